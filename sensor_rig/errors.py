@@ -1,0 +1,11 @@
+"""The one exception a user's mistake raises."""
+
+
+class RigError(Exception):
+    """A mistake the user can mend.
+
+    The message is one sentence that says what is wrong, where, which value was met and what is
+    allowed. The command line and the nodes print it alone and exit with `EXIT_CODE`.
+    """
+
+    EXIT_CODE = 2

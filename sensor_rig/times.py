@@ -1,0 +1,40 @@
+"""Time is an `int` of nanoseconds everywhere but at MuJoCo's edge and inside filters."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+NS_PER_S = 1_000_000_000
+NS_PER_MS = 1_000_000
+
+MAX_STAMP_NS = (2**31 - 1) * NS_PER_S + NS_PER_S - 1
+"""Latest time a builtin_interfaces/Time can hold (int32 seconds)."""
+
+
+def seconds_to_ns(seconds: float) -> int:
+    """Return the nearest whole nanosecond of `seconds`."""
+    return round(Fraction(seconds) * NS_PER_S) if abs(seconds) > 4e6 else round(seconds * 1e9)
+
+
+def ns_to_seconds(time_ns: int) -> float:
+    """Return `time_ns` in seconds; exact to a nanosecond only below about 50 days."""
+    return time_ns / 1e9
+
+
+def split_ns(time_ns: int) -> tuple[int, int]:
+    """Return (sec, nanosec) as builtin_interfaces/Time wants them, 0 <= nanosec < 1e9."""
+    return divmod(time_ns, NS_PER_S)
+
+
+def join_ns(sec: int, nanosec: int) -> int:
+    """Return the nanoseconds of a builtin_interfaces/Time."""
+    return sec * NS_PER_S + nanosec
+
+
+def rational_rate(rate_hz: float) -> Fraction:
+    """Return `rate_hz` as the simple fraction its writer meant (29.97 -> 2997/100).
+
+    A float holds 0.1 as 0.1000000000000000055; a schedule built on that drifts. The shortest
+    decimal that reads back as the same float is what stood in the file.
+    """
+    return Fraction(repr(float(rate_hz)))

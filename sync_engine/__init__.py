@@ -1,0 +1,1 @@
+"""Puts sensor streams back together in time and says how well it did. No ROS, no simulator needed."""
