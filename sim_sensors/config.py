@@ -1,0 +1,160 @@
+"""What every sensor and every world can be told, with units, defaults and ranges.
+
+A sensor type adds its own keys by subclassing `SensorConfig` beside its class. Everything is
+frozen, unknown keys are refused, and `[0.0, 0.0]` means none where ROS parameter files know no null.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+NonNegative = Annotated[float, Field(ge=0.0)]
+Vector3 = tuple[float, float, float]
+
+
+class Strict(BaseModel):
+    """A frozen model that refuses unknown keys and NaN."""
+
+    model_config = ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False,
+                              use_attribute_docstrings=True)
+
+
+class MountConfig(Strict):
+    """Where a sensor sits. Either on a body with a pose, or on a site the model already has."""
+
+    body: str = 'world'
+    """Body that carries the sensor."""
+    site: str = ''
+    """Existing site to sit on instead; `body`, `pos_m` and `rpy_rad` are then not used."""
+    pos_m: Vector3 = (0.0, 0.0, 0.0)
+    """Position in the body's frame, m."""
+    rpy_rad: Vector3 = (0.0, 0.0, 0.0)
+    """Fixed-axis roll, pitch, yaw in the body's frame, rad (REP 103)."""
+
+
+class ClockConfig(Strict):
+    """What the sensor's own clock makes of true time."""
+
+    offset_s: float = 0.0
+    """Sensor clock minus true time at t = 0, s."""
+    drift_ppm: Annotated[float, Field(ge=-1000.0, le=1000.0)] = 0.0
+    """Rate error, parts per million."""
+    stamp_jitter_s: NonNegative = 0.0
+    """Standard deviation of the stamp around the sensor's clock, s."""
+    stamp_at: Literal['capture', 'arrival'] = 'capture'
+    """`arrival` makes a host-stamped sensor: the header carries the time the host received it."""
+
+
+class LossConfig(Strict):
+    """Samples that never arrive."""
+
+    probability: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    """Stationary fraction of samples lost."""
+    burst_mean: Annotated[float, Field(ge=1.0)] = 1.0
+    """Mean length of a run of losses, samples; 1 is independent loss."""
+
+
+class FaultConfig(Strict):
+    """One fault: what, from when, for how long."""
+
+    kind: Literal['dead', 'stuck', 'wrong', 'noisy', 'slow', 'clock_step', 'loss_burst']
+    """dead: silence. stuck: repeats the last value. wrong: scale * value + offset. noisy: noise
+    times `scale`. slow: `offset` seconds more latency. clock_step: the clock jumps by `offset`
+    seconds and stays. loss_burst: a fraction `scale` of samples is lost."""
+    at_s: NonNegative = 0.0
+    """Start, s of simulated time."""
+    duration_s: NonNegative = 0.0
+    """Length, s; 0 means until the end."""
+    offset: float = 0.0
+    """Meaning depends on `kind`."""
+    scale: float = 1.0
+    """Meaning depends on `kind`."""
+
+
+class SensorConfig(Strict):
+    """Keys that every sensor understands, with one meaning for all."""
+
+    type: str
+    """Registered type name."""
+    mount: MountConfig = MountConfig()
+    """Pose of the sensor."""
+    frame_id: str = ''
+    """Header frame; the sensor's name when empty."""
+    rate_hz: NonNegative = 0.0
+    """Captures a second; 0 captures at every physics step."""
+    phase_s: NonNegative = 0.0
+    """Time of capture 0, s."""
+    truth_rate_hz: NonNegative = 0.0
+    """Rate of the truth a response model runs on; 0 is the physics rate. Only used by sensors
+    with a stateful response; others get truth at `rate_hz`."""
+    trigger: str = ''
+    """Name of a sensor whose captures trigger this one; `rate_hz` is then that sensor's."""
+    trigger_delay_s: NonNegative = 0.0
+    """From the trigger to this sensor's capture, s."""
+    delay_range_s: tuple[NonNegative, NonNegative] = (0.0, 0.0)
+    """Latency (min, max), s, drawn once per environment; equal values fix it."""
+    jitter_s: NonNegative = 0.0
+    """Further latency, uniform in [0, jitter_s), s, drawn per sample; at most the smallest delay."""
+    delay_backend: Literal['rig', 'mujoco'] = 'rig'
+    """`mujoco` compiles the delay into the model (sensors read from sensordata only)."""
+    interpolation: Literal['zoh', 'linear', 'cubic', 'slerp'] = 'zoh'
+    """How `read()` between captures is answered; messages are never interpolated."""
+    history_length: Annotated[int, Field(ge=0, le=100_000)] = 0
+    """Past readable values kept for `read(history_length=N)`."""
+    clock: ClockConfig = ClockConfig()
+    """The sensor's clock."""
+    loss: LossConfig = LossConfig()
+    """Samples lost on the way."""
+    noise: NonNegative = 0.0
+    """Standard deviation of white noise per sample, in the sensor's unit."""
+    bias: float = 0.0
+    """Constant offset, in the sensor's unit."""
+    random_walk: NonNegative = 0.0
+    """Standard deviation of a random-walk step per capture, in the sensor's unit."""
+    resolution: NonNegative = 0.0
+    """Quantisation step, in the sensor's unit; 0 is none."""
+    eager: bool = False
+    """Capture on schedule even when nobody reads."""
+    faults: dict[str, FaultConfig] = {}
+    """Faults by a name of your choice."""
+
+    @model_validator(mode='after')
+    def _delay_is_sane(self) -> SensorConfig:
+        low, high = self.delay_range_s
+        if low > high:
+            raise ValueError(f'delay_range_s is [{low}, {high}]; the first must not be larger')
+        if self.jitter_s > low:
+            raise ValueError(f'jitter_s is {self.jitter_s}; it must not be larger than the '
+                             f'smallest delay, {low}')
+        return self
+
+
+class WorldConfig(Strict):
+    """The simulated world."""
+
+    model: str
+    """MJCF file: absolute, beside the rig file, or one shipped in worlds/."""
+    timestep_s: Annotated[float, Field(gt=0.0, le=0.1)] = 0.001
+    """Physics step, s; a whole number of nanoseconds."""
+    real_time_factor: NonNegative = 1.0
+    """Simulated seconds per wall second; 0 runs as fast as it can."""
+    lockstep: bool = False
+    """Wait at every tick for every node of the rig; runs are then bit-identical."""
+    lockstep_timeout_s: Annotated[float, Field(gt=0.0)] = 10.0
+    """How long lockstep waits for a node before it is an error, s of wall time."""
+    driver: str = 'none'
+    """Scripted driver: none, figure_eight, rest_cruise_turn, or commands (cmd_vel)."""
+    num_envs: Annotated[int, Field(ge=1, le=65_536)] = 1
+    """Copies of the world."""
+    clock_rate_hz: Annotated[float, Field(gt=0.0, le=2000.0)] = 250.0
+    """Rate of /clock, Hz."""
+    hide_truth: bool = False
+    """Publish truth under `_truth/` so the system under test cannot see it by accident."""
+    skip_unavailable: bool = False
+    """Run without sensors that cannot work here (a camera with no renderer)."""
+    control_delay_s: NonNegative = 0.0
+    """Latency of every actuator command, s."""
+    allow_outside_files: bool = False
+    """Let the model read meshes and textures from outside its own folder."""

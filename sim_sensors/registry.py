@@ -1,0 +1,45 @@
+"""Sensor types by name: ours, and those of any installed package that offers some."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from sensor_rig.errors import RigError
+from sim_sensors.sensors.base import Sensor
+
+BUILT_IN: dict[str, str] = {
+    'imu': 'sim_sensors.sensors.imu:Imu',
+    'lidar2d': 'sim_sensors.sensors.lidar:Lidar2d',
+    'lidar3d': 'sim_sensors.sensors.lidar:Lidar3d',
+}
+"""Type name -> where its class is. Loaded on first use."""
+
+ENTRY_POINT_GROUP = 'sensor_rig.sensors'
+
+
+@cache
+def _foreign() -> dict[str, Any]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def type_names() -> list[str]:
+    """Return every known sensor type, sorted."""
+    return sorted({*BUILT_IN, *_foreign()})
+
+
+@cache
+def sensor_class(type_name: str) -> type[Sensor[Any]]:
+    """Return the class of a sensor type."""
+    if type_name in BUILT_IN:
+        module, _, attribute = BUILT_IN[type_name].partition(':')
+        found = getattr(import_module(module), attribute)
+    elif type_name in _foreign():
+        found = _foreign()[type_name].load()
+    else:
+        raise RigError(f'sensor type {type_name!r} is not known; allowed are '
+                       f'{", ".join(type_names())}')
+    assert issubclass(found, Sensor)
+    return found

@@ -1,0 +1,1 @@
+"""One file a sensor: its config and its class."""

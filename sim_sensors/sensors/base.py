@@ -1,0 +1,210 @@
+"""What a sensor is: a config, named arrays, four stages with defaults, and its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sensor_rig.times import seconds_to_ns
+from sim_sensors.config import SensorConfig
+from sim_sensors.layout import Array, Layout
+
+if TYPE_CHECKING:
+    import mujoco
+
+    from sensor_rig.cdr import Template
+    from sim_sensors.noise import NoiseSource
+    from sim_sensors.truth import TruthReader, WorldView
+
+ConfigT = TypeVar('ConfigT', bound=SensorConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic that a sensor publishes."""
+
+    suffix: str
+    """Name after `<sensor>/`; a suffix that starts with `/` stands alone (`/joint_states`)."""
+    type_name: str
+    """`sensor_msgs/msg/Imu` and the like."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One captured measurement with its three times."""
+
+    sensor: str
+    env: int
+    index: int
+    """Capture number k."""
+    capture_ns: int
+    """True time of the capture (of its first ray or row)."""
+    stamp_ns: int
+    """What the sensor's clock says; goes into the header."""
+    arrival_ns: int
+    """When the host has it: capture + duration + delay + jitter."""
+    values: Array = field(repr=False)
+    """Return-space row [width], frozen at capture."""
+    truth: Array = field(repr=False)
+    """Ground-truth return-space row [width] of the same capture, undelayed and noise-free."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """Which rows a stage works on, and what it may draw on.
+
+    Rows are environments; `index`, `time_ns` run over rows.
+    """
+
+    envs: slice | NDArray[np.intp]
+    """Selects this batch's environments in a full [num_envs, ...] array."""
+    index: NDArray[np.int64]
+    """Capture index k of each row; -1 on a truth tick that is no capture."""
+    time_ns: NDArray[np.int64]
+    """True time of each row."""
+    dt_s: float
+    """Nominal time between truth ticks, s."""
+    is_measured: bool
+    """False in the ground-truth branch."""
+    noise: NoiseSource
+    """Random numbers by (sensor, environment, capture index)."""
+    state: dict[str, Array]
+    """The arrays of `Sensor.state_shapes`, [num_envs, *shape]; index them with `envs`."""
+
+
+class Timeline(Protocol):
+    """Earlier slots of the timeline ring, free of hardware noise."""
+
+    def at(self, ticks_back: int) -> Array:
+        """Return the batch's rows `ticks_back` truth ticks ago, [n, width]; 1 is the previous."""
+
+    @property
+    def filled(self) -> NDArray[np.bool_]:
+        """Rows that have a previous tick at all, [n]."""
+
+
+class Sensor(Generic[ConfigT]):
+    """One sensor of a rig. Holds no per-environment state: that is the pipeline's."""
+
+    config_class: ClassVar[type[SensorConfig]] = SensorConfig
+    stateful: ClassVar[bool] = False
+    """True when `respond` or `post_process` depends on earlier ticks: then nothing is skipped."""
+    heavy: ClassVar[bool] = False
+    """True when truth is costly (rendering, large scans): made in worker threads over ROS."""
+    state_shapes: ClassVar[dict[str, tuple[int, ...]]] = {}
+    """Extra float64 state per environment, zeroed on reset."""
+
+    def __init__(self, name: str, config: ConfigT) -> None:
+        """Make sensor `name`; derive everything constant from `config` here."""
+        self.name = name
+        self.config = config
+        self.frame_id = config.frame_id or name
+
+    # ---- arrays ---------------------------------------------------------------------------
+
+    @property
+    def truth_layout(self) -> Layout:
+        """Intermediate space: what the world measures and the stages work on."""
+        raise NotImplementedError
+
+    @property
+    def return_layout(self) -> Layout:
+        """Return space: what a user reads; the truth layout unless overridden."""
+        return self.truth_layout
+
+    @property
+    def duration_ns(self) -> int:
+        """How long a capture takes (a sweep, a readout), ns; delay counts from its end."""
+        return 0
+
+    # ---- the world's side -----------------------------------------------------------------
+
+    def mount(self, spec: mujoco.MjSpec) -> None:
+        """Add to the model, before it is compiled, what the truth needs; by default a site."""
+        from sim_sensors.mounts import add_site
+        add_site(spec, self.name, self.config.mount)
+
+    def reader(self, view: WorldView) -> TruthReader:
+        """Return the object that fills truth rows from the compiled world."""
+        raise NotImplementedError
+
+    # ---- the pipeline's stages, in place on [n, width] ---------------------------------------
+
+    def physics_imperfections(self, values: Array, batch: Batch) -> None:
+        """Disturb the phenomenon itself; it feeds the response model. Measured branch only."""
+
+    def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
+        """Apply the response model (bandwidth, thermal lag); both branches."""
+
+    def hardware_imperfections(self, values: Array, batch: Batch) -> None:
+        """Apply noise, bias, random walk and resolution to a working copy; measured only."""
+        batch.noise.apply_generic(values, batch)
+
+    def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
+        """Project to return space (cast, clamp, threshold).
+
+        `previous` is the batch's last return-space rows [n, width], None before the first.
+        Return `values` itself where this stage is the identity: nothing is then copied.
+        """
+        return values
+
+    # ---- messages -------------------------------------------------------------------------
+
+    def truth_template(self) -> tuple[str, Template]:
+        """Return (type name, template) of `truth/<name>`; see `truth_to_blocks`."""
+        raise NotImplementedError
+
+    def truth_to_blocks(self, row: Array) -> dict[str, Any]:
+        """Return the template's blocks for a truth row [width]; by default the named fields."""
+        return self.truth_layout.unpack(row)
+
+    def blocks_to_truth(self, blocks: dict[str, Array], out: Array) -> None:
+        """Write the blocks of a received truth message into the row `out` [width]."""
+        for name in self.truth_layout.shapes:
+            self.truth_layout.view(out, name)[...] = blocks[name].reshape(
+                self.truth_layout.shapes[name])
+
+    def topics(self) -> Sequence[Topic]:
+        """Return the topics it publishes."""
+        raise NotImplementedError
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Return the CDR bytes of every topic for one sample, stamped `sample.stamp_ns`."""
+        raise NotImplementedError
+
+    # ---- for people and for learning --------------------------------------------------------
+
+    def metadata(self) -> dict[str, Any]:
+        """Return plain facts: type, rate, layout, frame."""
+        return {
+            'name': self.name, 'type': self.config.type, 'rate_hz': self.config.rate_hz,
+            'frame_id': self.frame_id, 'dtype': str(self.return_layout.dtype),
+            'fields': {k: list(v) for k, v in self.return_layout.shapes.items()},
+            'topics': {t.suffix: t.type_name for t in self.topics()},
+        }
+
+    def bounds(self) -> tuple[float, float]:
+        """Return (low, high) of the return space, for observation spaces."""
+        return (-np.inf, np.inf)
+
+    def observation_space(self) -> Any:
+        """Return a gymnasium Box of one environment's row (needs gymnasium)."""
+        from gymnasium.spaces import Box
+        low, high = self.bounds()
+        layout = self.return_layout
+        if layout.dtype == np.bool_:
+            from gymnasium.spaces import MultiBinary
+            return MultiBinary(layout.width)
+        return Box(low, high, (layout.width,), layout.dtype.type)
+
+    def validate(self, view: WorldView) -> None:
+        """Raise RigError where this sensor cannot work in that world."""
+
+    @property
+    def smallest_latency_ns(self) -> int:
+        """Least time between capture and arrival, ns."""
+        return self.duration_ns + seconds_to_ns(self.config.delay_range_s[0])
