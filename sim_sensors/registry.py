@@ -41,5 +41,6 @@ def sensor_class(type_name: str) -> type[Sensor[Any]]:
     else:
         raise RigError(f'sensor type {type_name!r} is not known; allowed are '
                        f'{", ".join(type_names())}')
-    assert issubclass(found, Sensor)
+    if not (isinstance(found, type) and issubclass(found, Sensor)):
+        raise RigError(f'sensor type {type_name!r} names {found!r}, which is no Sensor class')
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
@@ -87,7 +88,7 @@ class Timeline(Protocol):
         """Rows that have a previous tick at all, [n]."""
 
 
-class Sensor(Generic[ConfigT]):
+class Sensor(ABC, Generic[ConfigT]):
     """One sensor of a rig. Holds no per-environment state: that is the pipeline's."""
 
     config_class: ClassVar[type[SensorConfig]] = SensorConfig
@@ -107,9 +108,9 @@ class Sensor(Generic[ConfigT]):
     # ---- arrays ---------------------------------------------------------------------------
 
     @property
+    @abstractmethod
     def truth_layout(self) -> Layout:
         """Intermediate space: what the world measures and the stages work on."""
-        raise NotImplementedError
 
     @property
     def return_layout(self) -> Layout:
@@ -128,9 +129,9 @@ class Sensor(Generic[ConfigT]):
         from sim_sensors.mounts import add_site
         add_site(spec, self.name, self.config.mount)
 
+    @abstractmethod
     def reader(self, view: WorldView) -> TruthReader:
         """Return the object that fills truth rows from the compiled world."""
-        raise NotImplementedError
 
     # ---- the pipeline's stages, in place on [n, width] ---------------------------------------
 
@@ -154,9 +155,9 @@ class Sensor(Generic[ConfigT]):
 
     # ---- messages -------------------------------------------------------------------------
 
+    @abstractmethod
     def truth_template(self) -> tuple[str, Template]:
         """Return (type name, template) of `truth/<name>`; see `truth_to_blocks`."""
-        raise NotImplementedError
 
     def truth_to_blocks(self, row: Array) -> dict[str, Any]:
         """Return the template's blocks for a truth row [width]; by default the named fields."""
@@ -168,13 +169,13 @@ class Sensor(Generic[ConfigT]):
             self.truth_layout.view(out, name)[...] = blocks[name].reshape(
                 self.truth_layout.shapes[name])
 
+    @abstractmethod
     def topics(self) -> Sequence[Topic]:
         """Return the topics it publishes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Return the CDR bytes of every topic for one sample, stamped `sample.stamp_ns`."""
-        raise NotImplementedError
 
     # ---- for people and for learning --------------------------------------------------------
 
