@@ -106,14 +106,15 @@ def test_rclpy_reads_it_and_writes_the_same(type_name, raw):
     message_type = getattr(module, name)
     message = serialization.deserialize_message(raw, message_type)
     again = serialization.serialize_message(message)
-    # bytes 2 and 3 are options that say nothing here; rclpy does not clear its padding, nor the
-    # slack of up to 7 bytes past the end, so both are cleared by a pass through rosbags
+    # bytes 2 and 3 are options that say nothing here; rclpy estimates the size from above (a few
+    # bytes of slack at the end) and does not clear its padding: a pass through rosbags does
     assert again[:2] == raw[:2]
-    assert len(again) - len(raw) < 8
+    assert len(raw) <= len(again) < len(raw) + 16
+    again = again[:len(raw)]
     cleared = STORE.serialize_cdr(STORE.deserialize_cdr(again, type_name), type_name)
     assert bytes(cleared)[4:] == raw[4:]
     assert all(ours == theirs or not ours
-               for ours, theirs in zip(raw[4:], again[4:], strict=False))
+               for ours, theirs in zip(raw[4:], again[4:], strict=True))
 
 
 def test_the_fields_land_where_their_names_say():
