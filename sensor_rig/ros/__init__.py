@@ -1,0 +1,1 @@
+"""What every node of the rig shares: spinning, quality of service, types by name, diagnostics."""

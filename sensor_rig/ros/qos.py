@@ -1,0 +1,47 @@
+"""Quality of service, decided once (REP 2003 and what our own topics need)."""
+
+from __future__ import annotations
+
+import math
+
+from rclpy.qos import (
+    DurabilityPolicy,
+    HistoryPolicy,
+    LivelinessPolicy,
+    QoSProfile,
+    ReliabilityPolicy,
+)
+
+MIN_DEPTH = 10
+MAX_DEPTH = 2000
+BUFFERED_S = 1.0
+"""How long a subscriber may be away before its queue overflows."""
+
+
+def sensor_out() -> QoSProfile:
+    """Publishers of data: reliable, keep last 10, so that every subscriber is compatible."""
+    return QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
+
+
+def sensor_in(rate_hz: float, *, reliable: bool = False) -> QoSProfile:
+    """Subscriptions to sensors: best effort takes any publisher; the depth holds a second."""
+    depth = min(max(math.ceil(rate_hz * BUFFERED_S), MIN_DEPTH), MAX_DEPTH)
+    return QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE if reliable
+                      else ReliabilityPolicy.BEST_EFFORT)
+
+
+def internal(depth: int = 1000) -> QoSProfile:
+    """Truth, ticks and acknowledgements between our own nodes: reliable and deep at both ends."""
+    return QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
+
+
+def latched(depth: int = 1) -> QoSProfile:
+    """What a late joiner must still see: reliable, transient local."""
+    return QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE,
+                      durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+def clock() -> QoSProfile:
+    """/clock as rclcpp and rclpy subscribe it: best effort, the latest only."""
+    return QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT,
+                      history=HistoryPolicy.KEEP_LAST, liveliness=LivelinessPolicy.AUTOMATIC)
