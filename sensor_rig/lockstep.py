@@ -1,0 +1,130 @@
+"""The messages that carry simulated time between the nodes of a rig, as bytes.
+
+All three are sensor_msgs/TimeReference, so any tool can show and record them:
+
+| topic | header.stamp | header.frame_id | time_ref | source |
+|---|---|---|---|---|
+| `world/tick` | simulated time | truth sent since the last tick, `imu=7 lidar=1` | host clock | `episode=0 seed=7 phase=run lockstep=true` |
+| `world/settled` | simulated time | messages sent since the last one, `imu/data_raw=1` | host clock | as above |
+| `world/ack` | tick answered | messages sent since the last answer | when the node must be woken next | its name; in a barrier also `serves imu lidar` |
+
+The counts are there in lockstep only: DDS keeps the order inside a topic, never between topics,
+so a node that has a tick may still miss data that was sent before it. It waits for the count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from sensor_rig.cdr import Buffer, CdrError, Writer
+from sensor_rig.msgs import read_time_reference
+from sensor_rig.times import MAX_STAMP_NS
+
+TICK_TOPIC = 'world/tick'
+SETTLED_TOPIC = 'world/settled'
+ACK_TOPIC = 'world/ack'
+TYPE_NAME = 'sensor_msgs/msg/TimeReference'
+
+NEVER_NS = MAX_STAMP_NS
+"""Wake time of a node that waits for nothing."""
+
+BARRIER = 'barrier'
+RUN = 'run'
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """The world has reached `time_ns`; everything before it is decided."""
+
+    time_ns: int
+    """Simulated time, ns."""
+    wall_ns: int = 0
+    """Host clock when it was sent, ns since 1970."""
+    episode: int = 0
+    """Number of resets so far; a new one starts again at time 0."""
+    seed: int = 0
+    """Seed of this episode."""
+    phase: str = RUN
+    """`barrier` while the world waits for nodes to join, else `run`."""
+    lockstep: bool = False
+    """The world waits for an answer."""
+    sent: Mapping[str, int] = field(default_factory=dict)
+    """Messages sent since the tick before, by sensor (tick) or topic (settled)."""
+
+    def encode(self) -> bytes:
+        """Return the CDR bytes."""
+        source = (f'episode={self.episode} seed={self.seed} phase={self.phase} '
+                  f'lockstep={"true" if self.lockstep else "false"}')
+        return _time_reference(self.time_ns, format_counts(self.sent), self.wall_ns, source)
+
+    @classmethod
+    def decode(cls, buf: Buffer) -> Tick:
+        """Read a tick; raises CdrError where the bytes are no tick."""
+        time_ns, counts, wall_ns, source = read_time_reference(buf)
+        episode, seed, phase, lockstep = _parse_source(source)
+        return cls(time_ns, wall_ns, episode, seed, phase, lockstep, parse_counts(counts))
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """A node has done everything that was due at `time_ns`."""
+
+    name: str
+    """The node's name."""
+    time_ns: int
+    """Tick it answers, ns."""
+    wake_ns: int = NEVER_NS
+    """It promises to publish nothing before this time and wants a tick there, ns."""
+    sent: Mapping[str, int] = field(default_factory=dict)
+    """Messages published since its last answer, by topic."""
+    serves: tuple[str, ...] | None = None
+    """Set when it joins: what it takes care of (sensors; nothing for the sync node)."""
+
+    def encode(self) -> bytes:
+        """Return the CDR bytes."""
+        source = self.name if self.serves is None else ' '.join((self.name, 'serves', *self.serves))
+        return _time_reference(self.time_ns, format_counts(self.sent), self.wake_ns, source)
+
+    @classmethod
+    def decode(cls, buf: Buffer) -> Ack:
+        """Read an acknowledgement; raises CdrError where the bytes are none."""
+        time_ns, counts, wake_ns, source = read_time_reference(buf)
+        name, *rest = source.split(' ')
+        serves = tuple(rest[1:]) if rest else None
+        return cls(name, time_ns, wake_ns, parse_counts(counts), serves)
+
+
+def format_counts(counts: Mapping[str, int]) -> str:
+    """Return `a=1 b=2`."""
+    return ' '.join([f'{name}={count}' for name, count in counts.items()])
+
+
+def parse_counts(text: str) -> dict[str, int]:
+    """Return the counts of `a=1 b=2`."""
+    if not text:
+        return {}
+    try:
+        return {name: int(count) for name, _, count in (
+            part.partition('=') for part in text.split(' '))}
+    except ValueError:
+        raise CdrError(f'{text!r} is no list of counts such as "imu=1 lidar=2"') from None
+
+
+@lru_cache(maxsize=64)
+def _parse_source(source: str) -> tuple[int, int, str, bool]:
+    values = dict(part.partition('=')[::2] for part in source.split(' '))
+    try:
+        return (int(values['episode']), int(values['seed']), values['phase'],
+                values['lockstep'] == 'true')
+    except (KeyError, ValueError):
+        raise CdrError(f'{source!r} is not the source of a tick') from None
+
+
+def _time_reference(stamp_ns: int, frame_id: str, time_ref_ns: int, source: str) -> bytes:
+    writer = Writer()
+    writer.header(stamp_ns, frame_id)
+    writer.stamp(time_ref_ns)
+    writer.string(source)
+    return writer.finish()
