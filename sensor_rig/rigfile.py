@@ -27,6 +27,13 @@ SENSOR_NAME = re.compile(r'[a-z][a-z0-9_]*\Z')
 RESERVED_NAMES = frozenset({'clock', 'diagnostics', 'sync', 'synced', 'tf', 'tf_static', 'truth',
                             'world'})
 """First parts of topics that belong to the rig itself."""
+CUES = {
+    'nav_msgs/msg/Odometry': 'odometry',
+    'sensor_msgs/msg/Image': 'image',
+    'sensor_msgs/msg/LaserScan': 'scan',
+    'sensor_msgs/msg/PointCloud2': 'cloud',
+}
+"""What a message type tells the sync engine about rotation."""
 
 
 class RigConfig(Strict):
@@ -220,21 +227,30 @@ def _simulated_inputs(rig: RigConfig, file: Path) -> dict[str, dict[str, Any]]:
                 raise RigError(f'{file.name}: sensors.{name} and sensors.{owners[topic]} both '
                                f'publish {topic}; give one of them another name')
             owners[topic] = name
-        if topics:
-            inputs[name] = _input_of(sensor, *next(iter(topics.items())))
+        inputs.update(_inputs_of(sensor, topics))
     return inputs
 
 
-def _input_of(sensor: Sensor[Any], topic: str, type_name: str) -> dict[str, Any]:
+def _inputs_of(sensor: Sensor[Any], topics: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return an input for each topic: the first by the sensor's name, the others on its clock.
+
+    `camera/camera_info` becomes `camera_camera_info`; it is used only where the file names it.
+    """
     config = sensor.config
     low, high = config.delay_range_s
-    return {
-        'topic': topic,
-        'type': type_name,
+    facts = {
         'stamp_source': 'host' if config.clock.stamp_at == 'arrival' else 'device',
         'latency_s': sensor.duration_ns / 1e9 + (low + high) / 2,
         'latency_sigma_s': max((high - low) / 12**0.5, 1e-3),
     }
+    inputs: dict[str, dict[str, Any]] = {}
+    for topic, type_name in topics.items():
+        given = {'topic': topic, 'type': type_name, **facts}
+        if not inputs:
+            inputs[sensor.name] = {**given, 'cue': CUES.get(type_name, 'none')}
+        else:
+            inputs[topic.replace('/', '_')] = {**given, 'clock_of': sensor.name}
+    return inputs
 
 
 def topic_name(sensor: str, suffix: str) -> str:
