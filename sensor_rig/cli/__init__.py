@@ -1,0 +1,13 @@
+"""The command line: every module here that has a `NAME` is a command, found by listing them.
+
+A command module has
+
+    NAME: str                                   as typed
+    HELP: str                                   one line for the overview
+    add_arguments(parser) -> None               its options; heavy imports do not belong here
+    run(args: argparse.Namespace) -> int        the exit code; imports what it needs
+
+and may have `EPILOG: str`, shown below its options. Its docstring is the text of its `--help`.
+Results go to stdout (with `--json`: one JSON document and nothing else), progress and remarks to
+stderr.
+"""

@@ -1,0 +1,70 @@
+"""Validate a rig file: first as rcl would read it, then every key, unit and range."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from sensor_rig.cli.output import add_json_argument, print_json, print_table
+
+if TYPE_CHECKING:
+    from sensor_rig.rigfile import RigConfig
+    from sim_sensors.config import SensorConfig
+
+NAME = 'check'
+HELP = 'validate a rig file and say what is in it'
+EPILOG = 'exit code: 0 when the file is valid, 2 when it is not (one sentence says why)'
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the file and --json."""
+    parser.add_argument('file', help='a rig file, or the bare name of a shipped one, as in "demo"')
+    add_json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Load the file, which raises at its first mistake, and print what it configures."""
+    from sensor_rig.rigfile import load_rig
+
+    rig = load_rig(args.file)
+    if args.json:
+        print_json(rig.model_dump(mode='json'))
+        return 0
+    print_summary(rig)
+    return 0
+
+
+def print_summary(rig: RigConfig) -> None:
+    """Print the world, the sensors with their timing, and the sync engine's inputs."""
+    print(f'{rig.path} is valid')
+    if rig.world is not None:
+        factor = rig.world.real_time_factor
+        pace = f'{factor:g} x real time' if factor else 'as fast as it can'
+        print(f'world: {rig.world.model}, steps of {rig.world.timestep_s * 1e3:g} ms, {pace}')
+    if rig.sensors:
+        print_table(
+            ('sensor', 'type', 'rate Hz', 'delay ms', 'jitter ms', 'clock ms', 'ppm', 'loss %'),
+            [_sensor_row(name, config) for name, config in rig.sensors.items()],
+        )
+    if rig.sync is not None:
+        print_table(
+            ('sync input', 'topic', 'message', 'stamps'),
+            [
+                (name, source.topic, source.type, source.stamp_source)
+                for name, source in rig.sync.inputs.items()
+            ],
+        )
+
+
+def _sensor_row(name: str, config: SensorConfig) -> tuple[object, ...]:
+    low, high = (f'{value * 1e3:g}' for value in config.delay_range_s)
+    return (
+        name,
+        config.type,
+        f'{config.rate_hz:g}' if config.rate_hz else 'every step',
+        low if low == high else f'{low} to {high}',
+        f'{config.jitter_s * 1e3:g}',
+        f'{config.clock.offset_s * 1e3:g}',
+        f'{config.clock.drift_ppm:g}',
+        f'{config.loss.probability * 100:g}',
+    )

@@ -1,0 +1,98 @@
+"""The command line: picks the command, runs it, turns a mistake into one sentence."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+
+import sensor_rig
+from sensor_rig.cli import registry
+from sensor_rig.errors import RigError
+
+INTERRUPTED = 128 + signal.SIGINT
+BROKEN_PIPE = 128 + signal.SIGPIPE
+
+HEADER = """usage: {program} COMMAND [OPTIONS]
+
+Sensor streams of a simulated robot with known timing and known truth, and the engine that puts
+them back together.
+"""
+FOOTER = """
+  -h, --help       this text; "{program} COMMAND --help" explains a command
+  --version        print the version
+  --traceback      before a command: show where an error came from
+
+First steps:
+  {program} demo                  run the demo rig and open its live page
+  {program} check FILE            validate a rig file
+  {program} doctor                see what this machine can do
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    want_traceback = arguments[:1] == ['--traceback']
+    if want_traceback:
+        del arguments[0]
+    try:
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+        return code
+    except RigError as error:
+        if want_traceback:
+            traceback.print_exc()
+        print(f'error: {error}', file=sys.stderr)
+        return RigError.EXIT_CODE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of a pipe (`| head`) left; Python would complain once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ('-h', '--help', 'help'):
+        if len(arguments) > 1 and arguments[0] == 'help':
+            return _dispatch([arguments[1], '--help'])
+        print(overview(), end='')
+        return 0
+    if arguments[0] == '--version':
+        print(f'sensor_rig {sensor_rig.__version__}')
+        return 0
+    name = arguments[0]
+    command = None if name.startswith('-') else registry.find(name)
+    if command is None:
+        raise RigError(_unknown(name))
+    try:
+        parsed = registry.parser_of(command).parse_args(arguments[1:])
+    except SystemExit as leave:  # argparse leaves this way after --help
+        return int(leave.code or 0)
+    return int(command.run(parsed))
+
+
+def overview() -> str:
+    """Return the text of `--help`: the commands with one line each."""
+    program = registry.program_name()
+    found = [(command.NAME, command.HELP) for command in registry.commands()]
+    width = max(16, *(len(name) for name, _ in found))
+    lines = [f'  {name:<{width}} {text}' for name, text in found]
+    return '\n'.join([HEADER.format(program=program), *lines, FOOTER.format(program=program)])
+
+
+def _unknown(name: str) -> str:
+    if name.startswith('-'):
+        return f'unknown option {name!r} before the command (see {registry.program_name()} --help)'
+    names = [command.NAME for command in registry.commands()]
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f'did you mean {near[0]!r}?' if near else f'there are {", ".join(names)}'
+    return f'there is no command {name!r}; {hint}'
+
+
+if __name__ == '__main__':
+    sys.exit(main())

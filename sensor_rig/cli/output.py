@@ -1,0 +1,58 @@
+"""What commands print: one JSON document or a table, the same everywhere."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+def add_json_argument(parser: argparse.ArgumentParser) -> None:
+    """Add `--json`, which replaces everything on stdout by one JSON document."""
+    parser.add_argument('--json', action='store_true', help='print one JSON document on stdout')
+
+
+def print_json(document: Any) -> None:
+    """Print `document` as JSON; numpy scalars and paths become plain values, NaN becomes null."""
+    json.dump(_plain(document), sys.stdout, indent=2, allow_nan=False)
+    print()
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None
+) -> None:
+    """Print a table on stdout; columns whose cells are numbers are aligned right."""
+    cells = [list(row) for row in rows]
+    table = Table(title=title, title_justify='left', box=box.SIMPLE_HEAD, pad_edge=False)
+    for index, column in enumerate(columns):
+        numeric = any(isinstance(row[index], (int, float)) for row in cells)
+        table.add_column(column, justify='right' if numeric else 'left', overflow='fold')
+    for row in cells:
+        table.add_row(*(Text.from_markup(c) if isinstance(c, str) else str(c) for c in row))
+    console().print(table)
+
+
+def console() -> Console:
+    """Return a console on stdout that does not cut lines when it is piped into a file."""
+    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=140)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, 'tolist'):  # numpy arrays and scalars
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if value - value == 0.0 else None  # JSON has no NaN and no infinity
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    return str(value)

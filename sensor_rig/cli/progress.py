@@ -1,0 +1,38 @@
+"""A progress line on stderr that disappears when it is done and is silent in a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+Advance = Callable[[float], None]
+
+
+@contextmanager
+def progress(description: str, total: float) -> Iterator[Advance]:
+    """Show progress towards `total` (any unit) and yield a function that adds to it.
+
+    >>> with progress('recording', total=10.0) as advance:
+    ...     advance(10.0)
+    """
+    bar = Progress(
+        TextColumn('{task.description}'),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+    with bar:
+        task = bar.add_task(description, total=total)
+        yield lambda amount: bar.advance(task, amount)
+
+
+def note(text: str) -> None:
+    """Print a remark on stderr, where it cannot disturb a piped result."""
+    print(text, file=sys.stderr, flush=True)

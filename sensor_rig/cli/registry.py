@@ -1,0 +1,65 @@
+"""Finds the commands: modules of `sensor_rig.cli` with a `NAME`, imported only when needed."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import pkgutil
+from collections.abc import Iterator
+from types import ModuleType
+from typing import NoReturn
+
+import sensor_rig.cli
+from sensor_rig.errors import RigError
+
+
+def program_name() -> str:
+    """Return how the user calls this program; the `rig` script hands its own name down."""
+    return os.environ.get('RIG_PROGRAM') or 'sensor-rig'
+
+
+def find(name: str) -> ModuleType | None:
+    """Return the command called `name`, importing no other command in the usual case."""
+    modules = _module_names()
+    stem = name.replace('-', '_')
+    if stem in modules:
+        module = _load(stem)
+        if getattr(module, 'NAME', None) == name:
+            return module
+    return next((module for module in commands() if name == module.NAME), None)
+
+
+def commands() -> Iterator[ModuleType]:
+    """Yield every command in the order of its name."""
+    modules = (_load(stem) for stem in _module_names())
+    yield from sorted((m for m in modules if hasattr(m, 'NAME')), key=lambda module: module.NAME)
+
+
+def parser_of(command: ModuleType) -> argparse.ArgumentParser:
+    """Return the argument parser of one command."""
+    parser = Parser(
+        prog=f'{program_name()} {command.NAME}',
+        description=(command.__doc__ or command.HELP).strip(),
+        epilog=getattr(command, 'EPILOG', None),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.add_arguments(parser)
+    return parser
+
+
+class Parser(argparse.ArgumentParser):
+    """An argparse parser that says one sentence about a mistake, not the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the mistake as RigError, with where to look."""
+        raise RigError(f'{message} (see {self.prog} --help)')
+
+
+def _module_names() -> list[str]:
+    return [m.name for m in pkgutil.iter_modules(sensor_rig.cli.__path__) if m.name[0] != '_']
+
+
+def _load(stem: str) -> ModuleType:
+    return importlib.import_module(f'sensor_rig.cli.{stem}')

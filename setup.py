@@ -1,0 +1,26 @@
+"""Metadata lives in setup.cfg; only the list of installed data files has to be computed."""
+
+from pathlib import Path
+
+from setuptools import setup
+
+SHARED = ('launch', 'config', 'worlds', 'datasheets')
+"""Folders that are installed as they are under share/sensor_rig."""
+
+
+def shared_files() -> list[tuple[str, list[str]]]:
+    """Return (target folder, files) for the ament marker, package.xml and every shared folder."""
+    entries = [
+        ('share/ament_index/resource_index/packages', ['resource/sensor_rig']),
+        ('share/sensor_rig', ['package.xml']),
+    ]
+    for folder in SHARED:
+        by_parent: dict[str, list[str]] = {}
+        for path in sorted(Path(folder).rglob('*')):
+            if path.is_file() and '__pycache__' not in path.parts:
+                by_parent.setdefault(path.parent.as_posix(), []).append(path.as_posix())
+        entries += [(f'share/sensor_rig/{parent}', files) for parent, files in by_parent.items()]
+    return entries
+
+
+setup(data_files=shared_files())
