@@ -1,0 +1,1 @@
+"""Rosbag2 recordings (sqlite3 and MCAP), read and written without ROS."""

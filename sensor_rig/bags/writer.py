@@ -1,0 +1,101 @@
+"""Writes a rosbag2 recording that ROS tools play, from messages that are bytes already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from rosbags.interfaces import (
+    Connection,
+    Qos,
+    QosDurability,
+    QosHistory,
+    QosLiveliness,
+    QosReliability,
+    QosTime,
+)
+from rosbags.rosbag2 import (
+    CompressionFormat,
+    CompressionMode,
+    StoragePlugin,
+    Writer,
+    WriterError,
+)
+from rosbags.typesys import Stores, get_typestore
+
+from sensor_rig.errors import RigError
+
+Storage = Literal['mcap', 'sqlite3']
+STORAGES: tuple[Storage, ...] = ('mcap', 'sqlite3')
+
+BAG_VERSION: Literal[8] = 8
+"""Read by every ROS 2 since Iron."""
+
+_FOREVER = QosTime(2147483647, 4294967295)
+
+
+def _qos(latched: bool) -> Qos:
+    """Offer what our publishers offer, so that `ros2 bag play` does the same."""
+    return Qos(QosHistory.KEEP_LAST, 1 if latched else 10, QosReliability.RELIABLE,
+               QosDurability.TRANSIENT_LOCAL if latched else QosDurability.VOLATILE,
+               _FOREVER, _FOREVER, QosLiveliness.AUTOMATIC, _FOREVER, False)
+
+
+class BagWriter:
+    """A new recording. Topics are added when they are first known, messages as they come."""
+
+    def __init__(self, path: str | Path, storage: Storage = 'mcap', *,
+                 compress: bool = False) -> None:
+        self.path = Path(path)
+        self._types = get_typestore(Stores.ROS2_KILTED)
+        self._connections: dict[str, Connection] = {}
+        self.counts: dict[str, int] = {}
+        try:
+            self._writer = Writer(self.path, version=BAG_VERSION,
+                                  storage_plugin=StoragePlugin[storage.upper()])
+            if compress:
+                mode = CompressionMode.STORAGE if storage == 'mcap' else CompressionMode.MESSAGE
+                self._writer.set_compression(mode, CompressionFormat.ZSTD)
+            self._writer.open()
+        except WriterError:
+            raise RigError(f'{self.path} exists already; choose another name or remove it '
+                           f'first') from None
+        except OSError as error:
+            raise RigError(f'cannot write a recording to {self.path}: {error.strerror}') from None
+
+    def __enter__(self) -> BagWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def add_topic(self, topic: str, type_name: str, *, latched: bool = False,
+                  definition: tuple[str, str] | None = None) -> None:
+        """Announce a topic; a type that is no standard one needs its (definition, hash)."""
+        if topic in self._connections:
+            return
+        known = type_name in self._types.fielddefs
+        if not known and definition is None:
+            raise RigError(f'{topic} has the type {type_name}, of which no definition is known')
+        text, digest = (None, None) if known or definition is None else definition
+        self._connections[topic] = self._writer.add_connection(
+            topic, type_name, typestore=self._types, msgdef=text, rihs01=digest,
+            offered_qos_profiles=[_qos(latched)])
+        self.counts[topic] = 0
+
+    def write(self, topic: str, receive_ns: int, raw: bytes | memoryview) -> None:
+        """Append a message of a topic that was added."""
+        try:
+            self._writer.write(self._connections[topic], receive_ns, raw)
+        except OSError as error:
+            raise RigError(f'cannot write to {self.path}: {error.strerror}') from None
+        self.counts[topic] += 1
+
+    def close(self) -> None:
+        """Write the index and the metadata; without them ROS tools do not open the recording."""
+        if self._writer.storage is not None:
+            if not sum(self.counts.values()):
+                self._writer.min_timestamp = 0  # an empty recording starts at no time, not at 2^63
+            self._writer.close()
