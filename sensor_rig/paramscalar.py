@@ -1,7 +1,7 @@
 """What rcl makes of an unquoted scalar in a parameter file: bool, int64, double or text.
 
-rcl tries a fixed list of words, then C's strtoll with base 0, then strtod; what neither takes whole
-is a text. So `010` is 8, `08` is 8.0, `0x10` is 16, `1e-4` is a number and `1e999` a text.
+rcl tries a fixed list of words, then C's strtoll with base 0, then strtod; what neither takes
+whole is a text. So `010` is 8, `08` is 8.0, `0x10` is 16, `1e-4` is a number and `1e999` a text.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ A command module has
     add_arguments(parser) -> None               its options; heavy imports do not belong here
     run(args: argparse.Namespace) -> int        the exit code; imports what it needs
 
-and may have `EPILOG: str`, shown below its options. Its docstring is the text of its `--help`.
+and may have `EPILOG: str`, shown below its options, and `PASSES_ON = True`, with which arguments
+it does not know arrive in `args.passed_on`. Its docstring is the text of its `--help`.
 Results go to stdout (with `--json`: one JSON document and nothing else), progress and remarks to
 stderr.
 """

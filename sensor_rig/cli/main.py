@@ -70,7 +70,7 @@ def _dispatch(arguments: list[str]) -> int:
     if command is None:
         raise RigError(_unknown(name))
     try:
-        parsed = registry.parser_of(command).parse_args(arguments[1:])
+        parsed = registry.parse(command, arguments[1:])
     except SystemExit as leave:  # argparse leaves this way after --help
         return int(leave.code or 0)
     return int(command.run(parsed))

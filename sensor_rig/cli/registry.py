@@ -49,6 +49,15 @@ def parser_of(command: ModuleType) -> argparse.ArgumentParser:
     return parser
 
 
+def parse(command: ModuleType, arguments: list[str]) -> argparse.Namespace:
+    """Return the parsed arguments; a command with PASSES_ON gets unknown ones in `passed_on`."""
+    parser = parser_of(command)
+    if not getattr(command, 'PASSES_ON', False):
+        return parser.parse_args(arguments)
+    parsed, parsed.passed_on = parser.parse_known_args(arguments)
+    return parsed
+
+
 class Parser(argparse.ArgumentParser):
     """An argparse parser that says one sentence about a mistake, not the whole usage."""
 

@@ -1,0 +1,63 @@
+"""Run lint (ruff), types (mypy) and the whole test suite (pytest) of the source tree.
+
+Arguments that are not listed here go to pytest, as in: test -k window test/sync
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from sensor_rig.errors import RigError
+
+NAME = 'test'
+HELP = 'run lint, type check and the test suite'
+EPILOG = 'exit code: 0 only when lint and types are clean, at least one test ran and none failed'
+PASSES_ON = True
+
+CHECKS = {
+    'ruff': ('ruff', 'check', '--quiet', '.'),
+    'mypy': ('mypy', '--no-error-summary'),
+}
+CHECKS_VARIABLE = 'RIG_FAILED_CHECKS'
+"""Tells the test session's summary which checks failed, so that its end shows everything."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of what to run."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument('--no-checks', action='store_true', help='only pytest, no ruff, no mypy')
+    which.add_argument('--only-checks', action='store_true', help='only ruff and mypy')
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the checks, then pytest, and fail if any of them failed."""
+    root = source_root()
+    failed = [] if args.no_checks else [n for n, c in CHECKS.items() if not passes(n, c, root)]
+    if args.only_checks:
+        return 1 if failed else 0
+    environment = dict(os.environ, **{CHECKS_VARIABLE: ','.join(failed)})
+    command = [sys.executable, '-m', 'pytest', *args.passed_on]
+    code = subprocess.run(command, cwd=root, env=environment, check=False).returncode
+    return code or (1 if failed else 0)  # pytest itself fails (5) when no test ran
+
+
+def passes(name: str, command: tuple[str, ...], root: Path) -> bool:
+    """Run one check in `root`, show what it finds, and say whether it passed."""
+    start = time.monotonic()
+    result = subprocess.run([sys.executable, '-m', *command], cwd=root, check=False)
+    verdict = 'clean' if result.returncode == 0 else 'FAILED'
+    print(f'{name}: {verdict} ({time.monotonic() - start:.1f} s)', flush=True)
+    return result.returncode == 0
+
+
+def source_root() -> Path:
+    """Return the root of the source tree, where the tests are."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / 'test' / 'conftest.py').is_file():
+        raise RigError(f'there are no tests beside {root}; run this from a source tree')
+    return root

@@ -1,0 +1,68 @@
+"""Fixtures for every area: an own ROS domain, processes that always end, waiting."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.domain import claim_domain
+from support.processes import Processes
+from support.waiting import wait_until as _wait_until
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Before any test module can import rclpy, and for every process that a test starts.
+os.environ['ROS_DOMAIN_ID'] = str(claim_domain())
+os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+os.environ.pop('ROS_LOCALHOST_ONLY', None)
+os.environ['PYTHONPATH'] = os.pathsep.join(
+    filter(None, [str(ROOT), os.environ.get('PYTHONPATH', '')]))
+
+
+@pytest.fixture(scope='session')
+def ros_domain_id() -> int:
+    """Return the domain that this test process has for itself."""
+    return int(os.environ['ROS_DOMAIN_ID'])
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    """Start processes with it; all are ended afterwards, and a failure shows their output."""
+    started = Processes()
+    try:
+        yield started
+    finally:
+        started.stop_all()
+
+
+@pytest.fixture
+def wait_until() -> Callable[..., Any]:
+    """Return `wait_until(condition, timeout=30.0, what='the condition')`."""
+    return _wait_until
+
+
+@pytest.fixture(scope='session')
+def root() -> Path:
+    """Return the root of the source tree."""
+    return ROOT
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Show the output of the processes of a test that failed."""
+    report: Any = yield
+    started = getattr(item, 'funcargs', {}).get('processes')
+    if report.failed and isinstance(started, Processes):
+        for process in started.started:
+            title = f'output of {" ".join(process.command)} (exit code {process.exit_code})'
+            report.sections.append((title, process.output))
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Repeat at the end which checks of `rig test` failed before the tests."""
+    for name in filter(None, os.environ.get('RIG_FAILED_CHECKS', '').split(',')):
+        terminalreporter.write_line(f'{name} FAILED, see the top', red=True)

@@ -1,0 +1,135 @@
+"""The layers: where ROS may be imported, and that each half stands alone."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ('sensor_rig', 'sim_sensors', 'sync_engine')
+ROS = frozenset({
+    'rclpy', 'rcl_interfaces', 'builtin_interfaces', 'std_msgs', 'std_srvs', 'sensor_msgs',
+    'geometry_msgs', 'nav_msgs', 'diagnostic_msgs', 'visualization_msgs', 'rosgraph_msgs',
+    'tf2_msgs', 'tf2_ros', 'message_filters', 'launch', 'launch_ros', 'ament_index_python',
+    'rosidl_runtime_py', 'rosbag2_py',
+})
+ROS_FOLDERS = frozenset({'ros', 'nodes'})
+GUARDED = frozenset({'sync_engine/filters.py'})
+"""May import ROS, but only where a missing ROS is handled."""
+HALVES_USERS = ('sensor_rig/cli/', 'sensor_rig/page/', 'sensor_rig/report/', 'sensor_rig/bags/',
+                'sensor_rig/rigfile.py')
+"""The part of `sensor_rig` that is above the two halves."""
+
+
+def sources() -> list[str]:
+    """Return every source file, relative to the root."""
+    return sorted(path.relative_to(ROOT).as_posix() for package in PACKAGES
+                  for path in (ROOT / package).rglob('*.py'))
+
+
+def imports(source: str) -> Iterator[tuple[str, int]]:
+    """Yield (module, line) of every import in a file, wherever it stands."""
+    for node in ast.walk(ast.parse((ROOT / source).read_text(), source)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f'{source}:{node.lineno}: relative import; say the package'
+            yield str(node.module), node.lineno
+
+
+def module_of(source: str) -> str:
+    """Return the dotted module name of a file."""
+    return source.removesuffix('.py').removesuffix('/__init__').replace('/', '.')
+
+
+def is_ros_shell(source: str) -> bool:
+    """Say whether the file is in a folder that may import ROS."""
+    return bool(ROS_FOLDERS & set(Path(source).parts[:-1]))
+
+
+@pytest.mark.parametrize('source', sources())
+def test_ros_is_imported_in_the_shells_only(source: str) -> None:
+    if is_ros_shell(source) or source in GUARDED:
+        return
+    found = [f'{source}:{line} imports {name}' for name, line in imports(source)
+             if name.split('.')[0] in ROS]
+    assert not found
+
+
+@pytest.mark.parametrize(('half', 'other'), [('sim_sensors', 'sync_engine'),
+                                             ('sync_engine', 'sim_sensors')])
+def test_the_halves_do_not_import_each_other(half: str, other: str) -> None:
+    found = [f'{source}:{line} imports {name}' for source in sources() if source.startswith(half)
+             for name, line in imports(source) if name.split('.')[0] == other]
+    assert not found
+
+
+def test_shared_modules_do_not_import_the_halves() -> None:
+    found = [f'{source}:{line} imports {name}' for source in sources()
+             if source.startswith('sensor_rig/') and not source.startswith(HALVES_USERS)
+             and not is_ros_shell(source)
+             for name, line in imports(source) if name.split('.')[0] in PACKAGES[1:]]
+    assert not found
+
+
+def test_the_halves_use_shared_modules_only() -> None:
+    found = [f'{source}:{line} imports {name}' for source in sources()
+             if not source.startswith('sensor_rig/') and not is_ros_shell(source)
+             for name, line in imports(source)
+             if name.replace('.', '/').startswith(HALVES_USERS) or name == 'sensor_rig.rigfile']
+    assert not found
+
+
+BLOCKED_IMPORT = """
+import importlib, sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split('.')[0] in blocked:
+            raise ModuleNotFoundError(f'blocked by the test: {name}', name=name)
+
+blocked, modules = set(sys.argv[1].split(',')), sys.argv[2:]
+sys.meta_path.insert(0, Blocker())
+for module in modules:
+    importlib.import_module(module)
+"""
+
+
+def import_without(blocked: frozenset[str] | set[str], modules: list[str]) -> str:
+    """Import `modules` in a fresh process that cannot import `blocked`; return what went wrong."""
+    assert modules
+    command = [sys.executable, '-c', BLOCKED_IMPORT, ','.join(sorted(blocked)), *modules]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return '' if result.returncode == 0 else result.stderr
+
+
+def core_modules(package: str) -> list[str]:
+    """Return the modules of a package outside its ROS shells."""
+    return [module_of(source) for source in sources() if source.startswith(f'{package}/')
+            and not is_ros_shell(source) and not source.endswith('__main__.py')]
+
+
+@pytest.mark.parametrize('package', PACKAGES)
+def test_core_is_importable_without_ros(package: str) -> None:
+    assert not import_without(ROS, core_modules(package))
+
+
+def test_sync_engine_needs_no_simulator() -> None:
+    assert not import_without({'mujoco', 'sim_sensors'}, core_modules('sync_engine'))
+
+
+def test_simulator_needs_no_sync_engine() -> None:
+    assert not import_without({'filterpy', 'sync_engine'}, core_modules('sim_sensors'))
+
+
+def test_a_rig_file_is_readable_without_simulator() -> None:
+    assert not import_without({'mujoco', 'filterpy', *ROS}, ['sensor_rig.rigfile'])
+
+
+def test_the_blocker_blocks() -> None:
+    assert 'blocked by the test: mujoco' in import_without({'mujoco'}, ['mujoco'])
