@@ -4,7 +4,7 @@ All three are sensor_msgs/TimeReference, so any tool can show and record them:
 
 | topic | header.stamp | header.frame_id | time_ref | source |
 |---|---|---|---|---|
-| `world/tick` | simulated time | truth sent since the last tick, `imu=7 lidar=1` | host clock | `episode=0 seed=7 phase=run lockstep=true` |
+| `world/tick` | simulated time | truth sent since the last tick, `imu=7 lidar=1` | host clock | `run=5f3a episode=0 seed=7 phase=run lockstep=true` |
 | `world/settled` | simulated time | messages sent since the last one, `imu/data_raw=1` | host clock | as above |
 | `world/ack` | tick answered | messages sent since the last answer | when the node must be woken next | its name; in a barrier also `serves imu lidar` |
 
@@ -52,10 +52,12 @@ class Tick:
     """The world waits for an answer."""
     sent: Mapping[str, int] = field(default_factory=dict)
     """Messages sent since the tick before, by sensor (tick) or topic (settled)."""
+    run: str = ''
+    """Tells this world from one that ran before it."""
 
     def encode(self) -> bytes:
         """Return the CDR bytes."""
-        source = (f'episode={self.episode} seed={self.seed} phase={self.phase} '
+        source = (f'run={self.run} episode={self.episode} seed={self.seed} phase={self.phase} '
                   f'lockstep={"true" if self.lockstep else "false"}')
         return _time_reference(self.time_ns, format_counts(self.sent), self.wall_ns, source)
 
@@ -63,8 +65,8 @@ class Tick:
     def decode(cls, buf: Buffer) -> Tick:
         """Read a tick; raises CdrError where the bytes are no tick."""
         time_ns, counts, wall_ns, source = read_time_reference(buf)
-        episode, seed, phase, lockstep = _parse_source(source)
-        return cls(time_ns, wall_ns, episode, seed, phase, lockstep, parse_counts(counts))
+        run, episode, seed, phase, lockstep = _parse_source(source)
+        return cls(time_ns, wall_ns, episode, seed, phase, lockstep, parse_counts(counts), run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +115,10 @@ def parse_counts(text: str) -> dict[str, int]:
 
 
 @lru_cache(maxsize=64)
-def _parse_source(source: str) -> tuple[int, int, str, bool]:
+def _parse_source(source: str) -> tuple[str, int, int, str, bool]:
     values = dict(part.partition('=')[::2] for part in source.split(' '))
     try:
-        return (int(values['episode']), int(values['seed']), values['phase'],
+        return (values['run'], int(values['episode']), int(values['seed']), values['phase'],
                 values['lockstep'] == 'true')
     except (KeyError, ValueError):
         raise CdrError(f'{source!r} is not the source of a tick') from None
