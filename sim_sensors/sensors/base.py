@@ -65,6 +65,8 @@ class Batch:
     """Selects this batch's environments in a full [num_envs, ...] array."""
     index: NDArray[np.int64]
     """Capture index k of each row; -1 on a truth tick that is no capture."""
+    tick: NDArray[np.int64]
+    """Truth tick of each row; equals `index` where every truth tick is a capture."""
     time_ns: NDArray[np.int64]
     """True time of each row."""
     dt_s: float
@@ -94,6 +96,8 @@ class Sensor(ABC, Generic[ConfigT]):
     config_class: ClassVar[type[SensorConfig]] = SensorConfig
     stateful: ClassVar[bool] = False
     """True when `respond` or `post_process` depends on earlier ticks: then nothing is skipped."""
+    timeline_length: ClassVar[int] = 1
+    """How many earlier truth ticks `respond` of a stateful sensor may look back at."""
     heavy: ClassVar[bool] = False
     """True when truth is costly (rendering, large scans): made in worker threads over ROS."""
     state_shapes: ClassVar[dict[str, tuple[int, ...]]] = {}
