@@ -136,6 +136,8 @@ class WorldConfig(Strict):
 
     model: str
     """MJCF file: absolute, beside the rig file, or one shipped in worlds/."""
+    keyframe: str = ''
+    """Keyframe of the model to start at; its reference pose when empty."""
     timestep_s: Annotated[float, Field(gt=0.0, le=0.1)] = 0.001
     """Physics step, s; a whole number of nanoseconds."""
     real_time_factor: NonNegative = 1.0

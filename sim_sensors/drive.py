@@ -1,0 +1,83 @@
+"""How a model is driven: from a twist of its base to speeds of its wheels.
+
+A model says so itself, in `<custom>`: a text `drive` (the base body), tuples `drive_left` and
+`drive_right` (velocity actuators of each side), a numeric `drive_geometry_m` (wheel radius, track).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from sensor_rig.errors import RigError
+from sim_sensors.mounts import unknown_name
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class DiffDrive:
+    """A differential drive: two sides of wheels, one radius."""
+
+    body: int
+    """Id of the base body; its x axis points forward and its origin lies on the drive axle."""
+    left: NDArray[np.intp]
+    """Actuator ids of the left wheels."""
+    right: NDArray[np.intp]
+    """Actuator ids of the right wheels."""
+    radius_m: float
+    track_m: float
+
+    def write(self, twist: Floats, ctrl: Floats) -> None:
+        """Write the wheel speeds [rad/s] of `twist` [E, 2] (m/s, rad/s) into `ctrl` [E, nu]."""
+        forward = twist[:, 0] / self.radius_m
+        turn = twist[:, 1] * (0.5 * self.track_m / self.radius_m)
+        ctrl[:, self.left] = (forward - turn)[:, None]
+        ctrl[:, self.right] = (forward + turn)[:, None]
+
+
+def find_drive(model: mujoco.MjModel) -> DiffDrive | None:
+    """Return the drive that `model` describes, None if it describes none."""
+    name = custom_text(model, 'drive')
+    if name is None:
+        return None
+    body = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name)
+    if body < 0:
+        raise RigError(unknown_name("the model's custom text 'drive'", 'body', name,
+                                    (model.body(i).name for i in range(model.nbody))))
+    geometry = custom_numbers(model, 'drive_geometry_m')
+    if geometry is None or len(geometry) != 2 or min(geometry) <= 0.0:
+        raise RigError("the model's custom numeric 'drive_geometry_m' must be two positive "
+                       'numbers: wheel radius and track, m')
+    return DiffDrive(body, _actuators(model, 'drive_left'), _actuators(model, 'drive_right'),
+                     float(geometry[0]), float(geometry[1]))
+
+
+def custom_text(model: mujoco.MjModel, name: str) -> str | None:
+    """Return the custom text `name`, None if there is none."""
+    index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_TEXT, name)
+    if index < 0:
+        return None
+    start = int(model.text_adr[index])
+    return bytes(model.text_data[start:]).split(b'\0')[0].decode()
+
+
+def custom_numbers(model: mujoco.MjModel, name: str) -> Floats | None:
+    """Return the custom numeric `name` [n], None if there is none."""
+    index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, name)
+    return None if index < 0 else np.array(model.numeric(index).data, dtype=np.float64)
+
+
+def _actuators(model: mujoco.MjModel, name: str) -> NDArray[np.intp]:
+    index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_TUPLE, name)
+    if index < 0:
+        raise RigError(f"the model has a custom text 'drive' but no custom tuple {name!r} that "
+                       f'lists its actuators')
+    start, size = int(model.tuple_adr[index]), int(model.tuple_size[index])
+    kinds = model.tuple_objtype[start:start + size]
+    if size == 0 or (kinds != int(mujoco.mjtObj.mjOBJ_ACTUATOR)).any():
+        raise RigError(f"the model's custom tuple {name!r} must list actuators only")
+    return np.array(model.tuple_objid[start:start + size], dtype=np.intp)

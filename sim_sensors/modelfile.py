@@ -1,0 +1,116 @@
+"""From the name of a model to a compiled MuJoCo model with the rig's sensors in it."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import mujoco
+
+from sensor_rig.errors import RigError
+from sensor_rig.paths import find_shared
+from sensor_rig.times import NS_PER_S, seconds_to_ns
+from sim_sensors.config import WorldConfig
+from sim_sensors.sensors.base import Sensor
+
+AUTORESET_OFF = int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
+
+
+def find_model(name: str, base_dir: Path | None) -> Path:
+    """Return the file of model `name`: absolute, in `base_dir`, or one of ours in worlds/."""
+    given = Path(name).expanduser()
+    places = [given] if given.is_absolute() else [(base_dir or Path.cwd()) / given]
+    if not given.is_absolute():
+        shipped = find_shared('worlds', *given.parts)
+        places += [shipped] if shipped is not None else []
+    for place in places:
+        if place.is_file():
+            return place.resolve()
+    where = 'there is no such file' if given.is_absolute() else (
+        f'it is neither in {places[0].parent} nor shipped in worlds/')
+    raise RigError(f'world.model is {name!r}; {where}')
+
+
+def whole_timestep_ns(timestep_s: float) -> int:
+    """Return the physics step in ns; it must be whole, since all time is integer."""
+    step_ns = seconds_to_ns(timestep_s)
+    if step_ns < 1 or abs(step_ns - timestep_s * NS_PER_S) > 1e-6:
+        raise RigError(f'world.timestep_s is {timestep_s!r}; it must be a whole number of '
+                       f'nanoseconds')
+    return step_ns
+
+
+def compile_model(config: WorldConfig, sensors: Iterable[Sensor[Any]],
+                  base_dir: Path | None = None) -> mujoco.MjModel:
+    """Return the model of `config` with every sensor mounted."""
+    file = find_model(config.model, base_dir)
+    step_ns = whole_timestep_ns(config.timestep_s)
+    if not config.allow_outside_files:
+        _refuse_includes(file, file.parent, set())
+    try:
+        spec = mujoco.MjSpec.from_file(str(file))
+    except ValueError as error:
+        raise RigError(f'world.model {file.name}: {one_line(error)}') from None
+    if not config.allow_outside_files:
+        _refuse_assets(spec, file)
+    spec.option.timestep = step_ns / NS_PER_S
+    # An unstable step must be seen: MuJoCo then resets, which `World` notices and reports.
+    spec.option.disableflags = int(spec.option.disableflags) & ~AUTORESET_OFF
+    for sensor in sensors:
+        sensor.mount(spec)
+    try:
+        model: mujoco.MjModel = spec.compile()
+    except ValueError as error:
+        raise RigError(f'world.model {file.name} with its sensors: {one_line(error)}') from None
+    return model
+
+
+def one_line(error: Exception) -> str:
+    """Return MuJoCo's message without its line breaks."""
+    text = ', '.join(part.strip() for part in str(error).splitlines() if part.strip())
+    return text.removeprefix('Error: ').removeprefix('XML Error: ')
+
+
+# ---- files a model may read ------------------------------------------------------------------
+
+
+def _refuse_includes(file: Path, folder: Path, seen: set[Path]) -> None:
+    """Refuse to include or attach anything outside `folder`, before MuJoCo opens it."""
+    if file in seen or not file.is_file():
+        return
+    seen.add(file)
+    try:
+        root = ElementTree.parse(file).getroot()
+    except ElementTree.ParseError:
+        return  # MuJoCo reads the file next and says what is wrong with it
+    for element in (*root.iter('include'), *root.iterfind('asset/model')):
+        included = (file.parent / element.get('file', '')).resolve()
+        _require_inside(included, folder, element.tag)
+        _refuse_includes(included, folder, seen)
+
+
+def _refuse_assets(spec: mujoco.MjSpec, file: Path) -> None:
+    for kind, directory, name in _assets(spec):
+        _require_inside((file.parent / directory / name).resolve(), file.parent, kind)
+
+
+def _assets(spec: mujoco.MjSpec) -> Iterator[tuple[str, str, str]]:
+    """Yield (kind, directory, file) of everything the compiler will open."""
+    meshes, textures = spec.meshdir or '', spec.texturedir or ''
+    for kind, directory, items in (('mesh', meshes, spec.meshes), ('hfield', meshes, spec.hfields),
+                                   ('skin', meshes, spec.skins)):
+        for item in items:
+            if item.file:
+                yield kind, directory, item.file
+    for texture in spec.textures:
+        for name in (texture.file, *texture.cubefiles):
+            if name:
+                yield 'texture', textures, name
+
+
+def _require_inside(file: Path, folder: Path, kind: str) -> None:
+    if not file.is_relative_to(folder):
+        raise RigError(f'the model reads the {kind} file {file}, which is outside its own folder '
+                       f'{folder}; set world.allow_outside_files: true if that is meant')

@@ -1,0 +1,241 @@
+"""The simulated world: any MJCF, the rig's sensors mounted in it, stepped on an integer clock."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from sensor_rig.errors import RigError
+from sensor_rig.times import NS_PER_S, seconds_to_ns
+from sim_sensors import drivers
+from sim_sensors.config import WorldConfig
+from sim_sensors.drive import find_drive
+from sim_sensors.modelfile import compile_model, whole_timestep_ns
+from sim_sensors.mounts import unknown_name
+from sim_sensors.sensors.base import Sensor
+
+Floats = NDArray[np.float64]
+
+UNSTABLE = {mujoco.mjtWarning.mjWARN_BADQPOS: ('position', 'qpos'),
+            mujoco.mjtWarning.mjWARN_BADQVEL: ('velocity', 'qvel'),
+            mujoco.mjtWarning.mjWARN_BADQACC: ('acceleration', 'qacc')}
+FULL = {mujoco.mjtWarning.mjWARN_CONTACTFULL: 'contacts',
+        mujoco.mjtWarning.mjWARN_CNSTRFULL: 'constraints'}
+
+# MuJoCo writes its warnings to a file in the working directory unless somebody takes them.
+mujoco.set_mju_user_warning(logging.getLogger('mujoco').warning)
+
+
+class WorldBase(ABC):
+    """What one world and a batch of worlds share: model, time, commands and driver.
+
+    `step()` moves from tick to tick; the first one is tick 0. After it `sensordata` and every
+    derived array belong to `time_ns` = tick * dt_ns, whatever integrator the model uses.
+    """
+
+    def __init__(self, config: WorldConfig, sensors: Iterable[Sensor[Any]],
+                 base_dir: Path | None, num_envs: int) -> None:
+        self.config = config
+        self.dt_ns = whole_timestep_ns(config.timestep_s)
+        self.model = compile_model(config, sensors, base_dir)
+        self.num_envs = num_envs
+        self.tick = -1
+        self.time_ns = -self.dt_ns
+        self.is_rk4 = self.model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
+        self.keyframe = self._keyframe(config.keyframe)
+        self.drive = find_drive(self.model)
+        self.actuators = {self.model.actuator(i).name: i for i in range(self.model.nu)}
+        self._home = (np.zeros(self.model.nu) if self.keyframe < 0
+                      else self.model.key_ctrl[self.keyframe].copy())
+        self._wanted = np.tile(self._home, (num_envs, 1))
+        self._driver_ticks = max(1, round(drivers.PERIOD_S * NS_PER_S / self.dt_ns))
+        self.driver = drivers.make_driver(config.driver, self.model, self.drive, num_envs,
+                                          self._driver_ticks * self.dt_ns / NS_PER_S)
+
+    # ---- time -----------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Move to the next tick."""
+        tick = self.tick + 1
+        if self.driver is not None and self.drive is not None and tick % self._driver_ticks == 0:
+            self.drive.write(self.driver.twist(self.poses(self.drive.body)), self._wanted)
+        self._advance(self._wanted)
+        self.tick = tick
+        self.time_ns = tick * self.dt_ns
+
+    def reset(self, envs: Sequence[int] | NDArray[np.intp] | None = None) -> None:
+        """Put `envs` back to the start; time goes on for the others, and starts anew for all."""
+        chosen = np.arange(self.num_envs) if envs is None else np.unique(np.asarray(envs, np.intp))
+        if envs is None:
+            self.tick, self.time_ns = -1, -self.dt_ns
+        elif len(chosen) and not 0 <= chosen[0] <= chosen[-1] < self.num_envs:
+            raise RigError(f'reset of environments {chosen.tolist()}: there are 0 to '
+                           f'{self.num_envs - 1}')
+        self._wanted[chosen] = self._home
+        if self.driver is not None:
+            self.driver.reset(chosen)
+        self._reset(chosen)
+
+    # ---- commands -------------------------------------------------------------------------
+
+    def command(self, values: Mapping[str, float], envs: Any = slice(None)) -> None:
+        """Set actuator commands by name, in the actuator's own unit, for all or some `envs`."""
+        for name, value in values.items():
+            index = self.actuators.get(name)
+            if index is None or not name:
+                raise RigError(unknown_name('the command', 'actuator', name, self.actuators))
+            if not np.isfinite(value):
+                raise RigError(f'the command of actuator {name!r} is {value}; it must be finite')
+            self._wanted[envs, index] = value
+
+    def command_all(self, ctrl: Floats) -> None:
+        """Set every actuator of every environment: [num_envs, nu]."""
+        self._wanted[:] = ctrl
+
+    def command_twist(self, forward_m_s: float, turn_rad_s: float,
+                      envs: Any = slice(None)) -> None:
+        """Drive the base: forward speed and yaw rate in its own frame (cmd_vel)."""
+        if self.drive is None:
+            raise RigError('the model does not say how it is driven; a twist needs the custom '
+                           'entries drive, drive_left, drive_right and drive_geometry_m')
+        if not (np.isfinite(forward_m_s) and np.isfinite(turn_rad_s)):
+            raise RigError(f'the twist ({forward_m_s}, {turn_rad_s}) is not finite')
+        twist = np.array([[forward_m_s, turn_rad_s]])
+        rows = self._wanted[envs].reshape(-1, self.model.nu)
+        self.drive.write(np.repeat(twist, len(rows), 0), rows)
+        self._wanted[envs] = rows.reshape(self._wanted[envs].shape)
+
+    # ---- state ----------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def sensordata(self) -> Floats:
+        """MuJoCo's sensordata at `time_ns`, [num_envs, nsensordata]."""
+
+    @abstractmethod
+    def data(self, env: int) -> mujoco.MjData:
+        """Return the state of `env`; read its derived arrays only (see `WorldView`)."""
+
+    @abstractmethod
+    def poses(self, body: int) -> Floats:
+        """Return (x m, y m, yaw rad) of a body in the world at `time_ns`, [num_envs, 3]."""
+
+    @abstractmethod
+    def _advance(self, ctrl: Floats) -> None:
+        """Apply `ctrl` [num_envs, nu] and move to the next tick."""
+
+    @abstractmethod
+    def _reset(self, envs: NDArray[np.intp]) -> None:
+        """Put `envs` back to the start."""
+
+    # ---- trouble --------------------------------------------------------------------------
+
+    def _keyframe(self, name: str) -> int:
+        if not name:
+            return -1
+        names = [self.model.key(i).name for i in range(self.model.nkey)]
+        if name not in names:
+            raise RigError(unknown_name('world.keyframe', 'keyframe', name, names))
+        return names.index(name)
+
+    def _unstable(self, env: int, warnings: NDArray[Any]) -> NoReturn:
+        """Raise for the first warning in `warnings` [kinds, 2] (last info, count)."""
+        where = f' in environment {env}' if self.num_envs > 1 else ''
+        seconds = (self.tick + 1) * self.dt_ns / NS_PER_S
+        for kind, (what, array) in UNSTABLE.items():
+            info, count = warnings[int(kind)]
+            if count:
+                raise RigError(f'the simulation became unstable at {seconds:.3f} s{where}: the '
+                               f'{what} of {self._degree_of_freedom(array, int(info))} is not '
+                               f'finite or huge; use a smaller world.timestep_s or softer '
+                               f'contacts and gains')
+        for kind, what in FULL.items():
+            if warnings[int(kind)][1]:
+                raise RigError(f'MuJoCo ran out of memory for {what} at {seconds:.3f} s{where}; '
+                               f'give the model more with <size memory="..."/>')
+        raise RigError(f'the simulation was reset by MuJoCo at {seconds:.3f} s{where}')
+
+    def _degree_of_freedom(self, array: str, index: int) -> str:
+        if array == 'qpos':
+            joint = int(np.searchsorted(self.model.jnt_qposadr, index, 'right')) - 1
+        else:
+            joint = int(self.model.dof_jntid[index])
+        found = self.model.joint(joint)
+        return f'joint {found.name!r}' if found.name else (
+            f'the joint of body {self.model.body(int(found.bodyid[0])).name!r}')
+
+
+class World(WorldBase):
+    """One copy of the world, on one MjData."""
+
+    def __init__(self, config: WorldConfig, sensors: Iterable[Sensor[Any]] = (),
+                 base_dir: Path | None = None) -> None:
+        """Compile `config.model` with `sensors` mounted; files are looked up in `base_dir`."""
+        super().__init__(config, sensors, base_dir, 1)
+        self._data = mujoco.MjData(self.model)
+        self._sensordata: Floats = self._data.sensordata[None]
+        self._clock = 0.0
+        self._reset(np.zeros(1, np.intp))
+
+    @property
+    def sensordata(self) -> Floats:
+        """MuJoCo's sensordata at `time_ns`, [1, nsensordata]."""
+        return self._sensordata
+
+    def data(self, env: int = 0) -> mujoco.MjData:
+        """Return the state; read its derived arrays only (see `WorldView`)."""
+        return self._data
+
+    def poses(self, body: int) -> Floats:
+        """Return (x m, y m, yaw rad) of a body in the world at `time_ns`, [1, 3]."""
+        x, y, _ = self._data.xpos[body]
+        turn = self._data.xmat[body]
+        return np.array([[x, y, np.arctan2(turn[3], turn[0])]])
+
+    def _advance(self, ctrl: Floats) -> None:
+        data = self._data
+        if self.is_rk4:
+            # Runge-Kutta leaves its own substeps in the derived arrays: step first, then compute
+            # them for where it came to, under the command that holds from there on.
+            if self.tick >= 0:
+                mujoco.mj_step(self.model, data)
+            data.ctrl = ctrl[0]
+            mujoco.mj_forward(self.model, data)
+        else:
+            data.ctrl = ctrl[0]
+            mujoco.mj_step(self.model, data)
+        # MuJoCo resets what became unstable; its clock going back is the cheapest sign of it.
+        clock = data.time
+        if clock < self._clock:
+            self._raise_warning()
+        self._clock = clock
+        if self.tick & 255 == 255 and any(data.warning[int(kind)].number for kind in FULL):
+            self._raise_warning()
+
+    def _raise_warning(self) -> NoReturn:
+        warnings = self._data.warning
+        self._unstable(0, np.stack([warnings.lastinfo, warnings.number], 1))
+
+    def _reset(self, envs: NDArray[np.intp]) -> None:
+        if self.keyframe < 0:
+            mujoco.mj_resetData(self.model, self._data)
+        else:
+            mujoco.mj_resetDataKeyframe(self.model, self._data, self.keyframe)
+        mujoco.mj_forward(self.model, self._data)
+        self._clock = -1.0
+
+
+def make_world(config: WorldConfig, sensors: Iterable[Sensor[Any]] = (),
+               base_dir: Path | None = None) -> WorldBase:
+    """Return the world of `config`: one MjData, or a batch when `num_envs` is larger."""
+    if config.num_envs == 1:
+        return World(config, sensors, base_dir)
+    from sim_sensors.batch import BatchWorld
+    return BatchWorld(config, sensors, base_dir)
