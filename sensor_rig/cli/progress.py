@@ -36,3 +36,13 @@ def progress(description: str, total: float) -> Iterator[Advance]:
 def note(text: str) -> None:
     """Print a remark on stderr, where it cannot disturb a piped result."""
     print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def spinner(description: str) -> Iterator[None]:
+    """Show that something of unknown length is under way; silent in a pipe."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with Console(stderr=True).status(description):
+        yield

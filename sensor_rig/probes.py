@@ -1,0 +1,200 @@
+"""Looks at the machine: which ROS 2, which renderer, which optional parts, what to do about each.
+
+Whatever can crash or hang a process (a graphics driver, a middleware) is tried in a process of its
+own with a time limit.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from importlib import metadata, util
+from typing import Literal
+
+State = Literal['ok', 'missing', 'failed']
+
+RENDERERS = ('egl', 'osmesa', 'glfw')
+PROBE_TIMEOUT_S = 60.0
+SHARED_MEMORY_MIN_BYTES = 64 * 2**20
+"""Fast DDS keeps its segments in /dev/shm; a container's default of 64 MiB just suffices."""
+
+RENDER_PROBE = """
+import mujoco
+model = mujoco.MjModel.from_xml_string(
+    '<mujoco><worldbody><light pos="0 0 3"/><geom size="1" rgba="1 0 0 1"/>'
+    '<camera name="c" pos="0 -4 0" xyaxes="1 0 0 0 0 1"/></worldbody></mujoco>')
+data = mujoco.MjData(model)
+mujoco.mj_forward(model, data)
+with mujoco.Renderer(model, 32, 32) as renderer:
+    renderer.update_scene(data, 'c')
+    image = renderer.render()
+    assert image[16, 16, 0] > image[0, 0, 0], 'the image is empty'
+    from OpenGL import GL
+    print(GL.glGetString(GL.GL_RENDERER).decode())
+"""
+RCLPY_PROBE = """
+import rclpy
+rclpy.init()
+node = rclpy.create_node('rig_doctor')
+print(rclpy.get_rmw_implementation_identifier())
+node.destroy_node()
+rclpy.shutdown()
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at."""
+
+    name: str
+    state: State
+    detail: str
+    """What was found, or why it does not work."""
+    advice: str = ''
+    """What to do about it; empty where all is well."""
+    required: bool = False
+    """Whether nothing useful runs without it."""
+
+
+def examine() -> list[Finding]:
+    """Return all findings; the slow ones are looked at side by side."""
+    slow = [middleware, *(partial(renderer, name) for name in RENDERERS)]
+    with ThreadPoolExecutor() as pool:
+        waiting = [pool.submit(probe) for probe in slow]
+        quick = [python(), *libraries(), ros(), shared_memory(), *optional_parts()]
+        return [*quick[:5], *(each.result() for each in waiting), *quick[5:]]
+
+
+def python() -> Finding:
+    """Say which Python runs this, and where."""
+    version = platform.python_version()
+    detail = f'{version} in {sys.prefix} on {platform.machine()}, {os.cpu_count()} CPUs'
+    return Finding('Python', 'ok', detail, required=True)
+
+
+def libraries() -> list[Finding]:
+    """Say whether what both halves stand on is there."""
+    advice = 'run ./rig again, or: pip install sensor_rig'
+    return [_distribution(name, advice, required=True) for name in ('numpy', 'mujoco', 'filterpy')]
+
+
+def ros() -> Finding:
+    """Say which ROS 2 is used: sourced from an installation, or wheels in this environment."""
+    spec = util.find_spec('rclpy')
+    if spec is None or spec.origin is None:
+        return Finding('ROS 2', 'missing', 'rclpy cannot be imported; running without ROS works',
+                       'source a ROS 2 installation or use ./rig, which brings ROS 2 as wheels',
+                       required=True)
+    wheels = [name for name in map(_distribution_name, metadata.distributions())
+              if name.startswith('ros-') and name.endswith('-rclpy') and name.count('-') == 2]
+    if wheels:
+        distro = wheels[0].split('-')[1]
+        return Finding('ROS 2', 'ok', f'{distro}, wheels in this environment', required=True)
+    distro = os.environ.get('ROS_DISTRO', 'of unknown distribution')
+    prefix = spec.origin.partition('/lib/')[0]
+    return Finding('ROS 2', 'ok', f'{distro}, sourced from {prefix}', required=True)
+
+
+def middleware() -> Finding:
+    """Create a real node and say which RMW carries it."""
+    code, output = _run_python(RCLPY_PROBE, ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST')
+    domain = os.environ.get('ROS_DOMAIN_ID', '0')
+    if code == 0:
+        return Finding('RMW', 'ok', f'{output}, domain {domain}', required=True)
+    chosen = os.environ.get('RMW_IMPLEMENTATION')
+    advice = (f'RMW_IMPLEMENTATION is {chosen}; install it or unset the variable' if chosen
+              else 'a node could not be created; start with the line on the left')
+    return Finding('RMW', 'failed', output, advice, required=True)
+
+
+def shared_memory() -> Finding:
+    """Say whether /dev/shm has room for the middleware's shared memory."""
+    try:
+        free = shutil.disk_usage('/dev/shm').free
+    except OSError:
+        return Finding('shared memory', 'missing', 'there is no /dev/shm; DDS uses UDP instead')
+    detail = f'{free // 2**20} MiB free in /dev/shm'
+    if free < SHARED_MEMORY_MIN_BYTES:
+        return Finding('shared memory', 'failed', detail,
+                       'give it more (docker run --shm-size=512m), or images may not arrive')
+    return Finding('shared memory', 'ok', detail)
+
+
+def renderer(name: str) -> Finding:
+    """Render one image with MuJoCo through the GL library `name` and say on which device."""
+    title = f'renderer {name}'
+    if name == 'glfw' and not os.environ.get('DISPLAY') and not os.environ.get('WAYLAND_DISPLAY'):
+        return Finding(title, 'missing', 'needs a display', 'not needed: egl and osmesa have none')
+    code, output = _run_python(RENDER_PROBE, MUJOCO_GL=name)
+    if code == 0:
+        kind = ' (software)' if 'llvmpipe' in output or 'softpipe' in output else ''
+        return Finding(title, 'ok', output + kind)
+    package = {'egl': 'libegl1 libgl1-mesa-dri', 'osmesa': 'libosmesa6', 'glfw': 'libglfw3'}[name]
+    return Finding(title, 'failed', output,
+                   f'one renderer is enough for cameras; for this one: apt install {package}')
+
+
+def optional_parts() -> Iterator[Finding]:
+    """Look for what adds something where it is installed."""
+    installed = 'comes with a ROS 2 installation (it is not on PyPI)'
+    yield _module('launch_ros', 'for launch/rig.launch.py', f'{installed}; ./rig demo needs none')
+    yield _module('message_filters', 'for filters in user code', f'{installed}; ours needs none')
+    yield _module('tf2_msgs', 'for /tf and /tf_static', f'{installed}; without it no /tf')
+    yield _module('launch_testing', 'for launch tests', f'{installed}; these tests skip')
+    yield _program(('ros2',), 'to look at topics', installed)
+    yield _program(('rviz2',), 'for the RViz view', f'{installed}; the live page needs none')
+    yield _module('viser', 'for the live page', 'pip install viser')
+    yield _module('embreex', 'for fast LiDAR rays', 'pip install embreex; slower without it')
+    yield _module('torch', 'for tensors in RL loops', 'pip install torch; numpy works without it')
+    yield _module('gymnasium', 'for the RL environment', 'pip install gymnasium')
+    yield _program(('chromium', 'chromium-browser', 'google-chrome'), 'for tests of the live page',
+                   'apt install chromium; any browser shows the page')
+    yield _program(('colcon',), 'to build as a ROS package',
+                   'pip install colcon-common-extensions')
+
+
+def _distribution(name: str, advice: str, required: bool) -> Finding:
+    try:
+        return Finding(name, 'ok', metadata.version(name), required=required)
+    except metadata.PackageNotFoundError:
+        return Finding(name, 'missing', 'not installed', advice, required)
+
+
+def _distribution_name(distribution: metadata.Distribution) -> str:
+    return (distribution.metadata['Name'] or '').lower().replace('_', '-')
+
+
+def _module(name: str, purpose: str, advice: str) -> Finding:
+    if util.find_spec(name) is None:
+        return Finding(name, 'missing', purpose, advice)
+    return Finding(name, 'ok', purpose)
+
+
+def _program(names: tuple[str, ...], purpose: str, advice: str) -> Finding:
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        return Finding(names[0], 'missing', purpose, advice)
+    return Finding(names[0], 'ok', f'{purpose}: {found}')
+
+
+def _run_python(code: str, **environment: str) -> tuple[int, str]:
+    """Run `code` in another Python; return its exit code and the line that tells most."""
+    try:
+        result = subprocess.run([sys.executable, '-c', code], env=dict(os.environ, **environment),
+                                capture_output=True, text=True, timeout=PROBE_TIMEOUT_S,
+                                check=False)
+    except subprocess.TimeoutExpired:
+        return 1, f'no answer within {PROBE_TIMEOUT_S:g} s'
+    lines = (result.stdout if result.returncode == 0 else result.stderr).strip().splitlines()
+    if result.returncode < 0 and not lines:
+        return result.returncode, f'ended by signal {-result.returncode}'
+    # Clean-up that fails after the error (an unusable GL context) hides it behind "ignored in".
+    errors = [line for line in lines if 'Error' in line.split(':')[0] and line[0] != ' ']
+    return result.returncode, (errors or lines or ['no output'])[0 if errors else -1]
