@@ -1,0 +1,82 @@
+"""Gives a member its new stamp, and keeps the times inside the message true.
+
+A cloud's points carry their own times. Most count from the header's stamp, so when the header
+moves by d they move by -d; some are absolute, on the sensor's clock, and move by its offset.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sensor_rig.cdr import Buffer, CdrError, with_stamp_ns, write_stamp_ns
+from sensor_rig.msgs.decode import Cloud, read_cloud
+
+CLOUD_TYPE = 'sensor_msgs/msg/PointCloud2'
+POINT_TIME_FIELDS = ('time', 't', 'timestamp', 'time_stamp', 'offset_time')
+"""Names that LiDAR drivers give to a point's time."""
+
+ABSOLUTE_FROM_S = 1e6
+"""A point time above this many seconds is a date, not a time since the sweep began."""
+
+
+def restamp(type_name: str, raw: Buffer, stamp_ns: int, new_stamp_ns: int,
+            capture_ns: int) -> tuple[bytes, int]:
+    """Return (the message with `new_stamp_ns`, shift of its relative point times in ns).
+
+    `stamp_ns` is the stamp it came with, on the sensor's clock; `capture_ns` is that moment on
+    the host's. The shift is 0 for everything but clouds with a time per point, and for a cloud
+    whose unsigned times cannot hold the shifted ones.
+    """
+    if type_name == CLOUD_TYPE:
+        shifted = _restamp_cloud(raw, stamp_ns, new_stamp_ns, capture_ns)
+        if shifted is not None:
+            return shifted
+    return with_stamp_ns(raw, new_stamp_ns), 0
+
+
+def _restamp_cloud(raw: Buffer, stamp_ns: int, new_stamp_ns: int,
+                   capture_ns: int) -> tuple[bytes, int] | None:
+    relative_ns, absolute_ns = capture_ns - new_stamp_ns, capture_ns - stamp_ns
+    if not relative_ns and not absolute_ns:
+        return None
+    try:
+        cloud = read_cloud(raw)
+    except CdrError:
+        return None  # not ours to judge: it is passed on as it came
+    name = point_time_field(cloud)
+    if name is None or not cloud.points.size:
+        return None
+    copy = bytearray(raw)
+    points = np.frombuffer(copy, cloud.points.dtype, cloud.points.size, cloud.data_offset)
+    absolute = _is_absolute(points[name])
+    shift_ns = absolute_ns if absolute else relative_ns
+    if not _shift(points[name], shift_ns):
+        return None
+    write_stamp_ns(copy, new_stamp_ns)
+    return bytes(copy), 0 if absolute else shift_ns
+
+
+def point_time_field(cloud: Cloud) -> str | None:
+    """Return the name of the field that holds a point's time."""
+    names = cloud.points.dtype.names or ()
+    return next((name for name in POINT_TIME_FIELDS if name in names
+                 and cloud.points.dtype[name].shape == ()), None)
+
+
+def _is_absolute(times: NDArray[Any]) -> bool:
+    return times.dtype.kind == 'f' and float(times[0]) > ABSOLUTE_FROM_S
+
+
+def _shift(times: NDArray[Any], shift_ns: int) -> bool:
+    """Add `shift_ns` in place; floats are seconds, integers nanoseconds. False: they cannot."""
+    if times.dtype.kind == 'f':
+        times += times.dtype.type(shift_ns / 1e9)
+        return True
+    limits = np.iinfo(times.dtype)
+    if int(times.min()) + shift_ns < limits.min or int(times.max()) + shift_ns > limits.max:
+        return False
+    times[...] = times.astype(np.int64) + shift_ns
+    return True
