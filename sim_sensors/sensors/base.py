@@ -71,6 +71,8 @@ class Batch:
     """True time of each row."""
     dt_s: float
     """Nominal time between truth ticks, s."""
+    period_s: float
+    """Nominal time between captures, s (the trigger's, or the physics step's, where those rule)."""
     is_measured: bool
     """False in the ground-truth branch."""
     noise: NoiseSource
@@ -94,11 +96,11 @@ class Sensor(ABC, Generic[ConfigT]):
     """One sensor of a rig. Holds no per-environment state: that is the pipeline's."""
 
     config_class: ClassVar[type[SensorConfig]] = SensorConfig
-    stateful: ClassVar[bool] = False
+    stateful: bool = False
     """True when `respond` or `post_process` depends on earlier ticks: then nothing is skipped."""
     timeline_length: ClassVar[int] = 1
     """How many earlier truth ticks `respond` of a stateful sensor may look back at."""
-    heavy: ClassVar[bool] = False
+    heavy: bool = False
     """True when truth is costly (rendering, large scans): made in worker threads over ROS."""
     state_shapes: ClassVar[dict[str, tuple[int, ...]]] = {}
     """Extra float64 state per environment, zeroed on reset."""
