@@ -1,0 +1,1 @@
+"""Reports of a run: plain data, small SVG plots, one self-contained HTML file."""

@@ -1,0 +1,92 @@
+"""One self-contained HTML page: no script, no network, readable in light and dark and on paper."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+STYLE = """
+:root { color-scheme: light dark; --bg: #ffffff; --fg: #1c2024; --soft: #5c6670; --line: #d5dae0;
+  --tile: #f4f6f8; --bad: #b3261e; --good: #1b7a3d; --c0: #0067b1; --c1: #c2570c; --c2: #1b7a3d;
+  --c3: #8e3aa8; --c4: #a8710a; --c5: #007f8c; --c6: #b3261e; --c7: #5c6670; }
+@media (prefers-color-scheme: dark) { :root { --bg: #14171a; --fg: #e4e8ec; --soft: #9aa5b1;
+  --line: #343b43; --tile: #1d2227; --bad: #ff8a80; --good: #6fd08c; --c0: #5eb1ff; --c1: #ff9d5c;
+  --c2: #6fd08c; --c3: #d491ee; --c4: #e5b84b; --c5: #4fd0dd; --c6: #ff8a80; --c7: #9aa5b1; } }
+body { background: var(--bg); color: var(--fg); font: 15px/1.5 system-ui, sans-serif;
+  max-width: 920px; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .4rem; }
+p { margin: .4rem 0; } p.soft, td.soft { color: var(--soft); }
+.tiles { display: flex; flex-wrap: wrap; gap: .7rem; margin: 1rem 0; }
+.tile { background: var(--tile); border-radius: 8px; padding: .5rem .9rem; min-width: 7.5rem; }
+.tile b { display: block; font-size: 1.3rem; }
+.tile span { color: var(--soft); font-size: .85rem; }
+.bad { color: var(--bad); } .good { color: var(--good); }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: .88rem; }
+th, td { text-align: right; padding: .25rem .6rem; border-bottom: 1px solid var(--line);
+  white-space: nowrap; font-variant-numeric: tabular-nums; }
+th { font-weight: 600; color: var(--soft); } th:first-child, td:first-child { text-align: left; }
+svg { width: 100%; height: auto; display: block; } svg text { font: 11px system-ui, sans-serif; }
+.text { fill: var(--soft); } .axis { stroke: var(--soft); fill: none; }
+.grid { stroke: var(--line); stroke-width: .7; fill: none; }
+.link { stroke: var(--soft); stroke-width: .8; fill: none; opacity: .8; }
+.line { fill: none; stroke-width: 1.4; } .band { opacity: .18; stroke: none; }
+.legend span { margin-right: 1rem; white-space: nowrap; font-size: .88rem; }
+.legend i { display: inline-block; width: .8rem; height: .8rem; border-radius: 3px;
+  margin-right: .35rem; vertical-align: -1px; }
+figure { margin: .6rem 0 1.2rem; } figcaption { color: var(--soft); font-size: .88rem; }
+footer { color: var(--soft); margin-top: 3rem; font-size: .85rem; }
+""" + '\n'.join(
+    f'.line.c{i} {{ stroke: var(--c{i}); }} .fill.c{i}, .band.c{i} {{ fill: var(--c{i}); }} '
+    f'i.c{i} {{ background: var(--c{i}); }}' for i in range(8))
+
+
+def page(title: str, subtitle: str, sections: Iterable[str]) -> str:
+    """Return the whole document."""
+    return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f'<title>{escape(title)}</title><style>{STYLE}</style></head><body>'
+            f'<header><h1>{escape(title)}</h1><p class="soft">{escape(subtitle)}</p></header>\n'
+            + '\n'.join(sections)
+            + '\n<footer>Made by sensor_rig. Times in ms unless said otherwise.</footer>'
+            '</body></html>\n')
+
+
+def section(heading: str, *parts: str) -> str:
+    """Return a section with its heading."""
+    return f'<section><h2>{escape(heading)}</h2>{"".join(parts)}</section>'
+
+
+def text(sentence: str) -> str:
+    """Return a paragraph of explanation."""
+    return f'<p class="soft">{escape(sentence)}</p>'
+
+
+def figure(svg: str, caption: str = '') -> str:
+    """Return a plot with its caption."""
+    return f'<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>'
+
+
+def tiles(entries: Sequence[tuple[str, str, str]]) -> str:
+    """Return figures that matter most: (value, what it is, '' | 'good' | 'bad')."""
+    return '<div class="tiles">' + ''.join(
+        f'<div class="tile"><b class="{mood}">{escape(value)}</b><span>{escape(name)}</span></div>'
+        for value, name, mood in entries) + '</div>'
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a table; the first column names the row."""
+    head = ''.join(f'<th>{escape(column)}</th>' for column in columns)
+    body = ''.join('<tr>' + ''.join(f'<td>{escape(str(cell))}</td>' for cell in row) + '</tr>'
+                   for row in rows)
+    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def date(time_ns: int) -> str:
+    """Return a host time as a date in UTC, or as seconds where it counts from a start."""
+    if time_ns < 10**17:  # before 1973: simulated time
+        return f'{time_ns / 1e9:.3f} s'
+    moment = datetime.datetime.fromtimestamp(time_ns / 1e9, datetime.timezone.utc)
+    return moment.strftime('%Y-%m-%d %H:%M:%S UTC')

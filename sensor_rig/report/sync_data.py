@@ -1,0 +1,141 @@
+"""What a sync run was like, gathered bundle by bundle in constant memory.
+
+`SyncRecord` is fed by whoever runs the engine (the bag command, a recording run); its
+`document()` is plain JSON that the HTML page is made of and that can be kept beside it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from typing import Any
+
+from sensor_rig.report.series import Decimated, LogHistogram, Presence
+from sync_engine.bundle import Bundle, Member
+from sync_engine.config import SyncConfig
+
+ZOOM_BUNDLES = 12
+ZOOM_MESSAGES = 400
+
+
+class _SensorRecord:
+    """One sensor's series."""
+
+    def __init__(self) -> None:
+        self.presence = Presence()
+        self.stamps_ns: deque[int] = deque(maxlen=ZOOM_MESSAGES)
+        self.offset = Decimated()
+        self.delta = Decimated()
+        self.delta_size = LogHistogram()
+        self.missing: Counter[str] = Counter()
+        self.interpolated = 0
+        self.to_host_ns = 0
+        self.last: dict[str, Any] = {}
+
+    def add(self, time_s: float, member: Member, reference: bool) -> None:
+        """Take a bundle's member."""
+        self.last = {'offset_ms': member.offset_ns / 1e6,
+                     'sigma_ms': member.offset_sigma_s * 1e3,
+                     'state': member.offset_state.value}
+        if not reference:
+            self.offset.add(time_s, member.offset_ns / 1e6, member.offset_sigma_s * 1e3)
+        if member.missing:
+            self.missing[member.reason.value or 'unknown'] += 1
+            return
+        if not member.collected:
+            self.to_host_ns = member.corrected_timestamp_ns - member.stamp_ns
+        self.interpolated += member.interpolated
+        if not (reference or member.interpolated or member.collected):
+            self.delta.add(time_s, member.time_delta_ns / 1e6)
+            self.delta_size.add(abs(member.time_delta_ns) / 1e9)
+
+    def document(self) -> dict[str, Any]:
+        return {
+            'presence': {'slice_s': self.presence.slice_s, 'counts': self.presence.counts},
+            'offset': self.offset.rows, 'delta': self.delta.rows,
+            'pairing': self.delta_size.summary(), 'missing': dict(self.missing),
+            'interpolated': self.interpolated, 'last': self.last,
+        }
+
+
+class SyncRecord:
+    """Gathers a run."""
+
+    def __init__(self, config: SyncConfig, title: str, source: str) -> None:
+        self._config = config
+        self._titles = {'title': title, 'source': source}
+        self._sensors = {name: _SensorRecord() for name in config.inputs}
+        self._start_ns: int | None = None
+        self._end_ns = 0
+        self._window = Decimated()
+        self._latency = LogHistogram()
+        self._presence = Presence()
+        self._zoom: deque[tuple[int, dict[str, int]]] = deque(maxlen=ZOOM_BUNDLES)
+        self.bundles = 0
+        self.complete = 0
+        self._epoch = 0
+
+    def message(self, sensor_id: str, stamp_ns: int, arrival_ns: int) -> None:
+        """Take a message as it was pushed."""
+        sensor = self._sensors[sensor_id]
+        sensor.presence.add(self._time_s(arrival_ns))
+        sensor.stamps_ns.append(stamp_ns)
+
+    def bundle(self, bundle: Bundle) -> None:
+        """Take a bundle as it came out."""
+        time_s = self._time_s(bundle.emitted_ns)
+        self.bundles += 1
+        self.complete += bundle.complete
+        self._epoch = bundle.epoch
+        self._presence.add(time_s)
+        self._window.add(time_s, bundle.window_ns / 1e6)
+        arrivals = [m.arrival_ns for m in bundle.members.values() if m.arrival_ns]
+        if arrivals:
+            self._latency.add(max(bundle.emitted_ns - max(arrivals), 0) / 1e9)
+        for name, member in bundle.members.items():
+            self._sensors[name].add(time_s, member, name == bundle.reference_id)
+        self._zoom.append((bundle.stamp_ns, {
+            name: member.corrected_timestamp_ns for name, member in bundle.members.items()
+            if not member.missing and not member.collected}))
+
+    def document(self, ledger: Mapping[str, Mapping[str, int]],
+                 buffered: Mapping[str, int]) -> dict[str, Any]:
+        """Return the whole run as JSON values; `ledger` and `buffered` are the engine's last."""
+        sensors = {}
+        for name, record in self._sensors.items():
+            given = self._config.inputs[name]
+            sensors[name] = {
+                'topic': given.topic, 'type': given.type, 'stamp_source': given.stamp_source,
+                'counts': {**ledger[name], 'buffered': buffered[name]}, **record.document()}
+        return {
+            **self._titles, 'kind': 'sync', 'duration_s': self._time_s(self._end_ns),
+            'start_ns': self._start_ns or 0, 'reference': self._config.reference_sensor_id,
+            'bundles': self.bundles, 'complete': self.complete, 'epoch': self._epoch,
+            'bundle_presence': {'slice_s': self._presence.slice_s,
+                                'counts': self._presence.counts},
+            'window': self._window.rows, 'waiting': self._latency.summary(),
+            'zoom': self._zoom_document(), 'sensors': sensors,
+        }
+
+    def _zoom_document(self) -> dict[str, Any]:
+        """Return the last bundles and the messages around them, in s since the first of them."""
+        if not self._zoom:
+            return {'bundles': [], 'messages': {}}
+        first_ns, last_ns = self._zoom[0][0], self._zoom[-1][0]
+        margin_ns = (last_ns - first_ns) // 10 + 20_000_000
+        messages = {}
+        for name, record in self._sensors.items():
+            moments = (stamp_ns + record.to_host_ns for stamp_ns in record.stamps_ns)
+            messages[name] = [(moment - first_ns) / 1e9 for moment in moments
+                              if first_ns - margin_ns <= moment <= last_ns + margin_ns]
+        bundles = [{'stamp_s': (stamp_ns - first_ns) / 1e9,
+                    'members': {name: (moment - first_ns) / 1e9
+                                for name, moment in members.items()}}
+                   for stamp_ns, members in self._zoom]
+        return {'bundles': bundles, 'messages': messages}
+
+    def _time_s(self, time_ns: int) -> float:
+        if self._start_ns is None:
+            self._start_ns = time_ns
+        self._end_ns = max(self._end_ns, time_ns)
+        return (time_ns - self._start_ns) / 1e9

@@ -1,0 +1,204 @@
+"""The page of a sync run: timeline, offsets with sigma, pairing error, drops by reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sensor_rig.report import page
+from sensor_rig.report.svg import LETTER, Plot, legend
+
+GOOD_FATES = ('bundled', 'collected', 'consumed', 'buffered')
+DROP_FATES = ('unmatched', 'expired', 'overflow', 'duplicate', 'late', 'invalid', 'flushed')
+
+Document = Mapping[str, Any]
+
+
+def sync_page(run: Document) -> str:
+    """Return the HTML of a run's document (see sync_data)."""
+    return page.page(run['title'], f'{run["source"]}, from {page.date(run["start_ns"])}',
+                     sync_sections(run))
+
+
+def sync_sections(run: Document) -> list[str]:
+    """Return the sections, for pages that show more than the sync run."""
+    sections = [_tiles(run), page.section('Sensors', _sensor_table(run))]
+    if run['duration_s'] > 0.0:
+        sections.append(_timeline(run))
+    if run['zoom']['bundles']:
+        sections.append(_zoom(run))
+    return [*sections, _offsets(run), _pairing(run), _drops(run), _window(run)]
+
+
+def unaccounted(run: Document) -> int:
+    """Return how many messages the ledger cannot explain (0, or there is a bug)."""
+    return sum(abs(counts['received'] - sum(counts[fate] for fate in GOOD_FATES + DROP_FATES))
+               for counts in (sensor['counts'] for sensor in run['sensors'].values()))
+
+
+def _tiles(run: Document) -> str:
+    received = sum(sensor['counts']['received'] for sensor in run['sensors'].values())
+    lost = unaccounted(run)
+    worst = max((sensor['pairing']['p95_s'] for sensor in run['sensors'].values()
+                 if sensor['pairing']['count']), default=float('nan'))
+    share = run['complete'] / run['bundles'] if run['bundles'] else 0.0
+    return page.tiles([
+        (f'{run["bundles"]}', 'bundles', 'good' if run['bundles'] else 'bad'),
+        (f'{share:.1%}', 'of them complete', ''),
+        (f'{received}', 'messages received', ''),
+        (f'{lost}', 'unaccounted for', 'bad' if lost else 'good'),
+        (_ms(worst), 'worst p95 pairing', ''),
+        (_ms(run['waiting']['p95_s']), 'p95 wait after the last member', ''),
+        (f'{run["duration_s"]:.1f} s', 'length', ''),
+    ])
+
+
+def _sensor_table(run: Document) -> str:
+    rows = []
+    for name, sensor in run['sensors'].items():
+        counts, pairing, last = sensor['counts'], sensor['pairing'], sensor['last']
+        rate = counts['received'] / run['duration_s'] if run['duration_s'] else 0.0
+        dropped = sum(counts[fate] for fate in DROP_FATES)
+        reference = name == run['reference']
+        offset = ('reference' if reference else
+                  f'{last["offset_ms"]:+.3f} ± {last["sigma_ms"]:.3f}' if last else '-')
+        rows.append((name, sensor['topic'], sensor['type'].split('/')[-1],
+                     sensor['stamp_source'], f'{rate:.1f}', offset, last.get('state', '-'),
+                     '-' if reference else _ms(pairing['p50_s']),
+                     '-' if reference else _ms(pairing['p95_s']),
+                     counts['received'], dropped))
+    return page.table(('sensor', 'topic', 'type', 'stamps', 'Hz', 'offset ms', 'state',
+                       'pairing p50', 'p95', 'received', 'dropped'), rows)
+
+
+def _timeline(run: Document) -> str:
+    names = list(run['sensors'])
+    plot = _lanes([*names, 'bundles'], (0.0, run['duration_s']))
+    lanes = [run['sensors'][name]['presence'] for name in names] + [run['bundle_presence']]
+    for lane, presence in enumerate(lanes):
+        top = max(presence['counts'], default=0) or 1
+        width, y = presence['slice_s'], len(names) - lane
+        for index, count in enumerate(presence['counts']):
+            if count:
+                plot.bar((index * width, (index + 1) * width), (y - 0.35, y + 0.35), lane,
+                         f'{count / width:.1f} Hz', opacity=0.25 + 0.75 * count / top)
+    return page.section(
+        'Timeline', page.text('When each stream was there; a paler stretch is a lower rate, a '
+                              'hole is a dropout.'),
+        page.figure(plot.svg('rate of every stream over the run')))
+
+
+def _zoom(run: Document) -> str:
+    zoom, names = run['zoom'], list(run['sensors'])
+    moments = [bundle['stamp_s'] for bundle in zoom['bundles']]
+    margin = (moments[-1] - moments[0]) * 0.1 + 0.02
+    plot = _lanes(names, (moments[0] - margin, moments[-1] + margin))
+    lane_of = {name: len(names) - 1 - lane for lane, name in enumerate(names)}
+    for bundle in zoom['bundles']:
+        points = [(bundle['members'][name], lane_of[name]) for name in names
+                  if name in bundle['members']]
+        if len(points) > 1:
+            plot.polyline(points)
+    for lane, name in enumerate(names):
+        plot.ticks_at(zoom['messages'].get(name, ()), lane_of[name], 0.25, lane)
+    return page.section(
+        'The last bundles', page.text('Every stroke is a message at its capture time on the '
+                                      "host's clock; a line joins the members of a bundle. The "
+                                      'straighter it stands, the better they fit.'),
+        page.figure(plot.svg('members of the last bundles')))
+
+
+def _offsets(run: Document) -> str:
+    figures = []
+    for index, (name, sensor) in enumerate(run['sensors'].items()):
+        rows = sensor['offset']
+        if len(rows) < 2:
+            continue
+        times, offsets, sigmas = zip(*rows, strict=True)
+        settled = rows[len(rows) // 5:]
+        low = min(o - 3 * s for _, o, s in settled)
+        high = max(o + 3 * s for _, o, s in settled)
+        plot = Plot((0.0, run['duration_s']), (low, high), xlabel='time (s)', ylabel='offset (ms)',
+                    height=170.0)
+        plot.band(times, [o - 2 * s for o, s in zip(offsets, sigmas, strict=True)],
+                  [o + 2 * s for o, s in zip(offsets, sigmas, strict=True)], index)
+        plot.line(times, offsets, index)
+        figures.append(page.figure(plot.svg(f'clock offset of {name}'),
+                                   f'{name}: clock minus the reference, with 2 sigma'))
+    if not figures:
+        return page.section('Clock offsets', page.text('There were too few bundles to draw.'))
+    return page.section('Clock offsets', *figures)
+
+
+def _pairing(run: Document) -> str:
+    drawn = [(name, sensor['delta']) for name, sensor in run['sensors'].items()
+             if len(sensor['delta']) > 1]
+    if not drawn:
+        return page.section('Pairing error', page.text('There were too few bundles to draw.'))
+    reach = max(abs(delta) for _, rows in drawn for _, delta in rows) or 1.0
+    plot = Plot((0.0, run['duration_s']), (-reach, reach), xlabel='time (s)',
+                ylabel='frame minus target (ms)', height=260.0)
+    for index, (_, rows) in enumerate(drawn):
+        plot.dots([row[0] for row in rows], [row[1] for row in rows], index)
+    return page.section(
+        'Pairing error', page.text('How far each member is from the reference frame, after the '
+                                   'correction of its clock. Half a period of the member is the '
+                                   'best that can be had without a trigger.'),
+        legend([name for name, _ in drawn]), page.figure(plot.svg('pairing error')))
+
+
+def _drops(run: Document) -> str:
+    sensors = run['sensors']
+    reasons = [fate for fate in DROP_FATES
+               if any(sensor['counts'][fate] for sensor in sensors.values())]
+    parts = [page.table(('sensor', 'received', *GOOD_FATES, *DROP_FATES), [
+        (name, sensor['counts']['received'],
+         *(sensor['counts'][fate] for fate in GOOD_FATES + DROP_FATES))
+        for name, sensor in sensors.items()])]
+    missing = [(name, reason, count) for name, sensor in sensors.items()
+               for reason, count in sensor['missing'].items()]
+    if missing:
+        parts.append(page.table(('missing in a bundle', 'why', 'bundles'), missing))
+    if reasons:
+        parts = [legend(reasons), page.figure(_drop_bars(run, reasons)), *parts]
+    return page.section('Where every message went', *parts)
+
+
+def _drop_bars(run: Document, reasons: Sequence[str]) -> str:
+    names = list(run['sensors'])
+    shares = {name: [run['sensors'][name]['counts'][reason]
+                     / max(run['sensors'][name]['counts']['received'], 1) * 100.0
+                     for reason in reasons] for name in names}
+    plot = _lanes(names, (0.0, max(*map(sum, shares.values()), 1e-3)),
+                  xlabel='share of the messages received (%)')
+    for lane, name in enumerate(names):
+        start, y = 0.0, len(names) - 1 - lane
+        for index, share in enumerate(shares[name]):
+            if share:
+                plot.bar((start, start + share), (y - 0.3, y + 0.3), index,
+                         f'{reasons[index]}: {share:.2f} %')
+            start += share
+    return plot.svg('drops by reason')
+
+
+def _window(run: Document) -> str:
+    rows = run['window']
+    if len(rows) < 2:
+        return page.section('Window', page.text('There were too few bundles to draw.'))
+    plot = Plot((0.0, run['duration_s']), (0.0, max(row[1] for row in rows) * 1.05),
+                xlabel='time (s)', ylabel='half-width (ms)', height=150.0)
+    plot.line([row[0] for row in rows], [row[1] for row in rows])
+    return page.section('Window', page.text('Half-width of the search, narrow in fast motion.'),
+                        page.figure(plot.svg('selection window')))
+
+
+def _lanes(names: Sequence[str], xlim: tuple[float, float], xlabel: str = 'time (s)') -> Plot:
+    left = min(40.0 + LETTER * max(map(len, names)), 220.0)
+    plot = Plot(xlim, (-0.6, len(names) - 0.4), xlabel=xlabel, left=left,
+                height=52.0 + 26.0 * len(names))
+    plot.yticks = [(len(names) - 1 - lane, name) for lane, name in enumerate(names)]
+    return plot
+
+
+def _ms(seconds: float) -> str:
+    return '-' if seconds != seconds else f'{seconds * 1e3:.3g}'
