@@ -1,0 +1,48 @@
+"""What three-axis sensors share: values per axis and the matrix between true and sensed axes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field
+
+Matrix3 = NDArray[np.float64]
+
+
+def _spread(value: Any) -> Any:
+    """Let one number stand for all three axes."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return (value, value, value)
+    return value
+
+
+PerAxis = Annotated[tuple[float, float, float], BeforeValidator(_spread)]
+"""x, y, z; one number stands for all three."""
+
+_NonNegative = Annotated[float, Field(ge=0.0)]
+NonNegativePerAxis = Annotated[tuple[_NonNegative, _NonNegative, _NonNegative],
+                               BeforeValidator(_spread)]
+"""x, y, z, none below zero; one number stands for all three."""
+
+
+def sensitivity(scale_error: PerAxis, cross_axis: float, misalignment_rad: PerAxis) -> Matrix3:
+    """Return the [3, 3] matrix from true to sensed axes.
+
+    The triad is turned by the rotation vector `misalignment_rad` against its housing, each axis
+    picks up the fraction `cross_axis` of the other two, and each gain is off by `scale_error`.
+    """
+    quat, triad = np.array([1.0, 0.0, 0.0, 0.0]), np.empty(9)
+    mujoco.mju_quatIntegrate(quat, np.asarray(misalignment_rad, float), 1.0)
+    mujoco.mju_quat2Mat(triad, quat)
+    mixed = np.eye(3) + cross_axis * (1.0 - np.eye(3))
+    gain = np.diag(1.0 + np.asarray(scale_error, float))
+    return np.asarray(gain @ mixed @ triad.reshape(3, 3).T)
+
+
+def quantise(values: NDArray[Any], step: float) -> None:
+    """Round `values` to multiples of `step` in place; 0 leaves them."""
+    if step > 0.0:
+        np.multiply(np.rint(values / step), step, out=values)

@@ -1,0 +1,245 @@
+"""Inertial measurement unit: specific force and angular rate, with Allan noise and its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from sensor_rig import msgs
+from sensor_rig.times import NS_PER_S
+from sim_sensors.config import NonNegative, SensorConfig, Strict
+from sim_sensors.layout import Array, Layout
+from sim_sensors.sensors.axes import NonNegativePerAxis, PerAxis, quantise, sensitivity
+from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
+from sim_sensors.sensors.drift import AllanNoise, low_pass
+from sim_sensors.sensors.native import add_native, native_name
+from sim_sensors.sensors.rotations import rotate
+from sim_sensors.truth import ColumnReader
+
+if TYPE_CHECKING:
+    from sensor_rig.cdr import Template
+    from sim_sensors.truth import TruthReader, WorldView
+
+DATA_RAW = Topic('data_raw', 'sensor_msgs/msg/Imu')
+DATA = Topic('data', 'sensor_msgs/msg/Imu')
+TEMPERATURE = Topic('temperature', 'sensor_msgs/msg/Temperature')
+
+INERTIAL, ORIENTATION = slice(0, 6), slice(6, 10)
+ZERO = (0.0, 0.0, 0.0)
+
+
+class TriadConfig(Strict):
+    """Errors of one three-axis element; u is its unit, rad/s for a gyro, m/s^2 for an
+    accelerometer. One number stands for all three axes."""
+
+    noise_density: NonNegativePerAxis = ZERO
+    """White noise, u/sqrt(Hz): the Allan deviation at 1 s (angle or velocity random walk)."""
+    bias_instability: NonNegativePerAxis = ZERO
+    """Flat floor of the Allan deviation, u."""
+    random_walk: NonNegativePerAxis = ZERO
+    """Random walk of the bias, u/s/sqrt(Hz) (= u/sqrt(s))."""
+    turn_on_bias: NonNegativePerAxis = ZERO
+    """Standard deviation of the bias drawn once per environment and reset, u."""
+    bias: PerAxis = ZERO
+    """Constant bias, u."""
+    temperature_bias: PerAxis = ZERO
+    """Change of the bias with temperature, u/K from `temperature.reference_c`."""
+    scale_error: PerAxis = ZERO
+    """Relative error of the gain; 0.01 reads 1 % too much."""
+    cross_axis: Annotated[float, Field(ge=-0.5, le=0.5)] = 0.0
+    """Fraction of each other axis that an axis picks up."""
+    misalignment_rad: PerAxis = ZERO
+    """Rotation vector of the triad against its housing, rad."""
+    range: NonNegative = 0.0
+    """Saturation at +-range, u; 0 is none."""
+    resolution: NonNegative = 0.0
+    """Quantisation step, u; 0 is none."""
+    bandwidth_hz: NonNegative = 0.0
+    """-3 dB frequency of a first-order low pass, Hz; 0 is none."""
+
+
+class GyroConfig(TriadConfig):
+    """A gyro's errors."""
+
+    g_sensitivity: PerAxis = ZERO
+    """Rate read per specific force along the same axis, rad/s per m/s^2."""
+
+
+class TemperatureConfig(Strict):
+    """How warm the sensor is: ambient plus its own heat, which rises after power-up."""
+
+    ambient_c: Annotated[float, Field(ge=-100.0, le=200.0)] = 25.0
+    """Temperature around the sensor, degrees Celsius."""
+    reference_c: Annotated[float, Field(ge=-100.0, le=200.0)] = 25.0
+    """Temperature at which the biases are as given, degrees Celsius."""
+    self_heating_k: NonNegative = 0.0
+    """Rise above ambient after a long time, K."""
+    time_constant_s: Annotated[float, Field(gt=0.0)] = 300.0
+    """Time constant of that rise, s."""
+    publish: bool = False
+    """Publish it on `<name>/temperature` beside every sample."""
+
+    def at_s(self, time_s: Any) -> NDArray[np.float64]:
+        """Return the temperature at times since power-up, degrees Celsius."""
+        rise = -np.expm1(-np.asarray(time_s, float) / self.time_constant_s)
+        return np.asarray(self.ambient_c + self.self_heating_k * rise)
+
+
+class ImuConfig(SensorConfig):
+    """An IMU."""
+
+    rate_hz: NonNegative = 200.0
+    """Captures a second; 0 captures at every physics step."""
+    accel: TriadConfig = TriadConfig()
+    """The accelerometer."""
+    gyro: GyroConfig = GyroConfig()
+    """The gyro."""
+    temperature: TemperatureConfig = TemperatureConfig()
+    """Temperature of both."""
+    orientation: bool = False
+    """Publish an orientation estimate too, on `<name>/data` (REP 145)."""
+    orientation_noise_rad: NonNegative = 0.0
+    """Standard deviation of its error around each axis, rad."""
+
+
+class Imu(Sensor[ImuConfig]):
+    """Specific force and angular rate at the mount, in its own axes.
+
+    Gravity is in the acceleration, as REP 145 wants raw data: at rest z reads +9.81.
+    """
+
+    config_class = ImuConfig
+
+    def __init__(self, name: str, config: ImuConfig) -> None:
+        super().__init__(name, config)
+        self._layout = Layout({'linear_acceleration': (3,), 'angular_velocity': (3,)}
+                              | ({'orientation': (4,)} if config.orientation else {}), float)
+        self._raw = msgs.imu(self.frame_id)
+        self._full = msgs.imu(self.frame_id, orientation=True)
+        self._warmth = msgs.temperature(self.frame_id)
+        self._errors = _Errors(config)
+        self._cutoff_hz = np.repeat([config.accel.bandwidth_hz, config.gyro.bandwidth_hz], 3)
+        self.stateful = bool(self._cutoff_hz.any())
+
+    @property
+    def truth_layout(self) -> Layout:
+        """Specific force m/s^2, angular rate rad/s and, if asked for, orientation xyzw."""
+        return self._layout
+
+    # ---- the world's side -----------------------------------------------------------------
+
+    def mount(self, spec: mujoco.MjSpec) -> None:
+        """Add the site and MuJoCo's own accelerometer and gyro on it."""
+        super().mount(spec)
+        for kind in self._native:
+            add_native(spec, self.name, kind)
+
+    def reader(self, view: WorldView) -> TruthReader:
+        """Read the native sensors' columns; the quaternion turns from wxyz to xyzw."""
+        reader = ColumnReader(view.model, [native_name(self.name, kind) for kind in self._native])
+        reader.columns[6:] = np.roll(reader.columns[6:], -1)
+        return reader
+
+    @property
+    def _native(self) -> list[str]:
+        return ['accelerometer', 'gyro'] + ['framequat'] * self.config.orientation
+
+    # ---- the pipeline's stages ----------------------------------------------------------------
+
+    def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
+        """Low-pass what the elements measure."""
+        if self.stateful and batch.is_measured:
+            low_pass(values, timeline, INERTIAL, self._cutoff_hz, batch.dt_s)
+
+    def hardware_imperfections(self, values: Array, batch: Batch) -> None:
+        """Apply gains, cross-talk, biases, noise, resolution and range."""
+        self._errors.apply(values[:, INERTIAL], batch)
+        if self.config.orientation_noise_rad > 0.0:
+            turn = batch.noise.normal('orientation', batch, 3)
+            rotate(values[:, ORIENTATION], self.config.orientation_noise_rad * turn)
+
+    # ---- messages -------------------------------------------------------------------------
+
+    def truth_template(self) -> tuple[str, Template]:
+        """Truth is an Imu too."""
+        template = self._full if self.config.orientation else self._raw
+        return template.type_name, template
+
+    def topics(self) -> Sequence[Topic]:
+        """`data_raw` always, `data` with an orientation, `temperature` if asked for."""
+        return ([DATA_RAW] + [DATA] * self.config.orientation
+                + [TEMPERATURE] * self.config.temperature.publish)
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Fill the messages; covariances are those of the white noise of one sample."""
+        fields = self._layout.unpack(sample.values) | self._errors.covariances
+        orientation = fields.pop('orientation', None)
+        made = [(DATA_RAW, self._raw.fill(sample.stamp_ns, **fields))]
+        if orientation is not None:
+            covariance = np.diag([self.config.orientation_noise_rad ** 2] * 3).ravel()
+            made.append((DATA, self._full.fill(sample.stamp_ns, orientation=orientation,
+                                               orientation_covariance=covariance, **fields)))
+        if self.config.temperature.publish:
+            warmth = float(self.config.temperature.at_s(sample.capture_ns / NS_PER_S))
+            made.append((TEMPERATURE, self._warmth.fill(sample.stamp_ns, temperature=warmth)))
+        return made
+
+
+class _Errors:
+    """All errors of both triads, stacked into columns [6]: accelerometer, then gyro."""
+
+    def __init__(self, config: ImuConfig) -> None:
+        accel, gyro = config.accel, config.gyro
+        self._temperature = config.temperature
+        self._matrix = np.zeros((6, 6))
+        for block, triad in ((slice(0, 3), accel), (slice(3, 6), gyro)):
+            self._matrix[block, block] = sensitivity(triad.scale_error, triad.cross_axis,
+                                                     triad.misalignment_rad)
+        self._matrix[3:, :3] = np.diag(gyro.g_sensitivity)
+        self._is_mixed = not np.array_equal(self._matrix, np.eye(6))
+
+        def both(key: str) -> NDArray[np.float64]:
+            return np.array([*getattr(accel, key), *getattr(gyro, key)])
+
+        self._bias, self._turn_on = both('bias'), both('turn_on_bias')
+        self._per_kelvin = both('temperature_bias')
+        self._allan = AllanNoise(both('noise_density'), both('bias_instability'),
+                                 both('random_walk'))
+        self._range = np.repeat([accel.range or np.inf, gyro.range or np.inf], 3)
+        self._steps = ((slice(0, 3), accel.resolution), (slice(3, 6), gyro.resolution))
+        self._generic_variance = config.noise ** 2 + config.resolution ** 2 / 12.0
+        self._period_s = 0.0
+        self.covariances: dict[str, Array] = {}
+        """Of the white noise of one sample, row-major [9], known from the first sample on."""
+
+    def apply(self, values: Array, batch: Batch) -> None:
+        """Turn true values [n, 6] into what the converters give out."""
+        if self._is_mixed:
+            values[:] = values @ self._matrix.T
+        values += self._bias
+        if self._turn_on.any():
+            values += self._turn_on * batch.noise.constant('turn_on', batch.envs, 6)
+        if self._per_kelvin.any():
+            warmer = self._temperature.at_s(batch.time_ns / NS_PER_S)
+            values += np.outer(warmer - self._temperature.reference_c, self._per_kelvin)
+        if batch.period_s != self._period_s:
+            self._take_period(batch.period_s)
+        self._allan.apply(values, batch)
+        batch.noise.apply_generic(values, batch)
+        for columns, step in self._steps:
+            quantise(values[:, columns], step)
+        np.clip(values, -self._range, self._range, out=values)
+
+    def _take_period(self, period_s: float) -> None:
+        """Derive the covariances, which depend on the rate as densities do not."""
+        self._period_s = period_s
+        steps = np.repeat([step for _, step in self._steps], 3)
+        variance = (self._allan.white_sigma(period_s) ** 2 + steps ** 2 / 12.0
+                    + self._generic_variance)
+        self.covariances = {'linear_acceleration_covariance': np.diag(variance[:3]).ravel(),
+                            'angular_velocity_covariance': np.diag(variance[3:]).ravel()}

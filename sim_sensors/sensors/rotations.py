@@ -1,0 +1,24 @@
+"""Quaternions in ROS order (x, y, z, w), many rows at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim_sensors.layout import Array
+
+
+def rotate(quat_xyzw: Array, turn_rad: Array) -> None:
+    """Turn `quat_xyzw` [n, 4] in place by rotation vectors [n, 3] in its own axes."""
+    angle = np.linalg.norm(turn_rad, axis=1, keepdims=True)
+    vector = 0.5 * np.sinc(angle / (2.0 * np.pi)) * turn_rad
+    scalar = np.cos(0.5 * angle)
+    axis, real = quat_xyzw[:, :3].copy(), quat_xyzw[:, 3:].copy()
+    quat_xyzw[:, :3] = real * vector + scalar * axis + np.cross(axis, vector)
+    quat_xyzw[:, 3:] = real * scalar - np.sum(axis * vector, axis=1, keepdims=True)
+
+
+def yaw_quat(yaw_rad: Array) -> Array:
+    """Return the quaternions [..., 4] of turns `yaw_rad` [...] about z."""
+    half = 0.5 * np.asarray(yaw_rad, float)
+    zero = np.zeros_like(half)
+    return np.stack([zero, zero, np.sin(half), np.cos(half)], axis=-1)
