@@ -1,7 +1,8 @@
 """How a model is driven: from a twist of its base to speeds of its wheels.
 
 A model says so itself, in `<custom>`: a text `drive` (the base body), tuples `drive_left` and
-`drive_right` (velocity actuators of each side), a numeric `drive_geometry_m` (wheel radius, track).
+`drive_right` (velocity actuators of each side), a numeric `drive_geometry_m` (wheel radius and
+track).
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Driver(Protocol):
 
 def make_driver(name: str, model: mujoco.MjModel, drive: DiffDrive | None,
                 num_envs: int, period_s: float = PERIOD_S) -> Driver | None:
-    """Return the driver called `name` that decides every `period_s`, None for `none` and `commands`."""
+    """Return the driver `name` that decides every `period_s`; None for `none` and `commands`."""
     if name in ('none', 'commands'):
         return None
     kinds: dict[str, type[FigureEight] | type[RestCruiseTurn]] = {
@@ -182,6 +182,7 @@ class RestCruiseTurn:
                        MAX_TURN_RAD_S)
         idle = (self.rest > 0.0) | reached
         wanted = np.where(idle[:, None], 0.0, np.stack([speed, turn], 1))
-        change = np.array([2 * self.ACCELERATION_M_S2, self.TURN_ACCELERATION_RAD_S2]) * self.period_s
+        change = np.array([2 * self.ACCELERATION_M_S2, self.TURN_ACCELERATION_RAD_S2])
+        change *= self.period_s
         self.out += np.clip(wanted - self.out, -change, change)
         return self.out.copy()

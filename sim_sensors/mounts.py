@@ -1,4 +1,4 @@
-"""Where a sensor sits: a site added to any model before it is compiled, without editing its XML."""
+"""Where a sensor sits: a site added to any model before it is compiled, its XML untouched."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sensor_rig.errors import RigError
-from sensor_rig.times import NS_PER_S, seconds_to_ns
+from sensor_rig.times import NS_PER_S
 from sim_sensors import drivers
 from sim_sensors.config import WorldConfig
 from sim_sensors.drive import find_drive
@@ -69,19 +69,24 @@ class WorldBase(ABC):
         self._advance(self._wanted)
         self.tick = tick
         self.time_ns = tick * self.dt_ns
+        self._check()
 
     def reset(self, envs: Sequence[int] | NDArray[np.intp] | None = None) -> None:
-        """Put `envs` back to the start; time goes on for the others, and starts anew for all."""
+        """Go back to the start.
+
+        Without `envs` time starts anew: the next `step()` is tick 0. With `envs` time goes on and
+        these environments are at their start now, at `time_ns`.
+        """
         chosen = np.arange(self.num_envs) if envs is None else np.unique(np.asarray(envs, np.intp))
-        if envs is None:
-            self.tick, self.time_ns = -1, -self.dt_ns
-        elif len(chosen) and not 0 <= chosen[0] <= chosen[-1] < self.num_envs:
+        if len(chosen) and not 0 <= chosen[0] <= chosen[-1] < self.num_envs:
             raise RigError(f'reset of environments {chosen.tolist()}: there are 0 to '
                            f'{self.num_envs - 1}')
+        if envs is None:
+            self.tick, self.time_ns = -1, -self.dt_ns
         self._wanted[chosen] = self._home
         if self.driver is not None:
             self.driver.reset(chosen)
-        self._reset(chosen)
+        self._reset(chosen, is_midway=self.tick >= 0)
 
     # ---- commands -------------------------------------------------------------------------
 
@@ -132,8 +137,12 @@ class WorldBase(ABC):
         """Apply `ctrl` [num_envs, nu] and move to the next tick."""
 
     @abstractmethod
-    def _reset(self, envs: NDArray[np.intp]) -> None:
-        """Put `envs` back to the start."""
+    def _check(self) -> None:
+        """Raise where the step just made was unstable."""
+
+    @abstractmethod
+    def _reset(self, envs: NDArray[np.intp], *, is_midway: bool) -> None:
+        """Put `envs` back to the start; midway, their derived arrays are those of this tick."""
 
     # ---- trouble --------------------------------------------------------------------------
 
@@ -148,7 +157,7 @@ class WorldBase(ABC):
     def _unstable(self, env: int, warnings: NDArray[Any]) -> NoReturn:
         """Raise for the first warning in `warnings` [kinds, 2] (last info, count)."""
         where = f' in environment {env}' if self.num_envs > 1 else ''
-        seconds = (self.tick + 1) * self.dt_ns / NS_PER_S
+        seconds = self.time_ns / NS_PER_S
         for kind, (what, array) in UNSTABLE.items():
             info, count = warnings[int(kind)]
             if count:
@@ -181,8 +190,8 @@ class World(WorldBase):
         super().__init__(config, sensors, base_dir, 1)
         self._data = mujoco.MjData(self.model)
         self._sensordata: Floats = self._data.sensordata[None]
-        self._clock = 0.0
-        self._reset(np.zeros(1, np.intp))
+        self._clock = -1.0
+        self._reset(np.zeros(1, np.intp), is_midway=False)
 
     @property
     def sensordata(self) -> Floats:
@@ -211,24 +220,30 @@ class World(WorldBase):
         else:
             data.ctrl = ctrl[0]
             mujoco.mj_step(self.model, data)
-        # MuJoCo resets what became unstable; its clock going back is the cheapest sign of it.
-        clock = data.time
-        if clock < self._clock:
+
+    def _check(self) -> None:
+        # MuJoCo resets what became unstable; its clock not going on is the cheapest sign of it.
+        clock = self._data.time
+        if clock <= self._clock:
             self._raise_warning()
         self._clock = clock
-        if self.tick & 255 == 255 and any(data.warning[int(kind)].number for kind in FULL):
+        if self.tick & 255 == 255 and any(self._data.warning[int(kind)].number for kind in FULL):
             self._raise_warning()
 
     def _raise_warning(self) -> NoReturn:
         warnings = self._data.warning
         self._unstable(0, np.stack([warnings.lastinfo, warnings.number], 1))
 
-    def _reset(self, envs: NDArray[np.intp]) -> None:
+    def _reset(self, envs: NDArray[np.intp], *, is_midway: bool) -> None:
+        if not len(envs):
+            return
         if self.keyframe < 0:
             mujoco.mj_resetData(self.model, self._data)
         else:
             mujoco.mj_resetDataKeyframe(self.model, self._data, self.keyframe)
         mujoco.mj_forward(self.model, self._data)
+        if is_midway and not self.is_rk4:
+            mujoco.mj_step(self.model, self._data)  # the state is one step ahead, as after step()
         self._clock = -1.0
 
 
