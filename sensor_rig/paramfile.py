@@ -198,6 +198,8 @@ class _Reader:
 
     def _value(self, name: str, depth: int) -> Any:
         """Read the value of parameter `name` and go on behind it."""
+        if isinstance(self._event, yaml.CollectionStartEvent):
+            self._refuse_tag(name)
         if isinstance(self._event, yaml.MappingStartEvent):
             return self._map(f'{name}.', depth + 1)
         if isinstance(self._event, yaml.SequenceStartEvent):
@@ -237,9 +239,7 @@ class _Reader:
                          f'do not know')
         if event.tag == _STRING_TAG or (event.tag == '!' and event.style):
             return self._without_nul(event.value, name)
-        if event.tag is not None:
-            self._refuse(f'{name} has the YAML tag {event.tag}, which ROS parameter files ignore; '
-                         f'leave it out')
+        self._refuse_tag(name)
         text = str(event.value)
         if event.style in ("'", '"'):
             return self._without_nul(text, name)
@@ -249,6 +249,11 @@ class _Reader:
             self._refuse(f'{name} is {text}, which ROS reads as a text; leave the key out, or '
                          f'quote it if the text is meant')
         return scalar(self._without_nul(text, name))
+
+    def _refuse_tag(self, name: str) -> None:
+        if self._event.tag is not None:
+            self._refuse(f'{name} has the YAML tag {self._event.tag}, which ROS parameter files '
+                         f'ignore; leave it out')
 
     def _without_nul(self, text: str, name: str) -> str:
         if '\0' in text:

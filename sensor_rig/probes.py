@@ -11,7 +11,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -65,7 +65,8 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Return all findings; the slow ones are looked at side by side."""
-    slow = [middleware, *(partial(renderer, name) for name in RENDERERS)]
+    slow: list[Callable[[], Finding]] = [middleware]
+    slow += [partial(renderer, name) for name in RENDERERS]
     with ThreadPoolExecutor() as pool:
         waiting = [pool.submit(probe) for probe in slow]
         quick = [python(), *libraries(), ros(), shared_memory(), *optional_parts()]

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script; commands and options are written into it, so that completing is instant."""
+    """Print the script; the commands are written into it, so that completing is instant."""
     print(script(), end='')
     return 0
 

@@ -54,7 +54,8 @@ def parse(command: ModuleType, arguments: list[str]) -> argparse.Namespace:
     parser = parser_of(command)
     if not getattr(command, 'PASSES_ON', False):
         return parser.parse_args(arguments)
-    parsed, parsed.passed_on = parser.parse_known_args(arguments)
+    parsed, unknown = parser.parse_known_args(arguments)
+    parsed.passed_on = unknown
     return parsed
 
 
