@@ -124,6 +124,15 @@ class Sensor(ABC, Generic[ConfigT]):
         return self.truth_layout
 
     @property
+    def fine_truth(self) -> bool:
+        """Whether `respond` needs truth between captures, at `truth_rate_hz`.
+
+        True for stateful sensors unless overridden: what remembers captures only need not pay for
+        truth at the physics rate.
+        """
+        return self.stateful
+
+    @property
     def duration_ns(self) -> int:
         """How long a capture takes (a sweep, a readout), ns; delay counts from its end."""
         return 0
