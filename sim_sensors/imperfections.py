@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 class Generic:
     """`value + bias + walk + white noise`, rounded to `resolution`; in the sensor's own unit.
 
-    Every column has its own numbers. Integer values (pixels) are disturbed as real numbers, rounded
-    and clipped to what their type holds; booleans have no unit and are left alone.
+    Every column has its own numbers. Integer values (pixels) are disturbed as real numbers,
+    rounded and clipped to what their type holds; booleans have no unit and are left alone.
     """
 
     def __init__(self, config: SensorConfig) -> None:
         """Take the four keys from `config`."""
         self._walk_offset: Array | None = None
+        self._walk_width = 0
         self._take(config)
 
     def _take(self, config: SensorConfig) -> None:
@@ -42,9 +43,7 @@ class Generic:
         if values.dtype.kind in 'iu':
             real = values.astype(np.float32)
             self._disturb(real, batch)
-            limits = np.iinfo(values.dtype)
-            np.rint(real, out=real)
-            np.copyto(values, np.clip(real, limits.min, limits.max), casting='unsafe')
+            clip_to(values, real)
         else:
             self._disturb(values, batch)
 
@@ -56,6 +55,7 @@ class Generic:
         if self.bias:
             values += self.bias
         if self.random_walk:
+            self._walk_width = width
             values += batch.noise.walk('random_walk', batch, width) * self.random_walk
         if self._walk_offset is not None:
             values += self._walk_offset[batch.envs]
@@ -64,21 +64,30 @@ class Generic:
             np.rint(values, out=values)
             values *= self.resolution
 
-    def reconfigure(self, config: SensorConfig, batch: Batch, width: int) -> None:
+    def reconfigure(self, config: SensorConfig, batch: Batch) -> None:
         """Take new keys; a drift that has been walked so far is kept, not rescaled.
 
         `batch` holds each environment's last capture (all of them, in order).
         """
         step = self.random_walk - config.random_walk
-        started = batch.index >= 0
-        if step and started.any():
+        started = (batch.index >= 0).nonzero()[0]
+        if step and self._walk_width and len(started):
             if self._walk_offset is None:
-                self._walk_offset = np.zeros((len(started), width))
-            walked = batch.noise.walk('random_walk', batch, width)
-            self._walk_offset[started] += step * walked[started]
+                self._walk_offset = np.zeros((len(batch.index), self._walk_width))
+            walked = batch.noise.walk_at('random_walk', started, batch.index[started],
+                                         self._walk_width)
+            self._walk_offset[started] += step * walked
         self._take(config)
 
     def reset(self, envs: slice | Array) -> None:
         """Forget what was kept for `envs`."""
         if self._walk_offset is not None:
             self._walk_offset[envs] = 0.0
+
+
+def clip_to(values: Array, real: Array) -> None:
+    """Write real numbers into `values` as its type holds them: integers rounded and clipped."""
+    if values.dtype.kind in 'iu':
+        limits = np.iinfo(values.dtype)
+        real = np.clip(np.rint(real), limits.min, limits.max)
+    np.copyto(values, real, casting='unsafe')

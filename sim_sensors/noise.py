@@ -1,9 +1,9 @@
-"""Random numbers by index: (seed, sensor, stream, environment, episode, k) -> the same bits, always.
+"""Random numbers by index: (seed, sensor, stream, environment, episode, k) gives the same bits.
 
-Nothing is drawn in passing. A counter-based generator (Philox) is set to the block that holds index
-k and fills it whole, so skipping captures, adding environments, resetting some of them or running
-in another process changes no number. What accumulates (random walks, Gauss-Markov biases) advances
-through every period that elapsed, read or not.
+Nothing is drawn in passing. A counter-based generator (Philox) is set to the block that holds
+index k and fills it whole, so skipping captures, adding environments, resetting some of them or
+running in another process changes no number. What accumulates (random walks, Gauss-Markov biases)
+advances through every period that elapsed, read or not.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class NoiseStream:
         self._stagger = env & self._mask
         self._held = np.full(num_envs, -1, np.int64)
         self._philox = np.random.Philox(key=_key(seed, sensor, stream))
-        self._state: dict[str, Any] = dict(self._philox.state)
+        self._state: Any = dict(self._philox.state)
         self._counter = np.zeros(4, np.uint64)
         self._state['state'] = {**self._state['state'], 'counter': self._counter}
         generator = np.random.Generator(self._philox)
-        self._draw = generator.standard_normal if kind == 'normal' else generator.random
+        self._draw: Any = generator.standard_normal if kind == 'normal' else generator.random
 
     def at(self, envs: Rows, k: Indices) -> Array:
         """Return the numbers of index `k` [n] of environments `envs`, [n, width]; do not write."""
@@ -88,8 +88,7 @@ class NoiseStream:
             counter[0], counter[1], counter[2], counter[3] = 0, block, env, self._episode[env]
             self._philox.state = self._state
             start = env * size
-            self._draw(dtype=self._dtype,  # type: ignore[call-overload]
-                       out=self._values[start:start + size])
+            self._draw(dtype=self._dtype, out=self._values[start:start + size])
         self._held[envs] = blocks
 
     def reset(self, envs: Rows) -> None:
@@ -180,9 +179,13 @@ class NoiseSource:
         return self._stream(stream, kind, width, np.float64).at(envs, np.zeros(count, np.int64))
 
     def walk(self, stream: str, batch: Batch, width: int) -> Array:
-        """Return unit random walks [n, width]: the sum of one standard normal per capture so far."""
+        """Return unit random walks [n, width]: a standard normal per capture so far, summed."""
+        return self.walk_at(stream, batch.envs, batch.index, width)
+
+    def walk_at(self, stream: str, envs: Rows, k: Indices, width: int) -> Array:
+        """Return unit random walks [n, width] of `envs` after captures 0..k."""
         one = np.ones(width)
-        return self.markov(stream, decay=one, gain=one, start=one).at(batch.envs, batch.index)
+        return self.markov(stream, decay=one, gain=one, start=one).at(envs, k)
 
     def markov(self, stream: str, *, decay: Array, gain: Array, start: Array) -> MarkovStream:
         """Return the first-order processes `stream`; see `MarkovStream`."""

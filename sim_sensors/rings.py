@@ -1,8 +1,8 @@
 """Circular arrays over environments: the timeline of a response model, and captured samples.
 
 Slots lie outermost (`[slots, num_envs, width]`), so that a batch stepping together writes one
-contiguous row. Environments that fell out of step (partial resets at odd times) keep their own slot;
-as long as none did, one integer serves all (`_Cursor`).
+contiguous row. Environments that fell out of step (partial resets at odd times) keep their own
+slot; as long as none did, one integer serves all (`_Cursor`).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class TimelineRing:
                              'see Sensor.timeline_length')
         cursor = self._cursor
         if cursor.common is not None and isinstance(self._batch, slice):
-            return self._values[(cursor.common - ticks_back + 1) & cursor.mask]
+            return np.asarray(self._values[(cursor.common - ticks_back + 1) & cursor.mask])
         slots = cursor.back(self._batch, ticks_back - 1)
         return np.asarray(self._values[slots, cursor.envs[self._batch]])
 
@@ -118,6 +118,8 @@ class SampleRing:
         self.arrival_ns: Indices = np.full(shape, NEVER_NS, np.int64)
         self.newest: Indices = np.full(num_envs, -1, np.int64)
         """Newest capture index of each environment, -1 before the first."""
+        self.holds_gaps = True
+        """Fill the slots of skipped captures; not needed where only the newest is ever read."""
 
     # ---- writing ----------------------------------------------------------------------------
 
@@ -125,7 +127,7 @@ class SampleRing:
              stamp_ns: Indices, arrival_ns: Indices, lost: NDArray[np.bool_] | None) -> None:
         """Add capture `index` [n] of `envs`; captures that were skipped count as lost."""
         skipped = index - self.newest[envs] - 1
-        if skipped.any():
+        if self.holds_gaps and skipped.any():
             self._skip(self._ids(envs), np.minimum(skipped, self.cursor.slots))
         at = self.cursor.advance(envs)
         self.values[at] = values
@@ -176,7 +178,7 @@ class SampleRing:
     # ---- finding ----------------------------------------------------------------------------
 
     def at_index(self, envs: Rows, index: Indices) -> Found:
-        """Return where capture `index` [n] or [n, history] lies, or the newest if it is not yet."""
+        """Return where capture `index` [n] or [n, history] lies, or the newest if it is to come."""
         newest, head = self.newest[envs], self.cursor.head[envs]
         if index.ndim == 2:
             newest, head = newest[:, None], head[:, None]
@@ -214,4 +216,4 @@ class SampleRing:
         num_envs = array.shape[1]
         env = self._ids(envs)
         flat = slot * num_envs + (env if slot.ndim == 1 else env[:, None])
-        return array.reshape(-1, *array.shape[2:]).take(flat, axis=0)
+        return np.asarray(array.reshape(-1, *array.shape[2:]).take(flat, axis=0))

@@ -24,8 +24,8 @@ _SAFE = 2**62
 class Schedule:
     """Captures at k / rate, rounded (half up) to the physics grid, after a phase.
 
-    400 Hz on 1 ms steps gives 0, 3, 5, 8 ms ...: capture k comes from k alone, never from a sum, so
-    nothing drifts however long it runs. Times count from the start of the episode.
+    400 Hz on 1 ms steps gives 0, 3, 5, 8 ms ...: capture k comes from k alone, never from a sum,
+    so nothing drifts however long it runs. Times count from the start of the episode.
     """
 
     def __init__(self, rate_hz: float, dt_ns: int, phase_s: float = 0.0, *,
@@ -129,7 +129,7 @@ class Schedule:
 
 
 def schedules_of(configs: Mapping[str, SensorConfig], dt_ns: int) -> dict[str, Schedule]:
-    """Return every sensor's capture schedule, triggered ones after the sensor that triggers them."""
+    """Return every sensor's capture schedule; a triggered one follows the sensor it names."""
     done: dict[str, Schedule] = {}
 
     def resolve(name: str, waiting: tuple[str, ...]) -> Schedule:
@@ -139,8 +139,8 @@ def schedules_of(configs: Mapping[str, SensorConfig], dt_ns: int) -> dict[str, S
         if not config.trigger:
             done[name] = Schedule.of(name, config, dt_ns)
         elif config.trigger not in configs:
-            raise RigError(f'trigger of {name!r} is {config.trigger!r}, which is no sensor of this '
-                           f'rig; allowed are {", ".join(sorted(configs))}')
+            raise RigError(f'trigger of {name!r} is {config.trigger!r}, which is no sensor of '
+                           f'this rig; allowed are {", ".join(sorted(configs))}')
         elif config.trigger in (*waiting, name):
             raise RigError(f'trigger of {name!r} is {config.trigger!r}, which waits for {name!r}: '
                            'sensors cannot trigger each other in a circle')

@@ -1,0 +1,340 @@
+"""The life of a measurement, from the truth to whoever reads it. Start reading here.
+
+    truth of a tick ─┬─ respond ──────────────────────────────── post_process ─▶ ground truth
+                     └─ physics_imperfections ─ respond ─ hardware_imperfections ─ post_process
+                              └── timeline ring ──┘                     │
+                 faults, clock, loss, delay, jitter (`Transit`) ◀───────┘
+                       │
+                       ├─▶ sample ring ─▶ read(): the newest sample that has arrived
+                       └─▶ in flight   ─▶ due(): every sample once, in order of arrival
+
+A *tick* is a truth row; a *capture* is a tick on which the sensor also measures. They differ only
+for sensors with a stateful response, which run at `truth_rate_hz` and capture at `rate_hz`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sensor_rig.errors import RigError
+from sim_sensors.config import FaultConfig, SensorConfig
+from sim_sensors.faults import HEALTHY, Ailment, Faults
+from sim_sensors.imperfections import Generic
+from sim_sensors.layout import Array
+from sim_sensors.noise import NoiseSource
+from sim_sensors.rings import ALL, Found, Rows, SampleRing
+from sim_sensors.schedule import Schedule
+from sim_sensors.sensors.base import Batch, Sample, Sensor
+from sim_sensors.stages import Stages, rows_of
+from sim_sensors.transit import Fate, InFlight, Transit
+
+Envs = Sequence[int] | NDArray[np.intp] | slice | None
+"""Environments by number; None and `slice(None)` are all of them."""
+Supplier = Callable[[NDArray[np.intp], Array], None]
+"""`supplier(envs, out)` writes the present truth of `envs` into `out` [len(envs), width]."""
+
+FIXED_KEYS = ('type', 'mount', 'rate_hz', 'phase_s', 'truth_rate_hz', 'trigger',
+              'trigger_delay_s', 'delay_backend', 'interpolation', 'history_length', 'frame_id')
+"""What cannot change while a rig runs."""
+
+
+class Reading(NamedTuple):
+    """What a read gives; arrays are the caller's own."""
+
+    values: Array
+    """Return space [n, width], or [n, history, width] with the newest first; 0 where invalid."""
+    valid: NDArray[np.bool_]
+    """False where nothing has arrived yet, [n] or [n, history]."""
+    capture_ns: NDArray[np.int64]
+    """True time of each value, ns."""
+    stamp_ns: NDArray[np.int64]
+    """What the sensor's clock said, ns."""
+
+
+class Pipeline:
+    """One sensor in `num_envs` environments.
+
+    Drive it either way, never both: `update(now)` at every physics step with a `supplier` of truth
+    (lazy where nothing needs every capture), or `tick(envs, time, rows)` with truth that came from
+    elsewhere (a topic, a sweep that is complete). Then `read()`, or `due(now)` for messages.
+    """
+
+    def __init__(self, sensor: Sensor[Any], num_envs: int = 1, *, seed: int, dt_ns: int,
+                 schedule: Schedule | None = None, supplier: Supplier | None = None,
+                 messages: bool = False, arrays: bool = True) -> None:
+        """Make the pipeline of `sensor`.
+
+        `schedule` is given for triggered sensors; `messages` keeps samples for `due`, `arrays` for
+        `read`.
+        """
+        config: SensorConfig = sensor.config
+        self.sensor, self.num_envs = sensor, num_envs
+        self.schedule = schedule or Schedule.of(sensor.name, config, dt_ns)
+        self.ticks = (self.schedule.finer(config.truth_rate_hz, sensor.name) if sensor.fine_truth
+                      else self.schedule)
+        """When truth is needed: at captures, or more often for a stateful response."""
+        generic = Generic(config)
+        self.noise = NoiseSource(seed, sensor.name, num_envs, generic, sensor.truth_layout.dtype)
+        self.stages = Stages(sensor, num_envs)
+        self.transit = Transit(config, sensor.duration_ns, self.noise)
+        self.faults = Faults(config.faults.values())
+        self.in_flight = InFlight() if messages else None
+        self.watched = False
+        """Set by whoever looks on (a page, a viewer): capture on schedule while it is true."""
+        self._supplier = supplier
+        self._arrays = arrays
+        self._config = config
+        self._envs = np.arange(num_envs)
+        self._origin_ns = np.zeros(num_envs, np.int64)
+        self._common_origin_ns: int | None = 0
+        self._index = np.full(num_envs, -1, np.int64)
+        self._tick = np.full(num_envs, -1, np.int64)
+        self._now_ns = 0
+        self._next_ns = 0
+        self._moved_ns = 0
+        self._least_ns = self.transit.latency_ns.copy()
+        self._plan()
+        if arrays:
+            layout = sensor.return_layout
+            self.ring = SampleRing(self._slots, num_envs, layout)
+            self.truth_ring = SampleRing(max(config.history_length, 1), num_envs, layout)
+            self.ring.holds_gaps = self.truth_ring.holds_gaps = self._every
+
+    # ---- time passes --------------------------------------------------------------------------
+
+    def update(self, now_ns: int) -> None:
+        """Let time be `now_ns`; capture now if this sensor must not skip captures."""
+        self._now_ns = now_ns
+        if now_ns >= self._next_ns and (self._every or self.watched):
+            self._compute_outdated(ALL)
+
+    @property
+    def outdated(self) -> NDArray[np.bool_]:
+        """Environments whose next tick is due and not computed, [num_envs]."""
+        return self._ticks_before(ALL, self._now_ns) > self._tick
+
+    def _compute_outdated(self, envs: Rows) -> None:
+        if self._supplier is None:
+            return
+        stale = self._ticks_before(envs, self._now_ns) > self._tick[envs]
+        if not stale.any():
+            return
+        chosen = self._envs[envs][stale]
+        rows = self.sensor.truth_layout.empty(len(chosen))
+        self._supplier(chosen, rows)
+        self.tick(chosen, self._now_ns, rows)
+
+    def tick(self, envs: Envs, time_ns: int, truth: Array) -> None:
+        """Take the truth rows [n, width] of `envs` at `time_ns`; they are not kept or changed."""
+        batch = self._batch(self._rows(envs), time_ns)
+        ailment = self.faults.at(time_ns) if self.faults else HEALTHY
+        clean, sensed = self.stages.sense(truth, batch)
+        captured = batch.index >= 0
+        if captured.all():
+            self._capture(batch, clean, sensed, ailment)
+        elif captured.any():
+            part = rows_of(batch, captured, self._envs)
+            self._capture(part, clean[captured], sensed[captured], ailment)
+        self._plan_next(time_ns)
+
+    def _capture(self, batch: Batch, clean: Array, sensed: Array, ailment: Ailment) -> None:
+        """Measure, and send what was measured on its way."""
+        values, truth = self.stages.measure(clean, sensed, batch, ailment)
+        passage = self.transit.send(batch, ailment)
+        if self._arrays:
+            self.ring.push(batch.envs, batch.index, values, batch.time_ns, *passage)
+            self.truth_ring.push(batch.envs, batch.index, truth, batch.time_ns, batch.time_ns,
+                                 batch.time_ns, None)
+        if self.in_flight is not None:
+            for row, env in enumerate(self._envs[batch.envs].tolist()):
+                if passage.lost is None or not passage.lost[row]:
+                    self.in_flight.add(Sample(
+                        self.sensor.name, env, int(batch.index[row]), int(batch.time_ns[row]),
+                        int(passage.stamp_ns[row]), int(passage.arrival_ns[row]),
+                        values[row].copy(), truth[row].copy()))
+
+    # ---- reading --------------------------------------------------------------------------------
+
+    def due(self, now_ns: int) -> list[Sample]:
+        """Take out the samples that have arrived by `now_ns`, in order of arrival, each once."""
+        if self.in_flight is None:
+            raise ValueError('this pipeline was made without messages=True')
+        samples = self.in_flight.due(now_ns)
+        self.transit.counts[Fate.DELIVERED] += len(samples)
+        return samples
+
+    def read(self, now_ns: int | None = None, envs: Envs = None,
+             history_length: int | None = None) -> Reading:
+        """Return the newest sample that has arrived by `now_ns` (by default the present).
+
+        `history_length` N gives [n, N, width]: entry i is the sample i captures before entry 0,
+        or, where that one was lost or is not here yet, the newest before it. Two reads at one time
+        are equal.
+        """
+        now_ns = self._now_ns if now_ns is None else now_ns
+        rows = self._rows(envs)
+        self._compute_outdated(rows)
+        count = self._history(history_length)
+        before = self._captures_before(rows, now_ns - self._least_ns[rows])
+        if self._regular:
+            index = before if count == 1 else before[:, None] - np.arange(count)
+            found = self.ring.at_index(rows, index)
+        else:
+            spread = self.schedule.captures_in(self._spread_ns)
+            found = self.ring.arrived(rows, before, now_ns, spread, count)
+        return self._reading(self.ring, rows, found, history_length)
+
+    def read_ground_truth(self, envs: Envs = None, history_length: int | None = None) -> Reading:
+        """Return the newest capture without noise, delay or loss; history as in `read`."""
+        rows = self._rows(envs)
+        self._compute_outdated(rows)
+        index = self._index[rows]
+        count = self._history(history_length)
+        if count > 1:
+            index = index[:, None] - np.arange(count)
+        return self._reading(self.truth_ring, rows, self.truth_ring.at_index(rows, index),
+                             history_length)
+
+    def _history(self, length: int | None) -> int:
+        most = max(self._config.history_length, 1)
+        if length is not None and not 1 <= length <= most:
+            raise RigError(f'{self.sensor.name!r} was asked for a history of {length}; its '
+                           f'history_length allows 1 to {most}')
+        return length or 1
+
+    def _reading(self, ring: SampleRing, rows: Rows, found: Found, history: int | None) -> Reading:
+        if history == 1:
+            found = Found(found.slot[:, None], found.valid[:, None])
+        reading = Reading(ring.take(ring.values, rows, found.slot), found.valid,
+                          ring.take(ring.capture_ns, rows, found.slot),
+                          ring.take(ring.stamp_ns, rows, found.slot))
+        if not found.valid.all():
+            reading.values[~found.valid] = 0
+        return reading
+
+    # ---- resets and changes at run time -----------------------------------------------------
+
+    def reset(self, env_ids: Envs = None, time_ns: int | None = None) -> None:
+        """Begin a new episode of `env_ids` at `time_ns` (by default the present).
+
+        Reset the world first: sensors that capture on schedule take their first sample at once.
+        """
+        rows = self._rows(env_ids)
+        if time_ns is not None:
+            self._now_ns = time_ns
+        self.noise.reset(rows)
+        self.noise.generic.reset(rows)
+        self.stages.reset(rows)
+        self.transit.reset(rows)
+        self._least_ns[rows] = self.transit.latency_ns[rows]
+        if self._arrays:
+            self.ring.reset(rows)
+            self.truth_ring.reset(rows)
+        if self.in_flight is not None:
+            flushed = self.in_flight.flush(set(self._envs[rows].tolist()))
+            self.transit.counts[Fate.FLUSHED] += flushed
+        self._index[rows] = self._tick[rows] = -1
+        self._origin_ns[rows] = self._now_ns
+        self._common_origin_ns = (self._now_ns if (self._origin_ns == self._now_ns).all()
+                                  else None)
+        self._next_ns = self._now_ns
+        self.update(self._now_ns)
+
+    def reconfigure(self, config: SensorConfig) -> None:
+        """Take delay, jitter, noise, clock, loss and the sensor's own keys from the next capture.
+
+        What is on its way keeps the times it has.
+        """
+        for key in FIXED_KEYS:
+            if getattr(config, key) != getattr(self._config, key):
+                raise RigError(f'{key} of {self.sensor.name!r} cannot change while it runs')
+        last = self._batch_of(ALL, self._index, self._tick, self._now_ns)
+        before = self.transit.latency_ns.copy()
+        jitter_ns = self.transit.jitter_ns
+        self.noise.generic.reconfigure(config, last)
+        self.sensor = self.stages.sensor = type(self.sensor)(self.sensor.name, config)
+        self.transit.take(config)
+        after = self.transit.latency_ns
+        self._moved_ns += int(abs(after - before).max())
+        self._moved_ns += max(jitter_ns - self.transit.jitter_ns, 0)
+        np.minimum(self._least_ns, after, out=self._least_ns)
+        self._config = config
+        self._replan()
+
+    def inject(self, fault: FaultConfig) -> None:
+        """Add a fault while running."""
+        self.faults.add(fault)
+        self._replan()
+
+    @property
+    def counts(self) -> Counter[Fate]:
+        """What became of the captures so far."""
+        return self.transit.counts
+
+    # ---- bookkeeping --------------------------------------------------------------------------
+
+    def _plan(self) -> None:
+        """Derive from config and faults what must be kept and what may be skipped."""
+        config, transit = self._config, self.transit
+        self._spread_ns = self._moved_ns + transit.jitter_ns + self.faults.most_latency_ns
+        """How much later than the earliest a sample may arrive."""
+        self._regular = transit.is_regular and not self.faults and not self._spread_ns
+        latency_ns = transit.most_latency_ns + self._spread_ns
+        self._every = bool(config.eager or self.sensor.stateful or config.history_length
+                           or latency_ns or self.in_flight is not None
+                           or not self._regular or config.interpolation != 'zoh')
+        """Whether every capture is made, read or not."""
+        self._slots = max(config.history_length, 1) + 3
+        if latency_ns:
+            self._slots += 2 * self.schedule.captures_in(self._spread_ns) \
+                + self.schedule.captures_in(latency_ns)
+        self.stages.keeps_last |= self.faults.has('stuck')
+
+    def _replan(self) -> None:
+        self._plan()
+        if self._arrays:
+            self.ring = self.ring.grow(self._slots)
+            self.ring.holds_gaps = self.truth_ring.holds_gaps = self._every
+
+    def _rows(self, envs: Envs) -> Rows:
+        if envs is None or isinstance(envs, slice):
+            return ALL
+        ids = np.asarray(envs, np.intp)
+        return ALL if len(ids) == self.num_envs and (ids == self._envs).all() else ids
+
+    def _captures_before(self, rows: Rows, times_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.schedule.indices_before(times_ns - self._origin_ns[rows])
+
+    def _ticks_before(self, rows: Rows, time_ns: int) -> NDArray[np.int64]:
+        if self._common_origin_ns is not None:
+            tick = self.ticks.index_before(time_ns - self._common_origin_ns)
+            return np.full(len(self._envs[rows]), tick)
+        return self.ticks.indices_before(time_ns - self._origin_ns[rows])
+
+    def _batch(self, rows: Rows, time_ns: int) -> Batch:
+        """Return the batch of `rows` at `time_ns`, -1 in `index` where it is no new capture."""
+        tick = self._ticks_before(rows, time_ns)
+        index = tick if self.ticks is self.schedule else self._captures_before(
+            rows, np.full(len(tick), time_ns))
+        last = self._index[rows]
+        index = np.where(index > last, index, -1)
+        self._tick[rows] = tick
+        self._index[rows] = np.maximum(index, last)
+        return self._batch_of(rows, index, tick, time_ns)
+
+    def _batch_of(self, rows: Rows, index: NDArray[np.int64], tick: NDArray[np.int64],
+                  time_ns: int) -> Batch:
+        return Batch(rows, index, tick, np.full(len(index), time_ns), self.ticks.period_s,
+                     self.schedule.period_s, True, self.noise, self.stages.state)
+
+    def _plan_next(self, time_ns: int) -> None:
+        """Note when `update` has to look again."""
+        if self._common_origin_ns is not None and (self._tick == self._tick[0]).all():
+            self._next_ns = self._common_origin_ns + self.ticks.time_of(int(self._tick[0]) + 1)
+        else:
+            self._next_ns = int((self._origin_ns + self.ticks.times_of(self._tick + 1)).min())

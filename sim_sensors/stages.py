@@ -1,0 +1,145 @@
+"""The stages of both branches, in order, with copies only where a stage changes something."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim_sensors.faults import Ailment
+from sim_sensors.imperfections import clip_to
+from sim_sensors.layout import Array
+from sim_sensors.rings import Rows, TimelineRing
+from sim_sensors.sensors.base import Batch, Sensor
+
+
+class Stages:
+    """Runs a sensor's hooks over a batch and keeps what they remember.
+
+    A hook the sensor does not override is the identity and costs nothing: the branches then share
+    one array with the truth they came from.
+    """
+
+    def __init__(self, sensor: Sensor[Any], num_envs: int) -> None:
+        """Make the timelines and the state of `num_envs` environments."""
+        self.sensor = sensor
+        layout = sensor.truth_layout
+        self._disturbs = _overrides(sensor, 'physics_imperfections')
+        self._responds = _overrides(sensor, 'respond')
+        self._projects = _overrides(sensor, 'post_process')
+        self._reads_out = _overrides(sensor, 'hardware_imperfections')
+        depth = sensor.timeline_length if sensor.stateful and self._responds else 0
+        self._sensed_line = TimelineRing(depth, num_envs, layout)
+        self._clean_line = TimelineRing(depth, num_envs, layout)
+        self._has_timeline = depth > 0
+        self.state: dict[str, Array] = _zeros(sensor, num_envs)
+        """`Sensor.state_shapes` of the measured branch."""
+        self._clean_state = _zeros(sensor, num_envs)
+        shape = (num_envs, sensor.return_layout.width)
+        self._last = np.zeros(shape, sensor.return_layout.dtype)
+        self._last_clean = np.zeros(shape, sensor.return_layout.dtype)
+        self._has_last = np.zeros(num_envs, np.bool_)
+        self.keeps_last = sensor.stateful and self._projects
+        """Whether the last output is remembered (for `post_process`, or a `stuck` fault)."""
+
+    # ---- truth tick -> timeline ---------------------------------------------------------------
+
+    def sense(self, truth: Array, batch: Batch) -> tuple[Array, Array]:
+        """Return (clean, sensed) rows [n, width] after physics imperfections and response."""
+        clean = sensed = truth
+        if self._disturbs:
+            sensed = truth.copy()
+            self.sensor.physics_imperfections(sensed, batch)
+        if self._responds:
+            sensed = truth.copy() if sensed is truth else sensed
+            self._respond(sensed, self._sensed_line, batch)
+            clean = truth.copy()
+            _as_truth(batch, self._clean_state)
+            self._respond(clean, self._clean_line, batch)
+            _as_measured(batch, self.state)
+        return clean, sensed
+
+    def _respond(self, values: Array, line: TimelineRing, batch: Batch) -> None:
+        self.sensor.respond(values, line.bind(batch.envs), batch)
+        if self._has_timeline:
+            line.push(values, batch.envs)
+
+    # ---- capture -> return space ----------------------------------------------------------------
+
+    def measure(self, clean: Array, sensed: Array, batch: Batch,
+                ailment: Ailment) -> tuple[Array, Array]:
+        """Return (measured, ground truth) rows [n, width] in return space."""
+        work = sensed
+        if self._reads_out or not batch.noise.generic.is_identity or ailment.wrong:
+            work = sensed.copy()
+            batch.noise.gain = ailment.noise_gain
+            self.sensor.hardware_imperfections(work, batch)
+            batch.noise.gain = 1.0
+            for scale, offset in ailment.wrong:
+                clip_to(work, work.astype(np.float64) * scale + offset)
+        if self._projects:
+            work = self._project(work.copy() if work is sensed else work, self._last, batch)
+            _as_truth(batch, self._clean_state)
+            clean = self._project(clean.copy(), self._last_clean, batch)
+            _as_measured(batch, self.state)
+        if self.keeps_last:
+            work = self._remember(work, clean, batch.envs, ailment.stuck)
+        return work, clean
+
+    def _project(self, values: Array, last: Array, batch: Batch) -> Array:
+        """Run `post_process`, apart for rows that have an earlier output and rows that do not."""
+        if not self.sensor.stateful:
+            return self.sensor.post_process(values, None, batch)
+        known = self._has_last[batch.envs]
+        if known.all():
+            return self.sensor.post_process(values, last[batch.envs], batch)
+        if not known.any():
+            return self.sensor.post_process(values, None, batch)
+        out = self.sensor.return_layout.empty(len(values))
+        for chosen in (known, ~known):
+            part = rows_of(batch, chosen, np.arange(len(self._has_last)))
+            previous = last[part.envs] if chosen is known else None
+            out[chosen] = self.sensor.post_process(values[chosen], previous, part)
+        return out
+
+    def _remember(self, values: Array, clean: Array, envs: Rows, stuck: bool) -> Array:
+        """Note the last output; a stuck sensor gives it again instead of a new one."""
+        if stuck:
+            values = np.where(self._has_last[envs][:, None], self._last[envs], values)
+        self._last[envs] = values
+        self._last_clean[envs] = clean
+        self._has_last[envs] = True
+        return values
+
+    def reset(self, envs: Rows) -> None:
+        """Forget everything about `envs`."""
+        self._sensed_line.reset(envs)
+        self._clean_line.reset(envs)
+        self._has_last[envs] = False
+        for state in (self.state, self._clean_state):
+            for array in state.values():
+                array[envs] = 0.0
+
+
+def rows_of(batch: Batch, chosen: NDArray[np.bool_], ids: NDArray[np.intp]) -> Batch:
+    """Return the rows of `batch` where `chosen`; `ids` are all environments."""
+    return Batch(ids[batch.envs][chosen], batch.index[chosen], batch.tick[chosen],
+                 batch.time_ns[chosen], batch.dt_s, batch.period_s, batch.is_measured,
+                 batch.noise, batch.state)
+
+
+def _as_truth(batch: Batch, state: dict[str, Array]) -> None:
+    batch.is_measured, batch.state = False, state
+
+
+def _as_measured(batch: Batch, state: dict[str, Array]) -> None:
+    batch.is_measured, batch.state = True, state
+
+
+def _overrides(sensor: Sensor[Any], hook: str) -> bool:
+    return getattr(type(sensor), hook) is not getattr(Sensor, hook)
+
+
+def _zeros(sensor: Sensor[Any], num_envs: int) -> dict[str, Array]:
+    return {name: np.zeros((num_envs, *shape)) for name, shape in sensor.state_shapes.items()}

@@ -1,0 +1,93 @@
+"""Small sensors with no world behind them, for testing the pipeline alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sim_sensors.config import SensorConfig
+from sim_sensors.layout import Array, Layout
+from sim_sensors.pipeline import Pipeline
+from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
+
+MS = 1_000_000
+
+
+class Plain(Sensor[SensorConfig]):
+    """`width` float64 columns, every hook left as it is."""
+
+    width = 2
+
+    @property
+    def truth_layout(self) -> Layout:
+        return Layout({'x': (self.width,)}, np.float64)
+
+    def reader(self, view: Any) -> Any:
+        raise AssertionError('no world here')
+
+    def truth_template(self) -> Any:
+        raise AssertionError('no messages here')
+
+    def topics(self) -> Sequence[Topic]:
+        return ()
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        return ()
+
+
+class LowPass(Plain):
+    """Half of the old value, half of the new one."""
+
+    stateful = True
+
+    def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
+        old = np.where(timeline.filled[:, None], timeline.at(1), values)
+        values += old
+        values *= 0.5
+
+
+class Counter(Plain):
+    """Returns how many of its outputs came before (through `previous`), as integers."""
+
+    stateful = True
+
+    @property
+    def return_layout(self) -> Layout:
+        return Layout({'count': (1,)}, np.int32)
+
+    def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
+        if previous is None:
+            return np.zeros((len(values), 1), np.int32)
+        return previous + np.int32(1)
+
+
+def config(**keys: Any) -> SensorConfig:
+    return SensorConfig(type='toy', **keys)
+
+
+def make(num_envs: int = 1, sensor: type[Plain] = Plain, *, seed: int = 1, name: str = 'toy',
+         dt_ns: int = MS, pipeline: dict[str, Any] | None = None, **keys: Any) -> Pipeline:
+    return Pipeline(sensor(name, config(**keys)), num_envs, seed=seed, dt_ns=dt_ns,
+                    **(pipeline or {}))
+
+
+class Clockwork:
+    """A truth supplier: environment e at time t reads (t in ms, e)."""
+
+    def __init__(self, **keys: Any) -> None:
+        self.now_ns = 0
+        self.calls: list[tuple[int, list[int]]] = []
+        self.pipeline = make(pipeline={'supplier': self.supply}, **keys)
+
+    def supply(self, envs: Any, out: Array) -> None:
+        self.calls.append((self.now_ns, envs.tolist()))
+        out[:, 0] = self.now_ns / MS
+        out[:, 1] = envs
+
+    def at(self, time_ms: float) -> Pipeline:
+        """Let time be `time_ms`."""
+        self.now_ns = round(time_ms * MS)
+        self.pipeline.update(self.now_ns)
+        return self.pipeline
