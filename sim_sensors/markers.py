@@ -1,0 +1,154 @@
+"""The scene as plain shapes: what a marker array, a web page or a plot needs to draw the world."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal['plane', 'box', 'sphere', 'ellipsoid', 'cylinder', 'capsule', 'mesh']
+
+VISIBLE_GROUPS = 3
+"""Geom groups 0 to 2 are drawn by default; 3 and up hold collision shapes by custom."""
+ENDLESS_M = 200.0
+"""Side of a plane that the model leaves infinite, m."""
+
+_KINDS: dict[int, Kind] = {
+    int(mujoco.mjtGeom.mjGEOM_PLANE): 'plane', int(mujoco.mjtGeom.mjGEOM_BOX): 'box',
+    int(mujoco.mjtGeom.mjGEOM_SPHERE): 'sphere', int(mujoco.mjtGeom.mjGEOM_ELLIPSOID): 'ellipsoid',
+    int(mujoco.mjtGeom.mjGEOM_CYLINDER): 'cylinder', int(mujoco.mjtGeom.mjGEOM_CAPSULE): 'capsule',
+    int(mujoco.mjtGeom.mjGEOM_MESH): 'mesh', int(mujoco.mjtGeom.mjGEOM_SDF): 'mesh',
+    int(mujoco.mjtGeom.mjGEOM_HFIELD): 'mesh',
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One visible geom."""
+
+    geom: int
+    """Geom id."""
+    name: str
+    body: str
+    kind: Kind
+    size_m: tuple[float, float, float]
+    """Full extents along the geom's axes; of a capsule the length includes its round ends."""
+    rgba: tuple[float, float, float, float]
+    """Colour, 0 to 1: of the geom, or of its material with its texture's mean colour."""
+    is_static: bool
+    """True when it can never move."""
+    vertices: NDArray[np.float32] | None = field(default=None, repr=False)
+    """[n, 3] in the geom's frame, m; of kind mesh only."""
+    faces: NDArray[np.int32] | None = field(default=None, repr=False)
+    """[n, 3] vertex numbers; of kind mesh only."""
+
+
+class Scene:
+    """Every visible geom of a model, and where each is."""
+
+    def __init__(self, model: mujoco.MjModel) -> None:
+        """Describe `model`; poses come from `static_poses` once and `moving_poses` per instant."""
+        shapes = [_shape(model, geom) for geom in range(model.ngeom) if _is_visible(model, geom)]
+        self.static = [shape for shape in shapes if shape.is_static]
+        self.moving = [shape for shape in shapes if not shape.is_static]
+        self._static_ids = np.array([shape.geom for shape in self.static], np.intp)
+        self._moving_ids = np.array([shape.geom for shape in self.moving], np.intp)
+
+    def static_poses(self, data: mujoco.MjData) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return positions [n, 3] m and quaternions wxyz [n, 4] of `static`, in the world."""
+        return _poses(data, self._static_ids)
+
+    def moving_poses(self, data: mujoco.MjData) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return positions [n, 3] m and quaternions wxyz [n, 4] of `moving`, in the world."""
+        return _poses(data, self._moving_ids)
+
+
+def _poses(data: mujoco.MjData,
+           ids: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    quats = np.empty((len(ids), 4))
+    for quat, mat in zip(quats, data.geom_xmat[ids], strict=True):
+        mujoco.mju_mat2Quat(quat, mat)
+    return data.geom_xpos[ids], quats
+
+
+def _is_visible(model: mujoco.MjModel, geom: int) -> bool:
+    return (model.geom_group[geom] < VISIBLE_GROUPS and int(model.geom_type[geom]) in _KINDS
+            and _rgba(model, geom)[3] > 0.0)
+
+
+def _shape(model: mujoco.MjModel, geom: int) -> Shape:
+    view, body = model.geom(geom), int(model.geom_bodyid[geom])
+    kind = _KINDS[int(model.geom_type[geom])]
+    vertices, faces = _triangles(model, geom) if kind == 'mesh' else (None, None)
+    return Shape(geom, view.name, model.body(body).name, kind,
+                 _size(kind, model.geom_size[geom], vertices), _rgba(model, geom),
+                 int(model.body_weldid[body]) == 0 and int(model.body_mocapid[body]) < 0,
+                 vertices, faces)
+
+
+def _size(kind: Kind, size: NDArray[np.float64],
+          vertices: NDArray[np.float32] | None) -> tuple[float, float, float]:
+    a, b, c = (float(value) for value in size)
+    if vertices is not None:
+        x, y, z = (float(value) for value in np.ptp(vertices, 0))
+        return x, y, z
+    if kind == 'plane':
+        return 2 * a or ENDLESS_M, 2 * b or ENDLESS_M, 0.0
+    if kind == 'sphere':
+        return 2 * a, 2 * a, 2 * a
+    if kind == 'cylinder':
+        return 2 * a, 2 * a, 2 * b
+    if kind == 'capsule':
+        return 2 * a, 2 * a, 2 * (a + b)
+    return 2 * a, 2 * b, 2 * c
+
+
+def _rgba(model: mujoco.MjModel, geom: int) -> tuple[float, float, float, float]:
+    material = int(model.geom_matid[geom])
+    if material < 0:
+        r, g, b, a = (float(value) for value in model.geom_rgba[geom])
+        return r, g, b, a
+    r, g, b, a = (float(value) for value in model.mat_rgba[material])
+    texture = int(model.mat_texid[material, mujoco.mjtTextureRole.mjTEXROLE_RGB])
+    if texture < 0:
+        return r, g, b, a
+    red, green, blue = _mean_colour(model, texture)
+    return r * red, g * green, b * blue, a
+
+
+def _mean_colour(model: mujoco.MjModel, texture: int) -> tuple[float, float, float]:
+    channels = int(model.tex_nchannel[texture])
+    start = int(model.tex_adr[texture])
+    count = int(model.tex_width[texture]) * int(model.tex_height[texture])
+    pixels = model.tex_data[start:start + count * channels].reshape(count, channels)
+    means = [float(value) / 255.0 for value in pixels.mean(0)]
+    return (means[0], means[1], means[2]) if channels >= 3 else (means[0],) * 3
+
+
+def _triangles(model: mujoco.MjModel,
+               geom: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    data_id = int(model.geom_dataid[geom])
+    if int(model.geom_type[geom]) == int(mujoco.mjtGeom.mjGEOM_HFIELD):
+        return _height_field(model, data_id)
+    start, count = int(model.mesh_vertadr[data_id]), int(model.mesh_vertnum[data_id])
+    face, faces = int(model.mesh_faceadr[data_id]), int(model.mesh_facenum[data_id])
+    return (np.array(model.mesh_vert[start:start + count], np.float32),
+            np.array(model.mesh_face[face:face + faces], np.int32))
+
+
+def _height_field(model: mujoco.MjModel,
+                  index: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    """Return the surface of a height field, two triangles a cell."""
+    rows, columns = int(model.hfield_nrow[index]), int(model.hfield_ncol[index])
+    start = int(model.hfield_adr[index])
+    half_x, half_y, top, _ = model.hfield_size[index]
+    heights = model.hfield_data[start:start + rows * columns].reshape(rows, columns) * top
+    x, y = np.meshgrid(np.linspace(-half_x, half_x, columns), np.linspace(-half_y, half_y, rows))
+    vertices = np.stack([x, y, heights], -1).reshape(-1, 3).astype(np.float32)
+    corner = (np.arange(rows - 1)[:, None] * columns + np.arange(columns - 1)).ravel()
+    lower = np.stack([corner, corner + 1, corner + columns + 1], 1)
+    upper = np.stack([corner, corner + columns + 1, corner + columns], 1)
+    return vertices, np.concatenate([lower, upper]).astype(np.int32)
