@@ -1,1 +1,1 @@
-"""Puts sensor streams back together in time and says how well it did. No ROS, no simulator needed."""
+"""Puts sensor streams back together in time and says how well it did; needs no ROS."""

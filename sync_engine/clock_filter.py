@@ -1,0 +1,258 @@
+"""The adaptive Kalman filter behind every clock offset.
+
+State, in seconds:
+
+    x = [o, g, l, c]    o  sensor clock minus host clock        g  skew, do/dt
+                        l  smallest latency                     c  error of the IMU's offset
+
+Two kinds of observation:
+
+    arrival   z = o - l    the smallest (arrival - stamp) of a block, negated
+    motion    z = o - c    the sensor's rotations against the gyro, plus the IMU's offset
+
+Arrival alone cannot tell a clock that is ahead from a message that is slow: it pins o - l, and o
+stays as uncertain as the latency prior. Motion pins the sensor to the IMU; what the IMU's own
+offset may be wrong by is common to all sensors and is carried as c, so that it cancels in every
+difference and still shows in the sigma against the host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from filterpy.kalman import KalmanFilter
+
+from sync_engine.config import AdaKFConfig
+
+_H_ARRIVAL = np.array([[1.0, 0.0, -1.0, 0.0]])
+_H_MOTION = np.array([[1.0, 0.0, 0.0, -1.0]])
+
+_ARRIVAL_SIGMA_S = (5e-5, 2e-3, 2e-2)
+"""Least, first and largest sigma of an arrival observation."""
+_MOTION_SCALE = (0.5, 1.0, 50.0)
+"""Least, first and largest factor on the variance that a motion observation claims."""
+_Q_SCALE = (0.2, 1.0, 100.0)
+"""Process noise when long stable, as configured, and right after a jump."""
+_Q_STABLE_DECAY = 0.97
+_Q_JUMP_DECAY = 0.5
+_SAGE_HUSA_HEAD_START = 5
+"""The first observations do not replace the prior noise outright."""
+
+
+class Outcome(Enum):
+    """What became of an observation."""
+
+    ACCEPTED = 'accepted'
+    REJECTED = 'rejected'
+    JUMP = 'jump'
+    """Second reject that agrees with the first: the state was opened and took it."""
+
+
+@dataclass(frozen=True)
+class ClockPrior:
+    """What is believed before anything is measured (s; skew without unit)."""
+
+    offset_s: float
+    offset_sigma_s: float
+    latency_s: float
+    latency_sigma_s: float
+    skew_sigma: float
+    anchor_sigma_s: float
+    """How wrong the IMU's own offset may be."""
+    tied: bool
+    """Whether the offset was set from an arrival (o = l + constant), as device clocks are."""
+
+
+class _Channel:
+    """One kind of observation: its adaptive noise and its last reject."""
+
+    def __init__(self, least: float, first: float, largest: float, forgetting: float) -> None:
+        self.noise = first
+        self.rejected: float | None = None
+        self._least = least
+        self._largest = largest
+        self._forgetting = forgetting
+        self._count = _SAGE_HUSA_HEAD_START
+
+    def adapt(self, sample: float) -> None:
+        """Sage-Husa: move the noise towards `sample` with a fading memory."""
+        self._count += 1
+        gain = (1.0 - self._forgetting) / (1.0 - self._forgetting ** (self._count + 1))
+        self.set((1.0 - gain) * self.noise + gain * sample)
+
+    def set(self, noise: float) -> None:
+        """Take `noise`, clamped to its limits."""
+        self.noise = min(max(noise, self._least), self._largest)
+
+
+class ClockFilter:
+    """Offset, skew and latency of one sensor. Time is handed in as seconds since any start."""
+
+    def __init__(self, prior: ClockPrior, config: AdaKFConfig) -> None:
+        self._config = config
+        self._time_s = 0.0
+        self.q_scale = _Q_SCALE[1]
+        self.last_nis = 0.0
+        self.motion_count = 0
+        least, first, largest = (sigma**2 for sigma in _ARRIVAL_SIGMA_S)
+        self.arrivals = _Channel(least, first, largest, config.forgetting)
+        self.motions = _Channel(*_MOTION_SCALE, config.forgetting)
+        kf = KalmanFilter(dim_x=4, dim_z=1)
+        kf.x = np.array([[prior.offset_s], [0.0], [prior.latency_s], [0.0]])
+        latency_var = prior.latency_sigma_s**2
+        kf.P = np.diag(
+            [prior.offset_sigma_s**2, prior.skew_sigma**2, latency_var, prior.anchor_sigma_s**2]
+        )
+        if prior.tied:
+            kf.P[0, 0] += latency_var
+            kf.P[0, 2] = kf.P[2, 0] = latency_var
+        self._kf: Any = kf
+        self._f = np.eye(4)
+        self._q_rate = np.array(
+            [config.offset_walk_s, config.skew_walk, config.latency_walk_s, config.offset_walk_s]
+        )
+        self._q_rate = np.diag(self._q_rate**2)
+        self._q_rate[3, 3] *= 0.01  # the anchor's error is a constant of the rig, nearly
+        self._cache()
+
+    def _cache(self) -> None:
+        """Keep what selection reads as plain floats; numpy scalars cost ten times as much."""
+        x, p = self._kf.x, self._kf.P
+        self.offset_s = float(x[0, 0])
+        self.skew = float(x[1, 0])
+        self.latency_s = float(x[2, 0])
+        self.anchor_s = float(x[3, 0])
+        self.offset_var = float(p[0, 0])
+        self.anchored_var = float(p[0, 0] + p[3, 3] - 2.0 * p[0, 3])
+        self.arrival_var = float(p[0, 0] + p[2, 2] - 2.0 * p[0, 2])
+
+    @property
+    def time_s(self) -> float:
+        """Time of the state."""
+        return self._time_s
+
+    @property
+    def sigma_s(self) -> float:
+        """Sigma of the offset, against the host or against the IMU, whichever is surer (s)."""
+        return sqrt(max(min(self.offset_var, self.anchored_var), 0.0))
+
+    @property
+    def covariance(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Covariance of [o, g, l, c], [4, 4]."""
+        return np.array(self._kf.P)
+
+    @property
+    def state(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """State [o, g, l, c], [4]."""
+        return np.array(self._kf.x[:, 0])
+
+    def offset_at(self, time_s: float) -> float:
+        """Return the offset to the host (s), carried to `time_s` by the skew."""
+        return self.offset_s + self.skew * (time_s - self._time_s)
+
+    def predict(self, time_s: float) -> None:
+        """Carry the state to `time_s`; going back is ignored."""
+        dt = time_s - self._time_s
+        if dt <= 0.0:
+            return
+        self._f[0, 1] = dt
+        self._kf.predict(F=self._f, Q=self._q_rate * (dt * self.q_scale))
+        self._time_s = time_s
+        if self.q_scale > _Q_SCALE[1]:
+            self.q_scale = max(_Q_SCALE[1], self.q_scale * _Q_JUMP_DECAY**dt)
+
+    def observe_arrival(self, z: float) -> Outcome:
+        """Take o - l (s) at the state's time."""
+        noise = self.arrivals.noise
+        innovation = z - (self._kf.x[0, 0] - self._kf.x[2, 0])
+        variance = self._projected(_H_ARRIVAL) + noise
+        outcome = self._gate(self.arrivals, innovation, variance)
+        if outcome is Outcome.REJECTED:
+            return outcome
+        if outcome is Outcome.JUMP:
+            # Stamp spacing is watched message by message, so what shows only here is latency,
+            # unless it would make the latency negative.
+            clock = self.latency_s - innovation < -3.0 * self._config.lock_sigma_s
+            self._open(0 if clock else 2, innovation)
+        self._kf.update(z, R=noise, H=_H_ARRIVAL)
+        residual = z - float(self._kf.x[0, 0] - self._kf.x[2, 0])
+        self.arrivals.adapt(residual**2 + self._projected(_H_ARRIVAL))
+        self._cache()
+        return outcome
+
+    def observe_motion(self, z: float, variance: float) -> Outcome:
+        """Take o - c (s) at the state's time, with the variance its author claims (s^2)."""
+        noise = variance * self.motions.noise
+        innovation = z - (self._kf.x[0, 0] - self._kf.x[3, 0])
+        outcome = self._gate(self.motions, innovation, self._projected(_H_MOTION) + noise)
+        if outcome is Outcome.REJECTED:
+            return outcome
+        if outcome is Outcome.JUMP:
+            self._open_along((0, 2), innovation)  # o - l is known from arrival and stays known
+        self._kf.update(z, R=noise, H=_H_MOTION)
+        residual = z - float(self._kf.x[0, 0] - self._kf.x[3, 0])
+        self.motions.adapt((residual**2 + self._projected(_H_MOTION)) / variance)
+        self.motion_count += 1
+        self._cache()
+        return outcome
+
+    def step_clock(self, step_s: float, sigma_s: float) -> None:
+        """The clock was seen to step by `step_s`: move the offset, widen it by `sigma_s`."""
+        self._kf.x[0, 0] += step_s
+        self._open(0, sigma_s)
+        self._cache()
+
+    def _open(self, index: int, size_s: float) -> None:
+        self._open_along((index,), size_s)
+
+    def _open_along(self, indices: tuple[int, ...], size_s: float) -> None:
+        """Widen the state by a fully correlated `size_s` along `indices`; raise Q for a while."""
+        rows = np.ix_(indices, indices)
+        self._kf.P[rows] += size_s**2
+        self.q_scale = _Q_SCALE[2]
+
+    def _projected(self, h: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+        return float((h @ self._kf.P @ h.T)[0, 0])
+
+    def _gate(self, channel: _Channel, innovation: float, variance: float) -> Outcome:
+        self.last_nis = innovation**2 / variance
+        if self.last_nis <= self._config.gate_nis:
+            channel.rejected = None
+            if self.q_scale <= _Q_SCALE[1]:
+                self.q_scale = max(_Q_SCALE[0], self.q_scale * _Q_STABLE_DECAY)
+            return Outcome.ACCEPTED
+        before, channel.rejected = channel.rejected, innovation
+        if before is None:
+            return Outcome.REJECTED
+        if abs(innovation - before) < 0.3 * abs(before) + 2.0 * sqrt(variance):
+            channel.rejected = None
+            return Outcome.JUMP
+        channel.set(channel.noise * 4.0)  # two rejects that disagree are noise, not a jump
+        return Outcome.REJECTED
+
+    def dump(self) -> dict[str, Any]:
+        """Return the learned state as plain JSON values."""
+        return {
+            'x': [float(value) for value in self._kf.x[:, 0]],
+            'p': [[float(value) for value in row] for row in self._kf.P],
+            'arrival_noise': self.arrivals.noise,
+            'motion_noise': self.motions.noise,
+            'motion_count': self.motion_count,
+        }
+
+    def load(self, values: dict[str, Any]) -> None:
+        """Take a state that `dump` returned; time starts at zero again."""
+        x = np.array(values['x'], dtype=np.float64).reshape(4, 1)
+        p = np.array(values['p'], dtype=np.float64).reshape(4, 4)
+        if not (np.isfinite(x).all() and np.isfinite(p).all() and (np.diag(p) >= 0.0).all()):
+            raise ValueError('state or covariance is not finite and positive')
+        self._kf.x, self._kf.P = x, p
+        self.arrivals.set(float(values['arrival_noise']))
+        self.motions.set(float(values['motion_noise']))
+        self.motion_count = int(values['motion_count'])
+        self._time_s = 0.0
+        self._cache()

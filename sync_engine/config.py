@@ -1,0 +1,247 @@
+"""The `sync:` section of a rig file.
+
+Names follow the original design notes; every value carries its unit in its name. The rig file is a
+ROS 2 parameter file, which knows no null and no empty list, so "none" is written `""`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from sensor_rig.errors import RigError
+
+StampSource = Literal['device', 'host', 'ptp', 'trigger']
+MissingStrategy = Literal['drop', 'empty', 'interpolate']
+CueKind = Literal['none', 'scan', 'cloud', 'image', 'odometry', 'rate']
+StampPolicy = Literal['bundle', 'corrected', 'raw']
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
+
+
+class InputConfig(_Section):
+    """One stream. Buffers are per topic: an image and its camera_info are two inputs."""
+
+    topic: str = ''
+    """Topic it comes on, relative to the node's namespace; the engine itself does not read it."""
+    type: str = ''
+    """ROS type name (`sensor_msgs/msg/Image`); the engine itself does not read it."""
+    stamp_source: StampSource = 'device'
+    """Who writes the stamp: the sensor's own clock, the host on arrival, a clock that is kept
+    equal to the host's (PTP), or a device fired by the reference's trigger line."""
+    latency_s: float = Field(0.02, ge=0.0, le=10.0)
+    """Smallest delay from capture to arrival that is believed (s)."""
+    latency_sigma_s: float = Field(0.02, gt=0.0, le=10.0)
+    """How far off `latency_s` may be, one sigma (s). It bounds what arrival times can tell."""
+    deadline_s: float = Field(0.2, gt=0.0, le=60.0)
+    """How long after the reference frame's arrival a bundle waits for this stream (s)."""
+    reuse: bool = False
+    """Whether one frame may be a member of several bundles (a map, a slow sensor)."""
+    collect: bool = False
+    """Hand over every packet since the last bundle instead of the nearest one."""
+    member: bool = True
+    """False: the stream feeds the window and the cues only, and is no part of a bundle."""
+    missing_strategy: Literal['inherit', 'drop', 'empty', 'interpolate'] = 'inherit'
+    """What to do without a frame in the window; `inherit` takes the rig's."""
+    max_gap_s: float = Field(0.1, gt=0.0, le=60.0)
+    """Longest gap between two packets that interpolation may bridge (s)."""
+    zero_stamp: Literal['reject', 'arrival'] = 'reject'
+    """A stamp of zero is invalid, or is replaced by the arrival time."""
+    clock_of: str = ''
+    """Another input whose clock this one shares (camera_info shares the camera's)."""
+    cue: CueKind = 'none'
+    """What its payload tells about rotation; this is what makes its offset observable."""
+    imu_quat_wxyz: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+    """Rotation that takes vectors from the sensor's frame to the IMU's (cameras: optical)."""
+
+    @model_validator(mode='after')
+    def _unit_rotation(self) -> InputConfig:
+        norm = sum(value * value for value in self.imu_quat_wxyz)
+        if abs(norm - 1.0) > 1e-3:
+            raise ValueError(f'imu_quat_wxyz must be a unit quaternion, its norm is {norm**0.5:g}')
+        return self
+
+
+class WindowConfig(_Section):
+    """Half-width of the selection window, from calm (max) to fast motion (min)."""
+
+    min_ms: float = Field(20.0, gt=0.0)
+    max_ms: float = Field(100.0, gt=0.0)
+    gravity_m_s2: float = Field(9.8, ge=0.0)
+    linear_scale_m_s2: float = Field(5.0, gt=0.0)
+    """Deviation of |a| from gravity that counts as intensity 1 (m/s^2)."""
+    angular_scale_rad_s: float = Field(1.0, gt=0.0)
+    """Angular rate that counts as intensity 1 (rad/s)."""
+    smoothing_s: float = Field(0.1, ge=0.0)
+    """Time constant of the averaging of |a| and |w| (s); 0 takes the last sample alone."""
+    stale_after_s: float = Field(0.5, gt=0.0)
+    """Silence of the IMU after which the window is the maximum again (s)."""
+
+    @model_validator(mode='after')
+    def _ordered(self) -> WindowConfig:
+        if self.min_ms > self.max_ms:
+            raise ValueError(f'min_ms ({self.min_ms}) must not exceed max_ms ({self.max_ms})')
+        return self
+
+
+class BufferConfig(_Section):
+    """Bounds of every stream's buffer; whichever is reached first evicts the oldest."""
+
+    max_size: int = Field(1000, ge=2, le=1_000_000)
+    timeout_s: float = Field(1.0, gt=0.0)
+    """Age by arrival time (s), never by stamp: a sensor's clock may count from its power-up."""
+    max_bytes: int = Field(256 * 1024 * 1024, ge=1)
+
+
+class AdaKFConfig(_Section):
+    """The offset filter. The first four names serve `estimator: pairing` as well."""
+
+    initial_offset: float = 0.0
+    """Offset of a `ptp` or pairing stream before anything is measured (s)."""
+    process_noise: float = Field(1.0e-4, gt=0.0)
+    """Pairing estimator only: Q (s^2 a bundle)."""
+    measurement_noise: float = Field(1.0e-3, gt=0.0)
+    """Pairing estimator only: base R (s^2)."""
+    residual_window: int = Field(20, ge=2)
+    """Pairing estimator only: residuals kept for adapting R."""
+    block_s: float = Field(1.0, gt=0.0)
+    """Span over which the smallest arrival delay becomes one observation (s)."""
+    gate_nis: float = Field(9.0, gt=0.0)
+    """Squared innovation over its variance beyond which an observation is rejected."""
+    forgetting: float = Field(0.95, gt=0.0, lt=1.0)
+    """b of the Sage-Husa noise estimate: 0.95 remembers about 20 observations."""
+    offset_walk_s: float = Field(1e-5, gt=0.0)
+    """Random walk of the offset (s per root second)."""
+    skew_walk: float = Field(1e-7, gt=0.0)
+    """Random walk of the skew (1 per root second)."""
+    latency_walk_s: float = Field(1e-5, gt=0.0)
+    """Random walk of the smallest latency (s per root second)."""
+    skew_sigma: float = Field(3e-5, gt=0.0)
+    """Prior sigma of a device clock's skew (30 ppm: an uncompensated crystal)."""
+    ptp_sigma_s: float = Field(2e-4, gt=0.0)
+    """Prior sigma of the offset of a `ptp` stream (s)."""
+    lock_sigma_s: float = Field(0.002, gt=0.0)
+    """Sigma below which an offset is `locked` (s)."""
+    unobservable_sigma_s: float = Field(0.1, gt=0.0)
+    """Sigma above which an offset is `unobservable` and corrects nothing (s)."""
+
+
+class MotionConfig(_Section):
+    """Comparison of a sensor's rotations with the integrated gyro."""
+
+    grid_s: float = Field(0.3, gt=0.0, le=5.0)
+    """Half-width of the search around the offset known so far (s)."""
+    min_span_s: float = Field(1.0, gt=0.0)
+    """Shortest stretch of motion that is tried (s)."""
+    max_span_s: float = Field(8.0, gt=0.0)
+    """Longest stretch that is kept (s)."""
+    accept_sigma_s: float = Field(0.006, gt=0.0)
+    """Only a stretch of motion that pins the offset this sharply is an observation (s)."""
+
+    @model_validator(mode='after')
+    def _ordered(self) -> MotionConfig:
+        if self.min_span_s > self.max_span_s:
+            raise ValueError(
+                f'min_span_s ({self.min_span_s}) must not exceed max_span_s ({self.max_span_s})'
+            )
+        return self
+
+
+class EpochConfig(_Section):
+    """When a stream, or the host, has started over."""
+
+    restart_jump_s: float = Field(1.0, gt=0.0)
+    """A stamp further than this from where its clock should be waits for a second one that
+    agrees, and then is a new epoch (s)."""
+    host_backward_s: float = Field(0.1, gt=0.0)
+    """Arrival times going back by more than this are a new epoch of everything (s)."""
+    gap_reset_s: float = Field(10.0, gt=0.0)
+    """Silence after which a device clock is learnt anew (s)."""
+
+
+class SyncConfig(_Section):
+    """Everything the engine is told. Unknown keys are refused."""
+
+    inputs: dict[str, InputConfig] = Field(min_length=1)
+    reference_sensor_id: str
+    required_sensors: tuple[str, ...] = ()
+    """Sensors without which there is no bundle; the reference always is one of them."""
+    imu_sensor_id: str = ''
+    window: WindowConfig = WindowConfig()
+    buffer: BufferConfig = BufferConfig()
+    adakf: AdaKFConfig = AdaKFConfig()
+    motion: MotionConfig = MotionConfig()
+    epochs: EpochConfig = EpochConfig()
+    missing_strategy: MissingStrategy = 'drop'
+    estimator: Literal['adaptive', 'pairing', 'none'] = 'adaptive'
+    """`adaptive`: clock filter per sensor; `pairing`: the design notes' filter on the pairing
+    residual (hardware-triggered rigs only); `none`: stamps are taken as they are."""
+    stamp_policy: StampPolicy = 'bundle'
+    """Which stamp the members are published with; used by the shells."""
+
+    @model_validator(mode='after')
+    def _names_exist(self) -> SyncConfig:
+        known = ', '.join(sorted(self.inputs))
+        named = {'reference_sensor_id': [self.reference_sensor_id]}
+        named['required_sensors'] = list(self.required_sensors)
+        named['imu_sensor_id'] = [self.imu_sensor_id] if self.imu_sensor_id else []
+        for key, names in named.items():
+            for name in names:
+                if name not in self.inputs:
+                    raise ValueError(f"{key} names '{name}', which is not an input ({known})")
+        self._check_reference()
+        self._check_inputs()
+        return self
+
+    def _check_reference(self) -> None:
+        reference = self.reference_sensor_id
+        if self.required_sensors and reference not in self.required_sensors:
+            raise ValueError(f"required_sensors must contain the reference '{reference}'")
+        if self.inputs[reference].collect or not self.inputs[reference].member:
+            raise ValueError(f"the reference '{reference}' must be a member and not collected")
+        if self.inputs[reference].stamp_source == 'trigger':
+            raise ValueError(
+                f"the reference '{reference}' cannot have stamp_source 'trigger': "
+                'the others are triggered by it'
+            )
+
+    def _check_inputs(self) -> None:
+        topics: dict[str, str] = {}
+        for name, given in self.inputs.items():
+            if given.topic and topics.setdefault(given.topic, name) != name:
+                raise ValueError(
+                    f"inputs '{topics[given.topic]}' and '{name}' share topic '{given.topic}'"
+                )
+            if name in self.required_sensors and not given.member:
+                raise ValueError(f"required sensor '{name}' has member: false")
+            if given.member and given.deadline_s > self.buffer.timeout_s:
+                raise ValueError(
+                    f'inputs.{name}.deadline_s ({given.deadline_s}) must not exceed '
+                    f'buffer.timeout_s ({self.buffer.timeout_s})'
+                )
+            owner = given.clock_of
+            if owner and (owner not in self.inputs or owner == name):
+                raise ValueError(f"inputs.{name}.clock_of names '{owner}', not another input")
+            if owner and self.inputs[owner].clock_of:
+                raise ValueError(f"inputs.{name}.clock_of '{owner}' itself follows a clock")
+
+    def strategy_of(self, sensor_id: str) -> MissingStrategy:
+        """Return what is done when `sensor_id` has no frame for a bundle."""
+        own = self.inputs[sensor_id].missing_strategy
+        return self.missing_strategy if own == 'inherit' else own
+
+
+def load_config(values: dict[str, Any]) -> SyncConfig:
+    """Validate `values` (the mapping under `sync:`); a mistake is one sentence (RigError)."""
+    try:
+        return SyncConfig.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = '.'.join(['sync', *(str(part) for part in first['loc'])])
+        given = first['input']
+        value = '' if isinstance(given, (dict, list)) else f' (it is {given!r})'
+        reason = first['msg'].removeprefix('Value error, ')
+        raise RigError(f'{where}: {reason}{value}.') from None

@@ -1,0 +1,61 @@
+"""The contract of a cue, and the rotation helpers they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sync_engine.motion import Rotation
+
+FloatArray = NDArray[np.float64]
+
+Z_AXIS = ((0.0, 0.0, 1.0),)
+XYZ_AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+
+
+class Cue(Protocol):
+    """Turns consecutive inputs of one sensor into rotations in the sensor's own frame."""
+
+    def feed(self, stamp_ns: int, values: Mapping[str, Any]) -> Rotation | None:
+        """Take one input; return the rotation since the last one, None where there is none."""
+        ...
+
+    def reset(self) -> None:
+        """Forget the last input."""
+        ...
+
+
+def matrix_from_wxyz(quat: tuple[float, float, float, float]) -> FloatArray:
+    """Return the rotation matrix [3, 3] of a unit quaternion (w, x, y, z)."""
+    w, x, y, z = quat
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def rotation_vector(start_xyzw: FloatArray, end_xyzw: FloatArray) -> FloatArray:
+    """Return the body-frame rotation vector [3] (rad) from one orientation to another."""
+    x1, y1, z1, w1 = start_xyzw / np.linalg.norm(start_xyzw)
+    x2, y2, z2, w2 = end_xyzw / np.linalg.norm(end_xyzw)
+    vector = np.array(
+        [
+            w1 * x2 - x1 * w2 - y1 * z2 + z1 * y2,
+            w1 * y2 + x1 * z2 - y1 * w2 - z1 * x2,
+            w1 * z2 - x1 * y2 + y1 * x2 - z1 * w2,
+        ]
+    )
+    scalar = w1 * w2 + x1 * x2 + y1 * y2 + z1 * z2
+    if scalar < 0.0:
+        vector, scalar = -vector, -scalar
+    sine = float(np.linalg.norm(vector))
+    if sine < 1e-9:
+        return np.asarray(2.0 * vector)
+    turn: FloatArray = vector * (2.0 * np.arctan2(sine, scalar) / sine)
+    return turn

@@ -1,0 +1,167 @@
+"""Runs the cues after the bundles are out, and hands what they find to the clocks.
+
+Matching two scans takes a millisecond; a bundle must not wait for it. So `offer` only remembers,
+and `run` does one piece of work at a time. What is offered faster than it is run is let go, oldest
+first: a cue that skips frames still tells the truth about those it sees.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sensor_rig.times import NS_PER_S
+from sync_engine.buffer import Packet
+from sync_engine.clock_filter import Outcome
+from sync_engine.config import SyncConfig
+from sync_engine.cues.base import XYZ_AXES, Cue, matrix_from_wxyz
+from sync_engine.cues.inertial import OdometryCue, RateCue
+from sync_engine.motion import GyroTrack, MotionFix, Rotation, RotationFit
+from sync_engine.offset import relative_offset
+from sync_engine.stream import Stream
+
+PayloadReader = Callable[[Any], Mapping[str, Any]]
+"""Decodes a payload into the named arrays that the sensor's cue wants."""
+
+_QUEUE = 8
+"""Inputs that may wait for their cue; they are references to payloads, so few."""
+
+CUES: dict[str, Callable[[], Cue]] = {'rate': RateCue, 'odometry': OdometryCue}
+
+
+class CueRunner:
+    """The gyro's track, every sensor's rotations, and the work that waits."""
+
+    def __init__(
+        self, config: SyncConfig, streams: dict[str, Stream], readers: dict[str, PayloadReader]
+    ) -> None:
+        self._streams = streams
+        self._imu = streams.get(config.imu_sensor_id)
+        self._readers = readers
+        self._cues = {
+            name: CUES[given.cue]() for name, given in config.inputs.items() if given.cue != 'none'
+        }
+        self._frames = {
+            name: matrix_from_wxyz(given.imu_quat_wxyz) for name, given in config.inputs.items()
+        }
+        self._fits = {name: RotationFit(config.motion) for name in config.inputs}
+        motion = config.motion
+        self.gyro = GyroTrack(motion.max_span_s + 2.0 * motion.grid_s + 4.0)
+        self._waiting: deque[tuple[str, int, Any]] = deque(maxlen=_QUEUE)
+        self._touched: set[str] = set()
+        self.skipped = 0
+        self.failed: dict[str, str] = {}
+        """Sensor -> what its reader or cue said when it last failed."""
+
+    def offer(self, stream: Stream, packet: Packet) -> None:
+        """Remember one accepted packet of a sensor with a cue."""
+        if stream.sensor_id not in self._readers:
+            return
+        if len(self._waiting) == _QUEUE:
+            self.skipped += 1
+        self._waiting.append((stream.sensor_id, packet.stamp_ns, packet.payload))
+
+    def forget(self, sensor_id: str) -> None:
+        """The sensor's clock jumped: what was queued on the old one is void."""
+        self._waiting = deque(
+            (item for item in self._waiting if item[0] != sensor_id), maxlen=_QUEUE
+        )
+        if sensor_id in self._cues:
+            self._cues[sensor_id].reset()
+        self._fits[sensor_id].clear()
+        if self._imu is not None and sensor_id == self._imu.sensor_id:
+            self.gyro.clear()
+            for fit in self._fits.values():
+                fit.clear()
+
+    def reset(self) -> None:
+        """Forget everything that is queued."""
+        for sensor_id in self._fits:
+            self.forget(sensor_id)
+        self._waiting.clear()
+
+    def add_rotation(self, sensor_id: str, rotation: Rotation) -> None:
+        """Queue a rotation whose axes are in the IMU's frame."""
+        self._fits[sensor_id].add(rotation)
+        self._touched.add(sensor_id)
+
+    def run(self, max_jobs: int) -> int:
+        """Do up to `max_jobs` pieces of work; return how many are left."""
+        for _ in range(max_jobs):
+            if self._waiting:
+                self._feed(*self._waiting.popleft())
+            elif self._touched:
+                self._compare(self._touched.pop())
+            else:
+                break
+        return len(self._waiting) + len(self._touched)
+
+    def _feed(self, sensor_id: str, stamp_ns: int, payload: Any) -> None:
+        """Decode and feed one input. A payload that cannot be read must not stop the engine."""
+        try:
+            rotation = self._cues[sensor_id].feed(stamp_ns, self._readers[sensor_id](payload))
+        except Exception as error:
+            self.failed[sensor_id] = f'{type(error).__name__}: {error}'
+            return
+        if rotation is not None:
+            self.add_rotation(sensor_id, self._in_imu_frame(sensor_id, rotation))
+
+    def _in_imu_frame(self, sensor_id: str, rotation: Rotation) -> Rotation:
+        if rotation.axes is None:
+            return rotation
+        matrix = self._frames[sensor_id]
+        turned = np.array(rotation.axes) @ matrix.T
+        axes = tuple((float(a[0]), float(a[1]), float(a[2])) for a in turned)
+        return Rotation(
+            rotation.stamp_from_ns, rotation.stamp_to_ns, rotation.values_rad, axes,
+            rotation.variances,
+        )  # fmt: skip
+
+    def _compare(self, sensor_id: str) -> None:
+        """Lay the sensor's rotations over the gyro and tell its clock."""
+        clock = self._streams[sensor_id].clock
+        if self._imu is None or clock.filter is None or self._imu.clock.filter is None:
+            return
+        imu = self._imu.clock
+        now_ns = self._streams[sensor_id].last_arrival_ns or 0
+        assumed_ns, sigma_s = relative_offset(clock, imu, now_ns)
+        fix = self._fits[sensor_id].solve(self.gyro, assumed_ns, sigma_s)
+        if fix is not None:
+            self._tell(sensor_id, fix, assumed_ns)
+
+    def _tell(self, sensor_id: str, fix: MotionFix, assumed_ns: int) -> Outcome:
+        assert self._imu is not None
+        clock, imu = self._streams[sensor_id].clock, self._imu.clock
+        time_ns = fix.stamp_ns - clock.offset_ns(self._streams[sensor_id].last_arrival_ns or 0)
+        offset_ns = assumed_ns + imu.offset_ns(time_ns) - clock.base_ns
+        offset_s = offset_ns / NS_PER_S + fix.correction_s
+        wander = imu.filter.arrival_var if imu.filter else 0.0
+        return clock.observe_motion(offset_s, fix.variance + wander, time_ns)
+
+    def fit_of(self, sensor_id: str) -> RotationFit:
+        """Return the sensor's fit, for its figures."""
+        return self._fits[sensor_id]
+
+
+def rotation_of(
+    stamp_from_ns: int,
+    stamp_to_ns: int,
+    turn_rad: float | Sequence[float],
+    axis: Sequence[float] | None,
+    variance: float | Sequence[float],
+) -> Rotation:
+    """Build a `Rotation` from what a shell has: an angle about an axis, a vector, or a size."""
+    axes: tuple[tuple[float, float, float], ...] | None = XYZ_AXES
+    if isinstance(turn_rad, (int, float)):
+        axes = None if axis is None else ((float(axis[0]), float(axis[1]), float(axis[2])),)
+        values: tuple[float, ...] = (float(turn_rad),)
+    else:
+        values = tuple(float(value) for value in turn_rad)
+    if isinstance(variance, (int, float)):
+        variances = (float(variance),) * len(values)
+    else:
+        variances = tuple(float(value) for value in variance)
+    return Rotation(stamp_from_ns, stamp_to_ns, values, axes, variances)

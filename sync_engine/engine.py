@@ -1,0 +1,291 @@
+"""The sync engine: packets in, bundles out, every packet accounted for. It never reads a clock.
+
+    push -> admit (stream.py: stamp, duplicate, jump, buffer) -> the earliest reference frame waits
+         -> every stream settles it (a stamp at or past its target) or its deadline passes
+         -> select (selection.py, with offsets of offset.py, inside window.py) -> bundle
+
+    engine = SyncEngine(load_config({...}))
+    for bundle in engine.push("camera", stamp_ns, payload, arrival_ns, nbytes): publish(bundle)
+    for bundle in engine.poll(now_ns): publish(bundle)     # when engine.next_deadline_ns passes
+    engine.push_imu(stamp_ns, gyro, accel)                 # decoded IMU: window and motion
+    engine.push_rotation("lidar", t0_ns, t1_ns, yaw, axis=(0, 0, 1), variance=1e-6)
+    engine.run_cues()                                      # after the bundles are out
+
+One owner: all calls come from one thread, or under one lock of the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sensor_rig.errors import RigError
+from sensor_rig.times import NS_PER_S
+from sync_engine.assembly import Assembler, Pending
+from sync_engine.bundle import Bundle
+from sync_engine.config import SyncConfig
+from sync_engine.cues.runner import CueRunner, PayloadReader, rotation_of
+from sync_engine.epochs import Epochs
+from sync_engine.interpolate import Codec
+from sync_engine.ledger import Ledger
+from sync_engine.offset import Offset, SensorClock
+from sync_engine.parameters import changed_config
+from sync_engine.snapshot import dump_clocks, load_clocks
+from sync_engine.states import StateMachine, SyncState
+from sync_engine.status import EngineStatus, engine_status
+from sync_engine.steps import Verdict
+from sync_engine.stream import Stream
+from sync_engine.window import AdaptiveWindow
+
+_NEVER_NS = 2**63
+
+
+class SyncEngine:
+    """Puts the streams of `config` together.
+
+    `codecs` say how payloads are interpolated (per sensor; others cannot be); `readers` decode
+    payloads for the cues that `config` names (per sensor), see `cues/`.
+    """
+
+    def __init__(
+        self,
+        config: SyncConfig,
+        codecs: Mapping[str, Codec] | None = None,
+        readers: Mapping[str, PayloadReader] | None = None,
+    ) -> None:
+        self.config = config
+        self.ledger = Ledger(list(config.inputs))
+        self.machine = StateMachine()
+        self.window = AdaptiveWindow(config.window)
+        self.epochs = Epochs()
+        self._streams = {name: self._stream(name) for name in config.inputs}
+        for stream in self._streams.values():
+            owner = stream.given.clock_of
+            stream.clock = self._streams[owner].clock if owner else stream.clock
+        self._reference = self._streams[config.reference_sensor_id]
+        partners = [s for s in self._streams.values() if s.is_member and s is not self._reference]
+        self._assembler = Assembler(
+            config, self._reference, partners, self.window, self.epochs, dict(codecs or {})
+        )
+        self._cues = CueRunner(config, self._streams, dict(readers or {}))
+        self._head: Pending | None = None
+        self._due_ns = _NEVER_NS
+        self._now_ns = 0
+        self._backward_ns = int(config.epochs.host_backward_s * NS_PER_S)
+
+    def _stream(self, name: str) -> Stream:
+        config = self.config
+        imu = config.inputs.get(config.imu_sensor_id)
+        anchor_sigma_s = imu.latency_sigma_s if imu is not None else 0.0
+        if imu is not None and imu.stamp_source == 'ptp':
+            anchor_sigma_s = config.adakf.ptp_sigma_s
+        anchor = 0.0 if name == config.imu_sensor_id else anchor_sigma_s
+        clock = SensorClock(config.inputs[name], config.adakf, config.epochs, anchor)
+        return Stream(name, config, clock, self.ledger[name], self._on_jump)
+
+    # -- the data's way ---------------------------------------------------------------------
+
+    def push(
+        self, sensor_id: str, stamp_ns: int | None, payload: Any, arrival_ns: int, nbytes: int = 0
+    ) -> list[Bundle]:
+        """Take one message and return the bundles it completes, mostly none.
+
+        `stamp_ns` is on the sensor's clock (None for a type without header: the arrival counts),
+        `arrival_ns` on the host's. `payload` is kept as it is, `nbytes` is its size.
+        """
+        stream = self._streams.get(sensor_id) or self._known(sensor_id)
+        bundles: list[Bundle] = []
+        if arrival_ns >= self._due_ns:
+            bundles = self._advance(arrival_ns)  # what was due before this message comes first
+        if arrival_ns > self._now_ns:
+            self._now_ns = arrival_ns
+        elif self._now_ns - arrival_ns > self._backward_ns:
+            self.reset('host time went back')
+            self._now_ns = arrival_ns
+        packet = stream.admit(stamp_ns, payload, arrival_ns, nbytes)
+        if packet is not None and stream.has_cue:
+            self._cues.offer(stream, packet)
+        settles_ns = stream.settles_at_ns
+        head = self._head
+        if settles_ns is not None and head is not None and stream.reached(settles_ns):
+            stream.settles_at_ns = None
+            head.waiting -= 1
+        if head is None or not head.waiting or stream is self._reference:
+            bundles += self._advance(self._now_ns)
+        return bundles
+
+    def poll(self, now_ns: int) -> list[Bundle]:
+        """Let host time pass: return the bundles whose deadline has come, expire old packets."""
+        if self._now_ns - now_ns > self._backward_ns:
+            self.reset('host time went back')
+            self._now_ns = now_ns
+        self._now_ns = max(self._now_ns, now_ns)
+        bundles = self._advance(self._now_ns)
+        for stream in self._streams.values():
+            stream.expire(self._now_ns)
+        bundles += self._advance(self._now_ns)
+        if not self._has_packets():
+            self.machine.enter(SyncState.IDLE)
+        return bundles
+
+    def _advance(self, now_ns: int) -> list[Bundle]:
+        """Complete reference frames, earliest first, as far as they go at host time `now_ns`."""
+        bundles: list[Bundle] = []
+        while True:
+            earliest = self._reference.buffer.peek()
+            if earliest is None:
+                self._head = None
+                break
+            if self._head is None or self._head.packet is not earliest:
+                self._head = self._assembler.open(earliest)
+            head = self._head
+            if head.waiting and now_ns >= head.next_deadline_ns:
+                self._assembler.give_up(head, now_ns)
+            if head.waiting:
+                break
+            self._enter(SyncState.SYNCING)
+            if not self._assembler.select(head, now_ns):
+                self._enter(SyncState.BUFFERING)  # a partner may belong to the next reference
+                break
+            bundle = self._assembler.emit(head, now_ns)
+            self._head = None
+            if bundle is not None:
+                self._enter(SyncState.OUTPUT_READY)
+                bundles.append(bundle)
+            self._enter(SyncState.BUFFERING if self._has_packets() else SyncState.IDLE)
+        self._due_ns = _NEVER_NS if self._head is None else self._head.next_deadline_ns
+        if self.machine.state is SyncState.IDLE and self._has_packets():
+            self._enter(SyncState.BUFFERING)
+        return bundles
+
+    def _enter(self, state: SyncState) -> None:
+        machine = self.machine
+        if state is SyncState.SYNCING and machine.state is SyncState.IDLE:
+            machine.enter(SyncState.BUFFERING)
+        machine.enter(state)
+
+    def _has_packets(self) -> bool:
+        return any(stream.held for stream in self._streams.values())
+
+    @property
+    def next_deadline_ns(self) -> int | None:
+        """Host time at which `poll` has something to decide; None while nothing waits."""
+        return None if self._due_ns == _NEVER_NS else self._due_ns
+
+    # -- motion -----------------------------------------------------------------------------
+
+    def push_imu(self, stamp_ns: int, gyro: Sequence[float], accel: Sequence[float]) -> None:
+        """Take a decoded IMU sample: rate [3] (rad/s) and specific force [3] (m/s^2).
+
+        It drives the window and is what motion cues are compared with; the message itself goes
+        through `push` like any other.
+        """
+        self.window.update(stamp_ns, gyro, accel, self._now_ns)
+        self._cues.gyro.add(stamp_ns, float(gyro[0]), float(gyro[1]), float(gyro[2]))
+
+    def push_rotation(
+        self,
+        sensor_id: str,
+        stamp_from_ns: int,
+        stamp_to_ns: int,
+        turn_rad: float | Sequence[float],
+        axis: Sequence[float] | None = None,
+        variance: float | Sequence[float] = 1e-6,
+    ) -> None:
+        """Take how far a sensor turned between two of its stamps; `run_cues` compares it.
+
+        `turn_rad` is an angle about `axis` (IMU frame), a rotation vector [3] (IMU frame), or,
+        without an axis, the size of the turn; `variance` (rad^2) is that of each value.
+        """
+        self._known(sensor_id)
+        rotation = rotation_of(stamp_from_ns, stamp_to_ns, turn_rad, axis, variance)
+        self._cues.add_rotation(sensor_id, rotation)
+
+    def run_cues(self, max_jobs: int = 64) -> int:
+        """Do deferred work (decode, match, compare); return how many pieces are left.
+
+        Call it when the bundles are out; with `max_jobs=1` one piece takes a few milliseconds.
+        """
+        return self._cues.run(max_jobs)
+
+    # -- when time breaks -------------------------------------------------------------------
+
+    def reset(self, reason: str) -> None:
+        """Flush every buffer, forget every clock, begin a new epoch (host time jumped)."""
+        for stream in self._streams.values():
+            stream.flush()
+            stream.restart()
+        self._cues.reset()
+        self.window.reset()
+        self._close_head()
+        self.epochs.begin(self._now_ns, reason)
+        self._assembler.forget_output()
+        self.machine.enter(SyncState.IDLE)
+
+    def _on_jump(self, stream: Stream, verdict: Verdict) -> None:
+        """One stream's clock stepped or started over: its old frames fit nothing any more."""
+        stream.flush(keep_quarantined=True)
+        self._cues.forget(stream.sensor_id)
+        stream.pairing = stream.trigger = None
+        if verdict is Verdict.RESTART:
+            self.epochs.restart(self._now_ns, stream.sensor_id)
+            self._assembler.forget_output()
+        self._close_head()
+
+    def _close_head(self) -> None:
+        """The targets of the waiting reference frame are void; it is opened anew."""
+        self._head = None
+        self._due_ns = _NEVER_NS
+        for stream in self._streams.values():
+            stream.settles_at_ns = None
+
+    # -- settings, state --------------------------------------------------------------------
+
+    def set_parameter(self, name: str, value: Any) -> None:
+        """Change one setting while running, by its dotted name (see parameters.py)."""
+        self.config = changed_config(self.config, name, value)
+        self.window.configure(self.config.window)
+        for stream in self._streams.values():
+            stream.configure(self.config)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the learned clocks as JSON-able values."""
+        return dump_clocks(self._streams)
+
+    def restore(self, values: dict[str, Any]) -> list[str]:
+        """Start from a snapshot; returns the sensors it was taken for."""
+        return load_clocks(self._streams, values)
+
+    @property
+    def state(self) -> SyncState:
+        """What the engine is doing."""
+        return self.machine.state
+
+    @property
+    def now_ns(self) -> int:
+        """Latest host time that was handed in."""
+        return self._now_ns
+
+    def buffered(self) -> dict[str, int]:
+        """Return how many packets of every sensor are still inside."""
+        return {name: stream.held for name, stream in self._streams.items()}
+
+    def offset(self, sensor_id: str) -> Offset:
+        """Return the sensor's clock minus the reference's, with sigma and state, as of now."""
+        return self._assembler.relative_to_reference(self._known(sensor_id), self._now_ns)
+
+    def offset_to_host(self, sensor_id: str) -> Offset:
+        """Return the sensor's clock minus the host's, with sigma and state, as of now."""
+        clock = self._known(sensor_id).clock
+        sigma_s = clock.host_sigma_s
+        return Offset(clock.offset_ns(self._now_ns), sigma_s, clock.judge(sigma_s))
+
+    def status(self) -> EngineStatus:
+        """Return everything there is to see."""
+        return engine_status(self, self._streams, self._assembler, self._cues)
+
+    def _known(self, sensor_id: str) -> Stream:
+        if sensor_id not in self._streams:
+            known = ', '.join(self._streams)
+            raise RigError(f"sensor '{sensor_id}' is not an input of the sync engine ({known}).")
+        return self._streams[sensor_id]

@@ -1,0 +1,357 @@
+"""Finds a clock difference by laying a sensor's rotations over the integrated gyro.
+
+The sensor says by how much it turned between two of its stamps; the gyro, integrated, says the
+same for any two times. The offset is where both agree:
+
+    argmin_d  sum_k  (value_k - axis_k . (Th(s_k - d) - Th(s_k-1 - d) + bias dt_k))^2 / var_k
+
+Increments between stamps are used, never rates at a stamp: a rate belongs to the middle of its
+interval and would be off by half a period. A grid search finds the valley, Gauss-Newton its
+bottom; the curvature there is the variance. The gyro's bias is fitted along.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sensor_rig.times import NS_PER_S
+from sync_engine.config import MotionConfig
+
+FloatArray = NDArray[np.float64]
+
+_GRID_STEP_S = 0.01
+_BIAS_SIGMA_RAD_S = 0.02
+"""Prior sigma of the gyro's bias, and of what a cue adds to it."""
+_BIAS_WALK_RAD_S = 0.001
+"""How much of that may come back between two fits."""
+_LEAST_ROWS = 8
+_AMBIGUITY = 9.0
+"""A second valley less than this above the best (in chi square) makes a fit ambiguous."""
+_HUBER = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """How far a sensor turned from one of its stamps to another."""
+
+    stamp_from_ns: int
+    stamp_to_ns: int
+    values_rad: tuple[float, ...]
+    """Turn about each row of `axes`; a single norm where there are none."""
+    axes: tuple[tuple[float, float, float], ...] | None
+    """Unit axes in the IMU's frame, one per value; None: the value is the size of the turn."""
+    variances: tuple[float, ...]
+    """Variance of each value (rad^2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MotionFix:
+    """One accepted comparison."""
+
+    correction_s: float
+    """To be added to the clock difference that was assumed."""
+    variance: float
+    stamp_ns: int
+    """Middle of the stretch, on the sensor's clock."""
+
+
+class GyroTrack:
+    """The IMU's angular rate and its integral, over the last seconds of the IMU's clock."""
+
+    def __init__(self, span_s: float) -> None:
+        self._span_ns = int(span_s * NS_PER_S)
+        self._fresh: list[tuple[int, float, float, float]] = []
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything (the IMU's clock stepped, or time started over)."""
+        self._fresh.clear()
+        self.stamps_ns: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.rates: FloatArray = np.zeros((0, 3))
+        self._theta: FloatArray = np.zeros((0, 3))
+        self._last_ns = -1
+
+    def add(self, stamp_ns: int, x: float, y: float, z: float) -> None:
+        """Take one angular rate (rad/s, IMU frame); a stamp that goes back is left out."""
+        if stamp_ns > self._last_ns and abs(x) + abs(y) + abs(z) < 1e3:
+            self._last_ns = stamp_ns
+            self._fresh.append((stamp_ns, x, y, z))
+            if len(self._fresh) > 65536:  # nobody asks for fits: keep the memory bounded
+                del self._fresh[:32768]
+
+    @property
+    def last_ns(self) -> int:
+        """Latest stamp, -1 without any."""
+        return self._last_ns
+
+    def settle(self) -> None:
+        """Append what came since the last call to the arrays and forget what is too old."""
+        if not self._fresh:
+            return
+        stamps = np.array([row[0] for row in self._fresh], dtype=np.int64)
+        rates = np.array([row[1:] for row in self._fresh], dtype=np.float64)
+        self._fresh.clear()
+        keep = int(np.searchsorted(self.stamps_ns, self._last_ns - self._span_ns))
+        self.stamps_ns = np.concatenate([self.stamps_ns[keep:], stamps])
+        self.rates = np.concatenate([self.rates[keep:], rates])
+        steps = np.diff(self.stamps_ns)[:, None] / NS_PER_S
+        theta = np.zeros_like(self.rates)
+        np.cumsum(0.5 * (self.rates[1:] + self.rates[:-1]) * steps, axis=0, out=theta[1:])
+        self._theta = theta
+
+    def integral(self, times_s: FloatArray, axis: FloatArray, origin_ns: int) -> FloatArray:
+        """Return axis . Th at times (s after `origin_ns`, IMU clock), any shape."""
+        knots = (self.stamps_ns - origin_ns) / NS_PER_S
+        return _hermite(times_s, knots, self._theta @ axis, self.rates @ axis)
+
+    def rate(self, times_s: FloatArray, axis: FloatArray, origin_ns: int) -> FloatArray:
+        """Return axis . w at times (s after `origin_ns`, IMU clock), any shape."""
+        knots = (self.stamps_ns - origin_ns) / NS_PER_S
+        return np.interp(times_s, knots, self.rates @ axis)
+
+
+def _hermite(
+    times: FloatArray, knots: FloatArray, values: FloatArray, slopes: FloatArray
+) -> FloatArray:
+    """Interpolate with known slopes; linear would add up to rate' dt^2 / 8 to every angle."""
+    index = np.clip(np.searchsorted(knots, times) - 1, 0, len(knots) - 2)
+    width = knots[index + 1] - knots[index]
+    u = (times - knots[index]) / width
+    # The integral of a rate that runs linearly between its samples is a parabola.
+    rise = slopes[index] * width * u + 0.5 * (slopes[index + 1] - slopes[index]) * width * u * u
+    result: FloatArray = values[index] + rise
+    return result
+
+
+class RotationFit:
+    """The rotations of one sensor that wait to be compared with the gyro."""
+
+    def __init__(self, config: MotionConfig) -> None:
+        self._config = config
+        self._rotations: deque[Rotation] = deque()
+        self._bias = np.zeros(3)
+        self._bias_var = np.full(3, _BIAS_SIGMA_RAD_S**2)
+        self._tried_at_ns = 0
+        self.last_sigma_s = float('inf')
+        self.fits = 0
+        self.refused = 0
+
+    def clear(self) -> None:
+        """Forget the rotations; the bias is kept."""
+        self._rotations.clear()
+        self._tried_at_ns = 0
+
+    def add(self, rotation: Rotation) -> None:
+        """Queue one rotation; the oldest beyond `max_span_s` are let go."""
+        self._rotations.append(rotation)
+        oldest_ns = rotation.stamp_to_ns - int(self._config.max_span_s * NS_PER_S)
+        while self._rotations[0].stamp_from_ns < oldest_ns:
+            self._rotations.popleft()
+
+    def solve(self, gyro: GyroTrack, assumed_ns: int, sigma_s: float) -> MotionFix | None:
+        """Compare with the gyro; return a fix if the motion makes it sharp, else keep waiting.
+
+        `assumed_ns` is sensor clock minus IMU clock as known so far, `sigma_s` its sigma.
+        """
+        if not self._is_due(gyro):
+            return None
+        gyro.settle()
+        half_s = min(self._config.grid_s, max(0.05, 6.0 * sigma_s))
+        ready = self._covered(gyro, assumed_ns, half_s)
+        if not ready:
+            return None
+        span_ns = ready[-1].stamp_to_ns - ready[0].stamp_from_ns
+        if span_ns < self._config.min_span_s * NS_PER_S:
+            return None
+        self._tried_at_ns = ready[-1].stamp_to_ns
+        rows = _Rows(ready, gyro, assumed_ns, self._bias, self._bias_var)
+        if len(rows.values) < _LEAST_ROWS:
+            return None
+        fix = rows.fit(half_s, max(sigma_s, 1e-3))
+        self.last_sigma_s = fix.sigma_s
+        if fix.ambiguous or fix.sigma_s > self._config.accept_sigma_s:
+            self.refused += 1
+            return None
+        self._accept(fix)
+        middle_ns = (ready[0].stamp_from_ns + ready[-1].stamp_to_ns) // 2
+        return MotionFix(fix.delta_s, fix.sigma_s**2, middle_ns)
+
+    def _is_due(self, gyro: GyroTrack) -> bool:
+        """Return whether enough is there; refused stretches are tried again as they grow."""
+        if len(self._rotations) < 4 or gyro.last_ns < 0:
+            return False
+        span_ns = self._rotations[-1].stamp_to_ns - self._rotations[0].stamp_from_ns
+        if span_ns < self._config.min_span_s * NS_PER_S:
+            return False
+        grown_ns = self._rotations[-1].stamp_to_ns - self._tried_at_ns
+        return grown_ns > 0.5 * self._config.min_span_s * NS_PER_S
+
+    def _covered(self, gyro: GyroTrack, assumed_ns: int, half_s: float) -> list[Rotation]:
+        """Return the rotations that lie inside the gyro's track wherever the search looks."""
+        if len(gyro.stamps_ns) < 4:
+            return []
+        margin_ns = int(half_s * NS_PER_S)
+        first_ns = int(gyro.stamps_ns[0]) + assumed_ns + margin_ns
+        last_ns = int(gyro.stamps_ns[-1]) + assumed_ns - margin_ns
+        return [
+            rotation
+            for rotation in self._rotations
+            if rotation.stamp_from_ns >= first_ns and rotation.stamp_to_ns <= last_ns
+        ]
+
+    def _accept(self, fix: _Fix) -> None:
+        """Each rotation tells once: fits that share none are independent for the filter."""
+        last_ns = self._tried_at_ns
+        while self._rotations and self._rotations[0].stamp_to_ns <= last_ns:
+            self._rotations.popleft()
+        self._bias = fix.bias
+        self._bias_var = np.minimum(fix.bias_var + _BIAS_WALK_RAD_S**2, _BIAS_SIGMA_RAD_S**2)
+        self.fits += 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Fix:
+    delta_s: float
+    sigma_s: float
+    ambiguous: bool
+    bias: FloatArray
+    bias_var: FloatArray
+
+
+class _Rows:
+    """The least-squares problem of one stretch: one row per (rotation, axis)."""
+
+    def __init__(
+        self,
+        rotations: list[Rotation],
+        gyro: GyroTrack,
+        assumed_ns: int,
+        bias: FloatArray,
+        bias_var: FloatArray,
+    ) -> None:
+        self._gyro = gyro
+        self._origin_ns = rotations[0].stamp_from_ns - assumed_ns
+        self.norms = rotations[0].axes is None
+        starts, ends, axes, values, variances = [], [], [], [], []
+        for rotation in rotations:
+            if (rotation.axes is None) != self.norms:
+                continue  # a cue that lost its axis half-way: the first kind decides
+            row_axes = rotation.axes or ((0.0, 0.0, 0.0),)
+            for axis, value, variance in zip(
+                row_axes, rotation.values_rad, rotation.variances, strict=True
+            ):
+                starts.append(rotation.stamp_from_ns - assumed_ns - self._origin_ns)
+                ends.append(rotation.stamp_to_ns - assumed_ns - self._origin_ns)
+                axes.append(axis)
+                values.append(value)
+                variances.append(variance)
+        self.starts = np.array(starts) / NS_PER_S
+        self.ends = np.array(ends) / NS_PER_S
+        self.axes = np.array(axes, dtype=np.float64).reshape(-1, 3)
+        self.values = np.array(values, dtype=np.float64)
+        self.sigmas = np.sqrt(np.array(variances, dtype=np.float64))
+        self._bias = bias
+        self._bias_var = bias_var
+        self._groups = self._group_axes()
+
+    def _group_axes(self) -> list[tuple[FloatArray, NDArray[np.intp]]]:
+        """Rows that share an axis are looked up together: one projection of the gyro each."""
+        unique, inverse = np.unique(self.axes, axis=0, return_inverse=True)
+        flat = inverse.reshape(-1)
+        return [(unique[i], np.flatnonzero(flat == i)) for i in range(len(unique))]
+
+    def _turn(self, deltas: FloatArray, want_rate: bool = False) -> FloatArray:
+        """Return what the gyro says for every row and delta, [rows, deltas] (or its slope)."""
+        starts = self.starts[:, None] - deltas[None, :]
+        ends = self.ends[:, None] - deltas[None, :]
+        look = self._gyro.rate if want_rate else self._gyro.integral
+        if self.norms:
+            parts = [
+                look(ends, e, self._origin_ns) - look(starts, e, self._origin_ns)
+                for e in np.eye(3)
+            ]
+            return np.stack(parts)  # [3, rows, deltas]
+        out = np.empty(starts.shape)
+        for axis, rows in self._groups:
+            out[rows] = look(ends[rows], axis, self._origin_ns)
+            out[rows] -= look(starts[rows], axis, self._origin_ns)
+        return out
+
+    def _predicted(self, deltas: FloatArray) -> FloatArray:
+        turn = self._turn(deltas)
+        return np.sqrt(np.sum(turn**2, axis=0)) if self.norms else turn
+
+    def _slope(self, delta: float) -> FloatArray:
+        """Return d residual / d delta, [rows]."""
+        at = np.array([delta])
+        rate = self._turn(at, want_rate=True)
+        if not self.norms:
+            return rate[:, 0]
+        turn = self._turn(at)
+        size = np.sqrt(np.sum(turn**2, axis=0))
+        slope: FloatArray = (np.sum(turn * rate, axis=0) / np.maximum(size, 1e-9))[:, 0]
+        return slope
+
+    def _bias_columns(self) -> FloatArray:
+        return self.axes * (self.ends - self.starts)[:, None]
+
+    def _costs(self, deltas: FloatArray) -> FloatArray:
+        """Return chi square at each delta with the bias fitted out."""
+        columns = self._bias_columns() / self.sigmas[:, None]
+        residuals = (self.values[:, None] - self._predicted(deltas)) / self.sigmas[:, None]
+        residuals = np.clip(residuals - columns @ self._bias[:, None], -50.0, 50.0)
+        normal = columns.T @ columns + np.diag(1.0 / self._bias_var)
+        pulled = columns.T @ residuals
+        costs: FloatArray = np.sum(residuals**2, axis=0) - np.sum(
+            pulled * np.linalg.solve(normal, pulled), axis=0
+        )
+        return costs
+
+    def fit(self, half_s: float, prior_sigma_s: float) -> _Fix:
+        """Search the grid, then refine; the prior picks a valley but does not move its bottom."""
+        count = 2 * int(np.ceil(half_s / _GRID_STEP_S)) + 1
+        deltas = np.linspace(-half_s, half_s, count)
+        chi = self._costs(deltas)
+        freedom = max(len(self.values) - 2, 1)
+        scaled = chi / max(1.0, float(chi.min()) / freedom) + (deltas / prior_sigma_s) ** 2
+        best = int(np.argmin(scaled))
+        inner = scaled[1:-1]
+        valleys = np.flatnonzero((inner <= scaled[:-2]) & (inner <= scaled[2:])) + 1
+        others = [float(scaled[i]) for i in valleys if abs(i - best) > 1]
+        ambiguous = any(other - scaled[best] < _AMBIGUITY for other in others)
+        at_edge = best in (0, count - 1)
+        return self._refine(float(deltas[best]), ambiguous or at_edge)
+
+    def _refine(self, delta: float, ambiguous: bool) -> _Fix:
+        """Gauss-Newton on [delta, bias] with Huber weights on what the cue got wrong."""
+        columns = self._bias_columns()
+        bias = self._bias.copy()
+        start = delta
+        inverse: FloatArray = np.eye(4)
+        spread = 1.0
+        for _ in range(5):
+            slope = self._slope(delta)
+            residual = self.values - self._predicted(np.array([delta]))[:, 0] - columns @ bias
+            scaled = np.abs(residual) / self.sigmas
+            spread = max(1.0, 1.4826 * float(np.median(scaled)))
+            weight = np.minimum(1.0, _HUBER * spread / np.maximum(scaled, 1e-12))
+            weight /= (self.sigmas * spread) ** 2
+            jacobian = np.column_stack([-slope, columns])
+            normal = jacobian.T @ (jacobian * weight[:, None])
+            normal += np.diag(np.concatenate([[1e-6], 1.0 / self._bias_var]))
+            pull = jacobian.T @ (residual * weight)
+            pull[1:] += (self._bias - bias) / self._bias_var
+            inverse = np.asarray(np.linalg.inv(normal), dtype=np.float64)
+            move = inverse @ pull
+            delta += float(np.clip(move[0], -_GRID_STEP_S, _GRID_STEP_S))
+            bias = bias + move[1:]
+            if abs(move[0]) < 1e-6:
+                break
+        lost = abs(delta - start) > 3.0 * _GRID_STEP_S
+        diagonal = np.diag(inverse)
+        return _Fix(delta, sqrt(float(diagonal[0])), ambiguous or lost, bias, diagonal[1:].copy())

@@ -1,0 +1,172 @@
+"""The engine's state as plain data, for diagnostics, pages and reports."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import Enum
+from math import isfinite
+from typing import Any, Protocol
+
+from sensor_rig.times import NS_PER_MS, NS_PER_S
+from sync_engine.assembly import Assembler
+from sync_engine.bundle import OffsetState
+from sync_engine.config import SyncConfig
+from sync_engine.cues.runner import CueRunner
+from sync_engine.epochs import Epochs
+from sync_engine.states import SyncState
+from sync_engine.stream import Stream
+from sync_engine.window import AdaptiveWindow
+
+
+@dataclass(slots=True)
+class SensorStatus:
+    """One stream. Offsets in seconds, sensor clock minus the other."""
+
+    rate_hz: float
+    silent: bool
+    """Nothing has come for a deadline and two periods, or ever."""
+    offset_to_host_s: float
+    sigma_to_host_s: float
+    offset_to_reference_s: float
+    sigma_to_reference_s: float
+    skew_ppm: float
+    latency_s: float
+    state: OffsetState
+    observability: str
+    """What the offset rests on: `nothing`, `declared`, `arrival`, `arrival+motion`, `trigger`,
+    `pairing`."""
+    motion_fixes: int
+    motion_refused: int
+    """Stretches of motion that were not sharp enough to be an observation."""
+    motion_sigma_s: float
+    """Sharpness of the last stretch tried (s)."""
+    clock_steps: int
+    latency_steps: int
+    resets: int
+    buffered: int
+    bytes_held: int
+    counts: dict[str, int]
+    """The ledger's counters: received, and every fate by its name."""
+
+
+@dataclass(slots=True)
+class EngineStatus:
+    """The whole engine."""
+
+    state: SyncState
+    now_ns: int
+    epoch: int
+    epochs: list[tuple[int, int, str]]
+    """The last (epoch, host time it began, reason)."""
+    bundles: int
+    bundles_dropped: dict[str, int]
+    """"<sensor>: <reason>" -> reference frames that got no bundle."""
+    window_ms: float
+    motion_intensity: float
+    imu: str
+    """`none`, `waiting`, `ok` or `stale`."""
+    cue_failures: dict[str, str]
+    cues_skipped: int
+    sensors: dict[str, SensorStatus]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON-able values: enums are their names, what is not known is None."""
+        return _plain(asdict(self))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, Enum):
+        return value.value
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def engine_status(
+    engine: _Engine, streams: dict[str, Stream], assembler: Assembler, cues: CueRunner
+) -> EngineStatus:
+    """Gather the status of `engine` out of its parts."""
+    now_ns = engine.now_ns
+    return EngineStatus(
+        state=engine.state,
+        now_ns=now_ns,
+        epoch=engine.epochs.number,
+        epochs=list(engine.epochs.recent),
+        bundles=assembler.made,
+        bundles_dropped={
+            f'{sensor_id}: {reason.value}': count
+            for (sensor_id, reason), count in assembler.dropped.items()
+        },
+        window_ms=engine.window.half_width_ns(now_ns) / NS_PER_MS,
+        motion_intensity=engine.window.intensity,
+        imu=_imu_state(engine, now_ns),
+        cue_failures=dict(cues.failed),
+        cues_skipped=cues.skipped,
+        sensors={
+            name: _sensor_status(stream, now_ns, assembler, cues)
+            for name, stream in streams.items()
+        },
+    )
+
+
+class _Engine(Protocol):
+    config: SyncConfig
+    window: AdaptiveWindow
+    epochs: Epochs
+
+    @property
+    def now_ns(self) -> int: ...
+
+    @property
+    def state(self) -> SyncState: ...
+
+
+def _imu_state(engine: _Engine, now_ns: int) -> str:
+    if not engine.config.imu_sensor_id:
+        return 'none'
+    if not engine.window.has_seen:
+        return 'waiting'
+    return 'stale' if engine.window.is_stale(now_ns) else 'ok'
+
+
+def _observability(stream: Stream) -> str:
+    if stream.pairing is not None:
+        return 'pairing'
+    if stream.trigger is not None:
+        return 'trigger'
+    if stream.clock.filter is None:
+        return 'nothing'
+    if stream.clock.filter.motion_count:
+        return 'arrival+motion'
+    return 'declared' if stream.given.stamp_source == 'ptp' else 'arrival'
+
+
+def _sensor_status(
+    stream: Stream, now_ns: int, assembler: Assembler, cues: CueRunner
+) -> SensorStatus:
+    clock, fit = stream.clock, cues.fit_of(stream.sensor_id)
+    relative = assembler.relative_to_reference(stream, now_ns)
+    learned = clock.filter
+    return SensorStatus(
+        rate_hz=stream.rate_hz,
+        silent=stream.is_silent(now_ns),
+        offset_to_host_s=clock.offset_ns(now_ns) / NS_PER_S,
+        sigma_to_host_s=clock.host_sigma_s,
+        offset_to_reference_s=relative.offset_ns / NS_PER_S,
+        sigma_to_reference_s=relative.sigma_s,
+        skew_ppm=learned.skew * 1e6 if learned else 0.0,
+        latency_s=learned.latency_s if learned else stream.given.latency_s,
+        state=relative.state,
+        observability=_observability(stream),
+        motion_fixes=fit.fits,
+        motion_refused=fit.refused,
+        motion_sigma_s=fit.last_sigma_s,
+        clock_steps=clock.clock_steps,
+        latency_steps=clock.latency_steps,
+        resets=clock.resets,
+        buffered=stream.held,
+        bytes_held=stream.buffer.nbytes,
+        counts=stream.counts.as_dict(),
+    )

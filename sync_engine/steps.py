@@ -1,0 +1,169 @@
+"""Tells a clock that stepped from a message that was slow, message by message.
+
+When arrival - stamp changes, either the stamps' own spacing broke (the clock stepped) or it did
+not (the latency changed). A periodic stream shows which: its stamps stay on a grid of its period
+through jitter, stalls and lost frames, and leave it only when the clock steps. One odd stamp is a
+glitch; a second one that agrees makes it a step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from sensor_rig.times import NS_PER_MS
+
+_LEARN = 9
+"""Spacings seen before the period is believed."""
+_QUIET_NS = 4 * NS_PER_MS
+"""Changes of arrival - stamp below this are left to the filter."""
+_GIVE_UP = 4
+"""Odd stamps in a row that agree with nothing; then the latest is simply the new base."""
+
+
+class Verdict(Enum):
+    """What one more stamp says."""
+
+    FINE = auto()
+    ODD = auto()
+    """Off the grid; the next one decides."""
+    STEP = auto()
+    """The clock stepped by `StepDetector.step_ns`; the second stamp agrees."""
+    HOLD = auto()
+    """So far away that it must not be used before a second one agrees."""
+    RESTART = auto()
+    """Two stamps agree on a clock that has nothing to do with the old one."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    stamp_ns: int
+    arrival_ns: int
+
+
+class StepDetector:
+    """Watches one stream's (stamp, arrival) pairs."""
+
+    def __init__(self, restart_jump_ns: int) -> None:
+        self._restart_ns = restart_jump_ns
+        self.step_ns = 0
+        self.room_ns = restart_jump_ns
+        """How much the latency could still fall before it would be negative; the filter knows."""
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything but the limits."""
+        self.period_ns = 0.0
+        self.scatter_ns = 0.0
+        self._spacings: list[int] = []
+        self._stamp_ns: int | None = None
+        self._arrival_ns = 0
+        self._held: _Seen | None = None
+        self._odd: int | None = None
+        self._odd_count = 0
+
+    @property
+    def last_arrival_ns(self) -> int | None:
+        """Arrival of the last stamp that was believed."""
+        return None if self._stamp_ns is None else self._arrival_ns
+
+    def observe(self, stamp_ns: int, arrival_ns: int) -> Verdict:
+        """Judge one message."""
+        if self._stamp_ns is None:
+            return self._base(stamp_ns, arrival_ns)
+        spacing = stamp_ns - self._stamp_ns
+        change = arrival_ns - self._arrival_ns - spacing
+        if -_QUIET_NS < change < _QUIET_NS and self._odd is None and spacing > 0:
+            self._held = None
+            if self.period_ns:
+                error = spacing - self.period_ns
+                if -0.3 * self.period_ns < error < 0.3 * self.period_ns:
+                    self.period_ns += 0.02 * error
+                    self.scatter_ns += 0.05 * (abs(error) - self.scatter_ns)
+            else:
+                self._learn(spacing)
+            self._stamp_ns = stamp_ns
+            self._arrival_ns = arrival_ns
+            return Verdict.FINE
+        return self._examine(stamp_ns, arrival_ns, spacing, change)
+
+    @property
+    def tolerance_ns(self) -> float:
+        """How far from the grid a stamp may lie."""
+        return max(1.0 * NS_PER_MS, 6.0 * self.scatter_ns)
+
+    @property
+    def is_periodic(self) -> bool:
+        """Whether the stamps keep to a grid that is fine enough to show a step."""
+        return self.period_ns > 0.0 and self.tolerance_ns < 0.25 * self.period_ns
+
+    def _base(self, stamp_ns: int, arrival_ns: int) -> Verdict:
+        self._stamp_ns, self._arrival_ns = stamp_ns, arrival_ns
+        self._held = self._odd = None
+        self._odd_count = 0
+        return Verdict.FINE
+
+    def _learn(self, spacing: int) -> None:
+        self._spacings.append(spacing)
+        if len(self._spacings) < _LEARN:
+            return
+        ordered = sorted(self._spacings)
+        self.period_ns = float(ordered[_LEARN // 2])
+        errors = sorted(abs(value - self.period_ns) for value in ordered)
+        self.scatter_ns = errors[_LEARN // 2]
+        self._spacings.clear()
+
+    def _examine(self, stamp_ns: int, arrival_ns: int, spacing: int, change: int) -> Verdict:
+        if abs(change) > self._restart_ns and not self._is_stall(spacing, change):
+            return self._far(stamp_ns, arrival_ns)
+        if not self.is_periodic:
+            if spacing > 0:
+                if not self.period_ns:
+                    self._learn(spacing)
+                return self._base(stamp_ns, arrival_ns)
+            return Verdict.FINE  # out of order, or too little known to say more
+        step = self._off_grid(spacing, change)
+        if step is None:
+            return self._base(stamp_ns, arrival_ns) if spacing > 0 else Verdict.FINE
+        if self._odd is not None and abs(step - self._odd) < 2.0 * self.tolerance_ns:
+            self.step_ns = (step + self._odd) // 2
+            self._base(stamp_ns, arrival_ns)
+            return Verdict.STEP
+        self._odd, self._odd_count = step, self._odd_count + 1
+        if self._odd_count > _GIVE_UP:
+            self._base(stamp_ns, arrival_ns)
+        return Verdict.ODD
+
+    def _is_stall(self, spacing: int, change: int) -> bool:
+        """Return whether the messages were merely held up: later, but on the grid as before."""
+        if change < 0 or spacing <= 0:
+            return False
+        return not self.is_periodic or self._grid_error(spacing) is None
+
+    def _grid_error(self, spacing: int) -> float | None:
+        """Return the distance of `spacing` from the grid, None where it is on it."""
+        error = spacing - self.period_ns * round(spacing / self.period_ns)
+        # The period is known to a share of the scatter; over many periods that adds up.
+        allowed = self.tolerance_ns + 1e-4 * abs(spacing)
+        return None if abs(error) <= allowed else error
+
+    def _off_grid(self, spacing: int, change: int) -> int | None:
+        """Return by how much the clock seems to have stepped (ns), None where it did not."""
+        if spacing > 0 and self._grid_error(spacing) is None:
+            # Whole periods ahead: lost frames would have taken as long to arrive. The latency
+            # may have fallen, but not below nothing.
+            return -change if change < -max(self.room_ns, _QUIET_NS) else None
+        elapsed = spacing + change
+        return round(spacing - self.period_ns * max(1, round(elapsed / self.period_ns)))
+
+    def _far(self, stamp_ns: int, arrival_ns: int) -> Verdict:
+        held, self._held = self._held, _Seen(stamp_ns, arrival_ns)
+        if held is None:
+            return Verdict.HOLD
+        spacing = stamp_ns - held.stamp_ns
+        disagreement = abs(spacing - (arrival_ns - held.arrival_ns))
+        if spacing <= 0 or disagreement > self._restart_ns / 2:
+            return Verdict.HOLD
+        self.reset()
+        self._base(stamp_ns, arrival_ns)
+        return Verdict.RESTART

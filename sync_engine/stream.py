@@ -1,0 +1,200 @@
+"""One input inside the engine: its buffer, its clock, its counters, and who gets in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sensor_rig.times import MAX_STAMP_NS, NS_PER_S
+from sync_engine.buffer import Packet, SensorBuffer
+from sync_engine.config import SyncConfig
+from sync_engine.ledger import Counts, Fate
+from sync_engine.offset import SensorClock
+from sync_engine.pairing import PairingOffset, TriggerOffset
+from sync_engine.steps import Verdict
+
+_REORDER_FADE = 0.98
+"""Share of the measured reorder allowance that is kept after each bundle."""
+
+
+class Stream:
+    """Everything the engine keeps about one input."""
+
+    def __init__(
+        self,
+        sensor_id: str,
+        config: SyncConfig,
+        clock: SensorClock,
+        counts: Counts,
+        on_jump: Callable[[Stream, Verdict], None],
+    ) -> None:
+        self.sensor_id = sensor_id
+        self.clock = clock
+        """Gives the offset; another stream's where `clock_of` says so."""
+        self._own_clock = clock
+        self.counts = counts
+        self._on_jump = on_jump
+        bounds = config.buffer
+        self.buffer = SensorBuffer(
+            bounds.max_size, int(bounds.timeout_s * NS_PER_S), bounds.max_bytes
+        )
+        self.is_required = sensor_id in config.required_sensors
+        self.has_cue = config.inputs[sensor_id].cue != 'none'
+        self.pairing: PairingOffset | None = None
+        self.trigger: TriggerOffset | None = None
+        self.quarantined: Packet | None = None
+        self.previous: Packet | None = None
+        self.sequence = 0
+        self.floor_ns: int | None = None
+        self.latest_ns: int | None = None
+        self.last_arrival_ns: int | None = None
+        self.awaited_since_ns: int | None = None
+        self.period_ns = 0.0
+        self.reorder_ns = 0
+        self.settles_at_ns: int | None = None
+        self.configure(config)
+
+    def configure(self, config: SyncConfig) -> None:
+        """Take the settings that may change while running."""
+        self.given = config.inputs[self.sensor_id]
+        self.deadline_ns = int(self.given.deadline_s * NS_PER_S)
+        self.max_gap_ns = int(self.given.max_gap_s * NS_PER_S)
+        self.strategy = config.strategy_of(self.sensor_id)
+        self.is_member = self.given.member
+
+    @property
+    def held(self) -> int:
+        """Packets that are still inside: buffered or quarantined."""
+        return len(self.buffer) + (self.quarantined is not None)
+
+    @property
+    def rate_hz(self) -> float:
+        """Rate of arrival, averaged over some twenty messages; 0 before the second one."""
+        return NS_PER_S / self.period_ns if self.period_ns > 0.0 else 0.0
+
+    def is_silent(self, now_ns: int) -> bool:
+        """Return whether waiting for it is pointless: nothing for a deadline and two periods."""
+        since_ns = self.awaited_since_ns if self.last_arrival_ns is None else self.last_arrival_ns
+        if since_ns is None:
+            self.awaited_since_ns = since_ns = now_ns
+        return now_ns - since_ns > self.deadline_ns + 2.0 * self.period_ns
+
+    def reached(self, stamp_ns: int) -> bool:
+        """Return whether a packet with this stamp or a later one has come."""
+        return self.latest_ns is not None and self.latest_ns >= stamp_ns
+
+    def admit(
+        self, stamp_ns: int | None, payload: Any, arrival_ns: int, nbytes: int
+    ) -> Packet | None:
+        """Take one message; return its packet if it was accepted, None if it was not."""
+        counts = self.counts
+        counts.received += 1
+        last_ns = self.last_arrival_ns
+        if last_ns is not None:
+            gap_ns = arrival_ns - last_ns
+            self.period_ns += (0.05 if self.period_ns else 1.0) * (gap_ns - self.period_ns)
+        self.last_arrival_ns = arrival_ns
+        if stamp_ns is None or (stamp_ns == 0 and self.given.zero_stamp == 'arrival'):
+            stamp_ns = arrival_ns
+        if not 0 < stamp_ns <= MAX_STAMP_NS:
+            counts.invalid += 1
+            return None
+        latest_ns = self.latest_ns
+        if latest_ns is not None and stamp_ns <= latest_ns and self._is_duplicate(stamp_ns):
+            counts.duplicate += 1
+            return None
+        self.sequence += 1
+        packet = Packet(stamp_ns, self.sequence, payload, arrival_ns, nbytes)
+        verdict = self._own_clock.observe(stamp_ns, arrival_ns)
+        usual = verdict is Verdict.FINE and self.quarantined is None
+        if not usual and not self._judge(verdict, packet):
+            return None
+        if not self.is_member:
+            counts.consumed += 1
+            self._see(stamp_ns)
+            return packet
+        return packet if self._insert(packet) else None
+
+    def _is_duplicate(self, stamp_ns: int) -> bool:
+        if stamp_ns == self.latest_ns or stamp_ns == self.floor_ns:
+            return True
+        held = self.quarantined
+        return stamp_ns in self.buffer or (held is not None and held.stamp_ns == stamp_ns)
+
+    def _see(self, stamp_ns: int) -> None:
+        """Follow the latest stamp; learn how far behind it others may come."""
+        latest_ns = self.latest_ns
+        if latest_ns is None or stamp_ns > latest_ns:
+            self.latest_ns = stamp_ns
+            return
+        self.counts.out_of_order += 1
+        self.reorder_ns = max(self.reorder_ns, latest_ns - stamp_ns)
+
+    def _insert(self, packet: Packet) -> bool:
+        self._see(packet.stamp_ns)
+        if self.floor_ns is not None and packet.stamp_ns <= self.floor_ns:
+            self.counts.late += 1
+            return False
+        buffer = self.buffer
+        buffer.push(packet)
+        if expired := buffer.evict_expired(packet.arrival_ns):
+            self.let_go(expired, Fate.EXPIRED)
+        if overflow := buffer.evict_overflow():
+            self.let_go(overflow, Fate.OVERFLOW)
+            return packet not in overflow
+        return True
+
+    def _judge(self, verdict: Verdict, packet: Packet) -> bool:
+        """Act on a verdict other than fine; return whether `packet` may go on."""
+        held, self.quarantined = self.quarantined, None
+        if verdict is Verdict.HOLD:
+            self.quarantined = packet
+        if verdict in (Verdict.STEP, Verdict.RESTART):
+            self._on_jump(self, verdict)
+        if held is not None:
+            if verdict is Verdict.RESTART and self.is_member:
+                self._insert(held)
+            else:
+                self.counts.add(Fate.CONSUMED if verdict is Verdict.RESTART else Fate.INVALID)
+        return verdict is not Verdict.HOLD
+
+    def let_go(self, packets: list[Packet], fate: Fate) -> None:
+        """Count packets that have left the buffer; one that served a bundle is bundled."""
+        if not packets:
+            return
+        used = sum(packet.used for packet in packets)
+        self.counts.bundled += used
+        self.counts.add(fate, len(packets) - used)
+        if fate is not Fate.FLUSHED:
+            last_ns = packets[-1].stamp_ns
+            if self.floor_ns is None or last_ns > self.floor_ns:
+                self.floor_ns = last_ns
+            self.previous = packets[-1] if self.strategy == 'interpolate' else None
+
+    def expire(self, now_ns: int) -> None:
+        """Let go of everything that is older than the timeout at `now_ns`."""
+        self.let_go(self.buffer.evict_expired(now_ns), Fate.EXPIRED)
+        held = self.quarantined
+        if held is not None and now_ns - held.arrival_ns > self.buffer.timeout_ns:
+            self.quarantined = None
+            self.counts.invalid += 1
+
+    def flush(self, keep_quarantined: bool = False) -> None:
+        """Clear the buffer and what was derived from the old stamps."""
+        self.let_go(self.buffer.clear(), Fate.FLUSHED)
+        if self.quarantined is not None and not keep_quarantined:
+            self.quarantined = None
+            self.counts.flushed += 1
+        self.floor_ns = self.latest_ns = self.previous = self.settles_at_ns = None
+        self.reorder_ns = 0
+
+    def restart(self) -> None:
+        """Forget the clock and the rate (after `flush`, when host time itself broke)."""
+        self._own_clock.reset()
+        self.pairing = self.trigger = None
+        self.last_arrival_ns = self.awaited_since_ns = None
+        self.period_ns = 0.0
+
+    def fade_reorder(self) -> None:
+        """Forget disorder slowly, so that one bad second does not delay bundles for ever."""
+        self.reorder_ns = int(self.reorder_ns * _REORDER_FADE)
