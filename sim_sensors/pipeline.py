@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,11 @@ from sensor_rig.errors import RigError
 from sim_sensors.config import FaultConfig, SensorConfig
 from sim_sensors.faults import HEALTHY, Ailment, Faults
 from sim_sensors.imperfections import Generic
+from sim_sensors.interpolation import Interpolator
 from sim_sensors.layout import Array
 from sim_sensors.noise import NoiseSource
-from sim_sensors.rings import ALL, Found, Rows, SampleRing
+from sim_sensors.readout import Reading, Readout
+from sim_sensors.rings import ALL, Rows
 from sim_sensors.schedule import Schedule
 from sim_sensors.sensors.base import Batch, Sample, Sensor
 from sim_sensors.stages import Stages, rows_of
@@ -41,19 +43,6 @@ Supplier = Callable[[NDArray[np.intp], Array], None]
 FIXED_KEYS = ('type', 'mount', 'rate_hz', 'phase_s', 'truth_rate_hz', 'trigger',
               'trigger_delay_s', 'delay_backend', 'interpolation', 'history_length', 'frame_id')
 """What cannot change while a rig runs."""
-
-
-class Reading(NamedTuple):
-    """What a read gives; arrays are the caller's own."""
-
-    values: Array
-    """Return space [n, width], or [n, history, width] with the newest first; 0 where invalid."""
-    valid: NDArray[np.bool_]
-    """False where nothing has arrived yet, [n] or [n, history]."""
-    capture_ns: NDArray[np.int64]
-    """True time of each value, ns."""
-    stamp_ns: NDArray[np.int64]
-    """What the sensor's clock said, ns."""
 
 
 class Pipeline:
@@ -72,7 +61,7 @@ class Pipeline:
         `schedule` is given for triggered sensors; `messages` keeps samples for `due`, `arrays` for
         `read`.
         """
-        config: SensorConfig = sensor.config
+        self.config = config = sensor.config
         self.sensor, self.num_envs = sensor, num_envs
         self.schedule = schedule or Schedule.of(sensor.name, config, dt_ns)
         self.ticks = (self.schedule.finer(config.truth_rate_hz, sensor.name) if sensor.fine_truth
@@ -86,9 +75,8 @@ class Pipeline:
         self.in_flight = InFlight() if messages else None
         self.watched = False
         """Set by whoever looks on (a page, a viewer): capture on schedule while it is true."""
+        self._readout = self._make_readout() if arrays else None
         self._supplier = supplier
-        self._arrays = arrays
-        self._config = config
         self._envs = np.arange(num_envs)
         self._origin_ns = np.zeros(num_envs, np.int64)
         self._common_origin_ns: int | None = 0
@@ -99,12 +87,6 @@ class Pipeline:
         self._moved_ns = 0
         self._least_ns = self.transit.latency_ns.copy()
         self._plan()
-        if arrays:
-            layout = sensor.return_layout
-            self.ring = SampleRing(self._slots, num_envs, layout)
-            self.truth_ring = SampleRing(max(config.history_length, 1), num_envs, layout)
-            self.ring.holds_gaps = self.truth_ring.holds_gaps = self._every
-
     # ---- time passes --------------------------------------------------------------------------
 
     def update(self, now_ns: int) -> None:
@@ -146,10 +128,8 @@ class Pipeline:
         """Measure, and send what was measured on its way."""
         values, truth = self.stages.measure(clean, sensed, batch, ailment)
         passage = self.transit.send(batch, ailment)
-        if self._arrays:
-            self.ring.push(batch.envs, batch.index, values, batch.time_ns, *passage)
-            self.truth_ring.push(batch.envs, batch.index, truth, batch.time_ns, batch.time_ns,
-                                 batch.time_ns, None)
+        if self._readout is not None:
+            self._readout.push(batch, values, truth, passage)
         if self.in_flight is not None:
             for row, env in enumerate(self._envs[batch.envs].tolist()):
                 if passage.lost is None or not passage.lost[row]:
@@ -177,45 +157,28 @@ class Pipeline:
         are equal.
         """
         now_ns = self._now_ns if now_ns is None else now_ns
-        rows = self._rows(envs)
-        self._compute_outdated(rows)
-        count = self._history(history_length)
-        before = self._captures_before(rows, now_ns - self._least_ns[rows])
-        if self._regular:
-            index = before if count == 1 else before[:, None] - np.arange(count)
-            found = self.ring.at_index(rows, index)
-        else:
-            spread = self.schedule.captures_in(self._spread_ns)
-            found = self.ring.arrived(rows, before, now_ns, spread, count)
-        return self._reading(self.ring, rows, found, history_length)
+        rows, readout = self._ready(envs, history_length)
+        sent_ns = now_ns - self._origin_ns[rows] - self._least_ns[rows]
+        if self.config.interpolation != 'zoh' and self.faults:
+            sent_ns -= self.faults.at(now_ns).latency_ns
+        return readout.measured(rows, sent_ns, now_ns, history_length)
 
     def read_ground_truth(self, envs: Envs = None, history_length: int | None = None) -> Reading:
         """Return the newest capture without noise, delay or loss; history as in `read`."""
+        rows, readout = self._ready(envs, history_length)
+        return readout.truth(rows, history_length)
+
+    def _ready(self, envs: Envs, history: int | None) -> tuple[Rows, Readout]:
+        """Compute what is outdated among `envs` and return what to read from."""
+        if self._readout is None:
+            raise ValueError('this pipeline was made without arrays=True')
+        most = max(self.config.history_length, 1)
+        if history is not None and not 1 <= history <= most:
+            raise RigError(f'{self.sensor.name!r} was asked for a history of {history}; its '
+                           f'history_length allows 1 to {most}')
         rows = self._rows(envs)
         self._compute_outdated(rows)
-        index = self._index[rows]
-        count = self._history(history_length)
-        if count > 1:
-            index = index[:, None] - np.arange(count)
-        return self._reading(self.truth_ring, rows, self.truth_ring.at_index(rows, index),
-                             history_length)
-
-    def _history(self, length: int | None) -> int:
-        most = max(self._config.history_length, 1)
-        if length is not None and not 1 <= length <= most:
-            raise RigError(f'{self.sensor.name!r} was asked for a history of {length}; its '
-                           f'history_length allows 1 to {most}')
-        return length or 1
-
-    def _reading(self, ring: SampleRing, rows: Rows, found: Found, history: int | None) -> Reading:
-        if history == 1:
-            found = Found(found.slot[:, None], found.valid[:, None])
-        reading = Reading(ring.take(ring.values, rows, found.slot), found.valid,
-                          ring.take(ring.capture_ns, rows, found.slot),
-                          ring.take(ring.stamp_ns, rows, found.slot))
-        if not found.valid.all():
-            reading.values[~found.valid] = 0
-        return reading
+        return rows, self._readout
 
     # ---- resets and changes at run time -----------------------------------------------------
 
@@ -232,9 +195,8 @@ class Pipeline:
         self.stages.reset(rows)
         self.transit.reset(rows)
         self._least_ns[rows] = self.transit.latency_ns[rows]
-        if self._arrays:
-            self.ring.reset(rows)
-            self.truth_ring.reset(rows)
+        if self._readout is not None:
+            self._readout.reset(rows)
         if self.in_flight is not None:
             flushed = self.in_flight.flush(set(self._envs[rows].tolist()))
             self.transit.counts[Fate.FLUSHED] += flushed
@@ -251,7 +213,7 @@ class Pipeline:
         What is on its way keeps the times it has.
         """
         for key in FIXED_KEYS:
-            if getattr(config, key) != getattr(self._config, key):
+            if getattr(config, key) != getattr(self.config, key):
                 raise RigError(f'{key} of {self.sensor.name!r} cannot change while it runs')
         last = self._batch_of(ALL, self._index, self._tick, self._now_ns)
         before = self.transit.latency_ns.copy()
@@ -263,13 +225,13 @@ class Pipeline:
         self._moved_ns += int(abs(after - before).max())
         self._moved_ns += max(jitter_ns - self.transit.jitter_ns, 0)
         np.minimum(self._least_ns, after, out=self._least_ns)
-        self._config = config
-        self._replan()
+        self.config = config
+        self._plan()
 
     def inject(self, fault: FaultConfig) -> None:
         """Add a fault while running."""
         self.faults.add(fault)
-        self._replan()
+        self._plan()
 
     @property
     def counts(self) -> Counter[Fate]:
@@ -278,37 +240,38 @@ class Pipeline:
 
     # ---- bookkeeping --------------------------------------------------------------------------
 
+    def _make_readout(self) -> Readout:
+        config, name, layout = self.config, self.sensor.name, self.sensor.return_layout
+        interpolator = None
+        if config.interpolation != 'zoh':
+            if config.jitter_s:
+                raise RigError(f'{name!r} has jitter_s {config.jitter_s} and interpolation '
+                               f'{config.interpolation}; only zoh knows jitter')
+            interpolator = Interpolator(config.interpolation, layout, name)
+        return Readout(self.schedule, layout, self.num_envs, config.history_length, interpolator)
+
     def _plan(self) -> None:
         """Derive from config and faults what must be kept and what may be skipped."""
-        config, transit = self._config, self.transit
-        self._spread_ns = self._moved_ns + transit.jitter_ns + self.faults.most_latency_ns
-        """How much later than the earliest a sample may arrive."""
-        self._regular = transit.is_regular and not self.faults and not self._spread_ns
-        latency_ns = transit.most_latency_ns + self._spread_ns
+        config, transit = self.config, self.transit
+        spread_ns = self._moved_ns + transit.jitter_ns + self.faults.most_latency_ns
+        latency_ns = transit.most_latency_ns + spread_ns
+        irregular = bool(spread_ns or self.faults or not transit.is_regular)
         self._every = bool(config.eager or self.sensor.stateful or config.history_length
-                           or latency_ns or self.in_flight is not None
-                           or not self._regular or config.interpolation != 'zoh')
+                           or latency_ns or irregular or self.in_flight is not None)
         """Whether every capture is made, read or not."""
-        self._slots = max(config.history_length, 1) + 3
-        if latency_ns:
-            self._slots += 2 * self.schedule.captures_in(self._spread_ns) \
-                + self.schedule.captures_in(latency_ns)
         self.stages.keeps_last |= self.faults.has('stuck')
-
-    def _replan(self) -> None:
-        self._plan()
-        if self._arrays:
-            self.ring = self.ring.grow(self._slots)
-            self.ring.holds_gaps = self.truth_ring.holds_gaps = self._every
+        if self._readout is not None:
+            spread = self.schedule.captures_in(spread_ns) if irregular else 0
+            slots = max(config.history_length, 1) + 2 + spread
+            if latency_ns:
+                slots += self.schedule.captures_in(latency_ns)
+            self._readout.plan(slots, spread, self._every)
 
     def _rows(self, envs: Envs) -> Rows:
         if envs is None or isinstance(envs, slice):
             return ALL
         ids = np.asarray(envs, np.intp)
         return ALL if len(ids) == self.num_envs and (ids == self._envs).all() else ids
-
-    def _captures_before(self, rows: Rows, times_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-        return self.schedule.indices_before(times_ns - self._origin_ns[rows])
 
     def _ticks_before(self, rows: Rows, time_ns: int) -> NDArray[np.int64]:
         if self._common_origin_ns is not None:
@@ -319,8 +282,8 @@ class Pipeline:
     def _batch(self, rows: Rows, time_ns: int) -> Batch:
         """Return the batch of `rows` at `time_ns`, -1 in `index` where it is no new capture."""
         tick = self._ticks_before(rows, time_ns)
-        index = tick if self.ticks is self.schedule else self._captures_before(
-            rows, np.full(len(tick), time_ns))
+        index = tick if self.ticks is self.schedule else self.schedule.indices_before(
+            time_ns - self._origin_ns[rows])
         last = self._index[rows]
         index = np.where(index > last, index, -1)
         self._tick[rows] = tick

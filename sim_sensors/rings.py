@@ -118,6 +118,8 @@ class SampleRing:
         self.arrival_ns: Indices = np.full(shape, NEVER_NS, np.int64)
         self.newest: Indices = np.full(num_envs, -1, np.int64)
         """Newest capture index of each environment, -1 before the first."""
+        self.holes = False
+        """Whether some episode began with captures that were skipped or lost."""
         self.holds_gaps = True
         """Fill the slots of skipped captures; not needed where only the newest is ever read."""
 
@@ -156,6 +158,7 @@ class SampleRing:
         first = self.newest[envs] < 0
         if first.any():
             self.arrival_ns[here[first], envs[first]] = NEVER_NS
+            self.holes = True
 
     def grow(self, least_slots: int) -> SampleRing:
         """Return this ring, or a larger one with the same samples."""
@@ -169,6 +172,7 @@ class SampleRing:
             getattr(larger, name)[:old.slots] = getattr(self, name)[slots, old.envs]
         larger.cursor.head[:] = larger.cursor.common = old.slots - 1
         larger.newest[:] = self.newest
+        larger.holes, larger.holds_gaps = self.holes, self.holds_gaps
         return larger
 
     def reset(self, envs: Rows) -> None:
@@ -178,38 +182,40 @@ class SampleRing:
     # ---- finding ----------------------------------------------------------------------------
 
     def at_index(self, envs: Rows, index: Indices) -> Found:
-        """Return where capture `index` [n] or [n, history] lies, or the newest if it is to come."""
+        """Return where capture `index` [n] or [n, history] lies; the newest if it is to come."""
         newest, head = self.newest[envs], self.cursor.head[envs]
         if index.ndim == 2:
             newest, head = newest[:, None], head[:, None]
         age = np.maximum(newest - index, 0)
         slot = (head - age) & self.cursor.mask
-        return Found(slot, (index >= 0) & (newest >= 0) & (age < self.cursor.slots))
+        there = (index >= 0) & (newest >= 0) & (age < self.cursor.slots)
+        if self.holes:
+            env = self._ids(envs) if index.ndim == 1 else self._ids(envs)[:, None]
+            there &= self.arrival_ns[slot, env] < NEVER_NS
+        return Found(slot, there)
 
     def arrived(self, envs: Rows, index: Indices, now_ns: int, spread: int,
-                history: int = 1) -> Found:
+                history: int | None = None) -> Found:
         """Return the newest sample not after capture `index` [n] that has arrived by `now_ns`.
 
-        `spread` is how many captures can be on their way past one that has arrived. With
-        `history` > 1 the answer is [n, history]: each entry the same for one capture earlier.
+        `spread` is how many captures one that has arrived may have overtaken. With a `history` the
+        answer is [n, history]: entry i is the same for i captures before entry 0.
         """
-        newest = np.minimum(index, self.newest[envs])
-        window = newest[:, None] - np.arange(history + spread)
+        width = (history or 1) + spread
+        window = np.minimum(index, self.newest[envs])[:, None] - np.arange(width)
         found = self.at_index(envs, window)
-        arrival = self.arrival_ns[found.slot, self._ids(envs)[:, None]]
-        here = found.valid & (arrival <= now_ns)
-        if history == 1:
-            first = here.argmax(axis=1)
+        here = found.valid & (self.arrival_ns[found.slot, self._ids(envs)[:, None]] <= now_ns)
+        first = here.argmax(axis=1)
+        if history is None:
             rows = np.arange(len(first))
             return Found(found.slot[rows, first], here[rows, first])
-        columns = np.where(here, np.arange(history + spread), history + spread)
-        first = np.minimum.accumulate(columns[:, ::-1], axis=1)[:, ::-1]
-        # what arrived before anything on its way shows from its own place on, not earlier
-        start = here.argmax(axis=1)[:, None]
-        first = np.take_along_axis(first, np.minimum(start + np.arange(history),
-                                                     history + spread - 1), axis=1)
-        safe = np.minimum(first, history + spread - 1)
-        return Found(np.take_along_axis(found.slot, safe, axis=1), first < history + spread)
+        # for every place, the next one (older or the same) whose sample is here; `width` if none
+        places = np.where(here, np.arange(width), width)
+        older = np.minimum.accumulate(places[:, ::-1], axis=1)[:, ::-1]
+        wanted = np.minimum(first[:, None] + np.arange(history), width - 1)
+        place = np.take_along_axis(older, wanted, axis=1)
+        slot = np.take_along_axis(found.slot, np.minimum(place, width - 1), axis=1)
+        return Found(slot, place < width)
 
     def take(self, array: Array, envs: Rows, slot: Indices) -> Array:
         """Return `array` [slots, num_envs, ...] at `slot` [n] or [n, history] of `envs`."""
