@@ -11,9 +11,16 @@ from sensor_rig.errors import RigError
 from sim_sensors.sensors.base import Sensor
 
 BUILT_IN: dict[str, str] = {
+    'barometer': 'sim_sensors.sensors.barometer:Barometer',
+    'clock_pps': 'sim_sensors.sensors.clock_pps:ClockPps',
+    'gnss': 'sim_sensors.sensors.gnss:Gnss',
     'imu': 'sim_sensors.sensors.imu:Imu',
+    'joint_state': 'sim_sensors.sensors.joint_state:JointState',
     'lidar2d': 'sim_sensors.sensors.lidar:Lidar2d',
     'lidar3d': 'sim_sensors.sensors.lidar:Lidar3d',
+    'magnetometer': 'sim_sensors.sensors.magnetometer:Magnetometer',
+    'pose': 'sim_sensors.sensors.pose:Pose',
+    'wheel_odometry': 'sim_sensors.sensors.wheel_odometry:WheelOdometry',
 }
 """Type name -> where its class is. Loaded on first use."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -72,7 +73,7 @@ class Batch:
     dt_s: float
     """Nominal time between truth ticks, s."""
     period_s: float
-    """Nominal time between captures, s (the trigger's, or the physics step's, where those rule)."""
+    """Nominal time between captures, s (of the trigger, or of the physics, where those rule)."""
     is_measured: bool
     """False in the ground-truth branch."""
     noise: NoiseSource
@@ -102,7 +103,7 @@ class Sensor(ABC, Generic[ConfigT]):
     """How many earlier truth ticks `respond` of a stateful sensor may look back at."""
     heavy: bool = False
     """True when truth is costly (rendering, large scans): made in worker threads over ROS."""
-    state_shapes: ClassVar[dict[str, tuple[int, ...]]] = {}
+    state_shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({})
     """Extra float64 state per environment, zeroed on reset."""
 
     def __init__(self, name: str, config: ConfigT) -> None:

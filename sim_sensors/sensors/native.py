@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import mujoco
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from sensor_rig.errors import RigError
+from sim_sensors.layout import Array
 from sim_sensors.mounts import unknown_name
+from sim_sensors.truth import ColumnReader
+
+if TYPE_CHECKING:
+    from sim_sensors.truth import WorldView
+
+
+class LinearReader(ColumnReader):
+    """Truth that is linear in sensordata columns: units, averages, sums."""
+
+    def __init__(self, model: mujoco.MjModel, sensor_names: Sequence[str],
+                 matrix: ArrayLike) -> None:
+        """Multiply the columns [n, c] of `sensor_names` by `matrix` [c, width]."""
+        super().__init__(model, sensor_names)
+        self._matrix: NDArray[np.float64] = np.asarray(matrix, float)
+
+    def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
+        """Write the product."""
+        columns = np.empty((len(out), len(self.columns)))
+        super().read(view, envs, part, columns)
+        np.matmul(columns, self._matrix, out=out)
 
 
 def native_name(sensor: str, kind: str) -> str:

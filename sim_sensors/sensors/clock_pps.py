@@ -1,0 +1,94 @@
+"""Pulse per second: the edge that hardware-triggered rigs hang on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sensor_rig import msgs
+from sensor_rig.times import NS_PER_S
+from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.layout import Array, Layout
+from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
+
+if TYPE_CHECKING:
+    import mujoco
+
+    from sensor_rig.cdr import Template
+    from sim_sensors.truth import TruthReader, WorldView
+
+PULSE = Topic('pps', 'sensor_msgs/msg/TimeReference')
+
+
+class ClockPpsConfig(SensorConfig):
+    """A pulse."""
+
+    rate_hz: NonNegative = 1.0
+    """Pulses a second; 0 pulses at every physics step."""
+    accuracy_s: NonNegative = 0.0
+    """Standard deviation of the time the pulse stands for, s."""
+    source: str = 'pps'
+    """Name of the time source in the message."""
+
+
+class _TimeReader:
+    """Truth is the time of the capture itself."""
+
+    parts_ns: Sequence[int] = (0,)
+
+    def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
+        """Write the instant, ns."""
+        out[:] = view.time_ns
+
+
+class ClockPps(Sensor[ClockPpsConfig]):
+    """The header says when the receiver's clock saw the pulse, `time_ref` what time it marks."""
+
+    config_class = ClockPpsConfig
+
+    def __init__(self, name: str, config: ClockPpsConfig) -> None:
+        super().__init__(name, config)
+        self._layout = Layout({'time_ref': ()}, np.int64)
+        self._template = msgs.time_reference(self.frame_id, config.source)
+
+    @property
+    def truth_layout(self) -> Layout:
+        """Time of the pulse, ns."""
+        return self._layout
+
+    def mount(self, spec: mujoco.MjSpec) -> None:
+        """A pulse has no place."""
+
+    def reader(self, view: WorldView) -> TruthReader:
+        """Read the time."""
+        return _TimeReader()
+
+    def hardware_imperfections(self, values: Array, batch: Batch) -> None:
+        """Shift the time the pulse stands for."""
+        if self.config.accuracy_s > 0.0:
+            error_s = self.config.accuracy_s * batch.noise.normal('pulse', batch, 1)
+            values += np.rint(error_s * NS_PER_S).astype(np.int64)
+
+    def truth_template(self) -> tuple[str, Template]:
+        """Truth is a TimeReference too."""
+        return self._template.type_name, self._template
+
+    def truth_to_blocks(self, row: Array) -> dict[str, Array]:
+        """Split nanoseconds into the message's sec and nanosec."""
+        return {'time_ref': np.array(divmod(int(row[0]), NS_PER_S), np.int32)}
+
+    def blocks_to_truth(self, blocks: dict[str, Array], out: Array) -> None:
+        """Join sec and nanosec."""
+        sec, nanosec = blocks['time_ref']
+        out[0] = int(sec) * NS_PER_S + int(nanosec)
+
+    def topics(self) -> Sequence[Topic]:
+        """One TimeReference."""
+        return [PULSE]
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Fill the TimeReference."""
+        blocks = self.truth_to_blocks(sample.values)
+        return [(PULSE, self._template.fill(sample.stamp_ns, **blocks))]

@@ -1,0 +1,170 @@
+"""Joint encoders: positions in counts, velocity from counts, backlash, counts that get lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import tau
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import mujoco
+import numpy as np
+from pydantic import Field, model_validator
+
+from sensor_rig import msgs
+from sensor_rig.errors import RigError
+from sensor_rig.times import NS_PER_S
+from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.layout import Array, Layout
+from sim_sensors.sensors.axes import quantise
+from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
+from sim_sensors.sensors.native import add_joint_native
+from sim_sensors.truth import ColumnReader
+
+if TYPE_CHECKING:
+    from sensor_rig.cdr import Template
+    from sim_sensors.truth import TruthReader, WorldView
+
+TYPE = 'sensor_msgs/msg/JointState'
+NATIVE = {'position': 'jointpos', 'velocity': 'jointvel', 'effort': 'jointactfrc'}
+
+
+class JointStateConfig(SensorConfig):
+    """Encoders; `noise`, `bias`, `random_walk` and `resolution` act on positions, rad or m."""
+
+    rate_hz: NonNegative = 100.0
+    """Captures a second; 0 captures at every physics step."""
+    joints: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Hinge and slide joints, by name."""
+    counts_per_rev: NonNegative = 0.0
+    """Encoder counts per turn of a hinge (after quadrature); 0 is a continuous position. Slides
+    take `resolution` instead."""
+    velocity_from: Literal['counts', 'tachometer'] = 'counts'
+    """`counts`: difference of positions over the time between captures. `tachometer`: the joint's
+    own velocity."""
+    velocity_noise: NonNegative = 0.0
+    """Standard deviation of a tachometer's velocity, rad/s or m/s."""
+    effort_noise: NonNegative = 0.0
+    """Standard deviation of the effort, N m or N."""
+    backlash: NonNegative = 0.0
+    """Play between joint and encoder, rad or m: the encoder follows a reversal only after it."""
+    drop_probability: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    """Chance per capture that a moving joint loses one count, for good."""
+    namespaced: bool = False
+    """Publish on `<name>/joint_states` instead of `joint_states`, for rigs with several."""
+
+    @model_validator(mode='after')
+    def _only_counts_get_lost(self) -> JointStateConfig:
+        if self.drop_probability and not (self.counts_per_rev or self.resolution):
+            raise ValueError(f'drop_probability is {self.drop_probability}, but nothing is '
+                             f'counted; give counts_per_rev or resolution')
+        return self
+
+
+class JointState(Sensor[JointStateConfig]):
+    """Positions, velocities and efforts of some joints."""
+
+    config_class = JointStateConfig
+
+    def __init__(self, name: str, config: JointStateConfig) -> None:
+        super().__init__(name, config)
+        count = len(config.joints)
+        self._layout = Layout({'position': (count,), 'velocity': (count,), 'effort': (count,)},
+                              float)
+        self._template = msgs.joint_state(config.joints, frame_id=config.frame_id, effort=True)
+        self._topic = Topic('joint_states' if config.namespaced else '/joint_states', TYPE)
+        self._count_size = tau / config.counts_per_rev if config.counts_per_rev else 0.0
+        self._differs = config.velocity_from == 'counts'
+        self.stateful = bool(self._differs or config.backlash or config.drop_probability)
+        self.state_shapes = {'time_s': (), 'lost': (count,), 'position': (count,)}
+
+    @property
+    def truth_layout(self) -> Layout:
+        """Position rad or m, velocity per s, effort N m or N; each [joints]."""
+        return self._layout
+
+    @property
+    def fine_truth(self) -> bool:
+        """Only backlash looks at what happens between captures."""
+        return self.config.backlash > 0.0
+
+    # ---- the world's side -----------------------------------------------------------------
+
+    def mount(self, spec: mujoco.MjSpec) -> None:
+        """Add MuJoCo's own joint sensors."""
+        for kind in NATIVE.values():
+            for joint in self.config.joints:
+                add_joint_native(spec, self.name, kind, joint)
+        for joint in self.config.joints:
+            is_slide = spec.joint(joint).type == mujoco.mjtJoint.mjJNT_SLIDE
+            if is_slide and self.config.counts_per_rev:
+                raise RigError(f'sensor {self.name!r}: joint {joint!r} slides, it makes no turns; '
+                               f'give resolution in m instead of counts_per_rev')
+
+    def reader(self, view: WorldView) -> TruthReader:
+        """Read the native sensors' columns."""
+        return ColumnReader(view.model, [f'{self.name}/{kind}/{joint}' for kind in NATIVE.values()
+                                         for joint in self.config.joints])
+
+    # ---- the pipeline's stages ----------------------------------------------------------------
+
+    def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
+        """Let the encoder hang back by the play: it moves only when pushed from either side."""
+        if not (self.config.backlash and batch.is_measured):
+            return
+        half = 0.5 * self.config.backlash
+        joint = self._layout.view(values, 'position')
+        before = self._layout.view(timeline.at(1), 'position')
+        follows = np.clip(before, joint - half, joint + half)
+        np.copyto(joint, follows, where=timeline.filled[:, None])
+
+    def hardware_imperfections(self, values: Array, batch: Batch) -> None:
+        """Lose counts, add noise, count."""
+        position, velocity, effort = self._layout.unpack(values).values()
+        if self.config.drop_probability:
+            self._lose_counts(position, batch)
+        batch.noise.apply_generic(position, batch)
+        quantise(position, self._count_size)
+        for name, rows, sigma in (('velocity', velocity, self.config.velocity_noise),
+                                  ('effort', effort, self.config.effort_noise)):
+            if sigma:
+                rows += sigma * batch.noise.normal(name, batch, rows.shape[1])
+
+    def _lose_counts(self, position: Array, batch: Batch) -> None:
+        """Subtract what was lost so far; a count lost moving forward makes the reading short."""
+        lost, before = batch.state['lost'], batch.state['position']
+        moved = position - before[batch.envs]
+        moved[batch.index == 0] = 0.0
+        before[batch.envs] = position
+        chance = batch.noise.uniform('drop', batch, position.shape[1])
+        size = self._count_size or self.config.resolution
+        lost[batch.envs] += size * np.sign(moved) * (chance < self.config.drop_probability)
+        position -= lost[batch.envs]
+
+    def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
+        """Difference the counts; the first capture has nothing to compare with and reads 0."""
+        if not (self._differs and batch.is_measured):
+            return values
+        now_s = batch.time_ns / NS_PER_S
+        velocity = self._layout.view(values, 'velocity')
+        if previous is None:
+            velocity[:] = 0.0
+        else:
+            moved = self._layout.view(values, 'position') - self._layout.view(previous, 'position')
+            velocity[:] = moved / (now_s - batch.state['time_s'][batch.envs])[:, None]
+        batch.state['time_s'][batch.envs] = now_s
+        return values
+
+    # ---- messages -------------------------------------------------------------------------
+
+    def truth_template(self) -> tuple[str, Template]:
+        """Truth is a JointState too."""
+        return TYPE, self._template
+
+    def topics(self) -> Sequence[Topic]:
+        """One JointState."""
+        return [self._topic]
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Fill the JointState."""
+        return [(self._topic, self._template.fill(sample.stamp_ns,
+                                                  **self._layout.unpack(sample.values)))]

@@ -1,0 +1,108 @@
+"""Magnetometer: the Earth's field in the mount's axes, bent by the iron around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import mujoco
+import numpy as np
+
+from sensor_rig import msgs
+from sensor_rig.errors import RigError
+from sim_sensors.config import NonNegative, SensorConfig, Vector3
+from sim_sensors.layout import Array, Layout
+from sim_sensors.sensors.axes import PerAxis
+from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
+from sim_sensors.sensors.native import LinearReader, add_native, native_name
+
+if TYPE_CHECKING:
+    from sensor_rig.cdr import Template
+    from sim_sensors.truth import TruthReader, WorldView
+
+MAG = Topic('mag', 'sensor_msgs/msg/MagneticField')
+
+TESLA_PER_GAUSS = 1e-4
+"""MuJoCo leaves the unit open; its default, 0.5, is the Earth's field in gauss."""
+
+Matrix = tuple[float, float, float, float, float, float, float, float, float]
+
+
+class MagnetometerConfig(SensorConfig):
+    """A magnetometer; `noise`, `bias`, `random_walk` and `resolution` are in T."""
+
+    rate_hz: NonNegative = 50.0
+    """Captures a second; 0 captures at every physics step."""
+    field_t: Vector3 = (0.0, 0.0, 0.0)
+    """The Earth's field in the world's axes, T; all zero takes the model's `option/magnetic`,
+    read as gauss."""
+    hard_iron_t: PerAxis = (0.0, 0.0, 0.0)
+    """Constant field of magnetised parts, in the sensor's axes, T."""
+    soft_iron: Matrix = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+    """How permeable parts bend the field: a 3 x 3 matrix, row by row; the identity is none."""
+    range_t: NonNegative = 0.0
+    """Saturation at +-range, T; 0 is none."""
+
+
+class Magnetometer(Sensor[MagnetometerConfig]):
+    """Magnetic field at the mount, in its own axes (REP 145)."""
+
+    config_class = MagnetometerConfig
+
+    def __init__(self, name: str, config: MagnetometerConfig) -> None:
+        super().__init__(name, config)
+        self._layout = Layout({'magnetic_field': (3,)}, float)
+        self._template = msgs.magnetic_field(self.frame_id)
+        self._soft_iron = np.reshape(config.soft_iron, (3, 3))
+        self._hard_iron = np.asarray(config.hard_iron_t)
+        variance = config.noise ** 2 + config.resolution ** 2 / 12.0
+        self._covariance = np.diag([variance] * 3).ravel()
+
+    @property
+    def truth_layout(self) -> Layout:
+        """Field in the mount's axes, T."""
+        return self._layout
+
+    def mount(self, spec: mujoco.MjSpec) -> None:
+        """Add the site and MuJoCo's own magnetometer on it; set the world's field if given."""
+        super().mount(spec)
+        add_native(spec, self.name, 'magnetometer')
+        if any(self.config.field_t):
+            spec.option.magnetic = np.asarray(self.config.field_t) / TESLA_PER_GAUSS
+
+    def reader(self, view: WorldView) -> TruthReader:
+        """Read the native sensor in tesla."""
+        return LinearReader(view.model, [native_name(self.name, 'magnetometer')],
+                            TESLA_PER_GAUSS * np.eye(3))
+
+    def validate(self, view: WorldView) -> None:
+        """Refuse a field that another magnetometer has set otherwise: there is only one Earth."""
+        field = view.model.opt.magnetic * TESLA_PER_GAUSS
+        if any(self.config.field_t) and not np.allclose(field, self.config.field_t, atol=1e-12):
+            raise RigError(f'sensor {self.name!r}: field_t is {list(self.config.field_t)}, but '
+                           f'another magnetometer has set {field.tolist()}; give all the same')
+
+    def hardware_imperfections(self, values: Array, batch: Batch) -> None:
+        """Apply soft iron, hard iron, what every sensor has, and the range."""
+        values[:] = values @ self._soft_iron.T + self._hard_iron
+        batch.noise.apply_generic(values, batch)
+        if self.config.range_t > 0.0:
+            np.clip(values, -self.config.range_t, self.config.range_t, out=values)
+
+    def truth_template(self) -> tuple[str, Template]:
+        """Truth is a MagneticField too."""
+        return self._template.type_name, self._template
+
+    def topics(self) -> Sequence[Topic]:
+        """One MagneticField."""
+        return [MAG]
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Fill the message; the covariance is that of the white noise."""
+        return [(MAG, self._template.fill(sample.stamp_ns, magnetic_field=sample.values,
+                                          magnetic_field_covariance=self._covariance))]
+
+    def bounds(self) -> tuple[float, float]:
+        """Return the saturation limits, T."""
+        limit = self.config.range_t or np.inf
+        return (-limit, limit)

@@ -1,0 +1,97 @@
+"""Pose and velocity of a body: the truth as odometry, or a motion-capture system's view of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import mujoco
+import numpy as np
+
+from sensor_rig import msgs
+from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.layout import Array, Layout
+from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
+from sim_sensors.sensors.native import add_native, native_name
+from sim_sensors.sensors.rotations import rotate
+from sim_sensors.truth import ColumnReader
+
+if TYPE_CHECKING:
+    from sensor_rig.cdr import Template
+    from sim_sensors.truth import TruthReader, WorldView
+
+ODOM = Topic('odom', 'nav_msgs/msg/Odometry')
+NATIVE = ('framepos', 'framequat', 'velocimeter', 'gyro')
+
+
+class PoseConfig(SensorConfig):
+    """A pose; exact unless noise is given."""
+
+    rate_hz: NonNegative = 50.0
+    """Captures a second; 0 captures at every physics step."""
+    world_frame_id: str = 'map'
+    """Frame of the pose; MuJoCo's world."""
+    position_noise_m: NonNegative = 0.0
+    """Standard deviation of the position along each axis, m."""
+    orientation_noise_rad: NonNegative = 0.0
+    """Standard deviation of the orientation around each axis, rad."""
+    linear_noise_m_s: NonNegative = 0.0
+    """Standard deviation of the velocity along each axis, m/s."""
+    angular_noise_rad_s: NonNegative = 0.0
+    """Standard deviation of the angular rate around each axis, rad/s."""
+
+
+class Pose(Sensor[PoseConfig]):
+    """Pose of the mount in the world, twist in the mount's own axes (REP 103, nav_msgs)."""
+
+    config_class = PoseConfig
+
+    def __init__(self, name: str, config: PoseConfig) -> None:
+        super().__init__(name, config)
+        self._layout = Layout({'position': (3,), 'orientation': (4,), 'linear': (3,),
+                               'angular': (3,)}, float)
+        self._template = msgs.odometry(config.world_frame_id, self.frame_id)
+        self._sigma = np.repeat([config.position_noise_m, config.orientation_noise_rad,
+                                 config.linear_noise_m_s, config.angular_noise_rad_s], 3)
+        variance = self._sigma ** 2
+        self._covariances = {'pose_covariance': np.diag(variance[:6]).ravel(),
+                             'twist_covariance': np.diag(variance[6:]).ravel()}
+
+    @property
+    def truth_layout(self) -> Layout:
+        """Position m, orientation xyzw, velocity m/s, angular rate rad/s."""
+        return self._layout
+
+    def mount(self, spec: mujoco.MjSpec) -> None:
+        """Add the site and MuJoCo's own frame sensors on it."""
+        super().mount(spec)
+        for kind in NATIVE:
+            add_native(spec, self.name, kind)
+
+    def reader(self, view: WorldView) -> TruthReader:
+        """Read the native columns; the quaternion turns from wxyz to xyzw."""
+        reader = ColumnReader(view.model, [native_name(self.name, kind) for kind in NATIVE])
+        reader.columns[3:7] = np.roll(reader.columns[3:7], -1)
+        return reader
+
+    def hardware_imperfections(self, values: Array, batch: Batch) -> None:
+        """Add noise; the orientation is turned, so it stays a rotation."""
+        if not self._sigma.any():
+            return
+        noise = batch.noise.normal('pose', batch, 12) * self._sigma
+        values[:, :3] += noise[:, :3]
+        rotate(values[:, 3:7], noise[:, 3:6])
+        values[:, 7:] += noise[:, 6:]
+
+    def truth_template(self) -> tuple[str, Template]:
+        """Truth is an Odometry too."""
+        return self._template.type_name, self._template
+
+    def topics(self) -> Sequence[Topic]:
+        """One Odometry."""
+        return [ODOM]
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Fill the Odometry with the covariance of its noise."""
+        return [(ODOM, self._template.fill(sample.stamp_ns, **self._layout.unpack(sample.values),
+                                           **self._covariances))]

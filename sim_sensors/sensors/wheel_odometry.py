@@ -1,0 +1,251 @@
+"""Wheel odometry: planar dead reckoning from the travel of a left and a right wheel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import tau
+from typing import TYPE_CHECKING, Annotated
+
+import mujoco
+import numpy as np
+from pydantic import Field, model_validator
+
+from sensor_rig import msgs
+from sensor_rig.times import NS_PER_S
+from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.layout import Array, Layout
+from sim_sensors.sensors.axes import quantise
+from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
+from sim_sensors.sensors.native import LinearReader, add_joint_native, add_native, native_name
+from sim_sensors.sensors.rotations import yaw_quat
+
+if TYPE_CHECKING:
+    from sensor_rig.cdr import Template
+    from sim_sensors.truth import TruthReader, WorldView
+
+ODOM = Topic('odom', 'nav_msgs/msg/Odometry')
+BASE_NATIVE = ('velocimeter', 'gyro')
+UNKNOWN = 1e6
+"""Variance of what planar odometry does not measure (z, roll, pitch), m^2 or rad^2."""
+PLANAR = np.array([0, 1, 5])
+"""Places of x, y, yaw in a ROS covariance of x, y, z, roll, pitch, yaw."""
+
+Positive = Annotated[float, Field(gt=0.0)]
+RelativeError = Annotated[float, Field(gt=-0.9, le=10.0)]
+
+
+class WheelOdometryConfig(SensorConfig):
+    """Odometry of a differential or skid-steered base. `noise`, `bias`, `random_walk` and
+    `resolution` act on the travel of each side, m."""
+
+    rate_hz: NonNegative = 50.0
+    """Captures a second; 0 captures at every physics step."""
+    left_joints: tuple[str, ...] = ()
+    """Wheel joints of the left side, averaged. Without any joints the travel is that of ideal
+    wheels under the mount (any base, also one without wheels in the model)."""
+    right_joints: tuple[str, ...] = ()
+    """Wheel joints of the right side, averaged."""
+    reverse: tuple[bool, bool] = (False, False)
+    """Whether the left and the right joints turn backwards when the base drives forwards."""
+    wheel_radius_m: Positive = 0.1
+    """Nominal wheel radius, m."""
+    track_m: Positive = 0.5
+    """Nominal distance between the left and the right wheels, m."""
+    radius_error: tuple[RelativeError, RelativeError] = (0.0, 0.0)
+    """Relative error of the assumed radius, left and right; 0.01 reads 1 % too far."""
+    track_error: RelativeError = 0.0
+    """Relative error of the assumed track; 0.01 reads 1 % too little turn."""
+    slip: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    """Fraction of the wheels' travel that does not move the base, on top of the world's own."""
+    slip_noise: NonNegative = 0.0
+    """Random part of the travel of each side, m per square root of a metre."""
+    counts_per_rev: NonNegative = 0.0
+    """Encoder counts per turn of a wheel; 0 is continuous."""
+    odom_frame_id: str = 'odom'
+    """Frame of the pose; it starts where the base starts."""
+
+    @model_validator(mode='after')
+    def _has_two_sides(self) -> WheelOdometryConfig:
+        if bool(self.left_joints) != bool(self.right_joints):
+            raise ValueError('left_joints and right_joints go together; one of them is empty')
+        return self
+
+
+class WheelOdometry(Sensor[WheelOdometryConfig]):
+    """Pose in the odometry frame and twist of the base, with a covariance that grows."""
+
+    config_class = WheelOdometryConfig
+    stateful = True
+
+    def __init__(self, name: str, config: WheelOdometryConfig) -> None:
+        super().__init__(name, config)
+        self._has_wheels = bool(config.left_joints)
+        self._truth = Layout({'position': (2,), 'velocity': (2,)}, float)
+        self._return = Layout({'pose': (3,), 'twist': (3,), 'covariance': (3, 3),
+                               'travel': (2,)}, float)
+        self._truth_template = msgs.joint_state(['left', 'right'])
+        self._template = msgs.odometry(config.odom_frame_id, self.frame_id)
+        self._gain = (1.0 + np.asarray(config.radius_error)) / (1.0 - config.slip)
+        self._count_m = (tau * config.wheel_radius_m / config.counts_per_rev
+                         if config.counts_per_rev else 0.0)
+        self._track_m = config.track_m * (1.0 + config.track_error)
+        self._period_s = np.inf
+        self.state_shapes = {'time_s': ()}
+
+    @property
+    def truth_layout(self) -> Layout:
+        """Travel m and speed m/s of the left and right wheels over the ground."""
+        return self._truth
+
+    @property
+    def return_layout(self) -> Layout:
+        """Pose (x m, y m, yaw rad), twist (m/s, m/s, rad/s), covariance, travel of both sides."""
+        return self._return
+
+    @property
+    def fine_truth(self) -> bool:
+        """Travel without wheels is the integral of a velocity; joints integrate by themselves."""
+        return not self._has_wheels
+
+    # ---- the world's side -----------------------------------------------------------------
+
+    def mount(self, spec: mujoco.MjSpec) -> None:
+        """Add MuJoCo's own joint sensors, or a velocimeter and a gyro on the mount."""
+        super().mount(spec)
+        if self._has_wheels:
+            for kind, joint in self._wheel_sensors():
+                add_joint_native(spec, self.name, kind, joint)
+        else:
+            for kind in BASE_NATIVE:
+                add_native(spec, self.name, kind)
+
+    def reader(self, view: WorldView) -> TruthReader:
+        """Read both sides from the wheels' joints or from the base's twist."""
+        if not self._has_wheels:
+            names = [native_name(self.name, kind) for kind in BASE_NATIVE]
+            half = 0.5 * self.config.track_m
+            to_row = np.zeros((6, 4))
+            to_row[0, 2:] = 1.0
+            to_row[5, 2:] = -half, half
+            return LinearReader(view.model, names, to_row)
+        names = [f'{self.name}/{kind}/{joint}' for kind, joint in self._wheel_sensors()]
+        config = self.config
+        sides = [(-1.0) ** is_reversed * config.wheel_radius_m / len(joints)
+                 * np.ones((len(joints), 1)) for joints, is_reversed in zip(
+                     (config.left_joints, config.right_joints), config.reverse, strict=True)]
+        to_row = np.zeros((len(names), 4))
+        row = 0
+        for column, side in enumerate((*sides, *sides)):
+            to_row[row:row + len(side), column:column + 1] = side
+            row += len(side)
+        return LinearReader(view.model, names, to_row)
+
+    def _wheel_sensors(self) -> list[tuple[str, str]]:
+        joints = (*self.config.left_joints, *self.config.right_joints)
+        return [(kind, joint) for kind in ('jointpos', 'jointvel') for joint in joints]
+
+    # ---- the pipeline's stages ----------------------------------------------------------------
+
+    def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
+        """Integrate the speed where there are no joints to do it."""
+        if self._has_wheels:
+            return
+        before = timeline.at(1)
+        mean = 0.5 * (before[:, 2:] + values[:, 2:])
+        np.copyto(values[:, :2], before[:, :2] + batch.dt_s * mean,
+                  where=timeline.filled[:, None])
+
+    def hardware_imperfections(self, values: Array, batch: Batch) -> None:
+        """Apply radius error and slip, what every sensor has, and count."""
+        self._period_s = batch.period_s
+        values[:, :2] *= self._gain
+        values[:, 2:] *= self._gain
+        batch.noise.apply_generic(values[:, :2], batch)
+        quantise(values[:, :2], self._count_m)
+
+    def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
+        """Add the travel since the last capture to the last pose."""
+        out = self._return.zeros(len(values))
+        pose, twist, covariance, travel = self._return.unpack(out).values()
+        now_s = batch.time_ns / NS_PER_S
+        travel[:] = values[:, :2]
+        track_m = self._track_m if batch.is_measured else self.config.track_m
+        if previous is None:
+            twist[:] = _over_ground(values[:, 2:], track_m)
+        else:
+            last_pose, _, last_covariance, last_travel = self._return.unpack(previous).values()
+            moved = travel - last_travel
+            if batch.is_measured and self.config.slip_noise:
+                spread = self.config.slip_noise * np.sqrt(np.abs(moved))
+                moved += spread * batch.noise.normal('slip', batch, 2)
+            step = _over_ground(moved, track_m)
+            pose[:] = _advance(last_pose, step)
+            elapsed_s = now_s - batch.state['time_s'][batch.envs]
+            twist[:] = (step / elapsed_s[:, None] if batch.is_measured
+                        else _over_ground(values[:, 2:], track_m))
+            variance = self.config.slip_noise ** 2 * np.abs(moved)
+            covariance[:] = _grow(last_covariance, last_pose, step, variance, track_m)
+        batch.state['time_s'][batch.envs] = now_s
+        return out
+
+    # ---- messages -------------------------------------------------------------------------
+
+    def truth_template(self) -> tuple[str, Template]:
+        """Truth is a JointState of the two sides, in metres."""
+        return self._truth_template.type_name, self._truth_template
+
+    def topics(self) -> Sequence[Topic]:
+        """One Odometry."""
+        return [ODOM]
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Fill the Odometry."""
+        pose, twist, covariance, _ = self._return.unpack(sample.values).values()
+        return [(ODOM, self._template.fill(
+            sample.stamp_ns, position=[pose[0], pose[1], 0.0], orientation=yaw_quat(pose[2]),
+            pose_covariance=_spatial(covariance), linear=[twist[0], twist[1], 0.0],
+            angular=[0.0, 0.0, twist[2]], twist_covariance=self._twist_covariance(twist)))]
+
+    def _twist_covariance(self, twist: Array) -> Array:
+        """Return [36]: the slip of both sides over one period."""
+        half = 0.5 * self._track_m
+        speed = np.abs([twist[0] - half * twist[2], twist[0] + half * twist[2]])
+        variance = self.config.slip_noise ** 2 * speed / self._period_s
+        to_twist = np.array([[0.5, 0.5], [0.0, 0.0], [-1.0 / self._track_m, 1.0 / self._track_m]])
+        return _spatial((to_twist * variance) @ to_twist.T)
+
+
+def _spatial(planar: Array) -> Array:
+    """Return the row-major [36] covariance whose x, y, yaw part is `planar` [3, 3]."""
+    covariance = np.diag([0.0, 0.0, UNKNOWN, UNKNOWN, UNKNOWN, 0.0])
+    covariance[np.ix_(PLANAR, PLANAR)] = planar
+    return covariance.ravel()
+
+
+def _over_ground(sides: Array, track_m: float) -> Array:
+    """Return (forward, 0, turn) [n, 3] of left and right travel or speed [n, 2]."""
+    left, right = sides[:, 0], sides[:, 1]
+    return np.stack([0.5 * (left + right), np.zeros_like(left), (right - left) / track_m], axis=1)
+
+
+def _advance(pose: Array, step: Array) -> Array:
+    """Return poses [n, 3] after arcs of length step[:, 0] that turn by step[:, 2]."""
+    chord = step[:, 0] * np.sinc(0.5 * step[:, 2] / np.pi)
+    heading = pose[:, 2] + 0.5 * step[:, 2]
+    return np.stack([pose[:, 0] + chord * np.cos(heading), pose[:, 1] + chord * np.sin(heading),
+                     pose[:, 2] + step[:, 2]], axis=1)
+
+
+def _grow(covariance: Array, pose: Array, step: Array, variance: Array, track_m: float) -> Array:
+    """Return the covariances [n, 3, 3] of x, y, yaw after a step with `variance` [n, 2] m^2."""
+    heading = pose[:, 2] + 0.5 * step[:, 2]
+    cos, sin = np.cos(heading), np.sin(heading)
+    transition = np.tile(np.eye(3), (len(pose), 1, 1))
+    transition[:, 0, 2], transition[:, 1, 2] = -step[:, 0] * sin, step[:, 0] * cos
+    bend = 0.5 * step[:, 0] / track_m
+    inputs = np.empty((len(pose), 3, 2))
+    inputs[:, 0] = np.stack([0.5 * cos + bend * sin, 0.5 * cos - bend * sin], axis=1)
+    inputs[:, 1] = np.stack([0.5 * sin - bend * cos, 0.5 * sin + bend * cos], axis=1)
+    inputs[:, 2] = -1.0 / track_m, 1.0 / track_m
+    return np.asarray(transition @ covariance @ transition.swapaxes(1, 2)
+                      + (inputs * variance[:, None]) @ inputs.swapaxes(1, 2))
