@@ -10,7 +10,8 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Any
 
-from sensor_rig.report.series import Decimated, LogHistogram, Presence
+from sensor_rig.quantiles import LogHistogram
+from sensor_rig.report.series import Decimated, Presence
 from sync_engine.bundle import Bundle, Member
 from sync_engine.config import SyncConfig
 
@@ -32,8 +33,10 @@ class _SensorRecord:
         self.to_host_ns = 0
         self.last: dict[str, Any] = {}
 
-    def add(self, time_s: float, member: Member, reference: bool) -> None:
+    def add(self, time_s: float, member: Member, bundle: Bundle) -> None:
         """Take a bundle's member."""
+        reference = member.sensor_id == bundle.reference_id
+        self.to_host_ns = bundle.stamp_ns - member.target_ns
         self.last = {'offset_ms': member.offset_ns / 1e6,
                      'sigma_ms': member.offset_sigma_s * 1e3,
                      'state': member.offset_state.value}
@@ -42,8 +45,6 @@ class _SensorRecord:
         if member.missing:
             self.missing[member.reason.value or 'unknown'] += 1
             return
-        if not member.collected:
-            self.to_host_ns = member.corrected_timestamp_ns - member.stamp_ns
         self.interpolated += member.interpolated
         if not (reference or member.interpolated or member.collected):
             self.delta.add(time_s, member.time_delta_ns / 1e6)
@@ -93,7 +94,7 @@ class SyncRecord:
         if arrivals:
             self._latency.add(max(bundle.emitted_ns - max(arrivals), 0) / 1e9)
         for name, member in bundle.members.items():
-            self._sensors[name].add(time_s, member, name == bundle.reference_id)
+            self._sensors[name].add(time_s, member, bundle)
         self._zoom.append((bundle.stamp_ns, {
             name: member.corrected_timestamp_ns for name, member in bundle.members.items()
             if not member.missing and not member.collected}))

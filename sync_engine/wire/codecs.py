@@ -49,7 +49,7 @@ class WireCodec:
         except CdrError as error:
             raise CannotInterpolate(str(error)) from None
         values = {run.name: run.values.astype(np.float64) for run in runs}
-        values[FINGERPRINT] = np.array([float(crc32(payload[STAMP_END:runs[0].start]))])
+        values[FINGERPRINT] = np.array([float(crc32(payload[STAMP_END : runs[0].start]))])
         return values
 
     def encode(self, payload: Buffer, values: Mapping[str, FloatArray]) -> bytes:
@@ -60,7 +60,7 @@ class WireCodec:
         out = bytearray(payload)
         for run in self._walk(Reader(payload)):
             raw = values[run.name].astype(run.values.dtype).tobytes()
-            out[run.start:run.start + len(raw)] = raw
+            out[run.start : run.start + len(raw)] = raw
         return bytes(out)
 
 
@@ -79,10 +79,12 @@ def _run(reader: Reader, name: str, count: int, dtype: str = 'f8') -> Run:
 
 def _vectors(**counts: int) -> WireCodec:
     """Codec of a type that is a header and then vectors of float64."""
+
     def walk(reader: Reader) -> Iterator[Run]:
         reader.header()
         for name, count in counts.items():
             yield _run(reader, name, count)
+
     return WireCodec(dict.fromkeys(counts, Kind.LINEAR), walk)
 
 
@@ -161,15 +163,22 @@ _POSE = {'position': Kind.LINEAR, 'orientation': Kind.SLERP_XYZW}
 
 CODECS: dict[str, WireCodec] = {
     'sensor_msgs/msg/Imu': _ImuCodec(
-        {'orientation': Kind.SLERP_XYZW, 'angular_velocity': Kind.LINEAR,
-         'linear_acceleration': Kind.LINEAR}, _imu),
+        {
+            'orientation': Kind.SLERP_XYZW,
+            'angular_velocity': Kind.LINEAR,
+            'linear_acceleration': Kind.LINEAR,
+        },
+        _imu,
+    ),
     'sensor_msgs/msg/MagneticField': _vectors(magnetic_field=3),
     'sensor_msgs/msg/FluidPressure': _vectors(fluid_pressure=1),
     'sensor_msgs/msg/Temperature': _vectors(temperature=1),
     'sensor_msgs/msg/NavSatFix': _FixCodec(
-        {'latitude': Kind.LINEAR, 'longitude': Kind.ANGLE_RAD, 'altitude': Kind.LINEAR}, _fix),
+        {'latitude': Kind.LINEAR, 'longitude': Kind.ANGLE_RAD, 'altitude': Kind.LINEAR}, _fix
+    ),
     'sensor_msgs/msg/JointState': WireCodec(
-        dict.fromkeys(('position', 'velocity', 'effort'), Kind.LINEAR), _joints),
+        dict.fromkeys(('position', 'velocity', 'effort'), Kind.LINEAR), _joints
+    ),
     'sensor_msgs/msg/Range': WireCodec({'range': Kind.LINEAR}, _range),
     'geometry_msgs/msg/TwistStamped': _vectors(linear=3, angular=3),
     'geometry_msgs/msg/TwistWithCovarianceStamped': _vectors(linear=3, angular=3),

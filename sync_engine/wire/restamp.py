@@ -22,8 +22,9 @@ ABSOLUTE_FROM_S = 1e6
 """A point time above this many seconds is a date, not a time since the sweep began."""
 
 
-def restamp(type_name: str, raw: Buffer, stamp_ns: int, new_stamp_ns: int,
-            capture_ns: int) -> tuple[bytes, int]:
+def restamp(
+    type_name: str, raw: Buffer, stamp_ns: int, new_stamp_ns: int, capture_ns: int
+) -> tuple[bytes, int]:
     """Return (the message with `new_stamp_ns`, shift of its relative point times in ns).
 
     `stamp_ns` is the stamp it came with, on the sensor's clock; `capture_ns` is that moment on
@@ -37,8 +38,9 @@ def restamp(type_name: str, raw: Buffer, stamp_ns: int, new_stamp_ns: int,
     return with_stamp_ns(raw, new_stamp_ns), 0
 
 
-def _restamp_cloud(raw: Buffer, stamp_ns: int, new_stamp_ns: int,
-                   capture_ns: int) -> tuple[bytes, int] | None:
+def _restamp_cloud(
+    raw: Buffer, stamp_ns: int, new_stamp_ns: int, capture_ns: int
+) -> tuple[bytes, int] | None:
     relative_ns, absolute_ns = capture_ns - new_stamp_ns, capture_ns - stamp_ns
     if not relative_ns and not absolute_ns:
         return None
@@ -62,8 +64,14 @@ def _restamp_cloud(raw: Buffer, stamp_ns: int, new_stamp_ns: int,
 def point_time_field(cloud: Cloud) -> str | None:
     """Return the name of the field that holds a point's time."""
     names = cloud.points.dtype.names or ()
-    return next((name for name in POINT_TIME_FIELDS if name in names
-                 and cloud.points.dtype[name].shape == ()), None)
+    return next(
+        (
+            name
+            for name in POINT_TIME_FIELDS
+            if name in names and cloud.points.dtype[name].shape == ()
+        ),
+        None,
+    )
 
 
 def _is_absolute(times: NDArray[Any]) -> bool:

@@ -1,0 +1,45 @@
+"""Quantiles of a stream of values in constant memory."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+class LogHistogram:
+    """Quantiles of non-negative values (s) to 3 %, in 420 bins from 1 ns to 1000 s."""
+
+    PER_DECADE = 35
+    LOWEST_S = 1e-9
+
+    def __init__(self) -> None:
+        self.bins: dict[int, int] = {}
+        self.count = 0
+        self.max_s = 0.0
+
+    def add(self, value_s: float) -> None:
+        """Count one value."""
+        self.count += 1
+        self.max_s = max(self.max_s, value_s)
+        index = 0 if value_s <= self.LOWEST_S else 1 + int(
+            math.log10(value_s / self.LOWEST_S) * self.PER_DECADE)
+        self.bins[index] = self.bins.get(index, 0) + 1
+
+    def quantile_s(self, fraction: float) -> float:
+        """Return the value below which `fraction` of the values lie; NaN of nothing."""
+        if not self.count:
+            return math.nan
+        wanted, passed = fraction * self.count, 0
+        for index in sorted(self.bins):
+            passed += self.bins[index]
+            if passed >= wanted:
+                middle = 0.0 if index == 0 else self.LOWEST_S * 10 ** (
+                    (index - 0.5) / self.PER_DECADE)
+                return min(middle, self.max_s)
+        return self.max_s
+
+    def summary(self) -> dict[str, Any]:
+        """Return count and quantiles in seconds."""
+        return {'count': self.count, 'p50_s': self.quantile_s(0.5),
+                'p95_s': self.quantile_s(0.95), 'p99_s': self.quantile_s(0.99),
+                'max_s': self.max_s}

@@ -1,0 +1,183 @@
+"""The engine with serialised messages at both ends.
+
+    sync = WireSync(config)
+    for bundle in sync.push('camera', raw, arrival_ns):
+        for output in sync.outputs(bundle): publish(output.topic, output.raw)
+    sync.run_cues()
+
+A message is kept as the bytes it came in. Its stamp is read from them; its content is decoded
+only where the engine needs it (the IMU, cues, interpolation). Going out, the bytes get the new
+stamp and nothing else, so every stamped type there is can be synced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from sensor_rig.cdr import CdrError, read_stamp_ns
+from sensor_rig.msgs.decode import read_imu
+from sync_engine.bundle import Bundle, Member
+from sync_engine.config import SyncConfig
+from sync_engine.engine import SyncEngine
+from sync_engine.wire.codecs import codec_of
+from sync_engine.wire.cue_readers import readers_of
+from sync_engine.wire.facts import (
+    BUNDLE_TOPIC,
+    BUNDLE_TYPE,
+    OFFSET_TYPE,
+    bundle_message,
+    offset_template,
+    offset_topic,
+)
+from sync_engine.wire.restamp import restamp
+
+IMU_TYPE = 'sensor_msgs/msg/Imu'
+_NO_STAMP_NS = -1
+"""What the engine books as invalid: bytes in which no stamp can be read."""
+
+
+class Output(NamedTuple):
+    """A message to publish or to record."""
+
+    topic: str
+    """Relative, as the inputs' topics are."""
+    type_name: str
+    raw: bytes
+
+
+class WireSync:
+    """One engine, its inputs as bytes, its bundles as bytes."""
+
+    def __init__(self, config: SyncConfig, headerless: Collection[str] = ()) -> None:
+        """Build the engine; `headerless` names the inputs whose type has no header."""
+        codecs = {
+            name: codec
+            for name, given in config.inputs.items()
+            if (codec := codec_of(given.type)) is not None
+        }
+        self.engine = SyncEngine(config, codecs, readers_of(config))
+        self.headerless = frozenset(headerless)
+        self._order = {name: index for index, name in enumerate(config.inputs)}
+        imu = config.imu_sensor_id
+        self._imu_id = imu if imu and config.inputs[imu].type == IMU_TYPE else None
+        self._topics = {name: given.topic for name, given in config.inputs.items()}
+        self._types = {name: given.type for name, given in config.inputs.items()}
+        self._offsets = {
+            name: offset_template(name, config.reference_sensor_id) for name in config.inputs
+        }
+
+    @property
+    def config(self) -> SyncConfig:
+        """The engine's configuration, as it is now."""
+        return self.engine.config
+
+    def push(self, sensor_id: str, raw: bytes, arrival_ns: int) -> list[Bundle]:
+        """Take one serialised message and return the bundles that it completes."""
+        if sensor_id in self.headerless:
+            return self.engine.push(sensor_id, None, raw, arrival_ns, len(raw))
+        try:
+            stamp_ns = read_stamp_ns(raw)
+            if sensor_id == self._imu_id:
+                self.engine.push_imu(stamp_ns, *read_imu(raw))
+        except CdrError:
+            stamp_ns = _NO_STAMP_NS
+        return self.engine.push(sensor_id, stamp_ns, raw, arrival_ns, len(raw))
+
+    def push_together(self, messages: Iterable[tuple[str, bytes]],
+                      arrival_ns: int) -> list[Bundle]:
+        """Take (sensor, message) pairs that arrived at one moment; chance does not order them.
+
+        Deadlines before that moment come first, each at its own time; then the inputs in the
+        order of the configuration. So a lockstep run and a recording of it give equal bundles.
+        """
+        bundles: list[Bundle] = []
+        while self.engine.next_deadline_ns < arrival_ns:
+            bundles += self.engine.poll(self.engine.next_deadline_ns)
+        for sensor_id, raw in sorted(messages, key=lambda item: self._order[item[0]]):
+            bundles += self.push(sensor_id, raw, arrival_ns)
+        return bundles
+
+    def poll(self, now_ns: int) -> list[Bundle]:
+        """Let time pass and return the bundles whose deadline has come."""
+        return self.engine.poll(now_ns)
+
+    def run_cues(self, max_jobs: int = 64) -> int:
+        """Do the work that waited until the bundles were out; return how much is left."""
+        return self.engine.run_cues(max_jobs)
+
+    def output_topics(self) -> dict[str, str]:
+        """Return every topic that `outputs` may give, with its type."""
+        topics = {BUNDLE_TOPIC: BUNDLE_TYPE}
+        reference = self.config.reference_sensor_id
+        for name, given in self.config.inputs.items():
+            if not given.member:
+                continue
+            topics[synced_topic(given.topic)] = given.type
+            if name != reference:
+                topics[offset_topic(name)] = OFFSET_TYPE
+        return topics
+
+    def outputs(
+        self, bundle: Bundle, wanted: Callable[[str], bool] = lambda topic: True
+    ) -> Iterator[Output]:
+        """Yield the messages of a bundle: members first, then what is known about them.
+
+        A topic that is not `wanted` (nobody listens) is not even copied.
+        """
+        shifts_ns: dict[str, int] = {}
+        for name, member in bundle.members.items():
+            topic = synced_topic(self._topics[name])
+            if member.missing or not wanted(topic):
+                continue
+            for raw, shift_ns in self._restamped(name, member, bundle):
+                shifts_ns[name] = shift_ns
+                yield Output(topic, self._types[name], raw)
+        if wanted(BUNDLE_TOPIC):
+            yield Output(
+                BUNDLE_TOPIC, BUNDLE_TYPE, bundle_message(bundle, self._topics, shifts_ns)
+            )
+        reference_ns = bundle.members[bundle.reference_id].stamp_ns
+        for name, member in bundle.members.items():
+            topic = offset_topic(name)
+            if name != bundle.reference_id and wanted(topic):
+                yield Output(
+                    topic,
+                    OFFSET_TYPE,
+                    self._offsets[name].fill(
+                        reference_ns, time_ref=divmod(member.target_ns, 10**9)
+                    ),
+                )
+
+    def _restamped(self, name: str, member: Member, bundle: Bundle) -> Iterator[tuple[bytes, int]]:
+        """Yield (message, shift of its point times): one, or all that were collected."""
+        policy = self.config.stamp_policy
+        type_name = self._types[name]
+        if name in self.headerless:
+            for payload in self._payloads(member):
+                yield payload, 0
+        elif member.collected:
+            to_host_ns = 0 if policy == 'raw' else bundle.stamp_ns - member.target_ns
+            for packet in member.collected:
+                capture_ns = packet.stamp_ns + to_host_ns
+                yield restamp(type_name, packet.payload, packet.stamp_ns, capture_ns, capture_ns)
+        else:
+            capture_ns = member.corrected_timestamp_ns
+            stamp_ns = {
+                'bundle': bundle.stamp_ns,
+                'corrected': capture_ns,
+                'raw': member.stamp_ns,
+            }[policy]
+            if policy == 'raw':
+                capture_ns = stamp_ns  # nothing moves, so the points' times do not either
+            yield restamp(type_name, member.payload, member.stamp_ns, stamp_ns, capture_ns)
+
+    @staticmethod
+    def _payloads(member: Member) -> list[bytes]:
+        collected = [packet.payload for packet in member.collected]
+        return collected or [member.payload]
+
+
+def synced_topic(topic: str) -> str:
+    """Return where a member goes out."""
+    return f'synced/{topic.lstrip("/")}'
