@@ -9,3 +9,10 @@ class RigError(Exception):
     """
 
     EXIT_CODE = 2
+
+
+class Unavailable(RigError):
+    """Something that this machine cannot do (no renderer, no library); the rest of a rig can run.
+
+    `world.skip_unavailable: true` leaves out the sensors that raise it.
+    """

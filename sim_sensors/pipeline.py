@@ -76,7 +76,8 @@ class Pipeline:
         self.watched = False
         """Set by whoever looks on (a page, a viewer): capture on schedule while it is true."""
         self._readout = self._make_readout() if arrays else None
-        self._supplier = supplier
+        self.supplier = supplier
+        """Where `update` gets truth from; may be set later."""
         self._envs = np.arange(num_envs)
         self._origin_ns = np.zeros(num_envs, np.int64)
         self._common_origin_ns: int | None = 0
@@ -101,14 +102,14 @@ class Pipeline:
         return self._ticks_before(ALL, self._now_ns) > self._tick
 
     def _compute_outdated(self, envs: Rows) -> None:
-        if self._supplier is None:
+        if self.supplier is None:
             return
         stale = self._ticks_before(envs, self._now_ns) > self._tick[envs]
         if not stale.any():
             return
         chosen = self._envs[envs][stale]
         rows = self.sensor.truth_layout.empty(len(chosen))
-        self._supplier(chosen, rows)
+        self.supplier(chosen, rows)
         self.tick(chosen, self._now_ns, rows)
 
     def tick(self, envs: Envs, time_ns: int, truth: Array) -> None:

@@ -34,6 +34,10 @@ class Topic:
     type_name: str
     """`sensor_msgs/msg/Imu` and the like."""
 
+    def of(self, sensor: str) -> str:
+        """Return the relative topic name for a sensor called `sensor`."""
+        return self.suffix[1:] if self.suffix.startswith('/') else f'{sensor}/{self.suffix}'
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:

@@ -1,0 +1,210 @@
+"""A whole rig in one plain Python loop: world, sensors, messages; no ROS, no threads, no clock.
+
+    rig = Rig(world, sensors, seed=7, messages=True)
+    for message in rig.step(): ...          # what arrives at this tick, as CDR bytes
+    rig.read('imu').values                  # or arrays [num_envs, width], for control and learning
+
+The messages are the same, bit for bit, as those of the ROS nodes for the same rig file and seed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sensor_rig.errors import RigError, Unavailable
+from sensor_rig.times import NS_PER_S
+from sim_sensors.config import WorldConfig
+from sim_sensors.mounts import unknown_name
+from sim_sensors.pipeline import Pipeline, Reading
+from sim_sensors.schedule import schedules_of
+from sim_sensors.sensors.base import Sample, Sensor
+from sim_sensors.sources import Source, make_source
+from sim_sensors.world import WorldBase, make_world
+
+log = logging.getLogger(__name__)
+
+
+class Message(NamedTuple):
+    """One message as it arrives at the host."""
+
+    arrival_ns: int
+    """When the host has it, simulated time."""
+    topic: str
+    """Relative topic name; under `env_<i>/` where there are several environments."""
+    type_name: str
+    data: bytes
+    """The serialised message (CDR)."""
+    stamp_ns: int
+    """Its header stamp: what the sensor's clock said."""
+    sample: Sample
+    """The sample it was made of, with the truth about it."""
+
+
+class Rig:
+    """World and sensors of one rig, in lockstep.
+
+    Made, or reset as a whole, it stands before tick 0: nothing has been measured until the first
+    `step()`.
+    """
+
+    def __init__(self, world: WorldConfig, sensors: Iterable[Sensor[Any]], *, seed: int = 0,
+                 base_dir: Path | None = None, messages: bool = False,
+                 arrays: bool = True) -> None:
+        """Build the world and one pipeline a sensor.
+
+        `messages` makes `step()` return messages, `arrays` keeps values for `read()`. The model
+        is looked up in `base_dir` and among the shipped ones.
+        """
+        offered = list(sensors)
+        self.world: WorldBase = make_world(world, offered, base_dir)
+        self.seed = seed
+        self.episode = 0
+        """Number of resets of the whole rig so far."""
+        self._messages, self._arrays = messages, arrays
+        self._readers = {}
+        self.sensors: dict[str, Sensor[Any]] = {}
+        """The sensors that run, by name."""
+        for sensor in offered:
+            try:
+                sensor.validate(self.world)
+                self._readers[sensor.name] = sensor.reader(self.world)
+            except Unavailable as error:
+                if not world.skip_unavailable:
+                    raise
+                log.warning('running without sensor %r: %s', sensor.name, error)
+                continue
+            self.sensors[sensor.name] = sensor
+        self._schedules = schedules_of({each.name: each.config for each in offered},
+                                       self.world.dt_ns)
+        self._sources: dict[str, Source] = {}
+        self._build()
+
+    def _build(self) -> None:
+        """Make fresh pipelines for the present seed and episode."""
+        world = self.world
+        for name, sensor in self.sensors.items():
+            pipeline = Pipeline(sensor, world.num_envs, seed=self.seed, dt_ns=world.dt_ns,
+                                schedule=self._schedules[name], messages=self._messages,
+                                arrays=self._arrays)
+            for _ in range(self.episode):
+                pipeline.reset(time_ns=0)
+            self._sources[name] = make_source(world, self._readers[name], pipeline)
+        self._advance = [source.advance for source in self._sources.values()]
+        self._flights = [(name, source.pipeline, source.pipeline.in_flight)
+                         for name, source in self._sources.items()
+                         if source.pipeline.in_flight is not None]
+
+    # ---- time -----------------------------------------------------------------------------
+
+    @property
+    def num_envs(self) -> int:
+        """Number of environments."""
+        return self.world.num_envs
+
+    @property
+    def time_ns(self) -> int:
+        """Simulated time of the present tick, ns; negative before the first."""
+        return self.world.time_ns
+
+    @property
+    def pipelines(self) -> dict[str, Pipeline]:
+        """The pipelines, for faults, counts and changes while running."""
+        return {name: source.pipeline for name, source in self._sources.items()}
+
+    def step(self) -> list[Message]:
+        """Move on by one physics step; return the messages that arrive by now, in that order."""
+        world = self.world
+        world.step()
+        now_ns = world.time_ns
+        for advance in self._advance:
+            advance(now_ns)
+        return self._due(now_ns) if self._messages else []
+
+    def run(self, duration_s: float) -> Iterable[Message]:
+        """Yield the messages of the next `duration_s` simulated seconds, tick by tick."""
+        for _ in range(round(duration_s * NS_PER_S / self.world.dt_ns)):
+            yield from self.step()
+
+    def _due(self, now_ns: int) -> list[Message]:
+        due: list[Message] = []
+        for name, pipeline, flight in self._flights:
+            next_ns = flight.next_ns()
+            if next_ns is not None and next_ns <= now_ns:
+                for sample in pipeline.due(now_ns):
+                    due += self._encode(name, pipeline, sample)
+        if len(due) > 1:
+            due.sort(key=attrgetter('arrival_ns', 'topic'))
+        return due
+
+    def _encode(self, name: str, pipeline: Pipeline, sample: Sample) -> list[Message]:
+        prefix = f'env_{sample.env}/' if self.world.num_envs > 1 else ''
+        return [Message(sample.arrival_ns, prefix + topic.of(name), topic.type_name, raw,
+                        sample.stamp_ns, sample)
+                for topic, raw in pipeline.sensor.encode(sample)]
+
+    # ---- arrays ---------------------------------------------------------------------------
+
+    def read(self, name: str, envs: Sequence[int] | NDArray[np.intp] | None = None,
+             history_length: int | None = None) -> Reading:
+        """Return what sensor `name` has delivered by now, [n, width]; see `Pipeline.read`."""
+        return self._ready(name).read(None, envs, history_length)
+
+    def read_ground_truth(self, name: str, envs: Sequence[int] | NDArray[np.intp] | None = None,
+                          history_length: int | None = None) -> Reading:
+        """Return the newest capture without noise, delay or loss."""
+        return self._ready(name).read_ground_truth(envs, history_length)
+
+    def read_sensors(self, kind: str = '') -> dict[str, Reading]:
+        """Return `read` of every sensor, or of those of type `kind`; the arrays are yours."""
+        return {name: self.read(name) for name, sensor in self.sensors.items()
+                if not kind or sensor.config.type == kind}
+
+    def _ready(self, name: str) -> Pipeline:
+        if name not in self._sources:
+            raise RigError(unknown_name('read', 'sensor', name, self._sources))
+        if not self._arrays:
+            raise RigError('this rig was made with arrays=False, so it keeps nothing to read')
+        if self.world.tick < 0:
+            raise RigError('nothing has been measured yet; step() the rig first')
+        return self._sources[name].pipeline
+
+    # ---- commands and resets --------------------------------------------------------------
+
+    def command(self, values: Mapping[str, float], envs: Any = slice(None)) -> None:
+        """Set actuator commands by name (see `World.command`)."""
+        self.world.command(values, envs)
+
+    def command_twist(self, forward_m_s: float, turn_rad_s: float,
+                      envs: Any = slice(None)) -> None:
+        """Drive the base (see `World.command_twist`)."""
+        self.world.command_twist(forward_m_s, turn_rad_s, envs)
+
+    def reset(self, envs: Sequence[int] | NDArray[np.intp] | None = None, *,
+              seed: int | None = None) -> None:
+        """Go back to the start.
+
+        Without `envs` the whole rig stands before tick 0 again: with a `seed` exactly as if newly
+        made, without one in a new episode of the old seed (other noise, other delays). With `envs`
+        time goes on, and these environments begin a new episode now.
+        """
+        if envs is None:
+            self.episode = self.episode + 1 if seed is None else 0
+            self.seed = self.seed if seed is None else seed
+            self.world.reset()
+            self._build()
+            return
+        if seed is not None:
+            raise RigError('a seed belongs to the whole rig; reset all environments to change it')
+        if self.world.tick < 0:
+            raise RigError('the rig stands at its start already; step() it first')
+        chosen = np.unique(np.asarray(envs, np.intp))
+        self.world.reset(chosen)
+        for source in self._sources.values():
+            source.reset(chosen, self.world.time_ns)
