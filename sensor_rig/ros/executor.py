@@ -72,6 +72,17 @@ class Spinner:
             if every_turn is not None:
                 every_turn()
 
+    def drive(self, advance: Callable[[], float]) -> None:
+        """Handle callbacks until `stop`, calling `advance` before each.
+
+        It returns how long it can wait to be called again if nothing happens, s.
+        """
+        while not self.stopped:
+            try:
+                self.executor.spin_once(timeout_sec=min(advance(), TURN_S))
+            except ExternalShutdownException:
+                return
+
     def close(self) -> None:
         """Let go of the nodes; they are destroyed by their owner."""
         for node in list(self.executor.get_nodes()):
@@ -113,8 +124,9 @@ def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
 def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> int:
     """Run one node as a process: the whole `main` of every node of the rig.
 
-    `factory` builds the node; its optional `close()` is called before it is destroyed. A mistake
-    of the user's ends with its sentence on stderr and exit code 2.
+    `factory` builds the node. A node with `advance()` is driven by it (see `Spinner.drive`); its
+    optional `close()` is called before it is destroyed. A mistake of the user's ends with its
+    sentence on stderr and exit code 2.
     """
     with ros_context(args) as context:
         node: Node | None = None
@@ -123,7 +135,8 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
             with stop_on_signals(spinner.stop):
                 node = factory()
                 spinner.add(node)
-                spinner.run()
+                advance = getattr(node, 'advance', None)
+                spinner.run() if advance is None else spinner.drive(advance)
         except RigError as error:
             print(f'error: {error}', file=sys.stderr, flush=True)
             return RigError.EXIT_CODE

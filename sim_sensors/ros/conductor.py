@@ -49,7 +49,7 @@ class Member:
 class Conductor:
     """Decides when ticks go out and whether the world may move."""
 
-    def __init__(self, *, dt_ns: int, lockstep: bool, sensors: Collection[str],
+    def __init__(self, *, dt_ns: int, seed: int, lockstep: bool, sensors: Collection[str],
                  collectors: Collection[str], timeout_s: float, send_tick: Send,
                  send_settled: Send, connected: Callable[[], bool], run: str = '') -> None:
         """Conduct the nodes of a rig; `run` tells this world from one that ran before it.
@@ -66,8 +66,8 @@ class Conductor:
         self._timeout_s = timeout_s
         self._send_tick, self._send_settled = send_tick, send_settled
         self._connected = connected
-        self._run, self._episode, self._seed = run, 0, 0
-        self._time_ns = 0
+        self._run, self._episode, self._seed = run, 0, seed
+        self._time_ns = -dt_ns
         """Time of the last tick."""
         self._barrier: set[str] | None = set() if lockstep else None
         """Members that answered the barrier; None while running."""
@@ -100,15 +100,24 @@ class Conductor:
         if self.blocked:
             return self._time_ns
         slack = 0 if self.lockstep else SLACK_NS
-        return min((m.wake_ns + slack for m in self.members.values()), default=NEVER_NS)
+        earliest = min((m.wake_ns for m in self.members.values()), default=NEVER_NS)
+        return self._on_grid(earliest + slack)
 
     @property
     def next_tick_ns(self) -> int:
         """Time, on the physics grid, of the next tick somebody needs."""
         earliest = min((m.wake_ns for m in self.members.values() if m.wake_ns > self._time_ns),
                        default=NEVER_NS)
-        earliest = max(min(earliest, self._time_ns + HEARTBEAT_NS), self._time_ns + 1)
-        return -(-earliest // self._dt_ns) * self._dt_ns
+        return self._on_grid(max(min(earliest, self._time_ns + HEARTBEAT_NS), self._time_ns + 1))
+
+    def _on_grid(self, time_ns: int) -> int:
+        """Return the first tick of the physics at or after `time_ns`."""
+        return -(-time_ns // self._dt_ns) * self._dt_ns
+
+    @property
+    def in_barrier(self) -> bool:
+        """Whether nodes are still joining."""
+        return self._barrier is not None
 
     @property
     def wants_barrier(self) -> bool:
@@ -134,10 +143,10 @@ class Conductor:
         if not self._waiting:
             self._answered()
 
-    def new_episode(self, episode: int, seed: int) -> None:
-        """Start again at time 0; everyone has to confirm, so that no old sample is mixed in."""
+    def new_episode(self, episode: int, seed: int, time_ns: int) -> None:
+        """Start again before time 0; everyone has to confirm, so that no old sample is mixed in."""
         self._episode, self._seed = episode, seed
-        self._time_ns = 0
+        self._time_ns = time_ns
         self._waiting.clear()
         self._open_barrier()
 

@@ -1,0 +1,178 @@
+"""The world node: owns simulated time, steps MuJoCo and publishes the truth."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rclpy.node import Node
+from sensor_msgs.msg import TimeReference
+
+from sensor_rig.lockstep import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC, Ack
+from sensor_rig.msgs import Level, Status
+from sensor_rig.rigfile import RigConfig
+from sensor_rig.ros import qos
+from sensor_rig.ros.arguments import rig_from_arguments
+from sensor_rig.ros.diagnostics import Diagnostics
+from sensor_rig.ros.executor import run_node
+from sensor_rig.ros.parameters import ConfigParameters
+from sensor_rig.times import NS_PER_S
+from sim_sensors.config import WorldConfig
+from sim_sensors.ros.commands import Commands
+from sim_sensors.ros.conductor import Conductor
+from sim_sensors.ros.controls import Controls
+from sim_sensors.ros.pacer import Pacer
+from sim_sensors.ros.periodics import Clock, Odometry
+from sim_sensors.ros.scene import Markers, Transforms, transforms_available
+from sim_sensors.ros.truth_channels import HeavyChannel, TruthChannel
+from sim_sensors.ros.world_loop import WorldLoop
+from sim_sensors.schedule import Schedule, schedules_of
+from sim_sensors.sensors.base import Sensor
+from sim_sensors.world import make_world
+
+CHANGEABLE = ('real_time_factor',)
+"""Keys of `world:` that can be set while it runs."""
+ODOM_RATE_HZ = 50.0
+SCENE_RATE_HZ = 20.0
+
+
+class WorldNode(Node):
+    """Steps the world of a rig. Whoever runs it calls `advance` between turns of the executor."""
+
+    def __init__(self, rig: RigConfig, *, wait_for: Sequence[str] | None = None,
+                 name: str = 'world', **node_options: Any) -> None:
+        """Make the world of `rig`; in lockstep it waits for the nodes `wait_for` too.
+
+        By default that is the sync node where the rig has a `sync:` section.
+        """
+        super().__init__(name, **node_options)
+        self._settings = ConfigParameters(
+            self, 'world.', rig.simulated_world, changeable=lambda key: key in CHANGEABLE,
+            on_change=self._reconfigure)
+        config = self._settings.config
+        sensors = rig.make_sensors()
+        self._hidden = config.hide_truth
+        self.world = make_world(config, sensors.values(), rig.path.parent)
+        self.channels = self._make_channels(rig, sensors)
+        self._tick = self.create_publisher(TimeReference, TICK_TOPIC, qos.internal())
+        self._settled = self.create_publisher(TimeReference, SETTLED_TOPIC, qos.internal())
+        self.conductor = Conductor(
+            dt_ns=self.world.dt_ns, seed=rig.seed, lockstep=config.lockstep,
+            sensors=[channel.sensor.name for channel in self.channels],
+            collectors=self._collectors(rig) if wait_for is None else wait_for,
+            timeout_s=config.lockstep_timeout_s,
+            send_tick=lambda tick: self._tick.publish(tick.encode()),
+            send_settled=lambda tick: self._settled.publish(tick.encode()),
+            connected=self._connected, run=f'{os.getpid():x}.{id(self):x}')
+        self.loop = self._make_loop(config, list(sensors.values()))
+        self.create_subscription(TimeReference, ACK_TOPIC, self._on_ack, qos.internal(), raw=True)
+        self._commands = Commands(self, self.world)
+        self._controls = Controls(self, self.loop, rig.seed)
+        self._diagnostics = Diagnostics(self, lambda: max(self.world.time_ns, 0))
+        self._diagnostics.add(self._statuses)
+
+    def advance(self) -> float:
+        """Do what is due now; return for how long nothing will be, s of wall time."""
+        return self.loop.advance()
+
+    def close(self) -> None:
+        """End the worker threads."""
+        for channel in self.channels:
+            channel.close()
+
+    # ---- setting up ---------------------------------------------------------------------------
+
+    def _make_channels(self, rig: RigConfig, sensors: dict[str, Sensor[Any]]
+                       ) -> list[TruthChannel]:
+        schedules = schedules_of(rig.sensors, self.world.dt_ns)
+        return [self._make_channel(sensor, truth_ticks(sensor, schedules[name]))
+                for name, sensor in sensors.items()]
+
+    def _make_channel(self, sensor: Sensor[Any], ticks: Schedule) -> TruthChannel:
+        sensor.validate(self.world)
+        if sensor.heavy:
+            return HeavyChannel(self, sensor, ticks, self.world, hidden=self._hidden)
+        return TruthChannel(self, sensor, ticks, self.world, hidden=self._hidden)
+
+    def _make_loop(self, config: WorldConfig, sensors: list[Sensor[Any]]) -> WorldLoop:
+        dt_ns = self.world.dt_ns
+        scene_rate = min(SCENE_RATE_HZ, 1e9 / dt_ns)
+        self._sim_clock = Clock(self, Schedule(min(config.clock_rate_hz, 1e9 / dt_ns), dt_ns,
+                                           name='/clock'))
+        periodics: list[Any] = [
+            self._sim_clock,
+            Odometry(self, self.world, Schedule(min(ODOM_RATE_HZ, 1e9 / dt_ns), dt_ns),
+                     hidden=self._hidden),
+            Markers(self, self.world, Schedule(scene_rate, dt_ns))]
+        if transforms_available() and self.world.num_envs == 1:
+            periodics.append(Transforms(self, self.world, Schedule(scene_rate, dt_ns), sensors,
+                                        hidden=self._hidden))
+        return WorldLoop(self.world, self.conductor, Pacer(config.real_time_factor),
+                         self.channels, periodics, self._while_paused)
+
+    def _collectors(self, rig: RigConfig) -> list[str]:
+        return ['sync'] if rig.sync is not None and rig.simulated_world.num_envs == 1 else []
+
+    # ---- running ------------------------------------------------------------------------------
+
+    def _on_ack(self, buf: bytes) -> None:
+        self.conductor.on_ack(Ack.decode(buf))
+
+    def _connected(self) -> bool:
+        """Whether each of our publishers is matched with everyone the graph knows as its reader."""
+        publishers = [self._tick, self._settled,
+                      *(p for channel in self.channels for p in channel.publishers)]
+        return all(p.get_subscription_count() >= self.count_subscribers(p.topic_name)
+                   for p in publishers)
+
+    def _while_paused(self) -> None:
+        self._sim_clock.publish(self.world)
+
+    def _reconfigure(self, config: WorldConfig) -> None:
+        self.loop.set_factor(config.real_time_factor)
+
+    # ---- diagnostics ----------------------------------------------------------------------------
+
+    def _statuses(self) -> Iterable[Status]:
+        pacer, conductor = self.loop.pacer, self.conductor
+        achieved = pacer.achieved
+        values = {
+            'simulated time (s)': f'{self.world.time_ns / NS_PER_S:.3f}',
+            'real-time factor wanted': f'{pacer.factor:g}' if pacer.factor else 'as fast as possible',
+            'real-time factor achieved': 'unknown' if achieved is None else f'{achieved:.3f}',
+            'clock slowed by (s)': f'{pacer.slipped_s:.3f}',
+            'lockstep': str(conductor.lockstep).lower(),
+            'nodes': ' '.join(sorted(conductor.members)),
+        }
+        yield Status(*self._health(achieved), values=values)
+
+    def _health(self, achieved: float | None) -> tuple[Level, str, str]:
+        pacer, conductor = self.loop.pacer, self.conductor
+        name = 'world: time'
+        if conductor.blocked:
+            return Level.WARN, name, f'waits for {", ".join(conductor.waiting_for)}'
+        if self.loop.paused:
+            return Level.OK, name, 'paused'
+        if pacer.factor and achieved is not None and achieved < 0.98 * pacer.factor:
+            return (Level.WARN, name, f'too slow for a real-time factor of {pacer.factor:g}: '
+                    f'{achieved:.2f} achieved; the clock is slowed, no capture is skipped')
+        return Level.OK, name, 'running'
+
+
+def truth_ticks(sensor: Sensor[Any], schedule: Schedule) -> Schedule:
+    """Return when a sensor's truth is needed: at its captures, or more often for its response."""
+    if not sensor.fine_truth:
+        return schedule
+    return schedule.finer(sensor.config.truth_rate_hz, sensor.name)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node: `world --rig FILE`, or with `--ros-args --params-file FILE`."""
+    return run_node(lambda: WorldNode(rig_from_arguments(args)),
+                    sys.argv if args is None else args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

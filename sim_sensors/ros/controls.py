@@ -1,0 +1,62 @@
+"""The world's services: pause, resume, step and reset. Arguments are parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
+from rclpy.node import Node
+from std_srvs.srv import Trigger
+
+from sensor_rig.times import NS_PER_S
+from sim_sensors.ros.world_loop import WorldLoop
+
+KEEP_SEED = -1
+
+
+class Controls:
+    """`~/pause`, `~/resume`, `~/step` (parameter `step_count`), `~/reset` (`reset_seed`)."""
+
+    def __init__(self, node: Node, loop: WorldLoop, seed: int) -> None:
+        self._node = node
+        self._loop = loop
+        self._episode, self._seed = 0, seed
+        node.declare_parameter('step_count', 1, ParameterDescriptor(
+            description='Physics steps that ~/step takes.',
+            integer_range=[IntegerRange(from_value=1, to_value=2**31, step=1)]))
+        node.declare_parameter('reset_seed', KEEP_SEED, ParameterDescriptor(
+            description='Seed of the episode that ~/reset begins; -1 keeps the present one.',
+            integer_range=[IntegerRange(from_value=KEEP_SEED, to_value=2**63 - 1, step=1)]))
+        for name, act in (('pause', self._pause), ('resume', self._resume), ('step', self._step),
+                          ('reset', self._reset)):
+            node.create_service(Trigger, f'~/{name}', self._answer(act))
+
+    def _answer(self, act: Callable[[], str]) -> Callable[..., Trigger.Response]:
+        def serve(request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+            response.message = act()
+            response.success = True
+            return response
+        return serve
+
+    def _pause(self) -> str:
+        self._loop.pause()
+        return f'paused at {self._now_s():.3f} s'
+
+    def _resume(self) -> str:
+        self._loop.resume()
+        return f'goes on from {self._now_s():.3f} s'
+
+    def _step(self) -> str:
+        count = self._node.get_parameter('step_count').value
+        self._loop.step(count)
+        return f'takes {count} steps from {self._now_s():.3f} s, then pauses'
+
+    def _reset(self) -> str:
+        seed = self._node.get_parameter('reset_seed').value
+        self._seed = self._seed if seed == KEEP_SEED else seed
+        self._episode += 1
+        self._loop.reset(self._episode, self._seed)
+        return f'episode {self._episode} begins with seed {self._seed}'
+
+    def _now_s(self) -> float:
+        return self._loop.world.time_ns / NS_PER_S

@@ -1,0 +1,176 @@
+"""One sensor inside an emulator: truth comes in, samples go out when they arrive."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from rclpy.node import Node
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import TimeReference
+
+from sensor_rig import msgs
+from sensor_rig.cdr import read_stamp_ns
+from sensor_rig.lockstep import NEVER_NS
+from sensor_rig.rigfile import topic_name
+from sensor_rig.ros import qos
+from sensor_rig.ros.types import message_class
+from sim_sensors.config import SensorConfig
+from sim_sensors.pipeline import Pipeline
+from sim_sensors.ros.naming import env_prefix, truth_key, truth_time_topic, truth_topic
+from sim_sensors.ros.stream_stats import StreamStats
+from sim_sensors.sensors.base import Sample
+
+
+class EmulatorChannel:
+    """The pipeline of one sensor between `truth/<sensor>` and the sensor's own topics."""
+
+    def __init__(self, node: Node, pipeline: Pipeline, *, hidden: bool,
+                 on_truth: Callable[[EmulatorChannel, str], None],
+                 on_sent: Callable[[str], None]) -> None:
+        """`on_truth(channel, key)` is called after each truth, `on_sent(topic)` after each send."""
+        self.pipeline = pipeline
+        self._node = node
+        self._on_truth, self._on_sent = on_truth, on_sent
+        self._hidden = hidden
+        sensor = pipeline.sensor
+        self.name = sensor.name
+        envs = range(pipeline.num_envs)
+        self.keys = [truth_key(sensor.name, env, pipeline.num_envs) for env in envs]
+        self._truth_type, self._template = sensor.truth_template()
+        self._row = sensor.truth_layout.zeros(1)
+        self._subscriptions: list[Subscription] = []
+        self._topics = [{t.suffix: env_prefix(env, len(envs)) + topic_name(sensor.name, t.suffix)
+                         for t in sensor.topics()} for env in envs]
+        self._publishers = [
+            {t.suffix: node.create_publisher(message_class(t.type_name),
+                                             self._topics[env][t.suffix], qos.sensor_out())
+             for t in sensor.topics()} for env in envs]
+        self._time_publishers = [
+            node.create_publisher(TimeReference, env_prefix(env, len(envs)) + truth_time_topic(
+                sensor.name, hidden=hidden), qos.sensor_out()) for env in envs]
+        self._time_template = msgs.time_reference(sensor.frame_id, sensor.name)
+        self.stats = StreamStats(pipeline.schedule.rate_hz)
+        self._ignore_above_ns = NEVER_NS
+        self._forecast: dict[int, tuple[int, int]] = {}
+        self._last_truth_ns = np.full(pipeline.num_envs, -1, np.int64)
+
+    # ---- truth in -----------------------------------------------------------------------------
+
+    @property
+    def wanted(self) -> bool:
+        """Whether truth is needed: somebody reads, or the sensor must not miss any."""
+        sensor = self.pipeline.sensor
+        return bool(sensor.config.eager or sensor.stateful
+                    or any(p.get_subscription_count() for by_suffix in self._publishers
+                           for p in by_suffix.values())
+                    or any(p.get_subscription_count() for p in self._time_publishers))
+
+    @property
+    def listening(self) -> bool:
+        """Whether truth is subscribed to."""
+        return bool(self._subscriptions)
+
+    @property
+    def connected(self) -> bool:
+        """Whether every subscription has its publisher."""
+        return all(s.get_publisher_count() for s in self._subscriptions)
+
+    def listen(self, wanted: bool) -> None:
+        """Subscribe to the truth, or stop."""
+        if wanted and not self._subscriptions:
+            num_envs = self.pipeline.num_envs
+            truth_type = message_class(self._truth_type)
+            for env in range(num_envs):
+                topic = env_prefix(env, num_envs) + truth_topic(self.name, hidden=self._hidden)
+                self._subscriptions.append(self._node.create_subscription(
+                    truth_type, topic, self._receiver(env), qos.internal(), raw=True))
+        elif not wanted:
+            for subscription in self._subscriptions:
+                self._node.destroy_subscription(subscription)
+            self._subscriptions.clear()
+
+    def _receiver(self, env: int) -> Callable[[bytes], None]:
+        def receive(buf: bytes) -> None:
+            time_ns = read_stamp_ns(buf)
+            if time_ns > self._ignore_above_ns:
+                return  # sent before a reset, came after it
+            if time_ns <= self._last_truth_ns[env]:
+                return
+            self._last_truth_ns[env] = time_ns
+            _, blocks = self._template.read(buf)
+            self.pipeline.sensor.blocks_to_truth(blocks, self._row[0])
+            self.pipeline.tick([env], time_ns, self._row)
+            self._on_truth(self, self.keys[env])
+        return receive
+
+    def restart(self, pipeline: Pipeline) -> None:
+        """Go on with a fresh pipeline: the world starts again at time 0."""
+        newest = int(self._last_truth_ns.max())
+        self._ignore_above_ns = newest if newest >= 0 else NEVER_NS
+        self._last_truth_ns[:] = -1
+        self._forecast.clear()
+        self.pipeline = pipeline
+        self.stats.reset()
+
+    def reconfigure(self, config: SensorConfig) -> None:
+        """Take delay, noise, clock and loss of `config` from the next capture on."""
+        self.pipeline.reconfigure(config)
+        self._forecast.clear()
+
+    # ---- samples out ----------------------------------------------------------------------------
+
+    def publish_due(self, now_ns: int) -> None:
+        """Publish every sample that has arrived by `now_ns`."""
+        if now_ns >= self._ignore_above_ns:
+            self._ignore_above_ns = NEVER_NS
+        for sample in self.pipeline.due(now_ns):
+            self._publish(sample)
+            self.stats.add(sample, now_ns)
+
+    def _publish(self, sample: Sample) -> None:
+        publishers, topics = self._publishers[sample.env], self._topics[sample.env]
+        for topic, data in self.pipeline.sensor.encode(sample):
+            publishers[topic.suffix].publish(data)
+            self._on_sent(topics[topic.suffix])
+        self._time_publishers[sample.env].publish(self._time_template.fill(
+            sample.capture_ns, time_ref=np.array(divmod(sample.stamp_ns, 1_000_000_000), 'i4')))
+
+    def next_ns(self, now_ns: int) -> int:
+        """Return the earliest time after `now_ns` at which a sample can arrive.
+
+        Truth that is overdue does not count: its coming is what then wakes this channel.
+        """
+        in_flight: Any = self.pipeline.in_flight
+        pending = in_flight.next_ns()
+        earliest = NEVER_NS if pending is None else pending
+        if not self._subscriptions:
+            return earliest
+        for env, last_ns in enumerate(self._last_truth_ns.tolist()):
+            arrival = self._next_arrival_ns(env, last_ns)
+            if now_ns < arrival < earliest:
+                earliest = arrival
+        return earliest
+
+    def _next_arrival_ns(self, env: int, last_ns: int) -> int:
+        """Return when the capture after the truth of `last_ns` arrives, unless a fault slows it.
+
+        Jitter is drawn by index, so it is known before the capture is made.
+        """
+        schedule, transit = self.pipeline.schedule, self.pipeline.transit
+        k = schedule.index_before(last_ns) + 1
+        known = self._forecast.get(env)
+        if known is None or known[0] != k:
+            arrival = schedule.time_of(k) + int(transit.latency_ns[env])
+            if transit.jitter_ns:
+                draw = self.pipeline.noise.uniform_at('jitter', np.array([env]), np.array([k]), 1)
+                arrival += int(draw[0, 0] * transit.jitter_ns)
+            self._forecast[env] = known = (k, arrival)
+        return known[1]
+
+    @property
+    def counts(self) -> Counter[Any]:
+        """What became of the captures so far."""
+        return self.pipeline.counts

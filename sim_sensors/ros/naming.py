@@ -1,0 +1,23 @@
+"""Names of topics, decided once. All are relative, so a namespace moves the whole rig."""
+
+from __future__ import annotations
+
+
+def env_prefix(env: int, num_envs: int) -> str:
+    """Return `env_3/` in a world of several environments, else nothing."""
+    return f'env_{env}/' if num_envs > 1 else ''
+
+
+def truth_topic(sensor: str, *, hidden: bool = False) -> str:
+    """Return the topic of a sensor's truth; ROS tools do not list names that start with `_`."""
+    return f'{"_truth" if hidden else "truth"}/{sensor}'
+
+
+def truth_time_topic(sensor: str, *, hidden: bool = False) -> str:
+    """Return the topic that pairs true capture times with the sensor's stamps."""
+    return truth_topic(f'time/{sensor}', hidden=hidden)
+
+
+def truth_key(sensor: str, env: int, num_envs: int) -> str:
+    """Return the name under which ticks count a sensor's truth messages."""
+    return env_prefix(env, num_envs) + sensor

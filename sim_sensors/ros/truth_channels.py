@@ -1,0 +1,164 @@
+"""Truth on its way out: read on schedule, only while somebody listens, published as bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from rclpy.node import Node
+
+from sensor_rig.lockstep import NEVER_NS
+from sensor_rig.ros import qos
+from sensor_rig.ros.types import message_class
+from sim_sensors.ros.naming import env_prefix, truth_key, truth_topic
+from sim_sensors.ros.worker import Worker
+from sim_sensors.schedule import Schedule
+from sim_sensors.sensors.base import Sensor
+from sim_sensors.snapshot import Snapshot
+from sim_sensors.world import WorldBase
+
+LISTENERS_REFRESH_NS = 10_000_000
+"""Simulated time between two looks at how many subscribers a topic has."""
+
+
+class TruthChannel:
+    """The truth of one sensor, for all environments of the world.
+
+    A capture may consist of parts at later times (a sweep). It is published with its last part
+    and carries the time of its first.
+    """
+
+    def __init__(self, node: Node, sensor: Sensor[Any], schedule: Schedule, view: WorldBase, *,
+                 hidden: bool) -> None:
+        self.sensor = sensor
+        self._schedule = schedule
+        self._reader = sensor.reader(view)
+        self._parts: list[int] = list(self._reader.parts_ns)
+        type_name, self._template = sensor.truth_template()
+        topic_type = message_class(type_name)
+        self.publishers = [
+            node.create_publisher(topic_type, env_prefix(env, view.num_envs)
+                                  + truth_topic(sensor.name, hidden=hidden), qos.internal())
+            for env in range(view.num_envs)]
+        self.keys = [truth_key(sensor.name, env, view.num_envs) for env in range(view.num_envs)]
+        self._rows = sensor.truth_layout.zeros(view.num_envs)
+        self._all = list(range(view.num_envs))
+        self._listening: Sequence[int] = []
+        self._listening_until_ns = -1
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin a new episode at time 0."""
+        self._capture_ns = self.next_ns = self._schedule.time_of(0)
+        self._part = 0
+        self._envs: Sequence[int] = ()
+        self._listening_until_ns = -1
+
+    def work(self, view: WorldBase, sent: Counter[str]) -> None:
+        """Do what is due at the view's time (`next_ns`), and count what was published."""
+        if self._part == 0:
+            self._envs = self._listeners(view.time_ns)
+        if self._envs:
+            self._read(view, self._envs, self._part, self._capture_ns, sent)
+        self._part += 1
+        if self._part == len(self._parts):
+            self._part = 0
+            self._capture_ns = self._schedule.next_time(self._capture_ns)
+        self.next_ns = self._capture_ns + self._parts[self._part]
+
+    def _listeners(self, time_ns: int) -> Sequence[int]:
+        """Return the environments whose truth somebody reads."""
+        if time_ns >= self._listening_until_ns:
+            self._listening_until_ns = time_ns + LISTENERS_REFRESH_NS
+            self._listening = [env for env in self._all
+                               if self.publishers[env].get_subscription_count()]
+        return self._listening
+
+    def _read(self, view: WorldBase, envs: Sequence[int], part: int, capture_ns: int,
+              sent: Counter[str]) -> None:
+        rows = self._rows[:len(envs)]
+        self._reader.read(view, envs, part, rows)
+        if part == len(self._parts) - 1:
+            self._publish(rows, envs, capture_ns)
+            sent.update([self.keys[env] for env in envs])
+
+    def _publish(self, rows: Any, envs: Sequence[int], capture_ns: int) -> None:
+        for row, env in zip(rows, envs, strict=True):
+            self.publishers[env].publish(
+                self._template.fill(capture_ns, **self.sensor.truth_to_blocks(row)))
+
+    # ---- only heavy channels have these ------------------------------------------------------
+
+    @property
+    def limit_ns(self) -> int:
+        """Time the world must not pass before this truth is out."""
+        return NEVER_NS
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for work under way; True when there is none left."""
+        return True
+
+    def close(self) -> None:
+        """Stop what runs beside the world."""
+
+
+class HeavyChannel(TruthChannel):
+    """Truth that takes long (rendering, large scans), made by a thread from snapshots.
+
+    The world goes on meanwhile, but not past the earliest time at which the finished sample could
+    have to be delivered.
+    """
+
+    def __init__(self, node: Node, sensor: Sensor[Any], schedule: Schedule, view: WorldBase, *,
+                 hidden: bool) -> None:
+        super().__init__(node, sensor, schedule, view, hidden=hidden)
+        self._worker = Worker(f'truth of {sensor.name}')
+        self._snapshots: list[Snapshot] = []
+        self._under_way: list[int] = []
+
+    def _read(self, view: WorldBase, envs: Sequence[int], part: int, capture_ns: int,
+              sent: Counter[str]) -> None:
+        if self._snapshots:
+            snapshot = self._snapshots.pop()
+            snapshot.take()
+        else:
+            snapshot = Snapshot(view)
+        last = part == len(self._parts) - 1
+        if part == 0:
+            self._under_way.append(capture_ns)
+        if last:
+            sent.update([self.keys[env] for env in envs])
+        rows = self._rows[:len(envs)]
+
+        def job() -> None:
+            self._reader.read(snapshot, envs, part, rows)
+            self._snapshots.append(snapshot)
+            if last:
+                self._publish(rows, envs, capture_ns)
+                self._under_way.remove(capture_ns)
+        self._worker.do(job)
+
+    @property
+    def limit_ns(self) -> int:
+        """Capture plus smallest latency of the oldest capture still being computed."""
+        self._worker.raise_error()
+        under_way = self._under_way
+        # At least one step behind its last part: a sweep needs the world to move on.
+        return under_way[0] + max(self.sensor.smallest_latency_ns, self._parts[-1] + 1) \
+            if under_way else NEVER_NS
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for captures whose parts have all been handed over."""
+        return self._worker.wait(timeout_s)
+
+    def reset(self) -> None:
+        """Begin a new episode; what is under way is finished first."""
+        if hasattr(self, '_worker'):
+            self._worker.wait(None)
+            self._under_way.clear()
+        super().reset()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._worker.close()
