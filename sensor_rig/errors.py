@@ -11,7 +11,7 @@ class RigError(Exception):
     EXIT_CODE = 2
 
 
-class Unavailable(RigError):
+class UnavailableError(RigError):
     """Something that this machine cannot do (no renderer, no library); the rest of a rig can run.
 
     `world.skip_unavailable: true` leaves out the sensors that raise it.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sensor_rig import probes
-from sensor_rig.errors import Unavailable
+from sensor_rig.errors import UnavailableError
 
 _MODEL_LOCK = threading.Lock()
 _GEOM = int(mujoco.mjtObj.mjOBJ_GEOM)
@@ -38,9 +38,10 @@ def backend() -> str:
         if finding.state == 'ok':
             return name
         reasons.append(f'{name}: {finding.detail}')
-    raise Unavailable(f'cameras cannot work here, since no renderer does ({"; ".join(reasons)}); '
-                      f'install one (apt install libegl1 libgl1-mesa-dri), or set '
-                      f'world.skip_unavailable: true to run without them')
+    raise UnavailableError(
+        f'cameras cannot work here, since no renderer does ({"; ".join(reasons)}); install one '
+        f'(apt install libegl1 libgl1-mesa-dri), or set world.skip_unavailable: true to run '
+        f'without them')
 
 
 def _gl_context(width: int, height: int) -> Any:

@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sensor_rig.errors import RigError, Unavailable
+from sensor_rig.errors import RigError, UnavailableError
 from sensor_rig.times import NS_PER_S
 from sim_sensors.config import WorldConfig
 from sim_sensors.mounts import unknown_name
-from sim_sensors.pipeline import Pipeline, Reading
+from sim_sensors.pipeline import Pipeline
+from sim_sensors.readout import Reading
 from sim_sensors.schedule import schedules_of
 from sim_sensors.sensors.base import Sample, Sensor
 from sim_sensors.sources import Source, make_source
@@ -75,7 +76,7 @@ class Rig:
             try:
                 sensor.validate(self.world)
                 self._readers[sensor.name] = sensor.reader(self.world)
-            except Unavailable as error:
+            except UnavailableError as error:
                 if not world.skip_unavailable:
                     raise
                 log.warning('running without sensor %r: %s', sensor.name, error)

@@ -40,7 +40,11 @@ class Instant:
 
     def __init__(self, world: WorldBase, reader: TruthReader, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
-        pipeline.supplier = lambda envs, out: reader.read(world, envs, 0, out)
+        everyone = range(world.num_envs)
+
+        def supply(envs: Envs, out: Array) -> None:
+            reader.read(world, everyone if len(envs) == len(everyone) else envs.tolist(), 0, out)
+        pipeline.supplier = supply
 
     def advance(self, now_ns: int) -> None:
         """Let the pipeline take what it needs."""
@@ -83,7 +87,7 @@ class Sweep:
         for capture in self._open:
             while capture.part < len(self._parts) and \
                     capture.time_ns + self._parts[capture.part] <= now_ns:
-                self._reader.read(self._world, capture.envs, capture.part, capture.rows)
+                self._reader.read(self._world, capture.envs.tolist(), capture.part, capture.rows)
                 capture.part += 1
             if capture.part == len(self._parts):
                 self.pipeline.tick(capture.envs, capture.time_ns, capture.rows)

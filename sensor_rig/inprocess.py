@@ -1,0 +1,96 @@
+"""A rig file in one plain Python loop: simulated sensors and, where the rig has one, its sync.
+
+    rig = open_rig('demo')
+    for _ in range(10_000):
+        for message in rig.step(): ...       # messages of the sensors, by arrival
+        for bundle in rig.bundles: ...       # bundles the sync engine completed at this tick
+
+This is where the two halves meet without ROS; neither knows of the other.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sensor_rig.errors import RigError
+from sensor_rig.rigfile import RigConfig, load_rig
+from sim_sensors.rig import Message, Rig
+from sync_engine.bundle import Bundle
+from sync_engine.wire.session import Output, WireSync
+
+
+def open_rig(path: str | Path, *, messages: bool = True, arrays: bool = True, sync: bool = True,
+             **world: Any) -> InProcessRig:
+    """Return the rig of a file, or of a shipped one by name; `world` overrides keys of `world:`.
+
+    `open_rig('demo', num_envs=64, driver='commands', messages=False)`
+    """
+    config = load_rig(path)
+    if world:
+        values = {**config.simulated_world.model_dump(), **world}
+        config = config.model_copy(update={'world': type(config.simulated_world)(**values)})
+    return InProcessRig(config, messages=messages, arrays=arrays, sync=sync)
+
+
+class InProcessRig(Rig):
+    """A `Rig` made of a rig file, with the sync engine behind it when the file has `sync:`.
+
+    The engine sees what a sync node in lockstep sees: the messages of a tick, together, at the
+    tick's time.
+    """
+
+    def __init__(self, config: RigConfig, *, messages: bool = True, arrays: bool = True,
+                 sync: bool = True) -> None:
+        """Build world, sensors and engine; without `messages` there is nothing to sync."""
+        self.config = config
+        world = config.simulated_world
+        super().__init__(world, config.make_sensors().values(), seed=config.seed,
+                         base_dir=config.path.parent, messages=messages, arrays=arrays)
+        self._wants_sync = sync and messages and config.sync is not None and world.num_envs == 1
+        self.sync: WireSync | None = None
+        """The engine, None where nothing is synced."""
+        self.bundles: list[Bundle] = []
+        """Bundles completed at the last tick."""
+        self._inputs: dict[str, str] = {}
+        self._start_sync()
+
+    def _start_sync(self) -> None:
+        self.bundles = []
+        if not self._wants_sync or self.config.sync is None:
+            return
+        self.sync = WireSync(self.config.sync)
+        self._inputs = {given.topic.lstrip('/'): name
+                        for name, given in self.config.sync.inputs.items()}
+
+    def step(self) -> list[Message]:
+        """Move on by one physics step; `bundles` then holds what the sync engine made of it."""
+        messages = super().step()
+        if self.sync is not None:
+            self.bundles = self._synced(self.sync, messages)
+        return messages
+
+    def _synced(self, sync: WireSync, messages: list[Message]) -> list[Bundle]:
+        now_ns = self.time_ns
+        arrived = [(self._inputs[message.topic], message.data) for message in messages
+                   if message.topic in self._inputs]
+        if not arrived and now_ns < sync.next_deadline_ns:
+            return []
+        made = sync.push_together(arrived, now_ns)
+        made += sync.poll(now_ns)
+        while sync.run_cues():
+            pass
+        return made
+
+    def outputs(self, bundle: Bundle) -> list[Output]:
+        """Return the messages of a bundle: `synced/...`, `sync/bundle`, `sync/offset/...`."""
+        if self.sync is None:
+            raise RigError('this rig syncs nothing: its file has no sync: section, or it was '
+                           'opened without messages or with several environments')
+        return list(self.sync.outputs(bundle))
+
+    def reset(self, envs: Any = None, *, seed: int | None = None) -> None:
+        """Go back to the start (see `Rig.reset`); the sync engine starts anew with the rig."""
+        super().reset(envs, seed=seed)
+        if envs is None:
+            self._start_sync()
