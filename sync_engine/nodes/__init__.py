@@ -1,0 +1,1 @@
+"""The executables of the sync half."""

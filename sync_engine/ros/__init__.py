@@ -1,0 +1,1 @@
+"""The parts of the sync node that know ROS."""

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from sensor_rig.cdr import CdrError, read_stamp_ns
 from sensor_rig.msgs.decode import read_imu
+from sensor_rig.times import MAX_STAMP_NS
 from sync_engine.bundle import Bundle, Member
 from sync_engine.config import SyncConfig
 from sync_engine.engine import SyncEngine
@@ -33,6 +34,7 @@ from sync_engine.wire.facts import (
 from sync_engine.wire.restamp import restamp
 
 IMU_TYPE = 'sensor_msgs/msg/Imu'
+NEVER_NS = MAX_STAMP_NS
 _NO_STAMP_NS = -1
 """What the engine books as invalid: bytes in which no stamp can be read."""
 
@@ -72,6 +74,12 @@ class WireSync:
         """The engine's configuration, as it is now."""
         return self.engine.config
 
+    @property
+    def next_deadline_ns(self) -> int:
+        """Host time at which `poll` has something to decide; `NEVER_NS` while nothing waits."""
+        due_ns = self.engine.next_deadline_ns
+        return NEVER_NS if due_ns is None else due_ns
+
     def push(self, sensor_id: str, raw: bytes, arrival_ns: int) -> list[Bundle]:
         """Take one serialised message and return the bundles that it completes."""
         if sensor_id in self.headerless:
@@ -91,11 +99,18 @@ class WireSync:
         Deadlines before that moment come first, each at its own time; then the inputs in the
         order of the configuration. So a lockstep run and a recording of it give equal bundles.
         """
-        bundles: list[Bundle] = []
-        while self.engine.next_deadline_ns < arrival_ns:
-            bundles += self.engine.poll(self.engine.next_deadline_ns)
+        bundles = self.poll_until(arrival_ns)
         for sensor_id, raw in sorted(messages, key=lambda item: self._order[item[0]]):
             bundles += self.push(sensor_id, raw, arrival_ns)
+        return bundles
+
+    def poll_until(self, end_ns: int) -> list[Bundle]:
+        """Let every deadline before `end_ns` pass at its own time."""
+        bundles: list[Bundle] = []
+        last_ns = -1
+        while last_ns < (due_ns := self.next_deadline_ns) < end_ns:
+            bundles += self.engine.poll(due_ns)
+            last_ns = due_ns
         return bundles
 
     def poll(self, now_ns: int) -> list[Bundle]:

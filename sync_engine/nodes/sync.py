@@ -1,0 +1,239 @@
+"""The sync node: raw messages in, bundles out under one stamp, and every message accounted for."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from rcl_interfaces.msg import ParameterDescriptor
+from rclpy.clock import Clock, ClockType, JumpThreshold
+from rclpy.duration import Duration
+from rclpy.node import Node
+
+from sensor_rig.errors import RigError
+from sensor_rig.lockstep import SETTLED_TOPIC, Tick
+from sensor_rig.quantiles import LogHistogram
+from sensor_rig.rigfile import RigConfig
+from sensor_rig.ros.arguments import rig_from_arguments
+from sensor_rig.ros.diagnostics import Diagnostics
+from sensor_rig.ros.executor import run_node
+from sensor_rig.ros.follower import Follower
+from sensor_rig.ros.parameters import ConfigParameters
+from sensor_rig.ros.types import is_stamped, message_class
+from sync_engine.bundle import Bundle
+from sync_engine.config import SyncConfig
+from sync_engine.parameters import runtime_parameters
+from sync_engine.ros.inputs import RELIABILITIES, Inputs
+from sync_engine.ros.publishers import BundlePublishers
+from sync_engine.ros.services import SyncServices
+from sync_engine.ros.status import statuses
+from sync_engine.wire.session import WireSync
+
+POLL_PERIOD_S = 0.005
+"""How late a deadline may be noticed while nothing arrives (wall time)."""
+EXPIRE_PERIOD_NS = 250_000_000
+"""How often buffers are looked through for what is too old."""
+
+
+class SyncNode(Node):
+    """Subscribes to the inputs of `rig.sync` and publishes `synced/...`.
+
+    Time is the host's, or simulated: then an arrival is the latest tick of the rig's world, or,
+    without such a world (a played bag), what /clock says.
+    """
+
+    def __init__(self, rig: RigConfig, name: str = 'sync', *, sim_time: bool | None = None,
+                 **node_options: Any) -> None:
+        """`sim_time` None: simulated if the rig has a world or `use_sim_time` is set."""
+        super().__init__(name, **node_options)
+        if rig.sync is None:
+            raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
+        use_sim_time = bool(self.get_parameter('use_sim_time').value)
+        self._simulated = (rig.world is not None or use_sim_time) if sim_time is None else sim_time
+        self._settings = ConfigParameters(self, 'sync.', rig.sync, changeable=partial(
+            _is_runtime, rig.sync), on_change=self._reconfigure)
+        config = self._settings.config
+        self._declare_own()
+        types = {name: message_class(given.type, f'sync.inputs.{name}.type')
+                 for name, given in config.inputs.items()}
+        self.sync = WireSync(config, [name for name, kind in types.items()
+                                      if not is_stamped(kind)])
+        self.latency = LogHistogram()
+        """Last member received -> bundle published (s, wall)."""
+        self._next_expiry_ns = 0
+        self._queue: list[tuple[str, bytes]] = []
+        self._diagnostics = Diagnostics(self, self._now_ns)
+        self._diagnostics.add(self._statuses)
+        self._outputs = BundlePublishers(self, self.sync.output_topics(),
+                                            self._diagnostics.qos)
+        self._learned = SyncServices(self, self.sync.engine,
+                                      lambda: str(self.get_parameter('offsets_file').value))
+        self._load_saved()
+        self._follow_time(rig)
+        self._inputs = Inputs(self, config, types, self._on_message,
+                              self.get_parameter('reliability').value, self._diagnostics.qos)
+        self._diagnostics.add(self._inputs.statuses)
+
+    # ---- setting up ------------------------------------------------------------------------
+
+    def _declare_own(self) -> None:
+        self.declare_parameter('offsets_file', '', ParameterDescriptor(
+            description='Learned clocks are loaded from here at the start and saved at the end.'))
+        self.declare_parameter('reliability', 'auto', ParameterDescriptor(
+            description='Of the subscriptions; auto is reliable where the publishers are.',
+            additional_constraints=f'one of {", ".join(RELIABILITIES)}', read_only=True))
+        if self.get_parameter('reliability').value not in RELIABILITIES:
+            raise RigError(f'reliability is {self.get_parameter("reliability").value!r}; it '
+                           f'should be one of {", ".join(RELIABILITIES)}')
+
+    def _load_saved(self) -> None:
+        """Start with what an earlier run has learned, where there is such a file."""
+        if self.get_parameter('offsets_file').value:
+            try:
+                self.get_logger().info(self._learned.load())
+            except RigError as error:
+                self.get_logger().info(f'starting without saved offsets: {error}')
+
+    def _follow_time(self, rig: RigConfig) -> None:
+        self._follower: Follower | None = None
+        self._ticking = False
+        if self._simulated:
+            self._follower = Follower(self, self._on_time, topic=SETTLED_TOPIC,
+                                      on_episode=self._on_episode, ready=self._ready)
+            self._counted = _published_topics(rig) & {
+                given.topic.lstrip('/') for given in self.sync.config.inputs.values()}
+            self._follower.counted = set(self._counted)
+            self._jumps = self.get_clock().create_jump_callback(
+                JumpThreshold(min_forward=None, min_backward=Duration(seconds=-0.1)),
+                post_callback=self._on_jump)
+        self._timer = self.create_timer(POLL_PERIOD_S, self._on_timer,
+                                        clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    # ---- messages --------------------------------------------------------------------------
+
+    def _on_message(self, sensor_id: str, raw: bytes) -> None:
+        arrival_ns = time.time_ns()
+        began_ns = time.perf_counter_ns()
+        follower = self._follower
+        if follower is not None:
+            if follower.lockstep:
+                self._queue.append((sensor_id, raw))
+                follower.received(self.sync.config.inputs[sensor_id].topic.lstrip('/'))
+                return
+            arrival_ns = self._now_ns()
+        self._publish(self.sync.push(sensor_id, raw, arrival_ns), began_ns)
+        if follower is not None and self._ticking:
+            follower.wake_at(self.sync.next_deadline_ns)
+        self.sync.run_cues(1)
+
+    def _publish(self, bundles: Sequence[Bundle], began_ns: int) -> None:
+        for bundle in bundles:
+            self._outputs.publish(self.sync, bundle)
+            self.latency.add((time.perf_counter_ns() - began_ns) / 1e9)
+
+    # ---- time ------------------------------------------------------------------------------
+
+    def _now_ns(self) -> int:
+        """Return the host's time, simulated or real."""
+        if self._follower is None:
+            return time.time_ns()
+        return self._follower.now_ns if self._ticking else self.get_clock().now().nanoseconds
+
+    def _on_time(self, now_ns: int) -> int:
+        """Handle a tick of the world: what has come by now, then the deadlines up to now."""
+        began_ns = time.perf_counter_ns()
+        queue, self._queue = self._queue, []
+        self._publish(self.sync.push_together(queue, now_ns), began_ns)
+        self._publish(self.sync.poll(now_ns), began_ns)
+        while self.sync.run_cues():
+            pass
+        return self.sync.next_deadline_ns
+
+    def _on_timer(self) -> None:
+        """Let deadlines pass while nothing arrives, and do what waited for a quiet moment."""
+        self._inputs.adapt()
+        if not self._ticking:
+            began_ns, now_ns = time.perf_counter_ns(), self._now_ns()
+            if now_ns >= self._next_expiry_ns or now_ns >= self.sync.next_deadline_ns:
+                self._next_expiry_ns = now_ns + EXPIRE_PERIOD_NS
+                self._publish(self.sync.poll(now_ns), began_ns)
+        if self._follower is None or not self._follower.lockstep:
+            self.sync.run_cues(1)
+
+    def _on_episode(self, tick: Tick) -> None:
+        if self._ticking:
+            self._queue.clear()
+            self.sync.engine.reset(f'episode {tick.episode} begins')
+        self._ticking = True
+
+    def _on_jump(self, jump: Any) -> None:
+        """/clock went back: a bag was started again."""
+        if not self._ticking:
+            self._next_expiry_ns = 0
+            self.sync.engine.reset('the clock went back')
+
+    def _ready(self) -> bool:
+        """Whether every simulated input has its publisher, so that nothing is missed."""
+        return all(self._inputs.connected(name)
+                   for name, given in self.sync.config.inputs.items()
+                   if given.topic.lstrip('/') in self._counted)
+
+    # ---- changes and reports ---------------------------------------------------------------
+
+    def _reconfigure(self, config: SyncConfig) -> None:
+        """Hand changed settings to the engine; together they are valid, one by one maybe not."""
+        before = runtime_parameters(self.sync.config)
+        changes = [(key, value) for key, value in runtime_parameters(config).items()
+                   if before[key] != value]
+        while changes:
+            left = []
+            for key, value in changes:
+                try:
+                    self.sync.engine.set_parameter(key, value)
+                except RigError:
+                    left.append((key, value))
+            if len(left) == len(changes):
+                self.sync.engine.set_parameter(*left[0])
+            changes = left
+
+    def _statuses(self) -> Any:
+        extra = {'time': 'host' if self._follower is None else
+                 'lockstep' if self._follower.lockstep else
+                 'world' if self._ticking else '/clock'}
+        return statuses(self.sync.engine.status(), self.sync.config, self.latency, extra)
+
+    def close(self) -> None:
+        """Say the last word: diagnostics, the learned clocks, and where the messages went."""
+        self._diagnostics.publish()
+        if self.get_parameter('offsets_file').value:
+            try:
+                self.get_logger().info(self._learned.save())
+            except RigError as error:
+                self.get_logger().error(str(error))
+        lost = self.sync.engine.ledger.imbalance(self.sync.engine.buffered())
+        if lost:
+            self.get_logger().error(f'messages without an account: {lost}')
+
+
+def _is_runtime(config: SyncConfig, key: str) -> bool:
+    return key in runtime_parameters(config)
+
+
+def _published_topics(rig: RigConfig) -> set[str]:
+    """Return the topics that the rig's own sensors publish."""
+    from sensor_rig.rigfile import topic_name
+    return {topic_name(name, topic.suffix) for name, sensor in rig.make_sensors().items()
+            for topic in sensor.topics()} if rig.sensors else set()
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node: `sync --rig FILE`, or with `--ros-args --params-file FILE`."""
+    return run_node(lambda: SyncNode(rig_from_arguments(args)),
+                    sys.argv if args is None else args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

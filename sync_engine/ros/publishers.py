@@ -1,0 +1,35 @@
+"""The sync node's outputs: one publisher per topic, and bytes only for those who listen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rclpy.node import Node
+
+from sensor_rig.ros import qos
+from sensor_rig.ros.diagnostics import QosMismatches
+from sensor_rig.ros.types import message_class
+from sync_engine.bundle import Bundle
+from sync_engine.wire.session import WireSync
+
+
+class BundlePublishers:
+    """Publishes what a bundle is made of, in the thread and the moment it is handed over."""
+
+    def __init__(self, node: Node, topics: Mapping[str, str], mismatches: QosMismatches) -> None:
+        self._publishers: dict[str, Any] = {
+            topic: node.create_publisher(message_class(type_name), topic, qos.sensor_out(),
+                                         event_callbacks=mismatches.publisher_events(topic))
+            for topic, type_name in topics.items()}
+        self.sent = dict.fromkeys(topics, 0)
+
+    def wanted(self, topic: str) -> bool:
+        """Whether anybody listens; an image for nobody is not even copied."""
+        return bool(self._publishers[topic].get_subscription_count())
+
+    def publish(self, sync: WireSync, bundle: Bundle) -> None:
+        """Send the members and facts of `bundle`."""
+        for topic, _, raw in sync.outputs(bundle, self.wanted):
+            self._publishers[topic].publish(raw)
+            self.sent[topic] += 1

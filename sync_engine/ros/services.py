@@ -1,0 +1,73 @@
+"""The sync node's services: start over, save and load what was learned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rclpy.node import Node
+from std_srvs.srv import Trigger
+
+from sensor_rig.errors import RigError
+from sync_engine.engine import SyncEngine
+
+
+class SyncServices:
+    """`~/reset`, `~/save_offsets`, `~/load_offsets` (std_srvs/Trigger)."""
+
+    def __init__(self, node: Node, engine: SyncEngine, offsets_file: Callable[[], str]) -> None:
+        self._engine = engine
+        self._offsets_file = offsets_file
+        for name, handler in (('reset', self.reset), ('save_offsets', self.save),
+                              ('load_offsets', self.load)):
+            node.create_service(Trigger, f'~/{name}', _answering(handler))
+
+    def reset(self) -> str:
+        """Flush all buffers, forget all clocks, begin a new epoch."""
+        self._engine.reset('asked for by the reset service')
+        return f'epoch {self._engine.epochs.number} begins'
+
+    def save(self) -> str:
+        """Write the learned clocks to the file that the parameter `offsets_file` names."""
+        path = self._path()
+        clocks = self._engine.snapshot()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_name(path.name + '.part')
+            partial.write_text(json.dumps(clocks, indent=2) + '\n', encoding='utf-8')
+            partial.replace(path)
+        except OSError as error:
+            raise RigError(f'cannot write {path}: {error.strerror}') from None
+        return f'saved {len(clocks["clocks"])} clocks to {path}'
+
+    def load(self) -> str:
+        """Take up the clocks of that file; each with its sensor's next message."""
+        path = self._path()
+        try:
+            values = json.loads(path.read_text(encoding='utf-8'))
+        except OSError as error:
+            raise RigError(f'cannot read {path}: {error.strerror}') from None
+        except ValueError:
+            raise RigError(f'{path} is not a file of saved offsets') from None
+        taken = self._engine.restore(values)
+        return f'loaded the clocks of {", ".join(taken) or "no sensor of this rig"}'
+
+    def _path(self) -> Path:
+        name = self._offsets_file()
+        if not name:
+            raise RigError('the parameter offsets_file is empty; it names the file to use')
+        return Path(name).expanduser()
+
+
+def _answering(handler: Callable[[], str]) -> Callable[[Any, Any], Any]:
+    def answer(request: Any, response: Any) -> Any:
+        try:
+            response.message = handler()
+            response.success = True
+        except RigError as error:
+            response.message = str(error)
+            response.success = False
+        return response
+    return answer
