@@ -66,7 +66,8 @@ def _cubic(older: Tap, low: Tap, high: Tap, newer: Tap, part: Array) -> Array:
     cube = square * part
     return np.asarray((2 * cube - 3 * square + 1) * low.values
                       + (cube - 2 * square + part) * span * slope_low
-                      + (3 * square - 2 * cube) * high.values + (cube - square) * span * slope_high)
+                      + (3 * square - 2 * cube) * high.values
+                      + (cube - square) * span * slope_high)
 
 
 def _slope(before: Tap, after: Tap) -> Array:
