@@ -5,15 +5,46 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sensor_rig.cdr import Reader
+import numpy as np
+
+from sensor_rig.cdr import CdrError, Reader
 from sensor_rig.errors import RigError
-from sensor_rig.msgs.decode import read_imu, read_odometry, read_twist
+from sensor_rig.msgs.decode import (
+    read_camera_info,
+    read_cloud,
+    read_image,
+    read_imu,
+    read_odometry,
+    read_scan,
+    read_twist,
+)
 from sync_engine.config import SyncConfig
+from sync_engine.wire.restamp import ABSOLUTE_FROM_S, point_time_field
 
 PayloadReader = Callable[[Any], Mapping[str, Any]]
+INFO_TYPE = 'sensor_msgs/msg/CameraInfo'
 
 
-def readers_of(config: SyncConfig) -> dict[str, PayloadReader]:
+class FocalLengths:
+    """Focal lengths of the cameras, from the camera_info inputs that share their clock."""
+
+    def __init__(self, config: SyncConfig) -> None:
+        self._camera_of = {name: given.clock_of for name, given in config.inputs.items()
+                           if given.type == INFO_TYPE and given.clock_of
+                           and config.inputs[given.clock_of].cue == 'image'}
+        self.of: dict[str, dict[str, float]] = {}
+        """Camera -> fx, fy (px); a camera is not there before its first camera_info."""
+
+    def offer(self, sensor_id: str, raw: bytes) -> None:
+        """Take a message of any input; only camera_info is looked into."""
+        camera = self._camera_of.get(sensor_id)
+        if camera is not None:
+            k = read_camera_info(raw).k
+            if k[0, 0] > 0.0:
+                self.of[camera] = {'fx': float(k[0, 0]), 'fy': float(k[1, 1])}
+
+
+def readers_of(config: SyncConfig, focal: FocalLengths) -> dict[str, PayloadReader]:
     """Return the payload readers of all inputs that have a cue."""
     readers: dict[str, PayloadReader] = {}
     for name, given in config.inputs.items():
@@ -23,8 +54,43 @@ def readers_of(config: SyncConfig) -> dict[str, PayloadReader]:
         if given.type not in known:
             raise RigError(f'sync.inputs.{name}.cue is {given.cue!r}, which reads '
                            f'{" or ".join(sorted(known))}; its type is {given.type!r}')
-        readers[name] = known[given.type]
+        read = known[given.type]
+        readers[name] = _with_focal(name, read, focal) if given.cue == 'image' else read
     return readers
+
+
+def _with_focal(camera: str, read: PayloadReader, focal: FocalLengths) -> PayloadReader:
+    return lambda raw: {**read(raw), **focal.of.get(camera, {})}
+
+
+def _scan(raw: bytes) -> Mapping[str, Any]:
+    scan = read_scan(raw)
+    return {'ranges': scan.ranges, 'angle_min': scan.angle_min_rad,
+            'angle_increment': scan.angle_increment_rad, 'time_increment': scan.time_increment_s,
+            'range_min': scan.range_min_m, 'range_max': scan.range_max_m}
+
+
+def _cloud(raw: bytes) -> Mapping[str, Any]:
+    cloud = read_cloud(raw)
+    points = np.stack([cloud.points[axis] for axis in 'xyz'], axis=1)
+    name = point_time_field(cloud)
+    if name is None or not len(points):
+        return {'points': points}
+    times = cloud.points[name].astype(np.float64)
+    if cloud.points[name].dtype.kind in 'iu':
+        times *= 1e-9
+    elif times[0] > ABSOLUTE_FROM_S:
+        times -= cloud.stamp_ns / 1e9
+    return {'points': points, 'times': times}
+
+
+def _gray(raw: bytes) -> Mapping[str, Any]:
+    _, encoding, pixels = read_image(raw)
+    if pixels.dtype.kind == 'f':
+        raise CdrError(f'an image of {encoding} holds no brightness')
+    if pixels.ndim == 3:
+        pixels = pixels[:, :, 1]  # green carries most of the brightness, in every order of colours
+    return {'gray': pixels if pixels.dtype.itemsize == 1 else pixels / 256.0}
 
 
 def _imu_rate(raw: bytes) -> Mapping[str, Any]:
@@ -56,6 +122,9 @@ def _imu_orientation(raw: bytes) -> Mapping[str, Any]:
 
 
 READERS: dict[str, dict[str, PayloadReader]] = {
+    'scan': {'sensor_msgs/msg/LaserScan': _scan},
+    'cloud': {'sensor_msgs/msg/PointCloud2': _cloud},
+    'image': {'sensor_msgs/msg/Image': _gray},
     'rate': {
         'sensor_msgs/msg/Imu': _imu_rate,
         'geometry_msgs/msg/TwistStamped': _twist_rate,

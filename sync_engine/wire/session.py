@@ -22,7 +22,7 @@ from sync_engine.bundle import Bundle, Member
 from sync_engine.config import SyncConfig
 from sync_engine.engine import SyncEngine
 from sync_engine.wire.codecs import codec_of
-from sync_engine.wire.cue_readers import readers_of
+from sync_engine.wire.cue_readers import FocalLengths, readers_of
 from sync_engine.wire.facts import (
     BUNDLE_TOPIC,
     BUNDLE_TYPE,
@@ -58,7 +58,8 @@ class WireSync:
             for name, given in config.inputs.items()
             if (codec := codec_of(given.type)) is not None
         }
-        self.engine = SyncEngine(config, codecs, readers_of(config))
+        self._focal = FocalLengths(config)
+        self.engine = SyncEngine(config, codecs, readers_of(config, self._focal))
         self.headerless = frozenset(headerless)
         self._order = {name: index for index, name in enumerate(config.inputs)}
         imu = config.imu_sensor_id
@@ -88,6 +89,7 @@ class WireSync:
             stamp_ns = read_stamp_ns(raw)
             if sensor_id == self._imu_id:
                 self.engine.push_imu(stamp_ns, *read_imu(raw))
+            self._focal.offer(sensor_id, raw)
         except CdrError:
             stamp_ns = _NO_STAMP_NS
         return self.engine.push(sensor_id, stamp_ns, raw, arrival_ns, len(raw))
