@@ -54,6 +54,8 @@ class InputConfig(_Section):
     """Another input whose clock this one shares (camera_info shares the camera's)."""
     cue: CueKind = 'none'
     """What its payload tells about rotation; this is what makes its offset observable."""
+    focal_px: float = Field(0.0, ge=0.0)
+    """Focal length for the image cue (px at the image's full size); 0: from the payload."""
     imu_quat_wxyz: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
     """Rotation that takes vectors from the sensor's frame to the IMU's (cameras: optical)."""
 

@@ -71,7 +71,8 @@ class EngineStatus:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON-able values: enums are their names, what is not known is None."""
-        return _plain(asdict(self))
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
 
 
 def _plain(value: Any) -> Any:

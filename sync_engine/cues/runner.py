@@ -18,7 +18,9 @@ from sync_engine.buffer import Packet
 from sync_engine.clock_filter import Outcome
 from sync_engine.config import SyncConfig
 from sync_engine.cues.base import XYZ_AXES, Cue, matrix_from_wxyz
+from sync_engine.cues.image import ImageCue
 from sync_engine.cues.inertial import OdometryCue, RateCue
+from sync_engine.cues.scan import CloudCue, ScanCue
 from sync_engine.motion import GyroTrack, MotionFix, Rotation, RotationFit
 from sync_engine.offset import relative_offset
 from sync_engine.stream import Stream
@@ -29,7 +31,13 @@ PayloadReader = Callable[[Any], Mapping[str, Any]]
 _QUEUE = 8
 """Inputs that may wait for their cue; they are references to payloads, so few."""
 
-CUES: dict[str, Callable[[], Cue]] = {'rate': RateCue, 'odometry': OdometryCue}
+CUES: dict[str, Callable[[], Cue]] = {
+    'scan': ScanCue,
+    'cloud': CloudCue,
+    'image': ImageCue,
+    'odometry': OdometryCue,
+    'rate': RateCue,
+}
 
 
 class CueRunner:
@@ -47,6 +55,7 @@ class CueRunner:
         self._frames = {
             name: matrix_from_wxyz(given.imu_quat_wxyz) for name, given in config.inputs.items()
         }
+        self._focal_px = {name: given.focal_px for name, given in config.inputs.items()}
         self._fits = {name: RotationFit(config.motion) for name in config.inputs}
         motion = config.motion
         self.gyro = GyroTrack(motion.max_span_s + 2.0 * motion.grid_s + 4.0)
@@ -101,8 +110,10 @@ class CueRunner:
 
     def _feed(self, sensor_id: str, stamp_ns: int, payload: Any) -> None:
         """Decode and feed one input. A payload that cannot be read must not stop the engine."""
+        focal_px = self._focal_px[sensor_id]
         try:
-            rotation = self._cues[sensor_id].feed(stamp_ns, self._readers[sensor_id](payload))
+            values = {'fx': focal_px, 'fy': focal_px, **self._readers[sensor_id](payload)}
+            rotation = self._cues[sensor_id].feed(stamp_ns, values)
         except Exception as error:
             self.failed[sensor_id] = f'{type(error).__name__}: {error}'
             return

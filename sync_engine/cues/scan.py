@@ -1,0 +1,132 @@
+"""Yaw of a planar LiDAR from its consecutive scans, and of a spinning one from a slice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sensor_rig.times import NS_PER_S
+from sync_engine.cues.base import Z_AXIS, FloatArray
+from sync_engine.cues.scan_match import BoolArray, Scan, ScanGeometry
+from sync_engine.motion import Rotation
+
+_LONGEST_NS = NS_PER_S // 2
+_CLOUD_RAYS = 1024
+_SLICES_RAD = (0.035, 0.07, 0.14, 0.28)
+"""Half-openings of the horizontal slice that is tried, until half the azimuths have a point."""
+
+
+class ScanCue:
+    """Yaw increments from `ranges` [n] (m) at `angle_min` + i `angle_increment` (rad).
+
+    Optional: `time_increment` (s a ray), `range_min`, `range_max` (m). A scan is stamped at its
+    first ray; the motion it tells belongs to its middle. Rays are moved to where they would have
+    been seen at the middle, by the motion of the last match.
+    """
+
+    def __init__(self) -> None:
+        self._geometry: ScanGeometry | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the last scan."""
+        self._last: tuple[int, Scan] | None = None
+        self._twist: FloatArray = np.zeros(3)
+
+    def feed(self, stamp_ns: int, values: Mapping[str, Any]) -> Rotation | None:
+        """Take one scan; return the yaw since the last one."""
+        ranges = np.asarray(values['ranges'], dtype=np.float64)
+        start, increment = float(values['angle_min']), float(values['angle_increment'])
+        if len(ranges) < 32 or increment == 0.0:
+            return None
+        least = max(float(values.get('range_min', 0.0)), 1e-3)
+        most = float(values.get('range_max', 0.0)) or np.inf
+        with np.errstate(invalid='ignore'):
+            valid: BoolArray = np.isfinite(ranges) & (ranges > least) & (ranges < most)
+        middle = 0.5 * (len(ranges) - 1)
+        ray_s = float(values.get('time_increment', 0.0))
+        times_s: FloatArray = (np.arange(len(ranges), dtype=np.float64) - middle) * ray_s
+        return self.match(
+            stamp_ns + round(middle * ray_s * NS_PER_S), start, increment, ranges, valid, times_s
+        )
+
+    def match(
+        self,
+        middle_ns: int,
+        angle_min: float,
+        increment: float,
+        ranges: FloatArray,
+        valid: BoolArray,
+        times_s: FloatArray,
+    ) -> Rotation | None:
+        """Compare with the last scan; both are timed at their middle."""
+        geometry = self._geometry
+        if geometry is None or not geometry.matches(len(ranges), angle_min, increment):
+            geometry = self._geometry = ScanGeometry(len(ranges), angle_min, increment)
+            self.reset()
+        ranges = np.where(valid, ranges, 0.0)
+        last = self._last
+        scan = geometry.scan(ranges, valid, times_s, self._twist)
+        self._last = (middle_ns, scan)
+        if last is None or not 0 < middle_ns - last[0] <= _LONGEST_NS:
+            return None
+        match = geometry.match(last[1], scan)
+        if match is None:
+            self._twist = np.zeros(3)
+            return None
+        dt = (middle_ns - last[0]) / NS_PER_S
+        self._twist = np.array([match.yaw_rad, *match.shift_m]) / dt
+        if times_s[0] != times_s[-1]:  # sweeping: look again through the motion just found
+            scan = geometry.scan(ranges, valid, times_s, self._twist)
+            self._last = (middle_ns, scan)
+            match = geometry.match(last[1], scan, match) or match
+        return Rotation(last[0], middle_ns, (match.yaw_rad,), Z_AXIS, (match.yaw_variance,))
+
+
+class CloudCue:
+    """Yaw increments from `points` [n, 3] (m, z up); optional `times` [n] (s after the stamp).
+
+    A horizontal slice of the cloud, nearest point per azimuth, is matched as a scan is.
+    """
+
+    def __init__(self) -> None:
+        self._scans = ScanCue()
+
+    def reset(self) -> None:
+        """Forget the last cloud."""
+        self._scans.reset()
+
+    def feed(self, stamp_ns: int, values: Mapping[str, Any]) -> Rotation | None:
+        """Take one cloud; return the yaw since the last one."""
+        points = np.asarray(values['points'], dtype=np.float64)
+        times = values.get('times')
+        planar = np.hypot(points[:, 0], points[:, 1])
+        near = np.isfinite(planar) & (planar > 0.05)
+        for opening in _SLICES_RAD:
+            chosen = near & (np.abs(points[:, 2]) < np.tan(opening) * planar)
+            bins = self._bins(points[chosen])
+            if len(np.unique(bins)) > _CLOUD_RAYS // 2:
+                break
+        if not chosen.any():
+            return None
+        ranges = np.full(_CLOUD_RAYS, np.inf)
+        order = np.argsort(-planar[chosen])  # the nearest is written last and stays
+        ranges[bins[order]] = planar[chosen][order]
+        middle_s = 0.0
+        times_s = np.zeros(_CLOUD_RAYS)
+        if times is not None:
+            stamps = np.asarray(times, dtype=np.float64)
+            middle_s = 0.5 * float(stamps.min() + stamps.max())
+            times_s[bins[order]] = stamps[chosen][order] - middle_s
+        increment = 2.0 * np.pi / _CLOUD_RAYS
+        middle_ns = stamp_ns + round(middle_s * NS_PER_S)
+        return self._scans.match(
+            middle_ns, -np.pi, increment, ranges, np.isfinite(ranges), times_s
+        )
+
+    @staticmethod
+    def _bins(points: FloatArray) -> np.ndarray[Any, np.dtype[np.intp]]:
+        azimuth = np.arctan2(points[:, 1], points[:, 0]) + np.pi
+        return np.rint(azimuth * (_CLOUD_RAYS / (2.0 * np.pi))).astype(np.intp) % _CLOUD_RAYS
