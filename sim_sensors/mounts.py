@@ -71,9 +71,21 @@ def _twin(spec: mujoco.MjSpec, name: str, site: str) -> mujoco.MjsSite:
                        f'the sensor another name, or mount it with site: {name}')
     twin = found.parent.add_site(name=name, pos=found.pos, quat=found.quat, type=found.type,
                                  size=found.size, fromto=found.fromto)
-    for key in ('euler', 'axisangle', 'xyaxes', 'zaxis', 'type'):
-        setattr(twin.alt, key, getattr(found.alt, key))
+    _copy_orientation(found, twin)
     twin.group, twin.rgba[3] = 5, 0.0
     if found.frame is not None:
         twin.set_frame(found.frame)
     return twin
+
+
+def add_frame(spec: mujoco.MjSpec, site: mujoco.MjsSite) -> mujoco.MjsFrame:
+    """Return a frame at the pose of `site`, for elements that are turned against it."""
+    frame = site.parent.add_frame(site.frame, pos=site.pos, quat=site.quat)
+    _copy_orientation(site, frame)
+    return frame
+
+
+def _copy_orientation(source: Any, target: Any) -> None:
+    """Copy an orientation that is written in another way than as a quaternion."""
+    for key in ('euler', 'axisangle', 'xyaxes', 'zaxis', 'type'):
+        setattr(target.alt, key, getattr(source.alt, key))

@@ -12,7 +12,13 @@ from sim_sensors.sensors.base import Sensor
 
 BUILT_IN: dict[str, str] = {
     'barometer': 'sim_sensors.sensors.barometer:Barometer',
+    'camera': 'sim_sensors.sensors.camera:Camera',
     'clock_pps': 'sim_sensors.sensors.clock_pps:ClockPps',
+    'contact': 'sim_sensors.sensors.contact:Contact',
+    'contact_force': 'sim_sensors.sensors.force_torque:ContactForce',
+    'contact_probe': 'sim_sensors.sensors.contact_probe:ContactProbe',
+    'depth_camera': 'sim_sensors.sensors.depth_camera:DepthCamera',
+    'force_torque': 'sim_sensors.sensors.force_torque:ForceTorque',
     'gnss': 'sim_sensors.sensors.gnss:Gnss',
     'imu': 'sim_sensors.sensors.imu:Imu',
     'joint_state': 'sim_sensors.sensors.joint_state:JointState',
@@ -20,6 +26,8 @@ BUILT_IN: dict[str, str] = {
     'lidar3d': 'sim_sensors.sensors.lidar:Lidar3d',
     'magnetometer': 'sim_sensors.sensors.magnetometer:Magnetometer',
     'pose': 'sim_sensors.sensors.pose:Pose',
+    'range': 'sim_sensors.sensors.range_finder:Range',
+    'segmentation': 'sim_sensors.sensors.segmentation:Segmentation',
     'wheel_odometry': 'sim_sensors.sensors.wheel_odometry:WheelOdometry',
 }
 """Type name -> where its class is. Loaded on first use."""

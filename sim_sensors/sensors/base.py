@@ -105,6 +105,8 @@ class Sensor(ABC, Generic[ConfigT]):
     """True when `respond` or `post_process` depends on earlier ticks: then nothing is skipped."""
     timeline_length: ClassVar[int] = 1
     """How many earlier truth ticks `respond` of a stateful sensor may look back at."""
+    frame_quat_wxyz: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+    """Rotation from the mount to `frame_id`; only cameras turn it (REP 103 optical frames)."""
     heavy: bool = False
     """True when truth is costly (rendering, large scans): made in worker threads over ROS."""
     state_shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({})

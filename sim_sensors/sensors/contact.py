@@ -1,0 +1,114 @@
+"""Contact switch: the net contact force on a body, thresholded and debounced to a bool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import mujoco
+import numpy as np
+from pydantic import model_validator
+
+from sensor_rig import msgs
+from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.layout import Array, Layout
+from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
+from sim_sensors.sensors.netforce import NetForceReader, add_net_force
+
+if TYPE_CHECKING:
+    from sensor_rig.cdr import Template
+    from sim_sensors.truth import TruthReader, WorldView
+
+CONTACT = Topic('contact', 'sensor_msgs/msg/Range')
+INFRARED = 1
+
+
+class ContactConfig(SensorConfig):
+    """A contact switch."""
+
+    rate_hz: NonNegative = 100.0
+    """Captures a second; 0 captures at every physics step."""
+    against: str = ''
+    """Count only contacts with this body; empty counts all."""
+    threshold_n: NonNegative = 1.0
+    """Force at which the switch closes, N."""
+    release_n: NonNegative = 0.0
+    """Force below which it opens again, N; 0 means `threshold_n` (no hysteresis)."""
+    debounce_s: NonNegative = 0.0
+    """A change must last this long before it is reported, s."""
+
+    @model_validator(mode='after')
+    def _release_below_threshold(self) -> ContactConfig:
+        if self.release_n > self.threshold_n:
+            raise ValueError(f'release_n is {self.release_n}; it must not be larger than '
+                             f'threshold_n, {self.threshold_n}')
+        return self
+
+
+class Contact(Sensor[ContactConfig]):
+    """Truth is a force in N, what is read is a bool.
+
+    The message is a Range with min_range == max_range: the one stamped standard type with a
+    defined binary reading (-inf detected, +inf not).
+    """
+
+    config_class = ContactConfig
+    state_shapes = {'pending_s': ()}
+
+    def __init__(self, name: str, config: ContactConfig) -> None:
+        super().__init__(name, config)
+        self._truth = Layout({'force': (3,)}, float)
+        self._return = Layout({'contact': ()}, bool)
+        self._truth_template = msgs.wrench_stamped(self.frame_id)
+        self._template = msgs.range_reading(self.frame_id, radiation_type=INFRARED,
+                                            field_of_view_rad=0.0, min_range_m=0.0,
+                                            max_range_m=0.0)
+        self._release_n = config.release_n or config.threshold_n
+        self.stateful = self._release_n < config.threshold_n or config.debounce_s > 0.0
+
+    @property
+    def truth_layout(self) -> Layout:
+        """Net contact force in the sensor's axes, N."""
+        return self._truth
+
+    @property
+    def return_layout(self) -> Layout:
+        """Closed or open."""
+        return self._return
+
+    def mount(self, spec: mujoco.MjSpec) -> None:
+        """Add the site and the native contact sensor of its body."""
+        super().mount(spec)
+        add_net_force(spec, self.name, self.config.against)
+
+    def reader(self, view: WorldView) -> TruthReader:
+        """Read the net force."""
+        return NetForceReader(view.model, self.name, with_torque=False)
+
+    def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
+        """Threshold with hysteresis, then let a change through only once it has lasted."""
+        force_n = np.linalg.norm(values, axis=1, keepdims=True)
+        if previous is None:
+            return np.asarray(force_n > self.config.threshold_n)
+        limit = np.where(previous, self._release_n, self.config.threshold_n)
+        closed = np.asarray(force_n > limit)
+        if self.config.debounce_s == 0.0:
+            return closed
+        pending = batch.state['pending_s']
+        lasted = np.where((closed != previous)[:, 0], pending[batch.envs] + batch.period_s, 0.0)
+        pending[batch.envs] = lasted
+        settled = lasted > self.config.debounce_s
+        return np.where(settled[:, None], closed, previous)
+
+    def truth_template(self) -> tuple[str, Template]:
+        """Truth is the force as a wrench without torque."""
+        return self._truth_template.type_name, self._truth_template
+
+    def topics(self) -> Sequence[Topic]:
+        """Return the contact topic."""
+        return (CONTACT,)
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Write -inf when closed, +inf when open."""
+        reading = -np.inf if sample.values[0] else np.inf
+        return ((CONTACT, self._template.fill(sample.stamp_ns, range=reading)),)

@@ -1,0 +1,140 @@
+"""Depth camera: stereo-like noise, quantised disparity, holes beside edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from sensor_rig import msgs
+from sim_sensors.config import NonNegative
+from sim_sensors.layout import Array, Layout
+from sim_sensors.sensors.base import Batch, Sample, Topic
+from sim_sensors.sensors.imager import ImageReader, Imager, ImagerConfig
+
+if TYPE_CHECKING:
+    from sensor_rig.cdr import Template
+    from sim_sensors.truth import TruthReader, WorldView
+
+IMAGE = Topic('depth/image_raw', 'sensor_msgs/msg/Image')
+INFO = Topic('depth/camera_info', 'sensor_msgs/msg/CameraInfo')
+POINTS = Topic('depth/points', 'sensor_msgs/msg/PointCloud2')
+POINT = np.dtype([('x', '<f4'), ('y', '<f4'), ('z', '<f4')])
+
+
+class DepthCameraConfig(ImagerConfig):
+    """A depth camera; depth is along the optical axis, m (REP 118)."""
+
+    min_range_m: NonNegative = 0.2
+    """Nearer than this reads -inf, m (REP 117)."""
+    max_range_m: Annotated[float, Field(gt=0.0)] = 10.0
+    """Farther than this reads +inf, m (REP 117)."""
+    baseline_m: NonNegative = 0.05
+    """Distance between the two eyes, m; 0 measures without stereo (time of flight)."""
+    disparity_noise_px: NonNegative = 0.08
+    """Noise of the disparity, pixels; with a baseline the depth noise grows with depth squared."""
+    disparity_step_px: NonNegative = 0.0
+    """Sub-pixel step of the matcher, pixels; 0 is none."""
+    edge_holes: bool = True
+    """Measure nothing (NaN) where only one of the two eyes sees: beside a step in depth."""
+    points: bool = False
+    """Publish an organised cloud on `<name>/depth/points` too."""
+
+    @model_validator(mode='after')
+    def _range_is_sane(self) -> DepthCameraConfig:
+        if self.min_range_m >= self.max_range_m:
+            raise ValueError(f'min_range_m is {self.min_range_m}; it must be smaller than '
+                             f'max_range_m, {self.max_range_m}')
+        return self
+
+
+class DepthCamera(Imager[DepthCameraConfig]):
+    """A picture [height, width] of metres along the optical axis."""
+
+    config_class = DepthCameraConfig
+
+    def __init__(self, name: str, config: DepthCameraConfig) -> None:
+        super().__init__(name, config)
+        self._layout = Layout({'data': (config.height, config.width)}, np.float32)
+        self._template = msgs.image(self.frame_id, config.height, config.width, '32FC1')
+        self._info = self.info_template()
+        self._focal_baseline = np.float32(self.picture.focal_px * config.baseline_m)
+        if config.points:
+            x, y = self.picture.rays()
+            self._rays = x.astype(np.float32), y.astype(np.float32)
+            self._cloud = msgs.point_cloud2(self.frame_id, POINT, config.width,
+                                            height=config.height, is_dense=False)
+
+    @property
+    def truth_layout(self) -> Layout:
+        """Depth, m; +inf where nothing is."""
+        return self._layout
+
+    def reader(self, view: WorldView) -> TruthReader:
+        """Render the depth."""
+        return ImageReader(view, self, lambda renderer, data, camera: renderer.depth(data, camera))
+
+    def hardware_imperfections(self, values: Array, batch: Batch) -> None:
+        """Measure by disparity, lose what one eye does not see, then the generic errors."""
+        config = self.config
+        if config.baseline_m > 0.0:
+            holes = self._holes(values) if config.edge_holes else None
+            with np.errstate(divide='ignore'):
+                disparity = self._focal_baseline / values
+                if config.disparity_noise_px:
+                    disparity += np.float32(config.disparity_noise_px) * batch.noise.normal(
+                        'disparity', batch, values.shape[1])
+                if config.disparity_step_px:
+                    disparity = np.rint(disparity / config.disparity_step_px) * np.float32(
+                        config.disparity_step_px)
+                measured = np.where(disparity > 0.0, self._focal_baseline / disparity, np.inf)
+            values[:] = np.where(np.isfinite(values), measured, np.inf)
+            if holes is not None:
+                values[holes] = np.nan
+        batch.noise.apply_generic(values, batch)
+
+    def _holes(self, values: Array) -> NDArray[np.bool_]:
+        """Return the pixels that the second eye, to the right, cannot see.
+
+        A row is swept from the right: a point is hidden when some point to its right appears
+        farther left in the second eye.
+        """
+        depth = self._layout.view(values, 'data')
+        with np.errstate(divide='ignore'):
+            disparity = self._focal_baseline / depth
+        seen_at = np.arange(depth.shape[-1], dtype=np.float32) - disparity
+        nearest = np.minimum.accumulate(seen_at[..., ::-1], axis=-1)[..., ::-1]
+        hidden = np.zeros(depth.shape, bool)
+        hidden[..., :-1] = seen_at[..., :-1] > nearest[..., 1:]
+        return hidden.reshape(values.shape)
+
+    def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
+        """Write -inf for too close and +inf for too far; holes stay NaN."""
+        with np.errstate(invalid='ignore'):
+            values[values < self.config.min_range_m] = -np.inf
+            values[values > self.config.max_range_m] = np.inf
+        return values
+
+    def truth_template(self) -> tuple[str, Template]:
+        """Truth travels as an Image of metres."""
+        return self._template.type_name, self._template
+
+    def topics(self) -> Sequence[Topic]:
+        """Return depth and its camera info, and the cloud if asked for."""
+        return (IMAGE, INFO, POINTS) if self.config.points else (IMAGE, INFO)
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Write the depth; camera info and cloud carry the same stamp."""
+        depth = self._layout.view(sample.values, 'data')
+        written = [(IMAGE, self._template.fill(sample.stamp_ns, data=depth)),
+                   (INFO, self._info.fill(sample.stamp_ns))]
+        if self.config.points:
+            z = np.where(np.isfinite(depth), depth, np.float32(np.nan))
+            cloud = np.empty(z.size, POINT)
+            cloud['x'], cloud['y'] = ((ray * z).ravel() for ray in self._rays)
+            cloud['z'] = z.ravel()
+            written.append((POINTS, self._cloud.fill(sample.stamp_ns, points=cloud)))
+        return written

@@ -1,0 +1,185 @@
+"""Force and torque: a six-axis wrist sensor, and the net contact force on a body."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
+
+import mujoco
+import numpy as np
+from pydantic import Field
+
+from sensor_rig import msgs
+from sensor_rig.errors import RigError
+from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.layout import Array, Layout
+from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
+from sim_sensors.sensors.native import add_native, native_name
+from sim_sensors.sensors.netforce import NetForceReader, add_net_force
+from sim_sensors.truth import ColumnReader
+
+if TYPE_CHECKING:
+    from sensor_rig.cdr import Template
+    from sim_sensors.truth import TruthReader, WorldView
+
+WRENCH = Topic('wrench', 'geometry_msgs/msg/WrenchStamped')
+FORCE, TORQUE = slice(0, 3), slice(3, 6)
+
+
+class WrenchConfig(SensorConfig):
+    """What both wrench sensors understand. `noise`, `bias` and `random_walk` are in N."""
+
+    rate_hz: NonNegative = 500.0
+    """Captures a second; 0 captures at every physics step."""
+    noise: NonNegative = 0.05
+    """White noise of each force axis, N."""
+    torque_noise_nm: NonNegative = 0.002
+    """White noise of each torque axis, N m."""
+    force_range_n: NonNegative = 0.0
+    """Clamp of each force axis, N; 0 is none."""
+    torque_range_nm: NonNegative = 0.0
+    """Clamp of each torque axis, N m; 0 is none."""
+    force_deadband_n: NonNegative = 0.0
+    """Forces smaller than this read zero, N."""
+    torque_deadband_nm: NonNegative = 0.0
+    """Torques smaller than this read zero, N m."""
+    cross_talk: Annotated[float, Field(ge=0.0, le=0.5)] = 0.0
+    """Fraction of every other axis, scaled to the axis' own range, that an axis picks up."""
+    bandwidth_hz: NonNegative = 0.0
+    """-3 dB frequency of a first-order low pass, Hz; 0 is none."""
+    overload_n: NonNegative = 0.0
+    """A force beyond this leaves a lasting bias, N; 0 is none."""
+    overload_bias: Annotated[float, Field(ge=0.0, le=1.0)] = 0.02
+    """Fraction of the overload that stays as bias."""
+
+
+ConfigT = TypeVar('ConfigT', bound=WrenchConfig)
+
+
+class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
+    """Force [3] N and torque [3] N m in the sensor's axes, and what a strain-gauge cell adds."""
+
+    state_shapes = {'overload': (3,)}
+
+    def __init__(self, name: str, config: ConfigT) -> None:
+        super().__init__(name, config)
+        self._layout = Layout({'force': (3,), 'torque': (3,)}, float)
+        self._template = msgs.wrench_stamped(self.frame_id)
+        self.stateful = config.bandwidth_hz > 0.0 or config.overload_n > 0.0
+        self._mixing = _mixing(config)
+        self._limit = np.repeat([config.force_range_n or np.inf,
+                                 config.torque_range_nm or np.inf], 3)
+        self._deadband = np.repeat([config.force_deadband_n, config.torque_deadband_nm], 3)
+
+    @property
+    def truth_layout(self) -> Layout:
+        """Force N and torque N m, sensor's axes."""
+        return self._layout
+
+    def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
+        """Low-pass the mechanics of the cell, exactly for a wrench held over a tick."""
+        if self.config.bandwidth_hz == 0.0 or not batch.is_measured:
+            return
+        keep = np.exp(-2.0 * np.pi * self.config.bandwidth_hz * batch.dt_s)
+        fresh = ~timeline.filled[:, None]
+        values += np.where(fresh, 0.0, keep * (timeline.at(1) - values))
+
+    def hardware_imperfections(self, values: Array, batch: Batch) -> None:
+        """Apply overload bias, cross-talk, the generic errors of the forces, torque noise."""
+        if self.config.overload_n > 0.0:
+            self._overload(values, batch)
+        if self._mixing is not None:
+            values[:] = values @ self._mixing.T
+        batch.noise.apply_generic(values[:, FORCE], batch)
+        if self.config.torque_noise_nm > 0.0:
+            values[:, TORQUE] += self.config.torque_noise_nm * batch.noise.normal(
+                'torque', batch, 3)
+
+    def _overload(self, values: Array, batch: Batch) -> None:
+        """Shift the zero for good when a force goes beyond what the cell bears."""
+        state = batch.state['overload']
+        limit, share = self.config.overload_n, self.config.overload_bias
+        excess = share * np.maximum(np.abs(values[:, FORCE]) - limit, 0.0) * np.sign(
+            values[:, FORCE])
+        lasting = state[batch.envs]
+        lasting = np.where(np.abs(excess) > np.abs(lasting), excess, lasting)
+        state[batch.envs] = lasting
+        values[:, FORCE] += lasting
+
+    def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
+        """Clamp to the range and silence the deadband."""
+        if not batch.is_measured:
+            return values
+        np.clip(values, -self._limit, self._limit, out=values)
+        values[np.abs(values) < self._deadband] = 0.0
+        return values
+
+    def truth_template(self) -> tuple[str, Template]:
+        """Truth travels as the same WrenchStamped."""
+        return self._template.type_name, self._template
+
+    def topics(self) -> Sequence[Topic]:
+        """Return the wrench topic."""
+        return (WRENCH,)
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Write the wrench."""
+        return ((WRENCH, self._template.fill(sample.stamp_ns, force=sample.values[FORCE],
+                                             torque=sample.values[TORQUE])),)
+
+
+class ForceTorqueConfig(WrenchConfig):
+    """A six-axis force-torque sensor between a body and its parent."""
+
+
+class ForceTorque(WrenchSensor[ForceTorqueConfig]):
+    """What the parent body exerts on the sensor's body and all it carries, at the mount."""
+
+    config_class = ForceTorqueConfig
+
+    def mount(self, spec: mujoco.MjSpec) -> None:
+        """Add the site and MuJoCo's own force and torque sensors on it."""
+        super().mount(spec)
+        if spec.site(self.name).parent.name == 'world':
+            raise RigError(f'sensor {self.name!r}: mount.body is world, which hangs on nothing; '
+                           f'name the body whose joint or weld carries the load')
+        for kind in ('force', 'torque'):
+            add_native(spec, self.name, kind)
+
+    def reader(self, view: WorldView) -> TruthReader:
+        """Read the two native sensors."""
+        return ColumnReader(view.model, [native_name(self.name, kind) for kind in ('force', 'torque')])
+
+
+class ContactForceConfig(WrenchConfig):
+    """The net contact force on a body."""
+
+    against: str = ''
+    """Count only contacts with this body; empty counts all."""
+
+
+class ContactForce(WrenchSensor[ContactForceConfig]):
+    """What everything that touches the body exerts on it, about the sensor's origin."""
+
+    config_class = ContactForceConfig
+
+    def mount(self, spec: mujoco.MjSpec) -> None:
+        """Add the site and the native contact sensor of its body."""
+        super().mount(spec)
+        add_net_force(spec, self.name, self.config.against)
+
+    def reader(self, view: WorldView) -> TruthReader:
+        """Read the net wrench."""
+        return NetForceReader(view.model, self.name, with_torque=True)
+
+
+def _mixing(config: WrenchConfig) -> Array | None:
+    """Return the [6, 6] cross-talk matrix, or None; torques count in units of their range."""
+    if config.cross_talk == 0.0:
+        return None
+    lever_m = (config.torque_range_nm / config.force_range_n
+               if config.torque_range_nm and config.force_range_n else 0.1)
+    scale = np.repeat([1.0, lever_m], 3)
+    leak = config.cross_talk * scale[:, None] / scale[None, :]
+    np.fill_diagonal(leak, 1.0)
+    return np.asarray(leak)

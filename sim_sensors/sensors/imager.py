@@ -1,0 +1,113 @@
+"""What every sensor that renders shares: size, shutter, frame and the reader that draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+
+import mujoco
+import numpy as np
+from pydantic import Field
+
+from sensor_rig import msgs
+from sensor_rig.times import seconds_to_ns
+from sim_sensors import render
+from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.layout import Array
+from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.optics import OPTICAL_QUAT_WXYZ, Pinhole, add_camera
+
+if TYPE_CHECKING:
+    from sensor_rig.cdr import Template
+    from sim_sensors.truth import WorldView
+
+Draw = Callable[[render.Renderer, mujoco.MjData, int], Array]
+"""`draw(renderer, data, camera)` returns the whole picture [height, width, ...]."""
+
+
+class ImagerConfig(SensorConfig):
+    """Keys of every rendered sensor."""
+
+    rate_hz: NonNegative = 30.0
+    """Pictures a second; 0 captures at every physics step."""
+    width: Annotated[int, Field(ge=1, le=8192)] = 320
+    """Columns, pixels."""
+    height: Annotated[int, Field(ge=1, le=8192)] = 240
+    """Rows, pixels."""
+    fovy_deg: Annotated[float, Field(gt=0.0, lt=170.0)] = 60.0
+    """Vertical field of view, degrees."""
+    exposure_s: NonNegative = 0.0
+    """Exposure time, s. A picture shows, and is stamped with, the middle of its exposure; latency
+    counts from the end of it."""
+    readout_s: NonNegative = 0.0
+    """Rolling shutter: time from the first row's exposure to the last one's, s; 0 is a global
+    shutter."""
+    readout_bands: Annotated[int, Field(ge=2, le=1024)] = 16
+    """Bands of rows that a rolling shutter is drawn in, each at its own time."""
+    shadows: bool = False
+    """Draw shadows and reflections (slow without a GPU)."""
+    samples: Annotated[int, Field(ge=0, le=16)] = 0
+    """Multisampling (0, 2, 4, 8); smooth edges, slow without a GPU."""
+
+
+ConfigT = TypeVar('ConfigT', bound=ImagerConfig)
+
+
+class Imager(Sensor[ConfigT], Generic[ConfigT]):
+    """A sensor whose truth is drawn; its messages are in the optical frame of its mount."""
+
+    heavy = True
+    frame_quat_wxyz = OPTICAL_QUAT_WXYZ
+
+    def __init__(self, name: str, config: ConfigT) -> None:
+        super().__init__(name, config)
+        self.frame_id = config.frame_id or f'{name}_optical'
+        self.picture = Pinhole.from_fov(config.width, config.height, config.fovy_deg)
+        self.rendered = self.picture
+        """What is drawn; a distorting lens needs more than it shows."""
+
+    @property
+    def duration_ns(self) -> int:
+        """From the middle of the first row's exposure to the end of the last one's, ns."""
+        return seconds_to_ns(self.config.exposure_s / 2.0 + self.config.readout_s)
+
+    def mount(self, spec: mujoco.MjSpec) -> None:
+        """Add the site and a camera on it."""
+        super().mount(spec)
+        add_camera(spec, self.name, self.rendered)
+
+    def validate(self, view: WorldView) -> None:
+        """Raise RigError where nothing can be rendered."""
+        render.backend()
+
+    def info_template(self, d: Array | Sequence[float] = ()) -> Template:
+        """Return the camera info with distortion `d`."""
+        return msgs.camera_info(self.frame_id, self.config.height, self.config.width,
+                                self.picture.matrix, d=d)
+
+
+class ImageReader:
+    """Draws a picture, row band by row band where the shutter rolls."""
+
+    def __init__(self, view: WorldView, sensor: Imager[Any], draw: Draw) -> None:
+        """Prepare to draw camera `sensor.name`."""
+        config, lens = sensor.config, sensor.rendered
+        self._draw = draw
+        self._camera = view.model.camera(sensor.name).id
+        self._renderer = render.Renderer(view.model, lens.width, lens.height,
+                                         shadows=config.shadows, samples=config.samples)
+        rolls = config.readout_s > 0.0
+        bands = min(config.readout_bands, config.height) if rolls else 1
+        edges = np.linspace(0, config.height, bands + 1).round().astype(int)
+        self._bands = [slice(*pair) for pair in zip(edges[:-1], edges[1:], strict=True)]
+        middle = (edges[:-1] + edges[1:]) / 2.0 / config.height
+        self.parts_ns: Sequence[int] = [
+            seconds_to_ns(config.readout_s * share) if rolls else 0 for share in middle.tolist()]
+        self._shape = (config.height, -1)
+
+    def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
+        """Draw each environment and keep the rows of band `part`."""
+        band = self._bands[part]
+        for row, env in enumerate(envs):
+            picture = self._draw(self._renderer, view.data(env), self._camera)
+            out[row].reshape(self._shape)[band] = picture.reshape(self._shape)[band]

@@ -1,0 +1,126 @@
+"""Pinhole geometry and lens distortion, shared by every sensor that renders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import radians, tan
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from sensor_rig.errors import RigError
+from sim_sensors.layout import Array
+from sim_sensors.mounts import add_frame
+
+OPTICAL_QUAT_WXYZ = (0.5, -0.5, 0.5, -0.5)
+"""From a mount (x forward, z up) to its optical frame (z forward, y down), REP 103."""
+CAMERA_QUAT_WXYZ = (0.5, 0.5, -0.5, -0.5)
+"""From a mount (x forward, z up) to MuJoCo's camera (looks along -z, y up)."""
+
+
+@dataclass(frozen=True)
+class Pinhole:
+    """An ideal camera; pixel centres have integer coordinates, (0, 0) is the upper left one."""
+
+    width: int
+    height: int
+    focal_px: float
+
+    @classmethod
+    def from_fov(cls, width: int, height: int, fovy_deg: float) -> Pinhole:
+        """Return the camera whose height spans `fovy_deg`."""
+        return cls(width, height, height / 2.0 / tan(radians(fovy_deg) / 2.0))
+
+    @property
+    def centre_px(self) -> tuple[float, float]:
+        """Principal point (cx, cy)."""
+        return (self.width - 1) / 2.0, (self.height - 1) / 2.0
+
+    @property
+    def fovy_deg(self) -> float:
+        """Vertical field of view, degrees."""
+        return float(np.degrees(2.0 * np.arctan2(self.height / 2.0, self.focal_px)))
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """K of the camera info, [3, 3] pixels."""
+        cx, cy = self.centre_px
+        return np.array([[self.focal_px, 0.0, cx], [0.0, self.focal_px, cy], [0.0, 0.0, 1.0]])
+
+    def rays(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return x/z and y/z of every pixel, [height, width] each, optical axes."""
+        cx, cy = self.centre_px
+        u, v = np.meshgrid(np.arange(self.width, dtype=float), np.arange(self.height, dtype=float))
+        return (u - cx) / self.focal_px, (v - cy) / self.focal_px
+
+
+def add_camera(spec: mujoco.MjSpec, name: str, lens: Pinhole) -> None:
+    """Add a MuJoCo camera `name` at the site of the same name, looking along its +x."""
+    frame = add_frame(spec, spec.site(name))
+    camera = spec.site(name).parent.add_camera(name=name, quat=CAMERA_QUAT_WXYZ,
+                                               fovy=lens.fovy_deg)
+    camera.resolution = [lens.width, lens.height]
+    camera.set_frame(frame)
+
+
+def distort(x: Array, y: Array, d: Array) -> tuple[Array, Array]:
+    """Return the Brown model's image of normalised points; `d` is k1 k2 p1 p2 k3 (plumb_bob)."""
+    k1, k2, p1, p2, k3 = d
+    r2 = x * x + y * y
+    radial = 1.0 + r2 * (k1 + r2 * (k2 + r2 * k3))
+    return (x * radial + 2.0 * p1 * x * y + p2 * (r2 + 2.0 * x * x),
+            y * radial + p1 * (r2 + 2.0 * y * y) + 2.0 * p2 * x * y)
+
+
+def undistort(x: Array, y: Array, d: Array) -> tuple[Array, Array]:
+    """Return the normalised points whose distorted image is (x, y), by Newton's method.
+
+    Raises RigError where the lens folds: beyond its turning point one pixel sees two directions.
+    """
+    guess = np.stack([x, y]).astype(np.float64)
+    target = guess.copy()
+    step = 1e-6
+    for _ in range(30):
+        here = np.stack(distort(guess[0], guess[1], d))
+        dx = (np.stack(distort(guess[0] + step, guess[1], d)) - here) / step
+        dy = (np.stack(distort(guess[0], guess[1] + step, d)) - here) / step
+        determinant = dx[0] * dy[1] - dy[0] * dx[1]
+        if not (determinant > 1e-3).all():
+            break
+        error = target - here
+        if np.abs(error).max() < 1e-10:
+            return guess[0], guess[1]
+        guess = guess + np.stack([dy[1] * error[0] - dy[0] * error[1],
+                                  dx[0] * error[1] - dx[1] * error[0]]) / determinant
+    raise RigError(f'distortion {[float(value) for value in d]} folds the picture inside its '
+                   f'field of view; use smaller coefficients or a smaller fovy_deg')
+
+
+class Lens:
+    """Bends a wide pinhole rendering into the picture of a distorting lens."""
+
+    def __init__(self, picture: Pinhole, d: Array) -> None:
+        """Find, once, where in the rendering every pixel of `picture` comes from."""
+        x, y = undistort(*picture.rays(), d)
+        half_w = picture.focal_px * float(np.abs(x).max()) + 1.0
+        half_h = picture.focal_px * float(np.abs(y).max()) + 1.0
+        self.rendered = Pinhole(2 * int(np.ceil(half_w)), 2 * int(np.ceil(half_h)),
+                                picture.focal_px)
+        cx, cy = self.rendered.centre_px
+        u, v = picture.focal_px * x + cx, picture.focal_px * y + cy
+        left, top = np.floor(u).astype(np.intp), np.floor(v).astype(np.intp)
+        self._right = (u - left).astype(np.float32)[..., None]
+        self._below = (v - top).astype(np.float32)[..., None]
+        self._corner = top * self.rendered.width + left
+
+    def bend(self, image: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
+        """Write the bilinear picture of the rendering `image` [h, w, c] into `out`."""
+        flat = image.reshape(-1, image.shape[-1]).astype(np.float32)
+        width = self.rendered.width
+        upper = flat[self._corner]
+        upper += self._right * (flat[self._corner + 1] - upper)
+        lower = flat[self._corner + width]
+        lower += self._right * (flat[self._corner + width + 1] - lower)
+        upper += self._below * (lower - upper)
+        np.copyto(out, np.rint(upper), casting='unsafe')

@@ -1,0 +1,134 @@
+"""Ultrasonic or infrared ranger: the nearest surface inside a cone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import radians
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from sensor_rig import msgs
+from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.layout import Array, Layout
+from sim_sensors.raycast import make_caster, subtree_bodies, visible_geoms
+from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
+
+if TYPE_CHECKING:
+    from sensor_rig.cdr import Template
+    from sim_sensors.truth import TruthReader, WorldView
+
+RANGE = Topic('range', 'sensor_msgs/msg/Range')
+RADIATION = {'ultrasound': 0, 'infrared': 1}
+GOLDEN_ANGLE_RAD = np.pi * (3.0 - np.sqrt(5.0))
+
+
+class RangeConfig(SensorConfig):
+    """A ranger that reports one distance."""
+
+    rate_hz: NonNegative = 20.0
+    """Captures a second; 0 captures at every physics step."""
+    radiation: Literal['ultrasound', 'infrared'] = 'ultrasound'
+    """What the message says it emits."""
+    fov_deg: Annotated[float, Field(ge=0.0, le=180.0)] = 15.0
+    """Full opening angle of the cone around +x, degrees; 0 is one ray."""
+    num_rays: Annotated[int, Field(ge=1, le=4096)] = 32
+    """Rays that fill the cone evenly; the nearest hit is the reading."""
+    min_range_m: NonNegative = 0.02
+    """Nearer than this reads -inf, m (REP 117)."""
+    max_range_m: Annotated[float, Field(gt=0.0)] = 4.0
+    """Farther than this reads +inf, m (REP 117)."""
+    noise: NonNegative = 0.005
+    """Standard deviation of the distance, m."""
+    exclude_own_body: bool = True
+    """Whether the body that carries the sensor, and all that hangs on it, is invisible to it."""
+
+    @model_validator(mode='after')
+    def _range_is_sane(self) -> RangeConfig:
+        if self.min_range_m >= self.max_range_m:
+            raise ValueError(f'min_range_m is {self.min_range_m}; it must be smaller than '
+                             f'max_range_m, {self.max_range_m}')
+        return self
+
+
+class Range(Sensor[RangeConfig]):
+    """Distance along +x of the mount to the nearest surface inside the cone, m."""
+
+    config_class = RangeConfig
+
+    def __init__(self, name: str, config: RangeConfig) -> None:
+        super().__init__(name, config)
+        self._layout = Layout({'range': ()}, np.float32)
+        self._template = msgs.range_reading(
+            self.frame_id, radiation_type=RADIATION[config.radiation],
+            field_of_view_rad=radians(config.fov_deg), min_range_m=config.min_range_m,
+            max_range_m=config.max_range_m, variance=config.noise**2)
+
+    @property
+    def truth_layout(self) -> Layout:
+        """The true distance, m; +inf when the cone is empty."""
+        return self._layout
+
+    def reader(self, view: WorldView) -> TruthReader:
+        """Cast the cone's rays."""
+        return ConeReader(view, self.name, self.config)
+
+    def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
+        """Write -inf for too close and +inf for no return."""
+        values[values < self.config.min_range_m] = -np.inf
+        values[values > self.config.max_range_m] = np.inf
+        return values
+
+    def truth_template(self) -> tuple[str, Template]:
+        """Truth travels as a Range too."""
+        return self._template.type_name, self._template
+
+    def topics(self) -> Sequence[Topic]:
+        """Return the range topic."""
+        return (RANGE,)
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Write the distance."""
+        return ((RANGE, self._template.fill(sample.stamp_ns, range=sample.values[0])),)
+
+    def bounds(self) -> tuple[float, float]:
+        """Return no bounds: REP 117 readings are infinite at both ends."""
+        return (-np.inf, np.inf)
+
+
+class ConeReader:
+    """Casts the rays of a cone and keeps the nearest."""
+
+    parts_ns: Sequence[int] = (0,)
+
+    def __init__(self, view: WorldView, site: str, config: RangeConfig) -> None:
+        """Place the rays once in the sensor's frame."""
+        model = view.model
+        self._site = model.site(site).id
+        own = subtree_bodies(model, int(model.site_bodyid[self._site]))
+        hidden = own if config.exclude_own_body and own[0] != 0 else ()
+        self._directions = cone(config.num_rays, radians(config.fov_deg))
+        self._caster = make_caster('mujoco', model, config.max_range_m,
+                                   visible_geoms(model, exclude_bodies=hidden))
+
+    def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
+        """Write the nearest distance of each environment, m."""
+        for row, env in enumerate(envs):
+            data = view.data(env)
+            axes = data.site_xmat[self._site].reshape(3, 3)
+            hits = self._caster.cast(data, data.site_xpos[self._site], self._directions @ axes.T)
+            out[row, 0] = hits.range_m.min()
+
+
+def cone(num_rays: int, opening_rad: float) -> NDArray[np.float64]:
+    """Return [num_rays, 3] unit directions that fill a cone around +x evenly (a sunflower).
+
+    The first lies on the axis. Even in solid angle, so no part of the beam counts double.
+    """
+    rank = np.arange(num_rays) / max(num_rays - 1, 1)
+    cosine = 1.0 - rank * (1.0 - np.cos(opening_rad / 2.0))
+    sine = np.sqrt(np.maximum(1.0 - cosine**2, 0.0))
+    turn = GOLDEN_ANGLE_RAD * np.arange(num_rays)
+    return np.stack([cosine, sine * np.cos(turn), sine * np.sin(turn)], axis=1)

@@ -1,0 +1,82 @@
+"""Segmentation: which geom each pixel shows. Truth only: nothing real makes such pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import mujoco
+import numpy as np
+
+from sensor_rig import msgs
+from sensor_rig.errors import RigError
+from sim_sensors.layout import Array, Layout
+from sim_sensors.render import Renderer
+from sim_sensors.sensors.base import Batch, Sample, Topic
+from sim_sensors.sensors.imager import ImageReader, Imager, ImagerConfig
+
+if TYPE_CHECKING:
+    from sensor_rig.cdr import Template
+    from sim_sensors.truth import TruthReader, WorldView
+
+IMAGE = Topic('segmentation/image_raw', 'sensor_msgs/msg/Image')
+INFO = Topic('segmentation/camera_info', 'sensor_msgs/msg/CameraInfo')
+BACKGROUND = 65535
+
+
+class SegmentationConfig(ImagerConfig):
+    """A segmentation picture."""
+
+
+class Segmentation(Imager[SegmentationConfig]):
+    """A picture [height, width] of MuJoCo geom ids, 65535 where there is none."""
+
+    config_class = SegmentationConfig
+
+    def __init__(self, name: str, config: SegmentationConfig) -> None:
+        super().__init__(name, config)
+        self._layout = Layout({'data': (config.height, config.width)}, np.uint16)
+        self._template = msgs.image(self.frame_id, config.height, config.width, 'mono16')
+        self._info = self.info_template()
+
+    @property
+    def truth_layout(self) -> Layout:
+        """Geom ids."""
+        return self._layout
+
+    def validate(self, view: WorldView) -> None:
+        """Raise RigError where ids do not fit into 16 bits."""
+        super().validate(view)
+        if view.model.ngeom >= BACKGROUND:
+            raise RigError(f'sensor {self.name!r}: the model has {view.model.ngeom} geoms; a '
+                           f'mono16 picture tells at most {BACKGROUND - 1} apart')
+
+    def reader(self, view: WorldView) -> TruthReader:
+        """Render the ids."""
+        return ImageReader(view, self, _geom_ids)
+
+    def hardware_imperfections(self, values: Array, batch: Batch) -> None:
+        """Leave the ids as they are: a noisy id would name another geom."""
+
+    def truth_template(self) -> tuple[str, Template]:
+        """Truth travels as an Image."""
+        return self._template.type_name, self._template
+
+    def topics(self) -> Sequence[Topic]:
+        """Return the picture and its camera info."""
+        return (IMAGE, INFO)
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Write the picture; the camera info carries the same stamp."""
+        ids = self._layout.view(sample.values, 'data')
+        return ((IMAGE, self._template.fill(sample.stamp_ns, data=ids)),
+                (INFO, self._info.fill(sample.stamp_ns)))
+
+    def bounds(self) -> tuple[float, float]:
+        """Return the range of an id."""
+        return (0.0, float(BACKGROUND))
+
+
+def _geom_ids(renderer: Renderer, data: mujoco.MjData, camera: int) -> Array:
+    ids = renderer.segmentation(data, camera)
+    return np.where(ids < 0, BACKGROUND, ids).astype(np.uint16)
