@@ -95,6 +95,7 @@ class _Reader:
     text: str
     lines: dict[str, int] = field(default_factory=dict)
     _event: Any = None
+    _flow: list[bool] = field(default_factory=list)
 
     def parameter_file(self) -> ParameterFile:
         try:
@@ -261,7 +262,21 @@ class _Reader:
         return text
 
     def _next(self) -> None:
-        self._event = next(self._events, None)
+        """Go to the next event; `self._flow` knows which collections around it are in brackets."""
+        event = self._event = next(self._events, None)
+        if isinstance(event, yaml.CollectionStartEvent):
+            self._flow.append(bool(event.flow_style))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self._flow.pop()
+        elif isinstance(event, yaml.ScalarEvent):
+            self._refuse_colon(event)
+
+    def _refuse_colon(self, event: Any) -> None:
+        # The libyaml inside ROS may be older than ours: it takes `a:b` outside of brackets only.
+        in_brackets = bool(self._flow) and self._flow[-1]
+        if in_brackets and ':' in event.value and not event.style:
+            self._refuse(f'{event.value!r} has a colon inside brackets, which rcl does not read; '
+                         f'quote it')
 
     def _refuse(self, problem: str, event: Any = None) -> NoReturn:
         line = (event or self._event).start_mark.line + 1

@@ -7,6 +7,7 @@ whole is a text. So `010` is 8, `08` is 8.0, `0x10` is 16, `1e-4` is a number an
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import TypeAlias
 
 Scalar: TypeAlias = bool | int | float | str
@@ -62,8 +63,21 @@ def _c_double(text: str) -> float | str:
         number = float.fromhex(text) if hexadecimal else float(text)
     except OverflowError:
         return text
-    mantissa = re.split('[pP]' if hexadecimal else '[eE]', text.lower().replace('0x', ''))[0]
-    is_zero = not mantissa.strip('+-.0')
-    # strtod reports overflow and (inexact) underflow, and rcl then takes the text as a string.
-    in_range = is_zero or _SMALLEST_NORMAL <= abs(number) < float('inf')
-    return number if in_range else text
+    # strtod reports overflow and inexact underflow, and rcl then takes the text as a string.
+    if _SMALLEST_NORMAL <= abs(number) < float('inf'):
+        return number
+    if hexadecimal:
+        return number if _hexadecimal_is(text, number) else text
+    is_zero = not re.split('[eE]', text)[0].strip('+-.0')
+    return number if is_zero else text
+
+
+def _hexadecimal_is(text: str, number: float) -> bool:
+    """Say whether `text` is exactly `number`, which is below the normal range or zero."""
+    digits, _, exponent = text.lower().lstrip('+-')[2:].partition('p')
+    whole, _, fraction = digits.partition('.')
+    mantissa = int(whole + fraction, 16)
+    if number == 0.0 or mantissa == 0:
+        return mantissa == 0
+    exact = Fraction(mantissa) * Fraction(2) ** (int(exponent or 0) - 4 * len(fraction))
+    return exact == abs(Fraction(number))

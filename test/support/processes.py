@@ -61,6 +61,11 @@ class Process:
         """Send what Ctrl-C sends, to the whole group as a terminal does."""
         self._signal(signal.SIGINT)
 
+    def kill(self) -> None:
+        """End the whole group at once, as a power cut would."""
+        self._signal(signal.SIGKILL)
+        wait_until(lambda: not self.group_alive(), what=f'the end of {self.command}')
+
     def stop(self) -> int | None:
         """End the group: SIGINT, then SIGTERM, then SIGKILL; return the exit code."""
         for number, grace in GRACE_S.items():
@@ -99,19 +104,26 @@ class Processes:
     def __init__(self) -> None:
         self.started: list[Process] = []
 
-    def start(self, *command: str, cwd: str | None = None, **environment: str) -> Process:
-        """Start a command; keywords are added to the environment."""
-        process = Process(list(command), dict(os.environ, **environment), cwd)
+    def start(
+        self,
+        *command: str,
+        cwd: str | None = None,
+        environment: dict[str, str] | None = None,
+        **changes: str,
+    ) -> Process:
+        """Start a command in this environment or the given one; further keywords change it."""
+        base = dict(os.environ) if environment is None else environment
+        process = Process(list(command), {**base, **changes}, cwd)
         self.started.append(process)
         return process
 
-    def python(self, *arguments: str, cwd: str | None = None, **environment: str) -> Process:
+    def python(self, *arguments: str, cwd: str | None = None, **changes: str) -> Process:
         """Start this Python with `arguments`, unbuffered so that output can be waited for."""
-        return self.start(sys.executable, '-u', *arguments, cwd=cwd, **environment)
+        return self.start(sys.executable, '-u', *arguments, cwd=cwd, **changes)
 
-    def rig(self, *arguments: str, cwd: str | None = None, **environment: str) -> Process:
+    def rig(self, *arguments: str, cwd: str | None = None, **changes: str) -> Process:
         """Start the command line (`sensor-rig ...`)."""
-        return self.python('-m', 'sensor_rig', *arguments, cwd=cwd, **environment)
+        return self.python('-m', 'sensor_rig', *arguments, cwd=cwd, **changes)
 
     def stop_all(self) -> None:
         """End every process, the last started first."""

@@ -1,0 +1,317 @@
+"""The `rig` script, run for real on a tiny project of its own that needs no network.
+
+The project has the script, a package `sensor_rig` whose command line prints what it was given, and
+a build backend of its own, so that pip makes a true editable installation without downloads.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.processes import Process, Processes
+from support.waiting import wait_until
+
+BACKEND = """
+import os, time, zipfile
+from pathlib import Path
+
+INFO = 'sensor_rig-1.dist-info'
+WHEEL = ['Wheel-Version: 1.0', 'Generator: x', 'Root-Is-Purelib: true', 'Tag: py3-none-any']
+METADATA = ['Metadata-Version: 2.1', 'Name: sensor_rig', 'Version: 1', 'Provides-Extra: test']
+
+def build_editable(directory, config_settings=None, metadata_directory=None):
+    with open('builds', 'a') as log:
+        print('build', file=log)
+    while os.path.exists('hold'):
+        time.sleep(0.01)
+    needs = Path('needs').read_text().splitlines() if Path('needs').exists() else []
+    files = {
+        'sensor_rig.pth': [str(Path(__file__).parent)],
+        f'{INFO}/WHEEL': WHEEL,
+        f'{INFO}/METADATA': METADATA + needs,
+        f'{INFO}/entry_points.txt': ['[console_scripts]', 'sensor-rig = sensor_rig:main'],
+        f'{INFO}/RECORD': [],
+    }
+    name = 'sensor_rig-1-py3-none-any.whl'
+    with zipfile.ZipFile(Path(directory) / name, 'w') as wheel:
+        for path, lines in files.items():
+            wheel.writestr(path, chr(10).join(lines))
+    return name
+"""
+PACKAGE = """
+import os, sys
+
+def main():
+    print('arguments', sys.argv[1:])
+    print('cwd', os.getcwd())
+    for name in ('LD_LIBRARY_PATH', '_ROS_WHEELS_BOOTSTRAP_COMPLETE', 'PYTHONPATH', 'RIG_PROGRAM'):
+        print(name, os.environ.get(name))
+"""
+
+
+def make_project(folder: Path, script: Path) -> Path:
+    """Fill `folder` with the tiny project and return its rig script."""
+    (folder / 'sensor_rig').mkdir(parents=True)
+    (folder / 'sensor_rig' / '__init__.py').write_text(PACKAGE)
+    (folder / 'backend.py').write_text(BACKEND)
+    (folder / 'setup.cfg').write_text('[options]\n')
+    (folder / 'pyproject.toml').write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    )
+    return Path(shutil.copy(script, folder / 'rig'))
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """Return a plain environment, as of a fresh login, with `changes`."""
+    kept = {name: os.environ[name] for name in ('HOME', 'TMPDIR') if name in os.environ}
+    return {'PATH': os.environ['PATH'], 'RIG_ROS': 'none', 'PIP_NO_INDEX': '1', **kept, **changes}
+
+
+def run(
+    rig: Path, *arguments: str, cwd: Path | None = None, **changes: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(rig), *arguments],
+        cwd=cwd,
+        env=environment(**changes),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def builds(rig: Path) -> int:
+    """Return how often pip has installed the project."""
+    log = rig.parent / 'builds'
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+@pytest.fixture(scope='module')
+def ready(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+    """Return the script of a project that was started once, in a folder with a space."""
+    rig = make_project(tmp_path_factory.mktemp('a project') / 'here', root / 'rig')
+    first = run(rig, 'demo', '--seconds', '3', 'two words')
+    assert first.returncode == 0, first.stderr
+    assert "arguments ['demo', '--seconds', '3', 'two words']" in first.stdout
+    assert builds(rig) == 1
+    return rig
+
+
+def test_later_starts_install_nothing(ready: Path) -> None:
+    before = builds(ready)
+    again = run(ready, 'demo')
+    assert (again.returncode, again.stderr) == (0, '')
+    assert builds(ready) == before
+
+
+def test_from_another_folder_and_through_links(ready: Path, tmp_path: Path) -> None:
+    (tmp_path / 'links').mkdir()
+    (tmp_path / 'one').symlink_to(ready)
+    (tmp_path / 'links' / 'two').symlink_to('../one')
+    shown = run(tmp_path / 'links' / 'two', cwd=tmp_path)
+    assert (shown.returncode, shown.stderr) == (0, '')
+    assert f'cwd {tmp_path}\n' in shown.stdout
+    assert f'RIG_PROGRAM {tmp_path / "links" / "two"}\n' in shown.stdout
+
+
+def test_another_environments_libraries_are_left_behind(ready: Path, tmp_path: Path) -> None:
+    shown = run(ready, _ROS_WHEELS_BOOTSTRAP_COMPLETE='1', LD_LIBRARY_PATH='/other/lib')
+    assert '_ROS_WHEELS_BOOTSTRAP_COMPLETE None' in shown.stdout
+    assert 'LD_LIBRARY_PATH None' in shown.stdout
+    foreign = tmp_path / 'opt' / 'ros' / 'lib'
+    (foreign / 'python3.10' / 'site-packages' / 'rclpy').mkdir(parents=True)
+    (foreign / 'librcl.so').touch()
+    python_path = f'{foreign}/python3.10/site-packages'
+    shown = run(
+        ready,
+        LD_LIBRARY_PATH=f'{foreign}:/opt/driver',
+        PYTHONPATH=f'{python_path}:/mine',
+        AMENT_PREFIX_PATH=str(foreign.parent),
+    )
+    assert 'LD_LIBRARY_PATH /opt/driver\n' in shown.stdout
+    assert 'PYTHONPATH /mine\n' in shown.stdout
+
+
+def test_changed_dependencies_and_new_extras_update(ready: Path) -> None:
+    before = builds(ready)
+    with (ready.parent / 'setup.cfg').open('a') as file:
+        file.write('# changed\n')
+    assert 'updating' in run(ready).stderr
+    assert builds(ready) == before + 1
+    assert 'updating' in run(ready, 'test').stderr
+    assert builds(ready) == before + 2
+    assert run(ready, 'test').stderr == run(ready, 'demo').stderr == ''
+    with (ready.parent / 'setup.cfg').open('a') as file:
+        file.write('# changed again\n')
+    run(ready, 'demo')
+    assert run(ready, 'test').stderr == '', 'an update keeps the extras that were there'
+
+
+def moved(ready: Path, target: Path) -> Path:
+    """Return the script of a copy of the project elsewhere, which has to be installed again."""
+    shutil.copytree(ready.parent, target, symlinks=True)
+    (target / 'builds').unlink()
+    return target / 'rig'
+
+
+def test_a_moved_project_is_installed_again(tmp_path: Path, ready: Path) -> None:
+    rig = moved(ready, tmp_path / 'p')
+    assert run(rig).returncode == 0
+    assert builds(rig) == 1
+
+
+def start_held(rig: Path, processes: Processes, *arguments: str) -> Process:
+    """Start an installation that does not end before the file `hold` is removed."""
+    (rig.parent / 'hold').touch()
+    process = processes.start(str(rig), *arguments, environment=environment())
+    wait_until(lambda: builds(rig) == 1, 60.0, 'the installation')
+    return process
+
+
+def test_two_at_once_install_once(tmp_path: Path, ready: Path, processes: Processes) -> None:
+    rig = moved(ready, tmp_path / 'p')
+    one = start_held(rig, processes, 'one')
+    two = processes.start(str(rig), 'two', environment=environment())
+    two.wait_for_output('another rig is installing')
+    (rig.parent / 'hold').unlink()
+    assert one.wait() == 0
+    assert two.wait() == 0
+    assert "arguments ['one']" in one.output
+    assert "arguments ['two']" in two.output
+    assert builds(rig) == 1
+
+
+def test_an_interrupt_is_one_line(tmp_path: Path, ready: Path, processes: Processes) -> None:
+    process = start_held(moved(ready, tmp_path / 'p'), processes)
+    process.interrupt()
+    assert process.wait() == 130
+    assert process.output.splitlines()[-1] == 'rig: interrupted; the next start begins again'
+    wait_until(lambda: not process.group_alive(), what='the end of pip')
+
+
+def test_a_killed_installation_is_begun_again(
+    tmp_path: Path, ready: Path, processes: Processes
+) -> None:
+    rig = moved(ready, tmp_path / 'p')
+    start_held(rig, processes).kill()
+    (rig.parent / 'hold').unlink()
+    again = run(rig, 'again')
+    assert again.returncode == 0, again.stderr
+    assert "arguments ['again']" in again.stdout
+    assert 'making' in again.stderr, 'what a killed pip left is not trusted'
+
+
+def one_line(result: subprocess.CompletedProcess[str]) -> str:
+    """Return the last line of a failed start; nothing but progress may stand above it."""
+    assert result.returncode == 1
+    *above, last = result.stderr.splitlines()
+    assert all(line.startswith('rig: ') for line in above), result.stderr
+    return last
+
+
+@pytest.mark.parametrize(
+    ('settings', 'sentence'),
+    [
+        (
+            {'PIP_NO_INDEX': '0', 'PIP_INDEX_URL': 'http://127.0.0.1:9/simple'},
+            'no network: pip could not reach the package index',
+        ),
+        ({'PIP_NO_INDEX': '1'}, 'No matching distribution found for absent-package'),
+    ],
+)
+def test_a_failed_update_is_one_line_and_leaves_the_old_environment(
+    ready: Path, settings: dict[str, str], sentence: str
+) -> None:
+    project = ready.parent
+    config = (project / 'setup.cfg').read_text()
+    (project / 'needs').write_text('Requires-Dist: absent-package')
+    try:
+        (project / 'setup.cfg').write_text(config + '# more\n')
+        assert sentence in one_line(run(ready, **settings))
+    finally:
+        (project / 'needs').unlink()
+        (project / 'setup.cfg').write_text(config)
+    before = builds(ready)
+    assert run(ready).returncode == 0
+    assert builds(ready) == before
+
+
+def program(folder: Path, name: str, text: str) -> None:
+    """Write an executable shell script."""
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f'#!/bin/sh\n{text}\n')
+    (folder / name).chmod(0o755)
+
+
+def test_an_old_python_is_one_line(tmp_path: Path, root: Path) -> None:
+    rig = make_project(tmp_path / 'p', root / 'rig')
+    program(tmp_path / 'bin', 'old', 'echo 3.8 /usr/bin/python3.8')
+    line = one_line(run(rig, RIG_PYTHON=str(tmp_path / 'bin' / 'old')))
+    assert line.startswith('rig: Python 3.10 or newer is needed;')
+    assert 'is 3.8;' in line
+
+
+def test_no_python_at_all_is_one_line(tmp_path: Path, root: Path) -> None:
+    rig = make_project(tmp_path / 'p', root / 'rig')
+    line = one_line(run(rig, RIG_PYTHON='/nowhere/python3'))
+    assert 'no python3 was found' in line
+
+
+def test_a_missing_venv_module_is_one_line(tmp_path: Path, root: Path) -> None:
+    rig = make_project(tmp_path / 'p', root / 'rig')
+    bare = tmp_path / 'bin' / 'bare'
+    program(
+        tmp_path / 'bin',
+        'bare',
+        f'case $* in *sys.version*) echo 3.11 {bare} ;; *) exit 1 ;; esac',
+    )
+    line = one_line(run(rig, RIG_PYTHON=str(bare)))
+    assert line == (
+        'rig: Python 3.11 has no venv module; install it, on Debian and Ubuntu with: '
+        'sudo apt install python3.11-venv'
+    )
+
+
+def test_another_cpu_is_one_line(tmp_path: Path, root: Path) -> None:
+    rig = make_project(tmp_path / 'p', root / 'rig')
+    program(tmp_path / 'bin', 'uname', 'case $1 in -s) echo Linux ;; *) echo aarch64 ;; esac')
+    line = one_line(run(rig, RIG_ROS='wheels', PATH=f'{tmp_path / "bin"}:{os.environ["PATH"]}'))
+    assert 'the ROS 2 wheels exist for Linux on x86_64 only, and this is Linux on aarch64' in line
+
+
+def test_a_wrong_choice_is_one_line(ready: Path) -> None:
+    assert one_line(run(ready, RIG_ROS='maybe')) == (
+        "rig: RIG_ROS is 'maybe'; it should be auto, sourced, wheels or none"
+    )
+    assert 'no ROS 2 is sourced here' in one_line(run(ready, RIG_ROS='sourced'))
+
+
+def test_sourced_ros_gets_its_own_environment_with_its_packages(
+    tmp_path: Path, root: Path
+) -> None:
+    """A prefix that looks like a sourced ROS: an importable rclpy on PYTHONPATH."""
+    rig = make_project(tmp_path / 'p', root / 'rig')
+    packages = tmp_path / 'ros' / 'lib' / 'python3' / 'site-packages'
+    (packages / 'rclpy').mkdir(parents=True)
+    (packages / 'rclpy' / '__init__.py').touch()
+    (packages / 'numpy').mkdir()
+    (packages / 'numpy' / '__init__.py').write_text('__version__ = "1.26.4"')
+    sourced = {
+        'AMENT_PREFIX_PATH': str(tmp_path / 'ros'),
+        'PYTHONPATH': str(packages),
+        'LD_LIBRARY_PATH': '/opt/ros/lib',
+        'ROS_DISTRO': 'jazzy',
+        'RIG_ROS': 'auto',
+    }
+    shown = run(rig, **sourced)
+    assert shown.returncode == 0, shown.stderr
+    venv = rig.parent / '.venv-jazzy'
+    assert 'include-system-site-packages = true' in (venv / 'pyvenv.cfg').read_text()
+    assert (venv / 'constraints.txt').read_text() == 'numpy==1.26.4\n'
+    assert (venv / '.rig-stamp').read_text().splitlines()[1:] == ['']
+    assert f'PYTHONPATH {packages}\n' in shown.stdout
+    assert 'LD_LIBRARY_PATH /opt/ros/lib\n' in shown.stdout

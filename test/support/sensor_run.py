@@ -1,0 +1,126 @@
+"""Runs sensors in a small world, step by step, over the same wire form as every way of running."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rosbags.typesys import Stores, get_typestore
+
+from sim_sensors.batch import BatchWorld
+from sim_sensors.config import WorldConfig
+from sim_sensors.layout import Array
+from sim_sensors.pipeline import Pipeline
+from sim_sensors.registry import sensor_class
+from sim_sensors.schedule import schedules_of
+from sim_sensors.sensors.base import Sample, Sensor
+from sim_sensors.world import World, WorldBase
+
+FOREVER_NS = 2**62
+
+
+def make_sensor(name: str, **keys: Any) -> Sensor[Any]:
+    """Return sensor `name` from the keys of its entry in a rig file."""
+    found = sensor_class(keys['type'])
+    return found(name, found.config_class.model_validate(keys))
+
+
+@dataclass
+class Run:
+    """What came out of a run, samples in order of arrival."""
+
+    world: WorldBase
+    sensors: dict[str, Sensor[Any]]
+    samples: dict[str, list[Sample]]
+
+    def values(self, name: str, field: str, env: int = 0) -> Array:
+        """Return the measured `field` of every sample, [n, *shape]."""
+        layout = self.sensors[name].return_layout
+        return np.array([layout.view(each.values, field) for each in self.samples[name]
+                         if each.env == env])
+
+    def truth(self, name: str, field: str, env: int = 0) -> Array:
+        """Return the true `field` of every sample, [n, *shape]."""
+        layout = self.sensors[name].return_layout
+        return np.array([layout.view(each.truth, field) for each in self.samples[name]
+                         if each.env == env])
+
+    def times_s(self, name: str, env: int = 0) -> Array:
+        """Return the capture times, s."""
+        return np.array([each.capture_ns for each in self.samples[name]
+                         if each.env == env]) / 1e9
+
+    def messages(self, name: str) -> list[dict[str, bytes]]:
+        """Return the messages of every sample by topic suffix."""
+        return [{topic.suffix: data for topic, data in self.sensors[name].encode(sample)}
+                for sample in self.samples[name]]
+
+
+def run(folder: Path, model: str | Path, sensors: Mapping[str, Mapping[str, Any]],
+        seconds: float, *, timestep_s: float = 0.001, num_envs: int = 1, seed: int = 1,
+        keyframe: str = '', on_step: Callable[[WorldBase], None] | None = None) -> Run:
+    """Run `sensors` for `seconds` in `model`, a file or the text of one."""
+    file = model if isinstance(model, Path) else folder / 'model.xml'
+    if isinstance(model, str):
+        file.write_text(model)
+    made = {name: make_sensor(name, **keys) for name, keys in sensors.items()}
+    config = WorldConfig(model=str(file), timestep_s=timestep_s, num_envs=num_envs,
+                         keyframe=keyframe)
+    world = (World if num_envs == 1 else BatchWorld)(config, list(made.values()))
+    schedules = schedules_of({name: each.config for name, each in made.items()}, world.dt_ns)
+    pipelines = []
+    for name, sensor in made.items():
+        sensor.validate(world)
+        pipelines.append(Pipeline(sensor, num_envs, seed=seed, dt_ns=world.dt_ns,
+                                  schedule=schedules[name], supplier=supplier(sensor, world),
+                                  messages=True, arrays=False))
+    for _ in range(round(seconds / timestep_s) + 1):
+        if on_step is not None:
+            on_step(world)
+        world.step()
+        for pipeline in pipelines:
+            pipeline.update(world.time_ns)
+    return Run(world, made, {each.sensor.name: each.due(FOREVER_NS) for each in pipelines})
+
+
+def supplier(sensor: Sensor[Any], world: WorldBase) -> Callable[[Any, Array], None]:
+    """Return what fills truth rows from `world`, through the bytes of the truth message."""
+    reader = sensor.reader(world)
+    template = sensor.truth_template()[1]
+
+    def supply(envs: Any, out: Array) -> None:
+        reader.read(world, envs.tolist(), 0, out)
+        for row in out:
+            message = template.fill(world.time_ns, **sensor.truth_to_blocks(row))
+            stamp_ns, blocks = template.read(message)
+            assert stamp_ns == world.time_ns
+            row[:] = 0
+            sensor.blocks_to_truth(blocks, row)
+
+    return supply
+
+
+def feed(sensor: Sensor[Any], rows: Array, *, period_s: float, num_envs: int = 1,
+         seed: int = 1) -> Array:
+    """Return what `sensor` makes of truth `rows` [n, width] at its rate, [n, num_envs, width]."""
+    dt_ns = round(period_s * 1e9)
+    pipeline = Pipeline(sensor, num_envs, seed=seed, dt_ns=dt_ns)
+    out = np.empty((len(rows), num_envs, sensor.return_layout.width))
+    for tick, row in enumerate(rows):
+        pipeline.tick(None, tick * dt_ns, np.tile(row, (num_envs, 1)))
+        out[tick] = pipeline.read(tick * dt_ns).values
+    return out
+
+
+def decode(type_name: str, data: bytes) -> Any:
+    """Return a message decoded by rosbags, which shares no code with ours."""
+    return _typestore().deserialize_cdr(data, type_name)
+
+
+@cache
+def _typestore() -> Any:
+    return get_typestore(Stores.ROS2_HUMBLE)
