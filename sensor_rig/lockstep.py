@@ -4,7 +4,7 @@ All three are sensor_msgs/TimeReference, so any tool can show and record them:
 
 | topic | header.stamp | header.frame_id | time_ref | source |
 |---|---|---|---|---|
-| `world/tick` | simulated time | truth sent since the last tick, `imu=7 lidar=1` | host clock | `run=5f3a episode=0 seed=7 phase=run lockstep=true` |
+| `world/tick` | simulated time | truth sent since the last tick, `imu=7 lidar=1` | host clock | `run=5f3a.0 episode=0 seed=7 phase=run lockstep=true` |
 | `world/settled` | simulated time | messages sent since the last one, `imu/data_raw=1` | host clock | as above |
 | `world/ack` | tick answered | messages sent since the last answer | when the node must be woken next | its name; in a barrier also `serves imu lidar` |
 
@@ -43,7 +43,7 @@ class Tick:
     wall_ns: int = 0
     """Host clock when it was sent, ns since 1970."""
     episode: int = 0
-    """Number of resets so far; a new one starts again at time 0."""
+    """Number of resets since this seed came; selects the random numbers."""
     seed: int = 0
     """Seed of this episode."""
     phase: str = RUN
@@ -53,7 +53,7 @@ class Tick:
     sent: Mapping[str, int] = field(default_factory=dict)
     """Messages sent since the tick before, by sensor (tick) or topic (settled)."""
     run: str = ''
-    """Tells this world from one that ran before it."""
+    """Tells this start of the world from every other; a new one begins at time 0."""
 
     def encode(self) -> bytes:
         """Return the CDR bytes."""

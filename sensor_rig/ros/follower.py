@@ -88,7 +88,7 @@ class Follower:
         tick = Tick.decode(buf)
         self.lockstep = tick.lockstep
         if (tick.run, tick.episode) != self._episode:
-            self.joined = self.joined and self._episode == (tick.run, tick.episode - 1)
+            self.joined = False
             self._episode = (tick.run, tick.episode)
             self.now_ns = self.wake_ns = tick.time_ns
             self._waiting = None
@@ -99,7 +99,8 @@ class Follower:
         elif tick.time_ns > self._heard_ns:  # an unanswered tick is repeated
             self._heard_ns = tick.time_ns
             self._due.update({key: tick.sent[key] for key in self.counted & tick.sent.keys()})
-            if tick.time_ns >= self.wake_ns:
+            # One that collects is called for everything that was sent, not at its own times only.
+            if tick.time_ns >= self.wake_ns or (tick.sent and not self._serves):
                 self._waiting = tick
                 self._try()
             else:

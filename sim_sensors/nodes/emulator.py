@@ -87,6 +87,14 @@ class EmulatorNode(Node):
             pipeline.reset(time_ns=0)
         return pipeline
 
+    def report(self) -> None:
+        """Publish the diagnostics now."""
+        self._diagnostics.publish()
+
+    def close(self) -> None:
+        """Say the last word."""
+        self.report()
+
     # ---- time ---------------------------------------------------------------------------------
 
     def _on_time(self, now_ns: int) -> int:

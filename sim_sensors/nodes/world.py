@@ -10,6 +10,7 @@ from typing import Any
 from rclpy.node import Node
 from sensor_msgs.msg import TimeReference
 
+from sensor_rig.errors import UnavailableError
 from sensor_rig.lockstep import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC, Ack
 from sensor_rig.msgs import Level, Status
 from sensor_rig.rigfile import RigConfig
@@ -77,8 +78,13 @@ class WorldNode(Node):
         """Do what is due now; return for how long nothing will be, s of wall time."""
         return self.loop.advance()
 
+    def report(self) -> None:
+        """Publish the diagnostics now."""
+        self._diagnostics.publish()
+
     def close(self) -> None:
-        """End the worker threads."""
+        """Say the last word and end the worker threads."""
+        self.report()
         for channel in self.channels:
             channel.close()
 
@@ -87,14 +93,18 @@ class WorldNode(Node):
     def _make_channels(self, rig: RigConfig, sensors: dict[str, Sensor[Any]]
                        ) -> list[TruthChannel]:
         schedules = schedules_of(rig.sensors, self.world.dt_ns)
-        return [self._make_channel(sensor, truth_ticks(sensor, schedules[name]))
-                for name, sensor in sensors.items()]
-
-    def _make_channel(self, sensor: Sensor[Any], ticks: Schedule) -> TruthChannel:
-        sensor.validate(self.world)
-        if sensor.heavy:
-            return HeavyChannel(self, sensor, ticks, self.world, hidden=self._hidden)
-        return TruthChannel(self, sensor, ticks, self.world, hidden=self._hidden)
+        channels = []
+        for name, sensor in sensors.items():
+            ticks = truth_ticks(sensor, schedules[name])
+            kind = HeavyChannel if sensor.heavy else TruthChannel
+            try:
+                sensor.validate(self.world)
+                channels.append(kind(self, sensor, ticks, self.world, hidden=self._hidden))
+            except UnavailableError as error:
+                if not self.world.config.skip_unavailable:
+                    raise
+                self.get_logger().warning(f'running without sensor {name!r}: {error}')
+        return channels
 
     def _make_loop(self, config: WorldConfig, sensors: list[Sensor[Any]]) -> WorldLoop:
         dt_ns = self.world.dt_ns

@@ -66,7 +66,8 @@ class Conductor:
         self._timeout_s = timeout_s
         self._send_tick, self._send_settled = send_tick, send_settled
         self._connected = connected
-        self._run, self._episode, self._seed = run, 0, seed
+        self._run, self._starts = run, 0
+        self._episode, self._seed = 0, seed
         self._time_ns = -dt_ns
         """Time of the last tick."""
         self._barrier: set[str] | None = set() if lockstep else None
@@ -145,6 +146,7 @@ class Conductor:
 
     def new_episode(self, episode: int, seed: int, time_ns: int) -> None:
         """Start again before time 0; everyone has to confirm, so that no old sample is mixed in."""
+        self._starts += 1
         self._episode, self._seed = episode, seed
         self._time_ns = time_ns
         self._waiting.clear()
@@ -274,4 +276,4 @@ class Conductor:
     def _make(self, time_ns: int, wall_ns: int, sent: Mapping[str, int],
               phase: str = RUN) -> Tick:
         return Tick(time_ns, wall_ns, self._episode, self._seed, phase, self.lockstep, sent,
-                    self._run)
+                    f'{self._run}.{self._starts}')

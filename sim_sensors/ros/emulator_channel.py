@@ -14,7 +14,6 @@ from sensor_msgs.msg import TimeReference
 from sensor_rig import msgs
 from sensor_rig.cdr import read_stamp_ns
 from sensor_rig.lockstep import NEVER_NS
-from sensor_rig.rigfile import topic_name
 from sensor_rig.ros import qos
 from sensor_rig.ros.types import message_class
 from sim_sensors.config import SensorConfig
@@ -30,7 +29,7 @@ class EmulatorChannel:
     def __init__(self, node: Node, pipeline: Pipeline, *, hidden: bool,
                  on_truth: Callable[[EmulatorChannel, str], None],
                  on_sent: Callable[[str], None]) -> None:
-        """`on_truth(channel, key)` is called after each truth, `on_sent(topic)` after each send."""
+        """`on_truth(channel, key)` is called after each truth, `on_sent(topic)` after a message."""
         self.pipeline = pipeline
         self._node = node
         self._on_truth, self._on_sent = on_truth, on_sent
@@ -42,7 +41,7 @@ class EmulatorChannel:
         self._truth_type, self._template = sensor.truth_template()
         self._row = sensor.truth_layout.zeros(1)
         self._subscriptions: list[Subscription] = []
-        self._topics = [{t.suffix: env_prefix(env, len(envs)) + topic_name(sensor.name, t.suffix)
+        self._topics = [{t.suffix: env_prefix(env, len(envs)) + t.of(sensor.name)
                          for t in sensor.topics()} for env in envs]
         self._publishers = [
             {t.suffix: node.create_publisher(message_class(t.type_name),

@@ -79,7 +79,7 @@ class Odometry(Periodic):
 
 
 def base_body(world: WorldBase) -> int:
-    """Return the body that moves: the driven one, else the first with a free joint, else the first."""
+    """Return the body that moves: the driven one, else the first free one, else the first."""
     if world.drive is not None:
         return world.drive.body
     model = world.model

@@ -46,7 +46,7 @@ class Worker:
             try:
                 if self._error is None:
                     job()
-            except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            except BaseException as error:  # raised again in the caller's thread
                 self._error = error
             finally:
                 with self._idle:

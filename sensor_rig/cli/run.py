@@ -1,0 +1,25 @@
+"""Run any rig: its world, its emulators and its sync node, over ROS 2."""
+
+from __future__ import annotations
+
+import argparse
+
+from sensor_rig.cli.running import add_run_arguments, print_summary, run_rig
+
+NAME = 'run'
+HELP = 'run a rig file over ROS 2 and print a summary at the end'
+EPILOG = """The discovery of other ROS nodes stays on this machine unless
+ROS_AUTOMATIC_DISCOVERY_RANGE is set."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument('rig', metavar='RIG', help='a rig file, or the name of a shipped one')
+    add_run_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the rig."""
+    from sensor_rig.rigfile import load_rig
+    print_summary(run_rig(load_rig(args.rig), args), args.json)
+    return 0

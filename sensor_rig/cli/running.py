@@ -1,0 +1,104 @@
+"""What `demo` and `run` share: options, starting a rig, the summary at the end."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from typing import Any
+
+from sensor_rig.cli.output import add_json_argument, print_json, print_table
+from sensor_rig.errors import RigError
+from sensor_rig.rigfile import RigConfig
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what says how a rig is run."""
+    parser.add_argument('--seconds', type=_positive, metavar='N',
+                        help='end after N simulated seconds; without it, Ctrl-C ends the run')
+    parser.add_argument('--rtf', type=_factor, metavar='X',
+                        help='real-time factor instead of the rig file\'s; 0 is as fast as possible')
+    parser.add_argument('--lockstep', action='store_true',
+                        help='let the world wait for every node: runs are then bit-identical')
+    parser.add_argument('--processes', action='store_true',
+                        help='one process per node instead of one for all')
+    add_json_argument(parser)
+
+
+def run_rig(rig: RigConfig, args: argparse.Namespace,
+            every_turn: Callable[[], None] | None = None) -> dict[str, Any]:
+    """Run a rig as the arguments say; return the summary."""
+    os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    overrides: dict[str, Any] = {}
+    if args.rtf is not None:
+        overrides['real_time_factor'] = args.rtf
+    if args.lockstep:
+        overrides['lockstep'] = True
+    world = rig.simulated_world.model_copy(update=overrides)
+    rig = rig.model_copy(update={'world': world})
+    try:
+        import rclpy  # noqa: F401
+    except ImportError:
+        raise RigError('ROS 2 is not importable here; see "rig doctor", or run the rig without '
+                       'ROS in Python (sim_sensors.rig.Rig)') from None
+    if args.processes:
+        from sensor_rig.ros.many_processes import run_in_many_processes
+        return run_in_many_processes(rig, args.seconds, overrides, every_turn)
+    from sensor_rig.ros.one_process import run_in_one_process
+    return run_in_one_process(rig, args.seconds, every_turn)
+
+
+def print_summary(summary: dict[str, Any], as_json: bool) -> None:
+    """Print what a run came to."""
+    if as_json:
+        print_json(summary)
+        return
+    factor = summary['real_time_factor']
+    print(f'{summary["simulated_s"]:.2f} s simulated'
+          + (f', last at {factor:.2f} times real time' if factor else '')
+          + (f', clock slowed by {summary["slowed_s"]:.2f} s' if summary['slowed_s'] else ''))
+    print_table(
+        ['sensor', 'rate (Hz)', 'achieved', 'latency p50 (ms)', 'p99', 'published', 'lost'],
+        [[name, _figure(s['rate_hz'], 1), _figure(s['achieved_hz'], 3),
+          _figure(s['latency_p50_ms'], 2), _figure(s['latency_p99_ms'], 2), s['published'],
+          f'{s["lost"]} ({_figure(100 * (s["lost_fraction"] or 0.0), 1)} %)']
+         for name, s in summary['sensors'].items()])
+    if summary['bundles'] is None:
+        return
+    print_table(
+        ['sync input', 'offset (ms)', 'true', 'error', 'sigma', 'state'],
+        [[name, _figure(i['offset_ms'], 3), _figure(i['true_offset_ms'], 3), _error(i),
+          _figure(i['sigma_ms'], 3), i['state']] for name, i in summary['inputs'].items()],
+        title=f'{summary["bundles"]} bundles; offsets to the reference')
+    keys = [key for key in next(iter(summary['inputs'].values()), {'ledger': {}})['ledger']
+            if any(i['ledger'].get(key) for i in summary['inputs'].values())]
+    print_table(['ledger', *keys],
+                [[name, *(i['ledger'].get(key, 0) for key in keys)]
+                 for name, i in summary['inputs'].items()])
+
+
+def _figure(value: float | None, digits: int) -> str:
+    return '-' if value is None else f'{value:.{digits}f}'
+
+
+def _error(row: dict[str, Any]) -> str:
+    if row['offset_ms'] is None or row['true_offset_ms'] is None:
+        return '-'
+    return f'{row["offset_ms"] - row["true_offset_ms"]:+.3f}'
+
+
+def _positive(text: str) -> float:
+    value = _factor(text)
+    if not value > 0.0:
+        raise argparse.ArgumentTypeError(f'{text} is not more than zero')
+    return value
+
+
+def _factor(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'{text!r} is not a number') from None
+    if not 0.0 <= value < float('inf'):
+        raise argparse.ArgumentTypeError(f'{text} must be zero or more')
+    return value

@@ -1,0 +1,115 @@
+"""The nodes of a rig as processes of their own: `--processes`, and what launch files do too."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from sensor_rig.errors import RigError
+from sensor_rig.rigfile import RigConfig
+from sensor_rig.ros.executor import Spinner, close_node, ros_context, stop_on_signals
+from sensor_rig.ros.monitor import Monitor
+from sensor_rig.times import seconds_to_ns
+
+GRACE_S = 1.2
+"""How long a process may take to end after it was asked to, s."""
+
+
+class Children:
+    """Processes that never outlive their parent's interest in them."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str, command: Sequence[str]) -> None:
+        """Start a process in a session of its own: a terminal's Ctrl-C reaches the parent only."""
+        self._running[name] = subprocess.Popen(command, start_new_session=True)
+
+    def ended(self) -> tuple[str, int] | None:
+        """Return (name, exit code) of one that ended by itself."""
+        for name, process in self._running.items():
+            if process.poll() is not None:
+                return name, process.returncode
+        return None
+
+    def stop(self, meanwhile: Callable[[], None]) -> None:
+        """Ask all to end, give them a moment, then insist; `meanwhile` is called while waiting."""
+        for process in self._running.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+        deadline = time.monotonic() + GRACE_S
+        while time.monotonic() < deadline and any(
+                p.poll() is None for p in self._running.values()):
+            meanwhile()
+        for process in self._running.values():
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        self._running.clear()
+
+
+def node_commands(rig: RigConfig, world_parameters: dict[str, Any],
+                  groups: Iterable[Sequence[str]] | None = None) -> dict[str, list[str]]:
+    """Return the command of every node by name: world, one emulator per group, sync.
+
+    `groups` lists the sensors of each emulator; by default every sensor has its own.
+    """
+    file = ['--rig', str(rig.path)]
+    overrides = [part for key, value in world_parameters.items()
+                 for part in ('-p', f'world.{key}:={_yaml(value)}')]
+    commands = {}
+    if rig.sync is not None:
+        commands['sync'] = _node('sync_engine.nodes.sync', file, [])
+    for group in [[name] for name in rig.sensors] if groups is None else groups:
+        name = f'emulator_{"_".join(group)}'
+        commands[name] = _node('sim_sensors.nodes.emulator', file, [
+            '-r', f'__node:={name}', '-p', f'only:=[{", ".join(group)}]'])
+    commands['world'] = _node('sim_sensors.nodes.world', file, overrides)
+    return commands
+
+
+def _node(module: str, arguments: Sequence[str], ros_arguments: Sequence[str]) -> list[str]:
+    return [sys.executable, '-m', module, *arguments, '--ros-args', *ros_arguments]
+
+
+def _yaml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def run_in_many_processes(rig: RigConfig, seconds: float | None = None,
+                          world_parameters: dict[str, Any] | None = None,
+                          every_turn: Callable[[], None] | None = None) -> dict[str, Any]:
+    """Run a rig until its time is over or a signal comes; return the summary."""
+    end_ns = None if seconds is None else seconds_to_ns(seconds)
+    children = Children()
+    with ros_context([]) as context:
+        spinner = Spinner(context)
+        with stop_on_signals(spinner.stop):
+            monitor = Monitor(rig, name=f'monitor_{os.getpid()}')
+            spinner.add(monitor)
+
+            def turn() -> None:
+                ended = children.ended()
+                if ended is not None and not spinner.stopped:
+                    name, code = ended
+                    raise RigError(f'the {name} process ended by itself with exit code {code}; '
+                                   f'what it said is above')
+                if end_ns is not None and monitor.now_ns >= end_ns:
+                    spinner.stop()
+                if every_turn is not None:
+                    every_turn()
+            try:
+                for name, command in node_commands(rig, world_parameters or {}).items():
+                    children.start(name, command)
+                spinner.run(turn)
+            finally:
+                children.stop(spinner.turn)
+            summary = monitor.summary()
+            spinner.close()
+            close_node(monitor)
+    return summary

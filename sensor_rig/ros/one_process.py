@@ -1,0 +1,81 @@
+"""All nodes of a rig in one process, over DDS: what `rig demo` and `rig run` start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.node import Node
+
+from sensor_rig.rigfile import RigConfig
+from sensor_rig.ros.executor import Spinner, close_node, ros_context, stop_on_signals
+from sensor_rig.ros.monitor import Monitor
+from sensor_rig.times import seconds_to_ns
+from sim_sensors.nodes.emulator import EmulatorNode
+from sim_sensors.nodes.world import WorldNode
+from sync_engine.nodes.sync import SyncNode
+
+LAST_WORDS_S = 0.2
+"""Wall time for the last diagnostics to come in."""
+
+
+class OneProcess:
+    """World, one emulator for all sensors, sync and a monitor on one executor, in one thread."""
+
+    def __init__(self, rig: RigConfig, spinner: Spinner) -> None:
+        """Make the nodes of `rig`; `close` them."""
+        self.nodes: list[Node] = []
+        self.spinner = spinner
+        self._add(Monitor(rig))
+        self.monitor: Monitor = self.nodes[0]
+        if rig.sync is not None:
+            self._add(SyncNode(rig))
+        self._add(EmulatorNode(rig))
+        self.world = WorldNode(rig)
+        self._add(self.world)
+
+    def _add(self, node: Node) -> None:
+        self.nodes.append(node)
+        self.spinner.add(node)
+
+    def run(self, seconds: float | None, every_turn: Callable[[], None] | None = None) -> None:
+        """Run for `seconds` of simulated time, or until the spinner is stopped."""
+        end_ns = None if seconds is None else seconds_to_ns(seconds)
+
+        def advance() -> float:
+            if end_ns is not None and self.world.world.time_ns >= end_ns:
+                self.spinner.stop()
+                return 0.0
+            if every_turn is not None:
+                every_turn()
+            return self.world.advance()
+        self.spinner.drive(advance)
+
+    def last_words(self) -> None:
+        """Have everybody report once more, and listen."""
+        for node in self.nodes:
+            report = getattr(node, 'report', None)
+            if callable(report):
+                report()
+        self.spinner.turn(LAST_WORDS_S)
+
+    def close(self) -> None:
+        """Destroy the nodes, those who listen first."""
+        self.spinner.close()
+        for node in self.nodes:
+            close_node(node)
+
+
+def run_in_one_process(rig: RigConfig, seconds: float | None = None,
+                       every_turn: Callable[[], None] | None = None) -> dict[str, Any]:
+    """Run a rig until its time is over or a signal comes; return the summary."""
+    with ros_context([]) as context:
+        spinner = Spinner(context)
+        with stop_on_signals(spinner.stop):
+            nodes = OneProcess(rig, spinner)
+            try:
+                nodes.run(seconds, every_turn)
+                nodes.last_words()
+                return nodes.monitor.summary()
+            finally:
+                nodes.close()
