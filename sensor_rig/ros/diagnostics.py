@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.clock import Clock, ClockType
 from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.qos import qos_policy_name_from_kind
@@ -15,6 +14,7 @@ from rclpy.qos import qos_policy_name_from_kind
 from sensor_rig import msgs
 from sensor_rig.msgs import Level, Status
 from sensor_rig.ros import qos
+from sensor_rig.ros.clock import steady_clock
 
 PERIOD_S = 1.0
 
@@ -35,7 +35,7 @@ class Diagnostics:
         self.qos = QosMismatches(node.get_name())
         self.add(self.qos.statuses)
         self._timer = node.create_timer(period_s, self.publish,
-                                        clock=Clock(clock_type=ClockType.STEADY_TIME))
+                                        clock=steady_clock())
 
     def add(self, source: Callable[[], Iterable[Status]]) -> None:
         """Ask `source` for its statuses every period."""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from rcl_interfaces.msg import ParameterDescriptor
-from rclpy.clock import Clock, ClockType, JumpThreshold
+from rclpy.clock import JumpThreshold
 from rclpy.duration import Duration
 from rclpy.node import Node
 
@@ -18,6 +18,7 @@ from sensor_rig.lockstep import SETTLED_TOPIC, Tick
 from sensor_rig.quantiles import LogHistogram
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.ros.arguments import rig_from_arguments
+from sensor_rig.ros.clock import steady_clock
 from sensor_rig.ros.diagnostics import Diagnostics
 from sensor_rig.ros.executor import run_node
 from sensor_rig.ros.follower import Follower
@@ -110,7 +111,7 @@ class SyncNode(Node):
                 JumpThreshold(min_forward=None, min_backward=Duration(seconds=-0.1)),
                 post_callback=self._on_jump)
         self._timer = self.create_timer(POLL_PERIOD_S, self._on_timer,
-                                        clock=Clock(clock_type=ClockType.STEADY_TIME))
+                                        clock=steady_clock())
 
     # ---- messages --------------------------------------------------------------------------
 

@@ -1,0 +1,68 @@
+"""Decoded messages in the engine's hands: the few that must be looked into go through CDR.
+
+rclpy is imported only when such a message comes, so this module loads without ROS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sync_engine.cues.runner import PayloadReader
+from sync_engine.interpolate import CannotInterpolate, FloatArray, Kind
+from sync_engine.wire.codecs import codec_of
+from sync_engine.wire.cue_readers import READERS
+
+Triple = tuple[float, float, float]
+
+
+def type_name_of(message: Any) -> str:
+    """Return e.g. `sensor_msgs/msg/Imu` of a decoded message."""
+    kind = type(message)
+    return f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}'
+
+
+def typed_imu(message: Any) -> tuple[Triple, Triple]:
+    """Return (angular velocity, linear acceleration) of a sensor_msgs/Imu, decoded or raw."""
+    if isinstance(message, bytes):
+        from sensor_rig.msgs.decode import read_imu
+        return read_imu(message)
+    gyro, accel = message.angular_velocity, message.linear_acceleration
+    return (gyro.x, gyro.y, gyro.z), (accel.x, accel.y, accel.z)
+
+
+def typed_reader(cue: str) -> PayloadReader:
+    """Return a reader that feeds decoded messages to `cue`."""
+    def read(message: Any) -> Mapping[str, Any]:
+        type_name = type_name_of(message)
+        if type_name not in READERS[cue]:
+            raise ValueError(f'the {cue} cue cannot read {type_name}')
+        return READERS[cue][type_name](_serialized(message))
+    return read
+
+
+class TypedCodec:
+    """Interpolates decoded messages of whatever type comes, as the codec of that type does."""
+
+    def __init__(self) -> None:
+        self.kinds: Mapping[str, Kind] = {}
+
+    def decode(self, payload: Any) -> Mapping[str, FloatArray]:
+        """Return the fields of a message; the type decides which there are."""
+        codec = codec_of(type_name_of(payload))
+        if codec is None:
+            raise CannotInterpolate(f'{type_name_of(payload)} cannot be interpolated')
+        self.kinds = codec.kinds
+        return codec.decode(_serialized(payload))
+
+    def encode(self, payload: Any, values: Mapping[str, FloatArray]) -> Any:
+        """Return a new message like `payload` with these fields."""
+        codec = codec_of(type_name_of(payload))
+        assert codec is not None
+        from rclpy.serialization import deserialize_message
+        return deserialize_message(codec.encode(_serialized(payload), values), type(payload))
+
+
+def _serialized(message: Any) -> bytes:
+    from rclpy.serialization import serialize_message
+    return bytes(serialize_message(message))
