@@ -52,10 +52,19 @@ def sensor_class(type_name: str) -> type[Sensor[Any]]:
         module, _, attribute = BUILT_IN[type_name].partition(':')
         found = getattr(import_module(module), attribute)
     elif type_name in _foreign():
-        found = _foreign()[type_name].load()
+        found = _load(_foreign()[type_name])
     else:
         raise RigError(f'sensor type {type_name!r} is not known; allowed are '
                        f'{", ".join(type_names())}')
     if not (isinstance(found, type) and issubclass(found, Sensor)):
         raise RigError(f'sensor type {type_name!r} names {found!r}, which is no Sensor class')
     return found
+
+
+def _load(point: Any) -> Any:
+    """Import what another package offers; whatever breaks there is its own, and said so."""
+    try:
+        return point.load()
+    except Exception as error:
+        raise RigError(f'sensor type {point.name!r} ({point.value}) cannot be loaded: '
+                       f'{type(error).__name__}: {error}') from error

@@ -1,0 +1,77 @@
+"""Clocks and triggers as a sensor's user meets them: in headers and capture times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.body_sensors import EACH, ON_PLATE, PLATE
+from support.sensor_run import decode, make_sensor, run
+
+from sensor_rig.cdr import read_stamp_ns
+
+
+@pytest.mark.parametrize('kind', EACH)
+def test_host_stamped_sensors_carry_the_time_of_arrival(tmp_path: Path, kind: str) -> None:
+    keys = {'type': kind, 'mount': ON_PLATE, 'rate_hz': 50.0, **EACH[kind],
+            'delay_range_s': [0.02, 0.02], 'jitter_s': 0.01,
+            'clock': {'stamp_at': 'arrival', 'offset_s': 5.0}}
+    done = run(tmp_path, PLATE, {'s': keys}, 0.5)
+    samples = done.samples['s']
+    assert len({each.arrival_ns - each.capture_ns for each in samples}) > 10
+    for sample, messages in zip(samples, done.messages('s'), strict=True):
+        assert 20_000_000 <= sample.arrival_ns - sample.capture_ns < 30_000_000
+        assert {read_stamp_ns(data) for data in messages.values()} == {sample.arrival_ns}
+
+
+@pytest.mark.parametrize('kind', EACH)
+def test_device_stamped_sensors_carry_their_own_clock(tmp_path: Path, kind: str) -> None:
+    keys = {'type': kind, 'mount': ON_PLATE, 'rate_hz': 50.0, **EACH[kind],
+            'delay_range_s': [0.02, 0.02], 'clock': {'offset_s': 5.0, 'drift_ppm': 100.0}}
+    done = run(tmp_path, PLATE, {'s': keys}, 0.5)
+    for sample, messages in zip(done.samples['s'], done.messages('s'), strict=True):
+        expected = sample.capture_ns * (1.0 + 100e-6) + 5e9
+        assert abs(sample.stamp_ns - expected) <= 1
+        assert {read_stamp_ns(data) for data in messages.values()} == {sample.stamp_ns}
+
+
+@pytest.mark.parametrize('kind', [kind for kind in EACH if kind != 'clock_pps'])
+def test_triggered_sensors_capture_after_each_pulse(tmp_path: Path, kind: str) -> None:
+    pulse = {'type': 'clock_pps', 'rate_hz': 7.0, 'phase_s': 0.02}
+    keys = {'type': kind, 'mount': ON_PLATE, 'rate_hz': 333.0, **EACH[kind], 'trigger': 'pps',
+            'trigger_delay_s': 0.004}
+    done = run(tmp_path, PLATE, {'s': keys, 'pps': pulse}, 2.0, keyframe='turning')
+    pulses = [each.capture_ns for each in done.samples['pps']]
+    assert pulses == [20_000_000 + round(k * 1e3 / 7.0) * 1_000_000 for k in range(14)]
+    assert [each.capture_ns for each in done.samples['s']] == [
+        pulse_ns + 4_000_000 for pulse_ns in pulses]
+
+
+def test_a_triggered_sensor_measures_at_its_own_delay(tmp_path: Path) -> None:
+    pulse = {'type': 'clock_pps', 'rate_hz': 10.0}
+    tracker = {'type': 'pose', 'mount': {'body': 'plate'}, 'trigger': 'pps',
+               'trigger_delay_s': 0.05}
+    done = run(tmp_path, PLATE, {'pps': pulse, 'pose': tracker}, 1.0, keyframe='turning')
+    quats = done.values('pose', 'orientation')
+    yaw = 2.0 * np.arctan2(quats[:, 2], quats[:, 3])
+    np.testing.assert_allclose(yaw, 2.0 * (np.arange(len(yaw)) * 0.1 + 0.05), atol=1e-9)
+
+
+def test_a_pulse_tells_which_time_it_marks(tmp_path: Path) -> None:
+    keys = {'type': 'clock_pps', 'rate_hz': 4.0, 'clock': {'offset_s': 100.0}, 'source': 'gps'}
+    done = run(tmp_path, PLATE, {'pps': keys}, 1.0)
+    messages = [decode('sensor_msgs/msg/TimeReference', each['pps'])
+                for each in done.messages('pps')]
+    marked = [(each.time_ref.sec, each.time_ref.nanosec) for each in messages]
+    assert marked == [(0, 0), (0, 250_000_000), (0, 500_000_000), (0, 750_000_000), (1, 0)]
+    assert [each.header.stamp.sec for each in messages] == [100, 100, 100, 100, 101]
+    assert {each.source for each in messages} == {'gps'}
+
+
+def test_accuracy_of_a_pulse(tmp_path: Path) -> None:
+    keys = {'type': 'clock_pps', 'rate_hz': 1000.0, 'accuracy_s': 50e-9}
+    done = run(tmp_path, PLATE, {'pps': keys}, 1.0)
+    error_ns = done.values('pps', 'time_ref') - done.truth('pps', 'time_ref')
+    assert error_ns.std() == pytest.approx(50.0, rel=0.1)
+    assert make_sensor('pps', **keys).truth_layout.dtype == np.int64
