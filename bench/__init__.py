@@ -1,0 +1,1 @@
+"""Benchmarks that print ratios; each has run(quick) -> dict."""

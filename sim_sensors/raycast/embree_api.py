@@ -1,0 +1,175 @@
+"""The part of Embree 4's C interface that the caster needs, by ctypes.
+
+The `embreex` wheel ships the Embree library. Its own Python face knows neither instances, which
+make moving bodies cheap, nor curves and spheres, which make round geoms exact, so the library
+is spoken to directly. A system-wide Embree 4 serves as well.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import importlib.util
+from ctypes import c_char_p, c_int, c_size_t, c_ssize_t, c_uint, c_void_p
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sensor_rig.errors import RigError
+
+PACKET_SIZES = (8, 16)
+"""Rays a call that are supported here."""
+ROWS = 21
+"""Rows of a RTCRayHit8 or 16, each of as many 4-byte lanes; the named ones are below."""
+ORIGIN, DIRECTION, TFAR, MASK = slice(0, 3), slice(4, 7), 8, 9
+NORMAL, GEOM_ID, INST_ID, INST_PRIM_ID = slice(12, 15), 18, 19, 20
+INVALID_ID = EVERY_BIT = 0xFFFFFFFF
+
+TRIANGLES, CONE_CURVE, ROUND_CURVE, SPHERES, INSTANCE_ARRAY = 0, 15, 16, 50, 122
+BUFFER_INDEX, BUFFER_VERTEX, BUFFER_TRANSFORM, BUFFER_FLAGS = 0, 1, 23, 32
+FORMAT_UCHAR, FORMAT_UINT, FORMAT_UINT3 = 0x1001, 0x5001, 0x5003
+FORMAT_FLOAT3, FORMAT_FLOAT4, FORMAT_FLOAT3X4_ROW_MAJOR = 0x9003, 0x9004, 0x9134
+NEIGHBOUR_BEFORE, NEIGHBOUR_AFTER = 1, 2
+SCENE_DYNAMIC, SCENE_ROBUST = 1, 4
+
+_VERSION = 0
+_SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    'rtcNewDevice': (c_void_p, (c_char_p,)),
+    'rtcGetDeviceProperty': (c_ssize_t, (c_void_p, c_int)),
+    'rtcGetDeviceError': (c_int, (c_void_p,)),
+    'rtcNewScene': (c_void_p, (c_void_p,)),
+    'rtcSetSceneFlags': (None, (c_void_p, c_int)),
+    'rtcCommitScene': (None, (c_void_p,)),
+    'rtcReleaseScene': (None, (c_void_p,)),
+    'rtcNewGeometry': (c_void_p, (c_void_p, c_int)),
+    'rtcSetNewGeometryBuffer': (
+        c_void_p,
+        (c_void_p, c_int, c_uint, c_int, c_size_t, c_size_t),
+    ),
+    'rtcSetSharedGeometryBuffer': (
+        None,
+        (c_void_p, c_int, c_uint, c_int, c_void_p, c_size_t, c_size_t, c_size_t),
+    ),
+    'rtcUpdateGeometryBuffer': (None, (c_void_p, c_int, c_uint)),
+    'rtcSetGeometryMask': (None, (c_void_p, c_uint)),
+    'rtcSetGeometryInstancedScenes': (None, (c_void_p, c_void_p, c_size_t)),
+    'rtcCommitGeometry': (None, (c_void_p,)),
+    'rtcReleaseGeometry': (None, (c_void_p,)),
+    'rtcAttachGeometryByID': (None, (c_void_p, c_void_p, c_uint)),
+    'rtcIntersect8': (None, (c_void_p, c_void_p, c_void_p, c_void_p)),
+    'rtcIntersect16': (None, (c_void_p, c_void_p, c_void_p, c_void_p)),
+}
+_COHERENT = 1 << 16
+
+
+class QueryArguments(ctypes.Structure):
+    """RTCIntersectArguments; says that the rays of a packet go nearly the same way."""
+
+    _fields_ = [
+        ('flags', c_int),
+        ('features', c_uint),
+        ('context', c_void_p),
+        ('filter', c_void_p),
+        ('intersect', c_void_p),
+        ('min_width', ctypes.c_float),
+    ]
+
+
+COHERENT = QueryArguments(_COHERENT, EVERY_BIT)
+
+
+class Embree:
+    """A loaded Embree library with one device."""
+
+    def __init__(self, path: str) -> None:
+        """Load the library at `path` and open its device."""
+        # The interpreter lock is kept during calls: each takes microseconds, and letting go of
+        # the lock between two of them costs more than the call.
+        library = ctypes.PyDLL(path)
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+        self.library: Any = library
+        # One thread: moving bodies are a rebuild of microseconds, and waking workers for it costs
+        # more than it saves.
+        self.device: int = library.rtcNewDevice(b'threads=1')
+        if not self.device:
+            raise OSError(f'Embree at {path} gives no device on this processor')
+        version = library.rtcGetDeviceProperty(self.device, _VERSION)
+        if not 40000 <= version < 50000:
+            raise OSError(f'Embree at {path} has version {version}, not 4')
+
+    def new_scene(self, flags: int) -> int:
+        """Return a new, empty scene."""
+        scene: int = self.library.rtcNewScene(self.device)
+        self.library.rtcSetSceneFlags(scene, flags)
+        return scene
+
+    def new_geometry(self, kind: int, buffers: list[tuple[int, int, npt.NDArray[Any]]]) -> int:
+        """Return a committed geometry; each buffer is (type, format, rows), copied."""
+        geometry: int = self.library.rtcNewGeometry(self.device, kind)
+        for buffer, fmt, rows in buffers:
+            rows = np.ascontiguousarray(rows)
+            stride = rows.nbytes // len(rows)
+            memory = self.library.rtcSetNewGeometryBuffer(
+                geometry, buffer, 0, fmt, stride, len(rows)
+            )
+            ctypes.memmove(memory, rows.ctypes.data, rows.nbytes)
+        self.library.rtcCommitGeometry(geometry)
+        return geometry
+
+    def attach(self, scene: int, geometry: int, geom_id: int) -> None:
+        """Hand `geometry` over to `scene` under the number `geom_id`."""
+        self.library.rtcAttachGeometryByID(scene, geometry, geom_id)
+        self.library.rtcReleaseGeometry(geometry)
+
+    def release(self, scenes: list[int]) -> None:
+        """Give up `scenes`; Embree frees what nothing else holds."""
+        for scene in scenes:
+            self.library.rtcReleaseScene(scene)
+
+    def commit(self, scene: int) -> None:
+        """Build the scene's tree and say so if Embree could not."""
+        self.library.rtcCommitScene(scene)
+        error = self.library.rtcGetDeviceError(self.device)
+        if error:
+            raise RuntimeError(f'Embree could not build a scene, error {error}')
+
+
+@functools.lru_cache(maxsize=1)
+def load_embree() -> Embree:
+    """Return the process's Embree, from the embreex wheel or the system."""
+    tried = []
+    for path in _candidates():
+        try:
+            return Embree(path)
+        except OSError as error:
+            tried.append(str(error))
+    why = f' ({"; ".join(tried)})' if tried else ''
+    raise RigError(
+        f"ray-casting backend 'embree' finds no Embree 4 library{why}; "
+        'pip install embreex, or use backend: mujoco'
+    )
+
+
+def _candidates() -> list[str]:
+    paths: list[str] = []
+    spec = importlib.util.find_spec('embreex')
+    if spec is not None and spec.origin is not None:
+        package = Path(spec.origin).parent
+        # auditwheel, delocate and delvewheel each have their own place for bundled libraries.
+        for folder in (package.parent / 'embreex.libs', package / '.dylibs', package):
+            paths += sorted(str(path) for path in folder.glob('*embree4*'))
+    system = ctypes.util.find_library('embree4')
+    return paths + ([system] if system else [])
+
+
+def aligned_zeros(shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+    """Return float32 zeros on a 64-byte boundary, as ray packets must be."""
+    size = int(np.prod(shape)) * 4
+    raw = np.zeros(size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + size].view(np.float32).reshape(shape)

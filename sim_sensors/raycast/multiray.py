@@ -1,0 +1,179 @@
+"""Rays by MuJoCo's own `mj_multiRay`, in one thread or two."""
+
+from __future__ import annotations
+
+import copy
+from concurrent.futures import ThreadPoolExecutor
+
+import mujoco
+import numpy as np
+
+from sim_sensors.raycast.base import F64, Bool, Hits, RayCaster, Surface, visible_geoms
+
+ORIGIN_TOLERANCE_M = 1e-3
+"""Neighbouring rays whose origins lie within this share one `mj_multiRay` call."""
+
+
+class MujocoCaster(RayCaster):
+    """`mj_multiRay` with arrays made once; exact for every geom type MuJoCo has.
+
+    `mj_multiRay` takes one origin a call. Rays from a moving origin are cut into runs of
+    neighbours; within a run the origins differ by up to `ORIGIN_TOLERANCE_M` and the difference
+    along each ray is put back into its range.
+    """
+
+    name = 'mujoco'
+
+    def __init__(
+        self, model: mujoco.MjModel, max_range_m: float, visible: Bool, threads: int = 1
+    ) -> None:
+        """Prepare casts against the `visible` ([ngeom]) geoms; `threads` is 1 or 2."""
+        self._model = _with_hidden(model, visible)
+        self._max_range_m = max_range_m
+        self._threads = threads
+        self._buffers: dict[int, _Buffers] = {}
+        self._twin = mujoco.MjData(model) if threads > 1 else None
+        self._pool = ThreadPoolExecutor(1, 'rays') if threads > 1 else None
+        self.reason = 'mj_multiRay' if threads == 1 else f'mj_multiRay in {threads} threads'
+
+    def cast(
+        self, data: mujoco.MjData, origins: F64, directions: F64, surface: Surface = 'none'
+    ) -> Hits:
+        """Cast rays; see `RayCaster.cast`."""
+        count = len(directions)
+        buffers = self._buffers.get(count)
+        if buffers is None:
+            buffers = self._buffers[count] = _Buffers(count)
+        want_normal = surface != 'none'
+        if origins.ndim == 1:
+            self._run(data, origins, directions, buffers, want_normal)
+        else:
+            for start, stop in _runs(origins):
+                self._segment(data, origins, directions, buffers, want_normal, start, stop)
+        return buffers.finish(directions, self._max_range_m, surface)
+
+    def close(self) -> None:
+        """Stop the second thread."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _segment(
+        self,
+        data: mujoco.MjData,
+        origins: F64,
+        directions: F64,
+        buffers: _Buffers,
+        want_normal: bool,
+        start: int,
+        stop: int,
+    ) -> None:
+        """Cast rays start..stop from the middle one's origin, then correct along each ray."""
+        origin = origins[(start + stop) // 2]
+        self._call(data, origin, directions, buffers, want_normal, start, stop)
+        dist = buffers.dist[start:stop]
+        ahead = np.einsum('ij,ij->i', origins[start:stop] - origin, directions[start:stop])
+        np.subtract(dist, ahead, out=dist, where=dist >= 0.0)
+
+    def _run(
+        self,
+        data: mujoco.MjData,
+        origin: F64,
+        directions: F64,
+        buffers: _Buffers,
+        want_normal: bool,
+    ) -> None:
+        count = len(directions)
+        if self._pool is None or self._twin is None or count < 2:
+            self._call(data, origin, directions, buffers, want_normal, 0, count)
+            return
+        # Rays need an MjData of their own per thread for its stack; these three arrays are all
+        # that they read from it.
+        self._twin.geom_xpos[:] = data.geom_xpos
+        self._twin.geom_xmat[:] = data.geom_xmat
+        self._twin.xipos[:] = data.xipos
+        self._twin.ximat[:] = data.ximat
+        half = count // 2
+        other = self._pool.submit(
+            self._call, self._twin, origin, directions, buffers, want_normal, half, count
+        )
+        self._call(data, origin, directions, buffers, want_normal, 0, half)
+        other.result()
+
+    def _call(
+        self,
+        data: mujoco.MjData,
+        origin: F64,
+        directions: F64,
+        buffers: _Buffers,
+        want_normal: bool,
+        start: int,
+        stop: int,
+    ) -> None:
+        mujoco.mj_multiRay(
+            self._model,
+            data,
+            origin,
+            directions[start:stop].reshape(-1),
+            None,
+            1,
+            -1,
+            buffers.geom[start:stop],
+            buffers.dist[start:stop],
+            buffers.normal[start:stop].reshape(-1) if want_normal else None,
+            stop - start,
+            self._max_range_m,
+        )
+
+
+class _Buffers:
+    """Arrays for casts of one size."""
+
+    def __init__(self, count: int) -> None:
+        self.geom = np.empty(count, np.int32)
+        self.dist = np.empty(count, np.float64)
+        self.normal = np.empty((count, 3), np.float64)
+        self.hits = Hits(np.empty(count, np.float32), self.geom)
+
+    def finish(self, directions: F64, max_range_m: float, surface: Surface) -> Hits:
+        """Turn MuJoCo's answer into `Hits`: misses are +inf, normals face the ray."""
+        hits = self.hits
+        # -1 is MuJoCo's miss; its cutoff only drops far geoms, so the range is clipped here.
+        missed = (self.geom < 0) | (self.dist > max_range_m)
+        hits.range_m[:] = self.dist
+        hits.range_m[missed] = np.inf
+        self.geom[missed] = -1
+        hits.cos_incidence = hits.normal = None
+        if surface != 'none':
+            cosine = np.einsum('ij,ij->i', self.normal, directions)
+            cosine[missed] = 0.0
+            hits.cos_incidence = np.abs(cosine).astype(np.float32)
+            if surface == 'normal':
+                self.normal[missed] = 0.0
+                facing = self.normal * np.where(cosine > 0.0, -1.0, 1.0)[:, None]
+                hits.normal = facing.astype(np.float32)
+        return hits
+
+
+def _runs(origins: F64) -> list[tuple[int, int]]:
+    """Cut [n, 3] origins into runs of neighbours that stay within the tolerance."""
+    runs = []
+    start = 0
+    while start < len(origins):
+        away = np.linalg.norm(origins[start:] - origins[start], axis=1) > 2 * ORIGIN_TOLERANCE_M
+        stop = start + int(away.argmax()) if away.any() else len(origins)
+        runs.append((start, stop))
+        start = stop
+    return runs
+
+
+def _with_hidden(model: mujoco.MjModel, visible: Bool) -> mujoco.MjModel:
+    """Return `model`, or a copy in which the geoms that are not `visible` have alpha 0.
+
+    MuJoCo's own arguments can exclude one body and whole groups only.
+    """
+    if np.array_equal(visible, visible_geoms(model)):
+        return model
+    shown = copy.copy(model)
+    shown.geom_matid[~visible] = -1
+    shown.geom_rgba[~visible, 3] = 0.0
+    return shown

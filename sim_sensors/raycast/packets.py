@@ -1,0 +1,106 @@
+"""Rays and hits in the layout of Embree's packets."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from sim_sensors.raycast import embree_api as api
+from sim_sensors.raycast.base import F32, F64, Hits
+
+Intersect = Callable[[int, int, int, int], None]
+
+
+class Packets:
+    """The memory of casts of `count` rays, `width` a call."""
+
+    def __init__(self, count: int, width: int) -> None:
+        """Lay out memory for `count` rays; `width` is one of `PACKET_SIZES`."""
+        full, rest = divmod(count, width)
+        total = full + (rest > 0)
+        self._count, self._width = count, width
+        self._block = api.aligned_zeros((total, api.ROWS, width))
+        self._words = self._block.view(np.uint32)
+        self._words[:, api.MASK] = api.EVERY_BIT
+        self._words[:, api.INST_ID] = api.INVALID_ID
+        first, stride = self._block.ctypes.data, api.ROWS * width * 4
+        self._full = [first + stride * index for index in range(full)]
+        self._tail = first + stride * full if rest else 0
+        self._lanes = api.aligned_zeros((2, 16)).view(np.int32)
+        self._lanes[0] = -1
+        self._lanes[1, :rest] = -1
+        self._stage = np.zeros((total * width, 3))
+        self._start = np.ones(total * width, np.float64)
+        self._start_geom = np.zeros(total * width, np.int32)
+        self.start_arrays = self._start[:count], self._start_geom[:count]
+        """[n] inverse ranges and geom ids to begin with, for `start_from_arrays`."""
+        self._mask: int | None = api.EVERY_BIT
+        self._range = np.empty((total, width), np.float32)
+        self._geom = np.empty((total, width), np.int32)
+        self.hits = Hits(self._range.reshape(-1)[:count], self._geom.reshape(-1)[:count])
+
+    def aim(self, origins: F64, directions: F64) -> None:
+        """Write origins ([3] or [n, 3]) and directions [n, 3]."""
+        if origins.ndim == 1:
+            self._block[:, api.ORIGIN] = origins[:, None]
+        else:
+            self._write(api.ORIGIN, origins)
+        self._write(api.DIRECTION, directions)
+
+    def _write(self, rows: slice, vectors: F64) -> None:
+        if self._tail:
+            self._stage[: self._count] = vectors
+            vectors = self._stage
+        self._block[:, rows] = vectors.reshape(-1, self._width, 3).transpose(0, 2, 1)
+
+    def mask(self, mask: int | npt.NDArray[np.uint32]) -> None:
+        """Let rays see only geometries that share a bit with `mask`, one for all or [n]."""
+        if isinstance(mask, int):
+            if mask != self._mask:
+                self._words[:, api.MASK] = mask
+                self._mask = mask
+            return
+        padded = np.zeros(self._range.size, np.uint32)
+        padded[: self._count] = mask
+        self._words[:, api.MASK] = padded.reshape(-1, self._width)
+        self._mask = None
+
+    def start(self, max_range_m: float) -> None:
+        """Let every ray begin with the maximum range and no hit."""
+        self._block[:, api.TFAR] = max_range_m
+        self._words[:, api.GEOM_ID] = api.INVALID_ID
+
+    def start_from_arrays(self) -> None:
+        """Let every ray begin with what `start_arrays` holds."""
+        inverse = self._start.reshape(-1, self._width)
+        np.divide(1.0, inverse, out=self._block[:, api.TFAR], casting='same_kind')
+        self._words[:, api.GEOM_ID] = self._start_geom.view(np.uint32).reshape(-1, self._width)
+
+    def trace(self, intersect: Intersect, scene: int) -> None:
+        """Let every ray go through `scene`; nearer hits replace what it has."""
+        lanes = self._lanes.ctypes.data
+        arguments = ctypes.addressof(api.COHERENT)
+        for packet in self._full:
+            intersect(lanes, scene, packet, arguments)
+        if self._tail:
+            intersect(lanes + self._lanes.strides[0], scene, self._tail, arguments)
+
+    def collect(self) -> Hits:
+        """Copy ranges and geom ids out of the packets."""
+        np.copyto(self._range, self._block[:, api.TFAR])
+        np.copyto(self._geom, self._words[:, api.GEOM_ID].view(np.int32))
+        self._range[self._geom < 0] = np.inf
+        self.hits.cos_incidence = self.hits.normal = None
+        return self.hits
+
+    def lane(self, row: int) -> npt.NDArray[np.uint32]:
+        """Return [n] one integer row of the hits."""
+        return self._words[:, row].reshape(-1)[: self._count]
+
+    def normals(self) -> F32:
+        """Return [n, 3] normals as Embree gives them: any length, in the instance's frame."""
+        rows = self._block[:, api.NORMAL].transpose(0, 2, 1)
+        return np.ascontiguousarray(rows).reshape(-1, 3)[: self._count]
