@@ -1,0 +1,210 @@
+"""Temperature grid: cells on a body that warm up near hot bodies, spread heat and cool down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import mujoco
+import numpy as np
+from pydantic import Field
+
+from sensor_rig import msgs
+from sim_sensors.config import NonNegative, SensorConfig, Strict
+from sim_sensors.layout import Array, Layout
+from sim_sensors.mounts import find_body
+from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
+from sim_sensors.sensors.native import native_name
+from sim_sensors.truth import ColumnReader
+
+if TYPE_CHECKING:
+    from sensor_rig.cdr import Template
+    from sim_sensors.truth import TruthReader, WorldView
+
+GRID = Topic('temperature/image_raw', 'sensor_msgs/msg/Image')
+MEAN = Topic('temperature', 'sensor_msgs/msg/Temperature')
+
+Celsius = Annotated[float, Field(ge=-273.15, le=5000.0)]
+
+
+class HeatSourceConfig(Strict):
+    """A body that is warmer or colder than its surroundings."""
+
+    body: str
+    """The body."""
+    temperature_c: Celsius = 60.0
+    """Its temperature, degrees Celsius."""
+    reach_m: Annotated[float, Field(gt=0.0)] = 0.1
+    """Distance at which its influence has fallen to 1/e, m."""
+
+
+class TemperatureGridConfig(SensorConfig):
+    """A grid of thermometers in the y-z plane of the mount, facing +x."""
+
+    rate_hz: NonNegative = 10.0
+    """Captures a second; 0 captures at every physics step."""
+    truth_rate_hz: NonNegative = 10.0
+    """Rate of the thermal model, Hz; 0 is the physics rate."""
+    rows: Annotated[int, Field(ge=1, le=512)] = 8
+    """Cells along z, top row first."""
+    columns: Annotated[int, Field(ge=1, le=512)] = 8
+    """Cells along y, from +y (left) to -y."""
+    height_m: Annotated[float, Field(gt=0.0)] = 0.1
+    """Extent along z, m."""
+    width_m: Annotated[float, Field(gt=0.0)] = 0.1
+    """Extent along y, m."""
+    ambient_c: Celsius = 22.0
+    """Temperature of the surroundings and of every cell at the start, degrees Celsius."""
+    sources: dict[str, HeatSourceConfig] = {}
+    """Hot or cold bodies, by a name of your choice."""
+    time_constant_s: Annotated[float, Field(gt=0.0)] = 2.0
+    """How fast a cell follows what it is exposed to, s."""
+    diffusivity_m2_s: NonNegative = 1e-5
+    """Spread of heat between cells, m^2/s (1e-5 is about that of steel)."""
+    lag_s: NonNegative = 0.2
+    """Time constant of the thermometers themselves, s; the truth is free of it."""
+    noise: NonNegative = 0.1
+    """Standard deviation of a cell's reading, K."""
+
+
+class TemperatureGrid(Sensor[TemperatureGridConfig]):
+    """Cell temperatures [rows, columns], degrees Celsius.
+
+    A row of the pipeline holds what each cell is exposed to (the truth of the world), the cell's
+    own temperature and its thermometer's: the last two are made by the response.
+    """
+
+    config_class = TemperatureGridConfig
+    stateful = True
+
+    def __init__(self, name: str, config: TemperatureGridConfig) -> None:
+        super().__init__(name, config)
+        shape = (config.rows, config.columns)
+        self._truth = Layout({'exposed': shape, 'cell': shape, 'reading': shape}, np.float32)
+        self._return = Layout({'data': shape}, np.float32)
+        self._truth_template = msgs.image(self.frame_id, config.rows, config.columns, '32FC1')
+        self._template = self._truth_template
+        self._mean = msgs.temperature(self.frame_id)
+
+    @property
+    def truth_layout(self) -> Layout:
+        """Exposure, cell temperature and thermometer reading, degrees Celsius."""
+        return self._truth
+
+    @property
+    def return_layout(self) -> Layout:
+        """What the thermometers say, degrees Celsius."""
+        return self._return
+
+    # ---- the world's side -----------------------------------------------------------------
+
+    def mount(self, spec: mujoco.MjSpec) -> None:
+        """Add the site and, for each source, MuJoCo's own relative position sensor."""
+        super().mount(spec)
+        for label, source in self.config.sources.items():
+            find_body(spec, self.name, source.body)
+            spec.add_sensor(
+                name=native_name(self.name, label), type=mujoco.mjtSensor.mjSENS_FRAMEPOS,
+                objtype=mujoco.mjtObj.mjOBJ_XBODY, objname=source.body,
+                reftype=mujoco.mjtObj.mjOBJ_SITE, refname=self.name)
+
+    def reader(self, view: WorldView) -> TruthReader:
+        """Read where the sources are and what that means for each cell."""
+        return ExposureReader(view, self)
+
+    # ---- the pipeline's stages ----------------------------------------------------------------
+
+    def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
+        """Warm the cells by exposure and their neighbours, and the thermometers by the cells."""
+        config, layout = self.config, self._truth
+        fresh = ~timeline.filled[:, None, None]
+        before = timeline.at(1)
+        exposed = layout.view(values, 'exposed')
+        cell = np.where(fresh, np.float32(config.ambient_c), layout.view(before, 'cell'))
+        old_reading = np.where(fresh, np.float32(config.ambient_c),
+                               layout.view(before, 'reading'))
+        cell = self._warmed(cell, exposed, batch.dt_s)
+        follow = -np.expm1(-batch.dt_s / config.lag_s) if (
+            config.lag_s > 0.0 and batch.is_measured) else 1.0
+        layout.view(values, 'cell')[...] = cell
+        layout.view(values, 'reading')[...] = old_reading + np.float32(follow) * (
+            cell - old_reading)
+
+    def _warmed(self, cell: Array, exposed: Array, dt_s: float) -> Array:
+        """Return the cells after `dt_s`; explicit diffusion in steps short enough to be stable."""
+        config = self.config
+        pitch_y, pitch_z = config.width_m / config.columns, config.height_m / config.rows
+        weights = np.float32(config.diffusivity_m2_s / pitch_z**2), np.float32(
+            config.diffusivity_m2_s / pitch_y**2)
+        steps = max(1, int(np.ceil(4.0 * dt_s * float(sum(weights)))))
+        step_s = dt_s / steps
+        keep = np.float32(np.exp(-step_s / config.time_constant_s))
+        for _ in range(steps):
+            padded = np.pad(cell, ((0, 0), (1, 1), (1, 1)), mode='edge')
+            flow = weights[0] * (padded[:, 2:, 1:-1] + padded[:, :-2, 1:-1] - 2.0 * cell)
+            flow += weights[1] * (padded[:, 1:-1, 2:] + padded[:, 1:-1, :-2] - 2.0 * cell)
+            cell = exposed + keep * (cell + np.float32(step_s) * flow - exposed)
+        return cell
+
+    def hardware_imperfections(self, values: Array, batch: Batch) -> None:
+        """Disturb the readings, not the heat."""
+        batch.noise.apply_generic(values[:, self._truth.slices['reading']], batch)
+
+    def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
+        """Show the thermometers."""
+        return values[:, self._truth.slices['reading']]
+
+    # ---- messages -------------------------------------------------------------------------
+
+    def truth_template(self) -> tuple[str, Template]:
+        """Truth is what the cells are exposed to."""
+        return self._truth_template.type_name, self._truth_template
+
+    def truth_to_blocks(self, row: Array) -> dict[str, Array]:
+        """Send the exposure only."""
+        return {'data': self._truth.view(row, 'exposed')}
+
+    def blocks_to_truth(self, blocks: dict[str, Array], out: Array) -> None:
+        """Take the exposure; the response fills the rest."""
+        out[:] = 0.0
+        self._truth.view(out, 'exposed')[...] = blocks['data']
+
+    def topics(self) -> Sequence[Topic]:
+        """Return the grid and its mean."""
+        return (GRID, MEAN)
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Write the grid and its mean, with the variance of the mean's noise."""
+        grid = self._return.view(sample.values, 'data')
+        variance = self.config.noise**2 / grid.size
+        return ((GRID, self._template.fill(sample.stamp_ns, data=grid)),
+                (MEAN, self._mean.fill(sample.stamp_ns, temperature=float(grid.mean()),
+                                       variance=variance)))
+
+
+class ExposureReader:
+    """Turns the positions of the sources into the temperature each cell is exposed to."""
+
+    parts_ns: Sequence[int] = (0,)
+
+    def __init__(self, view: WorldView, sensor: TemperatureGrid) -> None:
+        """Lay out the cells once, in the site's frame."""
+        config = sensor.config
+        y = config.width_m * (0.5 - (np.arange(config.columns) + 0.5) / config.columns)
+        z = config.height_m * (0.5 - (np.arange(config.rows) + 0.5) / config.rows)
+        self._cells = np.stack(np.broadcast_arrays(0.0, y[None, :], z[:, None]), axis=-1)
+        self._sources = [
+            (ColumnReader(view.model, [native_name(sensor.name, label)]).columns, source)
+            for label, source in config.sources.items()]
+        self._ambient_c = config.ambient_c
+        self._exposed = sensor.truth_layout.slices['exposed']
+
+    def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
+        """Write the exposure of each cell; the rest of the row is the response's."""
+        data = view.sensordata[np.asarray(envs)]
+        exposed = np.full((len(data), *self._cells.shape[:2]), self._ambient_c)
+        for columns, source in self._sources:
+            away = np.linalg.norm(self._cells - data[:, None, None, columns], axis=-1)
+            exposed += (source.temperature_c - self._ambient_c) * np.exp(-away / source.reach_m)
+        out[:] = 0.0
+        out[:, self._exposed] = exposed.reshape(len(data), -1)
