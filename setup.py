@@ -1,4 +1,4 @@
-"""Metadata lives in setup.cfg; only the list of installed data files has to be computed."""
+"""Metadata lives in setup.cfg; here is what it cannot hold."""
 
 from pathlib import Path
 
@@ -23,4 +23,5 @@ def shared_files() -> list[tuple[str, list[str]]]:
     return entries
 
 
-setup(data_files=shared_files())
+# From setup.cfg this would become an object whose text colcon cannot read back.
+setup(data_files=shared_files(), python_requires='>=3.10')

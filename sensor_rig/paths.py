@@ -17,7 +17,7 @@ PACKAGE = 'sensor_rig'
 def share_dir() -> Path:
     """Return the folder that holds `worlds/`, `config/`, `launch/` and `package.xml`."""
     for folder in _candidates():
-        if (folder / 'package.xml').is_file() and (folder / 'config').is_dir():
+        if (folder / 'package.xml').is_file() and (folder / 'worlds').is_dir():
             return folder
     raise RigError(
         f'the files shipped with {PACKAGE} (worlds, configs) were not found; install the package '

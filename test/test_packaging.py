@@ -1,0 +1,157 @@
+"""What a user installs: as a wheel with pip, and as a ROS package with colcon."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import sensor_rig
+
+SHARED = ('launch', 'config', 'worlds', 'datasheets')
+
+
+def shared_files(root: Path) -> set[str]:
+    """Return the data files of the source tree, relative to it."""
+    return {
+        path.relative_to(root).as_posix()
+        for folder in SHARED
+        for path in (root / folder).rglob('*')
+        if path.is_file() and '__pycache__' not in path.parts
+    }
+
+
+@pytest.fixture(scope='module')
+def copy(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the source tree, so that builds leave nothing in the tree itself."""
+    target = tmp_path_factory.mktemp('workspace') / 'src' / 'sensor_rig'
+    ignored = shutil.ignore_patterns(
+        '.*', '__pycache__', 'build', 'install', 'log', 'dist', 'runs', '*.egg-info'
+    )
+    shutil.copytree(root, target, ignore=ignored)
+    return target
+
+
+def run(*command: str, cwd: Path, **changes: str) -> str:
+    """Run a command that must succeed and return what it printed."""
+    environment = {k: v for k, v in os.environ.items() if k != 'PYTHONPATH'} | changes
+    result = subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def test_versions_agree(root: Path) -> None:
+    package = ElementTree.parse(root / 'package.xml').getroot()
+    assert package.get('format') == '3'
+    assert package.findtext('version') == sensor_rig.__version__
+    assert f'## {sensor_rig.__version__}' in (root / 'CHANGELOG.md').read_text()
+
+
+def test_every_executable_exists(root: Path) -> None:
+    scripts = setup_cfg(root)['options.entry_points']['console_scripts'].split('\n')
+    targets = [line.partition('=')[2].strip() for line in scripts if line]
+    assert len(targets) == 4
+    for target in targets:
+        module, _, function = target.partition(':')
+        source = find_spec(module)
+        assert source is not None, module
+        assert f'def {function}(' in Path(str(source.origin)).read_text(), target
+
+
+def test_every_dependency_is_explained(root: Path) -> None:
+    config = setup_cfg(root)
+    sections = [config['options']['install_requires'], *config['options.extras_require'].values()]
+    page = (root / 'docs' / 'dependencies.md').read_text().lower()
+    for line in '\n'.join(sections).split('\n'):
+        name = re.split(r'[<>=;! ]', line.strip().lower())[0]
+        short = name.removeprefix('ros-kilted-').replace('-', '_')
+        assert not name or name in page or short in page, f'{name} is not in docs/dependencies.md'
+
+
+def setup_cfg(root: Path) -> configparser.ConfigParser:
+    config = configparser.ConfigParser(interpolation=None)
+    config.read(root / 'setup.cfg')
+    return config
+
+
+def test_wheel_carries_everything(root: Path, copy: Path, tmp_path: Path) -> None:
+    pytest.importorskip('build', reason='needs build (part of the extra "test")')
+    run(sys.executable, '-m', 'build', '--no-isolation', '--outdir', str(tmp_path), cwd=copy)
+    (wheel,) = tmp_path.glob('*.whl')
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    assert {
+        'sensor_rig/cli/main.py',
+        'sim_sensors/registry.py',
+        'sync_engine/__init__.py',
+    } <= names
+    assert not {name for name in names if name.startswith(('test/', 'bench/', 'docs/'))}
+    data = {name.partition('data/share/sensor_rig/')[2] for name in names}
+    assert shared_files(root) <= data
+    (source,) = tmp_path.glob('*.tar.gz')
+    listing = run('tar', '-tzf', str(source), cwd=tmp_path)
+    assert '/rig\n' in listing
+    for file in shared_files(root):
+        assert f'/{file}\n' in listing
+
+
+@pytest.fixture(scope='module')
+def workspace(copy: Path) -> Path:
+    """Return a colcon workspace in which the package was built."""
+    if shutil.which('colcon', path=f'{Path(sys.executable).parent}:{os.environ["PATH"]}') is None:
+        pytest.skip('needs colcon (part of the extra "test")')
+    folder = copy.parents[1]
+    run(sys.executable, '-m', 'colcon', 'build', cwd=folder)
+    return folder
+
+
+def test_colcon_knows_the_package(workspace: Path) -> None:
+    listed = run(sys.executable, '-m', 'colcon', 'list', cwd=workspace)
+    assert listed.split() == ['sensor_rig', 'src/sensor_rig', '(ros.ament_python)']
+
+
+def test_colcon_installs_what_ros_looks_for(root: Path, workspace: Path) -> None:
+    prefix = workspace / 'install' / 'sensor_rig'
+    assert (prefix / 'share/ament_index/resource_index/packages/sensor_rig').is_file()
+    for executable in ('world', 'emulator', 'sync', 'sensor-rig'):
+        assert os.access(prefix / 'lib' / 'sensor_rig' / executable, os.X_OK)
+    for file in shared_files(root):
+        assert (prefix / 'share' / 'sensor_rig' / file).is_file()
+
+
+def test_installed_package_finds_its_files(workspace: Path, tmp_path: Path) -> None:
+    prefix = workspace / 'install' / 'sensor_rig'
+    (packages,) = prefix.glob('lib/python3*/site-packages')
+    code = 'from sensor_rig import paths; print(paths.share_dir())'
+    shown = run(sys.executable, '-c', code, cwd=tmp_path, PYTHONPATH=str(packages))
+    assert shown.strip() == str(prefix / 'share' / 'sensor_rig')
+
+
+def test_colcon_test_runs_pytest(workspace: Path) -> None:
+    """`colcon test` passes silently when it finds no test dependency: so look what it ran."""
+    run(
+        sys.executable,
+        '-m',
+        'colcon',
+        'test',
+        '--return-code-on-test-failure',
+        '--pytest-args',
+        'test/test_packaging.py',
+        '-k',
+        'test_versions_agree',
+        cwd=workspace,
+    )
+    result = (workspace / 'build' / 'sensor_rig' / 'pytest.xml').read_text()
+    assert 'tests="1"' in result
+    assert 'test_versions_agree' in result
