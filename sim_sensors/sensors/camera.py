@@ -15,7 +15,7 @@ from sim_sensors.config import NonNegative, Strict
 from sim_sensors.layout import Array, Layout
 from sim_sensors.render import Renderer
 from sim_sensors.sensors.base import Batch, Sample, Topic
-from sim_sensors.sensors.imager import ImageReader, Imager, ImagerConfig
+from sim_sensors.sensors.imager import Imager, ImagerConfig, ImageReader
 from sim_sensors.sensors.optics import Lens
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import mujoco
 import numpy as np
@@ -53,7 +53,7 @@ class Contact(Sensor[ContactConfig]):
     """
 
     config_class = ContactConfig
-    state_shapes = {'pending_s': ()}
+    state_shapes: ClassVar = {'pending_s': ()}
 
     def __init__(self, name: str, config: ContactConfig) -> None:
         super().__init__(name, config)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Generic, TypeVar
 
 import mujoco
 import numpy as np
@@ -59,7 +59,7 @@ ConfigT = TypeVar('ConfigT', bound=WrenchConfig)
 class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
     """Force [3] N and torque [3] N m in the sensor's axes, and what a strain-gauge cell adds."""
 
-    state_shapes = {'overload': (3,)}
+    state_shapes: ClassVar = {'overload': (3,)}
 
     def __init__(self, name: str, config: ConfigT) -> None:
         super().__init__(name, config)
@@ -148,7 +148,8 @@ class ForceTorque(WrenchSensor[ForceTorqueConfig]):
 
     def reader(self, view: WorldView) -> TruthReader:
         """Read the two native sensors."""
-        return ColumnReader(view.model, [native_name(self.name, kind) for kind in ('force', 'torque')])
+        return ColumnReader(view.model, [native_name(self.name, kind)
+                                         for kind in ('force', 'torque')])
 
 
 class ContactForceConfig(WrenchConfig):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import mujoco
@@ -99,7 +100,7 @@ class ImageReader:
         rolls = config.readout_s > 0.0
         bands = min(config.readout_bands, config.height) if rolls else 1
         edges = np.linspace(0, config.height, bands + 1).round().astype(int)
-        self._bands = [slice(*pair) for pair in zip(edges[:-1], edges[1:], strict=True)]
+        self._bands = [slice(*pair) for pair in pairwise(edges)]
         middle = (edges[:-1] + edges[1:]) / 2.0 / config.height
         self.parts_ns: Sequence[int] = [
             seconds_to_ns(config.readout_s * share) if rolls else 0 for share in middle.tolist()]

@@ -26,7 +26,8 @@ def add_net_force(spec: mujoco.MjSpec, name: str, against: str) -> None:
     if body.name == 'world':
         raise RigError(f'sensor {name!r}: mount.body is world, which has no contacts of its own; '
                        f'name the body whose contacts it should feel')
-    sensor = spec.add_sensor(name=native_name(name, 'contact'), type=mujoco.mjtSensor.mjSENS_CONTACT,
+    sensor = spec.add_sensor(name=native_name(name, 'contact'),
+                             type=mujoco.mjtSensor.mjSENS_CONTACT,
                              objtype=mujoco.mjtObj.mjOBJ_BODY, objname=body.name)
     if against:
         other = find_body(spec, name, against)

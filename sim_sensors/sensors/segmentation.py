@@ -13,7 +13,7 @@ from sensor_rig.errors import RigError
 from sim_sensors.layout import Array, Layout
 from sim_sensors.render import Renderer
 from sim_sensors.sensors.base import Batch, Sample, Topic
-from sim_sensors.sensors.imager import ImageReader, Imager, ImagerConfig
+from sim_sensors.sensors.imager import Imager, ImagerConfig, ImageReader
 
 if TYPE_CHECKING:
     from sensor_rig.cdr import Template
