@@ -36,14 +36,12 @@ class BatchWorld(WorldBase):
         self._batch = Batch(self.model, self.num_envs, threads, persistent=True)
         self._sensordata: Floats = self._batch.bind('sensordata')
         self._ctrl: Floats = self._batch.bind('ctrl')
-        self._xpos: Floats | None = None
-        self._xmat: Floats | None = None
-        if self.drive is not None:
-            self._xpos, self._xmat = self._batch.bind('xpos'), self._batch.bind('xmat')
+        self._xpos: Floats = self._batch.bind('xpos')
+        self._xmat: Floats = self._batch.bind('xmat')
         self._copies: dict[int, mujoco.MjData] = {}
         self._copied: dict[int, int] = {}
         self._version = 0
-        self._reset(np.arange(self.num_envs), is_midway=False)
+        self.reset()
 
     @property
     def sensordata(self) -> Floats:
@@ -59,9 +57,6 @@ class BatchWorld(WorldBase):
 
     def poses(self, body: int) -> Floats:
         """Return (x m, y m, yaw rad) of a body in the world at `time_ns`, [num_envs, 3]."""
-        if self._xpos is None or self._xmat is None:
-            self._xpos, self._xmat = self._batch.bind('xpos'), self._batch.bind('xmat')
-            self._batch.forward()
         turn = self._xmat[:, body]
         return np.stack([self._xpos[:, body, 0], self._xpos[:, body, 1],
                          np.arctan2(turn[:, 3], turn[:, 0])], 1)

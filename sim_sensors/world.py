@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import mujoco
 import numpy as np
+from mujoco.batch import SimulationError
 from numpy.typing import NDArray
 
 from sensor_rig.errors import RigError
@@ -17,7 +18,7 @@ from sensor_rig.times import NS_PER_S
 from sim_sensors import drivers
 from sim_sensors.config import WorldConfig
 from sim_sensors.drive import find_drive
-from sim_sensors.modelfile import compile_model, whole_timestep_ns
+from sim_sensors.modelfile import compile_model, one_line, whole_timestep_ns
 from sim_sensors.mounts import unknown_name
 from sim_sensors.sensors.base import Sensor
 
@@ -28,6 +29,8 @@ UNSTABLE = {mujoco.mjtWarning.mjWARN_BADQPOS: ('position', 'qpos'),
             mujoco.mjtWarning.mjWARN_BADQACC: ('acceleration', 'qacc')}
 FULL = {mujoco.mjtWarning.mjWARN_CONTACTFULL: 'contacts',
         mujoco.mjtWarning.mjWARN_CNSTRFULL: 'constraints'}
+
+ENGINE_ERRORS = (mujoco.FatalError, SimulationError)
 
 # MuJoCo writes its warnings to a file in the working directory unless somebody takes them.
 mujoco.set_mju_user_warning(logging.getLogger('mujoco').warning)
@@ -66,7 +69,10 @@ class WorldBase(ABC):
         tick = self.tick + 1
         if self.driver is not None and self.drive is not None and tick % self._driver_ticks == 0:
             self.drive.write(self.driver.twist(self.poses(self.drive.body)), self._wanted)
-        self._advance(self._wanted)
+        try:
+            self._advance(self._wanted)
+        except ENGINE_ERRORS as error:
+            raise self._stopped(error) from None
         self.tick = tick
         self.time_ns = tick * self.dt_ns
         self._check()
@@ -86,7 +92,10 @@ class WorldBase(ABC):
         self._wanted[chosen] = self._home
         if self.driver is not None:
             self.driver.reset(chosen)
-        self._reset(chosen, is_midway=self.tick >= 0)
+        try:
+            self._reset(chosen, is_midway=self.tick >= 0)
+        except ENGINE_ERRORS as error:
+            raise self._stopped(error) from None
 
     # ---- commands -------------------------------------------------------------------------
 
@@ -154,6 +163,10 @@ class WorldBase(ABC):
             raise RigError(unknown_name('world.keyframe', 'keyframe', name, names))
         return names.index(name)
 
+    def _stopped(self, error: Exception) -> RigError:
+        seconds = max(self.time_ns, 0) / NS_PER_S
+        return RigError(f'MuJoCo stopped at {seconds:.3f} s: {one_line(error)}')
+
     def _unstable(self, env: int, warnings: NDArray[Any]) -> NoReturn:
         """Raise for the first warning in `warnings` [kinds, 2] (last info, count)."""
         where = f' in environment {env}' if self.num_envs > 1 else ''
@@ -191,7 +204,7 @@ class World(WorldBase):
         self._data = mujoco.MjData(self.model)
         self._sensordata: Floats = self._data.sensordata[None]
         self._clock = -1.0
-        self._reset(np.zeros(1, np.intp), is_midway=False)
+        self.reset()
 
     @property
     def sensordata(self) -> Floats:
@@ -227,7 +240,7 @@ class World(WorldBase):
         if clock <= self._clock:
             self._raise_warning()
         self._clock = clock
-        if self.tick & 255 == 255 and any(self._data.warning[int(kind)].number for kind in FULL):
+        if self.tick & 15 == 15 and any(self._data.warning[int(kind)].number for kind in FULL):
             self._raise_warning()
 
     def _raise_warning(self) -> NoReturn:
