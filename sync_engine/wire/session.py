@@ -33,6 +33,7 @@ from sync_engine.wire.facts import (
 )
 from sync_engine.wire.restamp import restamp
 
+SYNCED = 'synced/'
 IMU_TYPE = 'sensor_msgs/msg/Imu'
 NEVER_NS = MAX_STAMP_NS
 _NO_STAMP_NS = -1
@@ -197,4 +198,4 @@ class WireSync:
 
 def synced_topic(topic: str) -> str:
     """Return where a member goes out."""
-    return f'synced/{topic.lstrip("/")}'
+    return SYNCED + topic.lstrip('/')

@@ -1,0 +1,122 @@
+"""Runs the sync engine over a recording, on its receive times: a new recording and a report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from sensor_rig.bags.reader import BagReader, Recorded
+from sensor_rig.bags.writer import BagWriter
+from sensor_rig.cdr import CdrError, read_stamp_ns
+from sensor_rig.errors import RigError
+from sensor_rig.report.sync_data import SyncRecord
+from sensor_rig.report.sync_page import sync_page
+from sync_engine.bundle import Bundle
+from sync_engine.config import SyncConfig
+from sync_engine.wire.session import SYNCED, WireSync, synced_topic
+
+AFTER_NS = 10**12
+"""How far time runs on after the last message, so that every deadline passes."""
+REPORT_PAGE, REPORT_DATA = 'report.html', 'report.json'
+
+
+def fitted(config: SyncConfig, bag: BagReader) -> tuple[SyncConfig, dict[str, str]]:
+    """Return the config with the recording's types, and topic -> input of what it has.
+
+    Raises where a required input is not in the recording, or is of another type there.
+    """
+    inputs: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    for name, given in config.inputs.items():
+        found = bag.find(given.topic)
+        if found is None:
+            if name in config.required_sensors or name == config.reference_sensor_id:
+                raise RigError(f'{bag.path} has no topic {given.topic} (sync.inputs.{name}); it '
+                               f'has {", ".join(bag.topics) or "none"}')
+            inputs[name] = given
+            continue
+        if given.type and given.type != found.type_name:
+            raise RigError(f'sync.inputs.{name}.type is {given.type}, but {found.name} of '
+                           f'{bag.path} is {found.type_name}')
+        names[found.name] = name
+        inputs[name] = given.model_copy(update={'type': found.type_name})
+    return config.model_copy(update={'inputs': inputs}), names
+
+
+class BagSync:
+    """One pass over a recording. Memory is bounded by the engine's buffers, not by the bag."""
+
+    def __init__(self, bag: BagReader, writer: BagWriter, config: SyncConfig, title: str) -> None:
+        self._bag, self._writer = bag, writer
+        config, self._names = fitted(config, bag)
+        headerless = [name for topic, name in self._names.items()
+                      if not bag.topics[topic].stamped]
+        self.sync = WireSync(config, headerless)
+        self.record = SyncRecord(config, title, str(bag.path))
+        present = {synced_topic(topic): bag.topics[topic] for topic in self._names}
+        for topic, type_name in self.sync.output_topics().items():
+            if topic in present:
+                writer.add_topic('/' + topic, type_name, definition=present[topic].definition)
+            elif not topic.startswith(SYNCED):
+                writer.add_topic('/' + topic, type_name)
+
+    def run(self, advance: Callable[[float], None], copy: bool = False) -> dict[str, Any]:
+        """Sync the whole recording; `advance` gets the number of messages done now and then.
+
+        `copy` puts the messages of the recording itself into the new one, too.
+        """
+        topics = None if copy else list(self._names)
+        if copy:
+            for known in self._bag.topics.values():
+                self._writer.add_topic(known.name, known.type_name, definition=known.definition)
+        for receive_ns, messages in _moments(self._bag.messages(topics)):
+            inputs = []
+            for topic, _, raw in messages:
+                if copy:
+                    self._writer.write(topic, receive_ns, raw)
+                if topic in self._names:
+                    inputs.append((self._names[topic], raw))
+                    self._note(self._names[topic], raw, receive_ns)
+            self._write(self.sync.push_together(inputs, receive_ns))
+            while self.sync.run_cues():
+                pass
+            advance(len(messages))
+        self._write(self.sync.poll_until(self._bag.end_ns + AFTER_NS))
+        return self.document()
+
+    def document(self) -> dict[str, Any]:
+        """Return the report's data."""
+        engine = self.sync.engine
+        return self.record.document(engine.ledger.as_dict(), engine.buffered())
+
+    def _note(self, name: str, raw: bytes, receive_ns: int) -> None:
+        if name in self.sync.headerless:
+            self.record.message(name, receive_ns, receive_ns)
+            return
+        try:
+            self.record.message(name, read_stamp_ns(raw), receive_ns)
+        except CdrError:
+            self.record.message(name, 0, receive_ns)
+
+    def _write(self, bundles: list[Bundle]) -> None:
+        for bundle in bundles:
+            self.record.bundle(bundle)
+            for topic, _, raw in self.sync.outputs(bundle):
+                self._writer.write('/' + topic, bundle.emitted_ns, raw)
+
+
+def write_report(folder: Path, document: dict[str, Any]) -> Path:
+    """Write report.html and report.json into `folder`; return the page."""
+    page = folder / REPORT_PAGE
+    page.write_text(sync_page(document), encoding='utf-8')
+    (folder / REPORT_DATA).write_text(json.dumps(document), encoding='utf-8')
+    return page
+
+
+def _moments(messages: Iterator[Recorded]) -> Iterator[tuple[int, list[Recorded]]]:
+    """Yield (receive time, messages received then)."""
+    for receive_ns, group in groupby(messages, key=lambda message: message.receive_ns):
+        yield receive_ns, list(group)

@@ -1,0 +1,89 @@
+"""Sync a recording offline: the same engine as the sync node's, on recorded receive times."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from sensor_rig.cli.output import add_json_argument, print_json, print_table
+
+NAME = 'sync'
+HELP = 'sync a recording into a new one, with a report'
+EPILOG = """example: rig sync drive/ drive_synced/ --rig robot.yaml
+OUT is a rosbag2 recording with synced/..., sync/bundle and sync/offset/..., and report.html
+beside them. "rig inspect IN --write robot.yaml" makes a rig file to start from."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the recordings, the rig and how to write."""
+    parser.add_argument('input', metavar='IN', type=Path, help='a rosbag2 folder, .mcap or .db3')
+    parser.add_argument('output', metavar='OUT', type=Path, help='the recording to write')
+    parser.add_argument('--rig', required=True, metavar='FILE',
+                        help='a rig file with a sync: section, or the name of a shipped one')
+    parser.add_argument('--storage', choices=('mcap', 'sqlite3'), default='mcap',
+                        help='how OUT is stored (mcap)')
+    parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
+    parser.add_argument('--copy', action='store_true', help='copy the messages of IN to OUT, too')
+    add_json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Sync the recording and say what came out."""
+    from sensor_rig.bags.reader import BagReader
+    from sensor_rig.bags.sync import BagSync, fitted, write_report
+    from sensor_rig.bags.writer import BagWriter
+    from sensor_rig.cli.progress import progress
+    from sensor_rig.errors import RigError
+    from sensor_rig.rigfile import load_rig
+
+    rig = load_rig(args.rig)
+    if rig.sync is None:
+        raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
+    with BagReader(args.input) as bag:
+        fitted(rig.sync, bag)  # a mistake is told before OUT is made
+        with BagWriter(args.output, args.storage, compress=args.compress) as writer:
+            job = BagSync(bag, writer, rig.sync, f'Sync of {args.input.name}')
+            with progress(f'syncing {args.input.name}', bag.message_count) as advance:
+                document = job.run(advance, copy=args.copy)
+    page = write_report(args.output, document)
+    if args.json:
+        print_json({'output': str(args.output), 'report': str(page), **summary(document)})
+        return 0
+    print_document(document)
+    print(f'\nwritten: {args.output} and {page}')
+    return 0
+
+
+def summary(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of a run without its series."""
+    return {
+        'bundles': document['bundles'], 'complete': document['complete'],
+        'duration_s': document['duration_s'],
+        'sensors': {name: {'topic': sensor['topic'], 'counts': sensor['counts'],
+                           'pairing': sensor['pairing'], 'missing': sensor['missing'],
+                           **sensor['last']}
+                    for name, sensor in document['sensors'].items()},
+    }
+
+
+def print_document(document: dict[str, Any]) -> None:
+    """Print what a run came to."""
+    print(f'{document["bundles"]} bundles in {document["duration_s"]:.1f} s, '
+          f'{document["complete"]} of them complete')
+    reference = document['reference']
+    rows = []
+    for name, sensor in document['sensors'].items():
+        counts, last, pairing = sensor['counts'], sensor['last'], sensor['pairing']
+        settled = counts['bundled'] + counts['collected'] + counts['consumed']
+        rows.append((
+            name, sensor['topic'], counts['received'], settled,
+            counts['received'] - settled - counts['buffered'],
+            'reference' if name == reference else _offset(last), last.get('state', '-'),
+            '-' if not pairing['count'] else f'{pairing["p95_s"] * 1e3:.2f}'))
+    print_table(('input', 'topic', 'received', 'used', 'dropped', 'offset (ms)', 'state',
+                 'pairing p95 (ms)'), rows)
+
+
+def _offset(last: dict[str, Any]) -> str:
+    return f'{last["offset_ms"]:+.3f} ± {last["sigma_ms"]:.3f}' if last else '-'
