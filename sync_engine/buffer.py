@@ -34,26 +34,30 @@ class Packet:
 class SensorBuffer:
     """Packets of one sensor, earliest stamp first; bounded by count, bytes and age."""
 
-    __slots__ = ('_packets', '_stamps', 'max_bytes', 'max_size', 'nbytes', 'timeout_ns')
+    __slots__ = ('_packets', 'max_bytes', 'max_size', 'nbytes', 'stamps', 'timeout_ns')
 
     def __init__(self, max_size: int, timeout_ns: int, max_bytes: int) -> None:
         self.max_size = max_size
         self.timeout_ns = timeout_ns
         self.max_bytes = max_bytes
         self.nbytes = 0
-        self._stamps: list[int] = []
+        self.stamps: list[int] = []
+        """Sorted; for reading only."""
         self._packets: list[Packet] = []
 
     def __len__(self) -> int:
-        return len(self._stamps)
+        return len(self.stamps)
 
     def __contains__(self, stamp_ns: int) -> bool:
-        index = bisect_left(self._stamps, stamp_ns)
-        return index < len(self._stamps) and self._stamps[index] == stamp_ns
+        index = bisect_left(self.stamps, stamp_ns)
+        return index < len(self.stamps) and self.stamps[index] == stamp_ns
 
-    def push(self, packet: Packet) -> None:
-        """Insert `packet` in stamp order, behind those of the same stamp."""
-        stamps = self._stamps
+    def push(self, packet: Packet) -> bool:
+        """Insert `packet` in stamp order, behind those of the same stamp.
+
+        Returns whether a bound is exceeded now, at the packet's arrival: time to evict.
+        """
+        stamps = self.stamps
         if not stamps or packet.stamp_ns >= stamps[-1]:
             stamps.append(packet.stamp_ns)
             self._packets.append(packet)
@@ -62,6 +66,11 @@ class SensorBuffer:
             stamps.insert(index, packet.stamp_ns)
             self._packets.insert(index, packet)
         self.nbytes += packet.nbytes
+        return (
+            self._packets[0].arrival_ns < packet.arrival_ns - self.timeout_ns
+            or len(stamps) > self.max_size
+            or self.nbytes > self.max_bytes
+        )
 
     def peek(self) -> Packet | None:
         """Return the earliest packet and leave it there."""
@@ -73,7 +82,7 @@ class SensorBuffer:
 
     def latest_stamp_ns(self) -> int | None:
         """Return the stamp of the last packet in stamp order."""
-        return self._stamps[-1] if self._stamps else None
+        return self.stamps[-1] if self.stamps else None
 
     def pop(self) -> Packet | None:
         """Remove and return the earliest packet."""
@@ -93,9 +102,9 @@ class SensorBuffer:
 
     def evict_overflow(self) -> list[Packet]:
         """Remove, from the earliest on, what exceeds the bounds on count and bytes."""
-        if len(self._stamps) <= self.max_size and self.nbytes <= self.max_bytes:
+        if len(self.stamps) <= self.max_size and self.nbytes <= self.max_bytes:
             return []
-        count = max(len(self._stamps) - self.max_size, 0)
+        count = max(len(self.stamps) - self.max_size, 0)
         excess = self.nbytes - self.max_bytes - sum(p.nbytes for p in self._packets[:count])
         while excess > 0:
             excess -= self._packets[count].nbytes
@@ -104,22 +113,22 @@ class SensorBuffer:
 
     def take_through(self, stamp_ns: int) -> list[Packet]:
         """Remove and return every packet with a stamp up to and including `stamp_ns`."""
-        return self._take(bisect_right(self._stamps, stamp_ns))
+        return self._take(bisect_right(self.stamps, stamp_ns))
 
     def take_before(self, stamp_ns: int) -> list[Packet]:
         """Remove and return every packet with a stamp below `stamp_ns`."""
-        return self._take(bisect_left(self._stamps, stamp_ns))
+        return self._take(bisect_left(self.stamps, stamp_ns))
 
     def clear(self) -> list[Packet]:
         """Remove and return everything."""
-        return self._take(len(self._stamps))
+        return self._take(len(self.stamps))
 
     def closest(self, target_ns: int, window_ns: int) -> Packet | None:
         """Return the packet nearest to `target_ns` if it is within `window_ns`, else None.
 
         Of two that are equally near the earlier one is taken.
         """
-        stamps = self._stamps
+        stamps = self.stamps
         index = bisect_left(stamps, target_ns)
         past_end = index == len(stamps)
         if past_end or (index and target_ns - stamps[index - 1] <= stamps[index] - target_ns):
@@ -130,24 +139,24 @@ class SensorBuffer:
 
     def before(self, stamp_ns: int) -> Packet | None:
         """Return the last packet with a stamp below `stamp_ns`."""
-        index = bisect_left(self._stamps, stamp_ns)
+        index = bisect_left(self.stamps, stamp_ns)
         return self._packets[index - 1] if index else None
 
     def last_through(self, stamp_ns: int) -> Packet | None:
         """Return the last packet with a stamp up to and including `stamp_ns`."""
-        index = bisect_right(self._stamps, stamp_ns)
+        index = bisect_right(self.stamps, stamp_ns)
         return self._packets[index - 1] if index else None
 
     def after(self, stamp_ns: int) -> Packet | None:
         """Return the first packet with a stamp of at least `stamp_ns`."""
-        index = bisect_left(self._stamps, stamp_ns)
+        index = bisect_left(self.stamps, stamp_ns)
         return self._packets[index] if index < len(self._packets) else None
 
     def _take(self, count: int) -> list[Packet]:
         taken = self._packets[:count]
         if taken:
             del self._packets[:count]
-            del self._stamps[:count]
+            del self.stamps[:count]
             for packet in taken:
                 self.nbytes -= packet.nbytes
         return taken

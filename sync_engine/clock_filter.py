@@ -63,6 +63,8 @@ class ClockPrior:
     skew_sigma: float
     anchor_sigma_s: float
     """How wrong the IMU's own offset may be."""
+    is_anchor: bool
+    """Whether this is the IMU: against itself only the wander of its estimate counts."""
     tied: bool
     """Whether the offset was set from an arrival (o = l + constant), as device clocks are."""
 
@@ -94,6 +96,7 @@ class ClockFilter:
 
     def __init__(self, prior: ClockPrior, config: AdaKFConfig) -> None:
         self._config = config
+        self._is_anchor = prior.is_anchor
         self._time_s = 0.0
         self.q_scale = _Q_SCALE[1]
         self.last_nis = 0.0
@@ -127,8 +130,10 @@ class ClockFilter:
         self.latency_s = float(x[2, 0])
         self.anchor_s = float(x[3, 0])
         self.offset_var = float(p[0, 0])
-        self.anchored_var = float(p[0, 0] + p[3, 3] - 2.0 * p[0, 3])
         self.arrival_var = float(p[0, 0] + p[2, 2] - 2.0 * p[0, 2])
+        self.anchored_var = float(p[0, 0] + p[3, 3] - 2.0 * p[0, 3])
+        if self._is_anchor:
+            self.anchored_var = self.arrival_var
 
     @property
     def time_s(self) -> float:
@@ -169,7 +174,7 @@ class ClockFilter:
         """Take o - l (s) at the state's time."""
         noise = self.arrivals.noise
         innovation = z - (self._kf.x[0, 0] - self._kf.x[2, 0])
-        variance = self._projected(_H_ARRIVAL) + noise
+        variance = self._projected(2) + noise
         outcome = self._gate(self.arrivals, innovation, variance)
         if outcome is Outcome.REJECTED:
             return outcome
@@ -180,7 +185,7 @@ class ClockFilter:
             self._open(0 if clock else 2, innovation)
         self._kf.update(z, R=noise, H=_H_ARRIVAL)
         residual = z - float(self._kf.x[0, 0] - self._kf.x[2, 0])
-        self.arrivals.adapt(residual**2 + self._projected(_H_ARRIVAL))
+        self.arrivals.adapt(residual**2 + self._projected(2))
         self._cache()
         return outcome
 
@@ -188,14 +193,14 @@ class ClockFilter:
         """Take o - c (s) at the state's time, with the variance its author claims (s^2)."""
         noise = variance * self.motions.noise
         innovation = z - (self._kf.x[0, 0] - self._kf.x[3, 0])
-        outcome = self._gate(self.motions, innovation, self._projected(_H_MOTION) + noise)
+        outcome = self._gate(self.motions, innovation, self._projected(3) + noise)
         if outcome is Outcome.REJECTED:
             return outcome
         if outcome is Outcome.JUMP:
             self._open_along((0, 2), innovation)  # o - l is known from arrival and stays known
         self._kf.update(z, R=noise, H=_H_MOTION)
         residual = z - float(self._kf.x[0, 0] - self._kf.x[3, 0])
-        self.motions.adapt((residual**2 + self._projected(_H_MOTION)) / variance)
+        self.motions.adapt((residual**2 + self._projected(3)) / variance)
         self.motion_count += 1
         self._cache()
         return outcome
@@ -215,8 +220,10 @@ class ClockFilter:
         self._kf.P[rows] += size_s**2
         self.q_scale = _Q_SCALE[2]
 
-    def _projected(self, h: np.ndarray[Any, np.dtype[np.float64]]) -> float:
-        return float((h @ self._kf.P @ h.T)[0, 0])
+    def _projected(self, other: int) -> float:
+        """Return the variance of o minus the state at `other`."""
+        p = self._kf.P
+        return float(p[0, 0] + p[other, other] - 2.0 * p[0, other])
 
     def _gate(self, channel: _Channel, innovation: float, variance: float) -> Outcome:
         self.last_nis = innovation**2 / variance

@@ -28,7 +28,7 @@ from sync_engine.cues.runner import CueRunner, PayloadReader, rotation_of
 from sync_engine.epochs import Epochs
 from sync_engine.interpolate import Codec
 from sync_engine.ledger import Ledger
-from sync_engine.offset import Offset, SensorClock
+from sync_engine.offset import Offset, SensorClock, imu_sigma_s
 from sync_engine.parameters import changed_config
 from sync_engine.snapshot import dump_clocks, load_clocks
 from sync_engine.states import StateMachine, SyncState
@@ -75,12 +75,11 @@ class SyncEngine:
 
     def _stream(self, name: str) -> Stream:
         config = self.config
-        imu = config.inputs.get(config.imu_sensor_id)
-        anchor_sigma_s = imu.latency_sigma_s if imu is not None else 0.0
-        if imu is not None and imu.stamp_source == 'ptp':
-            anchor_sigma_s = config.adakf.ptp_sigma_s
-        anchor = 0.0 if name == config.imu_sensor_id else anchor_sigma_s
-        clock = SensorClock(config.inputs[name], config.adakf, config.epochs, anchor)
+        is_imu = name == config.imu_sensor_id
+        anchor_sigma_s = 0.0 if is_imu else imu_sigma_s(config)
+        clock = SensorClock(
+            config.inputs[name], config.adakf, config.epochs, anchor_sigma_s, is_imu
+        )
         return Stream(name, config, clock, self.ledger[name], self._on_jump)
 
     # -- the data's way ---------------------------------------------------------------------
@@ -103,16 +102,27 @@ class SyncEngine:
             self.reset('host time went back')
             self._now_ns = arrival_ns
         packet = stream.admit(stamp_ns, payload, arrival_ns, nbytes)
-        if packet is not None and stream.has_cue:
-            self._cues.offer(stream, packet)
+        if packet is not None:
+            if stream.has_cue:
+                self._cues.offer(stream, packet)
+            if self.machine.state is SyncState.IDLE and stream.is_member:
+                self.machine.enter(SyncState.BUFFERING)
         settles_ns = stream.settles_at_ns
-        head = self._head
-        if settles_ns is not None and head is not None and stream.reached(settles_ns):
+        if settles_ns is not None and self._head is not None and stream.reached(settles_ns):
             stream.settles_at_ns = None
-            head.waiting -= 1
-        if head is None or not head.waiting or stream is self._reference:
+            self._head.waiting -= 1
+        if self._may_advance(stream):
             bundles += self._advance(self._now_ns)
         return bundles
+
+    def _may_advance(self, stream: Stream) -> bool:
+        """Return whether a push to `stream` can have completed or opened a reference frame."""
+        if stream is self._reference:
+            return True
+        head = self._head
+        if head is None:
+            return bool(self._reference.buffer.stamps)
+        return not head.waiting
 
     def poll(self, now_ns: int) -> list[Bundle]:
         """Let host time pass: return the bundles whose deadline has come, expire old packets."""
@@ -143,29 +153,23 @@ class SyncEngine:
                 self._assembler.give_up(head, now_ns)
             if head.waiting:
                 break
-            self._enter(SyncState.SYNCING)
+            self.machine.enter(SyncState.SYNCING)
             if not self._assembler.select(head, now_ns):
-                self._enter(SyncState.BUFFERING)  # a partner may belong to the next reference
+                self.machine.enter(
+                    SyncState.BUFFERING
+                )  # a partner may belong to the next reference
                 break
             bundle = self._assembler.emit(head, now_ns)
             self._head = None
             if bundle is not None:
-                self._enter(SyncState.OUTPUT_READY)
+                self.machine.enter(SyncState.OUTPUT_READY)
                 bundles.append(bundle)
-            self._enter(SyncState.BUFFERING if self._has_packets() else SyncState.IDLE)
+            self.machine.enter(SyncState.BUFFERING if self._has_packets() else SyncState.IDLE)
         self._due_ns = _NEVER_NS if self._head is None else self._head.next_deadline_ns
-        if self.machine.state is SyncState.IDLE and self._has_packets():
-            self._enter(SyncState.BUFFERING)
         return bundles
 
-    def _enter(self, state: SyncState) -> None:
-        machine = self.machine
-        if state is SyncState.SYNCING and machine.state is SyncState.IDLE:
-            machine.enter(SyncState.BUFFERING)
-        machine.enter(state)
-
     def _has_packets(self) -> bool:
-        return any(stream.held for stream in self._streams.values())
+        return any(s.buffer.stamps or s.quarantined for s in self._streams.values())
 
     @property
     def next_deadline_ns(self) -> int | None:

@@ -40,9 +40,17 @@ class AdaptiveTimeSynchronizer:
     with `missing_strategy: empty`) is None; one with `collect: true` is a list of messages.
     """
 
-    def __init__(self, fs: Sequence[Any], queue_size: int | SyncConfig | Mapping[str, Any] = 10,
-                 slop: float = 0.1, allow_headerless: bool = False, *, reference: int = 0,
-                 node: Any = None, now_ns: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        fs: Sequence[Any],
+        queue_size: int | SyncConfig | Mapping[str, Any] = 10,
+        slop: float = 0.1,
+        allow_headerless: bool = False,
+        *,
+        reference: int = 0,
+        node: Any = None,
+        now_ns: Callable[[], int] | None = None,
+    ) -> None:
         """Synchronise `fs` as ApproximateTimeSynchronizer would, or by a `sync:` section.
 
         Instead of `queue_size` stands a SyncConfig or a mapping with its keys; its inputs belong
@@ -59,9 +67,14 @@ class AdaptiveTimeSynchronizer:
         self._allow_headerless = allow_headerless
         self._imu = config.imu_sensor_id
         self.engine = SyncEngine(
-            config, {name: TypedCodec() for name in self.names},
-            {name: typed_reader(given.cue) for name, given in config.inputs.items()
-             if given.cue != 'none'})
+            config,
+            {name: TypedCodec() for name in self.names},
+            {
+                name: typed_reader(given.cue)
+                for name, given in config.inputs.items()
+                if given.cue != 'none'
+            },
+        )
         self._lock = threading.Lock()
         self._ready: deque[Bundle] = deque()
         self._delivering = threading.Lock()
@@ -70,6 +83,7 @@ class AdaptiveTimeSynchronizer:
         self.connectInput(fs)
         if node is not None:
             from sensor_rig.ros.clock import steady_clock
+
             self._timer = node.create_timer(POLL_PERIOD_S, self._poll, clock=steady_clock())
 
     # ---- the contract of message_filters ---------------------------------------------------
@@ -91,10 +105,13 @@ class AdaptiveTimeSynchronizer:
     def connectInput(self, fs: Sequence[Any]) -> None:  # noqa: N802
         """Take the messages of these filters or subscriptions, in the order of the inputs."""
         if len(fs) != len(self.names):
-            raise RigError(f'{len(fs)} filters were given for {len(self.names)} inputs '
-                           f'({", ".join(self.names)})')
-        self.input_connections = [_connect(filter_, self.add, index)
-                                  for index, filter_ in enumerate(fs)]
+            raise RigError(
+                f'{len(fs)} filters were given for {len(self.names)} inputs '
+                f'({", ".join(self.names)})'
+            )
+        self.input_connections = [
+            _connect(filter_, self.add, index) for index, filter_ in enumerate(fs)
+        ]
 
     def add(self, *arguments: Any) -> None:
         """Take a message (or a set of another synchronizer); the last argument is the input."""
@@ -104,8 +121,11 @@ class AdaptiveTimeSynchronizer:
         payload = messages[0] if len(messages) == 1 else tuple(messages)
         stamp_ns = _stamp_ns(messages[0])
         if stamp_ns is None and not self._allow_headerless:
-            _LOG.warning('a message without a header came on input %s; set allow_headerless to '
-                         'use its arrival time', name)
+            _LOG.warning(
+                'a message without a header came on input %s; set allow_headerless to '
+                'use its arrival time',
+                name,
+            )
             stamp_ns = _NO_STAMP_NS
         with self._lock:
             if name == self._imu and stamp_ns is not None:
@@ -151,23 +171,30 @@ class AdaptiveTimeSynchronizer:
 def _plain_config(count: int, queue_size: int, slop: float, reference: int) -> SyncConfig:
     """Return what `queue_size, slop` means: stamps as they are, complete sets only."""
     if not 0 <= reference < count:
-        raise RigError(f'reference is {reference}; it should be the index of one of the {count} '
-                       f'filters')
+        raise RigError(
+            f'reference is {reference}; it should be the index of one of the {count} filters'
+        )
     names = [f'input_{index}' for index in range(count)]
-    return load_config({
-        'inputs': {name: {'deadline_s': PATIENCE_S} for name in names},
-        'reference_sensor_id': names[reference], 'required_sensors': names,
-        'estimator': 'none', 'missing_strategy': 'drop',
-        'window': {'min_ms': max(slop, 1e-6) * 1e3, 'max_ms': max(slop, 1e-6) * 1e3},
-        'buffer': {'max_size': max(queue_size, 2), 'timeout_s': 2.0 * PATIENCE_S},
-    })
+    return load_config(
+        {
+            'inputs': {name: {'deadline_s': PATIENCE_S} for name in names},
+            'reference_sensor_id': names[reference],
+            'required_sensors': names,
+            'estimator': 'none',
+            'missing_strategy': 'drop',
+            'window': {'min_ms': max(slop, 1e-6) * 1e3, 'max_ms': max(slop, 1e-6) * 1e3},
+            'buffer': {'max_size': max(queue_size, 2), 'timeout_s': 2.0 * PATIENCE_S},
+        }
+    )
 
 
 def _given_config(given: SyncConfig | Mapping[str, Any], count: int) -> SyncConfig:
     config = given if isinstance(given, SyncConfig) else load_config(dict(given))
     if len(config.inputs) != count:
-        raise RigError(f'{count} filters were given for the {len(config.inputs)} inputs of the '
-                       f'configuration ({", ".join(config.inputs)})')
+        raise RigError(
+            f'{count} filters were given for the {len(config.inputs)} inputs of the '
+            f'configuration ({", ".join(config.inputs)})'
+        )
     return config
 
 
@@ -176,8 +203,10 @@ def _connect(filter_: Any, callback: Callable[..., None], index: int) -> Any:
     if hasattr(filter_, 'registerCallback'):
         return filter_.registerCallback(callback, index)
     if not hasattr(filter_, 'callback'):
-        raise RigError(f'input {index} is a {type(filter_).__name__}; it should be a message '
-                       f'filter or an rclpy subscription')
+        raise RigError(
+            f'input {index} is a {type(filter_).__name__}; it should be a message '
+            f'filter or an rclpy subscription'
+        )
     own = filter_.callback
 
     def both(message: Any) -> None:
@@ -190,8 +219,14 @@ def _connect(filter_: Any, callback: Callable[..., None], index: int) -> Any:
 
 def _node_of(fs: Sequence[Any]) -> Any:
     """Return the node of the first message_filters.Subscriber among `fs`."""
-    return next((node for node in (vars(f).get('node') for f in fs if hasattr(f, '__dict__'))
-                 if node is not None), None)
+    return next(
+        (
+            node
+            for node in (vars(f).get('node') for f in fs if hasattr(f, '__dict__'))
+            if node is not None
+        ),
+        None,
+    )
 
 
 def _clock_of(node: Any) -> Callable[[], int]:

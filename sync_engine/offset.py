@@ -14,7 +14,7 @@ from typing import Any
 from sensor_rig.times import NS_PER_S
 from sync_engine.bundle import OffsetState
 from sync_engine.clock_filter import ClockFilter, ClockPrior, Outcome
-from sync_engine.config import AdaKFConfig, EpochConfig, InputConfig
+from sync_engine.config import AdaKFConfig, EpochConfig, InputConfig, SyncConfig
 from sync_engine.steps import StepDetector, Verdict
 
 _FIRST_ARRIVAL_SIGMA_S = 0.005
@@ -23,9 +23,12 @@ _TIED_SKEW_SIGMA = 1e-6
 """Skew of stamps that the host writes, or that PTP disciplines."""
 _FIRST_BLOCK_SHARE = 0.2
 """The first block is short, so that something is known soon."""
+_BLOCK_MESSAGES = 15
+"""A block with fewer is kept open for up to twice its time."""
 _STEP_SIGMA_FLOOR_S = 3e-4
 _RESUME_LIMIT_NS = NS_PER_S // 4
 """A saved clock that is off by more than drift and queueing explain was restarted meanwhile."""
+_NO_IMU_SIGMA_S = 100.0
 _FOREVER_NS = 2**62
 
 
@@ -47,10 +50,12 @@ class SensorClock:
         config: AdaKFConfig,
         epochs: EpochConfig,
         anchor_sigma_s: float,
+        is_anchor: bool = False,
     ) -> None:
         self._given = given
         self._config = config
         self._anchor_sigma_s = anchor_sigma_s
+        self._is_anchor = is_anchor
         self._gap_reset_ns = int(epochs.gap_reset_s * NS_PER_S)
         self._block_ns = int(config.block_s * NS_PER_S)
         self.steps = StepDetector(int(epochs.restart_jump_s * NS_PER_S))
@@ -63,6 +68,7 @@ class SensorClock:
     def reset(self) -> None:
         """Forget the offset; the next message starts it anew."""
         self._least_delay_ns = _FOREVER_NS
+        self._block_count = 0
         self.filter: ClockFilter | None = None
         self.base_ns = 0
         self._epoch_ns = 0
@@ -70,16 +76,18 @@ class SensorClock:
         self.steps.reset()
         self._start_block(0, 1.0)
         self._block_end_ns = _FOREVER_NS
+        self._refresh()
 
     def observe(self, stamp_ns: int, arrival_ns: int) -> Verdict:
         """Take one message. Costs about a microsecond, but for the end of a block."""
-        last_ns = self.steps.last_arrival_ns
+        last_ns = self.steps.arrival_ns
         if last_ns is not None and arrival_ns - last_ns > self._gap_reset_ns:
             self.reset()
             self.resets += 1
         verdict = self.steps.observe(stamp_ns, arrival_ns)
         if verdict is Verdict.FINE:
             delay_ns = arrival_ns - stamp_ns
+            self._block_count += 1
             if delay_ns < self._least_delay_ns:
                 self._least_delay_ns = delay_ns
                 self._least_at_ns = arrival_ns
@@ -105,34 +113,33 @@ class SensorClock:
         time_s = (time_ns - self._epoch_ns) / NS_PER_S
         carried = self.filter.skew * max(0.0, self.filter.time_s - time_s)
         self.filter.predict(time_s)
-        return self.filter.observe_motion(offset_s + carried, variance)
+        outcome = self.filter.observe_motion(offset_s + carried, variance)
+        self._refresh()
+        return outcome
 
     def offset_ns(self, time_ns: int) -> int:
         """Return the offset to the host at host time `time_ns`, 0 where nothing is known."""
-        if self.filter is None:
-            return 0
-        ahead_s = (time_ns - self._epoch_ns) / NS_PER_S - self.filter.time_s
-        return self.base_ns + round((self.filter.offset_s + self.filter.skew * ahead_s) * 1e9)
+        return self._offset_ns + int(self._skew * (time_ns - self._state_ns))
 
-    @property
-    def anchor_ns(self) -> int:
-        """What this sensor's filter believes the IMU's offset to be wrong by (ns)."""
-        return round(self.filter.anchor_s * 1e9) if self.filter else 0
-
-    @property
-    def sigma_s(self) -> float:
-        """Sigma of the offset against the surer of host and IMU (s)."""
-        return self.filter.sigma_s if self.filter else float('inf')
-
-    @property
-    def host_sigma_s(self) -> float:
-        """Sigma of the offset against the host (s)."""
-        return sqrt(max(self.filter.offset_var, 0.0)) if self.filter else float('inf')
-
-    @property
-    def state(self) -> OffsetState:
+    def _refresh(self) -> None:
+        """Keep what selection asks for on every bundle as plain numbers."""
+        learned = self.filter
+        if learned is None:
+            self._offset_ns = self._state_ns = self.anchor_ns = 0
+            self._skew = 0.0
+            self.sigma_s = self.host_sigma_s = float('inf')
+        else:
+            self._offset_ns = self.base_ns + round(learned.offset_s * 1e9)
+            self._state_ns = self._epoch_ns + round(learned.time_s * 1e9)
+            self._skew = learned.skew
+            self.anchor_ns = round(learned.anchor_s * 1e9)
+            """What this sensor's filter believes the IMU's offset to be wrong by."""
+            self.sigma_s = learned.sigma_s
+            """Sigma of the offset against the surer of host and IMU (s)."""
+            self.host_sigma_s = sqrt(max(learned.offset_var, 0.0))
+            """Sigma of the offset against the host (s)."""
+        self.state = self.judge(self.sigma_s)
         """How far the offset can be believed."""
-        return self.judge(self.sigma_s)
 
     def judge(self, sigma_s: float) -> OffsetState:
         """Return the state that goes with `sigma_s`."""
@@ -154,6 +161,7 @@ class SensorClock:
             latency_sigma_s=given.latency_sigma_s,
             skew_sigma=self._config.skew_sigma if device else _TIED_SKEW_SIGMA,
             anchor_sigma_s=self._anchor_sigma_s,
+            is_anchor=self._is_anchor,
             tied=not ptp,
         )
 
@@ -164,17 +172,22 @@ class SensorClock:
         self.base_ns = 0 if self._given.stamp_source == 'ptp' else stamp_ns - arrival_ns
         self._resumed = self._restored is not None and self._resume(stamp_ns - arrival_ns)
         self._settling = True
+        self._refresh()
         self._start_block(arrival_ns, _FIRST_BLOCK_SHARE)
         self._least_delay_ns = arrival_ns - stamp_ns
 
     def _start_block(self, arrival_ns: int, share: float) -> None:
         self._least_delay_ns = _FOREVER_NS
         self._least_at_ns = arrival_ns
+        self._block_count = 0
         self._block_end_ns = arrival_ns + int(self._block_ns * share)
 
     def _close_block(self, arrival_ns: int) -> None:
         """One observation out of the smallest delay of the block."""
         assert self.filter is not None
+        late_ns = arrival_ns - self._block_end_ns
+        if self._block_count < _BLOCK_MESSAGES and late_ns < self._block_ns and not self._settling:
+            return  # a slow stream: the least of a few says little, so wait for some more
         if self._settling and self._given.stamp_source != 'ptp':
             # The message that started the filter may have been a slow one; the best of the
             # first block is a better start than a correction of the worst.
@@ -187,6 +200,7 @@ class SensorClock:
             self.latency_steps += 1
         spread = 3.0 * sqrt(self.filter.arrivals.noise)
         self.steps.room_ns = int((max(self.filter.latency_s, 0.0) + spread + 0.005) * 1e9)
+        self._refresh()
         self._start_block(arrival_ns, 1.0)
 
     def _step(self, stamp_ns: int, arrival_ns: int) -> None:
@@ -199,6 +213,7 @@ class SensorClock:
         if self.steps.period_ns < 4e9 * sqrt(self.filter.arrivals.noise):
             sigma_s = self.steps.period_ns / NS_PER_S  # jitter hides which period it fell in
         self.filter.step_clock(self.steps.step_ns / NS_PER_S, sigma_s)
+        self._refresh()
         self._start_block(arrival_ns, _FIRST_BLOCK_SHARE)
 
     def dump(self) -> dict[str, Any] | None:
@@ -209,10 +224,8 @@ class SensorClock:
 
     def restore(self, values: dict[str, Any]) -> None:
         """Resume from `dump` with the next message, if that message fits."""
+        self.reset()
         self._restored = dict(values)
-        self.filter = None
-        self._block_end_ns = _FOREVER_NS
-        self.steps.reset()
 
     def _resume(self, shown_ns: int) -> bool:
         """Take the saved state, unless the clock has been restarted since it was saved."""
@@ -228,6 +241,14 @@ class SensorClock:
         return True
 
 
+def imu_sigma_s(config: SyncConfig) -> float:
+    """Return how wrong the IMU's offset to the host may be (s); huge where there is no IMU."""
+    imu = config.inputs.get(config.imu_sensor_id)
+    if imu is None:
+        return _NO_IMU_SIGMA_S
+    return config.adakf.ptp_sigma_s if imu.stamp_source == 'ptp' else imu.latency_sigma_s
+
+
 def relative_offset(
     sensor: SensorClock, reference: SensorClock, time_ns: int
 ) -> tuple[int, float]:
@@ -237,9 +258,9 @@ def relative_offset(
     offset cancels; the surer of the two ways is taken.
     """
     one, two = sensor.filter, reference.filter
-    if one is None or two is None:
-        return sensor.offset_ns(time_ns) - reference.offset_ns(time_ns), float('inf')
     difference = sensor.offset_ns(time_ns) - reference.offset_ns(time_ns)
+    if one is None or two is None:
+        return difference, float('inf')
     over_host = one.offset_var + two.offset_var
     over_imu = one.anchored_var + two.anchored_var
     if over_imu < over_host:

@@ -57,22 +57,18 @@ class StepDetector:
         self.scatter_ns = 0.0
         self._spacings: list[int] = []
         self._stamp_ns: int | None = None
-        self._arrival_ns = 0
+        self.arrival_ns: int | None = None
+        """Arrival of the last stamp that was believed."""
         self._held: _Seen | None = None
         self._odd: int | None = None
         self._odd_count = 0
 
-    @property
-    def last_arrival_ns(self) -> int | None:
-        """Arrival of the last stamp that was believed."""
-        return None if self._stamp_ns is None else self._arrival_ns
-
     def observe(self, stamp_ns: int, arrival_ns: int) -> Verdict:
         """Judge one message."""
-        if self._stamp_ns is None:
+        if self._stamp_ns is None or self.arrival_ns is None:
             return self._base(stamp_ns, arrival_ns)
         spacing = stamp_ns - self._stamp_ns
-        change = arrival_ns - self._arrival_ns - spacing
+        change = arrival_ns - self.arrival_ns - spacing
         if -_QUIET_NS < change < _QUIET_NS and self._odd is None and spacing > 0:
             self._held = None
             if self.period_ns:
@@ -83,7 +79,7 @@ class StepDetector:
             else:
                 self._learn(spacing)
             self._stamp_ns = stamp_ns
-            self._arrival_ns = arrival_ns
+            self.arrival_ns = arrival_ns
             return Verdict.FINE
         return self._examine(stamp_ns, arrival_ns, spacing, change)
 
@@ -98,7 +94,7 @@ class StepDetector:
         return self.period_ns > 0.0 and self.tolerance_ns < 0.25 * self.period_ns
 
     def _base(self, stamp_ns: int, arrival_ns: int) -> Verdict:
-        self._stamp_ns, self._arrival_ns = stamp_ns, arrival_ns
+        self._stamp_ns, self.arrival_ns = stamp_ns, arrival_ns
         self._held = self._odd = None
         self._odd_count = 0
         return Verdict.FINE

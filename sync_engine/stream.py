@@ -131,18 +131,20 @@ class Stream:
         self.reorder_ns = max(self.reorder_ns, latest_ns - stamp_ns)
 
     def _insert(self, packet: Packet) -> bool:
-        self._see(packet.stamp_ns)
-        if self.floor_ns is not None and packet.stamp_ns <= self.floor_ns:
+        stamp_ns = packet.stamp_ns
+        if self.latest_ns is None or stamp_ns > self.latest_ns:
+            self.latest_ns = stamp_ns
+        else:
+            self._see(stamp_ns)
+        if self.floor_ns is not None and stamp_ns <= self.floor_ns:
             self.counts.late += 1
             return False
-        buffer = self.buffer
-        buffer.push(packet)
-        if expired := buffer.evict_expired(packet.arrival_ns):
-            self.let_go(expired, Fate.EXPIRED)
-        if overflow := buffer.evict_overflow():
-            self.let_go(overflow, Fate.OVERFLOW)
-            return packet not in overflow
-        return True
+        if not self.buffer.push(packet):
+            return True
+        self.let_go(self.buffer.evict_expired(packet.arrival_ns), Fate.EXPIRED)
+        overflow = self.buffer.evict_overflow()
+        self.let_go(overflow, Fate.OVERFLOW)
+        return packet not in overflow
 
     def _judge(self, verdict: Verdict, packet: Packet) -> bool:
         """Act on a verdict other than fine; return whether `packet` may go on."""
@@ -162,9 +164,12 @@ class Stream:
         """Count packets that have left the buffer; one that served a bundle is bundled."""
         if not packets:
             return
-        used = sum(packet.used for packet in packets)
+        used = 0
+        for packet in packets:
+            used += packet.used
         self.counts.bundled += used
-        self.counts.add(fate, len(packets) - used)
+        if used < len(packets):
+            self.counts.add(fate, len(packets) - used)
         if fate is not Fate.FLUSHED:
             last_ns = packets[-1].stamp_ns
             if self.floor_ns is None or last_ns > self.floor_ns:
