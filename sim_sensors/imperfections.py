@@ -10,6 +10,7 @@ from sim_sensors.config import SensorConfig
 from sim_sensors.layout import Array
 
 if TYPE_CHECKING:
+    from sim_sensors.noise import NoiseSource
     from sim_sensors.sensors.base import Batch
 
 
@@ -64,18 +65,17 @@ class Generic:
             np.rint(values, out=values)
             values *= self.resolution
 
-    def reconfigure(self, config: SensorConfig, batch: Batch) -> None:
+    def reconfigure(self, config: SensorConfig, noise: NoiseSource, last: Array) -> None:
         """Take new keys; a drift that has been walked so far is kept, not rescaled.
 
-        `batch` holds each environment's last capture (all of them, in order).
+        `last` [num_envs] is each environment's last capture, -1 before the first.
         """
         step = self.random_walk - config.random_walk
-        started = (batch.index >= 0).nonzero()[0]
+        started = (last >= 0).nonzero()[0]
         if step and self._walk_width and len(started):
             if self._walk_offset is None:
-                self._walk_offset = np.zeros((len(batch.index), self._walk_width))
-            walked = batch.noise.walk_at('random_walk', started, batch.index[started],
-                                         self._walk_width)
+                self._walk_offset = np.zeros((len(last), self._walk_width))
+            walked = noise.walk_at('random_walk', started, last[started], self._walk_width)
             self._walk_offset[started] += step * walked
         self._take(config)
 

@@ -60,7 +60,7 @@ class NoiseStream:
         self._draw: Any = generator.standard_normal if kind == 'normal' else generator.random
 
     def at(self, envs: Rows, k: Indices) -> Array:
-        """Return the numbers of index `k` [n] of environments `envs`, [n, width]; do not write."""
+        """Return the numbers of index `k` [n] of `envs`, [n, width], the caller's own."""
         if len(self._held) == 1:
             return self._at_one(int(k[0]))
         place = k + self._stagger[envs]
@@ -79,7 +79,7 @@ class NoiseStream:
         if block != self._held[0]:
             self._refill(np.zeros(1, np.intp), np.array([block]))
         row = k & self._mask
-        return self._values[row:row + 1]
+        return self._values[row:row + 1].copy()
 
     def _refill(self, envs: NDArray[np.intp], blocks: Indices) -> None:
         """Bring block `blocks` [n] of `envs` [n] (no slice here) into the cache."""
@@ -156,7 +156,7 @@ class NoiseSource:
         self._markov: dict[str, MarkovStream] = {}
 
     def normal(self, stream: str, batch: Batch, width: int, *, per_tick: bool = False) -> Array:
-        """Return white standard normals [n, width] of each row's capture; do not write into them.
+        """Return white standard normals [n, width] of each row's capture, the caller's own.
 
         `per_tick` indexes by truth tick instead, for `physics_imperfections`, which also runs
         between captures.
@@ -166,11 +166,11 @@ class NoiseSource:
         return values if self.gain == 1.0 else values * values.dtype.type(self.gain)
 
     def uniform(self, stream: str, batch: Batch, width: int) -> Array:
-        """Return uniforms [0, 1) [n, width] of each row's capture; do not write into them."""
+        """Return uniforms [0, 1) [n, width] of each row's capture, the caller's own."""
         return self.uniform_at(stream, batch.envs, batch.index, width)
 
     def uniform_at(self, stream: str, envs: Rows, k: Indices, width: int) -> Array:
-        """Return uniforms [0, 1) [n, width] of index `k` [n] of `envs`; do not write into them."""
+        """Return uniforms [0, 1) [n, width] of index `k` [n] of `envs`, the caller's own."""
         return self._stream(stream, 'uniform', width, np.float64).at(envs, k)
 
     def constant(self, stream: str, envs: Rows, width: int, kind: Kind = 'normal') -> Array:

@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 
 from sensor_rig.errors import RigError
 from sim_sensors.config import FaultConfig, SensorConfig
-from sim_sensors.faults import HEALTHY, Ailment, Faults
+from sim_sensors.faults import HEALTHY, Faults
 from sim_sensors.imperfections import Generic
 from sim_sensors.interpolation import Interpolator
 from sim_sensors.layout import Array
 from sim_sensors.noise import NoiseSource
+from sim_sensors.progress import Progress
 from sim_sensors.readout import Reading, Readout
 from sim_sensors.rings import ALL, Rows
 from sim_sensors.schedule import Schedule
@@ -67,6 +68,7 @@ class Pipeline:
         self.ticks = (self.schedule.finer(config.truth_rate_hz, sensor.name) if sensor.fine_truth
                       else self.schedule)
         """When truth is needed: at captures, or more often for a stateful response."""
+        self._tick_s, self._capture_s = self.ticks.period_s, self.schedule.period_s
         generic = Generic(config)
         self.noise = NoiseSource(seed, sensor.name, num_envs, generic, sensor.truth_layout.dtype)
         self.stages = Stages(sensor, num_envs)
@@ -79,12 +81,8 @@ class Pipeline:
         self.supplier = supplier
         """Where `update` gets truth from; may be set later."""
         self._envs = np.arange(num_envs)
-        self._origin_ns = np.zeros(num_envs, np.int64)
-        self._common_origin_ns: int | None = 0
-        self._index = np.full(num_envs, -1, np.int64)
-        self._tick = np.full(num_envs, -1, np.int64)
+        self._progress = Progress(self.schedule, self.ticks, num_envs)
         self._now_ns = 0
-        self._next_ns = 0
         self._moved_ns = 0
         self._least_ns = self.transit.latency_ns.copy()
         self._plan()
@@ -93,18 +91,18 @@ class Pipeline:
     def update(self, now_ns: int) -> None:
         """Let time be `now_ns`; capture now if this sensor must not skip captures."""
         self._now_ns = now_ns
-        if now_ns >= self._next_ns and (self._every or self.watched):
+        if now_ns >= self._progress.next_ns and (self._every or self.watched):
             self._compute_outdated(ALL)
 
     @property
     def outdated(self) -> NDArray[np.bool_]:
         """Environments whose next tick is due and not computed, [num_envs]."""
-        return self._ticks_before(ALL, self._now_ns) > self._tick
+        return self._progress.outdated(ALL, self._now_ns)
 
     def _compute_outdated(self, envs: Rows) -> None:
         if self.supplier is None:
             return
-        stale = self._ticks_before(envs, self._now_ns) > self._tick[envs]
+        stale = self._progress.outdated(envs, self._now_ns)
         if not stale.any():
             return
         chosen = self._envs[envs][stale]
@@ -114,19 +112,20 @@ class Pipeline:
 
     def tick(self, envs: Envs, time_ns: int, truth: Array) -> None:
         """Take the truth rows [n, width] of `envs` at `time_ns`; they are not kept or changed."""
-        batch = self._batch(self._rows(envs), time_ns)
-        ailment = self.faults.at(time_ns) if self.faults else HEALTHY
+        rows = self._rows(envs)
+        step = self._progress.advance(rows, time_ns)
+        batch = self._batch(rows, step.capture, step.tick, time_ns)
         clean, sensed = self.stages.sense(truth, batch)
-        captured = batch.index >= 0
-        if captured.all():
-            self._capture(batch, clean, sensed, ailment)
-        elif captured.any():
-            part = rows_of(batch, captured, self._envs)
-            self._capture(part, clean[captured], sensed[captured], ailment)
-        self._plan_next(time_ns)
+        if step.captured:
+            self._capture(batch, clean, sensed, time_ns)
+        elif step.captured is None:
+            chosen = step.capture >= 0
+            part = rows_of(batch, chosen, self._envs)
+            self._capture(part, clean[chosen], sensed[chosen], time_ns)
 
-    def _capture(self, batch: Batch, clean: Array, sensed: Array, ailment: Ailment) -> None:
+    def _capture(self, batch: Batch, clean: Array, sensed: Array, time_ns: int) -> None:
         """Measure, and send what was measured on its way."""
+        ailment = self.faults.at(time_ns) if self.faults else HEALTHY
         values, truth = self.stages.measure(clean, sensed, batch, ailment)
         passage = self.transit.send(batch, ailment)
         if self._readout is not None:
@@ -159,7 +158,7 @@ class Pipeline:
         """
         now_ns = self._now_ns if now_ns is None else now_ns
         rows, readout = self._ready(envs, history_length)
-        sent_ns = now_ns - self._origin_ns[rows] - self._least_ns[rows]
+        sent_ns = now_ns - self._progress.origin_ns[rows] - self._least_ns[rows]
         if self.config.interpolation != 'zoh' and self.faults:
             sent_ns -= self.faults.at(now_ns).latency_ns
         return readout.measured(rows, sent_ns, now_ns, history_length)
@@ -201,11 +200,7 @@ class Pipeline:
         if self.in_flight is not None:
             flushed = self.in_flight.flush(set(self._envs[rows].tolist()))
             self.transit.counts[Fate.FLUSHED] += flushed
-        self._index[rows] = self._tick[rows] = -1
-        self._origin_ns[rows] = self._now_ns
-        self._common_origin_ns = (self._now_ns if (self._origin_ns == self._now_ns).all()
-                                  else None)
-        self._next_ns = self._now_ns
+        self._progress.reset(rows, self._now_ns)
         self.update(self._now_ns)
 
     def reconfigure(self, config: SensorConfig) -> None:
@@ -216,10 +211,10 @@ class Pipeline:
         for key in FIXED_KEYS:
             if getattr(config, key) != getattr(self.config, key):
                 raise RigError(f'{key} of {self.sensor.name!r} cannot change while it runs')
-        last = self._batch_of(ALL, self._index, self._tick, self._now_ns)
+        last = self._progress.last_captures()
         before = self.transit.latency_ns.copy()
         jitter_ns = self.transit.jitter_ns
-        self.noise.generic.reconfigure(config, last)
+        self.noise.generic.reconfigure(config, self.noise, last)
         self.sensor = self.stages.sensor = type(self.sensor)(self.sensor.name, config)
         self.transit.take(config)
         after = self.transit.latency_ns
@@ -274,31 +269,9 @@ class Pipeline:
         ids = np.asarray(envs, np.intp)
         return ALL if len(ids) == self.num_envs and (ids == self._envs).all() else ids
 
-    def _ticks_before(self, rows: Rows, time_ns: int) -> NDArray[np.int64]:
-        if self._common_origin_ns is not None:
-            tick = self.ticks.index_before(time_ns - self._common_origin_ns)
-            return np.full(len(self._envs[rows]), tick)
-        return self.ticks.indices_before(time_ns - self._origin_ns[rows])
-
-    def _batch(self, rows: Rows, time_ns: int) -> Batch:
-        """Return the batch of `rows` at `time_ns`, -1 in `index` where it is no new capture."""
-        tick = self._ticks_before(rows, time_ns)
-        index = tick if self.ticks is self.schedule else self.schedule.indices_before(
-            time_ns - self._origin_ns[rows])
-        last = self._index[rows]
-        index = np.where(index > last, index, -1)
-        self._tick[rows] = tick
-        self._index[rows] = np.maximum(index, last)
-        return self._batch_of(rows, index, tick, time_ns)
-
-    def _batch_of(self, rows: Rows, index: NDArray[np.int64], tick: NDArray[np.int64],
-                  time_ns: int) -> Batch:
-        return Batch(rows, index, tick, np.full(len(index), time_ns), self.ticks.period_s,
-                     self.schedule.period_s, True, self.noise, self.stages.state)
-
-    def _plan_next(self, time_ns: int) -> None:
-        """Note when `update` has to look again."""
-        if self._common_origin_ns is not None and (self._tick == self._tick[0]).all():
-            self._next_ns = self._common_origin_ns + self.ticks.time_of(int(self._tick[0]) + 1)
-        else:
-            self._next_ns = int((self._origin_ns + self.ticks.times_of(self._tick + 1)).min())
+    def _batch(self, rows: Rows, index: NDArray[np.int64], tick: NDArray[np.int64],
+               time_ns: int) -> Batch:
+        times_ns = np.empty(len(index), np.int64)
+        times_ns.fill(time_ns)
+        return Batch(rows, index, tick, times_ns, self._tick_s, self._capture_s, True, self.noise,
+                     self.stages.state)
