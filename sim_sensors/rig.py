@@ -155,7 +155,7 @@ class Rig:
     def read(self, name: str, envs: Sequence[int] | NDArray[np.intp] | None = None,
              history_length: int | None = None) -> Reading:
         """Return what sensor `name` has delivered by now, [n, width]; see `Pipeline.read`."""
-        return self._ready(name).read(None, envs, history_length)
+        return self._ready(name).read(self.world.time_ns, envs, history_length)
 
     def read_ground_truth(self, name: str, envs: Sequence[int] | NDArray[np.intp] | None = None,
                           history_length: int | None = None) -> Reading:
