@@ -2,11 +2,14 @@
 
 All three are sensor_msgs/TimeReference, so any tool can show and record them:
 
-| topic | header.stamp | header.frame_id | time_ref | source |
-|---|---|---|---|---|
-| `world/tick` | simulated time | truth sent since the last tick, `imu=7 lidar=1` | host clock | `run=5f3a.0 episode=0 seed=7 phase=run lockstep=true` |
-| `world/settled` | simulated time | messages sent since the last one, `imu/data_raw=1` | host clock | as above |
-| `world/ack` | tick answered | messages sent since the last answer | when the node must be woken next | its name; in a barrier also `serves imu lidar` |
+- `world/tick` says how far the world is. `header.stamp`: simulated time. `header.frame_id`: truth
+  messages sent since the last tick, `imu=7 lidar=1`. `time_ref`: the host's clock. `source`:
+  `run=5f3a.0 episode=0 seed=7 phase=run lockstep=true`.
+- `world/settled` follows when every emulator has answered: the same, but `header.frame_id` counts
+  the messages they have sent, by topic: `imu/data_raw=1`. Outside lockstep it comes with the tick.
+- `world/ack` answers. `header.stamp`: the tick. `header.frame_id`: messages sent since the last
+  answer, by topic. `time_ref`: when the node must be woken next; it promises to send nothing
+  before. `source`: its name; when it joins, also what it takes care of: `/emulator serves imu`.
 
 The counts are there in lockstep only: DDS keeps the order inside a topic, never between topics,
 so a node that has a tick may still miss data that was sent before it. It waits for the count.
@@ -86,7 +89,9 @@ class Ack:
 
     def encode(self) -> bytes:
         """Return the CDR bytes."""
-        source = self.name if self.serves is None else ' '.join((self.name, 'serves', *self.serves))
+        source = self.name
+        if self.serves is not None:
+            source = ' '.join((self.name, 'serves', *self.serves))
         return _time_reference(self.time_ns, format_counts(self.sent), self.wake_ns, source)
 
     @classmethod

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
-from collections.abc import Callable
 from typing import Any
 
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
+from sensor_rig.cli.registry import program_name
 from sensor_rig.errors import RigError
 from sensor_rig.rigfile import RigConfig
 
@@ -17,7 +18,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--seconds', type=_positive, metavar='N',
                         help='end after N simulated seconds; without it, Ctrl-C ends the run')
     parser.add_argument('--rtf', type=_factor, metavar='X',
-                        help='real-time factor instead of the rig file\'s; 0 is as fast as possible')
+                        help="real-time factor instead of the rig file's; 0: as fast as possible")
     parser.add_argument('--lockstep', action='store_true',
                         help='let the world wait for every node: runs are then bit-identical')
     parser.add_argument('--processes', action='store_true',
@@ -26,26 +27,31 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_rig(rig: RigConfig, args: argparse.Namespace,
-            every_turn: Callable[[], None] | None = None) -> dict[str, Any]:
-    """Run a rig as the arguments say; return the summary."""
+            page_port: int | None = None) -> dict[str, Any]:
+    """Run a rig as the arguments say, with a live page if there is a port; return the summary."""
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    _require_ros()
     overrides: dict[str, Any] = {}
     if args.rtf is not None:
         overrides['real_time_factor'] = args.rtf
     if args.lockstep:
         overrides['lockstep'] = True
-    world = rig.simulated_world.model_copy(update=overrides)
-    rig = rig.model_copy(update={'world': world})
-    try:
-        import rclpy  # noqa: F401
-    except ImportError:
-        raise RigError('ROS 2 is not importable here; see "rig doctor", or run the rig without '
-                       'ROS in Python (sim_sensors.rig.Rig)') from None
+    rig = rig.model_copy(update={'world': rig.simulated_world.model_copy(update=overrides)})
+    from sensor_rig.ros.page import page_factory
+    extras = [] if page_port is None else page_factory(rig, page_port)
     if args.processes:
         from sensor_rig.ros.many_processes import run_in_many_processes
-        return run_in_many_processes(rig, args.seconds, overrides, every_turn)
+        return run_in_many_processes(rig, args.seconds, overrides, extras)
     from sensor_rig.ros.one_process import run_in_one_process
-    return run_in_one_process(rig, args.seconds, every_turn)
+    return run_in_one_process(rig, args.seconds, extras)
+
+
+def _require_ros() -> None:
+    try:
+        importlib.import_module('rclpy')
+    except ImportError:
+        raise RigError(f'ROS 2 is not importable here; see "{program_name()} doctor", or run the '
+                       f'rig without ROS in Python (sensor_rig.inprocess.open_rig)') from None
 
 
 def print_summary(summary: dict[str, Any], as_json: bool) -> None:

@@ -10,7 +10,7 @@ from sensor_rig.rigfile import RigConfig, load_rig
 
 
 def rig_from_arguments(arguments: Sequence[str] | None = None) -> RigConfig:
-    """Return the rig of `--rig FILE`, or of the first `--params-file FILE` among the ROS arguments.
+    """Return the rig of `--rig FILE`, or of the first `--params-file FILE` of the ROS arguments.
 
     The file is read whole, not through rcl: a rig file may extend another one. Values given with
     `-p` and in further parameter files still win, when the node declares its parameters.

@@ -43,6 +43,7 @@ class Spinner:
         self.context = context or rclpy.get_default_context()
         self.executor = make_executor(self.context)
         self._never: Future = Future(executor=self.executor)
+        self._wait: Future = Future()
         self._stop = threading.Event()
 
     def add(self, node: Node) -> None:
@@ -73,15 +74,22 @@ class Spinner:
                 every_turn()
 
     def drive(self, advance: Callable[[], float]) -> None:
-        """Handle callbacks until `stop`, calling `advance` before each.
+        """Handle callbacks until `stop`; call `advance` first, on time, and after every `wake`.
 
-        It returns how long it can wait to be called again if nothing happens, s.
+        It returns how long it can wait to be called again, s.
         """
         while not self.stopped:
+            timeout_s = min(advance(), TURN_S)
+            self._wait = Future()
             try:
-                self.executor.spin_once(timeout_sec=min(advance(), TURN_S))
+                self.executor.spin_until_future_complete(self._wait, timeout_sec=timeout_s)
             except ExternalShutdownException:
                 return
+
+    def wake(self) -> None:
+        """Have `drive` call `advance` next; for callbacks."""
+        if not self._wait.done():
+            self._wait.set_result(None)
 
     def close(self) -> None:
         """Let go of the nodes; they are destroyed by their owner."""
@@ -124,9 +132,9 @@ def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
 def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> int:
     """Run one node as a process: the whole `main` of every node of the rig.
 
-    `factory` builds the node. A node with `advance()` is driven by it (see `Spinner.drive`); its
-    optional `close()` is called before it is destroyed. A mistake of the user's ends with its
-    sentence on stderr and exit code 2.
+    `factory` builds the node. A node with `advance()` is driven by it and gets a `wake` (see
+    `Spinner.drive`); its optional `close()` is called before it is destroyed. A mistake of the
+    user's ends with its sentence on stderr and exit code 2.
     """
     with ros_context(args) as context:
         node: Node | None = None
@@ -135,8 +143,11 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
             with stop_on_signals(spinner.stop):
                 node = factory()
                 spinner.add(node)
-                advance = getattr(node, 'advance', None)
-                spinner.run() if advance is None else spinner.drive(advance)
+                if hasattr(node, 'advance'):
+                    node.wake = spinner.wake
+                    spinner.drive(node.advance)
+                else:
+                    spinner.run()
         except RigError as error:
             print(f'error: {error}', file=sys.stderr, flush=True)
             return RigError.EXIT_CODE

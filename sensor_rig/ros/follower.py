@@ -2,7 +2,7 @@
 
 The same object serves an emulator (on `world/tick`) and the sync node (on `world/settled`, which
 comes when every emulator has answered). Outside lockstep nobody waits for its answers, but the
-world still uses their wake times: it sends a tick where somebody needs one, not a thousand a second.
+world still uses their wake times: a tick goes out where somebody needs one, not at every step.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Follower:
             self._sent[topic] += 1
 
     def wake_at(self, wake_ns: int) -> None:
-        """Ask for an earlier tick than the one promised, after a change of parameters or new data."""
+        """Ask for an earlier tick than the one promised, after a change or late data."""
         if self.joined and wake_ns < self.wake_ns:
             self.wake_ns = wake_ns
             self._ack.publish(Ack(self._name, self.now_ns, wake_ns).encode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,7 +9,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from rclpy.node import Node
+
 from sensor_rig.errors import RigError
+from sensor_rig.lockstep import NEVER_NS
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.ros.executor import Spinner, close_node, ros_context, stop_on_signals
 from sensor_rig.ros.monitor import Monitor
@@ -30,12 +32,12 @@ class Children:
         """Start a process in a session of its own: a terminal's Ctrl-C reaches the parent only."""
         self._running[name] = subprocess.Popen(command, start_new_session=True)
 
-    def ended(self) -> tuple[str, int] | None:
-        """Return (name, exit code) of one that ended by itself."""
+    def require_alive(self) -> None:
+        """Raise RigError when one has ended by itself."""
         for name, process in self._running.items():
             if process.poll() is not None:
-                return name, process.returncode
-        return None
+                raise RigError(f'the {name} process ended by itself with exit code '
+                               f'{process.returncode}; what it said is above')
 
     def stop(self, meanwhile: Callable[[], None]) -> None:
         """Ask all to end, give them a moment, then insist; `meanwhile` is called while waiting."""
@@ -83,33 +85,34 @@ def _yaml(value: Any) -> str:
 
 def run_in_many_processes(rig: RigConfig, seconds: float | None = None,
                           world_parameters: dict[str, Any] | None = None,
-                          every_turn: Callable[[], None] | None = None) -> dict[str, Any]:
-    """Run a rig until its time is over or a signal comes; return the summary."""
-    end_ns = None if seconds is None else seconds_to_ns(seconds)
+                          extras: Sequence[Callable[[], Node]] = ()) -> dict[str, Any]:
+    """Run a rig until its time is over or a signal comes; return the summary.
+
+    A monitor and the extra nodes run in this process.
+    """
+    end_ns = NEVER_NS if seconds is None else seconds_to_ns(seconds)
     children = Children()
     with ros_context([]) as context:
         spinner = Spinner(context)
         with stop_on_signals(spinner.stop):
-            monitor = Monitor(rig, name=f'monitor_{os.getpid()}')
-            spinner.add(monitor)
+            monitor = Monitor(rig)
+            nodes = [monitor, *(make() for make in extras)]
+            for node in nodes:
+                spinner.add(node)
 
-            def turn() -> None:
-                ended = children.ended()
-                if ended is not None and not spinner.stopped:
-                    name, code = ended
-                    raise RigError(f'the {name} process ended by itself with exit code {code}; '
-                                   f'what it said is above')
-                if end_ns is not None and monitor.now_ns >= end_ns:
+            def every_turn() -> None:
+                if not spinner.stopped:
+                    children.require_alive()
+                if monitor.now_ns >= end_ns:
                     spinner.stop()
-                if every_turn is not None:
-                    every_turn()
             try:
                 for name, command in node_commands(rig, world_parameters or {}).items():
                     children.start(name, command)
-                spinner.run(turn)
+                spinner.run(every_turn)
             finally:
                 children.stop(spinner.turn)
             summary = monitor.summary()
             spinner.close()
-            close_node(monitor)
+            for node in nodes:
+                close_node(node)
     return summary

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rclpy.node import Node
 
+from sensor_rig.lockstep import NEVER_NS
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.ros.executor import Spinner, close_node, ros_context, stop_on_signals
 from sensor_rig.ros.monitor import Monitor
@@ -15,6 +16,7 @@ from sim_sensors.nodes.emulator import EmulatorNode
 from sim_sensors.nodes.world import WorldNode
 from sync_engine.nodes.sync import SyncNode
 
+NodeFactory = Callable[[], Node]
 LAST_WORDS_S = 0.2
 """Wall time for the last diagnostics to come in."""
 
@@ -22,32 +24,34 @@ LAST_WORDS_S = 0.2
 class OneProcess:
     """World, one emulator for all sensors, sync and a monitor on one executor, in one thread."""
 
-    def __init__(self, rig: RigConfig, spinner: Spinner) -> None:
-        """Make the nodes of `rig`; `close` them."""
+    def __init__(self, rig: RigConfig, spinner: Spinner, extras: Sequence[NodeFactory] = ()
+                 ) -> None:
+        """Make the nodes of `rig` and the extra ones; `close` them."""
         self.nodes: list[Node] = []
         self.spinner = spinner
-        self._add(Monitor(rig))
-        self.monitor: Monitor = self.nodes[0]
+        self.monitor = Monitor(rig)
+        self._add(self.monitor)
+        for make in extras:
+            self._add(make())
         if rig.sync is not None:
             self._add(SyncNode(rig))
         self._add(EmulatorNode(rig))
         self.world = WorldNode(rig)
+        self.world.wake = spinner.wake
         self._add(self.world)
 
     def _add(self, node: Node) -> None:
         self.nodes.append(node)
         self.spinner.add(node)
 
-    def run(self, seconds: float | None, every_turn: Callable[[], None] | None = None) -> None:
+    def run(self, seconds: float | None) -> None:
         """Run for `seconds` of simulated time, or until the spinner is stopped."""
-        end_ns = None if seconds is None else seconds_to_ns(seconds)
+        end_ns = NEVER_NS if seconds is None else seconds_to_ns(seconds)
 
         def advance() -> float:
-            if end_ns is not None and self.world.world.time_ns >= end_ns:
+            if self.world.world.time_ns >= end_ns:
                 self.spinner.stop()
                 return 0.0
-            if every_turn is not None:
-                every_turn()
             return self.world.advance()
         self.spinner.drive(advance)
 
@@ -67,14 +71,14 @@ class OneProcess:
 
 
 def run_in_one_process(rig: RigConfig, seconds: float | None = None,
-                       every_turn: Callable[[], None] | None = None) -> dict[str, Any]:
+                       extras: Sequence[NodeFactory] = ()) -> dict[str, Any]:
     """Run a rig until its time is over or a signal comes; return the summary."""
     with ros_context([]) as context:
         spinner = Spinner(context)
         with stop_on_signals(spinner.stop):
-            nodes = OneProcess(rig, spinner)
+            nodes = OneProcess(rig, spinner, extras)
             try:
-                nodes.run(seconds, every_turn)
+                nodes.run(seconds)
                 nodes.last_words()
                 return nodes.monitor.summary()
             finally:

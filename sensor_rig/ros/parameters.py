@@ -1,4 +1,4 @@
-"""ROS parameters out of pydantic models: one per key, with description, range and read-only flag."""
+"""ROS parameters out of pydantic models: one per key, with description, range, read-only flag."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ class EmulatorNode(Node):
             on_sent=self._on_sent) for each in chosen}
         self._follower = Follower(self, self._on_time, serves=chosen,
                                   on_episode=self._on_episode, ready=self._ready)
-        self._faults = FaultService(self, chosen, self._inject, lambda: self._follower.now_ns / NS_PER_S)
+        self._faults = FaultService(self, chosen, self._inject,
+                                    lambda: self._follower.now_ns / NS_PER_S)
         self._diagnostics = Diagnostics(self, lambda: self._follower.now_ns)
         self._diagnostics.add(self._statuses)
         self._listen()
@@ -139,7 +140,7 @@ class EmulatorNode(Node):
         self._listen()
         return all(channel.connected for channel in self.channels.values())
 
-    # ---- changes at run time ----------------------------------------------------------------------
+    # ---- changes at run time --------------------------------------------------------------------
 
     def _reconfigure(self, name: str, config: SensorConfig) -> None:
         channel = self.channels[name]
@@ -149,7 +150,7 @@ class EmulatorNode(Node):
     def _inject(self, name: str, fault: Any) -> None:
         self.channels[name].pipeline.inject(fault)
 
-    # ---- diagnostics ------------------------------------------------------------------------------
+    # ---- diagnostics ----------------------------------------------------------------------------
 
     def _statuses(self) -> Iterable[Status]:
         for name, channel in self.channels.items():

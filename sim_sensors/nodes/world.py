@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rclpy.node import Node
@@ -49,6 +49,8 @@ class WorldNode(Node):
         By default that is the sync node where the rig has a `sync:` section.
         """
         super().__init__(name, **node_options)
+        self.wake: Callable[[], None] = lambda: None
+        """Called when `advance` has something to do earlier than it said; set by the runner."""
         self._settings = ConfigParameters(
             self, 'world.', rig.simulated_world, changeable=lambda key: key in CHANGEABLE,
             on_change=self._reconfigure)
@@ -129,9 +131,11 @@ class WorldNode(Node):
 
     def _on_ack(self, buf: bytes) -> None:
         self.conductor.on_ack(Ack.decode(buf))
+        if self.loop.is_early():
+            self.wake()
 
     def _connected(self) -> bool:
-        """Whether each of our publishers is matched with everyone the graph knows as its reader."""
+        """Whether each of our publishers is matched with everyone the graph knows to read it."""
         publishers = [self._tick, self._settled,
                       *(p for channel in self.channels for p in channel.publishers)]
         return all(p.get_subscription_count() >= self.count_subscribers(p.topic_name)
@@ -150,7 +154,7 @@ class WorldNode(Node):
         achieved = pacer.achieved
         values = {
             'simulated time (s)': f'{self.world.time_ns / NS_PER_S:.3f}',
-            'real-time factor wanted': f'{pacer.factor:g}' if pacer.factor else 'as fast as possible',
+            'real-time factor wanted': f'{pacer.factor:g}' if pacer.factor else 'unlimited',
             'real-time factor achieved': 'unknown' if achieved is None else f'{achieved:.3f}',
             'clock slowed by (s)': f'{pacer.slipped_s:.3f}',
             'lockstep': str(conductor.lockstep).lower(),

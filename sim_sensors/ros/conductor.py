@@ -23,7 +23,7 @@ SLACK_NS = 100 * NS_PER_MS
 HEARTBEAT_NS = 50 * NS_PER_MS
 """Longest simulated time between ticks, so that late joiners and readers of time hear of it."""
 REPEAT_S = 0.05
-"""Wall time between repetitions of a tick that is still unanswered: who joins now must hear one."""
+"""Wall time between repetitions of an unanswered tick: who joins now must hear one."""
 GONE_S = 2.0
 """Outside lockstep, a node that says nothing for this long when the world waits for it is gone."""
 
@@ -145,7 +145,7 @@ class Conductor:
             self._answered()
 
     def new_episode(self, episode: int, seed: int, time_ns: int) -> None:
-        """Start again before time 0; everyone has to confirm, so that no old sample is mixed in."""
+        """Start again before time 0; all have to confirm, so that no old sample is mixed in."""
         self._starts += 1
         self._episode, self._seed = episode, seed
         self._time_ns = time_ns

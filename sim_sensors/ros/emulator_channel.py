@@ -29,7 +29,7 @@ class EmulatorChannel:
     def __init__(self, node: Node, pipeline: Pipeline, *, hidden: bool,
                  on_truth: Callable[[EmulatorChannel, str], None],
                  on_sent: Callable[[str], None]) -> None:
-        """`on_truth(channel, key)` is called after each truth, `on_sent(topic)` after a message."""
+        """Call `on_truth(channel, key)` after each truth, `on_sent(topic)` after each message."""
         self.pipeline = pipeline
         self._node = node
         self._on_truth, self._on_sent = on_truth, on_sent

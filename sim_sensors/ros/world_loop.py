@@ -21,6 +21,8 @@ BUDGET_S = 0.01
 """Longest time in `advance` before callbacks get their turn."""
 PAUSED_S = 0.05
 """Time between two looks while nothing moves."""
+WAITS = -1
+"""Planned time of a loop that waits for somebody's answer."""
 
 
 class Periodic(Protocol):
@@ -54,6 +56,7 @@ class WorldLoop:
         self._moving = False
         self.paused = False
         self._steps_left: int | None = None
+        self._planned_ns = WAITS
 
     # ---- controls -----------------------------------------------------------------------------
 
@@ -91,6 +94,7 @@ class WorldLoop:
         wall_s = self._wall_s()
         conductor, world = self.conductor, self.world
         conductor.attend(wall_s, world.time_ns)
+        self._planned_ns = WAITS
         if conductor.blocked:
             self._moving = self._moving and not conductor.in_barrier
             return REPEAT_S / 2
@@ -174,11 +178,18 @@ class WorldLoop:
 
     def _idle_s(self, wall_s: float) -> float:
         """Return the time until something has to happen, s."""
+        self._planned_ns = WAITS
         if self.conductor.blocked:
             return REPEAT_S / 2
         if self.world.time_ns + self.world.dt_ns > min(
                 self.conductor.limit_ns, *(c.limit_ns for c in self._channels), NEVER_NS):
             return 0.001  # waits for a node or a worker
-        wake_ns = min(self.conductor.next_tick_ns,
-                      min((p.next_ns for p in self._periodics), default=NEVER_NS))
-        return max(0.0, self.pacer.wall_at(wake_ns) - self._wall_s())
+        self._planned_ns = min(self.conductor.next_tick_ns,
+                               min((p.next_ns for p in self._periodics), default=NEVER_NS))
+        return max(0.0, self.pacer.wall_at(self._planned_ns) - self._wall_s())
+
+    def is_early(self) -> bool:
+        """Whether `advance` has something to do before the time it said."""
+        if self.paused or self.conductor.blocked:
+            return False
+        return self.conductor.next_tick_ns < self._planned_ns or self._planned_ns == WAITS

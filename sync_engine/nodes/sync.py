@@ -206,9 +206,13 @@ class SyncNode(Node):
                  'world' if self._ticking else '/clock'}
         return statuses(self.sync.engine.status(), self.sync.config, self.latency, extra)
 
+    def report(self) -> None:
+        """Publish the diagnostics now."""
+        self._diagnostics.publish()
+
     def close(self) -> None:
         """Say the last word: diagnostics, the learned clocks, and where the messages went."""
-        self._diagnostics.publish()
+        self.report()
         if self.get_parameter('offsets_file').value:
             try:
                 self.get_logger().info(self._learned.save())
