@@ -50,15 +50,21 @@ class Interpolator:
         span = np.maximum(high.time_ns - low.time_ns, 1)
         part = np.where(high.known, (time_ns - low.time_ns) / span, 0.0)[..., None]
         if self._kind == 'cubic':
-            return _cubic(older, low, high, newer, part)
-        out = np.asarray(low.values + part * (high.values - low.values))
+            return hermite(older, low, high, newer, part)
+        out = straight(low, high, part)
         if self._kind == 'slerp':
             for turn in self._turns:
                 out[..., turn] = slerp(low.values[..., turn], high.values[..., turn], part)
         return out
 
 
-def _cubic(older: Tap, low: Tap, high: Tap, newer: Tap, part: Array) -> Array:
+def straight(low: Tap, high: Tap, part: Array) -> Array:
+    """Return the values `part` [..., 1] of the way from `low` to `high`."""
+    return np.asarray(low.values + part * (high.values - low.values))
+
+
+def hermite(older: Tap, low: Tap, high: Tap, newer: Tap, part: Array) -> Array:
+    """Return the spline's values `part` [..., 1] of the way from `low` to `high`."""
     span = (high.time_ns - low.time_ns)[..., None]
     slope_low = _slope(older, high)
     slope_high = _slope(low, newer)

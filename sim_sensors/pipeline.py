@@ -79,6 +79,7 @@ class Pipeline:
         """Set by whoever looks on (a page, a viewer): capture on schedule while it is true."""
         self._readout = self._make_readout() if arrays else None
         self.supplier = supplier
+        """Where `update` and `read` get truth from; may also be set after making."""
         """Where `update` gets truth from; may be set later."""
         self._envs = np.arange(num_envs)
         self._progress = Progress(self.schedule, self.ticks, num_envs)
