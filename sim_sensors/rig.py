@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sensor_rig.errors import RigError, UnavailableError
 from sensor_rig.times import NS_PER_S
@@ -182,7 +182,7 @@ class Rig:
         """Set actuator commands by name (see `World.command`)."""
         self.world.command(values, envs)
 
-    def command_twist(self, forward_m_s: float, turn_rad_s: float,
+    def command_twist(self, forward_m_s: ArrayLike, turn_rad_s: ArrayLike,
                       envs: Any = slice(None)) -> None:
         """Drive the base (see `World.command_twist`)."""
         self.world.command_twist(forward_m_s, turn_rad_s, envs)

@@ -11,13 +11,13 @@ from typing import Any, NoReturn
 import mujoco
 import numpy as np
 from mujoco.batch import SimulationError
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sensor_rig.errors import RigError
 from sensor_rig.times import NS_PER_S
 from sim_sensors import drivers
 from sim_sensors.config import WorldConfig
-from sim_sensors.drive import find_drive
+from sim_sensors.drive import DiffDrive, find_drive
 from sim_sensors.modelfile import compile_model, one_line, whole_timestep_ns
 from sim_sensors.mounts import unknown_name
 from sim_sensors.sensors.base import Sensor
@@ -113,18 +113,30 @@ class WorldBase(ABC):
         """Set every actuator of every environment: [num_envs, nu]."""
         self._wanted[:] = ctrl
 
-    def command_twist(self, forward_m_s: float, turn_rad_s: float,
+    def command_twist(self, forward_m_s: ArrayLike, turn_rad_s: ArrayLike,
                       envs: Any = slice(None)) -> None:
-        """Drive the base: forward speed and yaw rate in its own frame (cmd_vel)."""
+        """Drive the base (cmd_vel): forward speed and yaw rate in its own frame.
+
+        Each is one value for all `envs`, or an array of one for each.
+        """
+        drive = self._required_drive()
+        rows = self._wanted[envs].reshape(-1, self.model.nu)
+        twist = np.empty((len(rows), 2))
+        twist[:, 0], twist[:, 1] = forward_m_s, turn_rad_s
+        if not np.isfinite(twist).all():
+            raise RigError(f'the twist ({forward_m_s!r}, {turn_rad_s!r}) is not finite')
+        drive.write(twist, rows)
+        self._wanted[envs] = rows.reshape(self._wanted[envs].shape)
+
+    def base_poses(self) -> Floats:
+        """Return (x m, y m, yaw rad) of the driven base at `time_ns`, [num_envs, 3]."""
+        return self.poses(self._required_drive().body)
+
+    def _required_drive(self) -> DiffDrive:
         if self.drive is None:
             raise RigError('the model does not say how it is driven; a twist needs the custom '
                            'entries drive, drive_left, drive_right and drive_geometry_m')
-        if not (np.isfinite(forward_m_s) and np.isfinite(turn_rad_s)):
-            raise RigError(f'the twist ({forward_m_s}, {turn_rad_s}) is not finite')
-        twist = np.array([[forward_m_s, turn_rad_s]])
-        rows = self._wanted[envs].reshape(-1, self.model.nu)
-        self.drive.write(np.repeat(twist, len(rows), 0), rows)
-        self._wanted[envs] = rows.reshape(self._wanted[envs].shape)
+        return self.drive
 
     # ---- state ----------------------------------------------------------------------------
 
