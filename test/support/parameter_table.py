@@ -1,0 +1,94 @@
+"""The parameter table of a sensor's page, made from its config class.
+
+`python -m support.parameter_table imu` (in test/) prints it, ready to be pasted into the page.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any, Literal, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, Lt, MinLen
+from pydantic import BaseModel, BeforeValidator
+from pydantic.fields import FieldInfo
+
+from sim_sensors.config import SensorConfig
+from sim_sensors.registry import sensor_class
+
+SIGNS = {Ge: '>=', Gt: '>', Le: '<=', Lt: '<'}
+HEAD = '| key | default | allowed | meaning |\n|---|---|---|---|\n'
+
+
+def parameter_table(config_class: type[BaseModel], *, with_common: bool = False) -> str:
+    """Return the Markdown table of the keys that `config_class` adds or changes."""
+    common = {} if with_common else SensorConfig.model_fields
+    own = {key: field for key, field in config_class.model_fields.items()
+           if key not in common or field.default != common[key].default}
+    return HEAD + '\n'.join(_rows('', own)) + '\n'
+
+
+def _rows(prefix: str, fields: dict[str, FieldInfo]) -> Iterator[str]:
+    for key, field in fields.items():
+        meaning = ' '.join((field.description or '').split()).replace('|', '\\|')
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield f'| `{prefix}{key}` | | map | {meaning} |'
+            yield from _rows(f'{prefix}{key}.', dict(inner.model_fields))
+        else:
+            yield f'| `{prefix}{key}` | {_default(field)} | {_allowed(field)} | {meaning} |'
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return 'required'
+    default = field.default
+    if isinstance(default, tuple):
+        return f'`[{", ".join(map(_plain, default))}]`' if default else 'none'
+    return f'`{_plain(default)}`'
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "''" if value == '' else str(value)
+
+
+def _allowed(field: FieldInfo) -> str:
+    bounds = ' and '.join(_bound(each) for each in field.metadata if type(each) in SIGNS)
+    if any(isinstance(each, MinLen) for each in field.metadata):
+        bounds = 'at least one'
+    kind = field.annotation
+    if get_origin(kind) is Literal:
+        return ', '.join(f'`{each}`' for each in get_args(kind))
+    if kind is bool:
+        return '`true`, `false`'
+    if get_origin(kind) is tuple:
+        text = _of_tuple(get_args(kind), bounds)
+        is_spread = any(isinstance(each, BeforeValidator) for each in field.metadata)
+        return f'1 or {text}' if is_spread else text
+    names = {float: 'number', int: 'whole number', str: 'text'}
+    return bounds or names.get(kind, 'map of maps')  # type: ignore[call-overload, no-any-return]
+
+
+def _of_tuple(parts: tuple[Any, ...], bounds: str) -> str:
+    element = parts[0]
+    rules = [each for meta in getattr(element, '__metadata__', ())
+             for each in getattr(meta, 'metadata', ())]
+    inner = ' and '.join(_bound(each) for each in rules if type(each) in SIGNS)
+    base = get_args(element)[0] if hasattr(element, '__metadata__') else element
+    name = {float: 'numbers', bool: 'of `true`, `false`', str: 'names'}.get(base, 'values')
+    count = '' if len(parts) == 2 and parts[1] is Ellipsis else f'{len(parts)} '
+    return ', '.join(filter(None, (f'{count}{name}', inner and f'each {inner}', bounds)))
+
+
+def _bound(rule: Any) -> str:
+    name = {Ge: 'ge', Gt: 'gt', Le: 'le', Lt: 'lt'}[type(rule)]
+    return f'{SIGNS[type(rule)]} {getattr(rule, name):g}'
+
+
+if __name__ == '__main__':
+    for type_name in sys.argv[1:]:
+        print(parameter_table(sensor_class(type_name).config_class
+                              if type_name != 'every' else SensorConfig,
+                              with_common=type_name == 'every'))
