@@ -98,7 +98,7 @@ class RoverGoals(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArray[Any
     def _distance(self) -> NDArray[np.float64]:
         """Return the true distance to the goal, m: rewards know the truth, policies do not."""
         offset = self.goals - self.rig.world.base_poses()[:, :2]
-        return np.sqrt((offset**2).sum(1))
+        return np.hypot(offset[:, 0], offset[:, 1])
 
     def _observe(self) -> NDArray[np.float32]:
         """Return what has arrived by now: zeros while nothing has."""

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sensor_rig.errors import RigError
 from sensor_rig.times import NS_PER_S
 from sim_sensors import drivers
+from sim_sensors.actuators import ControlDelay
 from sim_sensors.config import WorldConfig
 from sim_sensors.drive import DiffDrive, find_drive
 from sim_sensors.modelfile import compile_model, one_line, whole_timestep_ns
@@ -58,6 +59,7 @@ class WorldBase(ABC):
         self._home = (np.zeros(self.model.nu) if self.keyframe < 0
                       else self.model.key_ctrl[self.keyframe].copy())
         self._wanted = np.tile(self._home, (num_envs, 1))
+        self._line = self._delay_line()
         self._driver_ticks = max(1, round(drivers.PERIOD_S * NS_PER_S / self.dt_ns))
         self.driver = drivers.make_driver(config.driver, self.model, self.drive, num_envs,
                                           self._driver_ticks * self.dt_ns / NS_PER_S)
@@ -69,8 +71,12 @@ class WorldBase(ABC):
         tick = self.tick + 1
         if self.driver is not None and self.drive is not None and tick % self._driver_ticks == 0:
             self.drive.write(self.driver.twist(self.poses(self.drive.body)), self._wanted)
+        ctrl = self._wanted
+        if self._line is not None:
+            self._line.set(tick * self.dt_ns, ctrl)
+            ctrl = self._line.read(tick * self.dt_ns)
         try:
-            self._advance(self._wanted)
+            self._advance(ctrl)
         except ENGINE_ERRORS as error:
             raise self._stopped(error) from None
         self.tick = tick
@@ -87,9 +93,12 @@ class WorldBase(ABC):
         if len(chosen) and not 0 <= chosen[0] <= chosen[-1] < self.num_envs:
             raise RigError(f'reset of environments {chosen.tolist()}: there are 0 to '
                            f'{self.num_envs - 1}')
+        self._wanted[chosen] = self._home
         if envs is None:
             self.tick, self.time_ns = -1, -self.dt_ns
-        self._wanted[chosen] = self._home
+            self._line = self._delay_line()
+        elif self._line is not None:
+            self._line.reset(chosen, self._home)
         if self.driver is not None:
             self.driver.reset(chosen)
         try:
@@ -164,6 +173,13 @@ class WorldBase(ABC):
     @abstractmethod
     def _reset(self, envs: NDArray[np.intp], *, is_midway: bool) -> None:
         """Put `envs` back to the start; midway, their derived arrays are those of this tick."""
+
+    def _delay_line(self) -> ControlDelay | None:
+        """Return what holds commands back on their way to the actuators."""
+        if not self.config.control_delay_s:
+            return None
+        return ControlDelay(self.num_envs, self.model.nu, self.config.control_delay_s,
+                            self.dt_ns, initial=self._home)
 
     # ---- trouble --------------------------------------------------------------------------
 

@@ -75,6 +75,33 @@ def test_a_command_acts_from_the_next_tick(tmp_path, integrator):
     assert 0 < position < 4 * 0.002**2  # two steps of 4 m/s^2 have passed, not three
 
 
+@pytest.mark.parametrize('integrator', ['Euler', 'RK4'])
+def test_commands_come_late_by_the_control_delay(tmp_path, integrator):
+    world = cart(tmp_path, integrator, control_delay_s=0.002)
+    for _ in range(2):  # a reset empties the line
+        felt = []
+        for tick in range(8):
+            world.command({'push': 8.0 if tick in (2, 3) else 0.0})
+            world.step()
+            felt.append(world.sensordata[0, 3])
+        assert felt == pytest.approx([0, 0, 0, 0, 4, 4, 0, 0])
+        world.command({'push': 8.0})
+        world.step()
+        world.reset()
+
+
+def test_a_partial_reset_drops_commands_on_their_way(tmp_path):
+    world = cart(tmp_path, control_delay_s=0.003)
+    world.command({'push': 8.0})
+    world.step()
+    world.reset([0])
+    felt = []
+    for _ in range(6):
+        world.step()
+        felt.append(world.sensordata[0, 3])
+    assert felt == [0] * 6
+
+
 def test_a_reset_gives_the_same_run_again(tmp_path):
     world = cart(tmp_path)
 
