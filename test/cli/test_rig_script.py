@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from support.processes import Process, Processes
 from support.waiting import wait_until
 

@@ -123,4 +123,4 @@ def decode(type_name: str, data: bytes) -> Any:
 
 @cache
 def _typestore() -> Any:
-    return get_typestore(Stores.ROS2_HUMBLE)
+    return get_typestore(Stores.ROS2_KILTED)

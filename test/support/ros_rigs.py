@@ -1,0 +1,137 @@
+"""Small rigs over ROS in lockstep, and a recorder that takes part in it: nothing escapes it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from sensor_rig.lockstep import NEVER_NS, SETTLED_TOPIC, Tick
+from sensor_rig.rigfile import RigConfig, load_rig
+from sensor_rig.ros import qos
+from sensor_rig.ros.executor import Spinner, close_node, ros_context
+from sensor_rig.ros.follower import Follower
+from sensor_rig.ros.types import message_class
+from sim_sensors.digest import StreamDigests
+from sim_sensors.nodes.emulator import EmulatorNode
+from sim_sensors.nodes.world import WorldNode
+from support.body_sensors import PLATE
+
+MS = 1_000_000
+
+
+def write_rig(folder: Path, sensors: Mapping[str, Any], *, model: str = PLATE,
+              name: str = 'rig.yaml', seed: int = 5, sync: Mapping[str, Any] | None = None,
+              **world: Any) -> RigConfig:
+    """Write a rig file with its model beside it and load it."""
+    (folder / 'model.xml').write_text(model)
+    values: dict[str, Any] = {
+        'seed': seed,
+        'world': {'model': 'model.xml', 'timestep_s': 0.001, 'real_time_factor': 0.0,
+                  'lockstep': True, **world},
+        'sensors': {key: dict(given) for key, given in sensors.items()}}
+    if sync is not None:
+        values['sync'] = dict(sync)
+    (folder / name).write_text(yaml.safe_dump({'/**': {'ros__parameters': values}}))
+    return load_rig(folder / name)
+
+
+def topics_of(rig: RigConfig) -> dict[str, str]:
+    """Return every topic of the rig's sensors and its type."""
+    count = rig.simulated_world.num_envs
+    prefixes = [f'env_{env}/' for env in range(count)] if count > 1 else ['']
+    return {prefix + topic.of(name): topic.type_name for prefix in prefixes
+            for name, sensor in rig.make_sensors().items() for topic in sensor.topics()}
+
+
+@dataclass
+class Heard:
+    """What a subscriber saw of one topic."""
+
+    arrivals_ns: list[int] = field(default_factory=list)
+    """Simulated time of the tick it came with."""
+    messages: list[bytes] = field(default_factory=list)
+
+
+class Recorder(Node):
+    """Subscribes to everything and answers ticks, so that lockstep waits for it."""
+
+    def __init__(self, topics: Mapping[str, str], name: str = 'recorder') -> None:
+        super().__init__(name)
+        self.digests = StreamDigests()
+        self.heard = {topic: Heard() for topic in topics}
+        self._fresh: list[tuple[str, bytes]] = []
+        self._inputs = [self.create_subscription(
+            message_class(kind), topic, partial(self._on_message, topic), qos.internal(),
+            raw=True) for topic, kind in topics.items()]
+        self.episodes: list[Tick] = []
+        self.follower = Follower(self, self._on_time, topic=SETTLED_TOPIC, ready=self._ready,
+                                 on_episode=self.episodes.append)
+        self.follower.counted = set(topics)
+
+    def _ready(self) -> bool:
+        return all(each.get_publisher_count() for each in self._inputs)
+
+    def _on_message(self, topic: str, raw: bytes) -> None:
+        self._fresh.append((topic, raw))
+        self.follower.received(topic)
+
+    def _on_time(self, now_ns: int) -> int:
+        for topic, raw in self._fresh:
+            self.digests.add(topic, raw)
+            self.heard[topic].arrivals_ns.append(now_ns)
+            self.heard[topic].messages.append(raw)
+        self._fresh.clear()
+        return NEVER_NS
+
+
+class LockstepRun:
+    """World, emulators and a recorder in one process; use it in a `with`."""
+
+    def __init__(self, rig: RigConfig, groups: Sequence[Sequence[str]] = ((),),
+                 extra: Sequence[Callable[[], Node]] = (), wait_for: Sequence[str] = ()) -> None:
+        self._ros = ros_context([])
+        self.spinner = Spinner(self._ros.__enter__())
+        self.recorder = Recorder(topics_of(rig))
+        self.extra = [make() for make in extra]
+        self.emulators = [EmulatorNode(rig, group, name=f'emulator_{index}')
+                          for index, group in enumerate(groups)]
+        self.world = WorldNode(rig, parameter_overrides=[
+            Parameter('wait_for', value=['recorder', *wait_for])])
+        self.world.wake = self.spinner.wake
+        self.nodes: list[Node] = [self.recorder, *self.extra, *self.emulators, self.world]
+        for node in self.nodes:
+            self.spinner.add(node)
+
+    def __enter__(self) -> LockstepRun:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.spinner.close()
+        for node in self.nodes:
+            close_node(node)
+        self._ros.__exit__(None, None, None)
+
+    def until(self, condition: Callable[[], bool], limit_s: float = 60.0) -> None:
+        """Drive the rig until `condition`, at most `limit_s` of wall time."""
+        end = time.monotonic() + limit_s
+        while not condition():
+            assert time.monotonic() < end, f'not within {limit_s} s, at {self.now_s:.3f} s'
+            timeout_s = min(self.world.advance(), 0.01)
+            self.spinner.executor.spin_once(timeout_sec=timeout_s)
+
+    @property
+    def now_s(self) -> float:
+        """Simulated time."""
+        return self.world.world.time_ns / 1e9
+
+    def run(self, seconds: float) -> None:
+        """Run until `seconds` of simulated time are past and everybody has answered."""
+        self.until(lambda: self.now_s >= seconds and not self.world.conductor.blocked)
