@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from support.domain import claim_domain
 from support.processes import Processes
 from support.waiting import wait_until as _wait_until

@@ -12,7 +12,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from support.processes import Process, Processes
 from support.waiting import wait_until
 
