@@ -21,8 +21,8 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from sim_sensors.raycast import make_caster, visible_geoms
-from sim_sensors.raycast.auto import candidates
+from sim_sensors.raycast import visible_geoms
+from sim_sensors.raycast.auto import candidates, choose_caster
 from sim_sensors.raycast.base import F64, RayCaster
 from sim_sensors.raycast.patterns import ELEVATION_TABLES_DEG, Pattern, multi_beam, single_plane
 
@@ -101,14 +101,14 @@ class Cell:
         self.directions = np.array(pattern.directions[0])
         self.origin = np.array(ORIGIN)
         visible = visible_geoms(model)
-        auto = make_caster(
-            'auto',
+        auto = choose_caster(
             model,
             MAX_RANGE_M,
             visible,
             directions=self.directions,
             data=self.data,
             origin=self.origin,
+            use_memory=False,
         )
         self.reason = auto.reason
         casters = {'auto': auto, **candidates(model, MAX_RANGE_M, visible)[0]}

@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 
 from sensor_rig.errors import RigError
+from sim_sensors.raycast import memory
 from sim_sensors.raycast.base import F64, Bool, RayCaster
 from sim_sensors.raycast.embree import EmbreeCaster
 from sim_sensors.raycast.embree_api import PACKET_SIZES
@@ -28,29 +29,45 @@ def choose_caster(
     directions: F64 | None,
     data: mujoco.MjData | None = None,
     origin: F64 | None = None,
+    use_memory: bool = True,
 ) -> RayCaster:
     """Return the caster that was fastest on `directions` ([n, 3]), with the figures as reason.
 
     Without `data` the model's initial state is used, without `origin` the middle of the scene.
+    With `use_memory` a scene that was measured before on this machine is not measured again.
     """
     if directions is None:
         raise RigError("backend 'auto' needs the ray directions it is to be fast for")
-    if data is None:
-        data = mujoco.MjData(model)
-        mujoco.mj_kinematics(model, data)
-    if origin is None:
-        origin = np.array(model.stat.center, dtype=float)
     casters, missing = candidates(model, max_range_m, visible)
-    times_s = _measure(casters, data, origin, directions)
-    best = min(times_s, key=lambda name: times_s[name])
-    if missing == '' and times_s[best] > _CLEARLY * times_s[_USUAL]:
-        best = _USUAL
-    figures = ', '.join(f'{name} {times_s[name] * 1e3:.3g} ms' for name in times_s)
+    key = memory.scene_key(model, visible, max_range_m, len(directions))
+    best = memory.recall(key) if use_memory else None
+    if best in casters:
+        figures = 'as measured before on this machine'
+    else:
+        if data is None:
+            data = mujoco.MjData(model)
+            mujoco.mj_kinematics(model, data)
+        if origin is None:
+            origin = np.array(model.stat.center, dtype=float)
+        best, figures = _fastest(casters, data, origin, directions)
+        if use_memory:
+            memory.remember(key, best)
     chosen = casters.pop(best)
     for caster in casters.values():
         caster.close()
     chosen.reason = f'auto chose {best} for {len(directions)} rays: {figures}{missing}'
     return chosen
+
+
+def _fastest(
+    casters: dict[str, RayCaster], data: mujoco.MjData, origin: F64, directions: F64
+) -> tuple[str, str]:
+    """Return the name of the fastest caster and everyone's figures."""
+    times_s = _measure(casters, data, origin, directions)
+    best = min(times_s, key=lambda name: times_s[name])
+    if _USUAL in times_s and times_s[best] > _CLEARLY * times_s[_USUAL]:
+        best = _USUAL
+    return best, ', '.join(f'{name} {times_s[name] * 1e3:.3g} ms' for name in times_s)
 
 
 def candidates(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast import embree_shapes as shapes
-from sim_sensors.raycast.base import F64, Bool, Hits, RayCaster, Surface
+from sim_sensors.raycast.base import F32, F64, Bool, Hits, RayCaster, Surface
 from sim_sensors.raycast.instances import Instances
 from sim_sensors.raycast.multiray import MujocoCaster
 from sim_sensors.raycast.packets import Packets
@@ -186,22 +186,47 @@ class EmbreeCaster(RayCaster):
         return masks
 
     def _add_surface(self, directions: F64, packets: Packets, want_normal: bool) -> None:
-        normal = packets.normals()
+        hits = packets.hits
+        rows, normal = self._turned_normals(packets)
+        hits.cos_incidence = packets.cosines()
+        cosine = np.einsum('ij,ij->i', normal, directions[rows])
+        length = np.sqrt(np.einsum('ij,ij->i', normal, normal))
+        with np.errstate(divide='ignore', invalid='ignore'):
+            hits.cos_incidence[rows] = np.abs(cosine) / length
+        hits.cos_incidence[hits.geom < 0] = 0.0
+        if want_normal:
+            full = packets.normals()
+            full[rows] = normal
+            hits.normal = _unit_facing(full, directions, hits.geom)
+
+    def _turned_normals(self, packets: Packets) -> tuple[npt.NDArray[np.int64], F64]:
+        """Return the rays whose normal Embree gives in another frame or not at all, and theirs."""
+        found = []
+        geom = packets.hits.geom
         for instances, number in ((self._framed, 0), (self._moving, 1)):
             if instances is not None:
-                instances.turn(normal, packets, self._model.ngeom + number)
-        hits = packets.hits
+                found.append(instances.normals(packets, self._model.ngeom + number))
         if self._planes is not None:
-            for index, geom in enumerate(self._planes.geoms):
-                normal[hits.geom == geom] = self._planes.normal(index)
-        cosine = np.einsum('ij,ij->i', normal, directions.astype(np.float32))
-        with np.errstate(divide='ignore', invalid='ignore'):
-            scale = np.float32(1.0) / np.sqrt(np.einsum('ij,ij->i', normal, normal))
-        scale[hits.geom < 0] = 0.0
-        if want_normal:
-            normal *= np.where(cosine > 0.0, -scale, scale)[:, None]
-            hits.normal = normal
-        hits.cos_incidence = np.abs(cosine) * scale
+            for index, plane in enumerate(self._planes.geoms):
+                rows = np.flatnonzero(geom == plane)
+                found.append((rows, np.tile(self._planes.normal(index), (len(rows), 1))))
+        if not found:
+            return np.empty(0, np.int64), np.empty((0, 3))
+        # Later entries win: a plane's ray may carry an instance of an earlier scan.
+        return (
+            np.concatenate([rows for rows, _ in found]),
+            np.concatenate([normal for _, normal in found]),
+        )
+
+
+def _unit_facing(normal: F32, directions: F64, geom: npt.NDArray[np.int32]) -> F32:
+    """Return [n, 3] normals of unit length that face their rays, 0 on a miss."""
+    cosine = np.einsum('ij,ij->i', normal, directions.astype(np.float32))
+    with np.errstate(divide='ignore', invalid='ignore'):
+        scale = np.float32(1.0) / np.sqrt(np.einsum('ij,ij->i', normal, normal))
+    scale[geom < 0] = 0.0
+    normal *= np.where(cosine > 0.0, -scale, scale)[:, None]
+    return normal
 
 
 def _merge(hits: Hits, other: Hits) -> None:

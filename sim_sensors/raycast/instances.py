@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast import embree_shapes as shapes
-from sim_sensors.raycast.base import F32, F64
+from sim_sensors.raycast.base import F64
 from sim_sensors.raycast.packets import Packets
 
 
@@ -84,11 +84,10 @@ class Instances:
         self._embree.library.rtcUpdateGeometryBuffer(self._array, api.BUFFER_TRANSFORM, 0)
         self._embree.library.rtcCommitGeometry(self._array)
 
-    def turn(self, normal: F32, packets: Packets, number: int) -> None:
-        """Turn the normals ([n, 3], in place) of rays that hit these from geom to world frame."""
+    def normals(self, packets: Packets, number: int) -> tuple[npt.NDArray[np.int64], F64]:
+        """Return the rays that hit these as `number` and their normals [m, 3] in the world."""
         rows = np.flatnonzero(packets.lane(api.INST_ID) == number)
-        if rows.size:
-            which = packets.lane(api.INST_PRIM_ID)[rows]
-            # A stretched surface's normal goes with the inverse transpose, R diag(1 / scale).
-            local = normal[rows] / np.square(self._scale[which])
-            normal[rows] = np.einsum('nij,nj->ni', self._matrices[which, :, :3], local)
+        which = packets.lane(api.INST_PRIM_ID)[rows]
+        # A stretched surface's normal goes with the inverse transpose, R diag(1 / scale).
+        local = packets.normals_of(rows) / np.square(self._scale[which])
+        return rows, np.einsum('nij,nj->ni', self._matrices[which, :, :3], local)

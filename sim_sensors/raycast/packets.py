@@ -104,3 +104,17 @@ class Packets:
         """Return [n, 3] normals as Embree gives them: any length, in the instance's frame."""
         rows = self._block[:, api.NORMAL].transpose(0, 2, 1)
         return np.ascontiguousarray(rows).reshape(-1, 3)[: self._count]
+
+    def normals_of(self, rays: npt.NDArray[np.int64]) -> F32:
+        """Return [m, 3] normals of some rays, as `normals`."""
+        packet, lane = np.divmod(rays, self._width)
+        return self._block[packet, api.NORMAL, lane]
+
+    def cosines(self) -> F32:
+        """Return [n] cosines of incidence where the normal is in the world's frame."""
+        normal, direction = self._block[:, api.NORMAL], self._block[:, api.DIRECTION]
+        with np.errstate(divide='ignore', invalid='ignore'):
+            cosine = np.einsum('pkw,pkw->pw', normal, direction)
+            cosine /= np.sqrt(np.einsum('pkw,pkw->pw', normal, normal))
+        cosines: F32 = np.abs(cosine, out=cosine).reshape(-1)[: self._count]
+        return cosines
