@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
@@ -53,10 +53,10 @@ class Contact(Sensor[ContactConfig]):
     """
 
     config_class = ContactConfig
-    state_shapes: ClassVar = {'pending_s': ()}
 
     def __init__(self, name: str, config: ContactConfig) -> None:
         super().__init__(name, config)
+        self.state_shapes = {'pending_s': ()}
         self._truth = Layout({'force': (3,)}, float)
         self._return = Layout({'contact': ()}, bool)
         self._truth_template = msgs.wrench_stamped(self.frame_id)

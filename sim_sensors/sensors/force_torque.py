@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 import mujoco
 import numpy as np
@@ -59,10 +59,9 @@ ConfigT = TypeVar('ConfigT', bound=WrenchConfig)
 class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
     """Force [3] N and torque [3] N m in the sensor's axes, and what a strain-gauge cell adds."""
 
-    state_shapes: ClassVar = {'overload': (3,)}
-
     def __init__(self, name: str, config: ConfigT) -> None:
         super().__init__(name, config)
+        self.state_shapes = {'overload': (3,)}
         self._layout = Layout({'force': (3,), 'torque': (3,)}, float)
         self._template = msgs.wrench_stamped(self.frame_id)
         self.stateful = config.bandwidth_hz > 0.0 or config.overload_n > 0.0
