@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from sim_sensors.sensors.base import Sensor
 
 SENSOR_NAME = re.compile(r'[a-z][a-z0-9_]*\Z')
-RESERVED_NAMES = frozenset({'clock', 'diagnostics', 'sync', 'synced', 'tf', 'tf_static', 'truth',
-                            'world'})
-"""First parts of topics that belong to the rig itself."""
+RESERVED_NAMES = frozenset({'clock', 'diagnostics', 'odom', 'sync', 'synced', 'tf', 'tf_static',
+                            'time', 'truth', 'world'})
+"""Topics that belong to the rig itself; `odom` and `time` because of `truth/odom`, `truth/time`."""
 CUES = {
     'nav_msgs/msg/Odometry': 'odometry',
     'sensor_msgs/msg/Image': 'image',
