@@ -20,6 +20,8 @@ from sync_engine.wire.session import SYNCED, WireSync, synced_topic
 
 AFTER_NS = 10**12
 """How far time runs on after the last message, so that every deadline passes."""
+ADVANCE_EVERY = 200
+"""Messages between two steps of the progress bar."""
 REPORT_PAGE, REPORT_DATA = 'report.html', 'report.json'
 
 
@@ -72,6 +74,7 @@ class BagSync:
         if copy:
             for known in self._bag.topics.values():
                 self._writer.add_topic(known.name, known.type_name, definition=known.definition)
+        done = 0
         for receive_ns, messages in _moments(self._bag.messages(topics)):
             inputs = []
             for topic, _, raw in messages:
@@ -83,7 +86,10 @@ class BagSync:
             self._write(self.sync.push_together(inputs, receive_ns))
             while self.sync.run_cues():
                 pass
-            advance(len(messages))
+            done += len(messages)
+            if done >= ADVANCE_EVERY:
+                advance(done)
+                done = 0
         self._write(self.sync.poll_until(self._bag.end_ns + AFTER_NS))
         return self.document()
 

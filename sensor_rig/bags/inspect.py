@@ -1,0 +1,165 @@
+"""What the topics of a recording or a live graph tell about their timing, and a config from it.
+
+A stamp and an arrival per message are enough to see how regular each is. Stamps that are regular
+while arrivals are not were written by the device; stamps as restless as the arrivals, and close
+to them, were written by the host; stamps from another date are a clock of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sensor_rig.cdr import CdrError, read_stamp_ns
+
+INFO_TYPE = 'sensor_msgs/msg/CameraInfo'
+KEPT = 20_000
+"""Messages per topic whose times are looked at; the first ones."""
+OWN_EPOCH_S = 1.0
+"""Stamps further than this from their arrival are on a clock of their own."""
+CLOSE_S = 0.005
+"""A host stamps within this of handing a message on."""
+
+
+@dataclass
+class TopicTimes:
+    """The times of one topic's messages, as they come."""
+
+    name: str
+    type_name: str
+    stamped: bool
+    count: int = 0
+    nbytes: int = 0
+    stamps_ns: list[int] = field(default_factory=list)
+    arrivals_ns: list[int] = field(default_factory=list)
+    last_arrival_ns: int = 0
+    first_arrival_ns: int = 0
+    unreadable: int = 0
+
+    def add(self, raw: bytes, arrival_ns: int) -> None:
+        """Take one message."""
+        if not self.count:
+            self.first_arrival_ns = arrival_ns
+        self.count += 1
+        self.nbytes += len(raw)
+        self.last_arrival_ns = arrival_ns
+        if len(self.arrivals_ns) >= KEPT:
+            return
+        stamp_ns = arrival_ns
+        if self.stamped:
+            try:
+                stamp_ns = read_stamp_ns(raw)
+            except CdrError:
+                self.unreadable += 1
+                return
+        self.arrivals_ns.append(arrival_ns)
+        self.stamps_ns.append(stamp_ns)
+
+
+@dataclass(frozen=True)
+class TopicFacts:
+    """What a topic's times came to. Times in seconds."""
+
+    name: str
+    type_name: str
+    stamped: bool
+    count: int
+    rate_hz: float
+    mean_bytes: float
+    arrival_jitter_s: float
+    """Robust sigma of the time between arrivals."""
+    stamp_jitter_s: float
+    """Robust sigma of the time between stamps."""
+    delay_s: float
+    """Median of arrival minus stamp."""
+    delay_spread_s: float
+    """From the 5th to the 95th percentile of arrival minus stamp."""
+    drift_ppm: float
+    """Slope of the smallest delays; NaN below 10 s."""
+    source: str
+    """`device`, `host`, or `none` (no header, or zero stamps)."""
+    why: str
+    shares_stamps_with: str = ''
+    """Another topic with the same stamps."""
+
+
+def facts_of(topics: Iterable[TopicTimes]) -> list[TopicFacts]:
+    """Return the facts of every topic that had messages, by name."""
+    heard = sorted((topic for topic in topics if topic.count), key=lambda topic: topic.name)
+    owners: dict[str, str] = {}
+    by_stamps = sorted((t for t in heard if t.stamped and t.stamps_ns),
+                       key=lambda t: (t.type_name == INFO_TYPE, -t.nbytes / t.count))
+    for index, topic in enumerate(by_stamps):
+        mine = set(topic.stamps_ns)
+        for owner in by_stamps[:index]:
+            if owner.name not in owners and _share(mine, owner.stamps_ns) > 0.9:
+                owners[topic.name] = owner.name
+                break
+    return [_facts(topic, owners.get(topic.name, '')) for topic in heard]
+
+
+def _share(mine: set[int], theirs: Sequence[int]) -> float:
+    """Return how many of the stamps are in both; a fast topic that hits every slow one has few."""
+    both = len(mine.intersection(theirs)) if 0 not in mine else 0
+    return both / max(len(mine), len(theirs), 1)
+
+
+def _facts(topic: TopicTimes, owner: str) -> TopicFacts:
+    arrivals = np.array(topic.arrivals_ns, np.int64)
+    stamps = np.array(topic.stamps_ns, np.int64)
+    span_s = (topic.last_arrival_ns - topic.first_arrival_ns) / 1e9
+    delays: NDArray[np.float64] = (arrivals - stamps) / 1e9
+    arrival_jitter, stamp_jitter = _jitter(arrivals), _jitter(stamps)
+    low, middle, high = np.percentile(delays, (5, 50, 95)) if len(delays) else (math.nan,) * 3
+    if not topic.stamped:
+        source, why = 'none', 'the type has no header'
+    elif not len(stamps) or np.count_nonzero(stamps) * 2 < len(stamps):
+        source, why = 'none', 'its stamps are zero'
+    else:
+        source, why = _source(arrival_jitter, stamp_jitter, float(middle), float(high - low))
+    return TopicFacts(
+        topic.name, topic.type_name, topic.stamped, topic.count,
+        (topic.count - 1) / span_s if span_s > 0.0 else 0.0, topic.nbytes / topic.count,
+        arrival_jitter, stamp_jitter, float(middle), float(high - low),
+        _drift_ppm(arrivals, delays), source, why, owner)
+
+
+def _jitter(times_ns: NDArray[np.int64]) -> float:
+    """Return the robust sigma of the spacing (s)."""
+    if len(times_ns) < 3:
+        return math.nan
+    steps = np.diff(times_ns) / 1e9
+    return float(np.median(np.abs(steps - np.median(steps))) * 1.4826)
+
+
+def _source(arrival_jitter: float, stamp_jitter: float, delay_s: float,
+            spread_s: float) -> tuple[str, str]:
+    if abs(delay_s) > OWN_EPOCH_S:
+        return 'device', f'its clock is {-delay_s:+.1f} s from the host\'s'
+    if delay_s < -0.001:
+        return 'device', f'it is stamped {-delay_s * 1e3:.1f} ms after it arrives'
+    if stamp_jitter < 0.3 * arrival_jitter:
+        return 'device', 'its stamps are steadier than its arrivals'
+    if 0.0 <= delay_s < CLOSE_S and spread_s < max(0.5 * arrival_jitter, 0.001):
+        return 'host', 'it is stamped where it arrives'
+    return 'device', f'it arrives {delay_s * 1e3:.1f} ms after its stamp'
+
+
+def _drift_ppm(arrivals: NDArray[np.int64], delays: NDArray[np.float64]) -> float:
+    """Return how fast the smallest delays grow (a clock that is slow grows them), in ppm."""
+    if len(arrivals) < 20 or arrivals[-1] - arrivals[0] < 10e9:
+        return math.nan
+    parts = np.array_split(np.arange(len(arrivals)), 10)
+    times = np.array([arrivals[part[np.argmin(delays[part])]] for part in parts]) - arrivals[0]
+    least = [float(delays[part].min()) for part in parts]
+    return float(np.polyfit(times / 1e9, least, 1)[0] * 1e6)
+
+
+def as_dict(facts: TopicFacts) -> dict[str, Any]:
+    """Return the facts as JSON values."""
+    return dict(facts.__dict__)

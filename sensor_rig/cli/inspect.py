@@ -1,0 +1,104 @@
+"""List the topics of a recording, or of the live ROS graph, with what their timing tells."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sensor_rig.cli.output import add_json_argument, print_json, print_table
+
+if TYPE_CHECKING:
+    from sensor_rig.bags.inspect import TopicFacts, TopicTimes
+
+NAME = 'inspect'
+HELP = 'list topics with rates, jitter and likely stamp source; write a rig file from them'
+EPILOG = """example:
+  rig inspect drive/ --write robot.yaml
+  rig sync drive/ drive_synced/ --rig robot.yaml"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add where to look and where to write."""
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument('bag', nargs='?', metavar='BAG', type=Path,
+                       help='a rosbag2 folder, .mcap or .db3')
+    where.add_argument('--live', action='store_true', help='listen to the ROS graph instead')
+    parser.add_argument('--seconds', type=float, default=5.0, metavar='N',
+                        help='how long to listen to the live graph (5)')
+    parser.add_argument('--write', metavar='FILE', type=Path,
+                        help='write a rig file that syncs what was found')
+    add_json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look at the topics, print them, and write a rig file if asked to."""
+    from sensor_rig.bags.inspect import as_dict, facts_of
+    from sensor_rig.bags.starter import starter_rig
+    from sensor_rig.errors import RigError
+
+    if args.write is not None and args.write.exists():
+        raise RigError(f'{args.write} exists already; choose another name or remove it first')
+    source = 'the live graph' if args.live else str(args.bag)
+    times = _listen(args.seconds) if args.live else _read(args.bag)
+    facts = facts_of(times)
+    if args.json:
+        print_json({'source': source, 'topics': [as_dict(topic) for topic in facts]})
+    else:
+        _print(facts, source)
+    if args.write is not None:
+        args.write.write_text(starter_rig(facts, source), encoding='utf-8')
+        if not args.json:
+            print(f'written: {args.write} (see what is in it with "check {args.write}")')
+    return 0
+
+
+def _read(path: Path) -> list[TopicTimes]:
+    from sensor_rig.bags.inspect import TopicTimes
+    from sensor_rig.bags.reader import BagReader
+    from sensor_rig.bags.sync import ADVANCE_EVERY
+    from sensor_rig.cli.progress import progress
+
+    with BagReader(path) as bag:
+        topics = {name: TopicTimes(name, topic.type_name, topic.stamped)
+                  for name, topic in bag.topics.items()}
+        with progress(f'reading {path.name}', bag.message_count) as advance:
+            for index, message in enumerate(bag.messages(), 1):
+                topics[message.topic].add(message.raw, message.receive_ns)
+                if index % ADVANCE_EVERY == 0:
+                    advance(ADVANCE_EVERY)
+    return list(topics.values())
+
+
+def _listen(seconds: float) -> list[TopicTimes]:
+    from sensor_rig.bags.inspect import TopicTimes
+    from sensor_rig.cli.live import listen
+
+    topics: dict[str, TopicTimes] = {}
+    listen(seconds,
+           lambda topic, kind, stamped: topics.update({topic: TopicTimes(topic, kind, stamped)}),
+           lambda topic, raw, arrival_ns: topics[topic].add(raw, arrival_ns),
+           what='listening')
+    return list(topics.values())
+
+
+def _print(facts: list[TopicFacts], source: str) -> None:
+    if not facts:
+        print(f'no message was found in {source}')
+        return
+    print_table(
+        ('topic', 'type', 'messages', 'Hz', 'arrival jitter ms', 'stamp jitter ms', 'delay ms',
+         'spread ms', 'drift ppm', 'stamps', 'because'),
+        [(topic.name, topic.type_name.rpartition('/')[2], topic.count, f'{topic.rate_hz:.1f}',
+          _ms(topic.arrival_jitter_s), _ms(topic.stamp_jitter_s) if topic.stamped else '-',
+          _ms(topic.delay_s) if topic.stamped else '-',
+          _ms(topic.delay_spread_s) if topic.stamped else '-',
+          '-' if topic.drift_ppm != topic.drift_ppm or not topic.stamped
+          else f'{topic.drift_ppm:+.1f}',
+          topic.source, topic.why + (f'; the stamps of {topic.shares_stamps_with}'
+                                     if topic.shares_stamps_with else ''))
+         for topic in facts], title=source)
+
+
+def _ms(seconds: float) -> str:
+    return '-' if seconds != seconds else f'{seconds * 1e3:.2f}'

@@ -1,0 +1,86 @@
+"""Record a run: of a rig without ROS, as fast as it goes, or of the live ROS graph."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sensor_rig.cli.output import add_json_argument, print_json, print_table
+
+if TYPE_CHECKING:
+    from sensor_rig.bags.writer import BagWriter
+
+NAME = 'record'
+HELP = 'record a rig (without ROS) or the live graph into a rosbag2 recording'
+EPILOG = """examples:
+  rig record out/ --rig demo --seconds 60     simulate a minute and record it, no ROS needed
+  rig record out/ --live                      record what is on the ROS graph until Ctrl-C"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what to record and how to write it."""
+    parser.add_argument('output', metavar='OUT', type=Path, help='the recording to write')
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument('--rig', metavar='FILE',
+                        help='simulate this rig file, or a shipped one by its name')
+    source.add_argument('--live', action='store_true', help='record the live ROS graph')
+    parser.add_argument('--seconds', type=float, metavar='N',
+                        help='how long: simulated with --rig (10), else until Ctrl-C')
+    parser.add_argument('--topics', nargs='+', metavar='T', default=[],
+                        help='record only these topics')
+    parser.add_argument('--no-sync', action='store_true',
+                        help='with --rig: do not run its sync engine')
+    parser.add_argument('--storage', choices=('mcap', 'sqlite3'), default='mcap',
+                        help='how OUT is stored (mcap)')
+    parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
+    add_json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Record and say what was recorded."""
+    from sensor_rig.bags.writer import BagWriter
+    from sensor_rig.errors import RigError
+
+    if args.seconds is not None and not args.seconds > 0.0:
+        raise RigError(f'--seconds is {args.seconds:g}; it should be more than zero')
+    record = _live(args) if args.live else _simulated(args)  # a mistake leaves no OUT behind
+    with BagWriter(args.output, args.storage, compress=args.compress) as writer:
+        record(writer)
+        counts = dict(sorted(writer.counts.items()))
+    if args.json:
+        print_json({'output': str(args.output), 'messages': counts})
+        return 0
+    print_table(('topic', 'messages'), counts.items())
+    print(f'written: {args.output}')
+    return 0
+
+
+def _simulated(args: argparse.Namespace) -> Callable[[BagWriter], None]:
+    from sensor_rig.bags.recorder import record_rig
+    from sensor_rig.cli.progress import progress
+    from sensor_rig.inprocess import InProcessRig
+    from sensor_rig.rigfile import load_rig
+
+    seconds = 10.0 if args.seconds is None else args.seconds
+    rig = InProcessRig(load_rig(args.rig), arrays=False, sync=not args.no_sync)
+
+    def record(writer: BagWriter) -> None:
+        with progress(f'recording {args.rig}', seconds) as advance:
+            record_rig(rig, writer, seconds, advance, args.topics)
+
+    return record
+
+
+def _live(args: argparse.Namespace) -> Callable[[BagWriter], None]:
+    from sensor_rig.cli.live import listen, need_ros
+
+    need_ros()
+
+    def record(writer: BagWriter) -> None:
+        listen(args.seconds, lambda topic, kind, _: writer.add_topic(topic, kind),
+               lambda topic, raw, arrival_ns: writer.write(topic, arrival_ns, raw),
+               topics=args.topics, what='recording the live graph')
+
+    return record
