@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 FIRST_REST_S = 1.5
 MAX_TURN_RAD_S = 1.5
-PERIOD_S = 0.01
+PERIOD_S = 0.02
 """Time between two decisions of a driver, s; longer where the physics step is."""
 
 
