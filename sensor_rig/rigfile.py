@@ -16,6 +16,7 @@ from pydantic import Field, SerializeAsAny
 from sensor_rig import paramfile
 from sensor_rig.errors import RigError
 from sensor_rig.paths import find_shared
+from sensor_rig.quaternions import conjugate, product
 from sensor_rig.validation import unknown_key, validated
 from sim_sensors.config import SensorConfig, Strict, WorldConfig
 from sync_engine.config import SyncConfig
@@ -99,6 +100,7 @@ def rig_from_parameters(values: Mapping[str, Any], file: Path = Path('rig')) -> 
     if 'sync' not in values:
         return rig
     raw_sync = dict(_section(values, 'sync', file))
+    _add_imu_rotations(inputs, rig, raw_sync.get('imu_sensor_id', ''))
     raw_sync['inputs'] = _merged_inputs(raw_sync, inputs, file)
     sync = validated(SyncConfig, raw_sync, f'{file.name}: sync')
     return rig.model_copy(update={'sync': sync})
@@ -247,10 +249,28 @@ def _inputs_of(sensor: Sensor[Any], topics: Mapping[str, str]) -> dict[str, dict
     for topic, type_name in topics.items():
         given = {'topic': topic, 'type': type_name, **facts}
         if not inputs:
-            inputs[sensor.name] = {**given, 'cue': CUES.get(type_name, 'none')}
+            inputs[sensor.name] = {**given, 'cue': CUES.get(type_name, 'none'),
+                                   **sensor.sync_facts()}
         else:
             inputs[topic.replace('/', '_')] = {**given, 'clock_of': sensor.name}
     return inputs
+
+
+def _add_imu_rotations(inputs: dict[str, dict[str, Any]], rig: RigConfig, imu: Any) -> None:
+    """Tell each input how its frame is turned against the IMU's, where both mounts say so.
+
+    A mount on a site of the model counts as lying along its body's axes.
+    """
+    from sim_sensors.mounts import quat_wxyz_from_rpy
+    sensors = rig.make_sensors()
+    if not isinstance(imu, str) or imu not in sensors:
+        return
+    to_imu = conjugate(quat_wxyz_from_rpy(sensors[imu].config.mount.rpy_rad))
+    for name, sensor in sensors.items():
+        if name in inputs and name != imu:
+            turned = product(quat_wxyz_from_rpy(sensor.config.mount.rpy_rad),
+                             sensor.frame_quat_wxyz)
+            inputs[name]['imu_quat_wxyz'] = list(product(to_imu, turned))
 
 
 def topic_name(sensor: str, suffix: str) -> str:

@@ -210,6 +210,10 @@ class Sensor(ABC, Generic[ConfigT]):
             'topics': {t.suffix: t.type_name for t in self.topics()},
         }
 
+    def sync_facts(self) -> dict[str, Any]:
+        """Return keys of a sync input that follow from this sensor (a camera's focal length)."""
+        return {}
+
     def bounds(self) -> tuple[float, float]:
         """Return (low, high) of the return space, for observation spaces."""
         return (-np.inf, np.inf)

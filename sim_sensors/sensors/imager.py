@@ -81,6 +81,10 @@ class Imager(Sensor[ConfigT], Generic[ConfigT]):
         """Raise RigError where nothing can be rendered."""
         render.backend()
 
+    def sync_facts(self) -> dict[str, Any]:
+        """Return the focal length, which turns shifts in the picture into angles."""
+        return {'focal_px': self.picture.focal_px}
+
     def info_template(self, d: Array | Sequence[float] = ()) -> Template:
         """Return the camera info with distortion `d`."""
         return msgs.camera_info(self.frame_id, self.config.height, self.config.width,
