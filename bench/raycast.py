@@ -111,7 +111,8 @@ class Cell:
             use_memory=False,
         )
         self.reason = auto.reason
-        casters = {'auto': auto, **candidates(model, MAX_RANGE_M, visible)[0]}
+        makers, _ = candidates(model, MAX_RANGE_M, visible)
+        casters = {'auto': auto, **{name: make() for name, make in makers.items()}}
         self.ours = tuple(casters)
         self.calls: dict[str, Callable[[], Any]] = {
             name: functools.partial(self._cast, caster) for name, caster in casters.items()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import time
+from collections.abc import Callable
 
 import mujoco
 import numpy as np
@@ -11,8 +13,10 @@ from sensor_rig.errors import RigError
 from sim_sensors.raycast import memory
 from sim_sensors.raycast.base import F64, Bool, RayCaster
 from sim_sensors.raycast.embree import EmbreeCaster
-from sim_sensors.raycast.embree_api import PACKET_SIZES
+from sim_sensors.raycast.embree_api import PACKET_SIZES, load_embree
 from sim_sensors.raycast.multiray import MujocoCaster
+
+Maker = Callable[[], RayCaster]
 
 _ROUNDS = 12
 _BUDGET_S = 0.25
@@ -38,57 +42,60 @@ def choose_caster(
     """
     if directions is None:
         raise RigError("backend 'auto' needs the ray directions it is to be fast for")
-    casters, missing = candidates(model, max_range_m, visible)
+    makers, missing = candidates(model, max_range_m, visible)
     key = memory.scene_key(model, visible, max_range_m, len(directions))
     best = memory.recall(key) if use_memory else None
-    if best in casters:
-        figures = 'as measured before on this machine'
+    if best in makers:
+        chosen, figures = makers[best](), 'as measured before on this machine'
     else:
         if data is None:
             data = mujoco.MjData(model)
             mujoco.mj_kinematics(model, data)
         if origin is None:
             origin = np.array(model.stat.center, dtype=float)
-        best, figures = _fastest(casters, data, origin, directions)
+        best, chosen, figures = _fastest(makers, data, origin, directions)
         if use_memory:
             memory.remember(key, best)
-    chosen = casters.pop(best)
-    for caster in casters.values():
-        caster.close()
     chosen.reason = f'auto chose {best} for {len(directions)} rays: {figures}{missing}'
     return chosen
 
 
 def _fastest(
-    casters: dict[str, RayCaster], data: mujoco.MjData, origin: F64, directions: F64
-) -> tuple[str, str]:
-    """Return the name of the fastest caster and everyone's figures."""
+    makers: dict[str, Maker], data: mujoco.MjData, origin: F64, directions: F64
+) -> tuple[str, RayCaster, str]:
+    """Return the fastest caster with its name before and everyone's figures after it."""
+    casters = {name: make() for name, make in makers.items()}
     times_s = _measure(casters, data, origin, directions)
     best = min(times_s, key=lambda name: times_s[name])
     if _USUAL in times_s and times_s[best] > _CLEARLY * times_s[_USUAL]:
         best = _USUAL
-    return best, ', '.join(f'{name} {times_s[name] * 1e3:.3g} ms' for name in times_s)
+    chosen = casters.pop(best)
+    for caster in casters.values():
+        caster.close()
+    figures = ', '.join(f'{name} {times_s[name] * 1e3:.3g} ms' for name in times_s)
+    return best, chosen, figures
 
 
 def candidates(
     model: mujoco.MjModel, max_range_m: float, visible: Bool
-) -> tuple[dict[str, RayCaster], str]:
-    """Return everything that can cast at this scene, and what is missing on this machine."""
-    casters: dict[str, RayCaster] = {}
+) -> tuple[dict[str, Maker], str]:
+    """Return how to make everything that can cast here, and what is missing on this machine."""
+    makers: dict[str, Maker] = {}
     missing = ''
-    moving = visible & (model.body_weldid[model.geom_bodyid] != 0)
     try:
-        for packet in PACKET_SIZES:
-            name = f'embree, {packet} rays a call'
-            casters[name] = EmbreeCaster(model, max_range_m, visible, packet)
-        if moving.any():
-            name = 'embree, moving geoms by mujoco'
-            casters[name] = EmbreeCaster(model, max_range_m, visible, moving='mujoco')
+        load_embree()
     except RigError as error:
         missing = f'; {error}'
-    casters['mujoco'] = MujocoCaster(model, max_range_m, visible)
-    casters['mujoco, 2 threads'] = MujocoCaster(model, max_range_m, visible, threads=2)
-    return casters, missing
+    else:
+        embree = functools.partial(EmbreeCaster, model, max_range_m, visible)
+        for packet in PACKET_SIZES:
+            makers[f'embree, {packet} rays a call'] = functools.partial(embree, packet)
+        if (visible & (model.body_weldid[model.geom_bodyid] != 0)).any():
+            makers['embree, moving geoms by mujoco'] = functools.partial(embree, moving='mujoco')
+    own = functools.partial(MujocoCaster, model, max_range_m, visible)
+    makers['mujoco'] = own
+    makers['mujoco, 2 threads'] = functools.partial(own, threads=2)
+    return makers, missing
 
 
 def _measure(

@@ -159,12 +159,13 @@ def test_auto_chooses_the_same_in_a_later_process(world, no_memory, monkeypatch)
 
 
 def test_without_embree_auto_uses_mujoco_and_says_so(world, no_memory, monkeypatch):
-    from sim_sensors.raycast import embree_api
+    from sim_sensors.raycast import auto, embree_api
 
     def absent():
         raise RigError('no Embree here')
 
     monkeypatch.setattr(embree_api, 'load_embree', absent)
+    monkeypatch.setattr(auto, 'load_embree', absent)
     caster = make_caster('auto', world[0], 20.0, directions=np.eye(3))
     assert caster.name == 'mujoco'
     assert 'no Embree here' in caster.reason

@@ -1,0 +1,174 @@
+"""Casts the rays of a sweep, each from where the sensor is when that ray is fired."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from sensor_rig.times import NS_PER_S, seconds_to_ns
+from sim_sensors.layout import Array
+from sim_sensors.raycast import RayCaster, make_caster, subtree_bodies, visible_geoms
+from sim_sensors.raycast.patterns import Pattern
+from sim_sensors.sensors.lidar_config import LidarConfig
+from sim_sensors.sensors.lidar_optics import merge_echoes, reflectivity_table, sub_beams
+
+if TYPE_CHECKING:
+    from sim_sensors.truth import WorldView
+
+log = logging.getLogger(__name__)
+F64 = NDArray[np.float64]
+
+STILL = 1e-9
+"""Speeds below this, m/s and rad/s, do not move a ray."""
+
+
+class SweepReader:
+    """Truth rows of a LiDAR: [ranges n, signal n] and, for beams with width, [echo n, signal n].
+
+    A sweep is cut into segments. The world calls in the middle of each; its rays are cast then,
+    at bodies that stand still, from poses that the sensor's own velocity leads to: half a segment
+    of constant velocity is off by micrometres.
+    """
+
+    def __init__(self, view: WorldView, name: str, config: LidarConfig, pattern: Pattern,
+                 sweep_ns: int, with_surface: bool) -> None:
+        """Prepare the casts of sensor `name`; `sweep_ns` 0 casts all rays at once."""
+        model = view.model
+        self._model, self._config, self._pattern = model, config, pattern
+        self._site = int(model.site(name).id)
+        self._with_surface = with_surface
+        self._in_world = config.ray_frame == 'world'
+        self._reflectivity = reflectivity_table(model, config.optics)
+        self.parts_ns: Sequence[int]
+        self.parts_ns, self._pieces = _cut(pattern, sweep_ns, config.segments,
+                                           seconds_to_ns(model.opt.timestep))
+        sweep_s = sweep_ns / NS_PER_S
+        self._lags = [np.repeat(pattern.phase[piece] * sweep_s - part_ns / NS_PER_S,
+                                config.beam.rays)
+                      for piece, part_ns in zip(self._pieces, self.parts_ns, strict=True)]
+        """When each ray of a segment fires, s after the segment's part."""
+        self._frame, self._features = -1, list[F64]()
+        self._lasts = bool(sweep_ns)
+        self._twist = np.zeros(6)
+        self._caster = self._make_caster(view)
+        log.info('%s: %s', name, self._caster.reason)
+
+    @property
+    def backend(self) -> str:
+        """Which backend casts and why."""
+        return self._caster.reason
+
+    def _make_caster(self, view: WorldView) -> RayCaster:
+        config, model = self._config, self._model
+        hidden: list[int] = []
+        own = int(model.site_bodyid[self._site])
+        if config.exclude_own_body and own != 0:
+            hidden += subtree_bodies(model, own)
+        for body in config.exclude_bodies:
+            hidden += subtree_bodies(model, int(model.body(body).id))
+        visible = visible_geoms(model, exclude_bodies=tuple(hidden),
+                                groups=config.geom_groups or None,
+                                transparent_below=config.transparent_below)
+        data = mujoco.MjData(model)
+        mujoco.mj_forward(model, data)
+        directions = np.ascontiguousarray(
+            self._features_of(0)[0][:, :3] @ data.site_xmat[self._site].reshape(3, 3).T)
+        return make_caster(config.backend, model, config.max_range_m, visible,
+                           directions=directions, data=data,
+                           origin=data.site_xpos[self._site].copy())
+
+    def _features_of(self, frame: int) -> list[F64]:
+        """Return [rays, 9] for each segment: d, t d and t^2 / 2 d of every ray d fired at t.
+
+        With them a turning sensor's directions are one product, see `_aim`. A pattern that repeats
+        has one frame, so this is done once.
+        """
+        if frame != self._frame:
+            self._features = []
+            for piece, lag in zip(self._pieces, self._lags, strict=True):
+                rays = sub_beams(self._pattern.directions[frame, piece], self._config.beam)
+                flat, time = rays.reshape(-1, 3), lag[:, None]
+                self._features.append(np.hstack([flat, time * flat, 0.5 * time**2 * flat]))
+            self._frame = frame
+        return self._features
+
+    def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
+        """Cast the rays of segment `part` and write them into their columns of `out`."""
+        capture_ns = view.time_ns - self.parts_ns[part]
+        frame = frame_of(capture_ns, self._config.rate_hz, self._pattern.frames)
+        for row, env in enumerate(envs):
+            self._cast(view.data(env), frame, part, out[row])
+
+    def _cast(self, data: mujoco.MjData, frame: int, part: int, out: Array) -> None:
+        origins, directions = self._aim(data, frame, part)
+        hits = self._caster.cast(data, origins, directions,
+                                 'incidence' if self._with_surface else 'none')
+        count, piece, rays = self._pattern.count, self._pieces[part], self._config.beam.rays
+        ranges = hits.range_m
+        if hits.cos_incidence is not None:
+            # A miss has geom -1, which picks some reflectivity, and a cosine of 0.
+            signal = self._reflectivity[hits.geom] * hits.cos_incidence if (
+                len(self._reflectivity)) else np.zeros_like(ranges)
+        else:
+            signal = np.isfinite(ranges).astype(np.float32)
+        fields = out.reshape(-1, count)[:, piece]
+        fields[0], fields[1] = ranges[::rays], signal[::rays]
+        if rays > 1:
+            fields[2], fields[3] = merge_echoes(ranges.reshape(-1, rays),
+                                                signal.reshape(-1, rays), self._config.beam)
+
+    def _aim(self, data: mujoco.MjData, frame: int, part: int) -> tuple[F64, F64]:
+        """Return origins ([3] or [rays, 3]) and directions [rays, 3] in the world.
+
+        The sensor turns with W = [w]x, so after t its frame is (1 + t W + t^2 W^2 / 2) R.
+        """
+        features = self._features_of(frame)[part]
+        axes = np.eye(3) if self._in_world else data.site_xmat[self._site].reshape(3, 3)
+        origin = data.site_xpos[self._site] + self._config.z_height_m * axes[:, 2]
+        speed = rate = np.zeros(3)
+        if self._lasts:
+            mujoco.mj_objectVelocity(self._model, data, mujoco.mjtObj.mjOBJ_SITE, self._site,
+                                     self._twist, 0)
+            rate, speed = self._twist[:3], self._twist[3:]
+        if self._in_world or np.abs(rate).max() < STILL:
+            directions = features[:, :3] @ axes.T
+        else:
+            speed = speed + np.cross(rate, self._config.z_height_m * axes[:, 2])
+            spin = np.array([[0.0, -rate[2], rate[1]], [rate[2], 0.0, -rate[0]],
+                             [-rate[1], rate[0], 0.0]])
+            turned = spin @ axes
+            directions = features @ np.vstack([axes.T, turned.T, (spin @ turned).T])
+        if np.abs(speed).max() < STILL:
+            return origin, directions
+        return origin + self._lags[part][:, None] * speed, directions
+
+
+def frame_of(capture_ns: int, rate_hz: float, frames: int) -> int:
+    """Return which frame of a pattern that does not repeat belongs to a capture."""
+    return 0 if frames == 1 else round(capture_ns * rate_hz / NS_PER_S) % frames
+
+
+def _cut(pattern: Pattern, sweep_ns: int, segments: int,
+         dt_ns: int) -> tuple[tuple[int, ...], list[slice]]:
+    """Return the segments' middles, as offsets on the physics grid, ns, and their rays.
+
+    Segments that fall on the same physics step are one.
+    """
+    if sweep_ns == 0:
+        return (0,), [slice(0, pattern.count)]
+    segments = max(1, min(segments, sweep_ns // dt_ns))
+    edges = np.searchsorted(pattern.phase, np.arange(segments + 1) / segments)
+    edges[-1] = pattern.count
+    found: dict[int, slice] = {}
+    for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        if start < stop:
+            middle = (pattern.phase[start] + pattern.phase[stop - 1]) / 2.0
+            part = int(middle * sweep_ns) // dt_ns * dt_ns
+            first = found[part].start if part in found else start
+            found[part] = slice(first, stop)
+    return tuple(found), list(found.values())
