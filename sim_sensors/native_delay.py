@@ -1,8 +1,8 @@
 """MuJoCo's own delay (`delay`, `nsample`, `interp`, `interval`) as a second backend.
 
-A rig asks for it with `delay_backend: mujoco`. The delay is then part of the compiled model, so that
-whatever else reads `sensordata` (a controller in C, another tool) sees the delayed values too. What
-it cannot do, measured on MuJoCo 4.0, is refused or worked around here:
+A rig asks for it with `delay_backend: mujoco`. The delay is then part of the compiled model, so
+that whatever else reads `sensordata` (a controller in C, another tool) sees the delayed values
+too. What it cannot do, measured on MuJoCo 4.0, is refused or worked around here:
 
 - it has no jitter and one delay for all environments;
 - the shortest delay is one step (the value of now enters the history after the step);
@@ -104,6 +104,22 @@ def start_histories(model: mujoco.MjModel, data: mujoco.MjData,
             times = data.time - step * np.arange(count, 0, -1)
             values = np.tile(data.sensordata[start:start + size], (count, 1))
             mujoco.mj_initSensorHistory(model, data, sensor, times, values, data.time)
+
+
+def compile_into(sensor: Sensor[Any], natives: Iterable[mujoco.MjsSensor], dt_ns: int) -> None:
+    """Compile the delay of `sensor` into the native sensors it has mounted, if it asks for that."""
+    if sensor.config.delay_backend == 'mujoco':
+        check(sensor, dt_ns)
+        delay_sensors(natives, sensor.config.delay_range_s[0], dt_ns, sensor.config.interpolation)
+
+
+def truth_reader(sensor: Sensor[Any], view: WorldView) -> TruthReader:
+    """Return the reader of `sensor`, which waits where MuJoCo delays what it reads."""
+    reader = sensor.reader(view)
+    if sensor.config.delay_backend != 'mujoco':
+        return reader
+    dt_ns = seconds_to_ns(view.model.opt.timestep)
+    return DelayedReader(reader, sensor.config.delay_range_s[0], dt_ns)
 
 
 class DelayedReader:

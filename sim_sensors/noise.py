@@ -8,8 +8,9 @@ advances through every period that elapsed, read or not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -138,6 +139,70 @@ class MarkovStream(NoiseStream):
         return steps
 
 
+class DriftSpec(NamedTuple):
+    """What a drift is made of: first-order processes that step at every `every`th capture."""
+
+    every: int
+    decay: Array
+    """Per group of `width` processes, [groups]; so are `gain` and `start`."""
+    gain: Array
+    start: Array
+    width: int
+
+
+class DriftStream:
+    """A slow drift: processes that step at knots, every so many captures, straight in between.
+
+    A bias that wanders over seconds needs no new numbers at 1 kHz. The output is a weighted sum of
+    `groups` processes per column. Knots are staggered over environments like blocks are.
+    """
+
+    def __init__(self, seed: int, sensor: str, stream: str, episode: Indices,
+                 spec: DriftSpec) -> None:
+        """Make the processes of `spec`."""
+        num_envs = len(episode)
+        decay, gain, start = (np.repeat(each, spec.width)
+                              for each in (spec.decay, spec.gain, spec.start))
+        self._processes = MarkovStream(seed, sensor, stream, episode, decay=decay, gain=gain,
+                                       start=start)
+        self._every, self._width = spec.every, spec.width
+        self._stagger: Indices = np.arange(num_envs) % spec.every
+        self._knot: Indices = np.full(num_envs, -2, np.int64)
+        self._low, self._high = np.zeros((2, num_envs, spec.width))
+        self._ids = np.arange(num_envs)
+
+    def at(self, envs: Rows, k: Indices, weights: Array) -> Array:
+        """Return the drift [n, width] at capture `k` [n]; `weights` is [groups, width]."""
+        knot, part = np.divmod(k + self._stagger[envs], self._every)
+        stale = knot != self._knot[envs]
+        if stale.any():
+            self._move(self._ids[envs][stale], knot[stale], weights)
+        low = self._low[envs]
+        return np.asarray(low + (self._high[envs] - low) * (part / self._every)[:, None])
+
+    def _move(self, envs: NDArray[np.intp], knot: Indices, weights: Array) -> None:
+        """Put `envs` between `knot` and the one after it."""
+        jumped = knot != self._knot[envs] + 1
+        self._low[envs] = self._high[envs]
+        if jumped.any():
+            late = envs[jumped]
+            self._low[late] = self._sum(late, knot[jumped], weights)
+        self._high[envs] = self._sum(envs, knot + 1, weights)
+        self._knot[envs] = knot
+
+    def _sum(self, envs: NDArray[np.intp], knot: Indices, weights: Array) -> Array:
+        values = self._processes.at(envs, knot)
+        total: Array = values[:, :self._width] * weights[0]
+        for group in range(1, len(weights)):  # in order: a reduction's order may depend on shapes
+            total += values[:, group * self._width:(group + 1) * self._width] * weights[group]
+        return total
+
+    def reset(self, envs: Rows) -> None:
+        """Start `envs` again, in their new episode."""
+        self._processes.reset(envs)
+        self._knot[envs] = -2
+
+
 class NoiseSource:
     """All random streams of one sensor, made on first use and named by their purpose."""
 
@@ -154,6 +219,7 @@ class NoiseSource:
         self._dtype = wanted if wanted == np.float32 else np.dtype(np.float64)
         self._streams: dict[str, NoiseStream] = {}
         self._markov: dict[str, MarkovStream] = {}
+        self._drifts: dict[str, DriftStream] = {}
 
     def normal(self, stream: str, batch: Batch, width: int, *, per_tick: bool = False) -> Array:
         """Return white standard normals [n, width] of each row's capture, the caller's own.
@@ -196,11 +262,20 @@ class NoiseSource:
             self._markov[stream] = found
         return found
 
+    def drift(self, stream: str, spec: Callable[[], DriftSpec]) -> DriftStream:
+        """Return the slow drift `stream`, made of `spec()` on first use."""
+        found = self._drifts.get(stream)
+        if found is None:
+            found = DriftStream(self.seed, self.sensor, stream, self.episode, spec())
+            self._drifts[stream] = found
+        return found
+
     def reset(self, envs: Rows) -> None:
         """Begin the next episode of `envs`: every number they get is new."""
         self.episode[envs] += 1
-        for held in (*self._streams.values(), *self._markov.values()):
-            held.reset(envs)
+        for streams in (self._streams, self._markov, self._drifts):
+            for stream in streams.values():
+                stream.reset(envs)
 
     def apply_generic(self, values: Array, batch: Batch) -> None:
         """Apply the `noise`, `bias`, `random_walk` and `resolution` every sensor has, in place."""

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_sensors.layout import Array
+from sim_sensors.noise import DriftSpec
 from sim_sensors.sensors.base import Batch, Timeline
 
 Floats = NDArray[np.float64]
@@ -38,17 +39,22 @@ class AllanNoise:
     Bias instability is flicker noise, of which no finite recurrence exists; a sum of first-order
     processes, one a decade, has an Allan deviation flat within 6 % from 3 to 1000 s. With
     S(f) = B^2 / (2 pi f) (IEEE Std 952, annex C) each has the variance B^2 ln(10) / pi, and the
-    floor is sqrt(2 ln 2 / pi) B = 0.664 B.
+    floor is sqrt(2 ln 2 / pi) B = 0.664 B. A random walk is one more process that never forgets.
     """
 
-    TIMES_S = np.array([1.0, 10.0, 100.0, 1000.0])
+    TIMES_S = (1.0, 10.0, 100.0, 1000.0)
     VARIANCE_PER_FLOOR = np.log(10.0) / (2.0 * np.log(2.0))
+    KNOT_S = 0.05
+    """The bias takes a new direction at most this often: a twentieth of its shortest time is fine
+    enough, and most captures then draw white noise only."""
 
     def __init__(self, density: Floats, floor: Floats, walk: Floats) -> None:
         """Take values per column [width]: u/sqrt(Hz), u, u/s/sqrt(Hz)."""
-        self._density, self._walk = density, walk
-        self._flicker = floor * np.sqrt(self.VARIANCE_PER_FLOOR)
+        self._density = density
         self._width = len(density)
+        flicker = np.sqrt(self.VARIANCE_PER_FLOOR) * floor
+        self._weights = np.stack([flicker] * len(self.TIMES_S) + [walk])
+        self._wanders = bool(self._weights.any())
 
     def white_sigma(self, period_s: float) -> Floats:
         """Return the standard deviation of one sample's white noise, [width]."""
@@ -58,18 +64,18 @@ class AllanNoise:
         """Add all three to `values` [n, width]."""
         if self._density.any():
             white = batch.noise.normal('white', batch, self._width)
-            values += white * self.white_sigma(batch.period_s)
-        if self._flicker.any():
-            values += self._flicker * self._unit_flicker(batch)
-        if self._walk.any():
-            steps = batch.noise.walk('bias_walk', batch, self._width)
-            values += steps * (self._walk * np.sqrt(batch.period_s))
+            white *= self.white_sigma(batch.period_s)
+            values += white
+        if self._wanders:
+            bias = batch.noise.drift('bias', lambda: self._processes(batch.period_s))
+            values += bias.at(batch.envs, batch.index, self._weights)
 
-    def _unit_flicker(self, batch: Batch) -> Array:
-        """Return the sum of unit processes, one a decade, [n, width]."""
-        decay = np.repeat(np.exp(-batch.period_s / self.TIMES_S), self._width)
-        gain = np.sqrt(-np.expm1(-2.0 * np.repeat(batch.period_s / self.TIMES_S, self._width)))
-        process = batch.noise.markov('bias_instability', decay=decay, gain=gain,
-                                     start=np.ones_like(decay))
-        values = process.at(batch.envs, batch.index)
-        return np.asarray(values.reshape(len(values), len(self.TIMES_S), -1).sum(axis=1))
+    def _processes(self, period_s: float) -> DriftSpec:
+        """Return unit flicker processes and a unit walk (per sqrt(s)) for every column."""
+        every = max(1, round(self.KNOT_S / period_s))
+        knot_s = every * period_s
+        times_s = np.array(self.TIMES_S)
+        return DriftSpec(every, decay=np.append(np.exp(-knot_s / times_s), 1.0),
+                         gain=np.append(np.sqrt(-np.expm1(-2.0 * knot_s / times_s)),
+                                        np.sqrt(knot_s)),
+                         start=np.append(np.ones_like(times_s), 0.0), width=self._width)

@@ -68,7 +68,7 @@ def test_normals_are_normal_and_uniforms_uniform() -> None:
     assert abs(normal.mean()) < 0.03 and abs(normal.std() - 1.0) < 0.03
     assert abs(np.corrcoef(normal[:-1].ravel(), normal[1:].ravel())[0, 1]) < 0.03
     uniform = np.array([flat.at(slice(None), k[i:i + 1])[0, 0] for i in k])
-    assert 0.0 <= uniform.min() and uniform.max() < 1.0 and abs(uniform.mean() - 0.5) < 0.02
+    assert uniform.min() >= 0.0 and uniform.max() < 1.0 and abs(uniform.mean() - 0.5) < 0.02
 
 
 @pytest.mark.parametrize('decay', [1.0, 0.9])
