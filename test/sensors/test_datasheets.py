@@ -68,7 +68,8 @@ def test_a_rig_extends_a_datasheet(tmp_path: Path) -> None:
         'gyro.noise_density': radians(0.014), 'gyro.bias_instability': radians(2.0) / 3600,
         'gyro.turn_on_bias': radians(1.0), 'gyro.temperature_bias': radians(0.015),
         'gyro.range': radians(2000), 'gyro.resolution': radians(1 / 16.384),
-        'accel.noise_density': 175e-6 * G, 'accel.turn_on_bias': 0.02 * G,
+        'accel.noise_density': [160e-6 * G, 160e-6 * G, 190e-6 * G],
+        'gyro.g_sensitivity': radians(0.1) / G, 'accel.turn_on_bias': 0.02 * G,
         'accel.temperature_bias': 0.2e-3 * G, 'accel.range': 12 * G,
         'accel.resolution': 24 * G / 65536}),
     ('imu_adi_adis16470', {
@@ -84,7 +85,7 @@ def test_a_rig_extends_a_datasheet(tmp_path: Path) -> None:
         'accel.noise_density': 120e-6 * G, 'accel.bias_instability': 0.03e-3 * G}),
     ('magnetometer_st_lis3mdl', {'noise': 3.2e-7, 'resolution': 1e-4 / 6842}),
 ])
-def test_figures_are_the_maker_s_in_our_units(name: str, figures: dict[str, float]) -> None:
+def test_figures_are_the_maker_s_in_our_units(name: str, figures: dict[str, Any]) -> None:
     keys = keys_of(name)
     for path, expected in figures.items():
         value: Any = keys
@@ -103,4 +104,10 @@ def test_white_and_slow_error_together_make_the_maker_s_cep(name: str, cep_m: fl
 def test_the_classes_that_rigs_ask_for_are_there() -> None:
     names = {file.stem for file in FILES}
     assert names >= {'imu_consumer', 'imu_industrial', 'imu_tactical', 'gnss_plain', 'gnss_rtk',
-                     'camera_global_shutter', 'camera_rolling_shutter'}
+                     'camera_global_shutter', 'camera_rolling_shutter', 'lidar3d_spinning_16',
+                     'lidar3d_solid_state', 'lidar2d_safety_scanner'}
+
+
+def test_the_list_names_every_file() -> None:
+    page = (FOLDER / 'README.md').read_text()
+    assert [file.stem for file in FILES if f'`{file.stem}`' not in page] == []
