@@ -80,6 +80,8 @@ class BatchWorld(WorldBase):
 
     def _reset(self, envs: NDArray[np.intp], *, is_midway: bool) -> None:
         self._batch.reset(envs, self.keyframe)
+        if self._history is not None:
+            self._batch.bind('history')[envs] = self._history
         if is_midway and not self.is_rk4:
             self._batch.step(envs)  # the state is one step ahead, as after step()
         self._batch.warning[envs] = 0

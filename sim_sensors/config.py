@@ -158,5 +158,7 @@ class WorldConfig(Strict):
     """Run without sensors that cannot work here (a camera with no renderer)."""
     control_delay_s: NonNegative = 0.0
     """Latency of every actuator command, s."""
+    control_delay_backend: Literal['rig', 'mujoco'] = 'rig'
+    """`mujoco` compiles that latency into the model; it is then one physics step at least."""
     allow_outside_files: bool = False
     """Let the model read meshes and textures from outside its own folder."""

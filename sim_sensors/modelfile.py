@@ -12,6 +12,7 @@ import mujoco
 from sensor_rig.errors import RigError
 from sensor_rig.paths import find_shared
 from sensor_rig.times import NS_PER_S, seconds_to_ns
+from sim_sensors import native_delay
 from sim_sensors.config import WorldConfig
 from sim_sensors.sensors.base import Sensor
 
@@ -59,7 +60,11 @@ def compile_model(config: WorldConfig, sensors: Iterable[Sensor[Any]],
     # An unstable step must be seen: MuJoCo then resets, which `World` notices and reports.
     spec.option.disableflags = int(spec.option.disableflags) & ~AUTORESET_OFF
     for sensor in sensors:
+        mounted = len(spec.sensors)
         sensor.mount(spec)
+        native_delay.compile_into(sensor, spec.sensors[mounted:], step_ns)
+    if config.control_delay_backend == 'mujoco':
+        native_delay.delay_actuators(spec, config.control_delay_s, step_ns)
     try:
         model: mujoco.MjModel = spec.compile()
     except ValueError as error:

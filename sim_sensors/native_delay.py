@@ -106,6 +106,18 @@ def start_histories(model: mujoco.MjModel, data: mujoco.MjData,
             mujoco.mj_initSensorHistory(model, data, sensor, times, values, data.time)
 
 
+def initial_history(model: mujoco.MjModel, keyframe: int,
+                    ctrl: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Return `data.history` of a world that begins at `keyframe` (-1: none) under `ctrl`."""
+    if not model.nhistory:
+        return None
+    data = mujoco.MjData(model)
+    if keyframe >= 0:
+        mujoco.mj_resetDataKeyframe(model, data, keyframe)
+    start_histories(model, data, ctrl)
+    return np.array(data.history)
+
+
 def compile_into(sensor: Sensor[Any], natives: Iterable[mujoco.MjsSensor], dt_ns: int) -> None:
     """Compile the delay of `sensor` into the native sensors it has mounted, if it asks for that."""
     if sensor.config.delay_backend == 'mujoco':

@@ -25,9 +25,9 @@ class Reading(NamedTuple):
     valid: NDArray[np.bool_]
     """False where nothing has arrived yet, [n] or [n, history]."""
     capture_ns: Times
-    """True time of each value, ns."""
+    """True time of each value, ns; 0 where invalid."""
     stamp_ns: Times
-    """What the sensor's clock said, ns."""
+    """What the sensor's clock said, ns; 0 where invalid."""
 
 
 class Readout:
@@ -113,11 +113,13 @@ class Readout:
 
     @staticmethod
     def _reading(ring: SampleRing, envs: Rows, found: Found) -> Reading:
-        values = ring.take(ring.values, envs, found.slot)
+        arrays = [ring.take(array, envs, found.slot)
+                  for array in (ring.values, ring.capture_ns, ring.stamp_ns)]
         if not found.valid.all():
-            values[~found.valid] = 0
-        return Reading(values, found.valid, ring.take(ring.capture_ns, envs, found.slot),
-                       ring.take(ring.stamp_ns, envs, found.slot))
+            for array in arrays:
+                array[~found.valid] = 0
+        values, capture_ns, stamp_ns = arrays
+        return Reading(values, found.valid, capture_ns, stamp_ns)
 
 
 def _back_from(newest: Times, history: int | None) -> Times:

@@ -22,6 +22,7 @@ from sensor_rig.errors import RigError, UnavailableError
 from sensor_rig.times import NS_PER_S
 from sim_sensors.config import WorldConfig
 from sim_sensors.mounts import unknown_name
+from sim_sensors.native_delay import truth_reader
 from sim_sensors.pipeline import Pipeline
 from sim_sensors.readout import Reading
 from sim_sensors.schedule import schedules_of
@@ -75,7 +76,7 @@ class Rig:
         for sensor in offered:
             try:
                 sensor.validate(self.world)
-                self._readers[sensor.name] = sensor.reader(self.world)
+                self._readers[sensor.name] = truth_reader(sensor, self.world)
             except UnavailableError as error:
                 if not world.skip_unavailable:
                     raise

@@ -21,6 +21,7 @@ from sim_sensors.config import WorldConfig
 from sim_sensors.drive import DiffDrive, find_drive
 from sim_sensors.modelfile import compile_model, one_line, whole_timestep_ns
 from sim_sensors.mounts import unknown_name
+from sim_sensors.native_delay import initial_history
 from sim_sensors.sensors.base import Sensor
 
 Floats = NDArray[np.float64]
@@ -60,6 +61,7 @@ class WorldBase(ABC):
                       else self.model.key_ctrl[self.keyframe].copy())
         self._wanted = np.tile(self._home, (num_envs, 1))
         self._line = self._delay_line()
+        self._history = initial_history(self.model, self.keyframe, self._home)
         self._driver_ticks = max(1, round(drivers.PERIOD_S * NS_PER_S / self.dt_ns))
         self.driver = drivers.make_driver(config.driver, self.model, self.drive, num_envs,
                                           self._driver_ticks * self.dt_ns / NS_PER_S)
@@ -176,7 +178,7 @@ class WorldBase(ABC):
 
     def _delay_line(self) -> ControlDelay | None:
         """Return what holds commands back on their way to the actuators."""
-        if not self.config.control_delay_s:
+        if not self.config.control_delay_s or self.config.control_delay_backend == 'mujoco':
             return None
         return ControlDelay(self.num_envs, self.model.nu, self.config.control_delay_s,
                             self.dt_ns, initial=self._home)
@@ -282,6 +284,8 @@ class World(WorldBase):
             mujoco.mj_resetData(self.model, self._data)
         else:
             mujoco.mj_resetDataKeyframe(self.model, self._data, self.keyframe)
+        if self._history is not None:
+            self._data.history[:] = self._history
         mujoco.mj_forward(self.model, self._data)
         if is_midway and not self.is_rk4:
             mujoco.mj_step(self.model, self._data)  # the state is one step ahead, as after step()

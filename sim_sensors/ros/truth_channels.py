@@ -11,6 +11,7 @@ from rclpy.node import Node
 from sensor_rig.lockstep import NEVER_NS
 from sensor_rig.ros import qos
 from sensor_rig.ros.types import message_class
+from sim_sensors.native_delay import truth_reader
 from sim_sensors.ros.naming import env_prefix, truth_key, truth_topic
 from sim_sensors.ros.worker import Worker
 from sim_sensors.schedule import Schedule
@@ -33,7 +34,7 @@ class TruthChannel:
                  hidden: bool) -> None:
         self.sensor = sensor
         self._schedule = schedule
-        self._reader = sensor.reader(view)
+        self._reader = truth_reader(sensor, view)
         self._parts: list[int] = list(self._reader.parts_ns)
         type_name, self._template = sensor.truth_template()
         topic_type = message_class(type_name)
