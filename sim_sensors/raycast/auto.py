@@ -37,13 +37,15 @@ def choose_caster(
 ) -> RayCaster:
     """Return the caster that was fastest on `directions` ([n, 3]), with the figures as reason.
 
-    Without `data` the model's initial state is used, without `origin` the middle of the scene.
+    Without `data` the model's initial state is used, without `origin` ([3] or [n, 3]) the middle
+    of the scene.
     With `use_memory` a scene that was measured before on this machine is not measured again.
     """
     if directions is None:
         raise RigError("backend 'auto' needs the ray directions it is to be fast for")
     makers, missing = candidates(model, max_range_m, visible)
-    key = memory.scene_key(model, visible, max_range_m, len(directions))
+    moves = origin is not None and origin.ndim > 1
+    key = memory.scene_key(model, visible, max_range_m, len(directions), moves)
     best = memory.recall(key) if use_memory else None
     if best in makers:
         chosen, figures = makers[best](), 'as measured before on this machine'

@@ -102,8 +102,8 @@ def make_caster(
 ) -> RayCaster:
     """Return the caster called `backend`: `mujoco`, `embree` or `auto`.
 
-    `auto` times the others on `directions` ([n, 3], sensor frame) from `origin` ([3], world)
-    at the state of `data`.
+    `auto` times the others on `directions` ([n, 3], sensor frame) from `origin` ([3] or
+    [n, 3], world) at the state of `data`.
     """
     from sim_sensors.raycast.auto import choose_caster
     from sim_sensors.raycast.embree import EmbreeCaster

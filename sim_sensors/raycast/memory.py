@@ -20,8 +20,17 @@ from sim_sensors.raycast.base import Bool
 _known: dict[str, str] = {}
 
 
-def scene_key(model: mujoco.MjModel, visible: Bool, max_range_m: float, num_rays: int) -> str:
-    """Return what a choice depends on, but for the machine's mood, as a short text."""
+def scene_key(
+    model: mujoco.MjModel,
+    visible: Bool,
+    max_range_m: float,
+    num_rays: int,
+    own_origins: bool = False,
+) -> str:
+    """Return what a choice depends on, but for the machine's mood, as a short text.
+
+    `own_origins` says that every ray has an origin of its own.
+    """
     digest = hashlib.sha256()
     for array in (
         visible,
@@ -36,7 +45,7 @@ def scene_key(model: mujoco.MjModel, visible: Bool, max_range_m: float, num_rays
     ):
         digest.update(array.tobytes())
     machine = f'{platform.node()} {os.cpu_count()} {mujoco.__version__}'
-    digest.update(f'{max_range_m} {num_rays} {machine}'.encode())
+    digest.update(f'{max_range_m} {num_rays} {own_origins} {machine}'.encode())
     return digest.hexdigest()[:24]
 
 
