@@ -206,8 +206,9 @@ class _Errors:
         def both(key: str) -> NDArray[np.float64]:
             return np.array([*getattr(accel, key), *getattr(gyro, key)])
 
-        self._bias, self._turn_on = both('bias'), both('turn_on_bias')
-        self._per_kelvin = both('temperature_bias')
+        self._bias = both('bias')
+        self._turn_on = _unless_zero(both('turn_on_bias'))
+        self._per_kelvin = _unless_zero(both('temperature_bias'))
         self._allan = AllanNoise(both('noise_density'), both('bias_instability'),
                                  both('random_walk'))
         self._range = np.repeat([accel.range or np.inf, gyro.range or np.inf], 3)
@@ -222,9 +223,9 @@ class _Errors:
         if self._is_mixed:
             values[:] = values @ self._matrix.T
         values += self._bias
-        if self._turn_on.any():
+        if self._turn_on is not None:
             values += self._turn_on * batch.noise.constant('turn_on', batch.envs, 6)
-        if self._per_kelvin.any():
+        if self._per_kelvin is not None:
             warmer = self._temperature.at_s(batch.time_ns / NS_PER_S)
             values += np.outer(warmer - self._temperature.reference_c, self._per_kelvin)
         if batch.period_s != self._period_s:
@@ -243,3 +244,7 @@ class _Errors:
                     + self._generic_variance)
         self.covariances = {'linear_acceleration_covariance': np.diag(variance[:3]).ravel(),
                             'angular_velocity_covariance': np.diag(variance[3:]).ravel()}
+
+
+def _unless_zero(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    return values if values.any() else None

@@ -240,12 +240,19 @@ def _grow(covariance: Array, pose: Array, step: Array, variance: Array, track_m:
     """Return the covariances [n, 3, 3] of x, y, yaw after a step with `variance` [n, 2] m^2."""
     heading = pose[:, 2] + 0.5 * step[:, 2]
     cos, sin = np.cos(heading), np.sin(heading)
-    transition = np.tile(np.eye(3), (len(pose), 1, 1))
-    transition[:, 0, 2], transition[:, 1, 2] = -step[:, 0] * sin, step[:, 0] * cos
+    # how x, y, yaw move with an error of the heading before, and with one of either side's travel
+    turn = np.stack([-step[:, 0] * sin, step[:, 0] * cos, np.zeros_like(cos)], axis=1)
     bend = 0.5 * step[:, 0] / track_m
-    inputs = np.empty((len(pose), 3, 2))
-    inputs[:, 0] = np.stack([0.5 * cos + bend * sin, 0.5 * cos - bend * sin], axis=1)
-    inputs[:, 1] = np.stack([0.5 * sin - bend * cos, 0.5 * sin + bend * cos], axis=1)
-    inputs[:, 2] = -1.0 / track_m, 1.0 / track_m
-    return np.asarray(transition @ covariance @ transition.swapaxes(1, 2)
-                      + (inputs * variance[:, None]) @ inputs.swapaxes(1, 2))
+    side = np.ones_like(cos) / track_m
+    left = np.stack([0.5 * cos + bend * sin, 0.5 * sin - bend * cos, -side], axis=1)
+    right = np.stack([0.5 * cos - bend * sin, 0.5 * sin + bend * cos, side], axis=1)
+    with_yaw = covariance[:, :, 2]
+    grown = covariance + _outer(turn, with_yaw) + _outer(with_yaw, turn)
+    grown += _outer(turn, turn * covariance[:, 2, 2, None])
+    grown += _outer(left, left * variance[:, :1]) + _outer(right, right * variance[:, 1:])
+    return np.asarray(grown)
+
+
+def _outer(a: Array, b: Array) -> Array:
+    """Return a b^T [n, 3, 3] of rows [n, 3]."""
+    return np.asarray(a[:, :, None] * b[:, None, :])

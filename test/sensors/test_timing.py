@@ -75,3 +75,24 @@ def test_accuracy_of_a_pulse(tmp_path: Path) -> None:
     error_ns = done.values('pps', 'time_ref') - done.truth('pps', 'time_ref')
     assert error_ns.std() == pytest.approx(50.0, rel=0.1)
     assert make_sensor('pps', **keys).truth_layout.dtype == np.int64
+
+
+@pytest.mark.parametrize('kind', EACH)
+def test_faults_happen_when_the_config_says(tmp_path: Path, kind: str) -> None:
+    faults = {'silence': {'kind': 'dead', 'at_s': 0.1, 'duration_s': 0.1},
+              'leap': {'kind': 'clock_step', 'at_s': 0.3, 'offset': 1.5},
+              'frozen': {'kind': 'stuck', 'at_s': 0.4, 'duration_s': 0.05},
+              'late': {'kind': 'slow', 'at_s': 0.5, 'duration_s': 0.05, 'offset': 0.2}}
+    keys = {'type': kind, 'mount': ON_PLATE, **EACH[kind], 'rate_hz': 100.0, 'faults': faults}
+    done = run(tmp_path, PLATE, {'s': keys}, 0.6, keyframe='turning')
+    samples = sorted(done.samples['s'], key=lambda each: each.index)
+    ms = np.array([each.capture_ns for each in samples]) // 1_000_000
+    np.testing.assert_array_equal(ms, [k for k in range(0, 601, 10) if not 100 <= k < 200])
+    for each, time in zip(samples, ms, strict=True):
+        assert each.stamp_ns - each.capture_ns == (1_500_000_000 if time >= 300 else 0)
+        assert each.arrival_ns - each.capture_ns == (200_000_000 if 500 <= time < 550 else 0)
+    rows = np.array([each.values for each in samples])
+    still = rows[(ms >= 390) & (ms < 450)]
+    np.testing.assert_array_equal(still, still[:1].repeat(len(still), axis=0))
+    if kind in ('pose', 'clock_pps', 'wheel_odometry', 'joint_state'):
+        assert (rows[ms == 450] != still[-1]).any()

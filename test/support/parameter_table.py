@@ -1,12 +1,13 @@
 """The parameter table of a sensor's page, made from its config class.
 
-`python -m support.parameter_table imu` (in test/) prints it, ready to be pasted into the page.
+`PYTHONPATH=. python test/support/parameter_table.py` writes the tables of all pages anew.
 """
 
 from __future__ import annotations
 
-import sys
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
@@ -87,8 +88,21 @@ def _bound(rule: Any) -> str:
     return f'{SIGNS[type(rule)]} {getattr(rule, name):g}'
 
 
+def table_of_page(page: Path) -> str:
+    """Return the table that belongs on a page of docs/sensors/, by the page's name."""
+    if page.stem == 'README':
+        return parameter_table(SensorConfig, with_common=True)
+    return parameter_table(sensor_class(page.stem).config_class)
+
+
+def main() -> None:
+    """Replace the table of every page that has one of ours."""
+    for page in (Path(__file__).resolve().parents[2] / 'docs' / 'sensors').glob('*.md'):
+        before, head, rest = page.read_text().partition(HEAD)
+        if head:
+            after = re.sub(r'\A(\|.*\n)*', '', rest)
+            page.write_text(before + table_of_page(page) + after)
+
+
 if __name__ == '__main__':
-    for type_name in sys.argv[1:]:
-        print(parameter_table(sensor_class(type_name).config_class
-                              if type_name != 'every' else SensorConfig,
-                              with_common=type_name == 'every'))
+    main()
