@@ -79,15 +79,18 @@ class Spinner:
         It returns how long it can wait to be called again, s.
         """
         while not self.stopped:
-            timeout_s = min(advance(), TURN_S)
-            self._wait = Future()
             try:
-                self.executor.spin_until_future_complete(self._wait, timeout_sec=timeout_s)
+                self.wait(min(advance(), TURN_S))
             except ExternalShutdownException:
                 return
 
+    def wait(self, timeout_s: float) -> None:
+        """Handle what happens within `timeout_s`, or until somebody calls `wake`."""
+        self._wait = Future()
+        self.executor.spin_until_future_complete(self._wait, timeout_sec=timeout_s)
+
     def wake(self) -> None:
-        """Have `drive` call `advance` next; for callbacks."""
+        """End the present `wait`, so that `drive` calls `advance` next; for callbacks."""
         if not self._wait.done():
             self._wait.set_result(None)
 

@@ -138,7 +138,7 @@ class EmulatorNode(Node):
     def _ready(self) -> bool:
         """Whether the connections stand, so that nothing sent from now on is missed."""
         self._listen()
-        return all(channel.connected for channel in self.channels.values())
+        return all(channel.connected and channel.heard for channel in self.channels.values())
 
     # ---- changes at run time --------------------------------------------------------------------
 
@@ -164,7 +164,6 @@ def _changeable(key: str) -> bool:
 def _status(name: str, channel: EmulatorChannel, num_envs: int) -> Status:
     figures, counts = channel.stats.figures(num_envs), channel.counts
     lost = counts[Fate.LOST] + counts[Fate.FAULT_LOSS] + counts[Fate.DEAD]
-    in_flight: Any = channel.pipeline.in_flight
     values = {
         'configured rate (Hz)': f'{channel.stats.rate_hz:g}',
         'achieved rate (Hz)': f'{figures.rate_hz:.3f}',
@@ -175,7 +174,7 @@ def _status(name: str, channel: EmulatorChannel, num_envs: int) -> Status:
         'captured': str(counts[Fate.CAPTURED]),
         'published': str(figures.published),
         'lost': str(lost),
-        'in flight': str(len(in_flight)),
+        'in flight': str(channel.on_the_way),
     }
     if not channel.listening:
         return Status(Level.OK, f'emulator: {name}', 'idle, nobody reads it', values)

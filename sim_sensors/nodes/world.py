@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 from sensor_msgs.msg import TimeReference
 
@@ -42,12 +43,8 @@ SCENE_RATE_HZ = 20.0
 class WorldNode(Node):
     """Steps the world of a rig. Whoever runs it calls `advance` between turns of the executor."""
 
-    def __init__(self, rig: RigConfig, *, wait_for: Sequence[str] | None = None,
-                 name: str = 'world', **node_options: Any) -> None:
-        """Make the world of `rig`; in lockstep it waits for the nodes `wait_for` too.
-
-        By default that is the sync node where the rig has a `sync:` section.
-        """
+    def __init__(self, rig: RigConfig, name: str = 'world', **node_options: Any) -> None:
+        """Make the world of `rig`."""
         super().__init__(name, **node_options)
         self.wake: Callable[[], None] = lambda: None
         """Called when `advance` has something to do earlier than it said; set by the runner."""
@@ -64,7 +61,7 @@ class WorldNode(Node):
         self.conductor = Conductor(
             dt_ns=self.world.dt_ns, seed=rig.seed, lockstep=config.lockstep,
             sensors=[channel.sensor.name for channel in self.channels],
-            collectors=self._collectors(rig) if wait_for is None else wait_for,
+            collectors=self._collectors(rig),
             timeout_s=config.lockstep_timeout_s,
             send_tick=lambda tick: self._tick.publish(tick.encode()),
             send_settled=lambda tick: self._settled.publish(tick.encode()),
@@ -125,7 +122,13 @@ class WorldNode(Node):
                          self.channels, periodics, self._while_paused)
 
     def _collectors(self, rig: RigConfig) -> list[str]:
-        return ['sync'] if rig.sync is not None and rig.simulated_world.num_envs == 1 else []
+        syncs = rig.sync is not None and self.world.num_envs == 1
+        default = ['sync'] if syncs else ['']
+        names = self.declare_parameter('wait_for', default, ParameterDescriptor(
+            description='Nodes that lockstep waits for besides the emulators; they follow '
+                        'world/settled. The sync node where the rig has one.',
+            read_only=True)).value
+        return [name for name in names if name]
 
     # ---- running ------------------------------------------------------------------------------
 

@@ -72,6 +72,8 @@ class Conductor:
         """Time of the last tick."""
         self._barrier: set[str] | None = set() if lockstep else None
         """Members that answered the barrier; None while running."""
+        self._complete = False
+        """Everybody is there; a second round then makes sure that all know of all."""
         self._waiting: set[str] = set()
         """Members whose answer to the current tick or settlement is missing."""
         self._settling = False
@@ -209,10 +211,9 @@ class Conductor:
             self._since_s = None
             return
         if self._since_s is None:
-            self._since_s = self._repeat_s = wall_s
+            self._since_s, self._repeat_s = wall_s, wall_s + REPEAT_S
         if self._barrier is not None and not self.missing() and self._connected():
-            self._barrier = None
-            self._since_s = None
+            self._finish_round()
             return
         if wall_s - self._since_s > (self._timeout_s if self.lockstep else GONE_S):
             self._give_up(now_ns)
@@ -237,8 +238,18 @@ class Conductor:
             self._left[name] = self.members.pop(name)
         self._barrier = None
 
+    def _finish_round(self) -> None:
+        if self._complete:
+            self._barrier = None
+            self._since_s = None
+        else:
+            self._complete = True
+            self._barrier = set()
+            self._send_barrier()
+
     def _open_barrier(self) -> None:
         self._barrier = set()
+        self._complete = False
         self._wants_barrier = False
         self._since_s = None
         self._last = self._send_barrier

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from rclpy.node import Node
@@ -16,11 +15,13 @@ from sensor_rig.cdr import read_stamp_ns
 from sensor_rig.lockstep import NEVER_NS
 from sensor_rig.ros import qos
 from sensor_rig.ros.types import message_class
+from sensor_rig.times import NS_PER_S
 from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline import Pipeline
 from sim_sensors.ros.naming import env_prefix, truth_key, truth_time_topic, truth_topic
 from sim_sensors.ros.stream_stats import StreamStats
 from sim_sensors.sensors.base import Sample
+from sim_sensors.transit import Fate
 
 
 class EmulatorChannel:
@@ -30,7 +31,6 @@ class EmulatorChannel:
                  on_truth: Callable[[EmulatorChannel, str], None],
                  on_sent: Callable[[str], None]) -> None:
         """Call `on_truth(channel, key)` after each truth, `on_sent(topic)` after each message."""
-        self.pipeline = pipeline
         self._node = node
         self._on_truth, self._on_sent = on_truth, on_sent
         self._hidden = hidden
@@ -47,14 +47,24 @@ class EmulatorChannel:
             {t.suffix: node.create_publisher(message_class(t.type_name),
                                              self._topics[env][t.suffix], qos.sensor_out())
              for t in sensor.topics()} for env in envs]
-        self._time_publishers = [
-            node.create_publisher(TimeReference, env_prefix(env, len(envs)) + truth_time_topic(
-                sensor.name, hidden=hidden), qos.sensor_out()) for env in envs]
+        self._time_topics = [env_prefix(env, len(envs)) + truth_time_topic(
+            sensor.name, hidden=hidden) for env in envs]
+        self._time_publishers = [node.create_publisher(TimeReference, topic, qos.sensor_out())
+                                 for topic in self._time_topics]
         self._time_template = msgs.time_reference(sensor.frame_id, sensor.name)
         self.stats = StreamStats(pipeline.schedule.rate_hz)
         self._ignore_above_ns = NEVER_NS
-        self._forecast: dict[int, tuple[int, int]] = {}
-        self._last_truth_ns = np.full(pipeline.num_envs, -1, np.int64)
+        self._take(pipeline)
+
+    def _take(self, pipeline: Pipeline) -> None:
+        """Work with a pipeline that has seen no truth yet."""
+        assert pipeline.in_flight is not None
+        self.pipeline = pipeline
+        self._in_flight = pipeline.in_flight
+        self._last_truth_ns = [-1] * pipeline.num_envs
+        self._expected = [(0, 0)] * pipeline.num_envs
+        for env in range(pipeline.num_envs):
+            self._expect(env)
 
     # ---- truth in -----------------------------------------------------------------------------
 
@@ -76,6 +86,13 @@ class EmulatorChannel:
     def connected(self) -> bool:
         """Whether every subscription has its publisher."""
         return all(s.get_publisher_count() for s in self._subscriptions)
+
+    @property
+    def heard(self) -> bool:
+        """Whether each of our publishers is matched with everyone the graph knows to read it."""
+        publishers = [p for by_suffix in self._publishers for p in by_suffix.values()]
+        return all(p.get_subscription_count() >= self._node.count_subscribers(p.topic_name)
+                   for p in (*publishers, *self._time_publishers))
 
     def listen(self, wanted: bool) -> None:
         """Subscribe to the truth, or stop."""
@@ -102,22 +119,23 @@ class EmulatorChannel:
             _, blocks = self._template.read(buf)
             self.pipeline.sensor.blocks_to_truth(blocks, self._row[0])
             self.pipeline.tick([env], time_ns, self._row)
+            if time_ns >= self._expected[env][0]:
+                self._expect(env)
             self._on_truth(self, self.keys[env])
         return receive
 
     def restart(self, pipeline: Pipeline) -> None:
         """Go on with a fresh pipeline: the world starts again at time 0."""
-        newest = int(self._last_truth_ns.max())
+        newest = max(self._last_truth_ns)
         self._ignore_above_ns = newest if newest >= 0 else NEVER_NS
-        self._last_truth_ns[:] = -1
-        self._forecast.clear()
-        self.pipeline = pipeline
         self.stats.reset()
+        self._take(pipeline)
 
     def reconfigure(self, config: SensorConfig) -> None:
         """Take delay, noise, clock and loss of `config` from the next capture on."""
         self.pipeline.reconfigure(config)
-        self._forecast.clear()
+        for env in range(self.pipeline.num_envs):
+            self._expect(env)
 
     # ---- samples out ----------------------------------------------------------------------------
 
@@ -125,6 +143,9 @@ class EmulatorChannel:
         """Publish every sample that has arrived by `now_ns`."""
         if now_ns >= self._ignore_above_ns:
             self._ignore_above_ns = NEVER_NS
+        next_ns = self._in_flight.next_ns()
+        if next_ns is None or next_ns > now_ns:
+            return
         for sample in self.pipeline.due(now_ns):
             self._publish(sample)
             self.stats.add(sample, now_ns)
@@ -135,41 +156,44 @@ class EmulatorChannel:
             publishers[topic.suffix].publish(data)
             self._on_sent(topics[topic.suffix])
         self._time_publishers[sample.env].publish(self._time_template.fill(
-            sample.capture_ns, time_ref=np.array(divmod(sample.stamp_ns, 1_000_000_000), 'i4')))
+            sample.capture_ns, time_ref=np.array(divmod(sample.stamp_ns, NS_PER_S), 'i4')))
+        self._on_sent(self._time_topics[sample.env])
 
     def next_ns(self, now_ns: int) -> int:
         """Return the earliest time after `now_ns` at which a sample can arrive.
 
         Truth that is overdue does not count: its coming is what then wakes this channel.
         """
-        in_flight: Any = self.pipeline.in_flight
-        pending = in_flight.next_ns()
-        earliest = NEVER_NS if pending is None else pending
-        if not self._subscriptions:
-            return earliest
-        for env, last_ns in enumerate(self._last_truth_ns.tolist()):
-            arrival = self._next_arrival_ns(env, last_ns)
-            if now_ns < arrival < earliest:
-                earliest = arrival
+        earliest = self._in_flight.next_ns()
+        if earliest is None:
+            earliest = NEVER_NS
+        if self._subscriptions:
+            for _, arrival_ns in self._expected:
+                if now_ns < arrival_ns < earliest:
+                    earliest = arrival_ns
         return earliest
 
-    def _next_arrival_ns(self, env: int, last_ns: int) -> int:
-        """Return when the capture after the truth of `last_ns` arrives, unless a fault slows it.
+    def _expect(self, env: int) -> None:
+        """Note when the capture after the last truth of `env` is made, and when it arrives.
 
-        Jitter is drawn by index, so it is known before the capture is made.
+        Jitter is drawn by index, so it is known before the capture is made; only a fault can make
+        the sample later than this.
         """
         schedule, transit = self.pipeline.schedule, self.pipeline.transit
-        k = schedule.index_before(last_ns) + 1
-        known = self._forecast.get(env)
-        if known is None or known[0] != k:
-            arrival = schedule.time_of(k) + int(transit.latency_ns[env])
-            if transit.jitter_ns:
-                draw = self.pipeline.noise.uniform_at('jitter', np.array([env]), np.array([k]), 1)
-                arrival += int(draw[0, 0] * transit.jitter_ns)
-            self._forecast[env] = known = (k, arrival)
-        return known[1]
+        k = schedule.index_before(self._last_truth_ns[env]) + 1
+        capture_ns = schedule.time_of(k)
+        arrival_ns = capture_ns + int(transit.latency_ns[env])
+        if transit.jitter_ns:
+            draw = self.pipeline.noise.uniform_at('jitter', np.array([env]), np.array([k]), 1)
+            arrival_ns += int(draw[0, 0] * transit.jitter_ns)
+        self._expected[env] = (capture_ns, arrival_ns)
 
     @property
-    def counts(self) -> Counter[Any]:
+    def counts(self) -> Counter[Fate]:
         """What became of the captures so far."""
         return self.pipeline.counts
+
+    @property
+    def on_the_way(self) -> int:
+        """Samples that are captured and have not arrived."""
+        return len(self._in_flight)

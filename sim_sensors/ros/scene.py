@@ -114,9 +114,11 @@ class Transforms(Periodic):
         for sensor in sensors:
             site = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, sensor.name)
             if site >= 0 and (body := int(model.site_bodyid[site])):
+                turn: NDArray[np.float64] = np.zeros(4)
+                mujoco.mju_mulQuat(turn, model.site_quat[site],
+                                   np.array(sensor.frame_quat_wxyz, float))
                 found.append(Transform(0, self._names[body], sensor.frame_id,
-                                       model.site_pos[site].tolist(),
-                                       xyzw(model.site_quat[site]).tolist()))
+                                       model.site_pos[site].tolist(), xyzw(turn).tolist()))
         return found
 
     def publish(self, world: WorldBase) -> None:

@@ -54,6 +54,7 @@ class SyncNode(Node):
             raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
         use_sim_time = bool(self.get_parameter('use_sim_time').value)
         self._simulated = (rig.world is not None or use_sim_time) if sim_time is None else sim_time
+        self._has_clock = use_sim_time or not self._simulated
         self._settings = ConfigParameters(self, 'sync.', rig.sync, changeable=partial(
             _is_runtime, rig.sync), on_change=self._reconfigure)
         config = self._settings.config
@@ -128,7 +129,8 @@ class SyncNode(Node):
         self._publish(self.sync.push(sensor_id, raw, arrival_ns), began_ns)
         if follower is not None and self._ticking:
             follower.wake_at(self.sync.next_deadline_ns)
-        self.sync.run_cues(1)
+        if self.sync.has_cues:
+            self.sync.run_cues(1)
 
     def _publish(self, bundles: Sequence[Bundle], began_ns: int) -> None:
         for bundle in bundles:
@@ -156,7 +158,7 @@ class SyncNode(Node):
     def _on_timer(self) -> None:
         """Let deadlines pass while nothing arrives, and do what waited for a quiet moment."""
         self._inputs.adapt()
-        if not self._ticking:
+        if not self._ticking and self._has_clock:  # else the world's first tick says the time
             began_ns, now_ns = time.perf_counter_ns(), self._now_ns()
             if now_ns >= self._next_expiry_ns or now_ns >= self.sync.next_deadline_ns:
                 self._next_expiry_ns = now_ns + EXPIRE_PERIOD_NS

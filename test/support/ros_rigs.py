@@ -13,7 +13,7 @@ import yaml
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from sensor_rig.lockstep import NEVER_NS, SETTLED_TOPIC, Tick
+from sensor_rig.lockstep import NEVER_NS, SETTLED_TOPIC, TYPE_NAME, Tick
 from sensor_rig.rigfile import RigConfig, load_rig
 from sensor_rig.ros import qos
 from sensor_rig.ros.executor import Spinner, close_node, ros_context
@@ -25,6 +25,11 @@ from sim_sensors.nodes.world import WorldNode
 from support.body_sensors import PLATE
 
 MS = 1_000_000
+
+
+class _NoAliases(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 def write_rig(folder: Path, sensors: Mapping[str, Any], *, model: str = PLATE,
@@ -39,16 +44,19 @@ def write_rig(folder: Path, sensors: Mapping[str, Any], *, model: str = PLATE,
         'sensors': {key: dict(given) for key, given in sensors.items()}}
     if sync is not None:
         values['sync'] = dict(sync)
-    (folder / name).write_text(yaml.safe_dump({'/**': {'ros__parameters': values}}))
+    (folder / name).write_text(yaml.dump({'/**': {'ros__parameters': values}}, Dumper=_NoAliases))
     return load_rig(folder / name)
 
 
 def topics_of(rig: RigConfig) -> dict[str, str]:
-    """Return every topic of the rig's sensors and its type."""
+    """Return every topic of the rig's sensors and its type, their true times among them."""
     count = rig.simulated_world.num_envs
     prefixes = [f'env_{env}/' for env in range(count)] if count > 1 else ['']
-    return {prefix + topic.of(name): topic.type_name for prefix in prefixes
-            for name, sensor in rig.make_sensors().items() for topic in sensor.topics()}
+    found = {prefix + topic.of(name): topic.type_name for prefix in prefixes
+             for name, sensor in rig.make_sensors().items() for topic in sensor.topics()}
+    times = {f'{prefix}truth/time/{name}': TYPE_NAME for prefix in prefixes
+             for name in rig.sensors}
+    return found | times
 
 
 @dataclass
@@ -124,8 +132,7 @@ class LockstepRun:
         end = time.monotonic() + limit_s
         while not condition():
             assert time.monotonic() < end, f'not within {limit_s} s, at {self.now_s:.3f} s'
-            timeout_s = min(self.world.advance(), 0.01)
-            self.spinner.executor.spin_once(timeout_sec=timeout_s)
+            self.spinner.wait(min(self.world.advance(), 0.01))
 
     @property
     def now_s(self) -> float:

@@ -1,0 +1,137 @@
+"""The same rig and seed give the same messages without ROS, in one process, and in many."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.processes import Processes
+from support.ros_rigs import LockstepRun, Recorder, topics_of, write_rig
+
+from sensor_rig.inprocess import InProcessRig
+from sensor_rig.rigfile import RigConfig
+from sensor_rig.ros.executor import Spinner, close_node, ros_context
+from sensor_rig.ros.many_processes import node_commands
+from sim_sensors.digest import StreamDigests
+
+SENSORS: dict[str, Any] = {
+    'imu': {'type': 'imu', 'mount': {'body': 'plate'}, 'rate_hz': 200.0,
+            'delay_range_s': [0.002, 0.004], 'jitter_s': 0.002,
+            'accel': {'noise_density': [0.01, 0.01, 0.01], 'bandwidth_hz': 80.0},
+            'gyro': {'noise_density': [0.001, 0.001, 0.001]},
+            'clock': {'offset_s': 0.3, 'drift_ppm': 50.0, 'stamp_jitter_s': 0.0001}},
+    'encoder': {'type': 'joint_state', 'joints': ['hinge'], 'rate_hz': 30.0, 'noise': 0.01,
+                'loss': {'probability': 0.2, 'burst_mean': 3.0}},
+    'mag': {'type': 'magnetometer', 'mount': {'body': 'plate'}, 'rate_hz': 75.0,
+            'delay_range_s': [0.02, 0.05], 'jitter_s': 0.02, 'random_walk': 1.0e-7},
+}
+SECONDS = 2.0
+
+
+def without_ros(rig: RigConfig, seconds: float) -> StreamDigests:
+    digests = StreamDigests()
+    plain = InProcessRig(rig, arrays=False)
+    for _ in range(round(seconds * 1e3)):
+        for message in plain.step():
+            digests.add(message.topic, message.data)
+    return digests
+
+
+def cut(recorder: Recorder, counts: dict[str, int]) -> dict[str, str]:
+    """Return the digests of the first `counts` messages: the runs end a few ticks apart."""
+    digests = StreamDigests()
+    for topic, count in counts.items():
+        assert len(recorder.heard[topic].messages) >= count
+        for raw in recorder.heard[topic].messages[:count]:
+            digests.add(topic, raw)
+    return digests.hex()
+
+
+@pytest.mark.parametrize('groups', [((),), (('imu',), ('encoder', 'mag'))],
+                         ids=['one emulator', 'two emulators'])
+def test_one_process_is_equal_to_no_ros(tmp_path: Path, groups: Any) -> None:
+    rig = write_rig(tmp_path, SENSORS)
+    expected = without_ros(rig, SECONDS)
+    assert min(expected.counts.values()) > 40
+    with LockstepRun(rig, groups) as run:
+        run.run(SECONDS + 0.05)
+        assert cut(run.recorder, expected.counts) == expected.hex()
+
+
+def test_several_environments_are_equal_to_no_ros(tmp_path: Path) -> None:
+    rig = write_rig(tmp_path, {'encoder': SENSORS['encoder'], 'mag': SENSORS['mag']}, num_envs=3)
+    expected = without_ros(rig, 1.0)
+    assert len(expected.counts) == 6
+    with LockstepRun(rig) as run:
+        run.run(1.05)
+        assert cut(run.recorder, expected.counts) == expected.hex()
+
+
+def test_another_seed_gives_other_messages(tmp_path: Path) -> None:
+    a = without_ros(write_rig(tmp_path, SENSORS), 0.3).hex()
+    b = without_ros(write_rig(tmp_path, SENSORS, seed=6), 0.3).hex()
+    assert all(a[topic] != b[topic] for topic in a)
+
+
+def test_many_processes_are_equal_to_no_ros(tmp_path: Path, processes: Processes) -> None:
+    rig = write_rig(tmp_path, SENSORS, lockstep_timeout_s=60.0)
+    expected = without_ros(rig, SECONDS)
+    with ros_context([]) as context:
+        spinner = Spinner(context)
+        recorder = Recorder(topics_of(rig))
+        spinner.add(recorder)
+        commands = node_commands(rig, {})
+        commands['world'] += ['-p', 'wait_for:=[recorder]']
+        for command in commands.values():
+            assert command[0] == sys.executable
+            processes.start(*command)
+        while any(len(recorder.heard[topic].messages) < count
+                  for topic, count in expected.counts.items()):
+            spinner.turn(0.05)
+            assert all(process.exit_code is None for process in processes.started)
+        assert cut(recorder, expected.counts) == expected.hex()
+        processes.stop_all()
+        spinner.close()
+        close_node(recorder)
+
+
+def test_bundles_are_equal_to_no_ros(tmp_path: Path) -> None:
+    from sync_engine.nodes.sync import SyncNode
+    sync = {'reference_sensor_id': 'mag', 'required_sensors': ['mag', 'imu'],
+            'imu_sensor_id': 'imu', 'inputs': {'encoder': {'deadline_s': 0.1}}}
+    rig = write_rig(tmp_path, SENSORS, sync=sync)
+    plain = InProcessRig(rig, arrays=False)
+    expected = StreamDigests()
+    for _ in range(round(SECONDS * 1e3)):
+        plain.step()
+        for bundle in plain.bundles:
+            for output in plain.outputs(bundle):
+                expected.add(output.topic, output.raw)
+    assert min(expected.counts.values()) > 40
+    with LockstepRun(rig, extra=[lambda: SyncNode(rig), lambda: Bundles(expected.counts, plain)],
+                     wait_for=['sync']) as run:
+        bundles = run.extra[1]
+        assert isinstance(bundles, Bundles)
+        run.until(lambda: bundles.complete)
+        assert bundles.digests.hex() == expected.hex()
+
+
+class Bundles(Recorder):
+    """Records the first messages of each of the sync node's topics."""
+
+    def __init__(self, counts: dict[str, int], plain: InProcessRig) -> None:
+        assert plain.sync is not None
+        topics = plain.sync.output_topics()
+        self._counts = counts
+        super().__init__({topic: topics[topic] for topic in counts}, name='bundles')
+
+    def _on_message(self, topic: str, raw: bytes) -> None:
+        if self.digests.counts.get(topic, 0) < self._counts[topic]:
+            self.digests.add(topic, raw)
+
+    @property
+    def complete(self) -> bool:
+        return self.digests.counts == self._counts
+
