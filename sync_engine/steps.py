@@ -59,6 +59,7 @@ class StepDetector:
         self._stamp_ns: int | None = None
         self.arrival_ns: int | None = None
         """Arrival of the last stamp that was believed."""
+        self._least_delay_ns: int | None = None
         self._held: _Seen | None = None
         self._odd: int | None = None
         self._odd_count = 0
@@ -80,6 +81,7 @@ class StepDetector:
                 self._learn(spacing)
             self._stamp_ns = stamp_ns
             self.arrival_ns = arrival_ns
+            self._note_delay(arrival_ns - stamp_ns)
             return Verdict.FINE
         return self._examine(stamp_ns, arrival_ns, spacing, change)
 
@@ -95,9 +97,18 @@ class StepDetector:
 
     def _base(self, stamp_ns: int, arrival_ns: int) -> Verdict:
         self._stamp_ns, self.arrival_ns = stamp_ns, arrival_ns
+        self._note_delay(arrival_ns - stamp_ns)
         self._held = self._odd = None
         self._odd_count = 0
         return Verdict.FINE
+
+    def _note_delay(self, delay_ns: int) -> None:
+        """Follow the smallest arrival - stamp; it creeps up, because clocks drift."""
+        least_ns = self._least_delay_ns
+        if least_ns is None or delay_ns < least_ns:
+            self._least_delay_ns = delay_ns
+        else:
+            self._least_delay_ns = least_ns + (delay_ns - least_ns) // 1000
 
     def _learn(self, spacing: int) -> None:
         self._spacings.append(spacing)
@@ -123,6 +134,7 @@ class StepDetector:
             return self._base(stamp_ns, arrival_ns) if spacing > 0 else Verdict.FINE
         if self._odd is not None and abs(step - self._odd) < 2.0 * self.tolerance_ns:
             self.step_ns = (step + self._odd) // 2
+            self._least_delay_ns = None
             self._base(stamp_ns, arrival_ns)
             return Verdict.STEP
         self._odd, self._odd_count = step, self._odd_count + 1
@@ -147,10 +159,18 @@ class StepDetector:
         """Return by how much the clock seems to have stepped (ns), None where it did not."""
         if spacing > 0 and self._grid_error(spacing) is None:
             # Whole periods ahead: lost frames would have taken as long to arrive. The latency
-            # may have fallen, but not below nothing.
-            return -change if change < -max(self.room_ns, _QUIET_NS) else None
+            # may have fallen, but not below nothing; and the last message may itself have been
+            # late, as after a stall.
+            return -change if change < -max(self.room_ns + self._lateness_ns, _QUIET_NS) else None
         elapsed = spacing + change
         return round(spacing - self.period_ns * max(1, round(elapsed / self.period_ns)))
+
+    @property
+    def _lateness_ns(self) -> int:
+        """How much slower the last believed message was than the fastest."""
+        if self._least_delay_ns is None or self._stamp_ns is None or self.arrival_ns is None:
+            return 0
+        return max(self.arrival_ns - self._stamp_ns - self._least_delay_ns, 0)
 
     def _far(self, stamp_ns: int, arrival_ns: int) -> Verdict:
         held, self._held = self._held, _Seen(stamp_ns, arrival_ns)
