@@ -120,6 +120,11 @@ class Gnss(Sensor[GnssConfig]):
         """Latitude deg, longitude deg, altitude m; velocity east, north, up m/s; status."""
         return self._return
 
+    @property
+    def fine_truth(self) -> bool:
+        """An outage remembers the last fix, not what happened since."""
+        return False
+
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add the antenna's site and MuJoCo's own frame sensors on it."""
         super().mount(spec)

@@ -16,6 +16,7 @@ from support.sensor_run import decode, make_sensor, run
 from sensor_rig.errors import RigError
 from sensor_rig.rigfile import rig_from_parameters
 from sim_sensors import registry
+from sim_sensors.pipeline import Pipeline
 
 
 def entry(kind: str, **keys: Any) -> dict[str, Any]:
@@ -72,6 +73,22 @@ def test_an_unknown_body_is_named(tmp_path: Path, kind: str) -> None:
     keys = entry(kind, mount={'body': 'plat'})
     with pytest.raises(RigError, match=r"mount\.body is 'plat'.*did you mean 'plate'"):
         run(tmp_path, PLATE, {'s': keys}, 0.1)
+
+
+def test_only_filters_ask_for_truth_between_captures() -> None:
+    """Over ROS truth at the physics rate is a message a step: who does not filter must not ask."""
+    costly = {'imu': {'gyro': {'bandwidth_hz': 50.0}}, 'barometer': {'bandwidth_hz': 1.0},
+              'joint_state': {'backlash': 0.1}, 'wheel_odometry': {}}
+    cheap = {'imu': {'gyro': {'noise_density': 1e-3, 'bias_instability': 1e-4}},
+             'barometer': {'drift_pa': 1.0}, 'gnss': {'outage': {'mean_interval_s': 9.0}},
+             'joint_state': {'counts_per_rev': 100.0, 'drop_probability': 0.1},
+             'wheel_odometry': {'left_joints': ['a'], 'right_joints': ['b']},
+             'magnetometer': {}, 'pose': {}, 'clock_pps': {}}
+    for expected, cases in ((True, costly), (False, cheap)):
+        for kind, keys in cases.items():
+            sensor = make_sensor('s', **{**entry(kind), **keys})
+            pipeline = Pipeline(sensor, seed=1, dt_ns=1_000_000)
+            assert (pipeline.ticks.rate > pipeline.schedule.rate) == expected, kind
 
 
 # ---- the registry is open -----------------------------------------------------------------------
