@@ -18,6 +18,8 @@ from sim_sensors.mounts import unknown_name
 
 Floats = NDArray[np.float64]
 
+JOINT_TRANSMISSIONS = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
+
 
 @dataclass(frozen=True, slots=True)
 class DiffDrive:
@@ -55,6 +57,22 @@ def find_drive(model: mujoco.MjModel) -> DiffDrive | None:
                        'numbers: wheel radius and track, m')
     return DiffDrive(body, _actuators(model, 'drive_left'), _actuators(model, 'drive_right'),
                      float(geometry[0]), float(geometry[1]))
+
+
+def command_names(model: mujoco.MjModel) -> dict[str, int]:
+    """Return actuator ids by the names commands may use.
+
+    An actuator answers to its own name and to that of the joint it drives, where that joint has
+    no other actuator: many models name their joints only.
+    """
+    drives: dict[str, list[int]] = {}
+    for index in range(model.nu):
+        if model.actuator_trntype[index] in JOINT_TRANSMISSIONS:
+            joint = model.joint(int(model.actuator_trnid[index, 0])).name
+            drives.setdefault(joint, []).append(index)
+    names = {joint: ids[0] for joint, ids in drives.items() if joint and len(ids) == 1}
+    own = {model.actuator(index).name: index for index in range(model.nu)}
+    return names | {name: index for name, index in own.items() if name}
 
 
 def custom_text(model: mujoco.MjModel, name: str) -> str | None:

@@ -18,7 +18,7 @@ from sensor_rig.times import NS_PER_S
 from sim_sensors import drivers
 from sim_sensors.actuators import ControlDelay
 from sim_sensors.config import WorldConfig
-from sim_sensors.drive import DiffDrive, find_drive
+from sim_sensors.drive import DiffDrive, command_names, find_drive
 from sim_sensors.modelfile import compile_model, one_line, whole_timestep_ns
 from sim_sensors.mounts import unknown_name
 from sim_sensors.native_delay import initial_history
@@ -56,7 +56,8 @@ class WorldBase(ABC):
         self.is_rk4 = self.model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
         self.keyframe = self._keyframe(config.keyframe)
         self.drive = find_drive(self.model)
-        self.actuators = {self.model.actuator(i).name: i for i in range(self.model.nu)}
+        self.actuators = command_names(self.model)
+        """Actuator ids by the names that `command` takes."""
         self._home = (np.zeros(self.model.nu) if self.keyframe < 0
                       else self.model.key_ctrl[self.keyframe].copy())
         self._wanted = np.tile(self._home, (num_envs, 1))
@@ -111,10 +112,10 @@ class WorldBase(ABC):
     # ---- commands -------------------------------------------------------------------------
 
     def command(self, values: Mapping[str, float], envs: Any = slice(None)) -> None:
-        """Set actuator commands by name, in the actuator's own unit, for all or some `envs`."""
+        """Set commands by name of actuator or joint, in the actuator's unit, for some `envs`."""
         for name, value in values.items():
             index = self.actuators.get(name)
-            if index is None or not name:
+            if index is None:
                 raise RigError(unknown_name('the command', 'actuator', name, self.actuators))
             if not np.isfinite(value):
                 raise RigError(f'the command of actuator {name!r} is {value}; it must be finite')

@@ -244,6 +244,17 @@ def test_unknown_names_come_with_near_ones(tmp_path):
         cart(tmp_path, keyframe='roling')
 
 
+def test_actuators_answer_to_their_joints_name_where_that_is_clear(tmp_path):
+    arm = ('<mujoco><worldbody><body><joint name="a"/><geom size="0.1"/><body><joint name="b"/>'
+           '<geom size="0.1"/></body></body></worldbody><actuator><motor joint="a"/>'
+           '<motor name="left" joint="b"/><motor name="right" joint="b"/></actuator></mujoco>')
+    world = model_of(tmp_path, arm)
+    assert world.actuators == {'a': 0, 'left': 1, 'right': 2}
+    world.command({'a': 0.5, 'right': -1.0})
+    world.step()
+    assert world.data().ctrl.tolist() == [0.5, 0.0, -1.0]
+
+
 def test_commands_must_be_finite(tmp_path):
     with pytest.raises(RigError, match="actuator 'push' is nan"):
         cart(tmp_path).command({'push': float('nan')})

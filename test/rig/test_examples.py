@@ -1,0 +1,44 @@
+"""The examples run, and say what they are meant to show."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / 'examples'
+
+
+def run(name: str, *arguments: str) -> str:
+    """Return what an example prints."""
+    done = subprocess.run([sys.executable, str(EXAMPLES / name), *arguments], text=True,
+                          capture_output=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_later_gyro_overshoots_further():
+    lines = re.findall(r'latency +(\d+) ms: overshoot +(-?[\d.]+) deg', run('plain_loop.py'))
+    assert [int(latency) for latency, _ in lines] == [0, 50, 100, 150]
+    overshoot = [float(value) for _, value in lines]
+    assert abs(overshoot[0]) < 1.0
+    assert overshoot[0] <= overshoot[1] < overshoot[2] < overshoot[3] < 30.0
+
+
+def test_rovers_reach_goals_with_late_senses():
+    pytest.importorskip('gymnasium')
+    told = run('vector_env.py', '--envs', '16', '--steps', '100')
+    goals, gained = re.search(r'(\d+) goals reached, ([\d.]+) m gained each', told).groups()
+    assert int(goals) >= 8
+    assert float(gained) > 1.0
+
+
+def test_a_model_of_somebody_else_gets_sensors():
+    pytest.importorskip('gymnasium')
+    told = run('third_party_model.py')
+    assert 'imu/data_raw: 200 messages' in told
+    assert 'foot/contact: 200 messages' in told
+    assert re.search(r'lidar/scan: (19|20) messages', told)
