@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from math import cos, sin
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import mujoco
 import numpy as np
 from pydantic import Field
-from pyproj import Transformer
 
 from sensor_rig import msgs
+from sensor_rig.errors import UnavailableError
 from sim_sensors.config import NonNegative, SensorConfig, Strict
 from sim_sensors.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
@@ -20,6 +21,8 @@ from sim_sensors.sensors.native import add_native, native_name
 from sim_sensors.truth import ColumnReader
 
 if TYPE_CHECKING:
+    from pyproj import Transformer
+
     from sensor_rig.cdr import Template
     from sim_sensors.truth import TruthReader, WorldView
 
@@ -99,7 +102,6 @@ class Gnss(Sensor[GnssConfig]):
         self._truth_template = msgs.odometry('world', 'world')
         self._fix = msgs.nav_sat_fix(self.frame_id)
         self._velocity = msgs.twist_stamped(config.enu_frame_id)
-        self._to_geodetic = geodetic_transformer(config.datum)
         c, s = cos(config.datum.yaw_rad), sin(config.datum.yaw_rad)
         self._to_enu = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
         horizontal, vertical = config.horizontal_noise_m, config.vertical_noise_m
@@ -134,6 +136,14 @@ class Gnss(Sensor[GnssConfig]):
     def reader(self, view: WorldView) -> TruthReader:
         """Read position and velocity in the world's axes."""
         return ColumnReader(view.model, [native_name(self.name, kind) for kind in NATIVE])
+
+    def validate(self, view: WorldView) -> None:
+        """Say so where the library for geodesy is missing."""
+        _ = self._to_geodetic
+
+    @cached_property
+    def _to_geodetic(self) -> Transformer:
+        return geodetic_transformer(self.config.datum)
 
     # ---- the pipeline's stages ----------------------------------------------------------------
 
@@ -191,6 +201,11 @@ class Gnss(Sensor[GnssConfig]):
 
 def geodetic_transformer(datum: DatumConfig) -> Transformer:
     """Return east, north, up (m, at the datum) -> longitude, latitude (deg), altitude (m)."""
+    try:
+        from pyproj import Transformer
+    except ImportError as error:
+        raise UnavailableError(f'a gnss sensor needs pyproj for its geodesy, which cannot be '
+                               f'imported ({error}); install it: pip install pyproj') from None
     return Transformer.from_pipeline(
         '+proj=pipeline +step +inv +proj=topocentric +ellps=WGS84 '
         f'+lon_0={datum.longitude_deg!r} +lat_0={datum.latitude_deg!r} +h_0={datum.altitude_m!r} '

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from pyproj import Geod
 from support.sensor_run import decode, feed, make_sensor, run
 
+from sensor_rig.errors import UnavailableError
 from sim_sensors.layout import Array
 
 SEMI_MAJOR_M, FLATTENING = 6_378_137.0, 1.0 / 298.257223563
@@ -129,3 +131,10 @@ def test_without_a_fix_there_is_no_position(tmp_path: Path) -> None:
     assert fix.position_covariance_type == 0
     assert np.isnan(fix.latitude)
     assert not np.isnan(done.truth('gnss', 'position')).any()
+
+
+def test_without_pyproj_it_says_what_to_install(tmp_path: Path,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, 'pyproj', None)
+    with pytest.raises(UnavailableError, match='pip install pyproj'):
+        run(tmp_path, GLIDER, {'gnss': {'type': 'gnss'}}, 0.1)
