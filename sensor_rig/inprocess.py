@@ -15,6 +15,8 @@ from typing import Any
 
 from sensor_rig.errors import RigError
 from sensor_rig.rigfile import RigConfig, load_rig
+from sensor_rig.validation import validated
+from sim_sensors.config import WorldConfig
 from sim_sensors.rig import Message, Rig
 from sync_engine.bundle import Bundle
 from sync_engine.wire.session import Output, WireSync
@@ -28,8 +30,8 @@ def open_rig(path: str | Path, *, messages: bool = True, arrays: bool = True, sy
     """
     config = load_rig(path)
     if world:
-        values = {**config.simulated_world.model_dump(), **world}
-        config = config.model_copy(update={'world': type(config.simulated_world)(**values)})
+        changed = {**config.simulated_world.model_dump(), **world}
+        config = config.model_copy(update={'world': validated(WorldConfig, changed, 'world')})
     return InProcessRig(config, messages=messages, arrays=arrays, sync=sync)
 
 
