@@ -77,6 +77,11 @@ class Follower:
             self.wake_ns = wake_ns
             self._ack.publish(Ack(self._name, self.now_ns, wake_ns).encode())
 
+    def leave(self) -> None:
+        """Say that nobody needs to wait for this node any more; lockstep still misses it."""
+        if self.joined and not self.lockstep:
+            self._ack.publish(Ack(self._name, self.now_ns).encode())
+
     def rejoin(self) -> None:
         """Have the world wait for new connections of this node before it goes on (lockstep)."""
         if self.lockstep:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rclpy.node import Node
 
 from sensor_rig.errors import RigError
 from sensor_rig.lockstep import NEVER_NS
+from sensor_rig.plan import planned_nodes
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.ros.executor import Spinner, close_node, ros_context, stop_on_signals
 from sensor_rig.ros.monitor import Monitor
@@ -55,34 +55,6 @@ class Children:
         self._running.clear()
 
 
-def node_commands(rig: RigConfig, world_parameters: dict[str, Any],
-                  groups: Iterable[Sequence[str]] | None = None) -> dict[str, list[str]]:
-    """Return the command of every node by name: world, one emulator per group, sync.
-
-    `groups` lists the sensors of each emulator; by default every sensor has its own.
-    """
-    file = ['--rig', str(rig.path)]
-    overrides = [part for key, value in world_parameters.items()
-                 for part in ('-p', f'world.{key}:={_yaml(value)}')]
-    commands = {}
-    if rig.sync is not None:
-        commands['sync'] = _node('sync_engine.nodes.sync', file, [])
-    for group in [[name] for name in rig.sensors] if groups is None else groups:
-        name = f'emulator_{"_".join(group)}'
-        commands[name] = _node('sim_sensors.nodes.emulator', file, [
-            '-r', f'__node:={name}', '-p', f'only:=[{", ".join(group)}]'])
-    commands['world'] = _node('sim_sensors.nodes.world', file, overrides)
-    return commands
-
-
-def _node(module: str, arguments: Sequence[str], ros_arguments: Sequence[str]) -> list[str]:
-    return [sys.executable, '-m', module, *arguments, '--ros-args', *ros_arguments]
-
-
-def _yaml(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def run_in_many_processes(rig: RigConfig, seconds: float | None = None,
                           world_parameters: dict[str, Any] | None = None,
                           extras: Sequence[Callable[[], Node]] = ()) -> dict[str, Any]:
@@ -106,8 +78,8 @@ def run_in_many_processes(rig: RigConfig, seconds: float | None = None,
                 if monitor.now_ns >= end_ns:
                     spinner.stop()
             try:
-                for name, command in node_commands(rig, world_parameters or {}).items():
-                    children.start(name, command)
+                for planned in planned_nodes(rig, world_parameters=world_parameters):
+                    children.start(planned.name, planned.command())
                 spinner.run(every_turn)
             finally:
                 children.stop(spinner.turn)

@@ -95,6 +95,7 @@ class EmulatorNode(Node):
     def close(self) -> None:
         """Say the last word."""
         self.report()
+        self._follower.leave()
 
     # ---- time ---------------------------------------------------------------------------------
 

@@ -18,13 +18,14 @@ from sensor_rig.errors import RigError
 from sensor_rig.lockstep import BARRIER, NEVER_NS, RUN, Ack, Tick
 from sensor_rig.times import NS_PER_MS, NS_PER_S
 
-SLACK_NS = 100 * NS_PER_MS
-"""How far, in simulated time, the world may run ahead of a node outside lockstep."""
+SLACK_NS = 2 * NS_PER_MS
+"""How far, in simulated time, the world may run ahead of a node outside lockstep. More would let
+samples go out late when the machine is slow; it is the clock that has to wait then."""
 HEARTBEAT_NS = 50 * NS_PER_MS
 """Longest simulated time between ticks, so that late joiners and readers of time hear of it."""
 REPEAT_S = 0.05
 """Wall time between repetitions of an unanswered tick: who joins now must hear one."""
-GONE_S = 2.0
+GONE_S = 1.0
 """Outside lockstep, a node that says nothing for this long when the world waits for it is gone."""
 
 Send = Callable[[Tick], None]

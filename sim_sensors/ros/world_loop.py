@@ -21,6 +21,8 @@ BUDGET_S = 0.01
 """Longest time in `advance` before callbacks get their turn."""
 PAUSED_S = 0.05
 """Time between two looks while nothing moves."""
+WORKER_S = 0.001
+"""Time between two looks at a worker that the world waits for."""
 WAITS = -1
 """Planned time of a loop that waits for somebody's answer."""
 
@@ -181,9 +183,11 @@ class WorldLoop:
         self._planned_ns = WAITS
         if self.conductor.blocked:
             return REPEAT_S / 2
-        if self.world.time_ns + self.world.dt_ns > min(
-                self.conductor.limit_ns, *(c.limit_ns for c in self._channels), NEVER_NS):
-            return 0.001  # waits for a node or a worker
+        next_ns = self.world.time_ns + self.world.dt_ns
+        if next_ns > min((channel.limit_ns for channel in self._channels), default=NEVER_NS):
+            return WORKER_S
+        if next_ns > self.conductor.limit_ns:
+            return REPEAT_S / 2
         self._planned_ns = min(self.conductor.next_tick_ns,
                                min((p.next_ns for p in self._periodics), default=NEVER_NS))
         return max(0.0, self.pacer.wall_at(self._planned_ns) - self._wall_s())

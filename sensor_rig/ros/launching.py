@@ -1,0 +1,129 @@
+"""What the launch files share: their arguments, and a rig's plan as launch actions.
+
+Imported by launch files only; needs launch and launch_ros, which come with a ROS installation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from launch import LaunchContext, LaunchDescriptionEntity
+from launch.actions import (
+    DeclareLaunchArgument,
+    EmitEvent,
+    ExecuteProcess,
+    OpaqueFunction,
+    RegisterEventHandler,
+)
+from launch.conditions import IfCondition
+from launch.event_handlers import OnProcessExit
+from launch.events import Shutdown
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+
+from sensor_rig.errors import RigError
+from sensor_rig.paths import share_dir
+from sensor_rig.plan import GROUPINGS, PlannedNode, planned_nodes
+from sensor_rig.rigfile import RigConfig, load_rig
+
+ARGUMENTS = {
+    'rig': ('demo', 'rig file, or the name of a shipped one', None),
+    'namespace': ('', 'namespace of every node and relative topic', None),
+    'emulators': ('per_sensor', 'one emulator process per sensor, or one for all', GROUPINGS),
+    'real_time_factor': ('', "instead of the rig file's; 0 runs as fast as it can", None),
+    'lockstep': ('', "instead of the rig file's; true makes runs bit-identical",
+                 ('', 'true', 'false')),
+    'respawn': ('false', 'start a node again when it ends by itself', ('true', 'false')),
+    'log_level': ('info', 'severity from which nodes log',
+                  ('debug', 'info', 'warn', 'error', 'fatal')),
+    'use_sim_time': ('false', 'follow /clock (a bag played with --clock, another simulator)',
+                     ('true', 'false')),
+    'rviz': ('false', 'start RViz with the view that comes with the rig', ('true', 'false')),
+    'record': ('', 'record every topic into this folder (needs ros2 bag)', None),
+}
+"""Every argument a launch file of this package may offer: default, description, choices."""
+
+
+def declared(*names: str, **defaults: str) -> list[LaunchDescriptionEntity]:
+    """Return the declarations of the named arguments, with other defaults where given."""
+    declarations = []
+    for name in names:
+        default, description, choices = ARGUMENTS[name]
+        options = {'choices': list(choices)} if choices else {}
+        declarations.append(DeclareLaunchArgument(
+            name, default_value=defaults.get(name, default), description=description, **options))
+    return declarations
+
+
+def rig_nodes(*, world: bool, sync: bool) -> OpaqueFunction:
+    """Return the action that reads the rig file and starts its nodes."""
+    def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+        def value(name: str, default: str = '') -> str:
+            return str(context.launch_configurations.get(name, default))
+        rig = _load(value('rig'))
+        planned = planned_nodes(rig, world=world, sync=sync,
+                                emulators=value('emulators', 'per_sensor'),
+                                world_parameters=_world_parameters(value))
+        if not planned:
+            raise RigError(f'{rig.path} has nothing to start here: it has no sync: section')
+        simulated = world and rig.world is not None
+        return [entity for node in planned for entity in _actions(node, value, simulated)]
+    return OpaqueFunction(function=start)
+
+
+def tools() -> list[LaunchDescriptionEntity]:
+    """Return RViz and the recorder, for those who ask for them."""
+    view = str(share_dir() / 'config' / 'rviz' / 'rig.rviz')
+    return [
+        Node(package='rviz2', executable='rviz2', name='rviz2', arguments=['-d', view],
+             namespace=LaunchConfiguration('namespace'), parameters=[{'use_sim_time': True}],
+             condition=IfCondition(LaunchConfiguration('rviz'))),
+        OpaqueFunction(function=_recorder),
+    ]
+
+
+def _recorder(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    folder = context.launch_configurations.get('record', '')
+    if not folder:
+        return []
+    return [ExecuteProcess(cmd=['ros2', 'bag', 'record', '--all', '--output', folder],
+                           output='screen')]
+
+
+def _load(name: str) -> RigConfig:
+    """Read the rig; launch prints the sentence of a RigError and ends."""
+    return load_rig(name)
+
+
+def _world_parameters(value: Callable[[str], str]) -> dict[str, Any]:
+    parameters: dict[str, Any] = {}
+    if value('real_time_factor'):
+        try:
+            parameters['real_time_factor'] = float(value('real_time_factor'))
+        except ValueError:
+            raise RigError(f'real_time_factor is {value("real_time_factor")!r}; it should be a '
+                           f'number, 0 or more') from None
+    if value('lockstep'):
+        parameters['lockstep'] = value('lockstep') == 'true'
+    return parameters
+
+
+def _actions(planned: PlannedNode, value: Callable[..., str], simulated: bool
+             ) -> Sequence[LaunchDescriptionEntity]:
+    """Return the node, and the end of everything when the world ends."""
+    parameters = dict(planned.parameters)
+    if planned.executable == 'sync' and not simulated:
+        parameters['use_sim_time'] = value('use_sim_time') == 'true'
+    is_world = planned.executable == 'world'
+    node = Node(
+        package='sensor_rig', executable=planned.executable, name=planned.name,
+        namespace=value('namespace'), arguments=planned.arguments,
+        parameters=[parameters] if parameters else [], output='screen', emulate_tty=True,
+        respawn=value('respawn') == 'true' and not is_world, respawn_delay=0.5,
+        ros_arguments=['--log-level', value('log_level', 'info')])
+    if not is_world:
+        return [node]
+    ended = OnProcessExit(target_action=node, on_exit=[EmitEvent(event=Shutdown(
+        reason='the world has ended'))])
+    return [node, RegisterEventHandler(ended)]
