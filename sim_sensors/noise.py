@@ -25,7 +25,7 @@ Rows = slice | NDArray[np.intp]
 Indices = NDArray[np.int64]
 Kind = Literal['normal', 'uniform']
 
-VALUES_PER_BLOCK = 512
+VALUES_PER_BLOCK = 1024
 """Large enough to hide the 3 us it takes to set the generator, small enough for the cache."""
 MAX_BLOCK = 256
 

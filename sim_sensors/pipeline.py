@@ -86,6 +86,7 @@ class Pipeline:
         self._now_ns = 0
         self._moved_ns = 0
         self._least_ns = self.transit.latency_ns.copy()
+        self._lag_ns = self._least_ns.copy()
         self._plan()
     # ---- time passes --------------------------------------------------------------------------
 
@@ -159,7 +160,7 @@ class Pipeline:
         """
         now_ns = self._now_ns if now_ns is None else now_ns
         rows, readout = self._ready(envs, history_length)
-        sent_ns = now_ns - self._progress.origin_ns[rows] - self._least_ns[rows]
+        sent_ns = now_ns - self._lag_ns[rows]
         if self.config.interpolation != 'zoh' and self.faults:
             sent_ns -= self.faults.at(now_ns).latency_ns
         return readout.measured(rows, sent_ns, now_ns, history_length)
@@ -202,6 +203,7 @@ class Pipeline:
             flushed = self.in_flight.flush(set(self._envs[rows].tolist()))
             self.transit.counts[Fate.FLUSHED] += flushed
         self._progress.reset(rows, self._now_ns)
+        self._lag_ns = self._progress.origin_ns + self._least_ns
         self.update(self._now_ns)
 
     def reconfigure(self, config: SensorConfig) -> None:
@@ -222,6 +224,7 @@ class Pipeline:
         self._moved_ns += int(abs(after - before).max())
         self._moved_ns += max(jitter_ns - self.transit.jitter_ns, 0)
         np.minimum(self._least_ns, after, out=self._least_ns)
+        self._lag_ns = self._progress.origin_ns + self._least_ns
         self.config = config
         self._plan()
 

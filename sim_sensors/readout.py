@@ -71,7 +71,7 @@ class Readout:
     def truth(self, envs: Rows, history: int | None) -> Reading:
         """Return the newest ground truth of `envs`."""
         index = _back_from(self._truth.newest[envs], history)
-        return self._reading(self._truth, envs, self._truth.at_index(envs, index))
+        return self._reading(self._truth, self._truth.at_index(envs, index))
 
     def measured(self, envs: Rows, sent_ns: Times, now_ns: int, history: int | None) -> Reading:
         """Return what can be read at `now_ns`.
@@ -86,7 +86,7 @@ class Readout:
             found = ring.arrived(envs, newest, now_ns, self._spread, history)
         else:
             found = ring.at_index(envs, _back_from(newest, history))
-        return self._reading(ring, envs, found)
+        return self._reading(ring, found)
 
     def _between(self, envs: Rows, newest: Times, sent_ns: Times, history: int | None) -> Reading:
         """Return the values at `sent_ns`, between captures."""
@@ -98,7 +98,7 @@ class Readout:
             sent_ns = sent_ns - self._schedule.times_of(low[:, :1]) + self._schedule.times_of(low)
         low = np.minimum(low, last)
         found = self._samples.at_index(envs, low)
-        reading = self._reading(self._samples, envs, found)
+        reading = self._reading(self._samples, found)
         older, here, high, newer = (self._tap(envs, low + step, last) for step in (-1, 0, 1, 2))
         values = self._interpolator.blend(older, here, high, newer, sent_ns)
         values[~reading.valid] = 0
@@ -108,12 +108,12 @@ class Readout:
 
     def _tap(self, envs: Rows, index: Times, last: Times) -> Tap:
         found = self._samples.at_index(envs, index)
-        return Tap(self._samples.take(self._samples.values, envs, found.slot),
+        return Tap(self._samples.take(self._samples.values, found.place),
                    self._schedule.times_of(index), found.valid & (index <= last))
 
     @staticmethod
-    def _reading(ring: SampleRing, envs: Rows, found: Found) -> Reading:
-        arrays = [ring.take(array, envs, found.slot)
+    def _reading(ring: SampleRing, found: Found) -> Reading:
+        arrays = [ring.take(array, found.place)
                   for array in (ring.values, ring.capture_ns, ring.stamp_ns)]
         if not found.valid.all():
             for array in arrays:

@@ -95,8 +95,8 @@ class TimelineRing:
 class Found(NamedTuple):
     """Where samples lie in a ring."""
 
-    slot: Indices
-    """Slot of each answer, [n] or [n, history]."""
+    place: Indices
+    """Slot and environment in one number (slot * num_envs + env), [n] or [n, history]."""
     valid: NDArray[np.bool_]
     """Whether there is an answer at all, same shape."""
 
@@ -183,16 +183,16 @@ class SampleRing:
 
     def at_index(self, envs: Rows, index: Indices) -> Found:
         """Return where capture `index` [n] or [n, history] lies; the newest if it is to come."""
-        newest, head = self.newest[envs], self.cursor.head[envs]
+        env, newest, head = self._ids(envs), self.newest[envs], self.cursor.head[envs]
         if index.ndim == 2:
-            newest, head = newest[:, None], head[:, None]
-        age = np.maximum(newest - index, 0)
-        slot = (head - age) & self.cursor.mask
-        there = (index >= 0) & (newest >= 0) & (age < self.cursor.slots)
+            env, newest, head = env[:, None], newest[:, None], head[:, None]
+        here = np.minimum(index, newest)
+        age = newest - here
+        valid = (here >= 0) & (age < self.cursor.slots)
+        place = ((head - age) & self.cursor.mask) * len(self.newest) + env
         if self.holes:
-            env = self._ids(envs) if index.ndim == 1 else self._ids(envs)[:, None]
-            there &= self.arrival_ns[slot, env] < NEVER_NS
-        return Found(slot, there)
+            valid &= self.arrival_ns.reshape(-1).take(place) < NEVER_NS
+        return Found(place, valid)
 
     def arrived(self, envs: Rows, index: Indices, now_ns: int, spread: int,
                 history: int | None = None) -> Found:
@@ -201,25 +201,38 @@ class SampleRing:
         `spread` is how many captures one that has arrived may have overtaken. With a `history` the
         answer is [n, history]: entry i is the same for i captures before entry 0.
         """
-        width = (history or 1) + spread
-        window = np.minimum(index, self.newest[envs])[:, None] - np.arange(width)
-        found = self.at_index(envs, window)
-        here = found.valid & (self.arrival_ns[found.slot, self._ids(envs)[:, None]] <= now_ns)
-        first = here.argmax(axis=1)
+        index = np.minimum(index, self.newest[envs])
         if history is None:
-            rows = np.arange(len(first))
-            return Found(found.slot[rows, first], here[rows, first])
-        # for every place, the next one (older or the same) whose sample is here; `width` if none
-        places = np.where(here, np.arange(width), width)
-        older = np.minimum.accumulate(places[:, ::-1], axis=1)[:, ::-1]
-        wanted = np.minimum(first[:, None] + np.arange(history), width - 1)
-        place = np.take_along_axis(older, wanted, axis=1)
-        slot = np.take_along_axis(found.slot, np.minimum(place, width - 1), axis=1)
-        return Found(slot, place < width)
+            return self._arrived_one(envs, index, now_ns, spread)
+        width = history + spread
+        found = self.at_index(envs, index[:, None] - np.arange(width))
+        here = found.valid & (self.arrival_ns.reshape(-1).take(found.place) <= now_ns)
+        # for every column, the next one (older or the same) whose sample is here; `width` if none
+        columns = np.where(here, np.arange(width), width)
+        older = np.minimum.accumulate(columns[:, ::-1], axis=1)[:, ::-1]
+        wanted = np.minimum(here.argmax(axis=1)[:, None] + np.arange(history), width - 1)
+        column = np.take_along_axis(older, wanted, axis=1)
+        place = np.take_along_axis(found.place, np.minimum(column, width - 1), axis=1)
+        return Found(place, column < width)
 
-    def take(self, array: Array, envs: Rows, slot: Indices) -> Array:
-        """Return `array` [slots, num_envs, ...] at `slot` [n] or [n, history] of `envs`."""
-        num_envs = array.shape[1]
-        env = self._ids(envs)
-        flat = slot * num_envs + (env if slot.ndim == 1 else env[:, None])
-        return np.asarray(array.reshape(-1, *array.shape[2:]).take(flat, axis=0))
+    def _arrived_one(self, envs: Rows, index: Indices, now_ns: int, spread: int) -> Found:
+        """Go back capture by capture, at each with the environments that still wait for one."""
+        place, valid = self.at_index(envs, index)
+        arrival_ns = self.arrival_ns.reshape(-1)
+        waiting = np.flatnonzero(valid & (arrival_ns.take(place) > now_ns))
+        oldest = np.maximum(self.newest[envs] - self.cursor.slots + 1, 0)
+        size, num_envs = self.arrival_ns.size, len(self.newest)
+        for _ in range(spread):
+            if not len(waiting):
+                break
+            index[waiting] -= 1
+            place[waiting] = here = (place[waiting] - num_envs) % size
+            late = arrival_ns.take(here) > now_ns
+            waiting = waiting[late & (index[waiting] > oldest[waiting])]
+        valid &= (arrival_ns.take(place) <= now_ns) & (index >= oldest)
+        return Found(place, valid)
+
+    @staticmethod
+    def take(array: Array, place: Indices) -> Array:
+        """Return `array` [slots, num_envs, ...] at `place`."""
+        return np.asarray(array.reshape(-1, *array.shape[2:]).take(place, axis=0))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.toy_sensors import MS
 
 from sensor_rig.errors import RigError
 from sim_sensors.actuators import ControlDelay
-from support.toy_sensors import MS
 
 
 @settings(deadline=None, max_examples=60)

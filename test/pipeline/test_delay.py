@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.toy_sensors import MS, Plain, config, make
 
 from sensor_rig.errors import RigError
 from sim_sensors.layout import Layout
 from sim_sensors.pipeline import Pipeline
 from sim_sensors.sensors.base import Sample
-from support.toy_sensors import MS, Plain, config, make
 
 DELAYS = st.sampled_from([(0.0, 0.0), (0.004, 0.004), (0.0105, 0.031), (0.0, 0.02), (0.05, 0.05)])
 
@@ -175,7 +175,7 @@ def test_delays_lie_in_their_range_and_differ() -> None:
     assert np.array_equal(latency[:7], make(7, delay_range_s=(0.01, 0.02)).transit.latency_ns)
 
 
-# ---- between captures -----------------------------------------------------------------------
+# ---- between captures ------------------------------------------------------------
 
 def wave(t_ms: float) -> float:
     return float(np.sin(t_ms / 17.0))

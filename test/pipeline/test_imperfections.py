@@ -1,9 +1,9 @@
 """noise, bias, random_walk and resolution mean the same for every sensor and type."""
 
 import numpy as np
+from support.toy_sensors import MS, Clockwork, Plain, config, make
 
 from sim_sensors.layout import Layout
-from support.toy_sensors import MS, Clockwork, Plain, config, make
 
 
 class Pixels(Plain):
@@ -55,9 +55,9 @@ def test_pixels_are_rounded_and_clipped() -> None:
         seen.append(pipeline.read(k * MS).values[0])
     values = np.array(seen)
     assert values.dtype == np.uint8
-    assert values[:, 0].min() == 0 and values[:, 2].max() == 255
     assert abs(values[:, 1].astype(float).std() - 40.0) < 6.0
-    assert np.median(values[:, 0]) == 0 and np.median(values[:, 2]) == 255
+    clipped = [(values[:, 0] == 0).mean(), (values[:, 2] == 255).mean()]
+    assert np.allclose(clipped, 0.5, atol=0.12)  # half of the noise goes over the edge
 
 
 def test_float32_sensors_stay_float32() -> None:

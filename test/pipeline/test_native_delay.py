@@ -8,6 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
+from support.toy_sensors import MS, Plain, config, make
 
 from sensor_rig.errors import RigError
 from sim_sensors import native_delay
@@ -15,7 +16,6 @@ from sim_sensors.actuators import ControlDelay
 from sim_sensors.config import WorldConfig
 from sim_sensors.rig import Rig
 from sim_sensors.truth import ColumnReader
-from support.toy_sensors import MS, Plain, config, make
 
 STEP_NS = 2 * MS
 XML = """
@@ -109,7 +109,7 @@ def test_histories_start_with_the_present() -> None:
         assert data.actuator_force[0] == pytest.approx(7.0)
 
 
-# ---- where MuJoCo is not exact -------------------------------------------------------------------
+# ---- where MuJoCo is not exact ---------------------------------------------------------------
 
 def test_inexact_shorter_than_a_step_is_one_step() -> None:
     assert clock_ms(native(0.0005), 6)[3:] == [4.0, 6.0, 8.0]
@@ -157,7 +157,7 @@ def test_inexact_orientations_leave_the_sphere() -> None:
     assert np.linalg.norm(data.sensordata[2:6]) < 1.0 - 1e-5  # slerp in test_delay stays on it
 
 
-# ---- as a backend ----------------------------------------------------------------------------------
+# ---- as a backend ----------------------------------------------------------------------------
 
 @pytest.mark.parametrize(('keys', 'message'), [
     ({'delay_range_s': (0.01, 0.02)}, 'one fixed delay and no jitter'),

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.toy_sensors import MS, Clockwork, Counter, LowPass, Plain, config, make
 
 from sensor_rig.errors import RigError
 from sim_sensors.layout import Array, Layout
 from sim_sensors.pipeline import Pipeline
 from sim_sensors.sensors.base import Batch, Timeline
-from support.toy_sensors import MS, Clockwork, Counter, LowPass, Plain, config, make
 
-# ---- stages -----------------------------------------------------------------------------------
+# ---- stages ----------------------------------------------------------------------------------
 
 
 class Recorder(LowPass):
@@ -125,7 +125,7 @@ def test_state_of_the_branches_is_apart_and_zeroed_on_reset() -> None:
     assert pipeline.read_ground_truth().values[:, 0].tolist() == [4.0, 2.0]
 
 
-# ---- laziness -----------------------------------------------------------------------------------
+# ---- laziness --------------------------------------------------------------------------------
 
 def test_nobody_reads_nothing_is_computed() -> None:
     clock = Clockwork(num_envs=4, rate_hz=100.0, noise=0.1)
@@ -181,7 +181,7 @@ def test_laziness_changes_no_sample(captures: set[int], num_envs: int) -> None:
     assert len(lazy.calls) == len(captures) and len(eager.calls) == 41
 
 
-# ---- environments and resets -------------------------------------------------------------------
+# ---- environments and resets -----------------------------------------------------------------
 
 RICH: dict[str, Any] = {'rate_hz': 100.0, 'noise': 0.1, 'random_walk': 0.05, 'history_length': 2,
                         'delay_range_s': (0.004, 0.03), 'jitter_s': 0.004,
@@ -260,7 +260,7 @@ def test_same_seed_same_bits_other_seed_other_bits() -> None:
     assert run(4) == run(4) != run(5)
 
 
-# ---- use ------------------------------------------------------------------------------------------
+# ---- use -------------------------------------------------------------------------------------
 
 def test_what_cannot_change_at_run_time_is_refused() -> None:
     pipeline = make(1, rate_hz=100.0)

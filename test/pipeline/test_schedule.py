@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.toy_sensors import MS, config
 
 from sensor_rig.errors import RigError
 from sim_sensors.schedule import Schedule, schedules_of
-from support.toy_sensors import MS, config
 
 STEPS_NS = st.sampled_from([MS // 2, MS, 2 * MS, 5 * MS, 1_234_567, 16_666_667])
 RATES = st.one_of(st.sampled_from([0.0, 0.1, 1.0, 7.0, 10.0, 29.97, 30.0, 33.3333333, 59.94]),

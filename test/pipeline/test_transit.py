@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.toy_sensors import MS, make
 
 from sim_sensors.config import FaultConfig
 from sim_sensors.pipeline import Pipeline
 from sim_sensors.sensors.base import Sample
 from sim_sensors.transit import Fate
-from support.toy_sensors import MS, make
 
 
 def emulator(num_envs: int = 1, **keys: Any) -> Pipeline:
@@ -30,7 +30,7 @@ def run(pipeline: Pipeline, steps: int, start: int = 0) -> list[Sample]:
     return out
 
 
-# ---- order and conservation ----------------------------------------------------------------------
+# ---- order and conservation ------------------------------------------------------------------
 
 @settings(deadline=None, max_examples=40)
 @given(st.floats(0.0, 0.05), st.floats(0.0, 1.0), st.sampled_from([0.0, 0.3]),
@@ -82,7 +82,7 @@ def test_a_reset_drops_what_is_on_its_way() -> None:
     assert pipeline.counts[Fate.CAPTURED] == len(late) + 5
 
 
-# ---- clock ------------------------------------------------------------------------------------------
+# ---- clock -----------------------------------------------------------------------------------
 
 def test_stamps_follow_offset_and_drift_to_the_nanosecond() -> None:
     samples = run(emulator(clock={'offset_s': -0.085, 'drift_ppm': 20.0}), 300)
@@ -103,7 +103,7 @@ def test_a_host_stamped_sensor_says_when_it_arrived() -> None:
     assert samples and all(s.stamp_ns == s.arrival_ns for s in samples)
 
 
-# ---- loss -------------------------------------------------------------------------------------------
+# ---- loss ------------------------------------------------------------------------------------
 
 def bursts(lost: np.ndarray) -> np.ndarray:
     edges = np.diff(np.concatenate([[0], lost.astype(int), [0]]))
@@ -141,7 +141,7 @@ def test_captures_nobody_made_do_not_change_which_are_lost(gaps: list[int]) -> N
     assert kept == dense & asked
 
 
-# ---- faults -----------------------------------------------------------------------------------------
+# ---- faults ----------------------------------------------------------------------------------
 
 def faulty(kind: str, **keys: float) -> dict[str, Any]:
     return {'faults': {'f': {'kind': kind, 'at_s': 0.02, 'duration_s': 0.01, **keys}}}
