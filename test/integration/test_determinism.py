@@ -11,9 +11,9 @@ from support.processes import Processes
 from support.ros_rigs import LockstepRun, Recorder, topics_of, write_rig
 
 from sensor_rig.inprocess import InProcessRig
+from sensor_rig.plan import planned_nodes
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.ros.executor import Spinner, close_node, ros_context
-from sensor_rig.ros.many_processes import node_commands
 from sim_sensors.digest import StreamDigests
 
 SENSORS: dict[str, Any] = {
@@ -82,7 +82,7 @@ def test_many_processes_are_equal_to_no_ros(tmp_path: Path, processes: Processes
         spinner = Spinner(context)
         recorder = Recorder(topics_of(rig))
         spinner.add(recorder)
-        commands = node_commands(rig, {})
+        commands = {node.name: node.command() for node in planned_nodes(rig)}
         commands['world'] += ['-p', 'wait_for:=[recorder]']
         for command in commands.values():
             assert command[0] == sys.executable
