@@ -8,6 +8,7 @@ nearest hit wins.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from typing import Literal
 
 import mujoco
@@ -179,44 +180,43 @@ class EmbreeCaster(RayCaster):
                 if x * nx + y * ny + z * nz < offset:
                     mask &= ~bit
             return mask
-        masks = np.full(len(origins), api.EVERY_BIT, np.uint32)
-        for bit, nx, ny, nz, offset in self._fronts:
-            behind = origins @ (nx, ny, nz) < offset
-            masks[behind] &= np.uint32(api.EVERY_BIT & ~bit)
-        return masks
+        masks = None
+        for bit, *normal, offset in self._fronts:
+            height = origins @ np.array(normal)
+            if height.min() < offset:
+                masks = np.full(len(origins), api.EVERY_BIT, np.uint32) if masks is None else masks
+                masks[height < offset] &= np.uint32(api.EVERY_BIT & ~bit)
+        return api.EVERY_BIT if masks is None else masks
 
     def _add_surface(self, directions: F64, packets: Packets, want_normal: bool) -> None:
         hits = packets.hits
-        rows, normal = self._turned_normals(packets)
-        hits.cos_incidence = packets.cosines()
-        cosine = np.einsum('ij,ij->i', normal, directions[rows])
-        length = np.sqrt(np.einsum('ij,ij->i', normal, normal))
-        with np.errstate(divide='ignore', invalid='ignore'):
-            hits.cos_incidence[rows] = np.abs(cosine) / length
-        hits.cos_incidence[hits.geom < 0] = 0.0
-        if want_normal:
-            full = packets.normals()
-            full[rows] = normal
-            hits.normal = _unit_facing(full, directions, hits.geom)
+        hits.cos_incidence = cosines = packets.cosines()
+        normals = packets.normals() if want_normal else None
+        for rows, turned in self._turned_normals(packets):
+            square = np.einsum('ij,ij->i', turned, turned)
+            along = np.einsum('ij,ij->i', turned, directions[rows])
+            cosines[rows] = np.sqrt(along * along / square)
+            if normals is not None:
+                normals[rows] = turned
+        np.copyto(cosines, 0.0, where=hits.geom < 0)
+        if normals is not None:
+            hits.normal = _unit_facing(normals, directions, hits.geom)
 
-    def _turned_normals(self, packets: Packets) -> tuple[npt.NDArray[np.int64], F64]:
-        """Return the rays whose normal Embree gives in another frame or not at all, and theirs."""
-        found = []
-        geom = packets.hits.geom
+    def _turned_normals(
+        self, packets: Packets
+    ) -> Iterator[tuple[npt.NDArray[np.int64], F32 | F64]]:
+        """Yield rays whose normals Embree gives in another frame or not at all, and theirs."""
         for instances, number in ((self._framed, 0), (self._moving, 1)):
             if instances is not None:
-                found.append(instances.normals(packets, self._model.ngeom + number))
+                rows = packets.rays_in(self._model.ngeom + number)
+                if rows.size:
+                    yield rows, instances.normals(packets, rows)
         if self._planes is not None:
+            # Last, as a ray that ends at a plane may carry an instance of an earlier scan.
             for index, plane in enumerate(self._planes.geoms):
-                rows = np.flatnonzero(geom == plane)
-                found.append((rows, np.tile(self._planes.normal(index), (len(rows), 1))))
-        if not found:
-            return np.empty(0, np.int64), np.empty((0, 3))
-        # Later entries win: a plane's ray may carry an instance of an earlier scan.
-        return (
-            np.concatenate([rows for rows, _ in found]),
-            np.concatenate([normal for _, normal in found]),
-        )
+                rows = np.flatnonzero(packets.hits.geom == plane)
+                if rows.size:
+                    yield rows, np.tile(self._planes.normal(index), (len(rows), 1))
 
 
 def _unit_facing(normal: F32, directions: F64, geom: npt.NDArray[np.int32]) -> F32:

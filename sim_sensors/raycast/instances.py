@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast import embree_shapes as shapes
-from sim_sensors.raycast.base import F64
+from sim_sensors.raycast.base import F32, F64
 from sim_sensors.raycast.packets import Packets
 
 
@@ -32,6 +32,7 @@ class Instances:
         self._centre = centre
         self._scale = np.array([shapes.instance_scale(model, int(geom)) for geom in geoms])
         self._stretch = np.tile(self._scale, 3)
+        self._unstretch = (1.0 / np.square(self._scale)).astype(np.float32)
         self._stretched = bool((self._scale != 1.0).any())
         self._matrices = api.aligned_zeros((len(geoms), 3, 4))
         scenes = []
@@ -84,10 +85,12 @@ class Instances:
         self._embree.library.rtcUpdateGeometryBuffer(self._array, api.BUFFER_TRANSFORM, 0)
         self._embree.library.rtcCommitGeometry(self._array)
 
-    def normals(self, packets: Packets, number: int) -> tuple[npt.NDArray[np.int64], F64]:
-        """Return the rays that hit these as `number` and their normals [m, 3] in the world."""
-        rows = np.flatnonzero(packets.lane(api.INST_ID) == number)
-        which = packets.lane(api.INST_PRIM_ID)[rows]
-        # A stretched surface's normal goes with the inverse transpose, R diag(1 / scale).
-        local = packets.normals_of(rows) / np.square(self._scale[which])
-        return rows, np.einsum('nij,nj->ni', self._matrices[which, :, :3], local)
+    def normals(self, packets: Packets, rays: npt.NDArray[np.int64]) -> F32:
+        """Return [m, 3] the normals in the world of `rays` that hit one of these; any length."""
+        which = packets.part_of_instance(rays)
+        local = packets.normals_of(rays)
+        if self._stretched:
+            # A stretched surface's normal goes with the inverse transpose, R diag(1 / scale).
+            local = local * self._unstretch[which]
+        turned: F32 = np.einsum('nij,nj->ni', self._matrices[which, :, :3], local)
+        return turned

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast.base import F32, F64, Hits
 
+_NO_NORMAL = np.float32(1e-30)
+
 Intersect = Callable[[int, int, int, int], None]
 
 
@@ -32,6 +34,15 @@ class Packets:
         self._lanes = api.aligned_zeros((2, 16)).view(np.int32)
         self._lanes[0] = -1
         self._lanes[1, :rest] = -1
+        # Every scan goes through these views; making them costs more than using them.
+        self._origins = self._block[:, api.ORIGIN].transpose(0, 2, 1)
+        self._directions = self._block[:, api.DIRECTION].transpose(0, 2, 1)
+        self._tfar = self._block[:, api.TFAR]
+        self._geom_ids = self._words[:, api.GEOM_ID].view(np.int32)
+        self._normals = self._block[:, api.NORMAL].transpose(0, 2, 1)
+        self._ray_row = np.arange(count) // width * (api.ROWS * width) + np.arange(count) % width
+        self._flat = self._block.reshape(-1)
+        self._flat_words = self._words.reshape(-1)
         self._stage = np.zeros((total * width, 3))
         self._start = np.ones(total * width, np.float64)
         self._start_geom = np.zeros(total * width, np.int32)
@@ -45,16 +56,16 @@ class Packets:
     def aim(self, origins: F64, directions: F64) -> None:
         """Write origins ([3] or [n, 3]) and directions [n, 3]."""
         if origins.ndim == 1:
-            self._block[:, api.ORIGIN] = origins[:, None]
+            self._origins[...] = origins
         else:
-            self._write(api.ORIGIN, origins)
-        self._write(api.DIRECTION, directions)
+            self._write(self._origins, origins)
+        self._write(self._directions, directions)
 
-    def _write(self, rows: slice, vectors: F64) -> None:
+    def _write(self, view: F32, vectors: F64) -> None:
         if self._tail:
             self._stage[: self._count] = vectors
             vectors = self._stage
-        self._block[:, rows] = vectors.reshape(-1, self._width, 3).transpose(0, 2, 1)
+        view[...] = vectors.reshape(view.shape)
 
     def mask(self, mask: int | npt.NDArray[np.uint32]) -> None:
         """Let rays see only geometries that share a bit with `mask`, one for all or [n]."""
@@ -70,14 +81,14 @@ class Packets:
 
     def start(self, max_range_m: float) -> None:
         """Let every ray begin with the maximum range and no hit."""
-        self._block[:, api.TFAR] = max_range_m
-        self._words[:, api.GEOM_ID] = api.INVALID_ID
+        self._tfar.fill(max_range_m)
+        self._geom_ids.fill(-1)
 
     def start_from_arrays(self) -> None:
         """Let every ray begin with what `start_arrays` holds."""
         inverse = self._start.reshape(-1, self._width)
-        np.divide(1.0, inverse, out=self._block[:, api.TFAR], casting='same_kind')
-        self._words[:, api.GEOM_ID] = self._start_geom.view(np.uint32).reshape(-1, self._width)
+        np.divide(1.0, inverse, out=self._tfar, casting='same_kind')
+        self._geom_ids[...] = self._start_geom.reshape(-1, self._width)
 
     def trace(self, intersect: Intersect, scene: int) -> None:
         """Let every ray go through `scene`; nearer hits replace what it has."""
@@ -90,31 +101,40 @@ class Packets:
 
     def collect(self) -> Hits:
         """Copy ranges and geom ids out of the packets."""
-        np.copyto(self._range, self._block[:, api.TFAR])
-        np.copyto(self._geom, self._words[:, api.GEOM_ID].view(np.int32))
-        self._range[self._geom < 0] = np.inf
+        np.copyto(self._range, self._tfar)
+        np.copyto(self._geom, self._geom_ids)
+        np.copyto(self._range, np.inf, where=self._geom < 0)
         self.hits.cos_incidence = self.hits.normal = None
         return self.hits
 
-    def lane(self, row: int) -> npt.NDArray[np.uint32]:
-        """Return [n] one integer row of the hits."""
-        return self._words[:, row].reshape(-1)[: self._count]
+    def rays_in(self, instance: int) -> npt.NDArray[np.int64]:
+        """Return the rays that hit something inside `instance`."""
+        found: npt.NDArray[np.int64] = (self._words[:, api.INST_ID] == instance).reshape(-1)
+        return np.flatnonzero(found[: self._count])
+
+    def part_of_instance(self, rays: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+        """Return [m] which member of an instance array some rays hit."""
+        which: npt.NDArray[np.uint32] = self._flat_words[
+            self._ray_row[rays] + api.INST_PRIM_ID * self._width
+        ]
+        return which
 
     def normals(self) -> F32:
         """Return [n, 3] normals as Embree gives them: any length, in the instance's frame."""
-        rows = self._block[:, api.NORMAL].transpose(0, 2, 1)
-        return np.ascontiguousarray(rows).reshape(-1, 3)[: self._count]
+        return np.ascontiguousarray(self._normals).reshape(-1, 3)[: self._count]
 
     def normals_of(self, rays: npt.NDArray[np.int64]) -> F32:
         """Return [m, 3] normals of some rays, as `normals`."""
-        packet, lane = np.divmod(rays, self._width)
-        return self._block[packet, api.NORMAL, lane]
+        rows = np.arange(api.NORMAL.start, api.NORMAL.stop) * self._width
+        normals: F32 = self._flat[self._ray_row[rays][:, None] + rows]
+        return normals
 
     def cosines(self) -> F32:
         """Return [n] cosines of incidence where the normal is in the world's frame."""
         normal, direction = self._block[:, api.NORMAL], self._block[:, api.DIRECTION]
-        with np.errstate(divide='ignore', invalid='ignore'):
-            cosine = np.einsum('pkw,pkw->pw', normal, direction)
-            cosine /= np.sqrt(np.einsum('pkw,pkw->pw', normal, normal))
+        square = np.einsum('pkw,pkw->pw', normal, normal)
+        np.maximum(square, _NO_NORMAL, out=square)
+        cosine = np.einsum('pkw,pkw->pw', normal, direction)
+        cosine /= np.sqrt(square, out=square)
         cosines: F32 = np.abs(cosine, out=cosine).reshape(-1)[: self._count]
         return cosines
