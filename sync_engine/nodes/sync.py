@@ -33,7 +33,7 @@ from sync_engine.ros.services import SyncServices
 from sync_engine.ros.status import statuses
 from sync_engine.wire.session import WireSync
 
-POLL_PERIOD_S = 0.005
+POLL_PERIOD_S = 0.01
 """How late a deadline may be noticed while nothing arrives (wall time)."""
 EXPIRE_PERIOD_NS = 250_000_000
 """How often buffers are looked through for what is too old."""

@@ -1,0 +1,244 @@
+"""The sync node with real processes over DDS: latency, CPU against the usual way, throughput.
+
+    python -m bench.sync_node [--quick] [--json FILE]
+
+Three 640x480 cameras at 30 Hz, two clouds of 16x1024 points at 10 Hz, an IMU at 400 Hz. The same
+publisher runs against the sync node and against typed subscriptions with message_filters'
+ApproximateTimeSynchronizer over all six (or, without that package, the latest value of each topic,
+which costs less); `apart` does less than the same job: the IMU is only passed on. CPU is what the
+process used, all its threads, those of DDS included, while the streams ran.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bench.sync_node_roles import CAMERAS, CLOUDS, FLOOD, FLOOD_REFERENCE, IMU
+
+ROLES = [sys.executable, '-m', 'bench.sync_node_roles']
+SYNC = [sys.executable, '-m', 'sync_engine.nodes.sync', '--rig']
+LONG_S, USUAL_S, FLOOD_S = 60.0, 20.0, 10.0
+QUICK_S = 6.0
+SETTLE_S = 2.5
+"""After the publisher's end, until the last diagnostics are out."""
+TARGETS = {'latency_p99_ms': 5.0, 'cpu_ratio': 0.2, 'messages_per_s': 20_000.0}
+FATES = ('bundled', 'collected', 'consumed', 'unmatched', 'expired', 'overflow', 'duplicate',
+         'late', 'invalid', 'flushed', 'buffered')
+
+
+def rig_text(inputs: dict[str, str], reference: str, required: list[str], imu: str = '') -> str:
+    """Return a rig file for a robot with these inputs (name -> flow map)."""
+    lines = ['/**:', '  ros__parameters:', '    sync:', '      inputs:']
+    lines += [f'        {name}: {{{given}}}' for name, given in inputs.items()]
+    lines += [f'      reference_sensor_id: {reference}',
+              f'      required_sensors: [{", ".join(required)}]']
+    if imu:
+        lines.append(f'      imu_sensor_id: {imu}')
+    return '\n'.join(lines) + '\n'
+
+
+def camera_rig() -> str:
+    """Return the rig of the cameras, clouds and the IMU."""
+    inputs = {f'camera_{k}': f'topic: {topic}, type: sensor_msgs/msg/Image, latency_s: 0.02'
+              for k, topic in enumerate(CAMERAS)}
+    inputs |= {f'lidar_{k}': f'topic: {topic}, type: sensor_msgs/msg/PointCloud2, latency_s: 0.015'
+               for k, topic in enumerate(CLOUDS)}
+    required = list(inputs)
+    inputs['imu'] = (f'topic: {IMU}, type: sensor_msgs/msg/Imu, latency_s: 0.001, '
+                     f'latency_sigma_s: 0.001, collect: true')
+    return rig_text(inputs, 'lidar_0', required, 'imu')
+
+
+def flood_rig() -> str:
+    """Return the rig of the small messages."""
+    given = 'type: sensor_msgs/msg/Imu, latency_s: 0.001'
+    inputs = {name: f'topic: {name}, {given}' for name in (FLOOD_REFERENCE, *FLOOD)}
+    return rig_text(inputs, FLOOD_REFERENCE, [FLOOD_REFERENCE])
+
+
+class Diagnostics:
+    """The latest /diagnostics of the sync node, heard by this process."""
+
+    def __init__(self) -> None:
+        import rclpy
+        from diagnostic_msgs.msg import DiagnosticArray
+
+        from sensor_rig.ros import qos
+        from sensor_rig.ros.executor import Spinner
+        self._node = rclpy.create_node('bench_diagnostics')
+        self.engine: dict[str, str] = {}
+        self.inputs: dict[str, dict[str, str]] = {}
+        self._node.create_subscription(DiagnosticArray, '/diagnostics', self._on, qos.internal(),
+                                       raw=True)
+        self._spinner = Spinner()
+        self._spinner.add(self._node)
+
+    def _on(self, raw: bytes) -> None:
+        from sensor_rig import msgs
+        for status in msgs.read_diagnostic_array(raw)[1]:
+            name = status.name.removeprefix('sync: ')
+            if name == 'engine':
+                self.engine = dict(status.values)
+            elif 'received' in status.values:
+                self.inputs[name] = dict(status.values)
+
+    def listen(self, seconds: float) -> None:
+        """Hear what comes for `seconds`."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0.0:
+            self._spinner.turn(min(left, 0.1))
+
+    def unaccounted(self) -> int:
+        """Return the messages that the ledger cannot explain."""
+        return sum(abs(int(values['received']) - sum(int(values[fate]) for fate in FATES))
+                   for values in self.inputs.values())
+
+    def close(self) -> None:
+        """Let go of the node."""
+        self._spinner.close()
+        self._node.destroy_node()
+
+
+def measure(subject: list[str], role: str, seconds: float,
+            diagnostics: Diagnostics | None = None) -> dict[str, Any]:
+    """Run `subject` while the publisher plays `role`; return what all of them said."""
+    running = [subprocess.Popen(subject, stdout=subprocess.PIPE, text=True)]
+    try:
+        if role == 'publish':
+            running.append(subprocess.Popen([*ROLES, 'sink', '600'], stdout=subprocess.PIPE,
+                                            text=True))
+        publisher = subprocess.Popen([*ROLES, role, str(seconds)], stdout=subprocess.PIPE,
+                                     text=True)
+        running.append(publisher)
+        process = psutil.Process(running[0].pid)
+        assert publisher.stdout is not None
+        publisher.stdout.readline()  # it says so when everyone is connected
+        before = _cpu(process)
+        while publisher.poll() is None:
+            _pause(0.25, diagnostics)
+        _pause(SETTLE_S, diagnostics)
+        total, main = (after - b for after, b in zip(_cpu(process), before, strict=True))
+        result = {'cpu_s': total, 'main_thread_s': main, 'seconds': seconds,
+                  'publisher': _said(publisher)}
+    finally:
+        for child in running:
+            if child.poll() is None:
+                child.send_signal(signal.SIGINT)
+        texts = [child.communicate(timeout=20)[0] for child in running]
+    for name, text in zip(('subject', 'sink'), texts, strict=False):
+        result[name] = _json(text)
+    return result
+
+
+def _pause(seconds: float, diagnostics: Diagnostics | None) -> None:
+    if diagnostics is None:
+        time.sleep(seconds)
+    else:
+        diagnostics.listen(seconds)
+
+
+def _cpu(process: psutil.Process) -> tuple[float, float]:
+    """Return CPU seconds of the whole process and of its main thread."""
+    times = process.cpu_times()
+    main = next(t for t in process.threads() if t.id == process.pid)
+    return times.user + times.system, main.user_time + main.system_time
+
+
+def _said(child: subprocess.Popen[str]) -> Any:
+    assert child.stdout is not None
+    return _json(child.stdout.read())
+
+
+def _json(text: str) -> Any:
+    line = next((line for line in (text or '').splitlines() if line.startswith('{')), '{}')
+    return json.loads(line)
+
+
+def run(quick: bool = False) -> dict[str, Any]:
+    """Run all three parts; figures and targets by name."""
+    os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    from sensor_rig.ros.executor import ros_context
+    with tempfile.TemporaryDirectory() as folder, ros_context([]):
+        rigs = {'cameras': camera_rig(), 'flood': flood_rig()}
+        files = {name: Path(folder) / f'{name}.yaml' for name in rigs}
+        for name, text in rigs.items():
+            files[name].write_text(text)
+        heard = Diagnostics()
+        ours = measure([*SYNC, str(files['cameras'])], 'publish', QUICK_S if quick else LONG_S,
+                       heard)
+        figures = _camera_figures(ours, heard)
+        heard.close()
+        for way in ('usual', 'usual_apart'):
+            other = measure([*ROLES, way, '600'], 'publish', QUICK_S if quick else USUAL_S)
+            figures |= _usual_figures(way, other, figures)
+        heard = Diagnostics()
+        small = measure([*SYNC, str(files['flood'])], 'flood', QUICK_S if quick else FLOOD_S,
+                        heard)
+        figures |= _flood_figures(small, heard)
+        heard.close()
+    return {'figures': figures, 'targets': TARGETS}
+
+
+def _camera_figures(ours: dict[str, Any], heard: Diagnostics) -> dict[str, Any]:
+    sent = sum(ours['publisher']['sent'].values())
+    received = sum(int(values['received']) for values in heard.inputs.values())
+    return {
+        'seconds': ours['seconds'], 'sent': sent, 'received': received,
+        'unaccounted': heard.unaccounted(), 'bundles': int(heard.engine['bundles']),
+        'sink': ours['sink'].get('heard', {}),
+        'latency_p50_ms': float(heard.engine['latency p50 (ms)']),
+        'latency_p99_ms': float(heard.engine['latency p99 (ms)']),
+        'latency_max_ms': float(heard.engine['latency max (ms)']),
+        'cpu_share': ours['cpu_s'] / ours['seconds'],
+    }
+
+
+def _usual_figures(way: str, other: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
+    share = other['cpu_s'] / other['seconds']
+    suffix = way.removeprefix('usual')
+    return {
+        f'{way}_with': other['subject'].get('way', ''),
+        f'{way}_sets': other['subject'].get('sets', 0), f'{way}_cpu_share': share,
+        f'cpu_ratio{suffix}': figures['cpu_share'] / share if share else float('nan'),
+    }
+
+
+def _flood_figures(small: dict[str, Any], heard: Diagnostics) -> dict[str, Any]:
+    received = sum(int(values['received']) for values in heard.inputs.values())
+    return {
+        'small_sent': small['publisher'].get('sent', 0), 'small_received': received,
+        'small_unaccounted': heard.unaccounted(),
+        'messages_per_s': received / small['main_thread_s'],
+        'messages_per_cpu_s': received / small['cpu_s'],
+    }
+
+
+def main() -> int:
+    """Print the figures beside their targets."""
+    parser = argparse.ArgumentParser(description=(__doc__ or '').splitlines()[0])
+    parser.add_argument('--quick', action='store_true', help='a few seconds of each part')
+    parser.add_argument('--json', type=Path, metavar='FILE', help='write the figures to FILE')
+    args = parser.parse_args()
+    result = run(args.quick)
+    for name, value in result['figures'].items():
+        target = result['targets'].get(name)
+        shown = f'{value:.3f}' if isinstance(value, float) else str(value)
+        print(f'{name:24} {shown}' + (f'   (target {target:g})' if target else ''))
+    if args.json:
+        args.json.write_text(json.dumps(result, indent=2))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
