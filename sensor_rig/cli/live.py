@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Collection
 
@@ -12,7 +13,7 @@ from sensor_rig.errors import RigError
 def need_ros() -> None:
     """Say so where ROS is missing."""
     try:
-        import rclpy  # noqa: F401
+        importlib.import_module('rclpy')
     except ImportError:
         raise RigError('the live graph needs ROS 2, which is not importable here; see '
                        '"doctor"') from None
