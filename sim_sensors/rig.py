@@ -85,8 +85,15 @@ class Rig:
             self.sensors[sensor.name] = sensor
         self._schedules = schedules_of({each.name: each.config for each in offered},
                                        self.world.dt_ns)
+        self._names = {(name, env): self._topic_names(sensor, env)
+                       for name, sensor in self.sensors.items()
+                       for env in range(self.num_envs if messages else 0)}
         self._sources: dict[str, Source] = {}
         self._build()
+
+    def _topic_names(self, sensor: Sensor[Any], env: int) -> dict[str, str]:
+        prefix = f'env_{env}/' if self.num_envs > 1 else ''
+        return {topic.suffix: prefix + topic.of(sensor.name) for topic in sensor.topics()}
 
     def _build(self) -> None:
         """Make fresh pipelines for the present seed and episode."""
@@ -146,8 +153,8 @@ class Rig:
         return due
 
     def _encode(self, name: str, pipeline: Pipeline, sample: Sample) -> list[Message]:
-        prefix = f'env_{sample.env}/' if self.world.num_envs > 1 else ''
-        return [Message(sample.arrival_ns, prefix + topic.of(name), topic.type_name, raw,
+        names = self._names[name, sample.env]
+        return [Message(sample.arrival_ns, names[topic.suffix], topic.type_name, raw,
                         sample.stamp_ns, sample)
                 for topic, raw in pipeline.sensor.encode(sample)]
 

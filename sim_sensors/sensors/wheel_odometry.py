@@ -27,8 +27,9 @@ ODOM = Topic('odom', 'nav_msgs/msg/Odometry')
 BASE_NATIVE = ('velocimeter', 'gyro')
 UNKNOWN = 1e6
 """Variance of what planar odometry does not measure (z, roll, pitch), m^2 or rad^2."""
-PLANAR = np.array([0, 1, 5])
-"""Places of x, y, yaw in a ROS covariance of x, y, z, roll, pitch, yaw."""
+PLANAR = np.add.outer(6 * np.array([0, 1, 5]), np.array([0, 1, 5])).ravel()
+"""Places of x, y, yaw in the [36] of a ROS covariance of x, y, z, roll, pitch, yaw."""
+UNKNOWN_ELSEWHERE = np.diag([0.0, 0.0, UNKNOWN, UNKNOWN, UNKNOWN, 0.0]).ravel()
 
 Positive = Annotated[float, Field(gt=0.0)]
 RelativeError = Annotated[float, Field(gt=-0.9, le=10.0)]
@@ -89,6 +90,8 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
         self._count_m = (tau * config.wheel_radius_m / config.counts_per_rev
                          if config.counts_per_rev else 0.0)
         self._track_m = config.track_m * (1.0 + config.track_error)
+        self._to_twist = np.array([[0.5, 0.5], [0.0, 0.0],
+                                   [-1.0 / self._track_m, 1.0 / self._track_m]])
         self._period_s = np.inf
         self.state_shapes = {'time_s': ()}
 
@@ -211,15 +214,14 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
         half = 0.5 * self._track_m
         speed = np.abs([twist[0] - half * twist[2], twist[0] + half * twist[2]])
         variance = self.config.slip_noise ** 2 * speed / self._period_s
-        to_twist = np.array([[0.5, 0.5], [0.0, 0.0], [-1.0 / self._track_m, 1.0 / self._track_m]])
-        return _spatial((to_twist * variance) @ to_twist.T)
+        return _spatial((self._to_twist * variance) @ self._to_twist.T)
 
 
 def _spatial(planar: Array) -> Array:
     """Return the row-major [36] covariance whose x, y, yaw part is `planar` [3, 3]."""
-    covariance = np.diag([0.0, 0.0, UNKNOWN, UNKNOWN, UNKNOWN, 0.0])
-    covariance[np.ix_(PLANAR, PLANAR)] = planar
-    return covariance.ravel()
+    covariance = UNKNOWN_ELSEWHERE.copy()
+    covariance[PLANAR] = planar.ravel()
+    return covariance
 
 
 def _over_ground(sides: Array, track_m: float) -> Array:
