@@ -4,10 +4,10 @@
 
 - *retrieval*: 4096 environments, 50 slots, 6 values, a delay per environment. Against the double
   loop of the original design notes (over environments, over slots) and the same retrieval in torch
-  on the CPU, on one thread. Ours also returns validity, capture times and stamps. `regular` is a fixed delay (slots by arithmetic), `irregular` has
-  jitter on every sample (slots by search).
-- *step*: one physics step of a 6-value IMU with white noise, flicker, random walk, bandwidth, range,
-  resolution and delay for 4096 environments, read included, on one core.
+  on the CPU, on one thread. Ours also returns validity, capture times and stamps. `regular` is a
+  fixed delay (slots by arithmetic), `irregular` has jitter on every sample (slots by search).
+- *step*: one physics step of a 6-value IMU with white noise, flicker, random walk, bandwidth,
+  range, resolution and delay for 4096 environments, read included, on one core.
 - *emulator*: one truth tick of that IMU in one environment, messages only, 1 kHz truth and 200 Hz
   captures.
 - *lazy*: a step of a sensor nobody reads.
@@ -48,7 +48,7 @@ def run(quick: bool) -> dict[str, Any]:
     return report
 
 
-# ---- retrieval --------------------------------------------------------------------------------
+# ---- retrieval -------------------------------------------------------------------------------
 
 def retrieval(rounds: int) -> dict[str, Any]:
     """Time one delayed read of the whole batch, our way and others'."""
@@ -85,7 +85,7 @@ def delayed_pipeline(jitter_s: float) -> Pipeline:
 
 
 def plain_buffer(pipeline: Pipeline, now_ns: int) -> tuple[Any, Any, Any]:
-    """Return the same samples as a plain ring: times [SLOTS], data [SLOTS, ...], targets [ENVS]."""
+    """Return the same samples as a plain ring: times [SLOTS], data, targets [ENVS]."""
     ring = pipeline._readout._samples  # type: ignore[union-attr]
     newest = now_ns // STEP_NS
     times_ns, data = np.empty(SLOTS, np.int64), np.empty((SLOTS, ENVS, WIDTH))
@@ -130,7 +130,7 @@ def torch_retrieval(times_ns: Any, data: Any, target_ns: Any) -> Callable[[], An
     return retrieve
 
 
-# ---- the whole pipeline -------------------------------------------------------------------------
+# ---- the whole pipeline ----------------------------------------------------------------------
 
 def step_us(rounds: int) -> float:
     """Return the time of one step and read of 4096 IMUs."""
@@ -202,7 +202,7 @@ def growth(steps: int) -> dict[str, Any]:
     return {'steps': steps, 'bytes_held': held, 'bytes_per_step': held / steps}
 
 
-# ---- measuring ------------------------------------------------------------------------------------
+# ---- measuring -------------------------------------------------------------------------------
 
 def in_turns(turns: dict[str, Callable[[], Any]], rounds: int, repeat: int = 10,
              slow: set[str] | None = None) -> dict[str, float]:
@@ -239,7 +239,7 @@ def _bare(config: SensorConfig) -> Any:
     from sim_sensors.sensors.base import Sensor
 
     class Bare(Sensor[SensorConfig]):
-        truth_layout = Layout({'x': (WIDTH,)}, np.float64)  # type: ignore[assignment]
+        truth_layout = Layout({'x': (WIDTH,)}, np.float64)
 
         def reader(self, view: Any) -> Any:
             raise NotImplementedError

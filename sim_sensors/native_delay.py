@@ -119,7 +119,7 @@ def initial_history(model: mujoco.MjModel, keyframe: int,
 
 
 def compile_into(sensor: Sensor[Any], natives: Iterable[mujoco.MjsSensor], dt_ns: int) -> None:
-    """Compile the delay of `sensor` into the native sensors it has mounted, if it asks for that."""
+    """Compile the delay of `sensor` into the native sensors it mounted, if it asks for that."""
     if sensor.config.delay_backend == 'mujoco':
         check(sensor, dt_ns)
         delay_sensors(natives, sensor.config.delay_range_s[0], dt_ns, sensor.config.interpolation)

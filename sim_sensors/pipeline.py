@@ -41,8 +41,9 @@ Envs = Sequence[int] | NDArray[np.intp] | slice | None
 Supplier = Callable[[NDArray[np.intp], Array], None]
 """`supplier(envs, out)` writes the present truth of `envs` into `out` [len(envs), width]."""
 
-FIXED_KEYS = ('type', 'mount', 'rate_hz', 'phase_s', 'truth_rate_hz', 'trigger',
-              'trigger_delay_s', 'delay_backend', 'interpolation', 'history_length', 'frame_id')
+FIXED_KEYS: tuple[str, ...] = (
+    'type', 'mount', 'rate_hz', 'phase_s', 'truth_rate_hz', 'trigger', 'trigger_delay_s',
+    'delay_backend', 'interpolation', 'history_length', 'frame_id')
 """What cannot change while a rig runs."""
 
 
@@ -115,6 +116,7 @@ class Pipeline:
     def tick(self, envs: Envs, time_ns: int, truth: Array) -> None:
         """Take the truth rows [n, width] of `envs` at `time_ns`; they are not kept or changed."""
         rows = self._rows(envs)
+        self._now_ns = max(self._now_ns, time_ns)
         step = self._progress.advance(rows, time_ns)
         batch = self._batch(rows, step.capture, step.tick, time_ns)
         clean, sensed = self.stages.sense(truth, batch)
@@ -211,9 +213,7 @@ class Pipeline:
 
         What is on its way keeps the times it has.
         """
-        for key in FIXED_KEYS:
-            if getattr(config, key) != getattr(self.config, key):
-                raise RigError(f'{key} of {self.sensor.name!r} cannot change while it runs')
+        self._check_change(config)
         last = self._progress.last_captures()
         before = self.transit.latency_ns.copy()
         jitter_ns = self.transit.jitter_ns
@@ -228,6 +228,20 @@ class Pipeline:
         self.config = config
         self._plan()
 
+    def _check_change(self, config: SensorConfig) -> None:
+        fixed = FIXED_KEYS
+        if config.delay_backend == 'mujoco':
+            fixed += ('delay_range_s', 'jitter_s')
+        for key in fixed:
+            if getattr(config, key) != getattr(self.config, key):
+                raise RigError(f'{key} of {self.sensor.name!r} cannot change while it runs')
+        check_interpolation(self.sensor, config)
+        new = type(self.sensor)(self.sensor.name, config)
+        for fact in ('truth_layout', 'return_layout', 'stateful', 'fine_truth', 'duration_ns'):
+            if getattr(new, fact) != getattr(self.sensor, fact):
+                raise RigError(f'{self.sensor.name!r} cannot change while it runs in a way that '
+                               f'changes its {fact}; start it so')
+
     def inject(self, fault: FaultConfig) -> None:
         """Add a fault while running."""
         self.faults.add(fault)
@@ -241,13 +255,10 @@ class Pipeline:
     # ---- bookkeeping --------------------------------------------------------------------------
 
     def _make_readout(self) -> Readout:
-        config, name, layout = self.config, self.sensor.name, self.sensor.return_layout
-        interpolator = None
-        if config.interpolation != 'zoh':
-            if config.jitter_s:
-                raise RigError(f'{name!r} has jitter_s {config.jitter_s} and interpolation '
-                               f'{config.interpolation}; only zoh knows jitter')
-            interpolator = Interpolator(config.interpolation, layout, name)
+        config, layout = self.config, self.sensor.return_layout
+        check_interpolation(self.sensor, config)
+        interpolator = (None if config.interpolation == 'zoh' else
+                        Interpolator(config.interpolation, layout, self.sensor.name))
         return Readout(self.schedule, layout, self.num_envs, config.history_length, interpolator)
 
     def _plan(self) -> None:
@@ -259,16 +270,18 @@ class Pipeline:
         self._every = bool(config.eager or self.sensor.stateful or config.history_length
                            or latency_ns or irregular or self.in_flight is not None)
         """Whether every capture is made, read or not."""
-        self.stages.keeps_last |= self.faults.has('stuck')
+        if self.faults.has('stuck'):
+            self.stages.keep_last()
         if self._readout is not None:
             spread = self.schedule.captures_in(spread_ns) if irregular else 0
-            slots = max(config.history_length, 1) + 2 + spread
-            if latency_ns:
-                slots += self.schedule.captures_in(latency_ns)
+            slots = 1
+            if self._every:
+                slots += max(config.history_length, 1) + spread
+                slots += self.schedule.captures_in(latency_ns) if latency_ns else 0
             self._readout.plan(slots, spread, self._every)
 
     def _rows(self, envs: Envs) -> Rows:
-        if envs is None or isinstance(envs, slice):
+        if envs is None or isinstance(envs, slice) or self.num_envs == 1:
             return ALL
         ids = np.asarray(envs, np.intp)
         return ALL if len(ids) == self.num_envs and (ids == self._envs).all() else ids
@@ -279,3 +292,10 @@ class Pipeline:
         times_ns.fill(time_ns)
         return Batch(rows, index, tick, times_ns, self._tick_s, self._capture_s, True, self.noise,
                      self.stages.state)
+
+
+def check_interpolation(sensor: Sensor[Any], config: SensorConfig) -> None:
+    """Refuse jitter where reads are interpolated: there is no one time to interpolate at."""
+    if config.jitter_s and config.interpolation != 'zoh':
+        raise RigError(f'{sensor.name!r} has jitter_s {config.jitter_s} and interpolation '
+                       f'{config.interpolation}; only zoh knows jitter')

@@ -26,7 +26,7 @@ class _Cursor:
     """Where each environment writes next in a ring of a power of two slots."""
 
     def __init__(self, least_slots: int, num_envs: int) -> None:
-        self.slots = 1 << max(least_slots - 1, 1).bit_length()
+        self.slots = 1 << (least_slots - 1).bit_length()
         self.mask = self.slots - 1
         self.head: Indices = np.full(num_envs, -1, np.int64)
         self.common: int | None = -1

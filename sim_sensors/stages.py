@@ -29,19 +29,24 @@ class Stages:
         self._responds = _overrides(sensor, 'respond')
         self._projects = _overrides(sensor, 'post_process')
         self._reads_out = _overrides(sensor, 'hardware_imperfections')
-        depth = sensor.timeline_length if sensor.stateful and self._responds else 0
-        self._sensed_line = TimelineRing(depth, num_envs, layout)
-        self._clean_line = TimelineRing(depth, num_envs, layout)
-        self._has_timeline = depth > 0
+        self._has_timeline = sensor.stateful and self._responds
+        depth, rows = (sensor.timeline_length, num_envs) if self._has_timeline else (1, 0)
+        self._sensed_line = TimelineRing(depth, rows, layout)
+        self._clean_line = TimelineRing(depth, rows, layout)
         self.state: dict[str, Array] = _zeros(sensor, num_envs)
         """`Sensor.state_shapes` of the measured branch."""
         self._clean_state = _zeros(sensor, num_envs)
-        shape = (num_envs, sensor.return_layout.width)
-        self._last = np.zeros(shape, sensor.return_layout.dtype)
-        self._last_clean = np.zeros(shape, sensor.return_layout.dtype)
         self._has_last = np.zeros(num_envs, np.bool_)
-        self.keeps_last = sensor.stateful and self._projects
-        """Whether the last output is remembered (for `post_process`, or a `stuck` fault)."""
+        self._keeps_last = False
+        if sensor.stateful and self._projects:
+            self.keep_last()
+
+    def keep_last(self) -> None:
+        """Remember outputs from now on: for `post_process`, or for a `stuck` fault."""
+        if not self._keeps_last:
+            self._keeps_last = True
+            self._last = self.sensor.return_layout.zeros(len(self._has_last))
+            self._last_clean = self.sensor.return_layout.zeros(len(self._has_last))
 
     # ---- truth tick -> timeline ---------------------------------------------------------------
 
@@ -79,18 +84,19 @@ class Stages:
             for scale, offset in ailment.wrong:
                 clip_to(work, work.astype(np.float64) * scale + offset)
         if self._projects:
-            work = self._project(work.copy() if work is sensed else work, self._last, batch)
+            work = self._project(work.copy() if work is sensed else work, batch)
             _as_truth(batch, self._clean_state)
-            clean = self._project(clean.copy(), self._last_clean, batch)
+            clean = self._project(clean.copy(), batch)
             _as_measured(batch, self.state)
-        if self.keeps_last:
+        if self._keeps_last:
             work = self._remember(work, clean, batch.envs, ailment.stuck)
         return work, clean
 
-    def _project(self, values: Array, last: Array, batch: Batch) -> Array:
+    def _project(self, values: Array, batch: Batch) -> Array:
         """Run `post_process`, apart for rows that have an earlier output and rows that do not."""
         if not self.sensor.stateful:
             return self.sensor.post_process(values, None, batch)
+        last = self._last if batch.is_measured else self._last_clean
         known = self._has_last[batch.envs]
         if known.all():
             return self.sensor.post_process(values, last[batch.envs], batch)
@@ -114,8 +120,9 @@ class Stages:
 
     def reset(self, envs: Rows) -> None:
         """Forget everything about `envs`."""
-        self._sensed_line.reset(envs)
-        self._clean_line.reset(envs)
+        if self._has_timeline:
+            self._sensed_line.reset(envs)
+            self._clean_line.reset(envs)
         self._has_last[envs] = False
         for state in (self.state, self._clean_state):
             for array in state.values():

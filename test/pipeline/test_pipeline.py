@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -266,6 +268,53 @@ def test_what_cannot_change_at_run_time_is_refused() -> None:
     pipeline = make(1, rate_hz=100.0)
     with pytest.raises(RigError, match="rate_hz of 'toy' cannot change while it runs"):
         pipeline.reconfigure(config(rate_hz=50.0))
+
+
+def test_what_would_change_the_shape_of_things_is_refused() -> None:
+    class Moody(Plain):
+        def __init__(self, name: str, keys: Any) -> None:
+            super().__init__(name, keys)
+            self.stateful = keys.bias > 0.0
+
+    pipeline = make(1, Moody)
+    pipeline.reconfigure(config(noise=1.0))
+    with pytest.raises(RigError, match='changes its stateful'):
+        pipeline.reconfigure(config(bias=1.0))
+    native = make(1, delay_range_s=(0.01, 0.01), delay_backend='mujoco')
+    with pytest.raises(RigError, match='delay_range_s'):
+        native.reconfigure(config(delay_range_s=(0.02, 0.02), delay_backend='mujoco'))
+    smooth = make(1, delay_range_s=(0.01, 0.01), interpolation='linear')
+    with pytest.raises(RigError, match='only zoh knows jitter'):
+        smooth.reconfigure(config(delay_range_s=(0.01, 0.01), interpolation='linear',
+                                  jitter_s=0.001))
+
+
+def test_nothing_grows_with_time() -> None:
+    pipeline = make(8, sensor=LowPass, pipeline={'messages': True}, **RICH)
+    truth = np.zeros((8, 2))
+
+    def run(start: int, stop: int) -> None:
+        for t in range(start, stop):
+            pipeline.tick(None, t * MS, truth)
+            pipeline.read(t * MS, history_length=2)
+            pipeline.due(t * MS)
+
+    tracemalloc.start()
+    run(0, 1500)
+    gc.collect()
+    before = tracemalloc.get_traced_memory()[0]
+    run(1500, 4500)
+    gc.collect()
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 3000  # less than a byte a step; one forgotten sample a capture would be 60 kB
+
+
+def test_a_read_is_of_the_newest_time_it_was_told() -> None:
+    pipeline = make(1)
+    for t in range(5):
+        pipeline.tick(None, t * MS, np.full((1, 2), float(t)))
+    assert pipeline.read().values[0, 0] == 4.0
 
 
 def test_new_noise_holds_from_the_next_capture_on() -> None:
