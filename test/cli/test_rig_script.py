@@ -15,6 +15,9 @@ import pytest
 from support.processes import Process, Processes
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.timeout(300)
+"""Each makes an environment or two, which is slow on a busy machine."""
+
 BACKEND = """
 import os, time, zipfile
 from pathlib import Path
@@ -168,7 +171,7 @@ def start_held(rig: Path, processes: Processes, *arguments: str) -> Process:
     """Start an installation that does not end before the file `hold` is removed."""
     (rig.parent / 'hold').touch()
     process = processes.start(str(rig), *arguments, environment=environment())
-    wait_until(lambda: builds(rig) == 1, 60.0, 'the installation')
+    wait_until(lambda: builds(rig) == 1, 120.0, 'the installation')
     return process
 
 
