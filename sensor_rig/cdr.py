@@ -397,8 +397,11 @@ class Template:
         return b''.join(pieces)
 
     def read(self, buf: Buffer) -> tuple[int, dict[str, NDArray[Any]]]:
-        """Return (stamp_ns, {name: read-only view}) of a message made by this template."""
-        if len(buf) != self.nbytes:
+        """Return (stamp_ns, {name: read-only view}) of a message made by this template.
+
+        DDS pads a message to a multiple of four bytes on its way between processes.
+        """
+        if not 0 <= len(buf) - self.nbytes < 4:
             raise CdrError(f'{self.type_name} of this template has {self.nbytes} bytes, '
                            f'got {len(buf)}')
         if not endianness(buf):

@@ -190,7 +190,8 @@ def test_a_template_says_what_is_wrong():
     with pytest.raises(CdrError, match=r"'vector' .* shape \(3,\), got \(2,\)"):
         template.fill(0, vector=[1, 2])
     with pytest.raises(CdrError, match='bytes'):
-        template.read(template.fill(0) + b'x')
+        template.read(template.fill(0) + b'four')
+    assert template.read(template.fill(7) + b'pad')[0] == 7  # DDS pads to four bytes
     swapped = bytearray(template.fill(0))
     swapped[1] = 0
     with pytest.raises(CdrError, match='big endian'):

@@ -1,0 +1,73 @@
+"""The launch files with the real launch: graph, rates, bundles, respawn, clean shutdown."""
+
+from __future__ import annotations
+
+import os
+import signal
+import unittest
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip('launch_testing', reason='launch_testing comes with a ROS installation')
+pytest.importorskip('launch_ros', reason='launch_ros comes with a ROS installation')
+
+import launch_testing
+from ament_index_python.packages import (
+    PackageNotFoundError,
+    get_package_share_directory,
+)
+from launch import LaunchDescription
+from launch.actions import IncludeLaunchDescription
+from launch.launch_description_sources import AnyLaunchDescriptionSource
+from launch_testing.actions import ReadyToTest
+from support.live_rig import pid_of, watching
+
+from sensor_rig.plan import planned_nodes
+from sensor_rig.rigfile import load_rig
+
+RIG = Path(__file__).with_name('rig.yaml')
+
+try:
+    SHARE = Path(get_package_share_directory('sensor_rig'))
+except PackageNotFoundError:
+    pytest.skip('the package sensor_rig is not installed; colcon build and source it first',
+                allow_module_level=True)
+
+
+@pytest.mark.launch_test
+def generate_test_description() -> LaunchDescription:
+    """Start the rig as a user would, with respawn."""
+    return LaunchDescription([
+        IncludeLaunchDescription(
+            AnyLaunchDescriptionSource(str(SHARE / 'launch' / 'rig.launch.py')),
+            launch_arguments={'rig': str(RIG), 'respawn': 'true'}.items()),
+        ReadyToTest(),
+    ])
+
+
+class TestRunningRig(unittest.TestCase):
+    """While everything runs."""
+
+    def test_rig(self) -> None:
+        """The graph comes up, rates are right, bundles flow, a killed emulator returns."""
+        rig = load_rig(RIG)
+        with watching(rig) as watcher:
+            watcher.assert_graph_comes_up({node.name for node in planned_nodes(rig)})
+            watcher.assert_rates_are_right()
+            watcher.assert_bundles_flow()
+            watcher.assert_returns_after('wheels/odom', lambda: os.kill(
+                pid_of('__node:=emulator_wheels', str(RIG)), signal.SIGKILL))
+
+
+@launch_testing.post_shutdown_test()
+class TestAfterShutdown(unittest.TestCase):
+    """After launch has ended everything."""
+
+    def test_exit_codes(self, proc_info: Any) -> None:
+        """Every process ended cleanly, but for the one that was killed."""
+        codes = {info.process_name: info.returncode for info in proc_info}
+        killed = [name for name, code in codes.items() if code == -signal.SIGKILL]
+        assert len(killed) <= 1, codes
+        assert all(code == 0 for name, code in codes.items() if name not in killed), codes
