@@ -138,8 +138,10 @@ class EmulatorNode(Node):
 
     def _ready(self) -> bool:
         """Whether the connections stand, so that nothing sent from now on is missed."""
+        if not all(channel.heard for channel in self.channels.values()):
+            return False
         self._listen()
-        return all(channel.connected and channel.heard for channel in self.channels.values())
+        return all(channel.connected for channel in self.channels.values())
 
     # ---- changes at run time --------------------------------------------------------------------
 

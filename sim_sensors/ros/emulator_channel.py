@@ -62,9 +62,7 @@ class EmulatorChannel:
         self.pipeline = pipeline
         self._in_flight = pipeline.in_flight
         self._last_truth_ns = [-1] * pipeline.num_envs
-        self._expected = [(0, 0)] * pipeline.num_envs
-        for env in range(pipeline.num_envs):
-            self._expect(env)
+        self._expect()
 
     # ---- truth in -----------------------------------------------------------------------------
 
@@ -120,7 +118,7 @@ class EmulatorChannel:
             self.pipeline.sensor.blocks_to_truth(blocks, self._row[0])
             self.pipeline.tick([env], time_ns, self._row)
             if time_ns >= self._expected[env][0]:
-                self._expect(env)
+                self._expected[env] = self._capture_after(env, time_ns)
             self._on_truth(self, self.keys[env])
         return receive
 
@@ -134,8 +132,7 @@ class EmulatorChannel:
     def reconfigure(self, config: SensorConfig) -> None:
         """Take delay, noise, clock and loss of `config` from the next capture on."""
         self.pipeline.reconfigure(config)
-        for env in range(self.pipeline.num_envs):
-            self._expect(env)
+        self._expect()
 
     # ---- samples out ----------------------------------------------------------------------------
 
@@ -162,31 +159,38 @@ class EmulatorChannel:
     def next_ns(self, now_ns: int) -> int:
         """Return the earliest time after `now_ns` at which a sample can arrive.
 
-        Truth that is overdue does not count: its coming is what then wakes this channel.
+        Where truth is overdue (late, or from before this node joined) its coming is what wakes
+        this channel, and the promise is about the captures after `now_ns`.
         """
         earliest = self._in_flight.next_ns()
         if earliest is None:
             earliest = NEVER_NS
         if self._subscriptions:
-            for _, arrival_ns in self._expected:
-                if now_ns < arrival_ns < earliest:
-                    earliest = arrival_ns
+            for env, (_, arrival_ns) in enumerate(self._expected):
+                if arrival_ns <= now_ns:
+                    _, arrival_ns = self._capture_after(env, now_ns)
+                earliest = min(earliest, arrival_ns)
         return earliest
 
-    def _expect(self, env: int) -> None:
-        """Note when the capture after the last truth of `env` is made, and when it arrives.
+    def _capture_after(self, env: int, time_ns: int) -> tuple[int, int]:
+        """Return when the first capture after `time_ns` is made, and when it arrives.
 
         Jitter is drawn by index, so it is known before the capture is made; only a fault can make
         the sample later than this.
         """
         schedule, transit = self.pipeline.schedule, self.pipeline.transit
-        k = schedule.index_before(self._last_truth_ns[env]) + 1
+        k = schedule.index_before(time_ns) + 1
         capture_ns = schedule.time_of(k)
         arrival_ns = capture_ns + int(transit.latency_ns[env])
         if transit.jitter_ns:
             draw = self.pipeline.noise.uniform_at('jitter', np.array([env]), np.array([k]), 1)
             arrival_ns += int(draw[0, 0] * transit.jitter_ns)
-        self._expected[env] = (capture_ns, arrival_ns)
+        return capture_ns, arrival_ns
+
+    def _expect(self) -> None:
+        """Note the captures that follow the truth that has come."""
+        self._expected = [self._capture_after(env, last_ns)
+                          for env, last_ns in enumerate(self._last_truth_ns)]
 
     @property
     def counts(self) -> Counter[Fate]:

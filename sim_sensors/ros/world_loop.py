@@ -59,6 +59,7 @@ class WorldLoop:
         self.paused = False
         self._steps_left: int | None = None
         self._planned_ns = WAITS
+        self._wanted_reset: tuple[int, int] | None = None
 
     # ---- controls -----------------------------------------------------------------------------
 
@@ -79,7 +80,11 @@ class WorldLoop:
         self.pacer.start(self._wall_s(), self.world.time_ns, factor)
 
     def reset(self, episode: int, seed: int) -> None:
-        """Put the world back to the start of a new episode."""
+        """Put the world back to the start of a new episode, once all have answered this tick."""
+        self._wanted_reset = (episode, seed)
+
+    def _reset(self, episode: int, seed: int) -> None:
+        self._wanted_reset = None
         self.world.reset()
         for channel in self._channels:
             channel.reset()
@@ -100,6 +105,9 @@ class WorldLoop:
         if conductor.blocked:
             self._moving = self._moving and not conductor.in_barrier
             return REPEAT_S / 2
+        if self._wanted_reset is not None:
+            self._reset(*self._wanted_reset)
+            return 0.0
         if self.paused:
             return self._stand_still()
         if not self._moving:

@@ -61,7 +61,7 @@ def topics_of(rig: RigConfig) -> dict[str, str]:
 
 @dataclass
 class Heard:
-    """What a subscriber saw of one topic."""
+    """What a subscriber saw of one topic in the present episode."""
 
     arrivals_ns: list[int] = field(default_factory=list)
     """Simulated time of the tick it came with."""
@@ -81,8 +81,14 @@ class Recorder(Node):
             raw=True) for topic, kind in topics.items()]
         self.episodes: list[Tick] = []
         self.follower = Follower(self, self._on_time, topic=SETTLED_TOPIC, ready=self._ready,
-                                 on_episode=self.episodes.append)
+                                 on_episode=self._on_episode)
         self.follower.counted = set(topics)
+
+    def _on_episode(self, tick: Tick) -> None:
+        self.episodes.append(tick)
+        for heard in self.heard.values():
+            heard.arrivals_ns.clear()
+            heard.messages.clear()
 
     def _ready(self) -> bool:
         return all(each.get_publisher_count() for each in self._inputs)
