@@ -208,6 +208,11 @@ class SyncNode(Node):
                  'world' if self._ticking else '/clock'}
         return statuses(self.sync.engine.status(), self.sync.config, self.latency, extra)
 
+    @property
+    def published(self) -> dict[str, int]:
+        """Messages sent so far, by topic."""
+        return dict(self._outputs.sent)
+
     def report(self) -> None:
         """Publish the diagnostics now."""
         self._diagnostics.publish()

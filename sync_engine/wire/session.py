@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from sensor_rig.cdr import CdrError, read_stamp_ns
 from sensor_rig.msgs.decode import read_imu
-from sensor_rig.times import MAX_STAMP_NS
+from sensor_rig.times import MAX_STAMP_NS, NS_PER_S
 from sync_engine.bundle import Bundle, Member
 from sync_engine.config import SyncConfig
 from sync_engine.engine import SyncEngine
@@ -61,6 +61,7 @@ class WireSync:
         }
         self._focal = FocalLengths(config)
         self.engine = SyncEngine(config, codecs, readers_of(config, self._focal))
+        self.has_cues = any(given.cue != 'none' for given in config.inputs.values())
         self.headerless = frozenset(headerless)
         self._order = {name: index for index, name in enumerate(config.inputs)}
         imu = config.imu_sensor_id
@@ -139,33 +140,28 @@ class WireSync:
     def outputs(
         self, bundle: Bundle, wanted: Callable[[str], bool] = lambda topic: True
     ) -> Iterator[Output]:
-        """Yield the messages of a bundle: members first, then what is known about them.
+        """Yield the messages of a bundle: members, what was collected, then what is known.
 
         A topic that is not `wanted` (nobody listens) is not even copied.
         """
         shifts_ns: dict[str, int] = {}
-        for name, member in bundle.members.items():
-            topic = synced_topic(self._topics[name])
+        for name in sorted(bundle.members, key=lambda name: bool(bundle.members[name].collected)):
+            member, topic = bundle.members[name], synced_topic(self._topics[name])
             if member.missing or not wanted(topic):
                 continue
             for raw, shift_ns in self._restamped(name, member, bundle):
                 shifts_ns[name] = shift_ns
                 yield Output(topic, self._types[name], raw)
         if wanted(BUNDLE_TOPIC):
-            yield Output(
-                BUNDLE_TOPIC, BUNDLE_TYPE, bundle_message(bundle, self._topics, shifts_ns)
-            )
+            facts = bundle_message(bundle, self._topics, shifts_ns)
+            yield Output(BUNDLE_TOPIC, BUNDLE_TYPE, facts)
         reference_ns = bundle.members[bundle.reference_id].stamp_ns
         for name, member in bundle.members.items():
             topic = offset_topic(name)
             if name != bundle.reference_id and wanted(topic):
-                yield Output(
-                    topic,
-                    OFFSET_TYPE,
-                    self._offsets[name].fill(
-                        reference_ns, time_ref=divmod(member.target_ns, 10**9)
-                    ),
-                )
+                time_ref = divmod(member.target_ns, NS_PER_S)
+                yield Output(topic, OFFSET_TYPE,
+                             self._offsets[name].fill(reference_ns, time_ref=time_ref))
 
     def _restamped(self, name: str, member: Member, bundle: Bundle) -> Iterator[tuple[bytes, int]]:
         """Yield (message, shift of its point times): one, or all that were collected."""
