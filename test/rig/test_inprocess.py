@@ -90,7 +90,7 @@ def test_keys_of_the_world_can_be_overridden():
     assert rig.num_envs == 2
     rig.step()
     assert rig.read('imu').values.shape == (2, 6)
-    with pytest.raises(RigError, match='world.num_envs is 0'):
+    with pytest.raises(RigError, match=r'world\.num_envs is 0'):
         open_rig('demo', num_envs=0)
 
 
