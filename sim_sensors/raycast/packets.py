@@ -39,6 +39,11 @@ class Packets:
         self._directions = self._block[:, api.DIRECTION].transpose(0, 2, 1)
         self._tfar = self._block[:, api.TFAR]
         self._geom_ids = self._words[:, api.GEOM_ID].view(np.int32)
+        step = api.GEOM_ID - api.TFAR
+        self._found = self._words[:, api.TFAR : api.GEOM_ID + 1 : step].transpose(1, 0, 2)
+        """[2, packets, width] range and geom id, to write and read both at once."""
+        self._nothing_found = np.full((2, 1, 1), api.INVALID_ID, np.uint32)
+        self._max_range_m = 0.0
         self._normals = self._block[:, api.NORMAL].transpose(0, 2, 1)
         self._ray_row = np.arange(count) // width * (api.ROWS * width) + np.arange(count) % width
         self._flat = self._block.reshape(-1)
@@ -49,8 +54,8 @@ class Packets:
         self.start_arrays = self._start[:count], self._start_geom[:count]
         """[n] inverse ranges and geom ids to begin with, for `start_from_arrays`."""
         self._mask: int | None = api.EVERY_BIT
-        self._range = np.empty((total, width), np.float32)
-        self._geom = np.empty((total, width), np.int32)
+        self._copy = np.empty((2, total, width), np.uint32)
+        self._range, self._geom = self._copy[0].view(np.float32), self._copy[1].view(np.int32)
         self.hits = Hits(self._range.reshape(-1)[:count], self._geom.reshape(-1)[:count])
 
     def aim(self, origins: F64, directions: F64) -> None:
@@ -81,8 +86,10 @@ class Packets:
 
     def start(self, max_range_m: float) -> None:
         """Let every ray begin with the maximum range and no hit."""
-        self._tfar.fill(max_range_m)
-        self._geom_ids.fill(-1)
+        if max_range_m != self._max_range_m:
+            self._max_range_m = max_range_m
+            self._nothing_found[0] = np.float32(max_range_m).view(np.uint32)
+        self._found[...] = self._nothing_found
 
     def start_from_arrays(self) -> None:
         """Let every ray begin with what `start_arrays` holds."""
@@ -101,8 +108,7 @@ class Packets:
 
     def collect(self) -> Hits:
         """Copy ranges and geom ids out of the packets."""
-        np.copyto(self._range, self._tfar)
-        np.copyto(self._geom, self._geom_ids)
+        np.copyto(self._copy, self._found)
         np.copyto(self._range, np.inf, where=self._geom < 0)
         self.hits.cos_incidence = self.hits.normal = None
         return self.hits
