@@ -36,11 +36,12 @@ def add_site(spec: mujoco.MjSpec, name: str, mount: MountConfig) -> mujoco.MjsSi
     return body.add_site(name=name, pos=mount.pos_m, quat=quat_wxyz_from_rpy(mount.rpy_rad))
 
 
-def find_body(spec: mujoco.MjSpec, sensor: str, body: str) -> mujoco.MjsBody:
-    """Return the body called `body`, or say which ones there are."""
+def find_body(spec: mujoco.MjSpec, sensor: str, body: str,
+              key: str = 'mount.body') -> mujoco.MjsBody:
+    """Return the body that `key` of a sensor calls `body`, or say which ones there are."""
     found = spec.body(body)
     if found is None:
-        raise RigError(unknown_name(f'sensor {sensor!r}: mount.body', 'body', body,
+        raise RigError(unknown_name(f'sensor {sensor!r}: {key}', 'body', body,
                                     (each.name for each in spec.bodies)))
     return found
 

@@ -21,6 +21,8 @@ from sensor_rig.errors import UnavailableError
 
 _MODEL_LOCK = threading.Lock()
 _GEOM = int(mujoco.mjtObj.mjOBJ_GEOM)
+WHOLE = slice(None)
+"""All rows of a picture."""
 
 
 @lru_cache(maxsize=1)
@@ -56,6 +58,8 @@ class Renderer:
     """Renders cameras of one model at one size.
 
     A GL context belongs to a thread, so each thread that renders gets its own on first use.
+    Every picture can be had in part: `rows` draws only that band of the whole, at its share of
+    the cost.
     """
 
     def __init__(self, model: mujoco.MjModel, width: int, height: int, *, shadows: bool = False,
@@ -67,37 +71,40 @@ class Renderer:
         self._shadows, self._samples, self._max_geoms = shadows, samples, max_geoms
         self._local = threading.local()
 
-    def rgb(self, data: mujoco.MjData, camera: int,
-            out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
+    def rgb(self, data: mujoco.MjData, camera: int, out: NDArray[np.uint8] | None = None, *,
+            rows: slice = WHOLE) -> NDArray[np.uint8]:
         """Return the colours [height, width, 3], top row first."""
         surface = self._surface()
-        surface.draw(data, camera, is_plain=False)
-        pixels = surface.rgb
-        mujoco.mjr_readPixels(pixels, None, surface.rect, surface.context)
+        rect = surface.draw(data, camera, rows, is_plain=False)
+        pixels = surface.rgb[:rect.height]
+        mujoco.mjr_readPixels(pixels, None, rect, surface.context)
         return _flipped(pixels, out)
 
-    def depth(self, data: mujoco.MjData, camera: int,
-              out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+    def depth(self, data: mujoco.MjData, camera: int, out: NDArray[np.float32] | None = None, *,
+              rows: slice = WHOLE) -> NDArray[np.float32]:
         """Return the distance along the optical axis [height, width], m; inf where nothing is."""
         surface = self._surface()
-        surface.draw(data, camera, is_plain=True)
-        mujoco.mjr_readPixels(None, surface.depth, surface.rect, surface.context)
+        rect = surface.draw(data, camera, rows, is_plain=True)
+        pixels = surface.depth[:rect.height]
+        mujoco.mjr_readPixels(None, pixels, rect, surface.context)
         extent = self.model.stat.extent
         near, far = self.model.vis.map.znear * extent, self.model.vis.map.zfar * extent
         # Reversed z (far is 0): depth = near far / (near + z (far - near)), in double precision
         # because z crowds near 0 and the camera's near plane is millimetres away.
-        z = surface.depth.astype(np.float64)
+        z = pixels.astype(np.float64)
         metres = near * far / (near + z * (far - near))
-        metres[surface.depth <= 0.0] = np.inf
+        metres[pixels <= 0.0] = np.inf
         return _flipped(metres.astype(np.float32), out)
 
     def segmentation(self, data: mujoco.MjData, camera: int,
-                     out: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
+                     out: NDArray[np.int32] | None = None, *,
+                     rows: slice = WHOLE) -> NDArray[np.int32]:
         """Return the geom id of each pixel [height, width], -1 where there is none."""
         surface = self._surface()
-        surface.draw(data, camera, is_plain=True)
-        mujoco.mjr_readPixels(surface.rgb, None, surface.rect, surface.context)
-        colour = surface.rgb.astype(np.int32)
+        rect = surface.draw(data, camera, rows, is_plain=True)
+        pixels = surface.rgb[:rect.height]
+        mujoco.mjr_readPixels(pixels, None, rect, surface.context)
+        colour = pixels.astype(np.int32)
         ids = colour[..., 0] + (colour[..., 1] << 8) + (colour[..., 2] << 16)
         return _flipped(surface.geom_of_segment()[ids], out)
 
@@ -127,9 +134,12 @@ class _Surface:
         self.gl = _gl_context(width, height)
         self.gl.make_current()
         self.context = _mjr_context(model, width, height, shadows, samples)
-        self.rect = mujoco.MjrRect(0, 0, width, height)
+        self.size = width, height
         self.scene = mujoco.MjvScene(model, max_geoms)
         self.option = mujoco.MjvOption()
+        # Sites (every sensor has one) and rays are drawn for people; no camera sees them.
+        self.option.sitegroup[:] = 0
+        self.option.flags[mujoco.mjtVisFlag.mjVIS_RANGEFINDER] = 0
         self.camera = mujoco.MjvCamera()
         self.camera.type = mujoco.mjtCamera.mjCAMERA_FIXED
         flags = self.scene.flags
@@ -138,14 +148,31 @@ class _Surface:
         self.rgb = np.empty((height, width, 3), np.uint8)
         self.depth = np.empty((height, width), np.float32)
 
-    def draw(self, data: mujoco.MjData, camera: int, *, is_plain: bool) -> None:
-        """Render; `is_plain` paints every geom in the colour that numbers it."""
+    def draw(self, data: mujoco.MjData, camera: int, rows: slice, *,
+             is_plain: bool) -> mujoco.MjrRect:
+        """Render `rows` and return where they are; `is_plain` paints geoms in their numbers."""
         self.camera.fixedcamid = camera
         mujoco.mjv_updateScene(self.model, data, self.option, None, self.camera,
                                mujoco.mjtCatBit.mjCAT_ALL, self.scene)
         self.scene.flags[mujoco.mjtRndFlag.mjRND_SEGMENT] = is_plain
         self.scene.flags[mujoco.mjtRndFlag.mjRND_IDCOLOR] = is_plain
-        mujoco.mjr_render(self.rect, self.scene, self.context)
+        width, height = self.size
+        first, last, _ = rows.indices(height)
+        if last - first < height:
+            self._narrow(first / height, last / height)
+        rect = mujoco.MjrRect(0, 0, width, last - first)
+        mujoco.mjr_render(rect, self.scene, self.context)
+        return rect
+
+    def _narrow(self, first: float, last: float) -> None:
+        """Let the camera see only a band of its picture, between two fractions of the height."""
+        width, height = self.size
+        for eye in self.scene.camera:
+            top, bottom = eye.frustum_top, eye.frustum_bottom
+            if eye.frustum_width == 0.0:  # it would follow from the shape of the band
+                eye.frustum_width = (top - bottom) / 2.0 * width / height
+            eye.frustum_top = top + (bottom - top) * first
+            eye.frustum_bottom = top + (bottom - top) * last
 
     def geom_of_segment(self) -> NDArray[np.int32]:
         """Return the geom id of each colour number; 0 is the background."""

@@ -93,12 +93,12 @@ class Camera(Imager[CameraConfig]):
         """Render, bend through the lens, weigh to grey."""
         return ImageReader(view, self, self._draw)
 
-    def _draw(self, renderer: Renderer, data: mujoco.MjData, camera: int) -> Array:
-        picture = renderer.rgb(data, camera)
-        if self._lens is not None:
-            bent = np.empty((self.config.height, self.config.width, 3), np.uint8)
-            self._lens.bend(picture, bent)
-            picture = bent
+    def _draw(self, renderer: Renderer, data: mujoco.MjData, camera: int, rows: slice) -> Array:
+        if self._lens is None:
+            picture = renderer.rgb(data, camera, rows=rows)
+        else:
+            needed = self._lens.rows_for(rows)
+            picture = self._lens.bend(renderer.rgb(data, camera, rows=needed), rows)
         if self.config.encoding == 'mono8':
             return np.asarray(np.rint(picture @ LUMA), np.uint8)
         return picture

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 CONTACT = Topic('contact', 'sensor_msgs/msg/Range')
 INFRARED = 1
+NS = 1e-9
+"""Times closer than this are the same, s."""
 
 
 class ContactConfig(SensorConfig):
@@ -56,7 +58,7 @@ class Contact(Sensor[ContactConfig]):
 
     def __init__(self, name: str, config: ContactConfig) -> None:
         super().__init__(name, config)
-        self.state_shapes = {'pending_s': ()}
+        self.state_shapes = {'pending': ()}
         self._truth = Layout({'force': (3,)}, float)
         self._return = Layout({'contact': ()}, bool)
         self._truth_template = msgs.wrench_stamped(self.frame_id)
@@ -94,10 +96,11 @@ class Contact(Sensor[ContactConfig]):
         closed = np.asarray(force_n > limit)
         if self.config.debounce_s == 0.0:
             return closed
-        pending = batch.state['pending_s']
-        lasted = np.where((closed != previous)[:, 0], pending[batch.envs] + batch.period_s, 0.0)
-        pending[batch.envs] = lasted
-        settled = lasted > self.config.debounce_s
+        pending = batch.state['pending']
+        captures = np.where((closed != previous)[:, 0], pending[batch.envs] + 1.0, 0.0)
+        lasted_s = (captures - 1.0) * batch.period_s
+        settled = lasted_s > self.config.debounce_s - NS
+        pending[batch.envs] = np.where(settled, 0.0, captures)
         return np.where(settled[:, None], closed, previous)
 
     def truth_template(self) -> tuple[str, Template]:

@@ -31,7 +31,7 @@ class ContactProbeConfig(SensorConfig):
     rate_hz: NonNegative = 100.0
     """Captures a second; 0 captures at every physics step."""
     target: str = 'world'
-    """Body it measures against; `world` is all that never moves."""
+    """Body whose geoms it measures against; `world` is the ground and what is fixed to it."""
     radius_m: Annotated[float, Field(gt=0.0, le=10.0)] = 0.01
     """Radius of the ball, m; the distance counts from its surface."""
     max_range_m: Annotated[float, Field(gt=0.0, le=1000.0)] = 0.5
@@ -68,7 +68,7 @@ class ContactProbe(Sensor[ContactProbeConfig]):
             mass=0.0, group=5, rgba=[0.9, 0.3, 0.1, 0.0])
         if site.frame is not None:
             ball.set_frame(site.frame)
-        find_body(spec, self.name, self.config.target)
+        find_body(spec, self.name, self.config.target, 'target')
         spec.add_sensor(
             name=native_name(self.name, 'geomdist'), type=mujoco.mjtSensor.mjSENS_GEOMDIST,
             objtype=mujoco.mjtObj.mjOBJ_GEOM, objname=self.name,

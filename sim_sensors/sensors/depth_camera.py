@@ -39,7 +39,8 @@ class DepthCameraConfig(ImagerConfig):
     disparity_step_px: NonNegative = 0.0
     """Sub-pixel step of the matcher, pixels; 0 is none."""
     edge_holes: bool = True
-    """Measure nothing (NaN) where only one of the two eyes sees: beside a step in depth."""
+    """Measure nothing (NaN) where only one of the two eyes sees: left of a step in depth, and
+    along the left edge of the picture."""
     points: bool = False
     """Publish an organised cloud on `<name>/depth/points` too."""
 
@@ -75,7 +76,8 @@ class DepthCamera(Imager[DepthCameraConfig]):
 
     def reader(self, view: WorldView) -> TruthReader:
         """Render the depth."""
-        return ImageReader(view, self, lambda renderer, data, camera: renderer.depth(data, camera))
+        return ImageReader(view, self, lambda renderer, data, camera, rows: renderer.depth(
+            data, camera, rows=rows))
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Measure by disparity, lose what one eye does not see, then the generic errors."""
@@ -100,15 +102,16 @@ class DepthCamera(Imager[DepthCameraConfig]):
         """Return the pixels that the second eye, to the right, cannot see.
 
         A row is swept from the right: a point is hidden when some point to its right appears
-        farther left in the second eye.
+        farther left in the second eye. What leaves the second picture on the left is not seen
+        either.
         """
         depth = self._layout.view(values, 'data')
         with np.errstate(divide='ignore'):
             disparity = self._focal_baseline / depth
         seen_at = np.arange(depth.shape[-1], dtype=np.float32) - disparity
         nearest = np.minimum.accumulate(seen_at[..., ::-1], axis=-1)[..., ::-1]
-        hidden = np.zeros(depth.shape, bool)
-        hidden[..., :-1] = seen_at[..., :-1] > nearest[..., 1:]
+        hidden = seen_at < -0.5
+        hidden[..., :-1] |= seen_at[..., :-1] > nearest[..., 1:]
         return hidden.reshape(values.shape)
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:

@@ -44,11 +44,12 @@ class WrenchConfig(SensorConfig):
     torque_deadband_nm: NonNegative = 0.0
     """Torques smaller than this read zero, N m."""
     cross_talk: Annotated[float, Field(ge=0.0, le=0.5)] = 0.0
-    """Fraction of every other axis, scaled to the axis' own range, that an axis picks up."""
+    """Fraction of every other axis, each in units of its range (or 1 N to 0.1 N m where no range
+    is given), that an axis picks up."""
     bandwidth_hz: NonNegative = 0.0
     """-3 dB frequency of a first-order low pass, Hz; 0 is none."""
     overload_n: NonNegative = 0.0
-    """A force beyond this leaves a lasting bias, N; 0 is none."""
+    """A force on an axis beyond this, however short, leaves a lasting bias, N; 0 is none."""
     overload_bias: Annotated[float, Field(ge=0.0, le=1.0)] = 0.02
     """Fraction of the overload that stays as bias."""
 
@@ -76,8 +77,12 @@ class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
         return self._layout
 
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
-        """Low-pass the mechanics of the cell, exactly for a wrench held over a tick."""
-        if self.config.bandwidth_hz == 0.0 or not batch.is_measured:
+        """Note overloads, then low-pass the cell, exactly for a wrench held over a tick."""
+        if not batch.is_measured:
+            return
+        if self.config.overload_n > 0.0:
+            self._overload(values[:, FORCE], batch)
+        if self.config.bandwidth_hz == 0.0:
             return
         keep = np.exp(-2.0 * np.pi * self.config.bandwidth_hz * batch.dt_s)
         fresh = ~timeline.filled[:, None]
@@ -85,8 +90,7 @@ class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Apply overload bias, cross-talk, the generic errors of the forces, torque noise."""
-        if self.config.overload_n > 0.0:
-            self._overload(values, batch)
+        values[:, FORCE] += batch.state['overload'][batch.envs]
         if self._mixing is not None:
             values[:] = values @ self._mixing.T
         batch.noise.apply_generic(values[:, FORCE], batch)
@@ -94,16 +98,13 @@ class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
             values[:, TORQUE] += self.config.torque_noise_nm * batch.noise.normal(
                 'torque', batch, 3)
 
-    def _overload(self, values: Array, batch: Batch) -> None:
-        """Shift the zero for good when a force goes beyond what the cell bears."""
-        state = batch.state['overload']
-        limit, share = self.config.overload_n, self.config.overload_bias
-        excess = share * np.maximum(np.abs(values[:, FORCE]) - limit, 0.0) * np.sign(
-            values[:, FORCE])
-        lasting = state[batch.envs]
-        lasting = np.where(np.abs(excess) > np.abs(lasting), excess, lasting)
-        state[batch.envs] = lasting
-        values[:, FORCE] += lasting
+    def _overload(self, force_n: Array, batch: Batch) -> None:
+        """Shift the zero for good when a force [n, 3] goes beyond what the cell bears."""
+        lasting = batch.state['overload']
+        excess = np.maximum(np.abs(force_n) - self.config.overload_n, 0.0)
+        left = self.config.overload_bias * np.copysign(excess, force_n)
+        before = lasting[batch.envs]
+        lasting[batch.envs] = np.where(np.abs(left) > np.abs(before), left, before)
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Clamp to the range and silence the deadband."""
@@ -144,6 +145,15 @@ class ForceTorque(WrenchSensor[ForceTorqueConfig]):
                            f'name the body whose joint or weld carries the load')
         for kind in ('force', 'torque'):
             add_native(spec, self.name, kind)
+
+    def validate(self, view: WorldView) -> None:
+        """Raise RigError where the body floats: then nothing is carried by anything."""
+        model = view.model
+        body = model.body(int(model.site(self.name).bodyid[0]))
+        joint = int(body.jntadr[0])
+        if joint >= 0 and model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE:
+            raise RigError(f'sensor {self.name!r}: body {body.name!r} floats (free joint), so no '
+                           f'parent carries it; name a body further out, or use contact_force')
 
     def reader(self, view: WorldView) -> TruthReader:
         """Read the two native sensors."""

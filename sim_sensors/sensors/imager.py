@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from sensor_rig.cdr import Template
     from sim_sensors.truth import WorldView
 
-Draw = Callable[[render.Renderer, mujoco.MjData, int], Array]
-"""`draw(renderer, data, camera)` returns the whole picture [height, width, ...]."""
+Draw = Callable[[render.Renderer, mujoco.MjData, int, slice], Array]
+"""`draw(renderer, data, camera, rows)` returns these rows of the picture, [rows, width, ...]."""
 
 
 class ImagerConfig(SensorConfig):
@@ -44,7 +44,8 @@ class ImagerConfig(SensorConfig):
     """Rolling shutter: time from the first row's exposure to the last one's, s; 0 is a global
     shutter."""
     readout_bands: Annotated[int, Field(ge=2, le=1024)] = 16
-    """Bands of rows that a rolling shutter is drawn in, each at its own time."""
+    """Bands of rows that a rolling shutter is drawn in, each at its own time; physics steps limit
+    how many there are."""
     shadows: bool = False
     """Draw shadows and reflections (slow without a GPU)."""
     samples: Annotated[int, Field(ge=0, le=16)] = 0
@@ -101,18 +102,36 @@ class ImageReader:
         self._camera = view.model.camera(sensor.name).id
         self._renderer = render.Renderer(view.model, lens.width, lens.height,
                                          shadows=config.shadows, samples=config.samples)
-        rolls = config.readout_s > 0.0
-        bands = min(config.readout_bands, config.height) if rolls else 1
-        edges = np.linspace(0, config.height, bands + 1).round().astype(int)
-        self._bands = [slice(*pair) for pair in pairwise(edges)]
-        middle = (edges[:-1] + edges[1:]) / 2.0 / config.height
-        self.parts_ns: Sequence[int] = [
-            seconds_to_ns(config.readout_s * share) if rolls else 0 for share in middle.tolist()]
+        self.parts_ns: Sequence[int]
+        self.parts_ns, self._bands = _roll(config, seconds_to_ns(view.model.opt.timestep))
         self._shape = (config.height, -1)
 
     def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
-        """Draw each environment and keep the rows of band `part`."""
+        """Draw the rows of band `part` in each environment."""
         band = self._bands[part]
         for row, env in enumerate(envs):
-            picture = self._draw(self._renderer, view.data(env), self._camera)
-            out[row].reshape(self._shape)[band] = picture.reshape(self._shape)[band]
+            picture = self._draw(self._renderer, view.data(env), self._camera, band)
+            out[row].reshape(self._shape)[band] = picture.reshape(len(picture), -1)
+
+
+def _roll(config: ImagerConfig, step_ns: int) -> tuple[list[int], list[slice]]:
+    """Return when the bands of a rolling shutter are drawn, on the physics grid, and their rows.
+
+    A row is exposed at its share of `readout_s`; a band is drawn at the step nearest to its middle
+    row, and bands that meet on one step are one.
+    """
+    if config.readout_s == 0.0:
+        return [0], [slice(0, config.height)]
+    bands = min(config.readout_bands, config.height)
+    edges = np.linspace(0, config.height, bands + 1).round().astype(int).tolist()
+    parts: list[int] = []
+    rows: list[slice] = []
+    for first, last in pairwise(edges):
+        middle_s = config.readout_s * ((first + last) / 2.0 / config.height)
+        part_ns = round(seconds_to_ns(middle_s) / step_ns) * step_ns
+        if parts and parts[-1] == part_ns:
+            rows[-1] = slice(rows[-1].start, last)
+        else:
+            parts.append(part_ns)
+            rows.append(slice(first, last))
+    return parts, rows

@@ -30,7 +30,7 @@ def add_net_force(spec: mujoco.MjSpec, name: str, against: str) -> None:
                              type=mujoco.mjtSensor.mjSENS_CONTACT,
                              objtype=mujoco.mjtObj.mjOBJ_BODY, objname=body.name)
     if against:
-        other = find_body(spec, name, against)
+        other = find_body(spec, name, against, 'against')
         sensor.reftype, sensor.refname = mujoco.mjtObj.mjOBJ_BODY, other.name
     bits = sum(1 << int(getattr(mujoco.mjtConDataField, f'mjCONDATA_{field}'))
                for field in _FIELDS)

@@ -109,18 +109,24 @@ class Lens:
                                 picture.focal_px)
         cx, cy = self.rendered.centre_px
         u, v = picture.focal_px * x + cx, picture.focal_px * y + cy
-        left, top = np.floor(u).astype(np.intp), np.floor(v).astype(np.intp)
+        left, self._top = np.floor(u).astype(np.intp), np.floor(v).astype(np.intp)
         self._right = (u - left).astype(np.float32)[..., None]
-        self._below = (v - top).astype(np.float32)[..., None]
-        self._corner = top * self.rendered.width + left
+        self._below = (v - self._top).astype(np.float32)[..., None]
+        self._corner = self._top * self.rendered.width + left
 
-    def bend(self, image: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
-        """Write the bilinear picture of the rendering `image` [h, w, c] into `out`."""
-        flat = image.reshape(-1, image.shape[-1]).astype(np.float32)
+    def rows_for(self, rows: slice) -> slice:
+        """Return the rows of the rendering that `rows` of the picture are made of."""
+        return slice(int(self._top[rows].min()), int(self._top[rows].max()) + 2)
+
+    def bend(self, image: NDArray[np.uint8], rows: slice) -> NDArray[np.uint8]:
+        """Return `rows` of the picture, bilinear in `image`, the rendering's `rows_for(rows)`."""
         width = self.rendered.width
-        upper = flat[self._corner]
-        upper += self._right * (flat[self._corner + 1] - upper)
-        lower = flat[self._corner + width]
-        lower += self._right * (flat[self._corner + width + 1] - lower)
-        upper += self._below * (lower - upper)
-        np.copyto(out, np.rint(upper), casting='unsafe')
+        flat = image.reshape(-1, image.shape[-1]).astype(np.float32)
+        corner = self._corner[rows] - self.rows_for(rows).start * width
+        right, below = self._right[rows], self._below[rows]
+        upper = flat[corner]
+        upper += right * (flat[corner + 1] - upper)
+        lower = flat[corner + width]
+        lower += right * (flat[corner + width + 1] - lower)
+        upper += below * (lower - upper)
+        return np.rint(upper).astype(np.uint8)

@@ -77,6 +77,6 @@ class Segmentation(Imager[SegmentationConfig]):
         return (0.0, float(BACKGROUND))
 
 
-def _geom_ids(renderer: Renderer, data: mujoco.MjData, camera: int) -> Array:
-    ids = renderer.segmentation(data, camera)
+def _geom_ids(renderer: Renderer, data: mujoco.MjData, camera: int, rows: slice) -> Array:
+    ids = renderer.segmentation(data, camera, rows=rows)
     return np.where(ids < 0, BACKGROUND, ids).astype(np.uint16)

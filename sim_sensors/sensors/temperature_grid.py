@@ -102,7 +102,7 @@ class TemperatureGrid(Sensor[TemperatureGridConfig]):
         """Add the site and, for each source, MuJoCo's own relative position sensor."""
         super().mount(spec)
         for label, source in self.config.sources.items():
-            find_body(spec, self.name, source.body)
+            find_body(spec, self.name, source.body, f'sources.{label}.body')
             spec.add_sensor(
                 name=native_name(self.name, label), type=mujoco.mjtSensor.mjSENS_FRAMEPOS,
                 objtype=mujoco.mjtObj.mjOBJ_XBODY, objname=source.body,
@@ -120,15 +120,14 @@ class TemperatureGrid(Sensor[TemperatureGridConfig]):
         fresh = ~timeline.filled[:, None, None]
         before = timeline.at(1)
         exposed = layout.view(values, 'exposed')
-        cell = np.where(fresh, np.float32(config.ambient_c), layout.view(before, 'cell'))
-        old_reading = np.where(fresh, np.float32(config.ambient_c),
-                               layout.view(before, 'reading'))
-        cell = self._warmed(cell, exposed, batch.dt_s)
+        cell = self._warmed(layout.view(before, 'cell'), exposed, batch.dt_s)
         follow = -np.expm1(-batch.dt_s / config.lag_s) if (
             config.lag_s > 0.0 and batch.is_measured) else 1.0
-        layout.view(values, 'cell')[...] = cell
-        layout.view(values, 'reading')[...] = old_reading + np.float32(follow) * (
-            cell - old_reading)
+        reading = layout.view(before, 'reading')
+        reading = reading + np.float32(follow) * (cell - reading)
+        ambient = np.float32(config.ambient_c)
+        layout.view(values, 'cell')[...] = np.where(fresh, ambient, cell)
+        layout.view(values, 'reading')[...] = np.where(fresh, ambient, reading)
 
     def _warmed(self, cell: Array, exposed: Array, dt_s: float) -> Array:
         """Return the cells after `dt_s`; explicit diffusion in steps short enough to be stable."""
