@@ -35,8 +35,8 @@ _ARRIVAL_SIGMA_S = (5e-5, 2e-3, 2e-2)
 """Least, first and largest sigma of an arrival observation."""
 _MOTION_SCALE = (0.5, 1.0, 50.0)
 """Least, first and largest factor on the variance that a motion observation claims."""
-_Q_SCALE = (0.2, 1.0, 100.0)
-"""Process noise when long stable, as configured, and right after a jump."""
+_Q_STABLE, _Q_JUMP = 0.2, 100.0
+"""Factors on the process noise when long stable, and of what has just jumped."""
 _Q_STABLE_DECAY = 0.97
 _Q_JUMP_DECAY = 0.5
 _SAGE_HUSA_HEAD_START = 5
@@ -98,7 +98,8 @@ class ClockFilter:
         self._config = config
         self._is_anchor = prior.is_anchor
         self._time_s = 0.0
-        self.q_scale = _Q_SCALE[1]
+        self.q_scale = 1.0
+        """Factor on the process noise: 1 as configured, less when long stable."""
         self.last_nis = 0.0
         self.motion_count = 0
         least, first, largest = (sigma**2 for sigma in _ARRIVAL_SIGMA_S)
@@ -118,8 +119,10 @@ class ClockFilter:
         self._q_rate = np.array(
             [config.offset_walk_s, config.skew_walk, config.latency_walk_s, config.offset_walk_s]
         )
-        self._q_rate = np.diag(self._q_rate**2)
-        self._q_rate[3, 3] *= 0.01  # the anchor's error is a constant of the rig, nearly
+        self._q_rate *= self._q_rate
+        self._q_rate[3] *= 0.01  # the anchor's error is a constant of the rig, nearly
+        self._q_raised = np.zeros(4)
+        """Factor on the process noise of what jumped, fading."""
         self._cache()
 
     def _cache(self) -> None:
@@ -165,10 +168,10 @@ class ClockFilter:
         if dt <= 0.0:
             return
         self._f[0, 1] = dt
-        self._kf.predict(F=self._f, Q=self._q_rate * (dt * self.q_scale))
+        noise = self._q_rate * (dt * np.maximum(self.q_scale, self._q_raised))
+        self._kf.predict(F=self._f, Q=np.diag(noise))
         self._time_s = time_s
-        if self.q_scale > _Q_SCALE[1]:
-            self.q_scale = max(_Q_SCALE[1], self.q_scale * _Q_JUMP_DECAY**dt)
+        self._q_raised *= _Q_JUMP_DECAY**dt
 
     def observe_arrival(self, z: float) -> Outcome:
         """Take o - l (s) at the state's time."""
@@ -218,7 +221,7 @@ class ClockFilter:
         """Widen the state by a fully correlated `size_s` along `indices`; raise Q for a while."""
         rows = np.ix_(indices, indices)
         self._kf.P[rows] += size_s**2
-        self.q_scale = _Q_SCALE[2]
+        self._q_raised[list(indices)] = _Q_JUMP
 
     def _projected(self, other: int) -> float:
         """Return the variance of o minus the state at `other`."""
@@ -229,9 +232,9 @@ class ClockFilter:
         self.last_nis = innovation**2 / variance
         if self.last_nis <= self._config.gate_nis:
             channel.rejected = None
-            if self.q_scale <= _Q_SCALE[1]:
-                self.q_scale = max(_Q_SCALE[0], self.q_scale * _Q_STABLE_DECAY)
+            self.q_scale = max(_Q_STABLE, self.q_scale * _Q_STABLE_DECAY)
             return Outcome.ACCEPTED
+        self.q_scale = 1.0
         before, channel.rejected = channel.rejected, innovation
         if before is None:
             return Outcome.REJECTED

@@ -19,7 +19,9 @@ StampPolicy = Literal['bundle', 'corrected', 'raw']
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra='forbid', allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
 
 class InputConfig(_Section):
@@ -71,8 +73,11 @@ class WindowConfig(_Section):
     """Half-width of the selection window, from calm (max) to fast motion (min)."""
 
     min_ms: float = Field(20.0, gt=0.0)
+    """Half-width in fast motion (ms)."""
     max_ms: float = Field(100.0, gt=0.0)
+    """Half-width at rest, and without an IMU (ms)."""
     gravity_m_s2: float = Field(9.8, ge=0.0)
+    """What the accelerometer shows at rest (m/s^2)."""
     linear_scale_m_s2: float = Field(5.0, gt=0.0)
     """Deviation of |a| from gravity that counts as intensity 1 (m/s^2)."""
     angular_scale_rad_s: float = Field(1.0, gt=0.0)
@@ -93,9 +98,11 @@ class BufferConfig(_Section):
     """Bounds of every stream's buffer; whichever is reached first evicts the oldest."""
 
     max_size: int = Field(1000, ge=2, le=1_000_000)
+    """Messages per stream."""
     timeout_s: float = Field(1.0, gt=0.0)
     """Age by arrival time (s), never by stamp: a sensor's clock may count from its power-up."""
     max_bytes: int = Field(256 * 1024 * 1024, ge=1)
+    """Bytes per stream."""
 
 
 class AdaKFConfig(_Section):
@@ -168,16 +175,20 @@ class SyncConfig(_Section):
     """Everything the engine is told. Unknown keys are refused."""
 
     inputs: dict[str, InputConfig] = Field(min_length=1)
+    """The streams by name."""
     reference_sensor_id: str
+    """The input that bundles are made for: one bundle per frame of it."""
     required_sensors: tuple[str, ...] = ()
     """Sensors without which there is no bundle; the reference always is one of them."""
     imu_sensor_id: str = ''
+    """The input that drives the window and that motion is compared with; empty for none."""
     window: WindowConfig = WindowConfig()
     buffer: BufferConfig = BufferConfig()
     adakf: AdaKFConfig = AdaKFConfig()
     motion: MotionConfig = MotionConfig()
     epochs: EpochConfig = EpochConfig()
     missing_strategy: MissingStrategy = 'drop'
+    """Without a frame of a required input: no bundle, a bundle without it, or an interpolated one."""
     estimator: Literal['adaptive', 'pairing', 'none'] = 'adaptive'
     """`adaptive`: clock filter per sensor; `pairing`: the design notes' filter on the pairing
     residual (hardware-triggered rigs only); `none`: stamps are taken as they are."""

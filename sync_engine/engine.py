@@ -28,7 +28,7 @@ from sync_engine.cues.runner import CueRunner, PayloadReader, rotation_of
 from sync_engine.epochs import Epochs
 from sync_engine.interpolate import Codec
 from sync_engine.ledger import Ledger
-from sync_engine.offset import Offset, SensorClock, imu_sigma_s
+from sync_engine.offset import Offset, SensorClock, imu_sigma_s, relative_offset
 from sync_engine.parameters import changed_config
 from sync_engine.snapshot import dump_clocks, load_clocks
 from sync_engine.states import StateMachine, SyncState
@@ -274,9 +274,13 @@ class SyncEngine:
         """Return how many packets of every sensor are still inside."""
         return {name: stream.held for name, stream in self._streams.items()}
 
-    def offset(self, sensor_id: str) -> Offset:
-        """Return the sensor's clock minus the reference's, with sigma and state, as of now."""
-        return self._assembler.relative_to_reference(self._known(sensor_id), self._now_ns)
+    def offset(self, sensor_id: str, to: str = '') -> Offset:
+        """Return the sensor's clock minus another's (by default the reference's), as of now."""
+        stream = self._known(sensor_id)
+        if not to:
+            return self._assembler.relative_to_reference(stream, self._now_ns)
+        offset_ns, sigma_s = relative_offset(stream.clock, self._known(to).clock, self._now_ns)
+        return Offset(offset_ns, sigma_s, stream.clock.judge(sigma_s))
 
     def offset_to_host(self, sensor_id: str) -> Offset:
         """Return the sensor's clock minus the host's, with sigma and state, as of now."""

@@ -104,6 +104,15 @@ class GyroTrack:
         np.cumsum(0.5 * (self.rates[1:] + self.rates[:-1]) * steps, axis=0, out=theta[1:])
         self._theta = theta
 
+    def turn(self, stamp_ns: int, times_s: FloatArray) -> FloatArray | None:
+        """Return Th [n, 3] at times (s after `stamp_ns`, IMU clock), None outside the track."""
+        self.settle()
+        low_ns = stamp_ns + int(times_s.min() * NS_PER_S)
+        high_ns = stamp_ns + int(times_s.max() * NS_PER_S)
+        if len(self.stamps_ns) < 2 or low_ns < self.stamps_ns[0] or high_ns > self.stamps_ns[-1]:
+            return None
+        return np.column_stack([self.integral(times_s, axis, stamp_ns) for axis in np.eye(3)])
+
     def integral(self, times_s: FloatArray, axis: FloatArray, origin_ns: int) -> FloatArray:
         """Return axis . Th at times (s after `origin_ns`, IMU clock), any shape."""
         knots = (self.stamps_ns - origin_ns) / NS_PER_S

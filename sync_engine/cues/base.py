@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +12,10 @@ from sync_engine.motion import Rotation
 
 FloatArray = NDArray[np.float64]
 
+GyroLookup = Callable[[int, FloatArray], FloatArray | None]
+"""(stamp on the sensor's clock, times [n] in s after it) -> integrated angular rate [n, 3] (rad,
+sensor frame, from any start); None where the IMU's track does not cover them."""
+
 Z_AXIS = ((0.0, 0.0, 1.0),)
 XYZ_AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
@@ -19,8 +23,13 @@ XYZ_AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 class Cue(Protocol):
     """Turns consecutive inputs of one sensor into rotations in the sensor's own frame."""
 
-    def feed(self, stamp_ns: int, values: Mapping[str, Any]) -> Rotation | None:
-        """Take one input; return the rotation since the last one, None where there is none."""
+    def feed(
+        self, stamp_ns: int, values: Mapping[str, Any], gyro: GyroLookup | None = None
+    ) -> Rotation | None:
+        """Take one input; return the rotation since the last one, None where there is none.
+
+        `gyro` helps cues that must know how the sensor moved while it measured.
+        """
         ...
 
     def reset(self) -> None:

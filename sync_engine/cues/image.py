@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sensor_rig.times import NS_PER_S
-from sync_engine.cues.base import XYZ_AXES, FloatArray
+from sync_engine.cues.base import XYZ_AXES, FloatArray, GyroLookup
 from sync_engine.motion import Rotation
 
 _WIDTH = 160
@@ -46,7 +46,9 @@ class ImageCue:
         """Forget the last image."""
         self._last: tuple[int, FloatArray] | None = None
 
-    def feed(self, stamp_ns: int, values: Mapping[str, Any]) -> Rotation | None:
+    def feed(
+        self, stamp_ns: int, values: Mapping[str, Any], gyro: GyroLookup | None = None
+    ) -> Rotation | None:
         """Take one image; return the rotation since the last one."""
         gray = np.asarray(values['gray'])
         block = max(1, round(gray.shape[1] / _WIDTH))

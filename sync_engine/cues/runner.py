@@ -17,7 +17,7 @@ from sensor_rig.times import NS_PER_S
 from sync_engine.buffer import Packet
 from sync_engine.clock_filter import Outcome
 from sync_engine.config import SyncConfig
-from sync_engine.cues.base import XYZ_AXES, Cue, matrix_from_wxyz
+from sync_engine.cues.base import XYZ_AXES, Cue, FloatArray, GyroLookup, matrix_from_wxyz
 from sync_engine.cues.image import ImageCue
 from sync_engine.cues.inertial import OdometryCue, RateCue
 from sync_engine.cues.scan import CloudCue, ScanCue
@@ -113,12 +113,27 @@ class CueRunner:
         focal_px = self._focal_px[sensor_id]
         try:
             values = {'fx': focal_px, 'fy': focal_px, **self._readers[sensor_id](payload)}
-            rotation = self._cues[sensor_id].feed(stamp_ns, values)
+            rotation = self._cues[sensor_id].feed(stamp_ns, values, self._lookup(sensor_id))
         except Exception as error:
             self.failed[sensor_id] = f'{type(error).__name__}: {error}'
             return
         if rotation is not None:
             self.add_rotation(sensor_id, self._in_imu_frame(sensor_id, rotation))
+
+    def _lookup(self, sensor_id: str) -> GyroLookup | None:
+        """Return how the gyro is looked up on the sensor's clock, as far as that is known."""
+        clock = self._streams[sensor_id].clock
+        if self._imu is None or clock.filter is None or self._imu.clock.filter is None:
+            return None
+        now_ns = self._streams[sensor_id].last_arrival_ns or 0
+        offset_ns, _ = relative_offset(clock, self._imu.clock, now_ns)
+        to_sensor = self._frames[sensor_id]
+
+        def look(stamp_ns: int, times_s: FloatArray) -> FloatArray | None:
+            turn = self.gyro.turn(stamp_ns - offset_ns, times_s)
+            return None if turn is None else turn @ to_sensor  # rows: transposed is the inverse
+
+        return look
 
     def _in_imu_frame(self, sensor_id: str, rotation: Rotation) -> Rotation:
         if rotation.axes is None:

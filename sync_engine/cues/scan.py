@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sensor_rig.times import NS_PER_S
-from sync_engine.cues.base import Z_AXIS, FloatArray
+from sync_engine.cues.base import Z_AXIS, FloatArray, GyroLookup
 from sync_engine.cues.scan_match import BoolArray, Scan, ScanGeometry
 from sync_engine.motion import Rotation
 
@@ -22,8 +22,7 @@ class ScanCue:
     """Yaw increments from `ranges` [n] (m) at `angle_min` + i `angle_increment` (rad).
 
     Optional: `time_increment` (s a ray), `range_min`, `range_max` (m). A scan is stamped at its
-    first ray; the motion it tells belongs to its middle. Rays are moved to where they would have
-    been seen at the middle, by the motion of the last match.
+    first ray; the motion it tells belongs to its middle.
     """
 
     def __init__(self) -> None:
@@ -35,7 +34,9 @@ class ScanCue:
         self._last: tuple[int, Scan] | None = None
         self._twist: FloatArray = np.zeros(3)
 
-    def feed(self, stamp_ns: int, values: Mapping[str, Any]) -> Rotation | None:
+    def feed(
+        self, stamp_ns: int, values: Mapping[str, Any], gyro: GyroLookup | None = None
+    ) -> Rotation | None:
         """Take one scan; return the yaw since the last one."""
         ranges = np.asarray(values['ranges'], dtype=np.float64)
         start, increment = float(values['angle_min']), float(values['angle_increment'])
@@ -48,41 +49,50 @@ class ScanCue:
         middle = 0.5 * (len(ranges) - 1)
         ray_s = float(values.get('time_increment', 0.0))
         times_s: FloatArray = (np.arange(len(ranges), dtype=np.float64) - middle) * ray_s
-        return self.match(
-            stamp_ns + round(middle * ray_s * NS_PER_S), start, increment, ranges, valid, times_s
-        )
+        middle_ns = stamp_ns + round(middle * ray_s * NS_PER_S)
+        return self.match(start, increment, ranges, valid, middle_ns, times_s, gyro)
 
     def match(
         self,
-        middle_ns: int,
         angle_min: float,
         increment: float,
         ranges: FloatArray,
         valid: BoolArray,
+        middle_ns: int,
         times_s: FloatArray,
+        gyro: GyroLookup | None,
     ) -> Rotation | None:
-        """Compare with the last scan; both are timed at their middle."""
+        """Compare with the last scan; `times_s` [n] are after the middle, where both are timed."""
         geometry = self._geometry
         if geometry is None or not geometry.matches(len(ranges), angle_min, increment):
             geometry = self._geometry = ScanGeometry(len(ranges), angle_min, increment)
             self.reset()
-        ranges = np.where(valid, ranges, 0.0)
-        last = self._last
-        scan = geometry.scan(ranges, valid, times_s, self._twist)
-        self._last = (middle_ns, scan)
+        moved = self._moved(middle_ns, times_s, gyro)
+        scan = geometry.scan(np.where(valid, ranges, 0.0), valid, moved)
+        last, self._last = self._last, (middle_ns, scan)
         if last is None or not 0 < middle_ns - last[0] <= _LONGEST_NS:
             return None
-        match = geometry.match(last[1], scan)
-        if match is None:
+        found = geometry.match(last[1], scan)
+        if found is None:
             self._twist = np.zeros(3)
             return None
         dt = (middle_ns - last[0]) / NS_PER_S
-        self._twist = np.array([match.yaw_rad, *match.shift_m]) / dt
-        if times_s[0] != times_s[-1]:  # sweeping: look again through the motion just found
-            scan = geometry.scan(ranges, valid, times_s, self._twist)
-            self._last = (middle_ns, scan)
-            match = geometry.match(last[1], scan, match) or match
-        return Rotation(last[0], middle_ns, (match.yaw_rad,), Z_AXIS, (match.yaw_variance,))
+        self._twist = np.array([found.yaw_rad, *found.shift_m]) / dt
+        return Rotation(last[0], middle_ns, (found.yaw_rad,), Z_AXIS, (found.yaw_variance,))
+
+    def _moved(self, middle_ns: int, times_s: FloatArray, gyro: GyroLookup | None) -> FloatArray:
+        """Return where the sensor was at each ray, against the middle, [n, 3] (rad, m, m).
+
+        The turn within a sweep is the gyro's. The turn since the last scan would lag, and in a
+        yard that is nearer on one side that becomes a time error of a millisecond; the gyro at an
+        offset that is wrong by as much does not, its error being in quadrature.
+        """
+        moved = times_s[:, None] * self._twist
+        if gyro is not None and np.ptp(times_s) > 0.0:
+            turn = gyro(middle_ns, np.append(times_s, 0.0))
+            if turn is not None:
+                moved[:, 0] = turn[:-1, 2] - turn[-1, 2]
+        return moved
 
 
 class CloudCue:
@@ -98,7 +108,9 @@ class CloudCue:
         """Forget the last cloud."""
         self._scans.reset()
 
-    def feed(self, stamp_ns: int, values: Mapping[str, Any]) -> Rotation | None:
+    def feed(
+        self, stamp_ns: int, values: Mapping[str, Any], gyro: GyroLookup | None = None
+    ) -> Rotation | None:
         """Take one cloud; return the yaw since the last one."""
         points = np.asarray(values['points'], dtype=np.float64)
         times = values.get('times')
@@ -122,9 +134,8 @@ class CloudCue:
             times_s[bins[order]] = stamps[chosen][order] - middle_s
         increment = 2.0 * np.pi / _CLOUD_RAYS
         middle_ns = stamp_ns + round(middle_s * NS_PER_S)
-        return self._scans.match(
-            middle_ns, -np.pi, increment, ranges, np.isfinite(ranges), times_s
-        )
+        valid = np.isfinite(ranges)
+        return self._scans.match(-np.pi, increment, ranges, valid, middle_ns, times_s, gyro)
 
     @staticmethod
     def _bins(points: FloatArray) -> np.ndarray[Any, np.dtype[np.intp]]:

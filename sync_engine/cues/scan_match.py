@@ -45,6 +45,8 @@ class Scan:
     """[n] whether there is a line."""
     signature: FloatArray
     """[n] log range without its mean, for correlation."""
+    bearing_step: float
+    """Bearing from one ray to the next (rad): the increment, plus the turn meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +74,20 @@ class ScanGeometry:
         same = abs(angle_min - self.angle_min) + abs(angle_increment - self.increment) < 1e-6
         return count == self.count and same
 
-    def scan(
-        self, ranges: FloatArray, valid: BoolArray, times_s: FloatArray, twist: FloatArray
-    ) -> Scan:
-        """Build a scan; `times_s` [n] are relative to its middle, `twist` is (rad/s, m/s, m/s)."""
+    def scan(self, ranges: FloatArray, valid: BoolArray, moved: FloatArray) -> Scan:
+        """Build a scan; `moved` [n, 3] is where the sensor was at each ray (rad, m, m)."""
         points = self.directions * np.where(valid, ranges, 0.0)[:, None]
-        turn = twist[0] * times_s
+        turn = moved[:, 0]
         cosine, sine = np.cos(turn), np.sin(turn)
-        x = cosine * points[:, 0] - sine * points[:, 1] + twist[1] * times_s
-        y = sine * points[:, 0] + cosine * points[:, 1] + twist[2] * times_s
+        x = cosine * points[:, 0] - sine * points[:, 1] + moved[:, 1]
+        y = sine * points[:, 0] + cosine * points[:, 1] + moved[:, 2]
         points = np.column_stack([x, y])
         centres, normals, lined = self._lines(points, ranges, valid)
         logs = np.log(np.where(valid, np.maximum(ranges, 0.05), 1.0))
         mean = float(logs[valid].mean()) if valid.any() else 0.0
         signature = np.where(valid, logs - mean, 0.0)
-        return Scan(points, valid, centres, normals, lined, signature)
+        step = self.increment + float(turn[-1] - turn[0]) / (self.count - 1)
+        return Scan(points, valid, centres, normals, lined, signature, step)
 
     def _lines(
         self, points: FloatArray, ranges: FloatArray, valid: BoolArray
@@ -156,6 +157,15 @@ class ScanGeometry:
             return None
         return Match(yaw, shift, variance)
 
+    def _rays(self, scan: Scan, bearings: FloatArray) -> tuple[NDArray[np.intp], BoolArray]:
+        """Return the ray of `scan` that each bearing falls on, and where there is one."""
+        middle = 0.5 * (self.count - 1)
+        away = bearings - (self.angle_min + self.increment * middle)
+        away -= 2.0 * np.pi * np.rint(away / (2.0 * np.pi))
+        ray = np.rint(middle + away / scan.bearing_step).astype(np.intp)
+        inside = (ray >= 0) & (ray < self.count)
+        return np.where(inside, ray, 0), inside
+
     def _step(
         self, before: Scan, points: FloatArray, yaw: float, shift: FloatArray, reach: float
     ) -> tuple[FloatArray, FloatArray, float] | None:
@@ -163,10 +173,7 @@ class ScanGeometry:
         cosine, sine = np.cos(yaw), np.sin(yaw)
         x = cosine * points[:, 0] - sine * points[:, 1] + shift[0]
         y = sine * points[:, 0] + cosine * points[:, 1] + shift[1]
-        ray = np.rint((np.arctan2(y, x) - self.angle_min) / self.increment).astype(np.intp)
-        wrapped = ray % round(2.0 * np.pi / abs(self.increment))
-        inside = wrapped < self.count
-        ray = np.where(inside, wrapped, 0)
+        ray, inside = self._rays(before, np.arctan2(y, x))
         nx, ny = before.normals[ray, 0], before.normals[ray, 1]
         dx, dy = x - before.centres[ray, 0], y - before.centres[ray, 1]
         residual = nx * dx + ny * dy

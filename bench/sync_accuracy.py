@@ -1,0 +1,275 @@
+"""How well clock offsets are found and frames are paired, against the truth.
+
+    python -m bench.sync_accuracy [--quick] [--json FILE]
+
+Synthetic streams (bench/sync_streams.py), many seeds; the same messages go to the engine and to
+every baseline. Errors are in milliseconds. `ratio` is a baseline's median over the engine's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from bench import sync_baselines as baselines
+from bench.sync_runs import SENSORS, Run, make_config, run_engine
+from bench.sync_scans import scan_cue_rows
+from bench.sync_streams import FloatArray, Message, Scenario
+from sync_engine.config import MotionConfig
+from sync_engine.motion import GyroTrack, Rotation, RotationFit
+
+Row = dict[str, Any]
+SETTLED_S = 30.0
+"""Statistics start here; what comes before is convergence, which has rows of its own."""
+
+
+def _row(case: str, values: Any, unit: str = 'ms', goal: str = '', met: bool | None = None) -> Row:
+    data = np.asarray(values, dtype=np.float64)
+    low, high = np.percentile(data, [25, 75])
+    return {
+        'case': case,
+        'unit': unit,
+        'median': float(np.median(data)),
+        'p95': float(np.percentile(data, 95)),
+        'spread': float(high - low),
+        'ratio': None,
+        'goal': goal,
+        'met': met,
+    }
+
+
+def _offset_rows(fused: list[Run], others: dict[str, dict[str, FloatArray]]) -> list[Row]:
+    rows = []
+    for sensor in SENSORS:
+        errors = np.concatenate([run.late(sensor, SETTLED_S) for run in fused])
+        ours = _row(f'offset {sensor}: fused', errors, goal='median 0.5, p95 1.5')
+        ours['met'] = ours['median'] <= 0.5 and ours['p95'] <= 1.5
+        ours['ratio'] = 1.0
+        rows.append(ours)
+        for name, by_sensor in others.items():
+            if sensor in by_sensor:
+                other = _row(f'offset {sensor}: {name}', by_sensor[sensor])
+                other['ratio'] = other['median'] / ours['median']
+                rows.append(other)
+        host = np.concatenate([run.late(f'{sensor}/host', SETTLED_S) for run in fused])
+        rows.append(_row(f'offset {sensor}: fused, against the host', host))
+    between = np.concatenate([run.late('camera-lidar', SETTLED_S) for run in fused])
+    rows.append(_row('offset camera to LiDAR: fused', between))
+    return rows
+
+
+def _convergence_rows(fused: list[Run]) -> list[Row]:
+    rows = []
+    for sensor in SENSORS:
+        for limit_ms, goal_s in ((6.0, 5.0), (2.0, 10.0)):
+            times = [run.settled_s(sensor, limit_ms / 1e3) for run in fused]
+            row = _row(f'{sensor} last outside {limit_ms:.0f} ms', times, 's', f'all <= {goal_s}')
+            row['met'] = max(times) <= goal_s
+            rows.append(row)
+        scaled = np.concatenate(
+            [(run.errors[sensor] / run.sigmas[sensor])[run.times > 2.0] for run in fused]
+        )
+        share = 100.0 * float(np.mean(np.abs(scaled) < 2.0))
+        row = _row(f'{sensor} error inside 2 sigma', [share], '%', '>= 90', share >= 90.0)
+        rows.append(row)
+    return rows
+
+
+def _step_rows(seeds: range) -> list[Row]:
+    """Clock steps of 50 ms and latency steps of 15 ms, each against the same run without."""
+    rows = []
+    at_s, end_s = 25.0, 40.0
+    for sensor in SENSORS:
+        back, moved = [], []
+        for seed in track(seeds, description=f'steps of the {sensor}', transient=True):
+            plain = Scenario(seed, duration_s=end_s)
+            stepped = plain.with_sensor(sensor, clock_step=(at_s, 0.05))
+            run = run_engine(stepped, make_config(stepped))
+            back.append(run.settled_s(sensor, 0.002, at_s))
+            slower = plain.with_sensor(sensor, latency_step=(at_s, 0.015))
+            one = run_engine(plain, make_config(plain))
+            two = run_engine(slower, make_config(slower))
+            count = min(len(one.times), len(two.times))
+            change = two.errors[sensor][:count] - one.errors[sensor][:count]
+            moved.append(1e3 * float(np.abs(change[one.times[:count] > at_s]).max()))
+        row = _row(f'{sensor} clock step +50 ms: back inside 2 ms', back, 's', 'all <= 3')
+        row['met'] = max(back) <= 3.0
+        rows.append(row)
+        row = _row(f'{sensor} latency step +15 ms: offset moved', moved, goal='all < 1')
+        row['met'] = max(moved) < 1.0
+        rows.append(row)
+    return rows
+
+
+def _still_rows(seeds: range) -> list[Row]:
+    """A body that hardly moves: the state must say so and the sigma must cover the error."""
+    ratios, locked = [], 0
+    for seed in track(seeds, description='too little motion', transient=True):
+        scenario = Scenario(seed, duration_s=30.0, motion_scale=0.02)
+        run = run_engine(scenario, make_config(scenario))
+        for sensor in SENSORS:
+            after = run.times > 2.0
+            ratios.append(float(np.max(np.abs(run.errors[sensor] / run.sigmas[sensor])[after])))
+            locked += run.states[sensor].value == 'locked'
+    row = _row('hardly any motion: largest error over sigma', ratios, '', 'p95 <= 3, none locked')
+    row['met'] = row['p95'] <= 3.0 and locked == 0
+    return [row]
+
+
+def _norm_only(scenario: Scenario, messages: list[Message], sensor: str) -> FloatArray:
+    """Return |error| (ms) of separate 8 s fits of rotation sizes against the gyro."""
+    gyro = GyroTrack(1e4)
+    config = MotionConfig(min_span_s=8.0, max_span_s=8.0, accept_sigma_s=1.0)
+    fit, last, errors = RotationFit(config), None, []
+    truth = scenario.sensors
+    start = truth[sensor].offset_s - truth['imu'].offset_s
+    for message in messages:
+        if message.sensor_id == 'imu':
+            gyro.add(message.stamp_ns, *message.gyro)
+        if message.sensor_id != sensor:
+            continue
+        if last is not None and message.turn:
+            size = float(np.linalg.norm(message.turn))
+            variance = truth[sensor].turn_sigma_rad ** 2
+            fit.add(Rotation(last, message.stamp_ns, (size,), None, (variance,)))
+            found = fit.solve(gyro, round(start * 1e9), 0.05)
+            if found is not None:
+                drift = truth[sensor].drift_ppm - truth['imu'].drift_ppm
+                error = found.correction_s - drift * 1e-6 * message.capture_s
+                errors.append(1e3 * abs(error))
+        last = message.stamp_ns
+    return np.array(errors)
+
+
+def _first_design(scenario: Scenario, messages: list[Message]) -> tuple[FloatArray, Any]:
+    """Return (|error| in ms of its camera offset after 30 s, its camera pairs)."""
+    design = baselines.FirstDesign('lidar', ['camera'])
+    errors = []
+    sensors = scenario.sensors
+    for message in messages:
+        design.push(message)
+        if message.sensor_id == 'lidar' and message.capture_s > SETTLED_S:
+            at = message.capture_s
+            true = float(sensors['camera'].true_offset(at) - sensors['lidar'].true_offset(at))
+            errors.append(1e3 * abs(design.offsets['camera'] - true))
+    return np.array(errors), design.pairs['camera']
+
+
+def _pairing_rows(gaps: dict[str, list[FloatArray]]) -> list[Row]:
+    floor = float(np.mean(np.concatenate(gaps['floor'])))
+    rows = []
+    for name, parts in gaps.items():
+        found = np.concatenate(parts) if parts else np.zeros(0)
+        if not len(found):
+            rows.append({'case': f'pairing: {name}', 'unit': 'ms', 'note': 'no pair, or absent'})
+            continue
+        row = _row(f'pairing: {name}', found)
+        row['mean'] = float(found.mean())
+        row['ratio'] = row['mean'] / floor
+        row['pairs'] = len(found) / len(np.concatenate(gaps['floor']))
+        if name == 'fused':
+            row['goal'], row['met'] = 'mean within 5 % of floor', row['ratio'] <= 1.05
+        rows.append(row)
+    return rows
+
+
+def _gaps(pairs: Any) -> FloatArray:
+    """Return |true capture difference| (ms) of the pairs after convergence."""
+    table = np.array([pair for pair in pairs if pair[0] > SETTLED_S]).reshape(-1, 2)
+    gaps: FloatArray = 1e3 * np.abs(table[:, 1] - table[:, 0])
+    return gaps
+
+
+def run(quick: bool) -> dict[str, Any]:
+    """Return the rows of all cases."""
+    seeds = range(4 if quick else 20)
+    duration_s = 60.0 if quick else 120.0
+    fused: list[Run] = []
+    others: dict[str, dict[str, list[FloatArray]]] = {}
+    gaps: dict[str, list[FloatArray]] = {'floor': [], 'fused': []}
+
+    def keep(name: str, sensor: str, errors: FloatArray) -> None:
+        others.setdefault(name, {}).setdefault(sensor, []).append(errors)
+
+    for seed in track(seeds, description='offsets and pairing', transient=True):
+        scenario = Scenario(seed, duration_s=duration_s)
+        messages = scenario.messages()
+        result = run_engine(scenario, make_config(scenario), messages=messages)
+        fused.append(result)
+        gaps['floor'].append(_gaps(baselines.floor_pairs(messages, 'lidar', 'camera')))
+        gaps['fused'].append(_gaps(result.pairs))
+        for latency in ('known', 'unknown'):
+            alone = run_engine(
+                scenario, make_config(scenario, latency), motion=False, messages=messages
+            )
+            for sensor in SENSORS:
+                keep(f'arrival only, latency {latency}', sensor, alone.late(sensor, SETTLED_S))
+            gaps.setdefault(f'arrival only, latency {latency}', []).append(_gaps(alone.pairs))
+        for sensor in SENSORS:
+            keep('rotation sizes, 8 s fits', sensor, _norm_only(scenario, messages, sensor))
+        errors, pairs = _first_design(scenario, messages)
+        keep('first design (to the LiDAR)', 'camera', errors)
+        gaps.setdefault('first design', []).append(_gaps(pairs))
+        zero = run_engine(
+            scenario, make_config(scenario, estimator='none'), motion=False, messages=messages
+        )
+        gaps.setdefault('zero offset', []).append(_gaps(zero.pairs))
+        latest = baselines.latest_value(messages, 'lidar', 'camera')
+        gaps.setdefault('latest value', []).append(_gaps(latest))
+        approximate = baselines.approximate_time(messages, ['lidar', 'camera'], 10, 0.1)
+        gaps.setdefault('ApproximateTimeSynchronizer', [])
+        if approximate is not None:
+            gaps['ApproximateTimeSynchronizer'].append(_gaps(approximate))
+    joined = {
+        name: {sensor: np.concatenate(parts) for sensor, parts in by_sensor.items()}
+        for name, by_sensor in others.items()
+    }
+    rows = _offset_rows(fused, joined) + _convergence_rows(fused)
+    rows += _step_rows(seeds) + _still_rows(seeds)
+    rows += scan_cue_rows(quick, _row) + _pairing_rows(gaps)
+    peer = baselines.approximate_time_class() is not None
+    return {
+        'benchmark': 'sync_accuracy',
+        'seeds': len(seeds),
+        'duration_s': duration_s,
+        'message_filters': 'used' if peer else 'not installed',
+        'rows': rows,
+    }
+
+
+def print_rows(result: dict[str, Any], write: Callable[[Any], None]) -> None:
+    """Print the table."""
+    table = Table(title=f'{result["benchmark"]}: {result["seeds"]} seeds')
+    for column in ('case', 'unit', 'median', 'p95', 'spread', 'ratio', 'goal', 'met'):
+        table.add_column(column, justify='left' if column in ('case', 'goal') else 'right')
+    for row in result['rows']:
+        numbers = [row.get(key) for key in ('median', 'p95', 'spread', 'ratio')]
+        cells = ['' if value is None else f'{value:.3g}' for value in numbers]
+        met = {None: '', True: 'yes', False: 'NO'}[row.get('met')]
+        goal = row.get('goal') or row.get('note', '')
+        table.add_row(row['case'], row['unit'], *cells, goal, met)
+    write(table)
+
+
+def main() -> None:
+    """Print the table; `--json FILE` also writes it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument('--quick', action='store_true', help='4 seeds of 60 s')
+    parser.add_argument('--json', type=Path, metavar='FILE', help='write the result there')
+    arguments = parser.parse_args()
+    result = run(arguments.quick)
+    print_rows(result, Console().print)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(result, indent=1) + '\n')
+
+
+if __name__ == '__main__':
+    main()

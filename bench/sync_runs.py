@@ -1,0 +1,121 @@
+"""Runs the sync engine over synthetic streams and notes what it believed, moment by moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bench.sync_baselines import Pairs
+from bench.sync_streams import IMU_PRIOR_SIGMA_S, START_S, FloatArray, Message, Scenario
+from sync_engine.bundle import OffsetState
+from sync_engine.config import SyncConfig, load_config
+from sync_engine.engine import SyncEngine
+
+SENSORS = ('camera', 'lidar')
+_EVERY_S = 0.1
+
+
+@dataclass
+class Run:
+    """What one run showed. Errors in seconds, [n] at `times`."""
+
+    times: FloatArray = field(default_factory=lambda: np.zeros(0))
+    errors: dict[str, FloatArray] = field(default_factory=dict)
+    """By "camera", "lidar" (against the IMU), "camera-lidar", "camera/host", "lidar/host"."""
+    sigmas: dict[str, FloatArray] = field(default_factory=dict)
+    states: dict[str, OffsetState] = field(default_factory=dict)
+    pairs: Pairs = field(default_factory=list)
+    """(LiDAR, camera) true capture times of the bundles."""
+
+    def late(self, key: str, start_s: float = 30.0) -> FloatArray:
+        """Return |error| (ms) from `start_s` on."""
+        late: FloatArray = np.abs(self.errors[key][self.times > start_s]) * 1e3
+        return late
+
+    def settled_s(self, key: str, limit_s: float, start_s: float = 0.0) -> float:
+        """Return how long after `start_s` the error was last outside `limit_s`."""
+        outside = self.times[(np.abs(self.errors[key]) > limit_s) & (self.times > start_s)]
+        return float(outside[-1] - start_s) if len(outside) else 0.0
+
+
+def make_config(scenario: Scenario, latency: str = 'declared', **more: Any) -> SyncConfig:
+    """Return the sync section for `scenario`; `latency` is declared, known or unknown."""
+    inputs: dict[str, dict[str, Any]] = {}
+    for name, sensor in scenario.sensors.items():
+        sigma = IMU_PRIOR_SIGMA_S if name == 'imu' else scenario.prior_sigma_s
+        values = {
+            'declared': (scenario.declared_latency_s(name), sigma),
+            'known': (sensor.latency_s, 0.001),
+            'unknown': (0.0, 0.02),
+        }
+        latency_s, sigma_s = values[latency]
+        inputs[name] = {'latency_s': latency_s, 'latency_sigma_s': sigma_s, 'deadline_s': 0.4}
+    inputs['imu']['collect'] = True
+    section = {
+        'inputs': inputs,
+        'reference_sensor_id': 'lidar',
+        'required_sensors': ['lidar', 'camera'],
+        'imu_sensor_id': 'imu',
+    }
+    return load_config(section | more)
+
+
+def run_engine(
+    scenario: Scenario, config: SyncConfig, motion: bool = True, messages: Any = None
+) -> Run:
+    """Play `scenario` to an engine; `motion` hands it the rotations."""
+    engine = SyncEngine(config)
+    run = Run()
+    notes: list[tuple[float, ...]] = []
+    last: dict[str, int] = {}
+    due_s = _EVERY_S
+    for message in messages or scenario.messages():
+        name = message.sensor_id
+        for bundle in engine.push(name, message.stamp_ns, message.capture_s, message.arrival_ns):
+            run.pairs.append((bundle.members['lidar'].payload, bundle.members['camera'].payload))
+        if name == 'imu':
+            engine.push_imu(message.stamp_ns, message.gyro, message.accel)
+        elif motion and message.turn:
+            give_rotation(engine, scenario, message, last[name])
+        last[name] = message.stamp_ns
+        engine.run_cues()
+        now_s = message.arrival_ns / 1e9 - START_S
+        if now_s >= due_s:
+            due_s += _EVERY_S
+            notes.append(_note(engine, scenario, now_s))
+    _fill(run, notes)
+    run.states = {name: engine.offset(name, to='imu').state for name in SENSORS}
+    return run
+
+
+def give_rotation(engine: SyncEngine, scenario: Scenario, message: Message, since_ns: int) -> None:
+    """Hand over a message's rotation: the camera's as a vector, the LiDAR's about z."""
+    variance = scenario.sensors[message.sensor_id].turn_sigma_rad ** 2
+    if message.sensor_id == 'camera':
+        engine.push_rotation('camera', since_ns, message.stamp_ns, message.turn, variance=variance)
+    else:
+        engine.push_rotation(
+            'lidar', since_ns, message.stamp_ns, message.turn[0], (0.0, 0.0, 1.0), variance
+        )
+
+
+_COLUMNS = ('camera', 'lidar', 'camera-lidar', 'camera/host', 'lidar/host')
+
+
+def _note(engine: SyncEngine, scenario: Scenario, now_s: float) -> tuple[float, ...]:
+    truth = {name: float(sensor.true_offset(now_s)) for name, sensor in scenario.sensors.items()}
+    found = [(engine.offset(name, to='imu'), truth[name] - truth['imu']) for name in SENSORS]
+    found.append((engine.offset('camera', to='lidar'), truth['camera'] - truth['lidar']))
+    found += [(engine.offset_to_host(name), truth[name]) for name in SENSORS]
+    errors = [offset.offset_ns / 1e9 - true for offset, true in found]
+    return (now_s, *errors, *(offset.sigma_s for offset, _ in found))
+
+
+def _fill(run: Run, notes: list[tuple[float, ...]]) -> None:
+    table = np.array(notes)
+    run.times = table[:, 0]
+    count = len(_COLUMNS)
+    run.errors = {key: table[:, 1 + k] for k, key in enumerate(_COLUMNS)}
+    run.sigmas = {key: table[:, 1 + count + k] for k, key in enumerate(_COLUMNS)}
