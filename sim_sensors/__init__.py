@@ -1,1 +1,1 @@
-"""Makes the streams: MuJoCo truth, imperfect sensors, delayed and stamped samples. No ROS needed."""
+"""Makes the streams: MuJoCo truth, imperfect sensors, delayed and stamped samples; no ROS."""

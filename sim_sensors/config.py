@@ -1,7 +1,7 @@
 """What every sensor and every world can be told, with units, defaults and ranges.
 
 A sensor type adds its own keys by subclassing `SensorConfig` beside its class. Everything is
-frozen, unknown keys are refused, and `[0.0, 0.0]` means none where ROS parameter files know no null.
+frozen and unknown keys are refused; ROS parameter files know no null, so `[0.0, 0.0]` means none.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class SensorConfig(Strict):
     delay_range_s: tuple[NonNegative, NonNegative] = (0.0, 0.0)
     """Latency (min, max), s, drawn once per environment; equal values fix it."""
     jitter_s: NonNegative = 0.0
-    """Further latency, uniform in [0, jitter_s), s, drawn per sample; at most the smallest delay."""
+    """Further latency, uniform in [0, jitter_s), s, drawn per sample; at most the least delay."""
     delay_backend: Literal['rig', 'mujoco'] = 'rig'
     """`mujoco` compiles the delay into the model (sensors read from sensordata only)."""
     interpolation: Literal['zoh', 'linear', 'cubic', 'slerp'] = 'zoh'

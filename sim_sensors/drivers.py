@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 
 FIRST_REST_S = 1.5
 MAX_TURN_RAD_S = 1.5
+LOST_RAD = 0.9
+"""Bearing of the course beyond which it is not ahead any more."""
 PERIOD_S = 0.02
 """Time between two decisions of a driver, s; longer where the physics step is."""
 
@@ -126,10 +128,12 @@ class FigureEight:
         target = self.points[ahead] - pose[:, :2]
         bearing = wrap(np.arctan2(target[:, 1], target[:, 0]) - pose[:, 2])
         distance = np.maximum(np.hypot(target[:, 0], target[:, 1]), self.LOOK_AHEAD_M)
-        # A rover pushed off its course turns towards it before it drives on.
         speed = self.speed * np.clip(np.cos(bearing), 0.1, 1.0)
-        turn = np.clip(2.0 * speed * np.sin(bearing) / distance, -MAX_TURN_RAD_S, MAX_TURN_RAD_S)
-        return np.stack([speed, turn], 1)
+        turn = 2.0 * speed * np.sin(bearing) / distance
+        # A rover pushed off its course turns towards it before it drives on.
+        lost = np.abs(bearing) > LOST_RAD
+        turn = np.where(lost & (self.speed > 0.0), 1.5 * bearing, turn)
+        return np.stack([speed, np.clip(turn, -MAX_TURN_RAD_S, MAX_TURN_RAD_S)], 1)
 
 
 class RestCruiseTurn:

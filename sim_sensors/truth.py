@@ -43,7 +43,7 @@ class TruthReader(Protocol):
     """Fills truth rows from a view. One per sensor and world; owns its scratch buffers."""
 
     parts_ns: Sequence[int]
-    """Offsets after the capture time at which `read` is called, ascending; (0,) is instantaneous."""
+    """Offsets after the capture time at which `read` is called, ascending; (0,) is an instant."""
 
     def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
         """Write part `part` of the truth of `envs` into `out` [len(envs), width]."""
