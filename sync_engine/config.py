@@ -188,7 +188,8 @@ class SyncConfig(_Section):
     motion: MotionConfig = MotionConfig()
     epochs: EpochConfig = EpochConfig()
     missing_strategy: MissingStrategy = 'drop'
-    """Without a frame of a required input: no bundle, a bundle without it, or an interpolated one."""
+    """Without a frame of a required input: no bundle, one without it, or one with an interpolated
+    frame."""
     estimator: Literal['adaptive', 'pairing', 'none'] = 'adaptive'
     """`adaptive`: clock filter per sensor; `pairing`: the design notes' filter on the pairing
     residual (hardware-triggered rigs only); `none`: stamps are taken as they are."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from sensor_rig.bags.reader import BagReader, Recorded
 from sensor_rig.bags.writer import BagWriter
 from sensor_rig.cdr import CdrError, read_stamp_ns
 from sensor_rig.errors import RigError
+from sensor_rig.msgs import read_time_reference
 from sensor_rig.report.sync_data import SyncRecord
 from sensor_rig.report.sync_page import sync_page
 from sync_engine.bundle import Bundle
@@ -51,36 +53,56 @@ def fitted(config: SyncConfig, bag: BagReader) -> tuple[SyncConfig, dict[str, st
 class BagSync:
     """One pass over a recording. Memory is bounded by the engine's buffers, not by the bag."""
 
-    def __init__(self, bag: BagReader, writer: BagWriter, config: SyncConfig, title: str) -> None:
+    def __init__(self, bag: BagReader, writer: BagWriter | None, config: SyncConfig,
+                 title: str) -> None:
+        """Prepare `writer` for the synced topics; without one, only the report is made."""
         self._bag, self._writer = bag, writer
         config, self._names = fitted(config, bag)
         headerless = [name for topic, name in self._names.items()
                       if not bag.topics[topic].stamped]
         self.sync = WireSync(config, headerless)
         self.record = SyncRecord(config, title, str(bag.path))
-        present = {synced_topic(topic): bag.topics[topic] for topic in self._names}
+        self._truths = self._truth_topics()
+        if writer is not None:
+            self._announce(writer)
+
+    def _announce(self, writer: BagWriter) -> None:
+        present = {synced_topic(topic): self._bag.topics[topic] for topic in self._names}
         for topic, type_name in self.sync.output_topics().items():
             if topic in present:
                 writer.add_topic('/' + topic, type_name, definition=present[topic].definition)
             elif not topic.startswith(SYNCED):
                 writer.add_topic('/' + topic, type_name)
 
+    def _truth_topics(self) -> dict[str, list[str]]:
+        """Return `/truth/time/<sensor>` -> the inputs that sensor feeds, as far as recorded."""
+        inputs: dict[str, list[str]] = {}
+        for topic, name in self._names.items():
+            for sensor in (topic.strip('/').split('/')[0], name):
+                truth = f'/truth/time/{sensor}'
+                if truth in self._bag.topics:
+                    inputs.setdefault(truth, []).append(name)
+                    break
+        return inputs
+
     def run(self, advance: Callable[[float], None], copy: bool = False) -> dict[str, Any]:
         """Sync the whole recording; `advance` gets the number of messages done now and then.
 
         `copy` puts the messages of the recording itself into the new one, too.
         """
-        topics = None if copy else list(self._names)
-        if copy:
+        topics = None if copy else [*self._names, *self._truths]
+        if copy and self._writer is not None:
             for known in self._bag.topics.values():
                 self._writer.add_topic(known.name, known.type_name, definition=known.definition)
         done = 0
         for receive_ns, messages in _moments(self._bag.messages(topics)):
             inputs = []
             for topic, _, raw in messages:
-                if copy:
+                if copy and self._writer is not None:
                     self._writer.write(topic, receive_ns, raw)
-                if topic in self._names:
+                if topic in self._truths:
+                    self._note_truth(topic, raw)
+                elif topic in self._names:
                     inputs.append((self._names[topic], raw))
                     self._note(self._names[topic], raw, receive_ns)
             self._write(self.sync.push_together(inputs, receive_ns))
@@ -107,9 +129,17 @@ class BagSync:
         except CdrError:
             self.record.message(name, 0, receive_ns)
 
+    def _note_truth(self, topic: str, raw: bytes) -> None:
+        with suppress(CdrError):
+            capture_ns, _, stamp_ns, _ = read_time_reference(raw)
+            for name in self._truths[topic]:
+                self.record.truth(name, stamp_ns, capture_ns)
+
     def _write(self, bundles: list[Bundle]) -> None:
         for bundle in bundles:
             self.record.bundle(bundle)
+            if self._writer is None:
+                continue
             for topic, _, raw in self.sync.outputs(bundle):
                 self._writer.write('/' + topic, bundle.emitted_ns, raw)
 

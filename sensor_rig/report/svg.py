@@ -114,7 +114,7 @@ class Plot:
 
     def polyline(self, points: Sequence[tuple[float, float]], css: str = 'link') -> None:
         """Add a thin line through data points, styled by a class of its own."""
-        path = 'L'.join(f'{self.x(x):.1f} {self.y(y):.1f}' for x, y in points)
+        path = 'L'.join(f'{self.x(x):.1f} {self._clip(y):.1f}' for x, y in points)
         self._add(f'<path class="{css}" d="M{path}"')
 
     def svg(self, title: str) -> str:

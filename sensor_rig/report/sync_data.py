@@ -17,6 +17,9 @@ from sync_engine.config import SyncConfig
 
 ZOOM_BUNDLES = 12
 ZOOM_MESSAGES = 400
+TRUTH_KEPT = 2000
+"""Messages whose true capture time is remembered until their bundle comes."""
+NAN = float('nan')
 
 
 class _SensorRecord:
@@ -32,16 +35,31 @@ class _SensorRecord:
         self.interpolated = 0
         self.to_host_ns = 0
         self.last: dict[str, Any] = {}
+        self.captures_ns: dict[int, int] = {}
+        self.true_offset_ns: int | None = None
+        self.offset_error = LogHistogram()
+        self.true_delta = LogHistogram()
 
-    def add(self, time_s: float, member: Member, bundle: Bundle) -> None:
-        """Take a bundle's member."""
-        reference = member.sensor_id == bundle.reference_id
+    def truth(self, stamp_ns: int, capture_ns: int) -> None:
+        """Take what a stamp should have been."""
+        self.true_offset_ns = stamp_ns - capture_ns
+        self.captures_ns[stamp_ns] = capture_ns
+        if len(self.captures_ns) > TRUTH_KEPT:
+            del self.captures_ns[next(iter(self.captures_ns))]
+
+    def add(self, time_s: float, member: Member, bundle: Bundle, to: _SensorRecord) -> None:
+        """Take a bundle's member; `to` is the reference's record."""
+        reference = to is self
         self.to_host_ns = bundle.stamp_ns - member.target_ns
+        true_ms = NAN
+        if self.true_offset_ns is not None and to.true_offset_ns is not None:
+            true_ms = (self.true_offset_ns - to.true_offset_ns) / 1e6
+            self.offset_error.add(abs(member.offset_ns / 1e6 - true_ms) / 1e3)
         self.last = {'offset_ms': member.offset_ns / 1e6,
                      'sigma_ms': member.offset_sigma_s * 1e3,
                      'state': member.offset_state.value}
         if not reference:
-            self.offset.add(time_s, member.offset_ns / 1e6, member.offset_sigma_s * 1e3)
+            self.offset.add(time_s, member.offset_ns / 1e6, member.offset_sigma_s * 1e3, true_ms)
         if member.missing:
             self.missing[member.reason.value or 'unknown'] += 1
             return
@@ -49,6 +67,10 @@ class _SensorRecord:
         if not (reference or member.interpolated or member.collected):
             self.delta.add(time_s, member.time_delta_ns / 1e6)
             self.delta_size.add(abs(member.time_delta_ns) / 1e9)
+            captured_ns = self.captures_ns.get(member.stamp_ns)
+            wanted_ns = to.captures_ns.get(bundle.members[bundle.reference_id].stamp_ns)
+            if captured_ns is not None and wanted_ns is not None:
+                self.true_delta.add(abs(captured_ns - wanted_ns) / 1e9)
 
     def document(self) -> dict[str, Any]:
         return {
@@ -56,6 +78,8 @@ class _SensorRecord:
             'offset': self.offset.rows, 'delta': self.delta.rows,
             'pairing': self.delta_size.summary(), 'missing': dict(self.missing),
             'interpolated': self.interpolated, 'last': self.last,
+            'truth': {'offset_error': self.offset_error.summary(),
+                      'pairing': self.true_delta.summary()},
         }
 
 
@@ -82,6 +106,10 @@ class SyncRecord:
         sensor.presence.add(self._time_s(arrival_ns))
         sensor.stamps_ns.append(stamp_ns)
 
+    def truth(self, sensor_id: str, stamp_ns: int, capture_ns: int) -> None:
+        """Take the true capture time of a stamp, where it is known (a recorded simulation)."""
+        self._sensors[sensor_id].truth(stamp_ns, capture_ns)
+
     def bundle(self, bundle: Bundle) -> None:
         """Take a bundle as it came out."""
         time_s = self._time_s(bundle.emitted_ns)
@@ -93,8 +121,9 @@ class SyncRecord:
         arrivals = [m.arrival_ns for m in bundle.members.values() if m.arrival_ns]
         if arrivals:
             self._latency.add(max(bundle.emitted_ns - max(arrivals), 0) / 1e9)
+        reference = self._sensors[bundle.reference_id]
         for name, member in bundle.members.items():
-            self._sensors[name].add(time_s, member, bundle)
+            self._sensors[name].add(time_s, member, bundle, reference)
         self._zoom.append((bundle.stamp_ns, {
             name: member.corrected_timestamp_ns for name, member in bundle.members.items()
             if not member.missing and not member.collected}))

@@ -27,7 +27,7 @@ def sync_sections(run: Document) -> list[str]:
         sections.append(_timeline(run))
     if run['zoom']['bundles']:
         sections.append(_zoom(run))
-    return [*sections, _offsets(run), _pairing(run), _drops(run), _window(run)]
+    return [*sections, _offsets(run), *_truth(run), _pairing(run), _drops(run), _window(run)]
 
 
 def unaccounted(run: Document) -> int:
@@ -114,20 +114,41 @@ def _offsets(run: Document) -> str:
         rows = sensor['offset']
         if len(rows) < 2:
             continue
-        times, offsets, sigmas = zip(*rows, strict=True)
+        times, offsets, sigmas, truths = zip(*rows, strict=True)
         settled = rows[len(rows) // 5:]
-        low = min(o - 3 * s for _, o, s in settled)
-        high = max(o + 3 * s for _, o, s in settled)
+        edges = [(o - 3 * s, o + 3 * s) for _, o, s, _ in settled if s < float('inf')]
+        edges += [(true, true) for *_, true in settled if true == true]
+        low, high = min((e[0] for e in edges), default=-1.0), max((e[1] for e in edges),
+                                                                 default=1.0)
         plot = Plot((0.0, run['duration_s']), (low, high), xlabel='time (s)', ylabel='offset (ms)',
                     height=170.0)
         plot.band(times, [o - 2 * s for o, s in zip(offsets, sigmas, strict=True)],
                   [o + 2 * s for o, s in zip(offsets, sigmas, strict=True)], index)
         plot.line(times, offsets, index)
-        figures.append(page.figure(plot.svg(f'clock offset of {name}'),
-                                   f'{name}: clock minus the reference, with 2 sigma'))
+        caption = f'{name}: clock minus the reference, with 2 sigma'
+        if any(true == true for true in truths):
+            plot.polyline([(t, true) for t, true in zip(times, truths, strict=True)
+                           if true == true], 'truth')
+            caption += '; dashed: the truth'
+        figures.append(page.figure(plot.svg(f'clock offset of {name}'), caption))
     if not figures:
         return page.section('Clock offsets', page.text('There were too few bundles to draw.'))
     return page.section('Clock offsets', *figures)
+
+
+def _truth(run: Document) -> list[str]:
+    """Return how far the estimates were from the truth, where that is known."""
+    rows = [(name, *(_ms(sensor['truth'][what][key]) for what in ('offset_error', 'pairing')
+                     for key in ('p50_s', 'p95_s', 'max_s')))
+            for name, sensor in run['sensors'].items()
+            if name != run['reference'] and sensor['truth']['offset_error']['count']]
+    if not rows:
+        return []
+    return [page.section('Against the truth', page.text(
+        'The recording knows when every message was truly captured. Offset: estimate minus truth, '
+        'relative to the reference, over the whole run. Pairing: true capture time of the member '
+        'minus that of the reference.'),
+        page.table(('sensor', 'offset p50', 'p95', 'max', 'pairing p50', 'p95', 'max'), rows))]
 
 
 def _pairing(run: Document) -> str:

@@ -1,8 +1,8 @@
 """The sync node's subscriptions: raw bytes, and as reliable as their publishers are.
 
 Best effort takes every publisher, but on the default transports it loses most of what is larger
-than a shared-memory segment (of 640x480 images three in four). So an input asks for reliable
-delivery, and goes over to best effort when it meets a publisher that does not offer it.
+than a shared-memory segment (colour images of 640x480). So an input asks for reliable delivery,
+and goes over to best effort when it meets a publisher that does not offer it.
 """
 
 from __future__ import annotations

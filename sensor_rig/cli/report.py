@@ -1,0 +1,84 @@
+"""Make one HTML page of a run: of a recording, synced for it, or of a run that kept its data."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from sensor_rig.cli.output import add_json_argument, print_json
+
+NAME = 'report'
+HELP = 'make one self-contained HTML page of a run or a recording'
+EPILOG = """examples:
+  rig report drive/ --rig robot.yaml     sync the recording for the report only
+  rig report drive_synced/               the page of what "rig sync" made"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the run, its rig and where to write."""
+    parser.add_argument('run', metavar='RUN', type=Path,
+                        help='a recording, or a folder with report.json')
+    parser.add_argument('--rig', metavar='FILE',
+                        help='the rig file that says how to sync the recording')
+    parser.add_argument('--output', '-o', metavar='FILE', type=Path,
+                        help='where to write the page (RUN/report.html, or RUN.html)')
+    add_json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the page and say where it is."""
+    from sensor_rig.bags.sync import REPORT_PAGE
+    from sensor_rig.errors import RigError
+    from sensor_rig.report.sync_page import sync_page
+
+    document = _saved(args.run) if args.rig is None else _synced(args.run, args.rig)
+    folder = args.run if args.run.is_dir() else None
+    output = args.output or (folder / REPORT_PAGE if folder else args.run.with_suffix('.html'))
+    try:
+        output.write_text(sync_page(document), encoding='utf-8')
+    except OSError as error:
+        raise RigError(f'cannot write {output}: {error.strerror}') from None
+    if args.json:
+        from sensor_rig.cli.sync import summary
+        print_json({'report': str(output), **summary(document)})
+    else:
+        print(f'written: {output}')
+    return 0
+
+
+def _saved(folder: Path) -> dict[str, Any]:
+    """Return the data that a run kept."""
+    from sensor_rig.bags.sync import REPORT_DATA
+    from sensor_rig.errors import RigError
+
+    file = folder / REPORT_DATA if folder.is_dir() else folder
+    if not file.exists():
+        raise RigError(f'{folder} has no {REPORT_DATA}; if it is a recording, say with --rig how '
+                       f'to sync it')
+    try:
+        document = json.loads(file.read_text(encoding='utf-8'))
+    except (ValueError, OSError):
+        raise RigError(f'{file} is not the data of a report; if it is a recording, say with '
+                       f'--rig how to sync it') from None
+    if not isinstance(document, dict) or document.get('kind') != 'sync':
+        raise RigError(f'{file} is not the data of a sync report')
+    return document
+
+
+def _synced(path: Path, rig_file: str) -> dict[str, Any]:
+    """Sync a recording and keep nothing but the report's data."""
+    from sensor_rig.bags.reader import BagReader
+    from sensor_rig.bags.sync import BagSync
+    from sensor_rig.cli.progress import progress
+    from sensor_rig.errors import RigError
+    from sensor_rig.rigfile import load_rig
+
+    rig = load_rig(rig_file)
+    if rig.sync is None:
+        raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
+    with BagReader(path) as bag:
+        job = BagSync(bag, None, rig.sync, f'Sync of {path.name}')
+        with progress(f'syncing {path.name}', bag.message_count) as advance:
+            return job.run(advance)
