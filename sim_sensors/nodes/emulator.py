@@ -18,6 +18,7 @@ from sensor_rig.ros.arguments import rig_from_arguments
 from sensor_rig.ros.diagnostics import Diagnostics
 from sensor_rig.ros.executor import run_node
 from sensor_rig.ros.follower import Follower
+from sensor_rig.ros.matching import Matching
 from sensor_rig.ros.parameters import ConfigParameters
 from sensor_rig.times import NS_PER_S
 from sim_sensors.config import SensorConfig
@@ -50,6 +51,8 @@ class EmulatorNode(Node):
         self.channels = {each: EmulatorChannel(
             self, self._pipeline(each), hidden=world.hide_truth, on_truth=self._on_truth,
             on_sent=self._on_sent) for each in chosen}
+        self._matching = Matching(self, (p for channel in self.channels.values()
+                                         for p in channel.publishers))
         self._follower = Follower(self, self._on_time, serves=chosen,
                                   on_episode=self._on_episode, ready=self._ready)
         self._faults = FaultService(self, chosen, self._inject,
@@ -138,7 +141,7 @@ class EmulatorNode(Node):
 
     def _ready(self) -> bool:
         """Whether the connections stand, so that nothing sent from now on is missed."""
-        if not all(channel.heard for channel in self.channels.values()):
+        if not self._matching.stands():
             return False
         self._listen()
         return all(channel.connected for channel in self.channels.values())

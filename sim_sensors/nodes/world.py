@@ -19,6 +19,7 @@ from sensor_rig.ros import qos
 from sensor_rig.ros.arguments import rig_from_arguments
 from sensor_rig.ros.diagnostics import Diagnostics
 from sensor_rig.ros.executor import run_node
+from sensor_rig.ros.matching import Matching
 from sensor_rig.ros.parameters import ConfigParameters
 from sensor_rig.times import NS_PER_S
 from sim_sensors.config import WorldConfig
@@ -58,6 +59,8 @@ class WorldNode(Node):
         self.channels = self._make_channels(rig, sensors)
         self._tick = self.create_publisher(TimeReference, TICK_TOPIC, qos.internal())
         self._settled = self.create_publisher(TimeReference, SETTLED_TOPIC, qos.internal())
+        matching = Matching(self, [self._tick, self._settled, *(
+            p for channel in self.channels for p in channel.publishers)])
         self.conductor = Conductor(
             dt_ns=self.world.dt_ns, seed=rig.seed, lockstep=config.lockstep,
             sensors=[channel.sensor.name for channel in self.channels],
@@ -65,7 +68,7 @@ class WorldNode(Node):
             timeout_s=config.lockstep_timeout_s,
             send_tick=lambda tick: self._tick.publish(tick.encode()),
             send_settled=lambda tick: self._settled.publish(tick.encode()),
-            connected=self._connected, run=f'{os.getpid():x}.{id(self):x}')
+            connected=matching.stands, run=f'{os.getpid():x}.{id(self):x}')
         self.loop = self._make_loop(config, list(sensors.values()))
         self.create_subscription(TimeReference, ACK_TOPIC, self._on_ack, qos.internal(), raw=True)
         self._commands = Commands(self, self.world)
@@ -136,13 +139,6 @@ class WorldNode(Node):
         self.conductor.on_ack(Ack.decode(buf))
         if self.loop.is_early():
             self.wake()
-
-    def _connected(self) -> bool:
-        """Whether each of our publishers is matched with everyone the graph knows to read it."""
-        publishers = [self._tick, self._settled,
-                      *(p for channel in self.channels for p in channel.publishers)]
-        return all(p.get_subscription_count() >= self.count_subscribers(p.topic_name)
-                   for p in publishers)
 
     def _while_paused(self) -> None:
         self._sim_clock.publish(self.world)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import TimeReference
 
@@ -71,9 +72,7 @@ class EmulatorChannel:
         """Whether truth is needed: somebody reads, or the sensor must not miss any."""
         sensor = self.pipeline.sensor
         return bool(sensor.config.eager or sensor.stateful
-                    or any(p.get_subscription_count() for by_suffix in self._publishers
-                           for p in by_suffix.values())
-                    or any(p.get_subscription_count() for p in self._time_publishers))
+                    or any(p.get_subscription_count() for p in self.publishers))
 
     @property
     def listening(self) -> bool:
@@ -86,11 +85,10 @@ class EmulatorChannel:
         return all(s.get_publisher_count() for s in self._subscriptions)
 
     @property
-    def heard(self) -> bool:
-        """Whether each of our publishers is matched with everyone the graph knows to read it."""
-        publishers = [p for by_suffix in self._publishers for p in by_suffix.values()]
-        return all(p.get_subscription_count() >= self._node.count_subscribers(p.topic_name)
-                   for p in (*publishers, *self._time_publishers))
+    def publishers(self) -> list[Publisher]:
+        """All publishers of this sensor."""
+        return [*(p for by_suffix in self._publishers for p in by_suffix.values()),
+                *self._time_publishers]
 
     def listen(self, wanted: bool) -> None:
         """Subscribe to the truth, or stop."""
