@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_sensors.layout import Array
-from sim_sensors.noise import DriftSpec
+from sim_sensors.processes import DriftSpec
 from sim_sensors.sensors.base import Batch, Timeline
 
 Floats = NDArray[np.float64]
@@ -21,7 +21,9 @@ def low_pass(values: Array, timeline: Timeline, columns: slice, cutoff_hz: Array
     held = np.exp(-2.0 * np.pi * np.asarray(cutoff_hz) * dt_s) * (np.asarray(cutoff_hz) > 0.0)
     now = values[:, columns]
     before = timeline.at(1)[:, columns]
-    np.copyto(now, now + held * (before - now), where=timeline.filled[:, None])
+    change = held * (before - now)
+    change[~timeline.filled] = 0.0
+    now += change
 
 
 def gauss_markov(stream: str, time_s: float, batch: Batch, width: int) -> Array:

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from support.toy_sensors import config
 
 from sim_sensors.imperfections import Generic
-from sim_sensors.noise import MarkovStream, NoiseSource, NoiseStream
+from sim_sensors.noise import NoiseSource
+from sim_sensors.processes import DriftSpec, DriftStream, MarkovStream
+from sim_sensors.streams import NoiseStream
 
 
 def stream(num_envs: int = 1, width: int = 3, name: str = 'white', seed: int = 5,
@@ -93,6 +95,31 @@ def test_skipping_does_not_change_a_walk(gaps: list[int], decay: float) -> None:
             assert np.array_equal(lazy.at(slice(None), np.full(3, k)), dense)
     alone = walk(1, decay).at(slice(None), np.array([k]))
     assert np.array_equal(alone[0], dense[0])
+
+
+def drift(num_envs: int) -> DriftStream:
+    spec = DriftSpec(20, decay=np.array([0.9, 1.0]), gain=np.array([0.4, 0.1]),
+                     start=np.array([1.0, 0.0]), width=3)
+    return DriftStream(3, 'imu', 'bias', np.zeros(num_envs, np.int64), spec)
+
+
+WEIGHTS = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]])
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.sets(st.integers(0, 3000), min_size=1, max_size=12))
+def test_a_drift_is_straight_between_knots_and_the_same_when_skipped(asked: set[int]) -> None:
+    dense, lazy = drift(3), drift(3)
+    last = max(asked)
+    seen = np.array([dense.at(slice(None), np.full(3, k), WEIGHTS) for k in range(last + 1)])
+    for k in sorted(asked):
+        assert np.array_equal(lazy.at(slice(None), np.full(3, k), WEIGHTS), seen[k])
+    alone = drift(1).at(slice(None), np.array([last]), WEIGHTS)
+    assert np.array_equal(alone[0], seen[last, 0])
+    bend = np.abs(np.diff(seen, 2, axis=0)).max(axis=2)
+    for env in range(3):
+        inner = [k for k in range(len(bend)) if (k + 1 + env) % 20]  # knots are staggered
+        assert len(inner) == 0 or bend[inner, env].max() < 1e-12
 
 
 def test_a_reset_begins_another_episode_of_those_environments_only() -> None:
