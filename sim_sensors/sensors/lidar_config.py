@@ -113,7 +113,7 @@ class Lidar2dConfig(LidarConfig):
     clockwise: bool = False
     """Whether it turns clockwise seen from above; `angle_increment` is then negative."""
     intensities: bool = True
-    """Fill `intensities`; without them and without `optics.dark_range_m` rays cost less."""
+    """Whether the scan has intensities."""
 
 
 class Lidar3dConfig(LidarConfig):
@@ -144,8 +144,7 @@ class Lidar3dConfig(LidarConfig):
     clockwise: bool = True
     """Whether `spinning` turns clockwise seen from above."""
     pattern_file: str = ''
-    """CSV or NPZ of `file`, with azimuth_deg and elevation_deg or x, y and z; optional time
-    (0..1) and ring."""
+    """CSV or NPZ of `file`, an absolute path or one from the working directory."""
     no_return: Literal['nan', 'drop'] = 'nan'
     """Rays without a return are NaN points in a cloud of fixed size, or are left out."""
     max_points: Annotated[int, Field(ge=0)] = 0

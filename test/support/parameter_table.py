@@ -68,6 +68,8 @@ def _allowed(field: FieldInfo) -> str:
         text = _of_tuple(get_args(kind), bounds)
         is_spread = any(isinstance(each, BeforeValidator) for each in field.metadata)
         return f'1 or {text}' if is_spread else text
+    if get_origin(kind) is dict and not isinstance(get_args(kind)[1], type):
+        return 'map of numbers'
     names = {float: 'number', int: 'whole number', str: 'text'}
     return bounds or names.get(kind, 'map of maps')  # type: ignore[call-overload, no-any-return]
 

@@ -1,0 +1,153 @@
+"""Show a LiDAR's scan as a polar plot: a PNG, or a window that follows the simulation.
+
+The rig's world runs without ROS. Dots are what the sensor reports, the line is the truth; of a
+scanner with many lasers the distance over ground is shown, coloured by height.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sensor_rig.errors import RigError
+
+if TYPE_CHECKING:
+    from sim_sensors.rig import Message, Rig
+    from sim_sensors.sensors.lidar import Lidar
+
+NAME = 'lidar-view'
+HELP = 'show a LiDAR of a rig as a polar plot (PNG or live)'
+EPILOG = """examples:
+  lidar-view demo --png scan.png --at 2.5
+  lidar-view demo --sensor front_lidar"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument('rig', metavar='RIG', help='a rig file, or the name of a shipped one')
+    parser.add_argument('--sensor', metavar='NAME', help='which LiDAR; the first one by default')
+    parser.add_argument('--at', type=float, default=1.0, metavar='S',
+                        help='simulated time of the scan in the PNG, s (default 1)')
+    parser.add_argument('--png', type=Path, metavar='FILE',
+                        help='write this file instead of opening a window')
+    parser.add_argument('--seconds', type=float, metavar='N',
+                        help='close the window after N simulated seconds')
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw one scan, or scan after scan."""
+    if args.at < 0.0 or (args.seconds is not None and args.seconds <= 0.0):
+        raise RigError('--at must not be negative and --seconds must be positive')
+    rig, sensor = _open(args.rig, args.sensor)
+    import matplotlib
+    if args.png is not None:
+        matplotlib.use('Agg')
+        message = _scan_at(rig, args.at)
+        plot = Plot(sensor)
+        plot.show(message)
+        plot.save(args.png)
+        print(f'{args.png}: {plot.caption}')
+        return 0
+    _follow(rig, Plot(sensor, window=True), args.seconds)
+    return 0
+
+
+def _open(path: str, wanted: str | None) -> tuple[Rig, Lidar[Any]]:
+    """Return the rig's world with one LiDAR in it, and that LiDAR."""
+    from sensor_rig.rigfile import load_rig
+    from sim_sensors.rig import Rig
+    from sim_sensors.sensors.lidar import Lidar
+
+    config = load_rig(path)
+    sensors = config.make_sensors()
+    lidars = {name: each for name, each in sensors.items() if isinstance(each, Lidar)}
+    name = wanted or next(iter(lidars), '')
+    if name not in lidars:
+        known = f'its LiDARs are {", ".join(lidars)}' if lidars else 'it has no LiDAR'
+        raise RigError(f'{config.path.name} has no LiDAR {name!r}; {known}' if wanted
+                       else f'{config.path.name}: {known}')
+    world = config.simulated_world.model_copy(update={'num_envs': 1})
+    rig = Rig(world, [lidars[name]], seed=config.seed, base_dir=config.path.parent, messages=True)
+    return rig, lidars[name]
+
+
+def _scan_at(rig: Rig, at_s: float) -> Message:
+    """Return the first scan captured at `at_s` or later."""
+    while True:
+        for message in rig.step():
+            if message.sample.capture_ns >= at_s * 1e9:
+                return message
+
+
+def _follow(rig: Rig, plot: Plot, seconds: float | None) -> None:
+    """Draw scans at the pace of the clock until the window is closed."""
+    start = time.monotonic()
+    while plot.is_open and (seconds is None or rig.time_ns < seconds * 1e9):
+        for message in rig.step():
+            plot.show(message)
+            plot.wait(max(start + rig.time_ns / 1e9 - time.monotonic(), 0.001))
+
+
+class Plot:
+    """A polar plot of one LiDAR."""
+
+    def __init__(self, sensor: Lidar[Any], *, window: bool = False) -> None:
+        import matplotlib.pyplot as plt
+        if window and plt.get_backend().lower() in ('agg', 'pdf', 'svg', 'ps', 'cairo'):
+            raise RigError('there is no display to open a window on; use --png FILE')
+        self._plt: Any = plt
+        self._sensor = sensor
+        self.caption = ''
+        self._figure, axes = plt.subplots(subplot_kw={'projection': 'polar'}, figsize=(7, 7))
+        self._axes: Any = axes
+        if window:
+            plt.show(block=False)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the user has not closed the window."""
+        return bool(self._plt.fignum_exists(self._figure.number))
+
+    def show(self, message: Message) -> None:
+        """Draw a scan instead of the one before."""
+        import numpy as np
+
+        sensor, sample = self._sensor, message.sample
+        from sim_sensors.sensors.lidar_reader import frame_of
+        frame = frame_of(sample.capture_ns, sensor.config.rate_hz, sensor.pattern.frames)
+        rays = sensor.pattern.directions[frame]
+        angles = np.arctan2(rays[:, 1], rays[:, 0])
+        measured, true = (sensor.return_layout.view(values, 'ranges')
+                          for values in (sample.values, sample.truth))
+        found = np.isfinite(measured)
+        over_ground = np.hypot(rays[:, 0], rays[:, 1])
+        axes = self._axes
+        axes.clear()
+        if sensor.pattern.ring.any():
+            axes.scatter(angles[found], (measured * over_ground)[found], s=2,
+                         c=(measured * rays[:, 2])[found], cmap='viridis')
+        else:
+            line = np.where(np.isfinite(true), true, np.nan)
+            axes.plot(angles, line, color='0.6', linewidth=0.8, label='truth')
+            axes.plot(angles[found], measured[found], 'r.', markersize=2, label='measured')
+            axes.legend(loc='lower right')
+        farthest = measured[found].max() if found.any() else sensor.config.max_range_m
+        axes.set_ylim(0.0, min(sensor.config.max_range_m, 1.1 * float(farthest)))
+        self.caption = (f'{sensor.name} at {sample.capture_ns / 1e9:.3f} s: '
+                        f'{int(found.sum())} of {len(measured)} rays return')
+        axes.set_title(self.caption)
+
+    def wait(self, seconds: float) -> None:
+        """Let the window live for a while."""
+        self._figure.canvas.draw_idle()
+        self._plt.pause(seconds)
+
+    def save(self, file: Path) -> None:
+        """Write a PNG."""
+        try:
+            self._figure.savefig(file, dpi=120)
+        except (OSError, ValueError) as error:
+            raise RigError(f'{file} cannot be written: {error}') from error
+        self._plt.close(self._figure)

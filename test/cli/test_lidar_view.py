@@ -1,0 +1,58 @@
+"""lidar-view as a user runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sensor_rig.cli.main import main
+
+RIG = """/**:
+  ros__parameters:
+    world: {model: rover_yard.xml}
+    sensors:
+      imu: {type: imu, mount: {body: rover}}
+      flat: {type: lidar2d, num_rays: 90, mount: {body: rover, pos_m: [0.3, 0.0, 0.4]}}
+      deep: {type: lidar3d, columns: 64, mount: {body: rover, pos_m: [0.0, 0.0, 0.8]}}
+"""
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Path:
+    file = tmp_path / 'rig.yaml'
+    file.write_text(RIG)
+    return file
+
+
+@pytest.mark.parametrize(('options', 'name', 'rays'), [
+    ([], 'flat', 90), (['--sensor', 'deep', '--at', '0.15'], 'deep', 1024)])
+def test_a_scan_becomes_a_picture(rig: Path, tmp_path: Path, options: list[str], name: str,
+                                  rays: int, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / 'scan.png'
+    assert main(['lidar-view', str(rig), '--png', str(picture), *options]) == 0
+    assert picture.read_bytes().startswith(b'\x89PNG')
+    said = capsys.readouterr().out
+    at = '0.200' if options else '1.000'
+    assert f'{name} at {at} s: ' in said
+    assert f' of {rays} rays return' in said
+
+
+@pytest.mark.parametrize(('options', 'words'), [
+    (['--sensor', 'imu', '--png', 'x.png'], "no LiDAR 'imu'; its LiDARs are flat, deep"),
+    (['--png', '/nowhere/x.png'], '/nowhere/x.png cannot be written'),
+    (['--at', '-1', '--png', 'x.png'], '--at must not be negative'),
+])
+def test_mistakes_are_one_sentence(rig: Path, options: list[str], words: str,
+                                   capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(['lidar-view', str(rig), *options]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count('\n') == 1
+
+
+def test_without_a_display_the_picture_is_suggested(rig: Path, monkeypatch: pytest.MonkeyPatch,
+                                                    capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv('MPLBACKEND', 'Agg')
+    assert main(['lidar-view', str(rig)]) == 2
+    assert 'use --png FILE' in capsys.readouterr().err
