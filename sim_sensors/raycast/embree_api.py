@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import functools
-import importlib.util
+import importlib
 from ctypes import c_char_p, c_int, c_size_t, c_ssize_t, c_uint, c_void_p
 from pathlib import Path
 from typing import Any
@@ -99,8 +99,8 @@ class Embree:
         if not self.device:
             raise OSError(f'Embree at {path} gives no device on this processor')
         version = library.rtcGetDeviceProperty(self.device, _VERSION)
-        if not 40000 <= version < 50000:
-            raise OSError(f'Embree at {path} has version {version}, not 4')
+        if not 40300 <= version < 50000:
+            raise OSError(f'Embree at {path} has version {version}; 4.3 brought instance arrays')
 
     def new_scene(self, flags: int) -> int:
         """Return a new, empty scene."""
@@ -150,16 +150,19 @@ def load_embree() -> Embree:
             tried.append(str(error))
     why = f' ({"; ".join(tried)})' if tried else ''
     raise RigError(
-        f"ray-casting backend 'embree' finds no Embree 4 library{why}; "
+        f"ray-casting backend 'embree' finds no Embree 4.3 library{why}; "
         'pip install embreex, or use backend: mujoco'
     )
 
 
 def _candidates() -> list[str]:
     paths: list[str] = []
-    spec = importlib.util.find_spec('embreex')
-    if spec is not None and spec.origin is not None:
-        package = Path(spec.origin).parent
+    try:
+        wheel = importlib.import_module('embreex')  # on Windows this tells where its libraries are
+    except ImportError:
+        wheel = None
+    if wheel is not None and wheel.__file__ is not None:
+        package = Path(wheel.__file__).parent
         # auditwheel, delocate and delvewheel each have their own place for bundled libraries.
         for folder in (package.parent / 'embreex.libs', package / '.dylibs', package):
             paths += sorted(str(path) for path in folder.glob('*embree4*'))

@@ -62,7 +62,7 @@ class SweepReader:
         self._line = np.zeros((2, 3))
         self._twist = np.zeros(6)
         self._motion = np.zeros((3, 3, 3))
-        self._caster = self._make_caster(view)
+        self._caster = self._make_caster()
         log.info('%s: %s', name, self._caster.reason)
 
     @property
@@ -70,7 +70,7 @@ class SweepReader:
         """Which backend casts and why."""
         return self._caster.reason
 
-    def _make_caster(self, view: WorldView) -> RayCaster:
+    def _make_caster(self) -> RayCaster:
         config, model = self._config, self._model
         hidden: list[int] = []
         own = int(model.site_bodyid[self._site])

@@ -56,3 +56,18 @@ def test_without_a_display_the_picture_is_suggested(rig: Path, monkeypatch: pyte
     monkeypatch.setenv('MPLBACKEND', 'Agg')
     assert main(['lidar-view', str(rig)]) == 2
     assert 'use --png FILE' in capsys.readouterr().err
+
+
+def test_the_window_follows_the_simulation(rig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import matplotlib
+
+    from sensor_rig.cli import lidar_view
+
+    matplotlib.use('Agg')
+    opened, sensor = lidar_view._open(str(rig), 'flat')
+    plot = lidar_view.Plot(sensor)
+    captions = []
+    monkeypatch.setattr(plot, 'wait', lambda seconds: captions.append(plot.caption))
+    lidar_view._follow(opened, plot, 0.35)
+    assert [each.split(':')[0] for each in captions] == [
+        'flat at 0.000 s', 'flat at 0.100 s', 'flat at 0.200 s']
