@@ -5,8 +5,9 @@
 Three 640x480 cameras at 30 Hz, two clouds of 16x1024 points at 10 Hz, an IMU at 400 Hz. The same
 publisher runs against the sync node and against typed subscriptions with message_filters'
 ApproximateTimeSynchronizer over all six (or, without that package, the latest value of each topic,
-which costs less); `apart` does less than the same job: the IMU is only passed on. CPU is what the
-process used, all its threads, those of DDS included, while the streams ran.
+which costs less); `apart` does less than the same job: the IMU is only passed on; `bare` only
+receives bytes. CPU is what the process used, all its threads, those of DDS included, while the
+streams ran.
 """
 
 from __future__ import annotations
@@ -179,6 +180,8 @@ def run(quick: bool = False) -> dict[str, Any]:
                        heard)
         figures = _camera_figures(ours, heard)
         heard.close()
+        bare = measure([*ROLES, 'bare', '600'], 'publish', QUICK_S if quick else USUAL_S)
+        figures['bare_cpu_share'] = bare['cpu_s'] / bare['seconds']
         for way in ('usual', 'usual_apart'):
             other = measure([*ROLES, way, '600'], 'publish', QUICK_S if quick else USUAL_S)
             figures |= _usual_figures(way, other, figures)

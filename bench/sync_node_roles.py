@@ -1,6 +1,6 @@
 """The processes around the sync node in its benchmark: publisher, sink, and the usual way.
 
-    python -m bench.sync_node_roles publish|flood|sink|usual|usual_apart SECONDS
+    python -m bench.sync_node_roles publish|flood|sink|bare|usual|usual_apart SECONDS
 
 Each prints one JSON line at its end.
 """
@@ -124,6 +124,16 @@ def sink(seconds: float) -> dict[str, Any]:
                                  raw=True)
     _spin(node, seconds)
     return {'heard': dict(counts)}
+
+
+def bare(seconds: float) -> dict[str, Any]:
+    """Only receive the streams, as bytes: what DDS and rclpy cost before anything is done."""
+    node = rclpy.create_node('bench_bare')
+    for topic, (template, rate_hz, _) in templates().items():
+        node.create_subscription(message_class(template.type_name), topic, lambda raw: None,
+                                 qos.sensor_in(rate_hz, reliable=True), raw=True)
+    _spin(node, seconds)
+    return {}
 
 
 def usual(seconds: float, imu_apart: bool = False) -> dict[str, Any]:

@@ -15,7 +15,7 @@ STYLE = """
   --line: #343b43; --tile: #1d2227; --bad: #ff8a80; --good: #6fd08c; --c0: #5eb1ff; --c1: #ff9d5c;
   --c2: #6fd08c; --c3: #d491ee; --c4: #e5b84b; --c5: #4fd0dd; --c6: #ff8a80; --c7: #9aa5b1; } }
 body { background: var(--bg); color: var(--fg); font: 15px/1.5 system-ui, sans-serif;
-  max-width: 920px; margin: 2rem auto; padding: 0 1rem; }
+  max-width: 1040px; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .4rem; }
 p { margin: .4rem 0; } p.soft, td.soft { color: var(--soft); }
 .tiles { display: flex; flex-wrap: wrap; gap: .7rem; margin: 1rem 0; }
@@ -24,14 +24,14 @@ p { margin: .4rem 0; } p.soft, td.soft { color: var(--soft); }
 .tile span { color: var(--soft); font-size: .85rem; }
 .bad { color: var(--bad); } .good { color: var(--good); }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .88rem; }
-th, td { text-align: right; padding: .25rem .6rem; border-bottom: 1px solid var(--line);
+table { border-collapse: collapse; width: 100%; font-size: .84rem; }
+th, td { text-align: right; padding: .25rem .5rem; border-bottom: 1px solid var(--line);
   white-space: nowrap; font-variant-numeric: tabular-nums; }
 th { font-weight: 600; color: var(--soft); } th:first-child, td:first-child { text-align: left; }
 svg { width: 100%; height: auto; display: block; } svg text { font: 11px system-ui, sans-serif; }
 .text { fill: var(--soft); } .axis { stroke: var(--soft); fill: none; }
 .grid { stroke: var(--line); stroke-width: .7; fill: none; }
-.link { stroke: var(--soft); stroke-width: .8; fill: none; opacity: .8; }
+.link { stroke: var(--soft); stroke-width: 1.2; fill: none; }
 .truth { stroke: var(--fg); stroke-width: 1.2; stroke-dasharray: 5 4; fill: none; }
 .line { fill: none; stroke-width: 1.4; } .band { opacity: .18; stroke: none; }
 .legend span { margin-right: 1rem; white-space: nowrap; font-size: .88rem; }

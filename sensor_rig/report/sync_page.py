@@ -47,8 +47,8 @@ def _tiles(run: Document) -> str:
         (f'{share:.1%}', 'of them complete', ''),
         (f'{received}', 'messages received', ''),
         (f'{lost}', 'unaccounted for', 'bad' if lost else 'good'),
-        (_ms(worst), 'worst p95 pairing', ''),
-        (_ms(run['waiting']['p95_s']), 'p95 wait after the last member', ''),
+        (f'{_ms(worst)} ms', 'worst p95 pairing', ''),
+        (f'{_ms(run["waiting"]["p95_s"])} ms', 'p95 wait after the last member', ''),
         (f'{run["duration_s"]:.1f} s', 'length', ''),
     ])
 
@@ -172,9 +172,10 @@ def _drops(run: Document) -> str:
     sensors = run['sensors']
     reasons = [fate for fate in DROP_FATES
                if any(sensor['counts'][fate] for sensor in sensors.values())]
-    parts = [page.table(('sensor', 'received', *GOOD_FATES, *DROP_FATES), [
-        (name, sensor['counts']['received'],
-         *(sensor['counts'][fate] for fate in GOOD_FATES + DROP_FATES))
+    fates = [fate for fate in GOOD_FATES if any(
+        sensor['counts'][fate] for sensor in sensors.values())] + reasons
+    parts = [page.table(('sensor', 'received', *fates), [
+        (name, sensor['counts']['received'], *(sensor['counts'][fate] for fate in fates))
         for name, sensor in sensors.items()])]
     missing = [(name, reason, count) for name, sensor in sensors.items()
                for reason, count in sensor['missing'].items()]

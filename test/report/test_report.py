@@ -1,0 +1,120 @@
+"""The report of a sync run: its data, its page, the command."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from support.parameter_table import parameter_table
+
+from sensor_rig.cli.main import main
+from sensor_rig.report.sync_page import sync_page, unaccounted
+from sync_engine.config import InputConfig, SyncConfig
+
+RIG = """/**:
+  ros__parameters:
+    seed: 7
+    world: {model: rover_yard.xml, timestep_s: 0.001, real_time_factor: 0.0, driver: figure_eight}
+    sensors:
+      imu: {type: imu, rate_hz: 100.0, delay_range_s: [0.001, 0.002], mount: {body: rover}}
+      wheels:
+        {type: wheel_odometry, rate_hz: 20.0, delay_range_s: [0.005, 0.006], clock: {offset_s: 0.037}}
+      pose: {type: pose, rate_hz: 10.0, delay_range_s: [0.015, 0.016], mount: {body: rover}}
+    sync:
+      inputs: {pose: {cue: odometry}, wheels: {cue: rate}, imu: {collect: true}}
+      reference_sensor_id: pose
+      required_sensors: [pose, wheels]
+      imu_sensor_id: imu
+"""
+VOID = {'meta', 'br', 'path', 'rect', 'circle'}
+
+
+class Balance(HTMLParser):
+    """Raises where tags do not close in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID or tag in ('path', 'rect', 'circle'):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+    """A recording, its rig, and the data of its report."""
+    folder = tmp_path_factory.mktemp('report')
+    (folder / 'rig.yaml').write_text(RIG)
+    main(['record', str(folder / 'bag'), '--rig', str(folder / 'rig.yaml'), '--seconds', '8',
+          '--no-sync'])
+    assert main(['sync', str(folder / 'bag'), str(folder / 'out'), '--rig',
+                 str(folder / 'rig.yaml')]) == 0
+    return folder
+
+
+def test_the_data_explains_every_message_and_knows_the_truth(run):
+    document = json.loads((run / 'out' / 'report.json').read_text())
+    assert unaccounted(document) == 0
+    wheels = document['sensors']['wheels']
+    assert wheels['truth']['offset_error']['count'] == document['bundles'] > 60
+    assert wheels['truth']['offset_error']['p95_s'] < 0.010
+    *_, (_, offset_ms, sigma_ms, true_ms) = wheels['offset']
+    assert true_ms == pytest.approx(37.0, abs=0.1)
+    assert abs(offset_ms - true_ms) < 4 * sigma_ms
+    assert wheels['truth']['pairing']['p95_s'] <= 0.0255  # half a period of the wheels
+
+
+def test_the_page_is_balanced_and_stands_alone(run):
+    text = (run / 'out' / 'report.html').read_text()
+    checker = Balance()
+    checker.feed(re.sub(r'<!doctype[^>]*>', '', text))
+    assert [tag for tag in checker.open if tag not in VOID] == []
+    assert not re.search(r'(src|href)=', text)
+    for word in ('Against the truth', 'dashed: the truth', 'prefers-color-scheme', 'locked'):
+        assert word in text
+
+
+def test_the_page_escapes_what_it_is_given(run):
+    document = json.loads((run / 'out' / 'report.json').read_text())
+    document['title'] = '<script>alert(1)</script>'
+    document['sensors']['<i>'] = document['sensors'].pop('imu')
+    page = sync_page(document)
+    assert '<script>' not in page
+    assert '<i>' not in page.replace('<i class', '')
+
+
+def test_the_command_makes_the_page_of_a_recording_and_of_a_run(run, capsys):
+    out = run / 'page.html'
+    assert main(['report', str(run / 'bag'), '--rig', str(run / 'rig.yaml'), '-o', str(out),
+                 '--json']) == 0
+    assert json.loads(capsys.readouterr().out)['bundles'] > 60
+    again = run / 'again.html'
+    assert main(['report', str(run / 'out'), '-o', str(again)]) == 0
+    assert again.read_text() == (run / 'out' / 'report.html').read_text()
+
+
+def test_mistakes_are_one_sentence(run, tmp_path, capsys):
+    assert main(['report', str(run / 'bag')]) == 2
+    assert 'say with --rig' in capsys.readouterr().err
+    (tmp_path / 'report.json').write_text('{"kind": "other"}')
+    assert main(['report', str(tmp_path)]) == 2
+    assert 'not the data of a sync report' in capsys.readouterr().err
+    (tmp_path / 'report.json').write_text('nonsense')
+    assert main(['report', str(tmp_path)]) == 2
+
+
+def test_the_sync_nodes_page_has_the_very_keys(root: Path):
+    page = (root / 'docs' / 'nodes' / 'sync.md').read_text()
+    for model in (SyncConfig, InputConfig):
+        assert parameter_table(model, with_common=True) in page, (
+            f'the table of {model.__name__} in docs/nodes/sync.md is out of date')
