@@ -22,15 +22,18 @@ class NoiseSource:
 
     def __init__(self, seed: int, sensor: str, num_envs: int, generic: Generic,
                  dtype: DTypeLike = np.float64) -> None:
-        """Serve `num_envs` environments of `sensor`; white noise comes in `dtype`."""
+        """Serve `num_envs` environments of `sensor`.
+
+        White noise comes as float64 where the sensor's values (`dtype`) are, else as float32:
+        enough for pixels and ranges, in half the memory.
+        """
         self.generic = generic
         self.seed, self.sensor = seed, sensor
         self.episode: Indices = np.zeros(num_envs, np.int64)
         """Episode of each environment; see `reset`."""
         self.gain = 1.0
         """Factor on white noise, for the `noisy` fault."""
-        wanted = np.dtype(dtype)
-        self._dtype = wanted if wanted == np.float32 else np.dtype(np.float64)
+        self._dtype = np.dtype(np.float64 if np.dtype(dtype) == np.float64 else np.float32)
         self._streams: dict[str, NoiseStream] = {}
         self._markov: dict[str, MarkovStream] = {}
         self._drifts: dict[str, DriftStream] = {}

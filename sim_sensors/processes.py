@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_sensors.layout import Array
-from sim_sensors.streams import Indices, NoiseStream, Rows
+from sim_sensors.streams import GROUP, Indices, NoiseStream, Rows
 
 
 class MarkovStream(NoiseStream):
@@ -89,9 +89,9 @@ class DriftStream:
         self._processes = MarkovStream(seed, sensor, stream, episode, decay=decay, gain=gain,
                                        start=start)
         self._every, self._width = spec.every, spec.width
-        self._stagger: Indices = np.arange(num_envs) % spec.every
+        self._stagger: Indices = np.arange(num_envs) // GROUP % spec.every
         self._knot: Indices = np.full(num_envs, -2, np.int64)
-        self._low, self._high = np.zeros((2, num_envs, spec.width))
+        self._low, self._high, self._slope = np.zeros((3, num_envs, spec.width))
         self._ids = np.arange(num_envs)
 
     def at(self, envs: Rows, k: Indices, weights: Array) -> Array:
@@ -100,8 +100,9 @@ class DriftStream:
         stale = knot != self._knot[envs]
         if stale.any():
             self._move(self._ids[envs][stale], knot[stale], weights)
-        low = self._low[envs]
-        return np.asarray(low + (self._high[envs] - low) * (part / self._every)[:, None])
+        out = self._slope[envs] * part[:, None]
+        out += self._low[envs]
+        return np.asarray(out)
 
     def _move(self, envs: NDArray[np.intp], knot: Indices, weights: Array) -> None:
         """Put `envs` between `knot` and the one after it."""
@@ -110,7 +111,8 @@ class DriftStream:
         if jumped.any():
             late = envs[jumped]
             self._low[late] = self._sum(late, knot[jumped], weights)
-        self._high[envs] = self._sum(envs, knot + 1, weights)
+        self._high[envs] = high = self._sum(envs, knot + 1, weights)
+        self._slope[envs] = (high - self._low[envs]) / self._every
         self._knot[envs] = knot
 
     def _sum(self, envs: NDArray[np.intp], knot: Indices, weights: Array) -> Array:

@@ -28,6 +28,8 @@ class Stages:
         self._disturbs = _overrides(sensor, 'physics_imperfections')
         self._responds = _overrides(sensor, 'respond')
         self._projects = _overrides(sensor, 'post_process')
+        self._owns_sensed = self._disturbs or self._responds
+        """Whether `sense` hands out rows that nothing else looks at, to be worked on in place."""
         self._reads_out = _overrides(sensor, 'hardware_imperfections')
         self._has_timeline = sensor.stateful and self._responds
         depth, rows = (sensor.timeline_length, num_envs) if self._has_timeline else (1, 0)
@@ -77,16 +79,17 @@ class Stages:
         """Return (measured, ground truth) rows [n, width] in return space."""
         work = sensed
         if self._reads_out or not batch.noise.generic.is_identity or ailment.wrong:
-            work = sensed.copy()
+            work = sensed if self._owns_sensed else sensed.copy()
             batch.noise.gain = ailment.noise_gain
             self.sensor.hardware_imperfections(work, batch)
             batch.noise.gain = 1.0
             for scale, offset in ailment.wrong:
                 clip_to(work, work.astype(np.float64) * scale + offset)
         if self._projects:
-            work = self._project(work.copy() if work is sensed else work, batch)
+            borrowed = work is sensed and not self._owns_sensed
+            work = self._project(work.copy() if borrowed else work, batch)
             _as_truth(batch, self._clean_state)
-            clean = self._project(clean.copy(), batch)
+            clean = self._project(clean if self._responds else clean.copy(), batch)
             _as_measured(batch, self.state)
         if self._keeps_last:
             work = self._remember(work, clean, batch.envs, ailment.stuck)

@@ -107,7 +107,7 @@ WEIGHTS = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]])
 
 
 @settings(deadline=None, max_examples=25)
-@given(st.sets(st.integers(0, 3000), min_size=1, max_size=12))
+@given(st.sets(st.integers(0, 1000), min_size=1, max_size=12))
 def test_a_drift_is_straight_between_knots_and_the_same_when_skipped(asked: set[int]) -> None:
     dense, lazy = drift(3), drift(3)
     last = max(asked)
@@ -118,7 +118,7 @@ def test_a_drift_is_straight_between_knots_and_the_same_when_skipped(asked: set[
     assert np.array_equal(alone[0], seen[last, 0])
     bend = np.abs(np.diff(seen, 2, axis=0)).max(axis=2)
     for env in range(3):
-        inner = [k for k in range(len(bend)) if (k + 1 + env) % 20]  # knots are staggered
+        inner = [k for k in range(len(bend)) if (k + 1) % 20]
         assert len(inner) == 0 or bend[inner, env].max() < 1e-12
 
 
