@@ -214,6 +214,8 @@ def _usual_figures(way: str, other: dict[str, Any], figures: dict[str, Any]) -> 
         f'{way}_with': other['subject'].get('way', ''),
         f'{way}_sets': other['subject'].get('sets', 0), f'{way}_cpu_share': share,
         f'cpu_ratio{suffix}': figures['cpu_share'] / share if share else float('nan'),
+        f'cpu_ratio_beyond_receiving{suffix}': (figures['cpu_share'] - figures['bare_cpu_share'])
+        / max(share - figures['bare_cpu_share'], 1e-9),
     }
 
 
@@ -237,7 +239,7 @@ def main() -> int:
     for name, value in result['figures'].items():
         target = result['targets'].get(name)
         shown = f'{value:.3f}' if isinstance(value, float) else str(value)
-        print(f'{name:24} {shown}' + (f'   (target {target:g})' if target else ''))
+        print(f'{name:40} {shown}' + (f'   (target {target:g})' if target else ''))
     if args.json:
         args.json.write_text(json.dumps(result, indent=2))
     return 0

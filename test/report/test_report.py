@@ -21,7 +21,10 @@ RIG = """/**:
     sensors:
       imu: {type: imu, rate_hz: 100.0, delay_range_s: [0.001, 0.002], mount: {body: rover}}
       wheels:
-        {type: wheel_odometry, rate_hz: 20.0, delay_range_s: [0.005, 0.006], clock: {offset_s: 0.037}}
+        type: wheel_odometry
+        rate_hz: 20.0
+        delay_range_s: [0.005, 0.006]
+        clock: {offset_s: 0.037}
       pose: {type: pose, rate_hz: 10.0, delay_range_s: [0.015, 0.016], mount: {body: rover}}
     sync:
       inputs: {pose: {cue: odometry}, wheels: {cue: rate}, imu: {collect: true}}
