@@ -54,8 +54,8 @@ class Faults:
 
     @property
     def most_latency_ns(self) -> int:
-        """The most that `slow` faults can add together, ns."""
-        return sum(max(seconds_to_ns(f.offset), 0) for _, _, f in self._faults if f.kind == 'slow')
+        """The most that `slow` faults add at any one time, ns."""
+        return max((self.at(start).latency_ns for start, _, _ in self._faults), default=0)
 
     def at(self, time_ns: int) -> Ailment:
         """Return what is wrong with a sample captured at `time_ns`."""

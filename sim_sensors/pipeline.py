@@ -36,8 +36,8 @@ from sim_sensors.sensors.base import Batch, Sample, Sensor
 from sim_sensors.stages import Stages, rows_of
 from sim_sensors.transit import Fate, InFlight, Transit
 
-Envs = Sequence[int] | NDArray[np.intp] | slice | None
-"""Environments by number; None and `slice(None)` are all of them."""
+Envs = Sequence[int] | NDArray[np.intp] | NDArray[np.bool_] | slice | None
+"""Environments by number, by a mask [num_envs] or by a slice; None is all of them."""
 Supplier = Callable[[NDArray[np.intp], Array], None]
 """`supplier(envs, out)` writes the present truth of `envs` into `out` [len(envs), width]."""
 
@@ -81,14 +81,14 @@ class Pipeline:
         self._readout = self._make_readout() if arrays else None
         self.supplier = supplier
         """Where `update` and `read` get truth from; may also be set after making."""
-        """Where `update` gets truth from; may be set later."""
         self._envs = np.arange(num_envs)
         self._progress = Progress(self.schedule, self.ticks, num_envs)
         self._now_ns = 0
-        self._moved_ns = 0
+        self._injected: list[FaultConfig] = []
         self._least_ns = self.transit.latency_ns.copy()
-        self._lag_ns = self._least_ns.copy()
+        self._most_ns = self._least_ns + self.transit.jitter_ns
         self._plan()
+
     # ---- time passes --------------------------------------------------------------------------
 
     def update(self, now_ns: int) -> None:
@@ -109,6 +109,8 @@ class Pipeline:
         if not stale.any():
             return
         chosen = self._envs[envs][stale]
+        if not isinstance(envs, slice):
+            chosen = np.unique(chosen)  # whoever asks twice for one gets it twice, computed once
         rows = self.sensor.truth_layout.empty(len(chosen))
         self.supplier(chosen, rows)
         self.tick(chosen, self._now_ns, rows)
@@ -163,7 +165,7 @@ class Pipeline:
         now_ns = self._now_ns if now_ns is None else now_ns
         rows, readout = self._ready(envs, history_length)
         sent_ns = now_ns - self._lag_ns[rows]
-        if self.config.interpolation != 'zoh' and self.faults:
+        if self.faults and self.config.interpolation != 'zoh':
             sent_ns -= self.faults.at(now_ns).latency_ns
         return readout.measured(rows, sent_ns, now_ns, history_length)
 
@@ -194,18 +196,21 @@ class Pipeline:
         rows = self._rows(env_ids)
         if time_ns is not None:
             self._now_ns = time_ns
+        if not len(self._envs[rows]):
+            return
         self.noise.reset(rows)
         self.noise.generic.reset(rows)
         self.stages.reset(rows)
         self.transit.reset(rows)
         self._least_ns[rows] = self.transit.latency_ns[rows]
+        self._most_ns[rows] = self._least_ns[rows] + self.transit.jitter_ns
         if self._readout is not None:
             self._readout.reset(rows)
         if self.in_flight is not None:
             flushed = self.in_flight.flush(set(self._envs[rows].tolist()))
             self.transit.counts[Fate.FLUSHED] += flushed
         self._progress.reset(rows, self._now_ns)
-        self._lag_ns = self._progress.origin_ns + self._least_ns
+        self._plan()
         self.update(self._now_ns)
 
     def reconfigure(self, config: SensorConfig) -> None:
@@ -214,18 +219,14 @@ class Pipeline:
         What is on its way keeps the times it has.
         """
         self._check_change(config)
-        last = self._progress.last_captures()
-        before = self.transit.latency_ns.copy()
-        jitter_ns = self.transit.jitter_ns
-        self.noise.generic.reconfigure(config, self.noise, last)
+        self.noise.generic.reconfigure(config, self.noise, self._progress.last_captures())
         self.sensor = self.stages.sensor = type(self.sensor)(self.sensor.name, config)
         self.transit.take(config)
-        after = self.transit.latency_ns
-        self._moved_ns += int(abs(after - before).max())
-        self._moved_ns += max(jitter_ns - self.transit.jitter_ns, 0)
-        np.minimum(self._least_ns, after, out=self._least_ns)
-        self._lag_ns = self._progress.origin_ns + self._least_ns
+        latency_ns = self.transit.latency_ns
+        np.minimum(self._least_ns, latency_ns, out=self._least_ns)
+        np.maximum(self._most_ns, latency_ns + self.transit.jitter_ns, out=self._most_ns)
         self.config = config
+        self.faults = Faults([*config.faults.values(), *self._injected])
         self._plan()
 
     def _check_change(self, config: SensorConfig) -> None:
@@ -244,6 +245,7 @@ class Pipeline:
 
     def inject(self, fault: FaultConfig) -> None:
         """Add a fault while running."""
+        self._injected.append(fault)
         self.faults.add(fault)
         self._plan()
 
@@ -263,10 +265,13 @@ class Pipeline:
 
     def _plan(self) -> None:
         """Derive from config and faults what must be kept and what may be skipped."""
-        config, transit = self.config, self.transit
-        spread_ns = self._moved_ns + transit.jitter_ns + self.faults.most_latency_ns
-        latency_ns = transit.most_latency_ns + spread_ns
+        config, transit, slow_ns = self.config, self.transit, self.faults.most_latency_ns
+        spread_ns = int((self._most_ns - self._least_ns).max()) + slow_ns
+        latency_ns = max(int(self._most_ns.max()), transit.most_latency_ns) + slow_ns
         irregular = bool(spread_ns or self.faults or not transit.is_regular)
+        # interpolation is for a line of one latency: the present one, for what is under way too
+        least_ns = self._least_ns if config.interpolation == 'zoh' else transit.latency_ns
+        self._lag_ns = self._progress.origin_ns + least_ns
         self._every = bool(config.eager or self.sensor.stateful or config.history_length
                            or latency_ns or irregular or self.in_flight is not None)
         """Whether every capture is made, read or not."""
@@ -281,9 +286,10 @@ class Pipeline:
             self._readout.plan(slots, spread, self._every)
 
     def _rows(self, envs: Envs) -> Rows:
-        if envs is None or isinstance(envs, slice) or self.num_envs == 1:
+        if envs is None or (isinstance(envs, slice) and envs == ALL):
             return ALL
-        ids = np.asarray(envs, np.intp)
+        ids = self._envs[envs] if isinstance(envs, slice) else np.asarray(envs)
+        ids = ids.nonzero()[0] if ids.dtype == np.bool_ else ids.astype(np.intp, copy=False)
         return ALL if len(ids) == self.num_envs and (ids == self._envs).all() else ids
 
     def _batch(self, rows: Rows, index: NDArray[np.int64], tick: NDArray[np.int64],

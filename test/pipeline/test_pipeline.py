@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.toy_sensors import MS, Clockwork, Counter, LowPass, Plain, config, make
 
 from sensor_rig.errors import RigError
+from sim_sensors.config import FaultConfig
 from sim_sensors.layout import Array, Layout
 from sim_sensors.pipeline import Pipeline
 from sim_sensors.sensors.base import Batch, Timeline
@@ -159,6 +160,18 @@ def test_what_must_not_starve_is_captured_on_schedule(keys: dict[str, Any]) -> N
     for t in range(35):
         clock.at(t)
     assert [time // MS for time, _ in clock.calls] == [0, 10, 20, 30]
+
+
+def test_environments_by_number_mask_or_slice() -> None:
+    clock = Clockwork(num_envs=4, rate_hz=100.0)
+    for envs, asked in (([2, 0, 2], [0, 2]), (np.array([False, True, False, False]), [1]),
+                        (slice(3, None), [3])):
+        before = len(clock.calls)
+        values = clock.at(0).read(envs=envs).values
+        assert [call[1] for call in clock.calls[before:]] == [asked]
+        assert values[:, 1].tolist() == np.arange(4.0)[envs].tolist()
+    clock.pipeline.reset([])
+    assert len(clock.calls) == 3
 
 
 def test_a_watched_sensor_is_captured_while_it_is_watched() -> None:
@@ -326,6 +339,38 @@ def test_new_noise_holds_from_the_next_capture_on() -> None:
     assert clock.at(40).read().values[0, 0] == 30.0
     clock.at(50)
     assert clock.pipeline.read().values[0, 0] == 1040.0
+
+
+def test_faults_of_a_new_config_replace_the_old_ones_and_keep_the_injected() -> None:
+    dead = {'kind': 'dead', 'at_s': 0.0}
+    pipeline = make(1, faults={'f': dead})
+    pipeline.inject(FaultConfig(kind='wrong', offset=100.0))
+    pipeline.tick(None, 0, np.ones((1, 2)))
+    assert not pipeline.read(0).valid.any()
+    pipeline.reconfigure(config())
+    pipeline.tick(None, MS, np.ones((1, 2)))
+    assert pipeline.read(MS).values[0, 0] == 101.0
+
+
+def test_changing_the_delay_again_and_again_needs_no_more_room() -> None:
+    pipeline = make(2, delay_range_s=(0.01, 0.01))
+    sizes = []
+    for t in range(200):
+        delay_s = 0.01 + 0.01 * (t % 2)
+        pipeline.reconfigure(config(delay_range_s=(delay_s, delay_s)))
+        pipeline.tick(None, t * MS, np.full((2, 2), float(t)))
+        sizes.append(pipeline._readout._samples.cursor.slots)
+    assert sizes[-1] == sizes[2]
+
+
+def test_an_interpolated_line_follows_a_changed_delay() -> None:
+    keys = {'interpolation': 'linear', 'rate_hz': 200.0}
+    pipeline = make(1, delay_range_s=(0.01, 0.01), **keys)
+    for t in range(100):
+        if t == 50:
+            pipeline.reconfigure(config(delay_range_s=(0.023, 0.023), **keys))
+        pipeline.tick(None, t * MS, np.full((1, 2), float(t)))
+    assert pipeline.read().values[0, 0] == pytest.approx(99.0 - 23.0)
 
 
 def test_asking_for_more_history_than_is_kept() -> None:
