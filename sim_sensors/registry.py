@@ -28,6 +28,7 @@ BUILT_IN: dict[str, str] = {
     'pose': 'sim_sensors.sensors.pose:Pose',
     'range': 'sim_sensors.sensors.range_finder:Range',
     'segmentation': 'sim_sensors.sensors.segmentation:Segmentation',
+    'tactile': 'sim_sensors.sensors.tactile:Tactile',
     'temperature_grid': 'sim_sensors.sensors.temperature_grid:TemperatureGrid',
     'wheel_odometry': 'sim_sensors.sensors.wheel_odometry:WheelOdometry',
 }

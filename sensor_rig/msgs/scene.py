@@ -19,6 +19,7 @@ IMAGE_ENCODINGS: dict[str, tuple[str, int]] = {
     '8UC1': ('u1', 1),
     '16UC1': ('u2', 1),
     '32FC1': ('f4', 1),
+    '32FC3': ('f4', 3),
 }
 """Encoding -> (dtype, channels)."""
 

@@ -99,20 +99,11 @@ class DepthCamera(Imager[DepthCameraConfig]):
         batch.noise.apply_generic(values, batch)
 
     def _holes(self, values: Array) -> NDArray[np.bool_]:
-        """Return the pixels that the second eye, to the right, cannot see.
-
-        A row is swept from the right: a point is hidden when some point to its right appears
-        farther left in the second eye. What leaves the second picture on the left is not seen
-        either.
-        """
+        """Return the pixels of `values` [n, pixels] that the second eye, to the right, misses."""
         depth = self._layout.view(values, 'data')
         with np.errstate(divide='ignore'):
             disparity = self._focal_baseline / depth
-        seen_at = np.arange(depth.shape[-1], dtype=np.float32) - disparity
-        nearest = np.minimum.accumulate(seen_at[..., ::-1], axis=-1)[..., ::-1]
-        hidden = seen_at < -0.5
-        hidden[..., :-1] |= seen_at[..., :-1] > nearest[..., 1:]
-        return hidden.reshape(values.shape)
+        return hidden_from_right(disparity.reshape(-1, depth.shape[-1])).reshape(values.shape)
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Write -inf for too close and +inf for too far; holes stay NaN."""
@@ -141,3 +132,41 @@ class DepthCamera(Imager[DepthCameraConfig]):
             cloud['z'] = z.ravel()
             written.append((POINTS, self._cloud.fill(sample.stamp_ns, points=cloud)))
         return written
+
+
+def hidden_from_right(disparity: Array) -> NDArray[np.bool_]:
+    """Return which pixels of rows [n, width] a second eye to the right cannot see.
+
+    A pixel is hidden when a point to its right appears farther left in the second picture (which
+    never happens on one surface) and something nearer lies where it should appear there. What
+    leaves the second picture on the left is not seen either.
+    """
+    width = disparity.shape[1]
+    seen_at = np.arange(width, dtype=np.float32) - disparity
+    overtaken = np.zeros(disparity.shape, np.bool_)
+    nearest = np.minimum.accumulate(seen_at[:, ::-1], axis=1)[:, ::-1]
+    overtaken[:, :-1] = seen_at[:, :-1] > nearest[:, 1:]
+    hidden: NDArray[np.bool_] = seen_at < -0.5
+    rows = (overtaken & ~hidden).any(axis=1).nonzero()[0]
+    if len(rows):
+        column, theirs = seen_at[rows], disparity[rows]
+        second = _second_picture(column, theirs)
+        place = np.clip(np.rint(column), 0, width - 1).astype(np.intp)
+        covered = np.take_along_axis(second, place, axis=1) > theirs + 1.0
+        hidden[rows] |= overtaken[rows] & covered
+    return hidden
+
+
+def _second_picture(column: Array, disparity: Array) -> Array:
+    """Return the largest disparity in each pixel of the second eye, [n, width]; -inf where none.
+
+    A point counts in both pixels beside it, so that a surface that appears stretched is closed.
+    """
+    count, width = column.shape
+    picture = np.full(count * width, -np.inf, np.float32)
+    first = np.arange(count)[:, None] * width
+    for side in (np.floor(column), np.ceil(column)):
+        inside = (side >= 0) & (side < width)
+        places = (first + np.where(inside, side, 0).astype(np.intp))[inside]
+        np.maximum.at(picture, places, disparity[inside])
+    return picture.reshape(count, width)

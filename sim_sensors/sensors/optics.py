@@ -129,4 +129,5 @@ class Lens:
         lower = flat[corner + width]
         lower += right * (flat[corner + width + 1] - lower)
         upper += below * (lower - upper)
-        return np.rint(upper).astype(np.uint8)
+        bent: NDArray[np.uint8] = np.rint(upper).astype(np.uint8)
+        return bent

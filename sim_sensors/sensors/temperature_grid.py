@@ -15,6 +15,7 @@ from sim_sensors.layout import Array, Layout
 from sim_sensors.mounts import find_body
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.native import native_name
+from sim_sensors.sensors.taxels import grid_points
 from sim_sensors.truth import ColumnReader
 
 if TYPE_CHECKING:
@@ -189,9 +190,7 @@ class ExposureReader:
     def __init__(self, view: WorldView, sensor: TemperatureGrid) -> None:
         """Lay out the cells once, in the site's frame."""
         config = sensor.config
-        y = config.width_m * (0.5 - (np.arange(config.columns) + 0.5) / config.columns)
-        z = config.height_m * (0.5 - (np.arange(config.rows) + 0.5) / config.rows)
-        self._cells = np.stack(np.broadcast_arrays(0.0, y[None, :], z[:, None]), axis=-1)
+        self._cells = grid_points(config.rows, config.columns, config.height_m, config.width_m)
         self._sources = [
             (ColumnReader(view.model, [native_name(sensor.name, label)]).columns, source)
             for label, source in config.sources.items()]

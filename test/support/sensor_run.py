@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,8 @@ from sim_sensors.pipeline import Pipeline
 from sim_sensors.registry import sensor_class
 from sim_sensors.schedule import schedules_of
 from sim_sensors.sensors.base import Sample, Sensor
+from sim_sensors.sources import Source, make_source
+from sim_sensors.truth import WorldView
 from sim_sensors.world import World, WorldBase
 
 FOREVER_NS = 2**62
@@ -72,36 +74,40 @@ def run(folder: Path, model: str | Path, sensors: Mapping[str, Mapping[str, Any]
                          keyframe=keyframe)
     world = (World if num_envs == 1 else BatchWorld)(config, list(made.values()))
     schedules = schedules_of({name: each.config for name, each in made.items()}, world.dt_ns)
-    pipelines = []
+    pipelines: list[Pipeline] = []
+    sources: list[Source] = []
     for name, sensor in made.items():
         sensor.validate(world)
         pipelines.append(Pipeline(sensor, num_envs, seed=seed, dt_ns=world.dt_ns,
-                                  schedule=schedules[name], supplier=supplier(sensor, world),
-                                  messages=True, arrays=False))
+                                  schedule=schedules[name], messages=True, arrays=False))
+        sources.append(make_source(world, Wired(sensor, world), pipelines[-1]))
     for _ in range(round(seconds / timestep_s) + 1):
         if on_step is not None:
             on_step(world)
         world.step()
-        for pipeline in pipelines:
-            pipeline.update(world.time_ns)
+        for source in sources:
+            source.advance(world.time_ns)
     return Run(world, made, {each.sensor.name: each.due(FOREVER_NS) for each in pipelines})
 
 
-def supplier(sensor: Sensor[Any], world: WorldBase) -> Callable[[Any, Array], None]:
-    """Return what fills truth rows from `world`, through the bytes of the truth message."""
-    reader = sensor.reader(world)
-    template = sensor.truth_template()[1]
+class Wired:
+    """Fills truth rows from a world; once complete they go through the bytes of their message."""
 
-    def supply(envs: Any, out: Array) -> None:
-        reader.read(world, envs.tolist(), 0, out)
+    def __init__(self, sensor: Sensor[Any], world: WorldBase) -> None:
+        self._sensor, self._reader = sensor, sensor.reader(world)
+        self.parts_ns = self._reader.parts_ns
+
+    def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
+        self._reader.read(view, envs, part, out)
+        if part < len(self.parts_ns) - 1:
+            return
+        template = self._sensor.truth_template()[1]
         for row in out:
-            message = template.fill(world.time_ns, **sensor.truth_to_blocks(row))
+            message = template.fill(view.time_ns, **self._sensor.truth_to_blocks(row))
             stamp_ns, blocks = template.read(message)
-            assert stamp_ns == world.time_ns
+            assert stamp_ns == view.time_ns
             row[:] = 0
-            sensor.blocks_to_truth(blocks, row)
-
-    return supply
+            self._sensor.blocks_to_truth(blocks, row)
 
 
 def feed(sensor: Sensor[Any], rows: Array, *, period_s: float, num_envs: int = 1,

@@ -1,0 +1,179 @@
+"""Tactile pad: taxels under an elastomer that is pressed in, dragged along and recovers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from sensor_rig import msgs
+from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.layout import Array, Layout
+from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
+from sim_sensors.sensors.taxels import TaxelReader, add_taxels, grid_points
+
+if TYPE_CHECKING:
+    from sensor_rig.cdr import Template
+    from sim_sensors.truth import TruthReader, WorldView
+
+FIELD = Topic('tactile/image_raw', 'sensor_msgs/msg/Image')
+SHEAR_TO_DEPTH = 3.0
+"""Young's over shear modulus of an incompressible elastomer: how far a pad shears, per friction
+and depth, before what touches it slips."""
+
+
+class TactileConfig(SensorConfig):
+    """An elastomer pad in the y-z plane of the mount, facing +x."""
+
+    rate_hz: NonNegative = 50.0
+    """Captures a second; 0 captures at every physics step."""
+    truth_rate_hz: NonNegative = 250.0
+    """Rate of the elastomer's model, Hz; 0 is the physics rate."""
+    rows: Annotated[int, Field(ge=1, le=256)] = 8
+    """Taxels along z, top row first."""
+    columns: Annotated[int, Field(ge=1, le=256)] = 8
+    """Taxels along y, from +y (left) to -y."""
+    height_m: Annotated[float, Field(gt=0.0, le=1.0)] = 0.02
+    """Extent along z, m."""
+    width_m: Annotated[float, Field(gt=0.0, le=1.0)] = 0.02
+    """Extent along y, m."""
+    thickness_m: Annotated[float, Field(gt=0.0, le=0.1)] = 0.003
+    """Thickness of the elastomer, m; no taxel is pressed in deeper."""
+    spread_m: NonNegative = 0.001
+    """How far beside a contact the surface is pulled down with it: to 1/e at this distance, m."""
+    recovery_s: NonNegative = 0.1
+    """Time constant with which the elastomer comes back once it is released, s."""
+    friction: NonNegative = 0.8
+    """Friction of its surface: it is dragged along by at most 3 times friction times depth."""
+    shear: bool = True
+    """Report the displacement along y and z too (three channels instead of one)."""
+    noise: NonNegative = 1e-5
+    """Standard deviation of every displacement, m."""
+
+
+class Tactile(Sensor[TactileConfig]):
+    """Displacement of the surface at each taxel, m: depth and, with `shear`, along +y and +z.
+
+    A row of the pipeline holds what the world does to the pad (how deep each taxel lies inside
+    what touches it, and how fast that slides along) and the field the elastomer makes of it.
+    """
+
+    config_class = TactileConfig
+    stateful = True
+
+    def __init__(self, name: str, config: TactileConfig) -> None:
+        super().__init__(name, config)
+        shape = (config.rows, config.columns)
+        channels = (3,) if config.shear else ()
+        self._truth = Layout({'pressed': (*shape, *channels), 'field': (*shape, *channels)},
+                             np.float32)
+        self._return = Layout({'data': (*shape, *channels)}, np.float32)
+        self._template = msgs.image(self.frame_id, *shape, '32FC3' if config.shear else '32FC1')
+        self._fall = np.array([config.height_m / config.rows, config.width_m / config.columns]
+                              ) / max(config.spread_m, 1e-9)
+
+    @property
+    def truth_layout(self) -> Layout:
+        """Depth m and sliding speeds m/s that the world imposes; displacements m."""
+        return self._truth
+
+    @property
+    def return_layout(self) -> Layout:
+        """Displacements, m."""
+        return self._return
+
+    # ---- the world's side -----------------------------------------------------------------
+
+    def mount(self, spec: mujoco.MjSpec) -> None:
+        """Add the site and MuJoCo's own tactile sensor on it."""
+        super().mount(spec)
+        add_taxels(spec, self.name, self._points())
+
+    def reader(self, view: WorldView) -> TruthReader:
+        """Read depths from the native sensor, and how the bodies that touch move along."""
+        return TaxelReader(view.model, self.name, self._points(), with_sliding=self.config.shear)
+
+    def _points(self) -> NDArray[np.float64]:
+        config = self.config
+        return grid_points(config.rows, config.columns, config.height_m, config.width_m)
+
+    # ---- the pipeline's stages ----------------------------------------------------------------
+
+    def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
+        """Press the elastomer in at once, drag it along, and let it recover where it is free."""
+        config = self.config
+        keep = np.float32(np.exp(-batch.dt_s / config.recovery_s)) if config.recovery_s else 0.0
+        known = timeline.filled.reshape(-1, *[1 for _ in self._truth.shapes['field']])
+        before = np.where(known, self._truth.view(timeline.at(1), 'field'), np.float32(0.0))
+        pressed = self._truth.view(values, 'pressed')
+        field = self._truth.view(values, 'field')
+        touched, depth = (pressed[..., 0], field[..., 0]) if config.shear else (pressed, field)
+        depth[...] = np.maximum(self._surface(touched),
+                                keep * (before[..., 0] if config.shear else before))
+        np.minimum(depth, config.thickness_m, out=depth)
+        if config.shear:
+            held = (touched > 0.0)[..., None]
+            dragged = before[..., 1:] + np.float32(batch.dt_s) * pressed[..., 1:]
+            field[..., 1:] = _within(np.where(held, dragged, keep * before[..., 1:]),
+                                     SHEAR_TO_DEPTH * config.friction * depth)
+
+    def _surface(self, touched: Array) -> Array:
+        """Return the surface [n, rows, columns] that the contacts pull down around them.
+
+        The deepest of all neighbours, each less by exp(-distance / spread): a running maximum
+        along rows, then along columns, of logarithms.
+        """
+        if self.config.spread_m == 0.0 or not touched.any():
+            return touched
+        with np.errstate(divide='ignore'):
+            level = np.log(touched.astype(np.float64))
+        for axis, fall in ((1, self._fall[0]), (2, self._fall[1])):
+            level = np.moveaxis(level, axis, -1)
+            slope = fall * np.arange(level.shape[-1])
+            right = np.maximum.accumulate(level + slope, axis=-1) - slope
+            left = np.maximum.accumulate((level - slope)[..., ::-1], axis=-1)[..., ::-1] + slope
+            level = np.moveaxis(np.maximum(left, right), -1, axis)
+        return np.asarray(np.exp(level), np.float32)
+
+    def hardware_imperfections(self, values: Array, batch: Batch) -> None:
+        """Disturb the readings, not the elastomer."""
+        batch.noise.apply_generic(values[:, self._truth.slices['field']], batch)
+
+    def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
+        """Show the elastomer."""
+        return values[:, self._truth.slices['field']]
+
+    # ---- messages -------------------------------------------------------------------------
+
+    def truth_template(self) -> tuple[str, Template]:
+        """Truth is what the world does to the pad."""
+        return self._template.type_name, self._template
+
+    def truth_to_blocks(self, row: Array) -> dict[str, Array]:
+        """Send what presses; the elastomer's own state is the response's."""
+        return {'data': self._truth.view(row, 'pressed')}
+
+    def blocks_to_truth(self, blocks: dict[str, Array], out: Array) -> None:
+        """Take what presses; the response fills the rest."""
+        out[:] = 0.0
+        self._truth.view(out, 'pressed')[...] = blocks['data']
+
+    def topics(self) -> Sequence[Topic]:
+        """Return the displacement field."""
+        return (FIELD,)
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Write the field."""
+        field = self._return.view(sample.values, 'data')
+        return ((FIELD, self._template.fill(sample.stamp_ns, data=field)),)
+
+
+def _within(vectors: Array, longest: Array) -> Array:
+    """Return `vectors` [..., 2], those longer than `longest` [...] cut to it: they slip."""
+    length = np.linalg.norm(vectors, axis=-1)
+    share = np.divide(longest, length, out=np.ones_like(length), where=length > longest)
+    return np.asarray(vectors * share[..., None])
