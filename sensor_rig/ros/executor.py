@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
@@ -65,6 +66,7 @@ class Spinner:
 
     def run(self, every_turn: Callable[[], None] | None = None, turn_s: float = TURN_S) -> None:
         """Handle callbacks until `stop`, a shutdown, or an exception of a callback."""
+        _spare_the_collector()
         while not self.stopped:
             try:
                 self.turn(turn_s)
@@ -78,6 +80,7 @@ class Spinner:
 
         It returns how long it can wait to be called again, s.
         """
+        _spare_the_collector()
         while not self.stopped:
             try:
                 self.wait(min(advance(), TURN_S))
@@ -101,6 +104,12 @@ class Spinner:
         self.executor.shutdown()
 
 
+def _spare_the_collector() -> None:
+    """Take what setting up has left out of the garbage collector's rounds (5 % of the time)."""
+    gc.collect()
+    gc.freeze()
+
+
 @contextmanager
 def ros_context(args: Sequence[str] | None = None) -> Iterator[Context]:
     """Initialise rclpy and shut it down after.
@@ -118,13 +127,13 @@ def ros_context(args: Sequence[str] | None = None) -> Iterator[Context]:
 
 @contextmanager
 def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` on SIGINT and SIGTERM while inside; a second SIGINT interrupts at once."""
+    """Call `stop` on SIGINT, SIGTERM, SIGHUP while inside; a second SIGINT interrupts at once."""
     def handle(number: int, frame: Any) -> None:
         stop()
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     before = {number: signal.signal(number, handle)
-              for number in (signal.SIGINT, signal.SIGTERM)}
+              for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -43,7 +42,7 @@ class Children:
         """Ask all to end, give them a moment, then insist; `meanwhile` is called while waiting."""
         for process in self._running.values():
             if process.poll() is None:
-                process.send_signal(signal.SIGINT)
+                process.terminate()  # silent, too, where it is still importing
         deadline = time.monotonic() + GRACE_S
         while time.monotonic() < deadline and any(
                 p.poll() is None for p in self._running.values()):

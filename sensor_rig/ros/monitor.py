@@ -29,10 +29,8 @@ class Monitor(Node):
         self._sync = rig.sync
         self.statuses: dict[str, Status] = {}
         """Latest status by name, from /diagnostics."""
-        self.clock_errors_s: dict[str, float] = {}
-        """Latest true error of every sensor's stamp (stamp minus capture), s."""
-        self.now_ns = -1
-        """Simulated time, ns; -1 before the world runs."""
+        self._tick = b''
+        self._times: dict[str, bytes] = {}
         self.create_subscription(DiagnosticArray, '/diagnostics', self._on_diagnostics,
                                  qos.internal(100), raw=True)
         self.create_subscription(TimeReference, TICK_TOPIC, self._on_tick, qos.internal(),
@@ -48,11 +46,28 @@ class Monitor(Node):
             self.statuses[status.name] = status
 
     def _on_tick(self, buf: bytes) -> None:
-        self.now_ns = Tick.decode(buf).time_ns
+        self._tick = buf  # many come, few are looked at
 
     def _on_time(self, sensor: str, buf: bytes) -> None:
-        capture_ns, _, stamp_ns, _ = read_time_reference(buf)
-        self.clock_errors_s[sensor] = (stamp_ns - capture_ns) / NS_PER_S
+        self._times[sensor] = buf
+
+    @property
+    def now_ns(self) -> int:
+        """Simulated time, ns; negative before the world runs."""
+        return Tick.decode(self._tick).time_ns if self._tick else -1
+
+    @property
+    def clock_errors_s(self) -> dict[str, float]:
+        """Latest true error of every sensor's stamp (stamp minus capture), s."""
+        times = {sensor: read_time_reference(buf) for sensor, buf in self._times.items()}
+        return {sensor: (stamp_ns - capture_ns) / NS_PER_S
+                for sensor, (capture_ns, _, stamp_ns, _) in times.items()}
+
+    def forget(self) -> None:
+        """Start afresh, for another run."""
+        self.statuses.clear()
+        self._tick = b''
+        self._times.clear()
 
     # ---- the summary --------------------------------------------------------------------------
 

@@ -35,7 +35,8 @@ class OneProcess:
             self._add(make())
         if rig.sync is not None:
             self._add(SyncNode(rig))
-        self._add(EmulatorNode(rig))
+        self.emulator = EmulatorNode(rig)
+        self._add(self.emulator)
         self.world = WorldNode(rig)
         self.world.wake = spinner.wake
         self._add(self.world)
