@@ -25,6 +25,8 @@ _FIRST_BLOCK_SHARE = 0.2
 """The first block is short, so that something is known soon."""
 _BLOCK_MESSAGES = 15
 """A block with fewer is kept open for up to twice its time."""
+_SLACK_S = 0.003
+"""How far below no latency at all a message must be to prove that its clock stepped."""
 _STEP_SIGMA_FLOOR_S = 3e-4
 _RESUME_LIMIT_NS = NS_PER_S // 4
 """A saved clock that is off by more than drift and queueing explain was restarted meanwhile."""
@@ -198,9 +200,9 @@ class SensorClock:
         z = (-self._least_delay_ns - self.base_ns) / NS_PER_S
         if self.filter.observe_arrival(z) is Outcome.JUMP:
             self.latency_steps += 1
-        spread = 3.0 * sqrt(self.filter.arrivals.noise)
-        self.steps.room_ns = int((max(self.filter.latency_s, 0.0) + spread + 0.005) * 1e9)
         self._refresh()
+        margin_ns = round((3.0 * self.host_sigma_s + _SLACK_S) * 1e9)
+        self.steps.least_delay_ns = -self._offset_ns - margin_ns
         self._start_block(arrival_ns, 1.0)
 
     def _step(self, stamp_ns: int, arrival_ns: int) -> None:

@@ -47,8 +47,6 @@ class StepDetector:
     def __init__(self, restart_jump_ns: int) -> None:
         self._restart_ns = restart_jump_ns
         self.step_ns = 0
-        self.room_ns = restart_jump_ns
-        """How much the latency could still fall before it would be negative; the filter knows."""
         self.reset()
 
     def reset(self) -> None:
@@ -59,7 +57,8 @@ class StepDetector:
         self._stamp_ns: int | None = None
         self.arrival_ns: int | None = None
         """Arrival of the last stamp that was believed."""
-        self._least_delay_ns: int | None = None
+        self.least_delay_ns = -(2**62)
+        """arrival - stamp below this would be a negative latency; the filter knows."""
         self._held: _Seen | None = None
         self._odd: int | None = None
         self._odd_count = 0
@@ -81,7 +80,6 @@ class StepDetector:
                 self._learn(spacing)
             self._stamp_ns = stamp_ns
             self.arrival_ns = arrival_ns
-            self._note_delay(arrival_ns - stamp_ns)
             return Verdict.FINE
         return self._examine(stamp_ns, arrival_ns, spacing, change)
 
@@ -97,18 +95,9 @@ class StepDetector:
 
     def _base(self, stamp_ns: int, arrival_ns: int) -> Verdict:
         self._stamp_ns, self.arrival_ns = stamp_ns, arrival_ns
-        self._note_delay(arrival_ns - stamp_ns)
         self._held = self._odd = None
         self._odd_count = 0
         return Verdict.FINE
-
-    def _note_delay(self, delay_ns: int) -> None:
-        """Follow the smallest arrival - stamp; it creeps up, because clocks drift."""
-        least_ns = self._least_delay_ns
-        if least_ns is None or delay_ns < least_ns:
-            self._least_delay_ns = delay_ns
-        else:
-            self._least_delay_ns = least_ns + (delay_ns - least_ns) // 1000
 
     def _learn(self, spacing: int) -> None:
         self._spacings.append(spacing)
@@ -129,12 +118,12 @@ class StepDetector:
                     self._learn(spacing)
                 return self._base(stamp_ns, arrival_ns)
             return Verdict.FINE  # out of order, or too little known to say more
-        step = self._off_grid(spacing, change)
+        step = self._off_grid(spacing, change, arrival_ns - stamp_ns)
         if step is None:
             return self._base(stamp_ns, arrival_ns) if spacing > 0 else Verdict.FINE
         if self._odd is not None and abs(step - self._odd) < 2.0 * self.tolerance_ns:
             self.step_ns = (step + self._odd) // 2
-            self._least_delay_ns = None
+            self.least_delay_ns -= self.step_ns
             self._base(stamp_ns, arrival_ns)
             return Verdict.STEP
         self._odd, self._odd_count = step, self._odd_count + 1
@@ -155,22 +144,14 @@ class StepDetector:
         allowed = self.tolerance_ns + 1e-4 * abs(spacing)
         return None if abs(error) <= allowed else error
 
-    def _off_grid(self, spacing: int, change: int) -> int | None:
+    def _off_grid(self, spacing: int, change: int, delay_ns: int) -> int | None:
         """Return by how much the clock seems to have stepped (ns), None where it did not."""
         if spacing > 0 and self._grid_error(spacing) is None:
             # Whole periods ahead: lost frames would have taken as long to arrive. The latency
-            # may have fallen, but not below nothing; and the last message may itself have been
-            # late, as after a stall.
-            return -change if change < -max(self.room_ns + self._lateness_ns, _QUIET_NS) else None
+            # may have fallen, as at the end of a stall, but not below nothing.
+            return -change if change < -_QUIET_NS and delay_ns < self.least_delay_ns else None
         elapsed = spacing + change
         return round(spacing - self.period_ns * max(1, round(elapsed / self.period_ns)))
-
-    @property
-    def _lateness_ns(self) -> int:
-        """How much slower the last believed message was than the fastest."""
-        if self._least_delay_ns is None or self._stamp_ns is None or self.arrival_ns is None:
-            return 0
-        return max(self.arrival_ns - self._stamp_ns - self._least_delay_ns, 0)
 
     def _far(self, stamp_ns: int, arrival_ns: int) -> Verdict:
         held, self._held = self._held, _Seen(stamp_ns, arrival_ns)
