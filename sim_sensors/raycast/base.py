@@ -42,6 +42,8 @@ class RayCaster(ABC):
     """Which backend this is, as configuration files spell it."""
     reason: str
     """Why this backend is at work, in one sentence for a log."""
+    is_threaded: bool = False
+    """Whether it uses more than the thread that asks."""
 
     @abstractmethod
     def cast(

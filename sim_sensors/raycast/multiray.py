@@ -30,7 +30,7 @@ class MujocoCaster(RayCaster):
         """Prepare casts against the `visible` ([ngeom]) geoms; `threads` is 1 or 2."""
         self._model = _with_hidden(model, visible)
         self._max_range_m = max_range_m
-        self._threads = threads
+        self.is_threaded = threads > 1
         self._buffers: dict[int, _Buffers] = {}
         self._twin = mujoco.MjData(model) if threads > 1 else None
         self._pool = ThreadPoolExecutor(1, 'rays') if threads > 1 else None

@@ -75,7 +75,7 @@ class LidarConfig(SensorConfig):
     sweep_s: NonNegative = 0.0
     """Time of a sweep, s: of a full turn for spinning scanners, of a frame for others. 0 is a
     whole period; more than a period is refused."""
-    segments: Annotated[int, Field(ge=1, le=1000)] = 10
+    segments: Annotated[int, Field(ge=1, le=1000)] = 8
     """Pieces of a distorted sweep; other bodies stand still within one, the sensor does not."""
     exclude_own_body: bool = True
     """Whether the body that carries the sensor, and all that hangs on it, is invisible to it."""
