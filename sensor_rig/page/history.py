@@ -1,0 +1,103 @@
+"""The last seconds of a run, as the page draws them. No ROS, no drawing."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from sensor_rig.times import NS_PER_S
+
+
+class Mark(NamedTuple):
+    """One sample with its three times, ns."""
+
+    capture_ns: int
+    stamp_ns: int
+    arrival_ns: int
+
+
+class OffsetPoint(NamedTuple):
+    """What was believed of a clock at one moment, against what is true; ms."""
+
+    time_s: float
+    offset_ms: float
+    sigma_ms: float
+    true_ms: float
+
+
+class WindowPoint(NamedTuple):
+    """The sync window and what it follows."""
+
+    time_s: float
+    window_ms: float
+    intensity: float
+
+
+class History:
+    """What happened within the last `span_s`; offsets and window within `long_s`."""
+
+    def __init__(self, sensors: Iterable[str], span_s: float = 2.0, long_s: float = 60.0) -> None:
+        """Keep marks for `sensors`, in that order."""
+        self.span_ns = round(span_s * NS_PER_S)
+        self.long_s = long_s
+        self.now_ns = 0
+        self.marks: dict[str, deque[Mark]] = {name: deque() for name in sensors}
+        self.bundles: deque[dict[str, int]] = deque()
+        """Stamp of every member by sensor, newest last."""
+        self.offsets: dict[str, deque[OffsetPoint]] = {}
+        self.windows: deque[WindowPoint] = deque()
+
+    def add_mark(self, sensor: str, mark: Mark) -> None:
+        """Note a sample that has just arrived."""
+        self.marks[sensor].append(mark)
+
+    def add_bundle(self, members: Mapping[str, int]) -> None:
+        """Note a bundle by the stamps of its members."""
+        self.bundles.append(dict(members))
+
+    def add_offset(self, sensor: str, point: OffsetPoint) -> None:
+        """Note an estimate."""
+        line = self.offsets.setdefault(sensor, deque())
+        line.append(point)
+        while line[0].time_s < point.time_s - self.long_s:
+            line.popleft()
+
+    def add_window(self, point: WindowPoint) -> None:
+        """Note the window."""
+        self.windows.append(point)
+        while self.windows[0].time_s < point.time_s - self.long_s:
+            self.windows.popleft()
+
+    def advance(self, now_ns: int) -> None:
+        """Let time be `now_ns` and forget what is too old; a jump back forgets everything."""
+        if now_ns < self.now_ns:
+            self.clear()
+        self.now_ns = now_ns
+        oldest_ns = now_ns - self.span_ns
+        for marks in self.marks.values():
+            while marks and marks[0].arrival_ns < oldest_ns:
+                marks.popleft()
+        kept = {mark.stamp_ns for marks in self.marks.values() for mark in marks}
+        while self.bundles and not any(stamp in kept for stamp in self.bundles[0].values()):
+            self.bundles.popleft()
+
+    def clear(self) -> None:
+        """Forget everything (the world was reset)."""
+        for marks in self.marks.values():
+            marks.clear()
+        self.bundles.clear()
+        self.offsets.clear()
+        self.windows.clear()
+
+    def bundle_captures(self) -> list[dict[str, int]]:
+        """Return, for each bundle, the true capture time of each member that is still shown."""
+        by_stamp = {name: {mark.stamp_ns: mark.capture_ns for mark in marks}
+                    for name, marks in self.marks.items()}
+        found = []
+        for members in self.bundles:
+            captures = {name: by_stamp[name][stamp] for name, stamp in members.items()
+                        if stamp in by_stamp.get(name, {})}
+            if len(captures) > 1:
+                found.append(captures)
+        return found

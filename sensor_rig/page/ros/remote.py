@@ -1,0 +1,87 @@
+"""What the page can ask of the other nodes: services and parameters, without waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rcl_interfaces.srv import SetParameters
+from rclpy.client import Client
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from std_srvs.srv import Trigger
+
+from sensor_rig.page.app import Command
+
+Say = Callable[[str], None]
+
+
+class Remote:
+    """Carries out commands; what came of them is said in a line."""
+
+    def __init__(self, node: Node, say: Say) -> None:
+        """Ask in the name of `node`; `say` gets the answers."""
+        self._node = node
+        self._say = say
+        self._clients: dict[str, Client] = {}
+
+    def do(self, command: Command) -> None:
+        """Send `command` to the node that it concerns."""
+        match command.action:
+            case 'pause' | 'resume' | 'step' | 'reset':
+                self._trigger(f'world/{command.action}')
+            case 'speed':
+                self._set('world', {'world.real_time_factor': command.value})
+            case 'delay':
+                self._set(self._emulator(command.sensor), {
+                    f'sensors.{command.sensor}.jitter_s': 0.0,
+                    f'sensors.{command.sensor}.delay_range_s': [command.value, command.value]})
+            case 'clock':
+                self._set(self._emulator(command.sensor), {
+                    f'sensors.{command.sensor}.clock.offset_s': command.value})
+            case 'fault':
+                emulator = self._emulator(command.sensor)
+                arguments = {'offset': 0.0, 'scale': 1.0, **command.arguments}
+                self._set(emulator, {
+                    'fault.sensor': command.sensor, 'fault.kind': command.kind,
+                    'fault.duration_s': command.value,
+                    **{f'fault.{key}': value for key, value in arguments.items()}},
+                    then=lambda: self._trigger(f'{emulator}/inject_fault'))
+
+    def _emulator(self, sensor: str) -> str:
+        """Return the node that serves `sensor`: its own emulator, or the one for all."""
+        own = f'emulator_{sensor}'
+        return own if own in self._node.get_node_names() else 'emulator'
+
+    def _trigger(self, service: str) -> None:
+        future = self._client(Trigger, service)
+        if future is not None:
+            future.call_async(Trigger.Request()).add_done_callback(
+                lambda done: self._say(done.result().message))
+
+    def _set(self, node: str, values: Mapping[str, Any], then: Callable[[], None] | None = None
+             ) -> None:
+        client = self._client(SetParameters, f'{node}/set_parameters')
+        if client is None:
+            return
+
+        def answered(done: Any) -> None:
+            refused = [each.reason for each in done.result().results if not each.successful]
+            if refused:
+                self._say(f'refused: {refused[0]}')
+            elif then is not None:
+                then()
+            else:
+                self._say(', '.join(f'{key} is {value}' for key, value in values.items()))
+        client.call_async(SetParameters.Request(parameters=[
+            Parameter(key, value=value).to_parameter_msg() for key, value in values.items()]
+        )).add_done_callback(answered)
+
+    def _client(self, kind: Any, service: str) -> Client | None:
+        client = self._clients.get(service)
+        if client is None:
+            client = self._clients[service] = self._node.create_client(kind, service)
+        if not client.service_is_ready() and not client.wait_for_service(timeout_sec=0.5):
+            self._say(f'nobody answers {service}')
+            return None
+        return client
