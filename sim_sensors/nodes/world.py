@@ -39,6 +39,7 @@ CHANGEABLE = ('real_time_factor',)
 """Keys of `world:` that can be set while it runs."""
 ODOM_RATE_HZ = 50.0
 SCENE_RATE_HZ = 20.0
+WARN_PERIOD_S = 10.0
 
 
 class WorldNode(Node):
@@ -159,7 +160,10 @@ class WorldNode(Node):
             'lockstep': str(conductor.lockstep).lower(),
             'nodes': ' '.join(sorted(conductor.members)),
         }
-        yield Status(*self._health(achieved), values=values)
+        level, name, message = self._health(achieved)
+        if level == Level.WARN:
+            self.get_logger().warning(message, throttle_duration_sec=WARN_PERIOD_S)
+        yield Status(level, name, message, values)
 
     def _health(self, achieved: float | None) -> tuple[Level, str, str]:
         pacer, conductor = self.loop.pacer, self.conductor

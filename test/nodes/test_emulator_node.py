@@ -138,20 +138,23 @@ def test_diagnostics_tell_what_it_does(run: LockstepRun, client: Client) -> None
 
 
 def test_an_emulator_that_restarts_joins_in(run: LockstepRun) -> None:
-    old = run.emulators[0]
-    rig = old._rig
-    run.spinner.executor.remove_node(old)
-    run.nodes.remove(old)
-    close_node(old)
+    run.end(run.emulators[0])
     stopped = run.now_s
-    new = EmulatorNode(rig, name=NODE)
-    run.emulators[0] = new
-    run.nodes.append(new)
-    run.spinner.add(new)
+    run.emulators[0] = EmulatorNode(run.emulators[0]._rig, name=NODE)
+    run.add(run.emulators[0])
     run.run(stopped + 0.5)
     captures = sorted(latencies_ms(run, stopped + 0.1))
     assert np.diff(captures).max() == 20
     assert captures[-1] > stopped * 1e3 + 400
+
+
+def test_a_world_that_restarts_is_followed_from_its_start(run: LockstepRun) -> None:
+    run.end(run.world)
+    run.start_world()
+    run.run(0.5)
+    captures = sorted(latencies_ms(run, 0.0))
+    assert captures == list(range(0, captures[-1] + 1, 20))
+    assert captures[-1] > 400
 
 
 def test_an_unknown_sensor_is_refused(run: LockstepRun) -> None:

@@ -117,12 +117,29 @@ class LockstepRun:
         self.extra = [make() for make in extra]
         self.emulators = [EmulatorNode(rig, group, name=f'emulator_{index}')
                           for index, group in enumerate(groups)]
-        self.world = WorldNode(rig, parameter_overrides=[
-            Parameter('wait_for', value=['recorder', *wait_for])])
-        self.world.wake = self.spinner.wake
-        self.nodes: list[Node] = [self.recorder, *self.extra, *self.emulators, self.world]
+        self.nodes: list[Node] = [self.recorder, *self.extra, *self.emulators]
         for node in self.nodes:
             self.spinner.add(node)
+        self._rig, self._wait_for = rig, ['recorder', *wait_for]
+        self.start_world()
+
+    def start_world(self) -> None:
+        """Make the world and drive it."""
+        self.world = WorldNode(self._rig, parameter_overrides=[
+            Parameter('wait_for', value=self._wait_for)])
+        self.world.wake = self.spinner.wake
+        self.add(self.world)
+
+    def add(self, node: Node) -> None:
+        """Let a node take part."""
+        self.nodes.append(node)
+        self.spinner.add(node)
+
+    def end(self, node: Node) -> None:
+        """End a node, as if its process ended."""
+        self.spinner.executor.remove_node(node)
+        self.nodes.remove(node)
+        close_node(node)
 
     def __enter__(self) -> LockstepRun:
         return self
