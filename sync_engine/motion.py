@@ -29,6 +29,9 @@ _BIAS_SIGMA_RAD_S = 0.02
 """Prior sigma of the gyro's bias, and of what a cue adds to it."""
 _BIAS_WALK_RAD_S = 0.001
 """How much of that may come back between two fits."""
+_GYRO_DENSITY = 2e-4
+"""Noise of the gyro that every increment carries besides the cue's own (rad/s per root hertz); a
+MEMS gyro's."""
 _LEAST_ROWS = 8
 _AMBIGUITY = 9.0
 """A second valley less than this above the best (in chi square) makes a fit ambiguous."""
@@ -263,7 +266,8 @@ class _Rows:
         self.ends = np.array(ends) / NS_PER_S
         self.axes = np.array(axes, dtype=np.float64).reshape(-1, 3)
         self.values = np.array(values, dtype=np.float64)
-        self.sigmas = np.sqrt(np.array(variances, dtype=np.float64))
+        gyro_noise = _GYRO_DENSITY**2 * (self.ends - self.starts)
+        self.sigmas = np.sqrt(np.array(variances, dtype=np.float64) + gyro_noise)
         self._bias = bias
         self._bias_var = bias_var
         self._groups = self._group_axes()
