@@ -147,6 +147,12 @@ class Conductor:
         if not self._waiting:
             self._answered()
 
+    def remind(self) -> None:
+        """Say the time again, for those who join while the world stands still."""
+        tick = self._make(self._time_ns, 0, {})
+        self._send_tick(tick)
+        self._send_settled(tick)
+
     def new_episode(self, episode: int, seed: int, time_ns: int) -> None:
         """Start again before time 0; all have to confirm, so that no old sample is mixed in."""
         self._starts += 1

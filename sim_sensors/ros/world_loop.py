@@ -183,6 +183,8 @@ class WorldLoop:
     def _stand_still(self) -> float:
         if self.conductor.wants_barrier:
             self._tick()
+        else:
+            self.conductor.remind()
         self._while_paused()
         return PAUSED_S
 

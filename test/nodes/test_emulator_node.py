@@ -148,6 +148,22 @@ def test_an_emulator_that_restarts_joins_in(run: LockstepRun) -> None:
     assert captures[-1] > stopped * 1e3 + 400
 
 
+def test_an_emulator_joins_a_world_that_stands_still(run: LockstepRun, client: Client) -> None:
+    client.call(run, Trigger, '/world/pause')
+    run.until(lambda: run.world.loop.paused and not run.world.conductor.blocked)
+    run.end(run.emulators[0])
+    stopped = run.now_s
+    run.emulators[0] = EmulatorNode(run.emulators[0]._rig, name=NODE)
+    run.add(run.emulators[0])
+    run.until(lambda: run.emulators[0]._follower.joined)
+    assert run.now_s == stopped
+    client.call(run, Trigger, '/world/resume')
+    run.run(stopped + 0.3)
+    captures = sorted(latencies_ms(run, stopped))
+    assert np.diff(captures).max() == 20
+    assert captures[0] <= stopped * 1e3 + 20
+
+
 def test_a_world_that_restarts_is_followed_from_its_start(run: LockstepRun) -> None:
     run.end(run.world)
     run.start_world()
