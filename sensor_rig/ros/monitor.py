@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,9 @@ LEDGER = ('received', 'bundled', 'collected', 'consumed', 'unmatched', 'expired'
 class Monitor(Node):
     """Collects, for a summary, the last word of every part of a running rig."""
 
-    def __init__(self, rig: RigConfig, name: str = 'monitor', **node_options: Any) -> None:
+    def __init__(self, rig: RigConfig, name: str = 'monitor', *,
+                 now_ns: Callable[[], int] | None = None, **node_options: Any) -> None:
+        """Watch `rig`; `now_ns` tells the simulated time where the world is in this process."""
         super().__init__(name, **node_options)
         self._sync = rig.sync
         self.statuses: dict[str, Status] = {}
@@ -33,8 +35,10 @@ class Monitor(Node):
         self._times: dict[str, bytes] = {}
         self.create_subscription(DiagnosticArray, '/diagnostics', self._on_diagnostics,
                                  qos.internal(100), raw=True)
-        self.create_subscription(TimeReference, TICK_TOPIC, self._on_tick, qos.internal(),
-                                 raw=True)
+        self._now_ns = now_ns
+        if now_ns is None:
+            self.create_subscription(TimeReference, TICK_TOPIC, self._on_tick, qos.internal(),
+                                     raw=True)
         hidden = rig.world is not None and rig.world.hide_truth
         for sensor in rig.sensors:
             topic = f'{"_truth" if hidden else "truth"}/time/{sensor}'
@@ -54,6 +58,8 @@ class Monitor(Node):
     @property
     def now_ns(self) -> int:
         """Simulated time, ns; negative before the world runs."""
+        if self._now_ns is not None:
+            return self._now_ns()
         return Tick.decode(self._tick).time_ns if self._tick else -1
 
     @property

@@ -29,7 +29,7 @@ class OneProcess:
         """Make the nodes of `rig` and the extra ones; `close` them."""
         self.nodes: list[Node] = []
         self.spinner = spinner
-        self.monitor = Monitor(rig)
+        self.monitor = Monitor(rig, now_ns=lambda: self.world.world.time_ns)
         self._add(self.monitor)
         for make in extras:
             self._add(make())
