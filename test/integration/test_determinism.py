@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 from support.processes import Processes
 from support.ros_rigs import LockstepRun, Recorder, topics_of, write_rig
 
