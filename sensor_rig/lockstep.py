@@ -152,7 +152,10 @@ def _read(buf: Buffer) -> tuple[int, str, int, str]:
         place = end + (-end & 3)
         ref_sec, ref_nanosec, ref_length = _STAMP_LENGTH.unpack_from(buf, place)
         start = place + _STAMP_LENGTH.size
-    except struct.error as error:
+        if start + ref_length > len(buf):
+            raise CdrError(f'not a TimeReference: a text of {ref_length} bytes does not fit')
+        return (sec * NS_PER_S + nanosec, str(buf[_TEXT:end - 1], 'utf-8'),
+                ref_sec * NS_PER_S + ref_nanosec,
+                str(buf[start:start + ref_length - 1], 'utf-8'))
+    except (struct.error, UnicodeDecodeError) as error:
         raise CdrError(f'not a TimeReference: {error}') from None
-    return (sec * NS_PER_S + nanosec, str(buf[_TEXT:end - 1], 'utf-8'),
-            ref_sec * NS_PER_S + ref_nanosec, str(buf[start:start + ref_length - 1], 'utf-8'))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SENSOR_NAME = re.compile(r'[a-z][a-z0-9_]*\Z')
 RESERVED_NAMES = frozenset({'clock', 'diagnostics', 'odom', 'sync', 'synced', 'tf', 'tf_static',
                             'time', 'truth', 'world'})
-"""Topics that belong to the rig itself; `odom` and `time` because of `truth/odom`, `truth/time`."""
+"""Topics of the rig itself; `odom` and `time` because of `truth/odom` and `truth/time`."""
 CUES = {
     'nav_msgs/msg/Odometry': 'odometry',
     'sensor_msgs/msg/Image': 'image',
@@ -95,7 +95,7 @@ def rig_from_parameters(values: Mapping[str, Any], file: Path = Path('rig')) -> 
     sensors = {name: _sensor_config(name, raw, file) for name, raw in raw_sensors.items()}
     _check_triggers(sensors, file)
     rig = validated(RigConfig, {'seed': values.get('seed', 0), 'world': world,
-                                'sensors': sensors, 'path': file}, file.name)
+                                'sensors': sensors, 'path': file}, f'{file.name}:')
     inputs = _simulated_inputs(rig, file)
     if 'sync' not in values:
         return rig
@@ -192,7 +192,8 @@ def _sensor_config(name: str, raw: Any, file: Path) -> SensorConfig:
     if not isinstance(raw, dict):
         raise RigError(f'{where} is {raw!r}; it should be a map')
     if not isinstance(raw.get('type'), str):
-        raise RigError(f'{where}.type is {raw.get("type")!r}; it should be one of '
+        given = repr(raw['type']) if 'type' in raw else 'missing'
+        raise RigError(f'{where}.type is {given}; it should be one of '
                        f'{", ".join(type_names())}')
     try:
         model = sensor_class(raw['type']).config_class
@@ -215,7 +216,7 @@ def _check_triggers(sensors: Mapping[str, SensorConfig], file: Path) -> None:
             config = sensors[config.trigger]
 
 
-# ---- what the sync engine can know of simulated sensors ------------------------------------------
+# ---- what the sync engine can know of simulated sensors -----------------------------------------
 
 
 def _simulated_inputs(rig: RigConfig, file: Path) -> dict[str, dict[str, Any]]:

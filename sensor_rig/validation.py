@@ -10,6 +10,17 @@ from pydantic import BaseModel, ValidationError
 
 from sensor_rig.errors import RigError
 
+RULES = {
+    'bool_parsing': 'true or false', 'bool_type': 'true or false',
+    'dict_type': 'a map', 'model_type': 'a map', 'model_attributes_type': 'a map',
+    'float_parsing': 'a number', 'float_type': 'a number',
+    'int_parsing': 'a whole number', 'int_type': 'a whole number',
+    'int_from_float': 'a whole number', 'int_parsing_size': 'a whole number of at most 64 bits',
+    'list_type': 'a list', 'tuple_type': 'a list', 'string_type': 'a text',
+    'too_long': 'a list of at most {max_length}', 'too_short': 'at least {min_length}',
+}
+"""What is allowed, by pydantic's kind of problem, where its own words say less."""
+
 ModelT = TypeVar('ModelT', bound=BaseModel)
 
 
@@ -45,18 +56,29 @@ def shown(value: Any) -> str:
 
 
 def _sentence(problem: Any, model: type[BaseModel], where: str) -> str:
-    location = [str(part) for part in problem['loc']]
-    path = '.'.join([where, *location]) if where else '.'.join(location)
+    location = problem['loc']
+    path = _path(where, location)
     kind, message = problem['type'], problem['msg']
     if kind == 'extra_forbidden':
-        parent = '.'.join([where, *location[:-1]]) if where else '.'.join(location[:-1])
-        return unknown_key(parent or 'rig file', location[-1], _keys_at(model, problem['loc'][:-1]))
+        parent = _path(where, location[:-1]) or 'rig file'
+        return unknown_key(parent, str(location[-1]), _keys_at(model, location[:-1]))
     if kind == 'missing':
+        if isinstance(location[-1], int):
+            return f'{_path(where, location[:-1])} has too few values; {location[-1]} are there'
         return f'{path} is missing; it must be given'
     if kind == 'value_error':
         return f'{path}: {message.removeprefix("Value error, ")}'
-    rule = message.removeprefix('Input should be ').removeprefix('Input ')
-    return f'{path} is {shown(problem["input"])}; it should be {rule}'
+    rule = RULES.get(kind) or message.removeprefix('Input should be ').removeprefix('Input ')
+    limits = problem.get('ctx', {})
+    return f'{path} is {shown(problem["input"])}; it should be {rule.format(**limits)}'
+
+
+def _path(where: str, location: Sequence[Any]) -> str:
+    """Return `where` and the key in it; `demo.yaml:` stands apart, `sensors.imu` takes a dot."""
+    inside = '.'.join(str(part) for part in location)
+    if where.endswith(':'):
+        return f'{where} {inside}' if inside else where[:-1]
+    return '.'.join(filter(None, (where, inside)))
 
 
 def _keys_at(model: type[BaseModel], location: Sequence[Any]) -> list[str]:

@@ -11,6 +11,13 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 NonNegative = Annotated[float, Field(ge=0.0)]
+Latency = Annotated[float, Field(ge=0.0, le=60.0)]
+"""s; what is under way is kept in memory, so it has a limit."""
+Moment = Annotated[float, Field(ge=0.0, le=1e9)]
+"""s of simulated time; 30 years."""
+ClockTime = Annotated[float, Field(ge=-2.1e9, le=2.1e9)]
+"""s; what a stamp's int32 seconds hold, with a year and a half to spare."""
+MIN_RATE_HZ = 1e-6
 Vector3 = tuple[float, float, float]
 
 
@@ -37,11 +44,11 @@ class MountConfig(Strict):
 class ClockConfig(Strict):
     """What the sensor's own clock makes of true time."""
 
-    offset_s: float = 0.0
+    offset_s: ClockTime = 0.0
     """Sensor clock minus true time at t = 0, s."""
     drift_ppm: Annotated[float, Field(ge=-1000.0, le=1000.0)] = 0.0
     """Rate error, parts per million."""
-    stamp_jitter_s: NonNegative = 0.0
+    stamp_jitter_s: Latency = 0.0
     """Standard deviation of the stamp around the sensor's clock, s."""
     stamp_at: Literal['capture', 'arrival'] = 'capture'
     """`arrival` makes a host-stamped sensor: the header carries the time the host received it."""
@@ -63,14 +70,21 @@ class FaultConfig(Strict):
     """dead: silence. stuck: repeats the last value. wrong: scale * value + offset. noisy: noise
     times `scale`. slow: `offset` seconds more latency. clock_step: the clock jumps by `offset`
     seconds and stays. loss_burst: a fraction `scale` of samples is lost."""
-    at_s: NonNegative = 0.0
+    at_s: Moment = 0.0
     """Start, s of simulated time."""
-    duration_s: NonNegative = 0.0
+    duration_s: Moment = 0.0
     """Length, s; 0 means until the end."""
     offset: float = 0.0
     """Meaning depends on `kind`."""
     scale: float = 1.0
     """Meaning depends on `kind`."""
+
+    @model_validator(mode='after')
+    def _stamps_stay_possible(self) -> FaultConfig:
+        limit = {'slow': 60.0, 'clock_step': 2.1e9}.get(self.kind)
+        if limit is not None and abs(self.offset) > limit:
+            raise ValueError(f'offset is {self.offset} s; {self.kind} takes at most {limit:g} s')
+        return self
 
 
 class SensorConfig(Strict):
@@ -84,18 +98,18 @@ class SensorConfig(Strict):
     """Header frame; the sensor's name when empty."""
     rate_hz: NonNegative = 0.0
     """Captures a second; 0 captures at every physics step."""
-    phase_s: NonNegative = 0.0
+    phase_s: Moment = 0.0
     """Time of capture 0, s."""
     truth_rate_hz: NonNegative = 0.0
     """Rate of the truth a response model runs on; 0 is the physics rate. Only used by sensors
     with a stateful response; others get truth at `rate_hz`."""
     trigger: str = ''
     """Name of a sensor whose captures trigger this one; `rate_hz` is then that sensor's."""
-    trigger_delay_s: NonNegative = 0.0
+    trigger_delay_s: Latency = 0.0
     """From the trigger to this sensor's capture, s."""
-    delay_range_s: tuple[NonNegative, NonNegative] = (0.0, 0.0)
+    delay_range_s: tuple[Latency, Latency] = (0.0, 0.0)
     """Latency (min, max), s, drawn once per environment; equal values fix it."""
-    jitter_s: NonNegative = 0.0
+    jitter_s: Latency = 0.0
     """Further latency, uniform in [0, jitter_s), s, drawn per sample; at most the least delay."""
     delay_backend: Literal['rig', 'mujoco'] = 'rig'
     """`mujoco` compiles the delay into the model (sensors read from sensordata only)."""
@@ -119,6 +133,13 @@ class SensorConfig(Strict):
     """Capture on schedule even when nobody reads."""
     faults: dict[str, FaultConfig] = {}
     """Faults by a name of your choice."""
+
+    @model_validator(mode='after')
+    def _rate_has_a_period(self) -> SensorConfig:
+        if 0.0 < self.rate_hz < MIN_RATE_HZ:
+            raise ValueError(f'rate_hz is {self.rate_hz}; it should be 0 (every physics step) or '
+                             f'at least {MIN_RATE_HZ:g}')
+        return self
 
     @model_validator(mode='after')
     def _delay_is_sane(self) -> SensorConfig:
@@ -156,7 +177,7 @@ class WorldConfig(Strict):
     """Publish truth under `_truth/` so the system under test cannot see it by accident."""
     skip_unavailable: bool = False
     """Run without sensors that cannot work here (a camera with no renderer)."""
-    control_delay_s: NonNegative = 0.0
+    control_delay_s: Latency = 0.0
     """Latency of every actuator command, s."""
     control_delay_backend: Literal['rig', 'mujoco'] = 'rig'
     """`mujoco` compiles that latency into the model; it is then one physics step at least."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,10 @@ from sensor_rig.paths import find_shared
 from sensor_rig.times import NS_PER_S, seconds_to_ns
 from sim_sensors import native_delay
 from sim_sensors.config import WorldConfig
+from sim_sensors.modelfolder import require_inside, require_own_folder
 from sim_sensors.sensors.base import Sensor
 
+SUFFIXES = ('.xml', '.mjcf', '.urdf')
 AUTORESET_OFF = int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
 
 
@@ -28,6 +29,9 @@ def find_model(name: str, base_dir: Path | None) -> Path:
         places += [shipped] if shipped is not None else []
     for place in places:
         if place.is_file():
+            if place.suffix.lower() not in SUFFIXES:
+                raise RigError(f'world.model is {name!r}; it should be an MJCF file (.xml) or a '
+                               f'URDF file (.urdf)')
             return place.resolve()
     where = 'there is no such file' if given.is_absolute() else (
         f'it is neither in {places[0].parent} nor shipped in worlds/')
@@ -49,7 +53,7 @@ def compile_model(config: WorldConfig, sensors: Iterable[Sensor[Any]],
     file = find_model(config.model, base_dir)
     step_ns = whole_timestep_ns(config.timestep_s)
     if not config.allow_outside_files:
-        _refuse_includes(file, file.parent, set())
+        require_own_folder(file)
     try:
         spec = mujoco.MjSpec.from_file(str(file))
     except ValueError as error:
@@ -68,7 +72,8 @@ def compile_model(config: WorldConfig, sensors: Iterable[Sensor[Any]],
     try:
         model: mujoco.MjModel = spec.compile()
     except ValueError as error:
-        raise RigError(f'world.model {file.name} with its sensors: {one_line(error)}') from None
+        raise RigError(_missing_asset(spec, file) or f'world.model {file.name} with its sensors: '
+                       f'{one_line(error)}') from None
     return model
 
 
@@ -81,24 +86,18 @@ def one_line(error: Exception) -> str:
 # ---- files a model may read ------------------------------------------------------------------
 
 
-def _refuse_includes(file: Path, folder: Path, seen: set[Path]) -> None:
-    """Refuse to include or attach anything outside `folder`, before MuJoCo opens it."""
-    if file in seen or not file.is_file():
-        return
-    seen.add(file)
-    try:
-        root = ElementTree.parse(file).getroot()
-    except ElementTree.ParseError:
-        return  # MuJoCo reads the file next and says what is wrong with it
-    for element in (*root.iter('include'), *root.iterfind('asset/model')):
-        included = (file.parent / element.get('file', '')).resolve()
-        _require_inside(included, folder, element.tag)
-        _refuse_includes(included, folder, seen)
-
-
 def _refuse_assets(spec: mujoco.MjSpec, file: Path) -> None:
     for kind, directory, name in _assets(spec):
-        _require_inside((file.parent / directory / name).resolve(), file.parent, kind)
+        require_inside((file.parent / directory / name).resolve(), file.parent, kind)
+
+
+def _missing_asset(spec: mujoco.MjSpec, file: Path) -> str:
+    """Return the sentence for the first asset that is not there; empty where all are."""
+    for kind, directory, name in _assets(spec):
+        place = file.parent / directory / (Path(name).name if spec.strippath else name)
+        if not place.exists():
+            return f'world.model {file.name}: there is no {kind} file {place}'
+    return ''
 
 
 def _assets(spec: mujoco.MjSpec) -> Iterator[tuple[str, str, str]]:
@@ -113,9 +112,3 @@ def _assets(spec: mujoco.MjSpec) -> Iterator[tuple[str, str, str]]:
         for name in (texture.file, *texture.cubefiles):
             if name:
                 yield 'texture', textures, name
-
-
-def _require_inside(file: Path, folder: Path, kind: str) -> None:
-    if not file.is_relative_to(folder):
-        raise RigError(f'the model reads the {kind} file {file}, which is outside its own folder '
-                       f'{folder}; set world.allow_outside_files: true if that is meant')
