@@ -33,6 +33,8 @@ class Scan(NamedTuple):
     range_min_m: float
     range_max_m: float
     ranges: NDArray[np.float32]
+    intensities: NDArray[np.float32]
+    """As many as `ranges`, or none."""
 
 
 class Pixels(NamedTuple):
@@ -95,7 +97,38 @@ def read_scan(buf: Buffer) -> Scan:
     angle_min, _, increment, time_increment, scan_time, low, high = (
         reader.f32() for _ in range(7))
     return Scan(stamp_ns, angle_min, increment, time_increment, scan_time, low, high,
-                reader.sequence('f4'))
+                reader.sequence('f4'), reader.sequence('f4'))
+
+
+def read_marker_poses(buf: Buffer) -> dict[int, NDArray[np.float64]]:
+    """Return the poses (x y z m, quaternion xyzw) [7] of a visualization_msgs/MarkerArray by id.
+
+    Shapes are passed over: a marker made of triangles holds thousands of points.
+    """
+    reader = Reader(buf)
+    poses: dict[int, NDArray[np.float64]] = {}
+    for _ in range(reader.count(4)):
+        reader.header()
+        reader.string()  # namespace
+        number, _, _ = reader.i32(), reader.i32(), reader.i32()
+        poses[number] = reader.array('f8', 7)
+        reader.array('f8', 3)  # scale
+        reader.array('f4', 4)  # colour
+        reader.stamp()  # lifetime
+        reader.boolean()  # locked to its frame
+        reader.array('f8', 3 * reader.count(24))  # points
+        reader.array('f4', 4 * reader.count(16))  # their colours
+        reader.string()  # texture: resource, picture, coordinates
+        reader.header()
+        reader.string()
+        reader.octets()
+        reader.array('f4', 2 * reader.count(8))
+        reader.string()  # text
+        reader.string()  # mesh: resource, file, materials
+        reader.string()
+        reader.octets()
+        reader.boolean()
+    return poses
 
 
 def read_image(buf: Buffer) -> Pixels:

@@ -6,8 +6,10 @@ the node takes it out in its own thread. Nothing else is shared.
 
 from __future__ import annotations
 
+import io
 import queue
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +28,8 @@ FAULT_ARGUMENTS: dict[str, dict[str, float]] = {
 }
 """What a fault from the page does: 30 ms slower, the clock 50 ms ahead, ten times the noise ..."""
 FAULT_SECONDS = 5.0
+SHADES = ('time', 'intensity')
+"""What the points of a LiDAR can be coloured by."""
 PICTURE_WIDTH = 320
 LEFT_WIDTH, RIGHT_WIDTH = 560, 320
 
@@ -48,19 +52,21 @@ class Page:
     def __init__(self, sensors: Sequence[str], *, host: str = LOCAL, port: int = 8080,
                  title: str = 'sensor_rig') -> None:
         """Serve on `host`:`port`, on this machine only unless told otherwise."""
-        self.server = viser.ViserServer(host=host, port=port, label=title, verbose=False)
+        with _quietly():
+            self.server = viser.ViserServer(host=host, port=port, label=title, verbose=False)
         self.commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._sensors = list(sensors)
         gui = self.server.gui
-        gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(26, 156, 91))
+        self._set_theme(dark=False)
         gui.set_panel_label(title)
         self._status = gui.add_markdown('Waiting for the world ...')
         self._add_controls(gui)
         self._streams = gui.add_html('')
-        with gui.add_folder('Camera', expand_by_default=True) as folder:
+        with gui.add_folder('Camera') as folder:
             self._camera_folder = folder
             self._picture = gui.add_image(np.zeros((2, 2, 3), np.uint8), format='jpeg')
         folder.visible = False
+        self._add_view(gui)
         self._add_story(gui)
         self.server.initial_camera.position = (-4.5, -6.5, 5.5)
         self.server.initial_camera.look_at = (0.8, 0.5, 0.0)
@@ -78,14 +84,22 @@ class Page:
 
     def close(self) -> None:
         """Stop serving."""
-        self.server.stop()
+        with _quietly():
+            self.server.stop()
+
+    def _set_theme(self, *, dark: bool) -> None:
+        self.server.gui.configure_theme(show_logo=False, show_share_button=False, dark_mode=dark,
+                                        brand_color=(26, 156, 91))
 
     # ---- controls -----------------------------------------------------------------------------
 
     def _add_controls(self, gui: Any) -> None:
         with gui.add_folder('Time'):
             buttons = gui.add_button_group('', ('pause', 'resume', 'step', 'reset'))
-            buttons.on_click(lambda event: self._ask(Command(event.target.value)))
+            steps = gui.add_number('steps', 100, min=1, max=100_000, step=1,
+                                   hint='physics steps that "step" takes, then the rig pauses')
+            buttons.on_click(lambda event: self._ask(Command(
+                event.target.value, value=float(steps.value))))
             speed = gui.add_slider('speed', 0.1, 4.0, 0.1, 1.0,
                                    hint='simulated seconds per second')
             speed.on_update(lambda event: self._ask(Command('speed', value=event.target.value)))
@@ -104,6 +118,28 @@ class Page:
             inject.on_click(lambda _: self._ask(Command(
                 'fault', sensor.value, FAULT_SECONDS, fault.value,
                 FAULT_ARGUMENTS.get(fault.value, {}))))
+
+    def _add_view(self, gui: Any) -> None:
+        with gui.add_folder('View'):
+            self._shade = gui.add_dropdown('points by', SHADES)
+            self._follow = gui.add_checkbox('follow the robot', False)
+            dark = gui.add_checkbox('dark', False)
+            dark.on_update(lambda event: self._set_theme(dark=event.target.value))
+
+    @property
+    def shade(self) -> str:
+        """What points are coloured by: one of `SHADES`."""
+        return str(self._shade.value)
+
+    def follow(self, position_m: NDArray[np.float64]) -> None:
+        """Keep the robot at `position_m` in the middle of every view, if that is wanted."""
+        if not self._follow.value:
+            return
+        for client in self.server.get_clients().values():
+            camera = client.camera
+            seen_from = camera.position - camera.look_at  # how the person has turned the view
+            camera.position = position_m + seen_from
+            camera.look_at = position_m
 
     def _ask(self, command: Command) -> None:
         self.commands.put(command)
@@ -154,6 +190,13 @@ class Page:
         small = np.ascontiguousarray(pixels[::step, ::step])
         self._picture.image = small if small.ndim == 3 else np.repeat(small[..., None], 3, -1)
         self._camera_folder.visible = True
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep viser's own banner away from stdout, where a command's JSON may go."""
+    with redirect_stdout(io.StringIO()):
+        yield
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -33,12 +33,30 @@ class PageScene:
         for shape, position, quat in zip(scene.static, *scene.static_poses(world.data()),
                                          strict=True):
             self._add(shape, position, quat)
-        self._moving = {shape.geom: self._add(shape, position, quat) for shape, position, quat in
-                        zip(scene.moving, *scene.moving_poses(world.data()), strict=True)}
+        self._moving: dict[int, Any] = {}
+        self._add_moving(world.model, scene, *scene.moving_poses(world.data()))
         self._points: Any = None
 
-    def _add(self, shape: Shape, position: Floats, quat_wxyz: Floats) -> Any:
-        name = f'/world/{shape.geom}'
+    def _add_moving(self, model: mujoco.MjModel, scene: Scene, positions: Floats,
+                    quats: Floats) -> None:
+        """Hang the geoms of a body on its first one: a body is then moved in one go."""
+        first: dict[int, int] = {}
+        inverse, quat, offset = np.empty(4), np.empty(4), np.empty(3)
+        for index, shape in enumerate(scene.moving):
+            body = int(model.geom_bodyid[shape.geom])
+            anchor = first.setdefault(body, index)
+            if anchor == index:
+                self._moving[shape.geom] = self._api.add_frame(
+                    f'/world/body_{body}', show_axes=False, position=positions[index],
+                    wxyz=quats[index])
+            mujoco.mju_negQuat(inverse, quats[anchor])
+            mujoco.mju_mulQuat(quat, inverse, quats[index])
+            mujoco.mju_rotVecQuat(offset, positions[index] - positions[anchor], inverse)
+            self._add(shape, offset.copy(), quat.copy(), f'/world/body_{body}')
+
+    def _add(self, shape: Shape, position: Floats, quat_wxyz: Floats, parent: str = '/world'
+             ) -> Any:
+        name = f'{parent}/{shape.geom}'
         colour = tuple(round(255 * value) for value in shape.rgba[:3])
         common: dict[str, Any] = {'position': position, 'wxyz': quat_wxyz, 'color': colour,
                                   'cast_shadow': False, 'receive_shadow': False}
@@ -54,12 +72,12 @@ class PageScene:
                                              flat_shading=True, **common)
         return self._api.add_mesh_simple(name, *_round(shape), **common)
 
-    def move(self, poses: Mapping[int, tuple[Floats, Floats]]) -> None:
-        """Put geoms at their (position [3] m, quaternion wxyz [4])."""
-        for geom, (position, quat_wxyz) in poses.items():
-            handle = self._moving.get(geom)
-            if handle is not None:
-                handle.position, handle.wxyz = position, quat_wxyz
+    def move(self, poses: Mapping[int, Floats]) -> None:
+        """Put geoms at their poses (x y z m, quaternion xyzw) [7]."""
+        for geom, handle in self._moving.items():
+            pose = poses.get(geom)
+            if pose is not None:
+                handle.position, handle.wxyz = pose[:3], pose[[6, 3, 4, 5]]
 
     def show_points(self, points: Floats, shade: Floats) -> None:
         """Draw points [n, 3] m in the world, coloured by `shade` [n] from 0 to 1."""

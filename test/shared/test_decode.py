@@ -36,8 +36,9 @@ def test_scan():
     template = msgs.laser_scan('l', 4, angle_min_rad=-1, angle_max_rad=1, angle_increment_rad=0.5,
                                range_min_m=0.5, range_max_m=8, time_increment_s=0.25,
                                scan_time_s=2, intensities=True)
-    scan = decode.read_scan(template.fill(7, ranges=[1, 2, 3, np.inf]))
-    assert scan[:-1] == (7, -1, 0.5, 0.25, 2, 0.5, 8)
+    scan = decode.read_scan(template.fill(7, ranges=[1, 2, 3, np.inf], intensities=[4, 5, 6, 0]))
+    assert scan[:-2] == (7, -1, 0.5, 0.25, 2, 0.5, 8)
+    assert scan.intensities.tolist() == [4, 5, 6, 0]
     np.testing.assert_array_equal(scan.ranges, [1, 2, 3, np.inf])
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
+import mujoco
 import numpy as np
-from nav_msgs.msg import Odometry
-from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
-from visualization_msgs.msg import MarkerArray
 
+from sensor_rig.cdr import read_stamp_ns
 from sensor_rig.msgs import read_diagnostic_array, read_time_reference
-from sensor_rig.msgs.decode import read_image
+from sensor_rig.msgs.decode import read_image, read_marker_poses, read_odometry
 from sensor_rig.page.app import LOCAL, Page
 from sensor_rig.page.history import History, Mark, OffsetPoint, WindowPoint
-from sensor_rig.page.ros.points import Placer
+from sensor_rig.page.ros.points import Placer, mount_of
 from sensor_rig.page.ros.remote import Remote
 from sensor_rig.page.scene import PageScene
 from sensor_rig.rigfile import RigConfig
@@ -22,12 +24,15 @@ from sensor_rig.ros import qos
 from sensor_rig.ros.clock import steady_clock
 from sensor_rig.ros.monitor import LEDGER, Monitor
 from sensor_rig.ros.types import message_class
+from sim_sensors.ros.periodics import base_body
 from sim_sensors.world import World
 
 PERIOD_S = 0.1
 """Wall time between two drawings."""
 SCANS = {'sensor_msgs/msg/LaserScan': 'scan', 'sensor_msgs/msg/PointCloud2': 'cloud'}
 PICTURES = ('rgb8', 'mono8')
+KEPT_SCANS = 8
+"""Scans on their way whose capture times are remembered."""
 
 
 class PageNode(Monitor):
@@ -43,19 +48,27 @@ class PageNode(Monitor):
         self._history = History(sensors)
         self._remote = Remote(self, self._say)
         self._said = ''
-        self._capture_of: dict[str, dict[int, int]] = {name: {} for name in sensors}
+        self._captures: deque[tuple[int, int]] = deque(maxlen=KEPT_SCANS)  # (stamp, capture) ns
         topics = {topic.of(name): (name, topic.type_name)
                   for name, sensor in sensors.items() for topic in sensor.topics()}
         self._scan = next(((t, n, k) for t, (n, k) in topics.items() if k in SCANS), None)
         self._picture = next((t for t, (n, k) in topics.items() if k == 'sensor_msgs/msg/Image'
                               and rig.sensors[n].type == 'camera'), None)
-        self._placer = Placer(world.model, self._scan[1]) if self._scan else None
+        self._placer = self._make_placer(world)
+        self._position_m: Any = None
+        self._is_watched = False
+        self._is_reported = False
         self._fresh: dict[str, bytes] = {}
         self._listening: list[Subscription] = []
-        self.create_subscription(message_class('diagnostic_msgs/msg/DiagnosticArray'),
-                                 'sync/bundle', self._on_bundle, qos.sensor_in(20.0), raw=True)
         self.create_timer(PERIOD_S, self._draw, clock=steady_clock())
-        print(f'The live page is at {self.page.address}', flush=True)
+        print(f'The live page is at {self.page.address}', file=sys.stderr, flush=True)
+
+    def _make_placer(self, world: World) -> Placer | None:
+        if self._scan is None:
+            return None
+        mujoco.mj_forward(world.model, world.data())
+        mount = mount_of(world.model, world.data(), self._scan[1], base_body(world))
+        return None if mount is None else Placer(mount)
 
     def close(self) -> None:
         """Stop serving the page."""
@@ -65,10 +78,16 @@ class PageNode(Monitor):
 
     def _on_time(self, sensor: str, buf: bytes) -> None:
         super()._on_time(sensor, buf)
+        if not self._is_watched:
+            return
         capture_ns, _, stamp_ns, _ = read_time_reference(buf)
         self._history.add_mark(sensor, Mark(capture_ns, stamp_ns, max(self.now_ns, capture_ns)))
         if self._scan is not None and sensor == self._scan[1]:
-            self._capture_of[sensor] = {stamp_ns: capture_ns}
+            self._captures.append((stamp_ns, capture_ns))
+
+    def _on_diagnostics(self, buf: bytes) -> None:
+        super()._on_diagnostics(buf)
+        self._is_reported = True
 
     def _on_bundle(self, buf: bytes) -> None:
         _, statuses = read_diagnostic_array(buf)
@@ -77,38 +96,51 @@ class PageNode(Monitor):
                                   if status.values.get('missing') == 'false'
                                   and 'collected' not in status.values})
 
+    def _on_pose(self, buf: bytes) -> None:
+        motion = read_odometry(buf)
+        self._position_m = np.array(motion.position_m)
+        if self._placer is not None:
+            self._placer.add_pose(motion)
+
     def _listen(self) -> None:
         """Begin or end to hear what only a looker needs."""
-        if self.page.is_watched and not self._listening:
-            wanted: dict[str, Any] = {'world/markers': (MarkerArray, qos.latched(10))}
-            if self._scan is not None:
-                wanted[self._scan[0]] = (message_class(self._scan[2]), qos.sensor_in(20.0))
+        if self._is_watched and not self._listening:
+            self._hear('sync/bundle', 'diagnostic_msgs/msg/DiagnosticArray', self._on_bundle)
+            hidden = self._rig.simulated_world.hide_truth
+            self._hear(f'{"_truth" if hidden else "truth"}/odom', 'nav_msgs/msg/Odometry',
+                       self._on_pose, 50.0)
+            self._keep('world/markers', 'visualization_msgs/msg/MarkerArray')
+            if self._scan is not None and self._placer is not None:
+                self._keep(self._scan[0], self._scan[2])
             if self._picture is not None:
-                wanted[self._picture] = (message_class('sensor_msgs/msg/Image'),
-                                         qos.sensor_in(10.0))
-            for topic, (kind, profile) in wanted.items():
-                self._listening.append(self.create_subscription(
-                    kind, topic, lambda buf, topic=topic: self._fresh.__setitem__(topic, buf),
-                    profile, raw=True))
-            if self._placer is not None:
-                hidden = self._rig.simulated_world.hide_truth
-                self._listening.append(self.create_subscription(
-                    Odometry, f'{"_truth" if hidden else "truth"}/odom', self._placer.add_pose,
-                    qos.sensor_in(50.0), raw=True))
-        elif not self.page.is_watched and self._listening:
+                self._keep(self._picture, 'sensor_msgs/msg/Image')
+        elif not self._is_watched and self._listening:
             for subscription in self._listening:
                 self.destroy_subscription(subscription)
             self._listening.clear()
 
+    def _hear(self, topic: str, kind: str, take: Callable[[bytes], None], rate_hz: float = 20.0
+              ) -> None:
+        profile = qos.latched(10) if topic == 'world/markers' else qos.sensor_in(rate_hz)
+        self._listening.append(self.create_subscription(message_class(kind), topic, take, profile,
+                                                        raw=True))
+
+    def _keep(self, topic: str, kind: str) -> None:
+        """Keep the latest message of a topic for the next drawing."""
+        self._hear(topic, kind, lambda buf: self._fresh.__setitem__(topic, buf))
+
     # ---- what goes out --------------------------------------------------------------------------
 
     def _draw(self) -> None:
+        self._is_watched = self.page.is_watched
         self._listen()
         while not self.page.commands.empty():
             self._remote.do(self.page.commands.get())
         self._history.advance(max(self.now_ns, 0))
-        self._note_offsets()
-        if not self.page.is_watched:
+        if self._is_reported:
+            self._is_reported = False
+            self._note_offsets()
+        if not self._is_watched:
             return
         with self.page.server.atomic():
             self._show_world()
@@ -118,9 +150,8 @@ class PageNode(Monitor):
     def _note_offsets(self) -> None:
         now_s = self._history.now_ns / 1e9
         for name, facts in self.summary()['inputs'].items():
-            line = self._history.offsets.get(name)
             known = None not in (facts['offset_ms'], facts['sigma_ms'], facts['true_offset_ms'])
-            if known and (not line or line[-1].time_s < now_s) and self._rig.sync is not None \
+            if known and self._rig.sync is not None \
                     and name != self._rig.sync.reference_sensor_id:
                 self._history.add_offset(name, OffsetPoint(
                     now_s, facts['offset_ms'], facts['sigma_ms'], facts['true_offset_ms']))
@@ -132,19 +163,26 @@ class PageNode(Monitor):
     def _show_world(self) -> None:
         fresh, self._fresh = self._fresh, {}
         if 'world/markers' in fresh:
-            self._scene.move({marker.id: _pose(marker) for marker in deserialize_message(
-                fresh['world/markers'], MarkerArray).markers})
+            self._scene.move(read_marker_poses(fresh['world/markers']))
         if self._picture in fresh:
             image = read_image(fresh[self._picture])
             if image.encoding in PICTURES:
                 self.page.show_picture(image.pixels)
-        if self._scan is not None and self._placer is not None and self._scan[0] in fresh:
-            topic, name, kind = self._scan
-            captures = list(self._capture_of[name].values())
-            if captures:
-                placed = getattr(self._placer, SCANS[kind])(fresh[topic], captures[-1])
-                if placed is not None:
-                    self._scene.show_points(*placed)
+        if self._scan is not None and self._scan[0] in fresh:
+            self._show_scan(fresh[self._scan[0]], SCANS[self._scan[2]])
+        if self._position_m is not None:
+            self.page.follow(self._position_m)
+
+    def _show_scan(self, message: bytes, kind: str) -> None:
+        """Draw a scan, or keep it until its capture time and the poses of its sweep are known."""
+        capture_ns = dict(self._captures).get(read_stamp_ns(message))
+        placed = None
+        if capture_ns is not None and self._placer is not None:
+            placed = getattr(self._placer, kind)(message, capture_ns)
+        if placed is not None:
+            self._scene.show_points(placed.points_m, getattr(placed, self.page.shade))
+        elif self._scan is not None:
+            self._fresh.setdefault(self._scan[0], message)
 
     def _show_facts(self) -> None:
         summary = self.summary()
@@ -168,12 +206,6 @@ class PageNode(Monitor):
     def _say(self, text: str) -> None:
         self._said = text
         self.get_logger().info(text)
-
-
-def _pose(marker: Any) -> tuple[Any, Any]:
-    place, turn = marker.pose.position, marker.pose.orientation
-    return (np.array([place.x, place.y, place.z]),
-            np.array([turn.w, turn.x, turn.y, turn.z]))
 
 
 def _number(value: float | None) -> float:

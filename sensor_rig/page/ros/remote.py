@@ -28,8 +28,11 @@ class Remote:
     def do(self, command: Command) -> None:
         """Send `command` to the node that it concerns."""
         match command.action:
-            case 'pause' | 'resume' | 'step' | 'reset':
+            case 'pause' | 'resume' | 'reset':
                 self._trigger(f'world/{command.action}')
+            case 'step':
+                self._set('world', {'step_count': round(command.value)},
+                          then=lambda: self._trigger('world/step'))
             case 'speed':
                 self._set('world', {'world.real_time_factor': command.value})
             case 'delay':

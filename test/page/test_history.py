@@ -1,0 +1,52 @@
+"""What the page remembers of a run."""
+
+from __future__ import annotations
+
+from sensor_rig.page.history import History, Mark, OffsetPoint, WindowPoint
+
+MS = 10**6
+S = 10**9
+
+
+def test_marks_and_bundles_leave_with_their_time() -> None:
+    history = History(['a', 'b'], span_s=2.0)
+    for sensor in ('a', 'b'):
+        history.add_mark(sensor, Mark(0, 5 * MS, 10 * MS))
+    history.add_mark('a', Mark(1 * S, 1 * S + 5 * MS, 1 * S + 10 * MS))
+    history.add_bundle({'a': 5 * MS, 'b': 5 * MS})
+    history.add_bundle({'a': 1 * S + 5 * MS})
+    history.advance(2 * S)
+    assert len(history.marks['a']) == 2 and len(history.bundles) == 2
+    history.advance(2 * S + 20 * MS)
+    assert [mark.capture_ns for mark in history.marks['a']] == [1 * S]
+    assert not history.marks['b']
+    assert list(history.bundles) == [{'a': 1 * S + 5 * MS}]
+
+
+def test_bundles_are_drawn_at_true_captures_of_members_that_are_shown() -> None:
+    history = History(['a', 'b', 'c'])
+    history.add_mark('a', Mark(100, 7, 200))
+    history.add_mark('b', Mark(110, 9, 220))
+    history.add_bundle({'a': 7, 'b': 9, 'c': 11})
+    history.add_bundle({'a': 7, 'c': 11})
+    assert history.bundle_captures() == [{'a': 100, 'b': 110}], 'one member makes no line'
+
+
+def test_a_jump_back_forgets_everything() -> None:
+    history = History(['a'])
+    history.add_mark('a', Mark(5 * S, 5 * S, 5 * S))
+    history.add_bundle({'a': 5 * S})
+    history.add_offset('a', OffsetPoint(5.0, 1.0, 0.1, 1.0))
+    history.add_window(WindowPoint(5.0, 20.0, 1.0))
+    history.advance(5 * S)
+    history.advance(1 * S)
+    assert history.now_ns == 1 * S
+    assert not (history.marks['a'] or history.bundles or history.offsets or history.windows)
+
+
+def test_long_lines_keep_a_minute() -> None:
+    history = History(['a'], long_s=60.0)
+    for second in range(100):
+        history.add_offset('a', OffsetPoint(float(second), 0.0, 0.0, 0.0))
+        history.add_window(WindowPoint(float(second), 20.0, 1.0))
+    assert history.offsets['a'][0].time_s == history.windows[0].time_s == 39.0
