@@ -78,6 +78,11 @@ class Contact(Sensor[ContactConfig]):
         """Closed or open."""
         return self._return
 
+    @property
+    def fine_truth(self) -> bool:
+        """It remembers what it said, not what it felt: truth at captures is enough."""
+        return False
+
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add the site and the native contact sensor of its body."""
         super().mount(spec)

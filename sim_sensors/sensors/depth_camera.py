@@ -147,7 +147,7 @@ def hidden_from_right(disparity: Array) -> NDArray[np.bool_]:
     nearest = np.minimum.accumulate(seen_at[:, ::-1], axis=1)[:, ::-1]
     overtaken[:, :-1] = seen_at[:, :-1] > nearest[:, 1:]
     hidden: NDArray[np.bool_] = seen_at < -0.5
-    rows = (overtaken & ~hidden).any(axis=1).nonzero()[0]
+    rows = np.flatnonzero((overtaken & ~hidden).any(axis=1))
     if len(rows):
         column, theirs = seen_at[rows], disparity[rows]
         second = _second_picture(column, theirs)

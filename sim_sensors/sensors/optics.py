@@ -15,6 +15,9 @@ from sim_sensors.mounts import add_frame
 
 OPTICAL_QUAT_WXYZ = (0.5, -0.5, 0.5, -0.5)
 """From a mount (x forward, z up) to its optical frame (z forward, y down), REP 103."""
+ONE_BITS = 8
+ONE = 1 << ONE_BITS
+"""One, in the fixed-point shares that pixels are mixed by: 255 times it just fits 16 bits."""
 CAMERA_QUAT_WXYZ = (0.5, 0.5, -0.5, -0.5)
 """From a mount (x forward, z up) to MuJoCo's camera (looks along -z, y up)."""
 
@@ -110,9 +113,8 @@ class Lens:
         cx, cy = self.rendered.centre_px
         u, v = picture.focal_px * x + cx, picture.focal_px * y + cy
         left, self._top = np.floor(u).astype(np.intp), np.floor(v).astype(np.intp)
-        self._right = (u - left).astype(np.float32)[..., None]
-        self._below = (v - self._top).astype(np.float32)[..., None]
         self._corner = self._top * self.rendered.width + left
+        self._weights = _shares((u - left)[..., None], (v - self._top)[..., None])
 
     def rows_for(self, rows: slice) -> slice:
         """Return the rows of the rendering that `rows` of the picture are made of."""
@@ -121,13 +123,17 @@ class Lens:
     def bend(self, image: NDArray[np.uint8], rows: slice) -> NDArray[np.uint8]:
         """Return `rows` of the picture, bilinear in `image`, the rendering's `rows_for(rows)`."""
         width = self.rendered.width
-        flat = image.reshape(-1, image.shape[-1]).astype(np.float32)
+        flat = image.reshape(-1, image.shape[-1])
         corner = self._corner[rows] - self.rows_for(rows).start * width
-        right, below = self._right[rows], self._below[rows]
-        upper = flat[corner]
-        upper += right * (flat[corner + 1] - upper)
-        lower = flat[corner + width]
-        lower += right * (flat[corner + width + 1] - lower)
-        upper += below * (lower - upper)
-        bent: NDArray[np.uint8] = np.rint(upper).astype(np.uint8)
-        return bent
+        mixed = np.full((*corner.shape, image.shape[-1]), ONE // 2, np.uint16)
+        for step, weight in zip((0, 1, width, width + 1), self._weights, strict=True):
+            mixed += np.take(flat, corner + step, axis=0) * weight[rows]
+        mixed >>= ONE_BITS
+        return mixed.astype(np.uint8)
+
+
+def _shares(right: Array, below: Array) -> list[NDArray[np.uint16]]:
+    """Return how much each of the four neighbours counts, in 1/256; they sum to 256 exactly."""
+    down = np.rint(below * ONE)
+    low, high = (np.rint(right * side) for side in (down, ONE - down))
+    return [share.astype(np.uint16) for share in (ONE - down - high, high, down - low, low)]

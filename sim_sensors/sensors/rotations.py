@@ -1,10 +1,12 @@
-"""Quaternions in ROS order (x, y, z, w), many rows at a time."""
+"""Quaternions in ROS order (x, y, z, w) and vectors, many rows at a time."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from sim_sensors.layout import Array
+
+_NEXT, _LAST = [1, 2, 0], [2, 0, 1]
 
 
 def rotate(quat_xyzw: Array, turn_rad: Array) -> None:
@@ -13,7 +15,7 @@ def rotate(quat_xyzw: Array, turn_rad: Array) -> None:
     vector = 0.5 * np.sinc(angle / (2.0 * np.pi)) * turn_rad
     scalar = np.cos(0.5 * angle)
     axis, real = quat_xyzw[:, :3].copy(), quat_xyzw[:, 3:].copy()
-    quat_xyzw[:, :3] = real * vector + scalar * axis + np.cross(axis, vector)
+    quat_xyzw[:, :3] = real * vector + scalar * axis + cross(axis, vector)
     quat_xyzw[:, 3:] = real * scalar - np.sum(axis * vector, axis=1, keepdims=True)
 
 
@@ -22,3 +24,10 @@ def yaw_quat(yaw_rad: Array) -> Array:
     half = 0.5 * np.asarray(yaw_rad, float)
     zero = np.zeros_like(half)
     return np.stack([zero, zero, np.sin(half), np.cos(half)], axis=-1)
+
+
+def cross(left: Array, right: Array) -> Array:
+    """Return the cross products of [..., 3]; several times faster on few rows than numpy's."""
+    product = left[..., _NEXT] * right[..., _LAST]
+    product -= left[..., _LAST] * right[..., _NEXT]
+    return product

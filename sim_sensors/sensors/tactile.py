@@ -25,6 +25,9 @@ SHEAR_TO_DEPTH = 3.0
 """Young's over shear modulus of an incompressible elastomer: how far a pad shears, per friction
 and depth, before what touches it slips."""
 
+AT_REST_M = 1e-8
+"""Displacements smaller than this are none, m: an exponential would never end."""
+
 
 class TactileConfig(SensorConfig):
     """An elastomer pad in the y-z plane of the mount, facing +x."""
@@ -73,7 +76,7 @@ class Tactile(Sensor[TactileConfig]):
                              np.float32)
         self._return = Layout({'data': (*shape, *channels)}, np.float32)
         self._template = msgs.image(self.frame_id, *shape, '32FC3' if config.shear else '32FC1')
-        self._fall = np.array([config.height_m / config.rows, config.width_m / config.columns]
+        self._fall = np.array([config.width_m / config.columns, config.height_m / config.rows]
                               ) / max(config.spread_m, 1e-9)
 
     @property
@@ -106,20 +109,27 @@ class Tactile(Sensor[TactileConfig]):
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
         """Press the elastomer in at once, drag it along, and let it recover where it is free."""
         config = self.config
-        keep = np.float32(np.exp(-batch.dt_s / config.recovery_s)) if config.recovery_s else 0.0
-        known = timeline.filled.reshape(-1, *[1 for _ in self._truth.shapes['field']])
-        before = np.where(known, self._truth.view(timeline.at(1), 'field'), np.float32(0.0))
-        pressed = self._truth.view(values, 'pressed')
-        field = self._truth.view(values, 'field')
-        touched, depth = (pressed[..., 0], field[..., 0]) if config.shear else (pressed, field)
-        depth[...] = np.maximum(self._surface(touched),
-                                keep * (before[..., 0] if config.shear else before))
+        pressed, field = (self._channels(values, name) for name in ('pressed', 'field'))
+        before = self._channels(timeline.at(1), 'field')
+        before = np.where(timeline.filled[:, None, None, None], before, np.float32(0.0))
+        if not pressed.any() and not before.any():
+            field[...] = 0.0
+            return
+        keep = np.float32(np.exp(-batch.dt_s / config.recovery_s) if config.recovery_s else 0.0)
+        before[np.abs(before) < AT_REST_M] = 0.0
+        touched, depth = pressed[..., 0], field[..., 0]
+        depth[...] = np.maximum(self._surface(touched), keep * before[..., 0])
         np.minimum(depth, config.thickness_m, out=depth)
         if config.shear:
             held = (touched > 0.0)[..., None]
             dragged = before[..., 1:] + np.float32(batch.dt_s) * pressed[..., 1:]
             field[..., 1:] = _within(np.where(held, dragged, keep * before[..., 1:]),
                                      SHEAR_TO_DEPTH * config.friction * depth)
+
+    def _channels(self, values: Array, name: str) -> Array:
+        """Return a field of `values` as a view [n, rows, columns, channels]."""
+        return self._truth.view(values, name).reshape(
+            len(values), self.config.rows, self.config.columns, -1)
 
     def _surface(self, touched: Array) -> Array:
         """Return the surface [n, rows, columns] that the contacts pull down around them.
@@ -131,12 +141,11 @@ class Tactile(Sensor[TactileConfig]):
             return touched
         with np.errstate(divide='ignore'):
             level = np.log(touched.astype(np.float64))
-        for axis, fall in ((1, self._fall[0]), (2, self._fall[1])):
-            level = np.moveaxis(level, axis, -1)
+        for fall in self._fall:  # along columns, then, turned, along rows
             slope = fall * np.arange(level.shape[-1])
             right = np.maximum.accumulate(level + slope, axis=-1) - slope
             left = np.maximum.accumulate((level - slope)[..., ::-1], axis=-1)[..., ::-1] + slope
-            level = np.moveaxis(np.maximum(left, right), -1, axis)
+            level = np.maximum(left, right).swapaxes(1, 2)
         return np.asarray(np.exp(level), np.float32)
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:

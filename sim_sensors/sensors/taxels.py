@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sim_sensors.layout import Array
 from sim_sensors.mounts import add_frame
 from sim_sensors.sensors.native import native_name
+from sim_sensors.sensors.rotations import cross
 
 if TYPE_CHECKING:
     from sim_sensors.truth import WorldView
@@ -113,4 +114,4 @@ class TaxelReader:
         """Return the velocity [n, 3] m/s of the point of each body that is at `places` [n, 3]."""
         spatial = data.cvel[bodies]
         arm = places - data.subtree_com[self._model.body_rootid[bodies]]
-        return np.asarray(spatial[:, 3:] + np.cross(spatial[:, :3], arm))
+        return np.asarray(spatial[:, 3:] + cross(spatial[:, :3], arm))

@@ -56,7 +56,7 @@ class TemperatureGridConfig(SensorConfig):
     """Extent along y, m."""
     ambient_c: Celsius = 22.0
     """Temperature of the surroundings and of every cell at the start, degrees Celsius."""
-    sources: dict[str, HeatSourceConfig] = Field(default_factory=dict)
+    sources: dict[str, HeatSourceConfig] = {}
     """Hot or cold bodies, by a name of your choice."""
     time_constant_s: Annotated[float, Field(gt=0.0)] = 2.0
     """How fast a cell follows what it is exposed to, s."""

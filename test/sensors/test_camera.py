@@ -41,7 +41,8 @@ OPTICAL = Rotation.from_matrix([[0, 0, 1], [-1, 0, 0], [0, -1, 0]])
 
 
 def camera(**keys: Any) -> dict[str, Any]:
-    return {'type': 'camera', 'mount': MOUNT, 'width': 240, 'height': 180, 'fovy_deg': 60.0, **keys}
+    return {'type': 'camera', 'mount': MOUNT, 'width': 240, 'height': 180, 'fovy_deg': 60.0,
+            **keys}
 
 
 def picture(folder: Path, model: str = SCENE, **keys: Any) -> tuple[Array, Any]:
@@ -54,7 +55,7 @@ def picture(folder: Path, model: str = SCENE, **keys: Any) -> tuple[Array, Any]:
 def directions() -> dict[str, Array]:
     """Return x/z and y/z of the marks in the optical frame, from the poses in the model."""
     head = Rotation.from_euler('XYZ', HEAD_RPY)
-    eye = head.apply(MOUNT['pos_m']) + [0.0, 0.0, 0.7]
+    eye = head.apply(MOUNT['pos_m']) + np.array([0.0, 0.0, 0.7])
     turn = head * Rotation.from_euler('xyz', MOUNT['rpy_rad']) * OPTICAL
     seen = {name: turn.inv().apply(np.subtract(place, eye))
             for name, (place, _) in MARKS.items()}
@@ -180,7 +181,7 @@ def test_pictures_arrive_after_exposure_and_readout(tmp_path: Path) -> None:
         assert sample.arrival_ns - sample.capture_ns == 5_000_000 + 20_000_000 + 30_000_000
 
 
-# ---- the image sensor -----------------------------------------------------------------------------
+# ---- the image sensor ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize('value', [40, 200])

@@ -70,7 +70,7 @@ def test_a_sensor_that_nothing_carries_is_refused(tmp_path: Path) -> None:
             run(tmp_path, BENCH, {'ft': {'type': 'force_torque', 'mount': {'body': body}}}, 0.0)
 
 
-# ---- the cell ---------------------------------------------------------------------------------------
+# ---- the cell -----------------------------------------------------------------------------------
 
 
 def cell(**keys: Any) -> Any:

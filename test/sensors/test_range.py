@@ -34,7 +34,8 @@ def test_the_nearest_surface_in_the_cone(tmp_path: Path, fov_deg: float) -> None
     done = run(tmp_path, CORRIDOR, {'sonar': keys}, 0.0)
     turn = Rotation.from_euler('z', 30, degrees=True) * Rotation.from_euler(
         'xyz', MOUNT['rpy_rad'])
-    eye = Rotation.from_euler('z', 30, degrees=True).apply(MOUNT['pos_m']) + [0, 0, 0.5]
+    eye = Rotation.from_euler('z', 30, degrees=True).apply(MOUNT['pos_m']) + np.array(
+        [0.0, 0.0, 0.5])
     found = np.zeros(1, np.int32)
     half = np.radians(fov_deg / 2)
     distances = []
@@ -75,8 +76,8 @@ def test_rep_117_at_both_ends() -> None:
 
 def test_its_own_body_is_invisible_unless_asked_for(tmp_path: Path) -> None:
     keys = {'type': 'range', 'mount': MOUNT, 'fov_deg': 0.0, 'noise': 0.0}
-    done = run(tmp_path, CORRIDOR, {'through': keys, 'blocked': {**keys, 'exclude_own_body': False}},
-               0.0)
+    blocked = {**keys, 'exclude_own_body': False}
+    done = run(tmp_path, CORRIDOR, {'through': keys, 'blocked': blocked}, 0.0)
     assert done.values('blocked', 'range')[0] == pytest.approx(0.15, abs=0.01)
     assert done.values('through', 'range')[0] > 2.0
 

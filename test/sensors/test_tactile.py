@@ -105,7 +105,7 @@ def test_every_environment_has_its_own_pad(tmp_path: Path, num_envs: int) -> Non
         assert np.abs(done.values('pad', 'data', env)[-1][..., 1:]).max() > 1e-3
 
 
-# ---- the elastomer --------------------------------------------------------------------------------
+# ---- the elastomer ------------------------------------------------------------------------------
 
 
 def play(presses: Array, **keys: Any) -> Array:

@@ -36,8 +36,17 @@ def _rows(prefix: str, fields: dict[str, FieldInfo]) -> Iterator[str]:
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             yield f'| `{prefix}{key}` | | map | {meaning} |'
             yield from _rows(f'{prefix}{key}.', dict(inner.model_fields))
+        elif (each := _model_of_map(inner)) is not None:
+            yield f'| `{prefix}{key}` | `{{}}` | map of maps | {meaning} |'
+            yield from _rows(f'{prefix}{key}.<label>.', dict(each.model_fields))
         else:
             yield f'| `{prefix}{key}` | {_default(field)} | {_allowed(field)} | {meaning} |'
+
+
+def _model_of_map(kind: Any) -> type[BaseModel] | None:
+    """Return the model of the values of a `dict[str, Model]`."""
+    value = get_args(kind)[1] if get_origin(kind) is dict else None
+    return value if isinstance(value, type) and issubclass(value, BaseModel) else None
 
 
 def _default(field: FieldInfo) -> str:
