@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.figures import Figure
 from sim_sensors.pipeline import Pipeline
 from sim_sensors.sensors.imu import Imu, ImuConfig
 
@@ -87,6 +88,21 @@ def allan(noise: NDArray[np.float64], rate_hz: float, tau_s: float) -> NDArray[n
     angle = np.concatenate([np.zeros((1, noise.shape[1])), np.cumsum(noise, axis=0)]) / rate_hz
     second = angle[2 * count:] - 2.0 * angle[count:-count] + angle[:-2 * count]
     return np.asarray(np.sqrt((second ** 2).mean(axis=0) / 2.0) / tau_s)
+
+
+def headline(result: dict[str, Any]) -> list[Figure]:
+    """Return how far the recovered parameters are from the configured ones, at the worst rate."""
+    figures = []
+    for name in ('noise_density', 'bias_instability', 'random_walk'):
+        far = [abs(row['ratio'] - 1.0) for row in result[name].values()]
+        sure = max((row['to'] - row['from']) / 2.0 for row in result[name].values())
+        figures.append(Figure(
+            f'{name} recovered from its Allan deviation, error', 100.0 * max(far), '%', 10.0,
+            'lower', 'accuracy', note=f'95 % interval +-{100.0 * sure:.1f} %'))
+    slow, fast = (row['ratio'] for row in result['per sample'].values())
+    return [*figures, Figure('density of plain noise per sample, 50 Hz over 200 Hz', slow / fast,
+                             'x', better='lower', kind='accuracy', note='what the rate does to '
+                             'noise that is not given as a density')]
 
 
 def main() -> None:

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.figures import Figure, absent
 from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline import Pipeline
 from sim_sensors.sensors.imu import Imu, ImuConfig
@@ -46,6 +47,30 @@ def run(quick: bool) -> dict[str, Any]:
     report['lazy'] = {'step_us': lazy_us(rounds), 'target_us': 2.0}
     report['growth'] = growth(200 if quick else 2000)
     return report
+
+
+def headline(result: dict[str, Any]) -> list[Figure]:
+    """Return the figures that count."""
+    loop = result['retrieval']['times faster than the double loop']
+    torch = result['retrieval']['torch / regular']
+    against = 'delayed read of 4096 environments, times faster than'
+    return [
+        Figure(f'{against} the double loop', loop['regular'], 'x', target=200.0),
+        Figure(f'{against} torch on the CPU', torch, 'x', target=1.0)
+        if isinstance(torch, float) else
+        absent(f'{against} torch on the CPU', 'torch is not installed', unit='x', target=1.0),
+        Figure(f'{against} the double loop, jitter on every sample', loop['irregular'], 'x'),
+        Figure('step of 4096 IMUs over drawing their white noise', result['step']['ratio'], 'x',
+               better='lower'),
+        Figure('step of 4096 IMUs with all errors, read included', result['step']['imu_4096_us'],
+               'us', 2000.0, 'lower', 'absolute'),
+        Figure('truth tick of one IMU in an emulator', result['emulator']['tick_us'], 'us', 60.0,
+               'lower', 'absolute'),
+        Figure('step of a sensor nobody reads', result['lazy']['step_us'], 'us', 2.0, 'lower',
+               'absolute'),
+        Figure('memory that grows', max(0.0, result['growth']['bytes_per_step']), 'bytes a step',
+               1.0, 'lower', 'accuracy'),
+    ]
 
 
 # ---- retrieval -------------------------------------------------------------------------------

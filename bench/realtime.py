@@ -12,15 +12,21 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from typing import Any
 
 import mujoco
+import numpy as np
 
+from bench.figures import Figure
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.rigfile import RigConfig, load_rig
 
 CAMERAS = ('camera', 'depth_camera', 'segmentation')
 TARGET = 10.0
 """Simulated seconds per second that the demo rig without camera must reach without ROS."""
+ROUNDS = 8
+PHYSICS, DRIVEN = 'mj_step alone', 'world and driver'
+MESSAGES, SYNCED = '+ all messages', '+ sync engine'
 
 
 def without(config: RigConfig, *, cameras: bool = False, sensors: bool = False,
@@ -41,13 +47,20 @@ def without(config: RigConfig, *, cameras: bool = False, sensors: bool = False,
     return config.model_copy(update=changes)
 
 
-def bare_physics(rig: InProcessRig) -> Callable[[], object]:
-    """Return mj_step on a copy of the rig's world, at the same place and under its commands."""
-    model, data = rig.world.model, mujoco.MjData(rig.world.model)
+class BarePhysics:
+    """mj_step and nothing else, from where a rig is and under its commands."""
 
-    def step() -> None:
-        mujoco.mj_step(model, data)
-    return step
+    def __init__(self, rig: InProcessRig) -> None:
+        self._rig = rig
+        self._data = mujoco.MjData(rig.world.model)
+
+    def follow(self) -> None:
+        """Go to where the rig is: contacts cost, and a rover that drives has others."""
+        mujoco.mj_copyData(self._data, self._rig.world.model, self._rig.world.data(0))
+
+    def step(self) -> None:
+        """Do one physics step."""
+        mujoco.mj_step(self._rig.world.model, self._data)
 
 
 def seconds_per_tick(step: Callable[[], object], ticks: int) -> float:
@@ -58,6 +71,61 @@ def seconds_per_tick(step: Callable[[], object], ticks: int) -> float:
     return (time.process_time() - began) / ticks
 
 
+def rigs_of(config: RigConfig) -> dict[str, InProcessRig]:
+    """Return the rig in stages, each with more of it than the one before."""
+    rigs = {
+        DRIVEN: InProcessRig(without(config, sensors=True)),
+        '+ sensors, no messages': InProcessRig(without(config, sync=True), messages=False),
+        MESSAGES: InProcessRig(without(config, sync=True), arrays=False),
+    }
+    if config.sync is not None:
+        rigs[SYNCED] = InProcessRig(config, arrays=False)
+    return rigs
+
+
+def measure(config: RigConfig, seconds: float) -> dict[str, Any]:
+    """Return the cost of a step of every stage; `seconds` of simulated time each."""
+    rigs = rigs_of(config)
+    physics = BarePhysics(rigs[DRIVEN])
+    rows: dict[str, Callable[[], object]] = {PHYSICS: physics.step}
+    rows |= {name: rig.step for name, rig in rigs.items()}
+    timestep_s = config.simulated_world.timestep_s
+    for rig in rigs.values():
+        seconds_per_tick(rig.step, round(1.6 / timestep_s))  # past the driver's rest
+    ticks = max(1, round(seconds / timestep_s / ROUNDS))
+    spent: dict[str, list[float]] = {name: [] for name in rows}
+    for _ in range(ROUNDS):
+        physics.follow()
+        for name, step in rows.items():
+            spent[name].append(seconds_per_tick(step, ticks))
+    base = np.array(spent[PHYSICS])
+    return {name: {'us_per_step': float(np.median(values)) * 1e6,
+                   'best_us_per_step': min(values) * 1e6,
+                   'x_real_time': timestep_s / float(np.median(values)),
+                   'x_real_time_range': [timestep_s / float(q)
+                                         for q in np.percentile(values, [75, 25])],
+                   'ratio_to_mj_step': float(np.median(values / base))}
+            for name, values in spent.items()}
+
+
+def run(quick: bool) -> dict[str, Any]:
+    """Return the stages of the demo rig without its camera."""
+    return measure(without(load_rig('demo'), cameras=True), 4.0 if quick else 20.0)
+
+
+def headline(result: dict[str, Any]) -> list[Figure]:
+    """Return the figures that count."""
+    figures = []
+    for name, stage in (('all messages', MESSAGES), ('all messages and the sync engine', SYNCED)):
+        row = result[stage]
+        low, high = row['x_real_time_range']
+        figures += [Figure(f'demo rig without camera, {name}', row['x_real_time'], 'x real time',
+                           TARGET, kind='absolute', spread=(low, high)),
+                    Figure(f'step with {name} over mj_step alone', row['ratio_to_mj_step'], 'x',
+                           better='lower')]
+    return figures
+
+
 def main() -> int:
     """Measure in turns and print the table."""
     parser = argparse.ArgumentParser(description='speed of a rig without ROS')
@@ -66,30 +134,11 @@ def main() -> int:
     parser.add_argument('--keep-cameras', action='store_true')
     given = parser.parse_args()
     config = without(load_rig(given.rig), cameras=not given.keep_cameras)
-    rigs = {
-        'world and driver': InProcessRig(without(config, sensors=True)),
-        '+ sensors, no messages': InProcessRig(without(config, sync=True), messages=False),
-        '+ all messages': InProcessRig(without(config, sync=True), arrays=False),
-    }
-    if config.sync is not None:
-        rigs['+ sync engine'] = InProcessRig(config, arrays=False)
-    rows: dict[str, Callable[[], object]] = {
-        'mj_step alone': bare_physics(rigs['world and driver'])}
-    rows |= {name: rig.step for name, rig in rigs.items()}
-    timestep_s = config.simulated_world.timestep_s
-    for step in rows.values():
-        seconds_per_tick(step, round(1.6 / timestep_s))  # past the driver's rest
-    rounds = 8
-    ticks = max(1, round(given.seconds / timestep_s / rounds))
-    spent = dict.fromkeys(rows, 0.0)
-    for _ in range(rounds):
-        for name, step in rows.items():
-            spent[name] += seconds_per_tick(step, ticks) / rounds
-    base = spent['mj_step alone']
     print(f'{given.rig}: {", ".join(config.sensors)}')
-    print(f'{"":26}{"us a step":>11}{"x real time":>13}{"ratio to mj_step":>18}')
-    for name, each in spent.items():
-        print(f'{name:26}{each * 1e6:11.1f}{timestep_s / each:13.1f}{each / base:18.2f}')
+    print(f'{"":26}{"us a step":>11}{"best":>9}{"x real time":>13}{"ratio to mj_step":>18}')
+    for name, row in measure(config, given.seconds).items():
+        print(f'{name:26}{row["us_per_step"]:11.1f}{row["best_us_per_step"]:9.1f}'
+              f'{row["x_real_time"]:13.1f}{row["ratio_to_mj_step"]:18.2f}')
     return 0
 
 

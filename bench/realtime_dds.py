@@ -25,6 +25,7 @@ from typing import Any
 
 import yaml
 
+from bench.figures import Figure, absent
 from bench.realtime import without
 from sensor_rig.errors import RigError
 from sensor_rig.inprocess import InProcessRig
@@ -167,6 +168,24 @@ def _cpu_s(pid: int) -> float:
     """Return the CPU time of a process so far, s."""
     fields = Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+
+def headline(result: dict[str, Any]) -> list[Figure]:
+    """Return the figures that count."""
+    demo, shares = result['demo without camera'], result['imu truth at 1 kHz']
+    held, emulator = result['everything in real time'], shares['emulator_imu (% of a core)']
+    title = 'rig with all sensors in real time, factor held'
+    return [
+        Figure('demo rig without camera over DDS, one process', demo['over DDS (x real time)'],
+               'x real time', 4.0, kind='absolute'),
+        Figure('CPU with ROS over CPU without', demo['ratio'], 'x', better='lower'),
+        absent(title, held, target=0.99, kind='absolute') if isinstance(held, str) else
+        Figure(title, held['factor at the end'], target=0.99, kind='absolute'),
+        Figure('emulator of an IMU with truth at 1 kHz', emulator, '% of a core', 25.0, 'lower',
+               'absolute'),
+        Figure('that emulator over a bare typed relay',
+               emulator / shares['typed relay (% of a core)'], 'x', better='lower'),
+    ]
 
 
 def main() -> int:

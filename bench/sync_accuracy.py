@@ -20,6 +20,7 @@ from rich.progress import track
 from rich.table import Table
 
 from bench import sync_baselines as baselines
+from bench.figures import Figure, absent, greatest
 from bench.sync_runs import SENSORS, Run, make_config, run_engine
 from bench.sync_scans import scan_cue_rows
 from bench.sync_streams import FloatArray, Message, Scenario
@@ -55,7 +56,7 @@ def _offset_rows(fused: list[Run], others: dict[str, dict[str, FloatArray]]) -> 
         ours['ratio'] = 1.0
         rows.append(ours)
         for name, by_sensor in others.items():
-            if sensor in by_sensor:
+            if len(by_sensor.get(sensor, ())):
                 other = _row(f'offset {sensor}: {name}', by_sensor[sensor])
                 other['ratio'] = other['median'] / ours['median']
                 rows.append(other)
@@ -127,7 +128,7 @@ def _still_rows(seeds: range) -> list[Row]:
 def _norm_only(scenario: Scenario, messages: list[Message], sensor: str) -> FloatArray:
     """Return |error| (ms) of separate 8 s fits of rotation sizes against the gyro."""
     gyro = GyroTrack(1e4)
-    config = MotionConfig(min_span_s=8.0, max_span_s=8.0, accept_sigma_s=1.0)
+    config = MotionConfig(min_span_s=7.5, max_span_s=8.0, accept_sigma_s=1.0)
     fit, last, errors = RotationFit(config), None, []
     truth = scenario.sensors
     start = truth[sensor].offset_s - truth['imu'].offset_s
@@ -257,6 +258,37 @@ def print_rows(result: dict[str, Any], write: Callable[[Any], None]) -> None:
         goal = row.get('goal') or row.get('note', '')
         table.add_row(row['case'], row['unit'], *cells, goal, met)
     write(table)
+
+
+def headline(result: dict[str, Any]) -> list[Figure]:
+    """Return the figures that count, against the truth."""
+    rows = {row['case']: row for row in result['rows']}
+
+    def error(name: str, case: str, key: str, target: float) -> Figure:
+        row = rows[case]
+        return Figure(name, row[key], row['unit'], target, 'lower', 'accuracy')
+
+    figures = []
+    for sensor in SENSORS:
+        case = f'offset {sensor}: fused'
+        figures += [error(f'clock offset of the {sensor}, error, median', case, 'median', 0.5),
+                    error(f'clock offset of the {sensor}, error, p95', case, 'p95', 1.5)]
+    pairs = rows['pairing: fused']
+    figures.insert(1, Figure('pairing error over the least possible', pairs['ratio'], 'x', 1.05,
+                             'lower'))
+    title = 'pairing error of ApproximateTimeSynchronizer over the least possible'
+    peer = rows['pairing: ApproximateTimeSynchronizer']
+    figures.append(Figure(title, peer['ratio'], 'x', kind='accuracy') if 'ratio' in peer else
+                   absent(title, 'message_filters is not installed', unit='x'))
+    for name in ('zero offset', 'latest value', 'first design'):
+        ratio = rows[f'pairing: {name}'].get('ratio')
+        if ratio is not None:
+            figures.append(Figure(f'pairing error of {name} over the least possible', ratio, 'x',
+                                  kind='accuracy'))
+    goals = [row for row in result['rows'] if row.get('met') is not None]
+    missed = [row['case'] for row in goals if not row['met']]
+    return [*figures, greatest(f'of {len(goals)} goals in all, missed', [len(missed)],
+                               kind='accuracy', target=0.0, note='; '.join(missed))]
 
 
 def main() -> None:

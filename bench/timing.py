@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.figures import Figure
 from bench.realtime import without
 from sensor_rig.rigfile import RigConfig, load_rig
 
@@ -104,6 +105,20 @@ def _above_floor(lateness: np.ndarray) -> np.ndarray:
 
 def _figures(errors_s: np.ndarray) -> dict[str, float]:
     return {name: float(np.quantile(errors_s, q) * 1e3) for name, q in QUANTILES.items()}
+
+
+def headline(result: dict[str, Any]) -> list[Figure]:
+    """Return the figures that count."""
+    return [
+        Figure('publish error over that of an idle rclpy timer, p99', result['ratio p99'], 'x',
+               better='lower'),
+        Figure('publish error, p50', result['emulator (ms)']['p50'], 'ms', better='lower',
+               kind='absolute'),
+        Figure('publish error, p99', result['emulator (ms)']['p99'], 'ms', better='lower',
+               kind='absolute'),
+        Figure('error of the idle timer, p99', result['rclpy timer (ms)']['p99'], 'ms',
+               better='lower', kind='absolute'),
+    ]
 
 
 def main() -> int:
