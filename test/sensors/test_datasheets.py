@@ -73,12 +73,12 @@ def test_a_rig_extends_a_datasheet(tmp_path: Path) -> None:
         'accel.temperature_bias': 0.2e-3 * G, 'accel.range': 12 * G,
         'accel.resolution': 24 * G / 65536}),
     ('imu_adi_adis16470', {
-        'gyro.noise_density': radians(0.34) / 60, 'gyro.bias_instability': radians(8) / 3600,
-        'accel.noise_density': 0.037 / 60, 'accel.bias_instability': 13e-6 * G,
+        'gyro.noise_density': radians(0.008), 'gyro.bias_instability': radians(8) / 3600,
+        'accel.bias_instability': 13e-6 * G,
         'accel.range': 40 * G}),
     ('imu_adi_adis16495', {
         'gyro.noise_density': radians(0.09) / 60, 'gyro.bias_instability': radians(0.8) / 3600,
-        'accel.noise_density': 0.008 / 60, 'accel.bias_instability': 3.2e-6 * G,
+        'accel.bias_instability': 3.2e-6 * G,
         'gyro.range': radians(125), 'accel.range': 8 * G}),
     ('imu_xsens_mti1', {
         'gyro.noise_density': radians(0.007), 'gyro.bias_instability': radians(10) / 3600,
