@@ -276,8 +276,9 @@ class Assembler:
             member = members[stream.sensor_id]
             stream.fade_reorder()
             if stream.given.collect:
-                member.collected = stream.buffer.take_through(member.target_ns)
-                stream.let_go(member.collected, Fate.COLLECTED)
+                taken = stream.buffer.take_through(member.target_ns)
+                stream.let_go(taken, Fate.COLLECTED)
+                member.collected = taken
                 continue
             packet = head.choices[stream.sensor_id].packet
             if packet is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -60,7 +61,7 @@ class Member:
     interpolated: bool = False
     missing: bool = False
     reason: MissingReason = MissingReason.NONE
-    collected: list[Packet] = field(default_factory=list)
+    collected: Sequence[Packet] = ()
     """With `collect`: every packet since the last bundle, earliest first."""
 
     @property

@@ -270,6 +270,11 @@ class SyncEngine:
         """Latest host time that was handed in."""
         return self._now_ns
 
+    @property
+    def bundles_made(self) -> int:
+        """Bundles handed out since the start, over all epochs."""
+        return self._assembler.made
+
     def buffered(self) -> dict[str, int]:
         """Return how many packets of every sensor are still inside."""
         return {name: stream.held for name, stream in self._streams.items()}

@@ -225,7 +225,9 @@ class SensorClock:
         return {'base_ns': self.base_ns, **self.filter.dump()}
 
     def restore(self, values: dict[str, Any]) -> None:
-        """Resume from `dump` with the next message, if that message fits."""
+        """Resume from `dump` with the next message, if that message fits; ValueError if unfit."""
+        ClockFilter(self.prior(), self._config).load(values)
+        int(values['base_ns'])
         self.reset()
         self._restored = dict(values)
 

@@ -17,6 +17,8 @@ BoolArray = NDArray[np.bool_]
 
 _HALF_WIDTH = 4
 """Neighbours on each side that a ray's line is fitted through."""
+_LEAST_SHARE = 0.6
+"""Share of these neighbours that must have a range."""
 _FLATNESS = 0.05
 """Largest ratio of a line's thickness to its length."""
 _STEPS = 8
@@ -96,17 +98,18 @@ class ScanGeometry:
         x, y = np.where(valid, points[:, 0], 0.0), np.where(valid, points[:, 1], 0.0)
         rows = np.stack([valid.astype(np.float64), x, y, x * x, x * y, y * y])
         count, sx, sy, sxx, sxy, syy = self._windowed(rows)
-        full = count > 2 * _HALF_WIDTH + 0.5
+        enough = count > _LEAST_SHARE * (2 * _HALF_WIDTH + 1)
         safe = np.maximum(count, 1.0)
         cx, cy = sx / safe, sy / safe
         vxx, vxy, vyy = sxx / safe - cx * cx, sxy / safe - cx * cy, syy / safe - cy * cy
         angle = 0.5 * np.arctan2(2.0 * vxy, vxx - vyy)
         half_trace, difference = 0.5 * (vxx + vyy), np.hypot(0.5 * (vxx - vyy), vxy)
         thin, long = half_trace - difference, half_trace + difference
-        lined = full & valid & (thin < _FLATNESS * long + 4e-4) & (long > 0.0)
+        lined = enough & valid & (thin < _FLATNESS * long + 4e-4) & (long > 0.0)
         # A line seen end-on jumps over corners: its neighbours' ranges must run on smoothly.
-        spread = np.abs(np.roll(ranges, _HALF_WIDTH) - np.roll(ranges, -_HALF_WIDTH))
-        lined &= np.nan_to_num(spread, nan=np.inf, posinf=np.inf) < 0.5 * np.maximum(ranges, 0.2)
+        one, other = np.roll(ranges, _HALF_WIDTH), np.roll(ranges, -_HALF_WIDTH)
+        known = (one > 0.0) & (other > 0.0)
+        lined &= ~known | (np.abs(one - other) < 0.5 * np.maximum(ranges, 0.2))
         normals = np.column_stack([-np.sin(angle), np.cos(angle)])
         return np.column_stack([cx, cy]), normals, lined
 

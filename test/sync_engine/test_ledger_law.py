@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from hypothesis import given, settings
@@ -108,7 +109,7 @@ class Chaos:
         assert [bundle.sequence for bundle in bundles] == list(range(1, len(bundles) + 1))
         epochs = [bundle.epoch for bundle in bundles]
         assert epochs == sorted(epochs)
-        for before, after in zip(bundles, bundles[1:], strict=False):
+        for before, after in itertools.pairwise(bundles):
             assert before.epoch != after.epoch or before.stamp_ns < after.stamp_ns
         for bundle in bundles:
             for name, member in bundle.members.items():

@@ -17,8 +17,11 @@ def verdicts(delays_ms, steps_ms=()):
     shift_ns, seen = 0, []
     for k, delay_ms in enumerate(delays_ms):
         shift_ns += dict(steps_ms).get(k, 0) * MS
-        seen.append(detector.observe(10**12 + k * PERIOD_NS + shift_ns,
-                                     10**12 + k * PERIOD_NS + int(delay_ms * MS)))
+        seen.append(
+            detector.observe(
+                10**12 + k * PERIOD_NS + shift_ns, 10**12 + k * PERIOD_NS + int(delay_ms * MS)
+            )
+        )
     return seen, detector
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.sync_feeder import MS, S, T0
+from support.sync_feeder import MS, T0, S
 
 from sync_engine.steps import StepDetector, Verdict
 
