@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.processes import Processes
 
 EXAMPLES = Path(__file__).resolve().parents[2] / 'examples'
 
@@ -42,3 +43,16 @@ def test_a_model_of_somebody_else_gets_sensors():
     assert 'imu/data_raw: 200 messages' in told
     assert 'foot/contact: 200 messages' in told
     assert re.search(r'lidar/scan: (19|20) messages', told)
+
+
+def test_a_fusion_node_gets_both_members_of_a_bundle(processes: Processes):
+    pytest.importorskip('rclpy')
+    rig = Path(__file__).parents[1] / 'launch' / 'rig.yaml'
+    fusion = processes.python(str(EXAMPLES / 'fusion_node.py'))
+    world = processes.rig('run', str(rig))
+    said = fusion.wait_for_output('nearest obstacle', timeout=90.0)
+    reach = float(re.search(r'nearest obstacle, ([\d.]+) m away', said).group(1))
+    assert 0.05 < reach < 30.0
+    for process in (fusion, world):
+        process.interrupt()
+        assert process.wait() == 0, process.output
