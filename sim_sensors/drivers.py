@@ -58,6 +58,11 @@ def wrap(angle: Floats) -> Floats:
     return (angle + np.pi) % (2 * np.pi) - np.pi
 
 
+def limited(values: Floats, low: float, high: float) -> Floats:
+    """Return `values` inside [low, high]; several times faster on few than numpy's clip."""
+    return np.minimum(np.maximum(values, low), high)
+
+
 class FigureEight:
     """Round a figure eight with a slalom on top, as fast as the bends allow.
 
@@ -124,16 +129,18 @@ class FigureEight:
         brake = (self.at + round(0.5 / self.SPACING_M)) % len(self.points)
         goal = np.where(self.rest > 0.0, 0.0, np.minimum(self.limit[self.at], self.limit[brake]))
         change = self.ACCELERATION_M_S2 * self.period_s
-        self.speed += np.clip(goal - self.speed, -2 * change, change)
+        self.speed += limited(goal - self.speed, -2 * change, change)
         target = self.points[ahead] - pose[:, :2]
         bearing = wrap(np.arctan2(target[:, 1], target[:, 0]) - pose[:, 2])
         distance = np.maximum(np.hypot(target[:, 0], target[:, 1]), self.LOOK_AHEAD_M)
-        speed = self.speed * np.clip(np.cos(bearing), 0.1, 1.0)
+        speed = self.speed * limited(np.cos(bearing), 0.1, 1.0)
         turn = 2.0 * speed * np.sin(bearing) / distance
         # A rover pushed off its course turns towards it before it drives on.
         lost = np.abs(bearing) > LOST_RAD
         turn = np.where(lost & (self.speed > 0.0), 1.5 * bearing, turn)
-        return np.stack([speed, np.clip(turn, -MAX_TURN_RAD_S, MAX_TURN_RAD_S)], 1)
+        twist = np.empty((len(speed), 2))
+        twist[:, 0], twist[:, 1] = speed, limited(turn, -MAX_TURN_RAD_S, MAX_TURN_RAD_S)
+        return twist
 
 
 class RestCruiseTurn:

@@ -105,6 +105,12 @@ class Pipeline:
     def _compute_outdated(self, envs: Rows) -> None:
         if self.supplier is None:
             return
+        if isinstance(envs, slice) and self._progress.is_together:
+            if self._progress.is_due(self._now_ns):
+                rows = self.sensor.truth_layout.empty(self.num_envs)
+                self.supplier(self._envs, rows)
+                self.tick(None, self._now_ns, rows)
+            return
         stale = self._progress.outdated(envs, self._now_ns)
         if not stale.any():
             return

@@ -67,12 +67,21 @@ class Progress:
         captured_all = True if new.all() else None if new.any() else False
         return Step(np.where(new, found, -1), ticks, captured_all)
 
+    @property
+    def is_together(self) -> bool:
+        """Whether one answer holds for all environments."""
+        return self._together is not None
+
+    def is_due(self, now_ns: int) -> bool:
+        """Return whether all have a tick due at `now_ns` that was not made; see `is_together`."""
+        assert self._together is not None
+        origin_ns, _, tick = self._together
+        return self._ticks.index_before(now_ns - origin_ns) > tick
+
     def outdated(self, rows: Rows, now_ns: int) -> NDArray[np.bool_]:
         """Return which of `rows` have a tick due at `now_ns` that was not made, [n]."""
         if self._together is not None:
-            origin_ns, _, tick = self._together
-            due = self._ticks.index_before(now_ns - origin_ns) > tick
-            return np.full(len(self.origin_ns[rows]), due)
+            return np.full(len(self.origin_ns[rows]), self.is_due(now_ns))
         return self._ticks.indices_before(now_ns - self.origin_ns[rows]) > self._tick[rows]
 
     def last_captures(self) -> Numbers:

@@ -72,6 +72,8 @@ class NoiseStream:
 
     def first(self, envs: Rows) -> Array:
         """Return the numbers of index 0, of a stream that is asked for no other."""
+        if len(self._held) == 1:
+            return self._at_one(0)
         stale = self._held[envs] != 0
         if stale.any():
             rows = stale.nonzero()[0]

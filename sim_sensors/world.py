@@ -32,6 +32,8 @@ UNSTABLE = {mujoco.mjtWarning.mjWARN_BADQPOS: ('position', 'qpos'),
 FULL = {mujoco.mjtWarning.mjWARN_CONTACTFULL: 'contacts',
         mujoco.mjtWarning.mjWARN_CNSTRFULL: 'constraints'}
 
+FULL_KINDS = [int(kind) for kind in FULL]
+
 ENGINE_ERRORS = (mujoco.FatalError, SimulationError)
 
 # MuJoCo writes its warnings to a file in the working directory unless somebody takes them.
@@ -234,6 +236,8 @@ class World(WorldBase):
         super().__init__(config, sensors, base_dir, 1)
         self._data = mujoco.MjData(self.model)
         self._sensordata: Floats = self._data.sensordata[None]
+        self._ctrl: Floats = self._data.ctrl
+        self._warned: NDArray[Any] = self._data.warning.number
         self._clock = -1.0
         self.reset()
 
@@ -259,10 +263,10 @@ class World(WorldBase):
             # them for where it came to, under the command that holds from there on.
             if self.tick >= 0:
                 mujoco.mj_step(self.model, data)
-            data.ctrl = ctrl[0]
+            self._ctrl[:] = ctrl[0]
             mujoco.mj_forward(self.model, data)
         else:
-            data.ctrl = ctrl[0]
+            self._ctrl[:] = ctrl[0]
             mujoco.mj_step(self.model, data)
 
     def _check(self) -> None:
@@ -271,7 +275,7 @@ class World(WorldBase):
         if clock <= self._clock:
             self._raise_warning()
         self._clock = clock
-        if self.tick & 15 == 15 and any(self._data.warning[int(kind)].number for kind in FULL):
+        if self.tick & 15 == 15 and any(self._warned[kind] for kind in FULL_KINDS):
             self._raise_warning()
 
     def _raise_warning(self) -> NoReturn:

@@ -109,7 +109,7 @@ class Template:
                                f'{", ".join(slots) or "none"}') from None
             if (type(value) is not np.ndarray or value.dtype != dtype
                     or not value.flags.c_contiguous):
-                value = np.ascontiguousarray(value, dtype).reshape(np.shape(value))
+                value = np.asarray(value, dtype, order='C')
             if value.shape != shape:
                 raise CdrError(f'block {name!r} of {self.type_name} has shape {shape}, '
                                f'got {value.shape}')

@@ -53,6 +53,8 @@ class AllanNoise:
     def __init__(self, density: Floats, floor: Floats, walk: Floats) -> None:
         """Take values per column [width]: u/sqrt(Hz), u, u/s/sqrt(Hz)."""
         self._density = density
+        self._is_white = bool(density.any())
+        self._sigma, self._sigma_period_s = density, 1.0
         self._width = len(density)
         flicker = np.sqrt(self.VARIANCE_PER_FLOOR) * floor
         self._weights = np.stack([flicker] * len(self.TIMES_S) + [walk])
@@ -64,9 +66,12 @@ class AllanNoise:
 
     def apply(self, values: Array, batch: Batch) -> None:
         """Add all three to `values` [n, width]."""
-        if self._density.any():
+        if self._is_white:
             white = batch.noise.normal('white', batch, self._width)
-            white *= self.white_sigma(batch.period_s)
+            if batch.period_s != self._sigma_period_s:
+                self._sigma_period_s = batch.period_s
+                self._sigma = self.white_sigma(batch.period_s)
+            white *= self._sigma
             values += white
         if self._wanders:
             bias = batch.noise.drift('bias', lambda: self._processes(batch.period_s))

@@ -206,12 +206,13 @@ class _Errors:
         def both(key: str) -> NDArray[np.float64]:
             return np.array([*getattr(accel, key), *getattr(gyro, key)])
 
-        self._bias = both('bias')
+        self._bias = _unless_zero(both('bias'))
         self._turn_on = _unless_zero(both('turn_on_bias'))
         self._per_kelvin = _unless_zero(both('temperature_bias'))
         self._allan = AllanNoise(both('noise_density'), both('bias_instability'),
                                  both('random_walk'))
         self._range = np.repeat([accel.range or np.inf, gyro.range or np.inf], 3)
+        self._saturates = bool(np.isfinite(self._range).any())
         self._steps = ((slice(0, 3), accel.resolution), (slice(3, 6), gyro.resolution))
         self._generic_variance = config.noise ** 2 + config.resolution ** 2 / 12.0
         self._period_s = 0.0
@@ -222,7 +223,8 @@ class _Errors:
         """Turn true values [n, 6] into what the converters give out."""
         if self._is_mixed:
             values[:] = values @ self._matrix.T
-        values += self._bias
+        if self._bias is not None:
+            values += self._bias
         if self._turn_on is not None:
             values += self._turn_on * batch.noise.constant('turn_on', batch.envs, 6)
         if self._per_kelvin is not None:
@@ -234,7 +236,8 @@ class _Errors:
         batch.noise.apply_generic(values, batch)
         for columns, step in self._steps:
             quantise(values[:, columns], step)
-        np.clip(values, -self._range, self._range, out=values)
+        if self._saturates:
+            np.clip(values, -self._range, self._range, out=values)
 
     def _take_period(self, period_s: float) -> None:
         """Derive the covariances, which depend on the rate as densities do not."""

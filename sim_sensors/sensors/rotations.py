@@ -19,11 +19,9 @@ def rotate(quat_xyzw: Array, turn_rad: Array) -> None:
     quat_xyzw[:, 3:] = real * scalar - np.sum(axis * vector, axis=1, keepdims=True)
 
 
-def yaw_quat(yaw_rad: Array) -> Array:
-    """Return the quaternions [..., 4] of turns `yaw_rad` [...] about z."""
-    half = 0.5 * np.asarray(yaw_rad, float)
-    zero = np.zeros_like(half)
-    return np.stack([zero, zero, np.sin(half), np.cos(half)], axis=-1)
+def yaw_quat(yaw_rad: float) -> tuple[float, float, float, float]:
+    """Return the quaternion of a turn `yaw_rad` about z."""
+    return 0.0, 0.0, float(np.sin(0.5 * yaw_rad)), float(np.cos(0.5 * yaw_rad))
 
 
 def cross(left: Array, right: Array) -> Array:
