@@ -245,11 +245,13 @@ class Lidar3d(Lidar[Lidar3dConfig]):
         points = self._points
         self._write_points(points, self._directions[frame], fields['ranges'])
         points['intensity'] = fields['intensities']
+        # numpy copies a record field by field, and leaves what lies between them to chance
+        whole = points.view(f'V{POINT.itemsize}')
         if self.config.no_return == 'nan':
             # An organised cloud has a row per laser; rays stand column by column.
-            grid = points.reshape(-1, self.pattern.rows).T.reshape(-1)
+            grid = whole.reshape(-1, self.pattern.rows).T.reshape(-1).view(POINT)
             return ((POINTS, self._template.fill(sample.stamp_ns, points=grid)),)
-        kept = points[np.isfinite(fields['ranges'])]
+        kept = whole[np.isfinite(fields['ranges'])].view(POINT)
         if 0 < self.config.max_points < len(kept):
             kept = kept[np.linspace(0, len(kept) - 1, self.config.max_points).astype(np.intp)]
         return ((POINTS, msgs.point_cloud2_message(sample.stamp_ns, self.frame_id, kept)),)

@@ -14,6 +14,7 @@ from sensor_rig.errors import RigError
 from sensor_rig.rigfile import rig_from_parameters
 from sim_sensors.config import WorldConfig
 from sim_sensors.rig import Message, Rig
+from sim_sensors.sensors.lidar import POINT
 
 SPEED, TURN = 2.0, 1.5
 
@@ -249,6 +250,15 @@ def test_missing_points_can_be_left_out_and_their_number_limited(room: Any) -> N
     assert all_points.is_dense
     rig.reset()
     assert decode('sensor_msgs/msg/PointCloud2', first(rig, 'few').data).width == 100
+
+
+@pytest.mark.parametrize('no_return', ['nan', 'drop'])
+def test_what_lies_between_the_fields_of_a_point_is_no_chance(room: Any, no_return: str) -> None:
+    rig = room(s={'type': 'lidar3d', 'columns': 90, 'max_range_m': 9.0, 'no_return': no_return})
+    for message in (first(rig), first(rig)):
+        data = np.frombuffer(bytes(decode(message.type_name, message.data).data), np.uint8)
+        assert data.size
+        assert not data.reshape(-1, POINT.itemsize)[:, 22:].any()
 
 
 def test_a_rosette_draws_another_flower_every_time(room: Any) -> None:
