@@ -82,9 +82,9 @@ class AdaptiveTimeSynchronizer:
         self._now_ns = now_ns or _clock_of(node)
         self.connectInput(fs)
         if node is not None:
-            from sensor_rig.ros.clock import steady_clock
+            from sensor_rig.ros.clock import steady_timer
 
-            self._timer = node.create_timer(POLL_PERIOD_S, self._poll, clock=steady_clock())
+            self._timer = steady_timer(node, POLL_PERIOD_S, self._poll)
 
     # ---- the contract of message_filters ---------------------------------------------------
 

@@ -14,7 +14,7 @@ from rclpy.qos import qos_policy_name_from_kind
 from sensor_rig import msgs
 from sensor_rig.msgs import Level, Status
 from sensor_rig.ros import qos
-from sensor_rig.ros.clock import steady_clock
+from sensor_rig.ros.clock import steady_timer
 
 PERIOD_S = 1.0
 
@@ -34,17 +34,17 @@ class Diagnostics:
                                                 qos.sensor_out())
         self.qos = QosMismatches(node.get_name())
         self.add(self.qos.statuses)
-        self._timer = node.create_timer(period_s, self.publish,
-                                        clock=steady_clock())
+        self._timer = steady_timer(node, period_s, self.publish)
 
     def add(self, source: Callable[[], Iterable[Status]]) -> None:
         """Ask `source` for its statuses every period."""
         self._sources.append(source)
 
     def publish(self) -> None:
-        """Publish everything now."""
+        """Ask everyone now, and publish what they say if somebody listens."""
         statuses = [status for source in self._sources for status in source()]
-        self._publisher.publish(msgs.diagnostic_array(self._now_ns(), statuses))
+        if self._publisher.get_subscription_count():
+            self._publisher.publish(msgs.diagnostic_array(self._now_ns(), statuses))
 
 
 class QosMismatches:

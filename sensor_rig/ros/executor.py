@@ -18,6 +18,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
 from sensor_rig.errors import RigError
+from sensor_rig.ros.memory import keep_freed_memory
 
 TURN_S = 0.05
 """Longest time between two looks at the stop flag."""
@@ -50,6 +51,14 @@ class Spinner:
     def add(self, node: Node) -> None:
         """Handle the callbacks of `node`."""
         self.executor.add_node(node)
+
+    def remove(self, node: Node) -> None:
+        """Handle the callbacks of `node` no more; it is destroyed by its owner.
+
+        The turn is for what the executor had taken up for it already.
+        """
+        self.executor.remove_node(node)
+        self.turn(0.0)
 
     def stop(self) -> None:
         """End `run` at the next turn; safe in signal handlers, callbacks and threads."""
@@ -117,6 +126,7 @@ def ros_context(args: Sequence[str] | None = None) -> Iterator[Context]:
     Signals stay ours: rclpy's own handlers would shut the context under a node that still has a
     ledger to publish.
     """
+    keep_freed_memory()
     rclpy.init(args=None if args is None else list(args),
                signal_handler_options=SignalHandlerOptions.NO)
     try:

@@ -11,7 +11,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from sensor_rig.errors import RigError
-from sensor_rig.ros.clock import steady_clock
+from sensor_rig.ros.clock import steady_timer
 from sensor_rig.ros.types import is_stamped, message_class
 
 LOOK_PERIOD_S = 0.5
@@ -36,7 +36,7 @@ class Listener(Node):
         self.skipped: dict[str, str] = {}
         """Topic -> why it cannot be heard."""
         self.look()
-        self.create_timer(LOOK_PERIOD_S, self.look, clock=steady_clock())
+        steady_timer(self, LOOK_PERIOD_S, self.look)
 
     def look(self) -> None:
         """Subscribe to what is new in the graph."""

@@ -10,11 +10,13 @@ from typing import Any
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
+from sensor_rig.cdr import CdrError
 from sensor_rig.errors import RigError
 from sensor_rig.lockstep import NEVER_NS, Tick
 from sensor_rig.msgs import Level, Status
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.ros.arguments import rig_from_arguments
+from sensor_rig.ros.clock import steady_timer
 from sensor_rig.ros.diagnostics import Diagnostics
 from sensor_rig.ros.executor import run_node
 from sensor_rig.ros.follower import Follower
@@ -50,7 +52,7 @@ class EmulatorNode(Node):
         self._settings = {each: self._declare(each) for each in chosen}
         self.channels = {each: EmulatorChannel(
             self, self._pipeline(each), hidden=world.hide_truth, on_truth=self._on_truth,
-            on_sent=self._on_sent) for each in chosen}
+            on_sent=self._on_sent, on_malformed=self._on_malformed) for each in chosen}
         self._matching = Matching(self, (p for channel in self.channels.values()
                                          for p in channel.publishers))
         self._follower = Follower(self, self._on_time, serves=chosen,
@@ -59,8 +61,9 @@ class EmulatorNode(Node):
                                     lambda: self._follower.now_ns / NS_PER_S)
         self._diagnostics = Diagnostics(self, lambda: self._follower.now_ns)
         self._diagnostics.add(self._statuses)
+        self._diagnostics.add(self._follower.malformed.statuses)
         self._listen()
-        self.create_timer(LISTEN_PERIOD_S, self._listen, clock=_steady_clock())
+        steady_timer(self, LISTEN_PERIOD_S, self._listen)
 
     # ---- setting up ---------------------------------------------------------------------------
 
@@ -115,6 +118,9 @@ class EmulatorNode(Node):
             channel.publish_due(follower.now_ns)  # truth that was late
             follower.wake_at(channel.next_ns(follower.now_ns))
         follower.received(key)
+
+    def _on_malformed(self, topic: str, error: CdrError) -> None:
+        self._follower.malformed.note(topic, error)
 
     def _on_sent(self, topic: str) -> None:
         self._follower.sent(topic)
@@ -187,11 +193,6 @@ def _status(name: str, channel: EmulatorChannel, num_envs: int) -> Status:
     if not channel.connected:
         return Status(Level.WARN, f'emulator: {name}', 'no world publishes its truth', values)
     return Status(Level.OK, f'emulator: {name}', 'running', values)
-
-
-def _steady_clock() -> Any:
-    from rclpy.clock import Clock, ClockType
-    return Clock(clock_type=ClockType.STEADY_TIME)
 
 
 def main(args: Sequence[str] | None = None) -> int:

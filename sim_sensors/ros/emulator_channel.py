@@ -12,7 +12,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import TimeReference
 
 from sensor_rig import msgs
-from sensor_rig.cdr import read_stamp_ns
+from sensor_rig.cdr import CdrError
 from sensor_rig.lockstep import NEVER_NS
 from sensor_rig.ros import qos
 from sensor_rig.ros.types import message_class
@@ -30,10 +30,14 @@ class EmulatorChannel:
 
     def __init__(self, node: Node, pipeline: Pipeline, *, hidden: bool,
                  on_truth: Callable[[EmulatorChannel, str], None],
-                 on_sent: Callable[[str], None]) -> None:
-        """Call `on_truth(channel, key)` after each truth, `on_sent(topic)` after each message."""
+                 on_sent: Callable[[str], None],
+                 on_malformed: Callable[[str, CdrError], None]) -> None:
+        """Call `on_truth(channel, key)` after each truth, `on_sent(topic)` after each message.
+
+        `on_malformed(topic, error)` hears of truth that is none; it is dropped.
+        """
         self._node = node
-        self._on_truth, self._on_sent = on_truth, on_sent
+        self._on_truth, self._on_sent, self._on_malformed = on_truth, on_sent, on_malformed
         self._hidden = hidden
         sensor = pipeline.sensor
         self.name = sensor.name
@@ -98,21 +102,24 @@ class EmulatorChannel:
             for env in range(num_envs):
                 topic = env_prefix(env, num_envs) + truth_topic(self.name, hidden=self._hidden)
                 self._subscriptions.append(self._node.create_subscription(
-                    truth_type, topic, self._receiver(env), qos.internal(), raw=True))
+                    truth_type, topic, self._receiver(env, topic), qos.internal(), raw=True))
         elif not wanted:
             for subscription in self._subscriptions:
                 self._node.destroy_subscription(subscription)
             self._subscriptions.clear()
 
-    def _receiver(self, env: int) -> Callable[[bytes], None]:
+    def _receiver(self, env: int, topic: str) -> Callable[[bytes], None]:
         def receive(buf: bytes) -> None:
-            time_ns = read_stamp_ns(buf)
+            try:
+                time_ns, blocks = self._template.read(buf)
+            except CdrError as error:
+                self._on_malformed(topic, error)
+                return
             if time_ns > self._ignore_above_ns:
                 return  # sent before a reset, came after it
             if time_ns <= self._last_truth_ns[env]:
                 return
             self._last_truth_ns[env] = time_ns
-            _, blocks = self._template.read(buf)
             self.pipeline.sensor.blocks_to_truth(blocks, self._row[0])
             self.pipeline.tick([env], time_ns, self._row)
             if time_ns >= self._expected[env][0]:
@@ -150,9 +157,11 @@ class EmulatorChannel:
         for topic, data in self.pipeline.sensor.encode(sample):
             publishers[topic.suffix].publish(data)
             self._on_sent(topics[topic.suffix])
-        self._time_publishers[sample.env].publish(self._time_template.fill(
-            sample.capture_ns, time_ref=np.array(divmod(sample.stamp_ns, NS_PER_S), 'i4')))
-        self._on_sent(self._time_topics[sample.env])
+        times = self._time_publishers[sample.env]
+        if times.get_subscription_count():
+            times.publish(self._time_template.fill(
+                sample.capture_ns, time_ref=divmod(sample.stamp_ns, NS_PER_S)))
+            self._on_sent(self._time_topics[sample.env])
 
     def next_ns(self, now_ns: int) -> int:
         """Return the earliest time after `now_ns` at which a sample can arrive.

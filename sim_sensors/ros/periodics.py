@@ -48,8 +48,9 @@ class Clock(Periodic):
         self._publisher = node.create_publisher(ClockMessage, '/clock', qos.clock())
 
     def publish(self, world: WorldBase) -> None:
-        """Publish the time."""
-        self._publisher.publish(self._template.fill(max(world.time_ns, 0)))
+        """Publish the time, if somebody reads it."""
+        if self._publisher.get_subscription_count():
+            self._publisher.publish(self._template.fill(max(world.time_ns, 0)))
 
 
 class Odometry(Periodic):

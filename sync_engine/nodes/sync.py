@@ -18,7 +18,7 @@ from sensor_rig.lockstep import SETTLED_TOPIC, Tick
 from sensor_rig.quantiles import LogHistogram
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.ros.arguments import rig_from_arguments
-from sensor_rig.ros.clock import steady_clock
+from sensor_rig.ros.clock import steady_timer
 from sensor_rig.ros.diagnostics import Diagnostics
 from sensor_rig.ros.executor import run_node
 from sensor_rig.ros.follower import Follower
@@ -111,8 +111,8 @@ class SyncNode(Node):
             self._jumps = self.get_clock().create_jump_callback(
                 JumpThreshold(min_forward=None, min_backward=Duration(seconds=-0.1)),
                 post_callback=self._on_jump)
-        self._timer = self.create_timer(POLL_PERIOD_S, self._on_timer,
-                                        clock=steady_clock())
+            self._diagnostics.add(self._follower.malformed.statuses)
+        self._timer = steady_timer(self, POLL_PERIOD_S, self._on_timer)
 
     # ---- messages --------------------------------------------------------------------------
 
