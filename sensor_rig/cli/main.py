@@ -26,6 +26,9 @@ FOOTER = """
   --version        print the version
   --traceback      before a command: show where an error came from
 
+exit codes: 0 done; 1 a check did not pass; 2 a mistake in the command line or a file, or a node
+that failed, told in one sentence; 130 interrupted.
+
 First steps:
   {program} demo                  run the demo rig and open its live page
   {program} check FILE            validate a rig file
@@ -39,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     want_traceback = arguments[:1] == ['--traceback']
     if want_traceback:
         del arguments[0]
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # see sensor_rig.early
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()

@@ -57,7 +57,7 @@ class Page:
         self.commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._sensors = list(sensors)
         gui = self.server.gui
-        self._set_theme(dark=False)
+        gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(26, 156, 91))
         gui.set_panel_label(title)
         self._status = gui.add_markdown('Waiting for the world ...')
         self._add_controls(gui)
@@ -66,7 +66,6 @@ class Page:
             self._camera_folder = folder
             self._picture = gui.add_image(np.zeros((2, 2, 3), np.uint8), format='jpeg')
         folder.visible = False
-        self._add_view(gui)
         self._add_story(gui)
         self.server.initial_camera.position = (-4.5, -6.5, 5.5)
         self.server.initial_camera.look_at = (0.8, 0.5, 0.0)
@@ -86,10 +85,6 @@ class Page:
         """Stop serving."""
         with _quietly():
             self.server.stop()
-
-    def _set_theme(self, *, dark: bool) -> None:
-        self.server.gui.configure_theme(show_logo=False, show_share_button=False, dark_mode=dark,
-                                        brand_color=(26, 156, 91))
 
     # ---- controls -----------------------------------------------------------------------------
 
@@ -119,13 +114,6 @@ class Page:
                 'fault', sensor.value, FAULT_SECONDS, fault.value,
                 FAULT_ARGUMENTS.get(fault.value, {}))))
 
-    def _add_view(self, gui: Any) -> None:
-        with gui.add_folder('View'):
-            self._shade = gui.add_dropdown('points by', SHADES)
-            self._follow = gui.add_checkbox('follow the robot', False)
-            dark = gui.add_checkbox('dark', False)
-            dark.on_update(lambda event: self._set_theme(dark=event.target.value))
-
     @property
     def shade(self) -> str:
         """What points are coloured by: one of `SHADES`."""
@@ -154,6 +142,10 @@ class Page:
             self._window = gui.add_html('')
         with panel.add_tab('Drops'):
             self._drops = gui.add_html('')
+        with panel.add_tab('View'):
+            self._shade = gui.add_dropdown('points by', SHADES,
+                                           hint='what the points of the LiDAR are coloured by')
+            self._follow = gui.add_checkbox('follow the robot', False)
         panel.dock_left()
         panel.set_width(LEFT_WIDTH)
         gui.main_panel.dock_right()

@@ -30,6 +30,8 @@ def timeline(history: History) -> str:
     for name, top in lanes.items():
         parts.append(_lane(history, name, top))
     for captures in history.bundle_captures():
+        if min(captures.values()) < history.now_ns - history.span_ns:
+            continue
         points = ' '.join(f'{_x(history, captures[name]):.1f},{lanes[name] + ROWS["capture"]}'
                           for name in names if name in captures)
         parts.append(f'<polyline points="{points}" fill="none" stroke="{BUNDLE}" '
@@ -84,9 +86,10 @@ def _time_axis(history: History, height: int) -> str:
     first = -(-(history.now_ns - history.span_ns) // step_ns) * step_ns
     for time_ns in range(first, history.now_ns + 1, step_ns):
         x = _x(history, time_ns)
+        anchor = 'middle' if x < WIDTH - 20 else 'end'
         pieces.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="22" y2="{height - 18}" '
                       f'stroke="{INK}" stroke-opacity="0.12"/>'
-                      f'<text x="{x:.1f}" y="{height - 4}" text-anchor="middle" '
+                      f'<text x="{x:.1f}" y="{height - 4}" text-anchor="{anchor}" '
                       f'opacity="0.7">{time_ns / NS_PER_S:.1f} s</text>')
     return ''.join(pieces)
 

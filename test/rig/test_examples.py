@@ -45,6 +45,16 @@ def test_a_model_of_somebody_else_gets_sensors():
     assert re.search(r'lidar/scan: (19|20) messages', told)
 
 
+def test_a_sensor_in_one_file_has_noise_latency_and_a_clock():
+    lines = re.findall(r'log/velocity: ([+-][\d.]+) m/s forward, truly ([+-][\d.]+); (\d+) ms '
+                       r'late, stamped \+400 ms', run('own_sensor.py'))
+    assert len(lines) in (14, 15)
+    errors = [abs(float(measured) - float(truth)) for measured, truth, _ in lines]
+    assert 0.0 < max(errors) < 0.1
+    assert all(100 <= int(late) < 170 for _, _, late in lines)
+    assert max(abs(float(truth)) for _, truth, _ in lines) > 0.3
+
+
 def test_a_fusion_node_gets_both_members_of_a_bundle(processes: Processes):
     pytest.importorskip('rclpy')
     rig = Path(__file__).parents[1] / 'launch' / 'rig.yaml'

@@ -1,0 +1,43 @@
+"""The picture of docs/timing.md: the page's timeline of the demo rig, run without ROS.
+
+`PYTHONPATH=.:test python test/support/timeline_picture.py` draws it anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sensor_rig.inprocess import InProcessRig
+from sensor_rig.page import svg
+from sensor_rig.page.history import History, Mark
+from sensor_rig.rigfile import load_rig
+from sensor_rig.times import NS_PER_S
+
+PICTURE = Path(__file__).resolve().parents[2] / 'docs' / 'images' / 'timeline.svg'
+END_NS = 12 * NS_PER_S
+SENSORS = ('front_lidar', 'camera', 'wheels', 'gnss')
+SPAN_S = 0.8
+
+
+def draw() -> str:
+    """Return the last moments of a run of the demo as SVG on white."""
+    rig = InProcessRig(load_rig('demo'))
+    history = History(SENSORS, span_s=SPAN_S)
+    while rig.time_ns < END_NS:
+        for message in rig.step():
+            name, _, suffix = message.topic.partition('/')
+            if name in SENSORS and suffix == rig.sensors[name].topics()[0].suffix:
+                history.add_mark(name, Mark(message.sample.capture_ns, message.stamp_ns,
+                                            message.arrival_ns))
+        for bundle in rig.bundles:
+            history.add_bundle({name: member.stamp_ns for name, member in bundle.members.items()
+                                if not member.missing and not member.collected})
+        history.advance(rig.time_ns)
+    return svg.timeline(history).replace(
+        '<svg ', '<svg color="#1c2024" ', 1).replace(
+        '>', '><rect width="100%" height="100%" fill="#ffffff"/>', 1)
+
+
+if __name__ == '__main__':
+    PICTURE.parent.mkdir(exist_ok=True)
+    PICTURE.write_text(draw(), encoding='utf-8')
