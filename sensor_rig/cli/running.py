@@ -5,17 +5,24 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
+from sensor_rig.cli.progress import progress
 from sensor_rig.cli.registry import program_name
 from sensor_rig.errors import RigError
 from sensor_rig.rigfile import RigConfig
+from sensor_rig.times import NS_PER_S
+
+PROGRESS_NS = NS_PER_S // 10
+"""Simulated time between two movements of the progress bar."""
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what says how a rig is run."""
-    parser.add_argument('--seconds', type=_positive, metavar='N',
+    parser.add_argument('--seconds', type=positive, metavar='N',
                         help='end after N simulated seconds; without it, Ctrl-C ends the run')
     parser.add_argument('--rtf', type=_factor, metavar='X',
                         help="real-time factor instead of the rig file's; 0: as fast as possible")
@@ -30,7 +37,7 @@ def run_rig(rig: RigConfig, args: argparse.Namespace,
             page_port: int | None = None) -> dict[str, Any]:
     """Run a rig as the arguments say, with a live page if there is a port; return the summary."""
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
-    _require_ros()
+    require_ros()
     overrides: dict[str, Any] = {}
     if args.rtf is not None:
         overrides['real_time_factor'] = args.rtf
@@ -39,14 +46,33 @@ def run_rig(rig: RigConfig, args: argparse.Namespace,
     rig = rig.model_copy(update={'world': rig.simulated_world.model_copy(update=overrides)})
     from sensor_rig.ros.page import page_factory
     extras = [] if page_port is None else page_factory(rig, page_port)
-    if args.processes:
-        from sensor_rig.ros.many_processes import run_in_many_processes
-        return run_in_many_processes(rig, args.seconds, overrides, extras)
-    from sensor_rig.ros.one_process import run_in_one_process
-    return run_in_one_process(rig, args.seconds, extras)
+    with _progress(rig.path.name, args.seconds) as on_time:
+        if args.processes:
+            from sensor_rig.ros.many_processes import run_in_many_processes
+            return run_in_many_processes(rig, args.seconds, overrides, extras, on_time)
+        from sensor_rig.ros.one_process import run_in_one_process
+        return run_in_one_process(rig, args.seconds, extras, on_time)
 
 
-def _require_ros() -> None:
+@contextmanager
+def _progress(name: str, seconds: float | None) -> Iterator[Callable[[int], None] | None]:
+    """Give what shows simulated time (ns) as progress; None for a run without an end."""
+    if seconds is None:
+        yield None
+        return
+    with progress(f'running {name}', seconds) as advance:
+        shown_ns = 0
+
+        def on_time(now_ns: int) -> None:
+            nonlocal shown_ns
+            if now_ns - shown_ns >= PROGRESS_NS:
+                advance((now_ns - shown_ns) / NS_PER_S)
+                shown_ns = now_ns
+        yield on_time
+
+
+def require_ros() -> None:
+    """Say so where ROS 2 is missing."""
     try:
         importlib.import_module('rclpy')
     except ImportError:
@@ -93,7 +119,8 @@ def _error(row: dict[str, Any]) -> str:
     return f'{row["offset_ms"] - row["true_offset_ms"]:+.3f}'
 
 
-def _positive(text: str) -> float:
+def positive(text: str) -> float:
+    """Return the number in an argument, which must be more than zero."""
     value = _factor(text)
     if not value > 0.0:
         raise argparse.ArgumentTypeError(f'{text} is not more than zero')

@@ -56,7 +56,8 @@ class Children:
 
 def run_in_many_processes(rig: RigConfig, seconds: float | None = None,
                           world_parameters: dict[str, Any] | None = None,
-                          extras: Sequence[Callable[[], Node]] = ()) -> dict[str, Any]:
+                          extras: Sequence[Callable[[], Node]] = (),
+                          on_time: Callable[[int], None] | None = None) -> dict[str, Any]:
     """Run a rig until its time is over or a signal comes; return the summary.
 
     A monitor and the extra nodes run in this process.
@@ -74,7 +75,10 @@ def run_in_many_processes(rig: RigConfig, seconds: float | None = None,
             def every_turn() -> None:
                 if not spinner.stopped:
                     children.require_alive()
-                if monitor.now_ns >= end_ns:
+                now_ns = monitor.now_ns
+                if on_time is not None:
+                    on_time(now_ns)
+                if now_ns >= end_ns:
                     spinner.stop()
             try:
                 for planned in planned_nodes(rig, world_parameters=world_parameters):

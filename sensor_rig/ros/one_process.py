@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from sim_sensors.nodes.world import WorldNode
 from sync_engine.nodes.sync import SyncNode
 
 NodeFactory = Callable[[], Node]
+OnTime = Callable[[int], None]
+"""Hears the simulated time of a run, ns."""
 LAST_WORDS_S = 0.2
 """Wall time for the last diagnostics to come in."""
 
@@ -30,26 +33,41 @@ class OneProcess:
         self.nodes: list[Node] = []
         self.spinner = spinner
         self.monitor = Monitor(rig, now_ns=lambda: self.world.world.time_ns)
-        self._add(self.monitor)
+        self.add(self.monitor)
         for make in extras:
-            self._add(make())
-        if rig.sync is not None:
-            self._add(SyncNode(rig))
+            self.add(make())
+        self.sync = SyncNode(rig) if rig.sync is not None else None
+        if self.sync is not None:
+            self.add(self.sync)
         self.emulator = EmulatorNode(rig)
-        self._add(self.emulator)
+        self.add(self.emulator)
         self.world = WorldNode(rig)
         self.world.wake = spinner.wake
-        self._add(self.world)
+        self.add(self.world)
 
-    def _add(self, node: Node) -> None:
+    def add(self, node: Node) -> None:
+        """Let a node take part; it is destroyed with the others."""
         self.nodes.append(node)
         self.spinner.add(node)
 
-    def run(self, seconds: float | None) -> None:
+    def restart(self, node: Node, make: NodeFactory) -> Node:
+        """End a node, put a new one in its place and return it."""
+        self.spinner.remove(node)
+        close_node(node)
+        gc.unfreeze()  # a node is full of circles; frozen at the start, it would stay for ever
+        gc.collect()
+        successor = make()
+        self.nodes[self.nodes.index(node)] = successor
+        self.spinner.add(successor)
+        return successor
+
+    def run(self, seconds: float | None, on_time: OnTime | None = None) -> None:
         """Run for `seconds` of simulated time, or until the spinner is stopped."""
         end_ns = NEVER_NS if seconds is None else seconds_to_ns(seconds)
 
         def advance() -> float:
+            if on_time is not None:
+                on_time(self.world.world.time_ns)
             if self.world.world.time_ns >= end_ns:
                 self.spinner.stop()
                 return 0.0
@@ -72,14 +90,15 @@ class OneProcess:
 
 
 def run_in_one_process(rig: RigConfig, seconds: float | None = None,
-                       extras: Sequence[NodeFactory] = ()) -> dict[str, Any]:
+                       extras: Sequence[NodeFactory] = (),
+                       on_time: OnTime | None = None) -> dict[str, Any]:
     """Run a rig until its time is over or a signal comes; return the summary."""
     with ros_context([]) as context:
         spinner = Spinner(context)
         with stop_on_signals(spinner.stop):
             nodes = OneProcess(rig, spinner, extras)
             try:
-                nodes.run(seconds)
+                nodes.run(seconds, on_time)
                 nodes.last_words()
                 return nodes.monitor.summary()
             finally:
