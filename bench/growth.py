@@ -50,9 +50,9 @@ def run(quick: bool) -> dict[str, Any]:
     makers: dict[str, Callable[[int], Callable[[], object]]] = {
         'sensors': many_sensors, 'rays': many_rays, 'envs': many_envs, 'rate_hz': fast_sensor}
     report: dict[str, Any] = {
-        name: in_turns({size: make(size) for size in SIZES[name]}, 5 if quick else 15)
+        name: in_turns({size: make(size) for size in SIZES[name]}, 4 if quick else 15)
         for name, make in makers.items()}
-    report['memory'] = memory(2.0 if quick else 10.0)
+    report['memory'] = memory(3.0 if quick else 10.0)
     return report
 
 

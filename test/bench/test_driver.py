@@ -79,7 +79,7 @@ def test_what_is_missing_is_absent_and_no_failure(child: Any) -> None:
 def test_a_hang_is_ended_with_everything_it_started(child: Any) -> None:
     child('other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])\n'
           'print(other.pid, flush=True)\ntime.sleep(600)')
-    found = driver.run_apart(Benchmark('raycast', '', 9.0), quick=True)
+    found = driver.run_apart(Benchmark('raycast', '', 6.0), quick=True)
     words = found['failed'].split()
     assert words[:4] == ['ended', 'after', '3', 's:']
     grandchild = int(words[4])
