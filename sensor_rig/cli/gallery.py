@@ -1,0 +1,45 @@
+"""Draw a picture sheet: every sensor of a rig, what it measured over what was true."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+NAME = 'gallery'
+HELP = 'draw what every sensor of a rig measures, against the truth'
+EPILOG = """examples:
+  gallery sheet.png                     the shipped rig with one sensor of every type
+  gallery mine.svg --rig robot.yaml     your own rig; png, svg and pdf are known"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what to draw."""
+    parser.add_argument('output', metavar='OUT', type=Path, help='the picture to write')
+    parser.add_argument('--rig', default='everything', metavar='FILE',
+                        help='a rig file, or the name of a shipped one (everything)')
+    parser.add_argument('--seconds', type=float, default=6.0, metavar='N',
+                        help='how long to measure, simulated (6)')
+    parser.add_argument('--after', type=float, default=3.0, metavar='S',
+                        help='simulated time before that, for the robot to be under way (3)')
+
+
+def run(args: argparse.Namespace) -> int:
+    """Simulate the rig, draw the sheet."""
+    from sensor_rig.cli.progress import progress, spinner
+    from sensor_rig.errors import RigError
+    from sensor_rig.report.gallery import FORMATS, draw, record
+    from sensor_rig.rigfile import load_rig
+
+    if not args.seconds > 0.0 or not args.after >= 0.0:
+        raise RigError('--seconds should be more than zero and --after not negative')
+    if args.output.suffix.lower() not in FORMATS:
+        raise RigError(f'{args.output} should end in {", ".join(FORMATS)}')
+    rig = load_rig(args.rig)
+    with progress(f'simulating {rig.path.name}', args.after + args.seconds) as advance:
+        takes = record(rig, args.seconds, args.after, advance)
+    with spinner(f'drawing {len(takes)} panels'):
+        draw(takes, f'Rig "{rig.path.stem}": measured against true',
+             f'{len(takes)} sensors, {args.seconds:g} s of simulated time from {args.after:g} s '
+             f'on, seed {rig.seed}; every sample at the true time of its capture', args.output)
+    print(f'written: {args.output}')
+    return 0

@@ -1,0 +1,60 @@
+"""The picture sheet: one panel for every type, drawn from a short run of every sensor."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from support.rendering import needs_renderer
+
+from sensor_rig.cli.main import main
+from sensor_rig.report.gallery import record
+from sensor_rig.report.gallery_panels import PANELS
+from sensor_rig.rigfile import load_rig, rig_from_parameters
+from sim_sensors.registry import BUILT_IN
+
+
+def test_every_type_has_its_own_panel() -> None:
+    assert set(PANELS) == set(BUILT_IN)
+
+
+@needs_renderer
+def test_a_sheet_of_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / 'sheet.png'
+    assert main(['gallery', str(out), '--seconds', '0.5', '--after', '0']) == 0
+    assert 'written' in capsys.readouterr().out
+    width, height = struct.unpack('>II', out.read_bytes()[16:24])
+    assert (width, height) > (1500, 1500)
+    sheet = np.asarray(Image.open(out).convert('RGB'))
+    rows = len(load_rig('everything').sensors) // 4
+    edges = np.linspace(150, height, rows + 1).astype(int)
+    for row in range(rows):  # no cell of the sheet is empty
+        for column in range(4):
+            cell = sheet[edges[row]:edges[row + 1],
+                         column * width // 4:(column + 1) * width // 4]
+            assert (cell < 250).any(axis=-1).mean() > 0.02, (row, column)
+
+
+def test_a_recording_holds_samples_of_the_asked_time_once() -> None:
+    rig = rig_from_parameters({
+        'world': {'model': 'rover_yard.xml'},
+        'sensors': {'imu': {'type': 'imu', 'rate_hz': 100.0, 'orientation': True,
+                            'mount': {'body': 'rover'}, 'delay_range_s': [0.02, 0.02]}}})
+    steps: list[float] = []
+    take, = record(rig, 0.3, 0.2, steps.append)
+    assert sum(steps) == pytest.approx(0.5)
+    np.testing.assert_allclose(take.time_s, np.arange(28) * 0.01, atol=1e-9)
+    assert take.measured('angular_velocity').shape == (28, 3)
+
+
+@pytest.mark.parametrize(('arguments', 'sentence'), [
+    (['sheet.bmp'], 'should end in'), (['sheet.png', '--seconds', '0'], 'more than zero'),
+    (['sheet.png', '--rig', 'nowhere.yaml'], 'nowhere'),
+])
+def test_mistakes_are_one_sentence(arguments: list[str], sentence: str,
+                                   capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(['gallery', *arguments]) == 2
+    assert sentence in capsys.readouterr().err
