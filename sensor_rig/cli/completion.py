@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 
 from sensor_rig.cli import registry
+from sensor_rig.paths import shared_names
 
 NAME = 'completion'
 HELP = 'print the tab completion for bash and zsh'
@@ -21,14 +22,19 @@ _sensor_rig_complete() {{
   if [ "$COMP_CWORD" -eq 1 ]; then
     words="{commands} --help --version --traceback"
   else
-    case "${{COMP_WORDS[1]}}" in
+    case "${{COMP_WORDS[1]}} ${{COMP_WORDS[COMP_CWORD - 1]}}" in
+{values}
+      *) case "${{COMP_WORDS[1]}}" in
 {cases}
+      esac ;;
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
 }}
 complete -o default -F _sensor_rig_complete rig ./rig sensor-rig
 """
+RIGS = ('rig', 'file')
+"""Arguments that take a rig file, or a shipped one by its name."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,18 +49,32 @@ def run(args: argparse.Namespace) -> int:
 
 def script() -> str:
     """Return the shell script for the commands there are now."""
-    commands = {command.NAME: words_of(registry.parser_of(command))
-                for command in registry.commands()}
-    cases = '\n'.join(f'      {name}) words="{" ".join(words)}" ;;'
-                      for name, words in commands.items())
-    return SCRIPT.format(commands=' '.join(commands), cases=cases)
+    parsers = {command.NAME: registry.parser_of(command) for command in registry.commands()}
+    cases = [f'        {name}) words="{" ".join(words_of(parser))}" ;;'
+             for name, parser in parsers.items()]
+    values = [f'      "{name} {option}") words="{" ".join(words)}" ;;'
+              for name, parser in parsers.items() for option, words in values_of(parser).items()]
+    return SCRIPT.format(commands=' '.join(parsers), cases='\n'.join(cases),
+                         values='\n'.join(values))
 
 
 def words_of(parser: argparse.ArgumentParser) -> list[str]:
-    """Return the long options of a parser and the choices of its positionals."""
+    """Return the long options of a parser and what its positionals can be."""
     words: list[str] = []
     for action in parser._actions:
         words += [option for option in action.option_strings if option.startswith('--')]
-        if not action.option_strings and action.choices:
-            words += [str(choice) for choice in action.choices]
+        if not action.option_strings:
+            words += _values(action)
     return words
+
+
+def values_of(parser: argparse.ArgumentParser) -> dict[str, list[str]]:
+    """Return what can follow each option that has something to choose from."""
+    return {option: _values(action) for action in parser._actions
+            for option in action.option_strings if _values(action)}
+
+
+def _values(action: argparse.Action) -> list[str]:
+    if action.choices:
+        return [str(choice) for choice in action.choices]
+    return shared_names('config', '.yaml') if action.dest in RIGS else []

@@ -141,14 +141,19 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert (shown.returncode, shown.stdout, shown.stderr) == (141, 'line\n', '')
 
 
-def test_completion_completes(tmp_path: Path) -> None:
+@pytest.mark.parametrize(('line', 'completed'), [
+    ('./rig doc', ['doctor']),
+    ('./rig check --j', ['--json']),
+    ('./rig check de', ['demo']),
+    ('./rig record out --rig de', ['demo']),
+    ('./rig record out --storage ', ['mcap', 'sqlite3']),
+])
+def test_completion_completes(tmp_path: Path, line: str, completed: list[str]) -> None:
     (tmp_path / 'completion').write_text(script())
-    line = (
-        'source completion; COMP_WORDS=(./rig doc); COMP_CWORD=1; _sensor_rig_complete;'
-        'echo "${COMPREPLY[@]}"; COMP_WORDS=(./rig check --j); COMP_CWORD=2; _sensor_rig_complete;'
-        'echo "${COMPREPLY[@]}"'
-    )
+    words = ' '.join(f"'{word}'" for word in line.split(' '))
+    code = (f'source completion; COMP_WORDS=({words}); COMP_CWORD={line.count(" ")};'
+            '_sensor_rig_complete; echo "${COMPREPLY[@]}"')
     shown = subprocess.run(
-        ['bash', '-c', line], cwd=tmp_path, capture_output=True, text=True, check=True
+        ['bash', '-c', code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert shown.stdout.split() == ['doctor', '--json']
+    assert shown.stdout.split() == completed
