@@ -5,13 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from math import cos, sin
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sensor_rig.errors import RigError
+from sensor_rig.quaternions import product
 from sim_sensors.config import MountConfig, Vector3
 
 if TYPE_CHECKING:
     import mujoco
+
+    from sim_sensors.sensors.base import Sensor
 
 
 def quat_wxyz_from_rpy(rpy_rad: Vector3) -> tuple[float, float, float, float]:
@@ -44,6 +47,26 @@ def find_body(spec: mujoco.MjSpec, sensor: str, body: str,
         raise RigError(unknown_name(f'sensor {sensor!r}: {key}', 'body', body,
                                     (each.name for each in spec.bodies)))
     return found
+
+
+class FramePose(NamedTuple):
+    """Where the frame of a sensor's messages is on the body that carries it."""
+
+    body: int
+    """Body id; 0 is the world."""
+    pos_m: list[float]
+    quat_wxyz: tuple[float, float, float, float]
+
+
+def frame_pose(model: mujoco.MjModel, sensor: Sensor[Any]) -> FramePose | None:
+    """Return the pose of `sensor.frame_id` in a compiled model; None for one without a mount."""
+    import mujoco
+    site = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, sensor.name)
+    if site < 0:
+        return None
+    w, x, y, z = model.site_quat[site].tolist()
+    return FramePose(int(model.site_bodyid[site]), model.site_pos[site].tolist(),
+                     product((w, x, y, z), sensor.frame_quat_wxyz))
 
 
 def unknown_name(where: str, kind: str, wanted: str, names: Iterable[str]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import mujoco
 import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Point
@@ -21,6 +20,7 @@ from sensor_rig.ros import qos
 from sensor_rig.ros.types import message_class
 from sensor_rig.times import split_ns
 from sim_sensors.markers import Scene, Shape
+from sim_sensors.mounts import frame_pose
 from sim_sensors.ros.periodics import WORLD_FRAME, Periodic, xyzw
 from sim_sensors.schedule import Schedule
 from sim_sensors.sensors.base import Sensor
@@ -112,13 +112,10 @@ class Transforms(Periodic):
         model = world.model
         found = []
         for sensor in sensors:
-            site = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, sensor.name)
-            if site >= 0 and (body := int(model.site_bodyid[site])):
-                turn: NDArray[np.float64] = np.zeros(4)
-                mujoco.mju_mulQuat(turn, model.site_quat[site],
-                                   np.array(sensor.frame_quat_wxyz, float))
-                found.append(Transform(0, self._names[body], sensor.frame_id,
-                                       model.site_pos[site].tolist(), xyzw(turn).tolist()))
+            pose = frame_pose(model, sensor)
+            if pose is not None and pose.body:
+                found.append(Transform(0, self._names[pose.body], sensor.frame_id, pose.pos_m,
+                                       xyzw(np.array(pose.quat_wxyz)).tolist()))
         return found
 
     def publish(self, world: WorldBase) -> None:

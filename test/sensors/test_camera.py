@@ -15,6 +15,7 @@ from support.sensor_run import decode, feed, make_sensor, run
 
 from sensor_rig.errors import RigError
 from sim_sensors.layout import Array
+from sim_sensors.mounts import frame_pose
 from sim_sensors.sensors.optics import distort, undistort
 
 pytestmark = needs_renderer
@@ -232,3 +233,17 @@ def test_cameras_do_not_see_the_sites_of_other_sensors(tmp_path: Path) -> None:
     in_view = {'type': 'pose', 'mount': {'body': 'head', 'pos_m': [0.4, 0.1, 0.3]}}
     done = run(tmp_path, SCENE, {'cam': camera(rate_hz=10.0), 'tracker': in_view}, 0.0)
     np.testing.assert_array_equal(done.values('cam', 'data')[0], alone)
+
+
+def test_the_frame_of_the_messages_is_the_optical_one(tmp_path: Path) -> None:
+    done = run(tmp_path, SCENE, {'cam': camera(rate_hz=10.0), 'tracker': {
+        'type': 'pose', 'mount': MOUNT}}, 0.0)
+    head = done.world.model.body('head').id
+    turned = Rotation.from_euler('xyz', MOUNT['rpy_rad'])
+    for name, expected in (('cam', turned * OPTICAL), ('tracker', turned)):
+        pose = frame_pose(done.world.model, done.sensors[name])
+        assert pose is not None
+        assert pose.body == head
+        assert pose.pos_m == MOUNT['pos_m']
+        found = Rotation.from_quat(np.roll(pose.quat_wxyz, -1))
+        assert (expected.inv() * found).magnitude() < 1e-9
