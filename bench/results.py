@@ -118,10 +118,12 @@ def _row(benchmark: str, figure: Figure) -> str:
     sign = '≥' if figure.better == 'higher' else '≤'
     target = '' if figure.target is None else f'{sign} {number(figure.target)}'
     verdict = {None: '', True: 'met', False: '**missed**'}[figure.met]
-    value = shown(figure) + mark
+    name, value = figure.name, shown(figure) + mark
     if figure.value is None:
         value, verdict = figure.note, 'absent'
-    return f'| {benchmark} | {figure.name} | {value} | {span} | {target} | {verdict} |'
+    elif figure.note:
+        name = f'{name} ({figure.note})'
+    return f'| {benchmark} | {name} | {value} | {span} | {target} | {verdict} |'
 
 
 def write_readme(results: Results, readme: Path = README) -> None:
