@@ -25,7 +25,8 @@ from bench.sync_runs import SENSORS, Run, make_config, run_engine
 from bench.sync_scans import scan_cue_rows
 from bench.sync_streams import FloatArray, Message, Scenario
 from sync_engine.config import MotionConfig
-from sync_engine.motion import GyroTrack, Rotation, RotationFit
+from sync_engine.gyro import GyroTrack
+from sync_engine.motion import Rotation, RotationFit
 
 Row = dict[str, Any]
 SETTLED_S = 30.0
@@ -189,53 +190,67 @@ def _gaps(pairs: Any) -> FloatArray:
     return gaps
 
 
+class _Offsets:
+    """Everything that is measured on the same messages, seed by seed."""
+
+    def __init__(self) -> None:
+        self.fused: list[Run] = []
+        self.errors: dict[str, dict[str, list[FloatArray]]] = {}
+        self.gaps: dict[str, list[FloatArray]] = {}
+
+    def _keep(self, name: str, sensor: str, errors: FloatArray) -> None:
+        self.errors.setdefault(name, {}).setdefault(sensor, []).append(errors)
+
+    def _pairs(self, name: str, pairs: Any) -> None:
+        kept = self.gaps.setdefault(name, [])
+        if pairs is not None:
+            kept.append(_gaps(pairs))
+
+    def measure(self, scenario: Scenario) -> None:
+        """Play one scenario to the engine and to the baselines."""
+        messages = scenario.messages()
+        self._pairs('floor', baselines.floor_pairs(messages, 'lidar', 'camera'))
+        ours = run_engine(scenario, make_config(scenario), messages=messages)
+        self.fused.append(ours)
+        self._pairs('fused', ours.pairs)
+        for latency in ('known', 'unknown'):
+            name = f'arrival only, latency {latency}'
+            section = make_config(scenario, latency)
+            alone = run_engine(scenario, section, motion=False, messages=messages)
+            for sensor in SENSORS:
+                self._keep(name, sensor, alone.late(sensor, SETTLED_S))
+            self._pairs(name, alone.pairs)
+        for sensor in SENSORS:
+            found = _norm_only(scenario, messages, sensor)
+            self._keep('rotation sizes, 8 s fits', sensor, found)
+        errors, pairs = _first_design(scenario, messages)
+        self._keep('first design (to the LiDAR)', 'camera', errors)
+        self._pairs('first design', pairs)
+        section = make_config(scenario, estimator='none')
+        zero = run_engine(scenario, section, motion=False, messages=messages)
+        self._pairs('zero offset', zero.pairs)
+        self._pairs('latest value', baselines.latest_value(messages, 'lidar', 'camera'))
+        approximate = baselines.approximate_time(messages, ['lidar', 'camera'], 10, 0.1)
+        self._pairs('ApproximateTimeSynchronizer', approximate)
+
+    def joined(self) -> dict[str, dict[str, FloatArray]]:
+        """Return the baselines' errors over all seeds."""
+        return {
+            name: {sensor: np.concatenate(parts) for sensor, parts in by_sensor.items()}
+            for name, by_sensor in self.errors.items()
+        }
+
+
 def run(quick: bool) -> dict[str, Any]:
     """Return the rows of all cases."""
-    seeds = range(4 if quick else 20)
+    seeds = range(2 if quick else 20)
     duration_s = 60.0 if quick else 120.0
-    fused: list[Run] = []
-    others: dict[str, dict[str, list[FloatArray]]] = {}
-    gaps: dict[str, list[FloatArray]] = {'floor': [], 'fused': []}
-
-    def keep(name: str, sensor: str, errors: FloatArray) -> None:
-        others.setdefault(name, {}).setdefault(sensor, []).append(errors)
-
+    measured = _Offsets()
     for seed in track(seeds, description='offsets and pairing', transient=True):
-        scenario = Scenario(seed, duration_s=duration_s)
-        messages = scenario.messages()
-        result = run_engine(scenario, make_config(scenario), messages=messages)
-        fused.append(result)
-        gaps['floor'].append(_gaps(baselines.floor_pairs(messages, 'lidar', 'camera')))
-        gaps['fused'].append(_gaps(result.pairs))
-        for latency in ('known', 'unknown'):
-            alone = run_engine(
-                scenario, make_config(scenario, latency), motion=False, messages=messages
-            )
-            for sensor in SENSORS:
-                keep(f'arrival only, latency {latency}', sensor, alone.late(sensor, SETTLED_S))
-            gaps.setdefault(f'arrival only, latency {latency}', []).append(_gaps(alone.pairs))
-        for sensor in SENSORS:
-            keep('rotation sizes, 8 s fits', sensor, _norm_only(scenario, messages, sensor))
-        errors, pairs = _first_design(scenario, messages)
-        keep('first design (to the LiDAR)', 'camera', errors)
-        gaps.setdefault('first design', []).append(_gaps(pairs))
-        zero = run_engine(
-            scenario, make_config(scenario, estimator='none'), motion=False, messages=messages
-        )
-        gaps.setdefault('zero offset', []).append(_gaps(zero.pairs))
-        latest = baselines.latest_value(messages, 'lidar', 'camera')
-        gaps.setdefault('latest value', []).append(_gaps(latest))
-        approximate = baselines.approximate_time(messages, ['lidar', 'camera'], 10, 0.1)
-        gaps.setdefault('ApproximateTimeSynchronizer', [])
-        if approximate is not None:
-            gaps['ApproximateTimeSynchronizer'].append(_gaps(approximate))
-    joined = {
-        name: {sensor: np.concatenate(parts) for sensor, parts in by_sensor.items()}
-        for name, by_sensor in others.items()
-    }
-    rows = _offset_rows(fused, joined) + _convergence_rows(fused)
+        measured.measure(Scenario(seed, duration_s=duration_s))
+    rows = _offset_rows(measured.fused, measured.joined()) + _convergence_rows(measured.fused)
     rows += _step_rows(seeds) + _still_rows(seeds)
-    rows += scan_cue_rows(quick, _row) + _pairing_rows(gaps)
+    rows += scan_cue_rows(quick, _row) + _pairing_rows(measured.gaps)
     peer = baselines.approximate_time_class() is not None
     return {
         'benchmark': 'sync_accuracy',
@@ -271,30 +286,47 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     figures = []
     for sensor in SENSORS:
         case = f'offset {sensor}: fused'
-        figures += [error(f'clock offset of the {sensor}, error, median', case, 'median', 0.5),
-                    error(f'clock offset of the {sensor}, error, p95', case, 'p95', 1.5)]
+        figures += [
+            error(f'clock offset of the {sensor}, error, median', case, 'median', 0.5),
+            error(f'clock offset of the {sensor}, error, p95', case, 'p95', 1.5),
+        ]
     pairs = rows['pairing: fused']
-    figures.insert(1, Figure('pairing error over the least possible', pairs['ratio'], 'x', 1.05,
-                             'lower'))
+    figures.insert(
+        1, Figure('pairing error over the least possible', pairs['ratio'], 'x', 1.05, 'lower')
+    )
     title = 'pairing error of ApproximateTimeSynchronizer over the least possible'
     peer = rows['pairing: ApproximateTimeSynchronizer']
-    figures.append(Figure(title, peer['ratio'], 'x', kind='accuracy') if 'ratio' in peer else
-                   absent(title, 'message_filters is not installed', unit='x'))
+    figures.append(
+        Figure(title, peer['ratio'], 'x', kind='accuracy')
+        if 'ratio' in peer
+        else absent(title, 'message_filters is not installed', unit='x')
+    )
     for name in ('zero offset', 'latest value', 'first design'):
         ratio = rows[f'pairing: {name}'].get('ratio')
         if ratio is not None:
-            figures.append(Figure(f'pairing error of {name} over the least possible', ratio, 'x',
-                                  kind='accuracy'))
+            figures.append(
+                Figure(
+                    f'pairing error of {name} over the least possible', ratio, 'x', kind='accuracy'
+                )
+            )
     goals = [row for row in result['rows'] if row.get('met') is not None]
     missed = [row['case'] for row in goals if not row['met']]
-    return [*figures, greatest(f'of {len(goals)} goals in all, missed', [len(missed)],
-                               kind='accuracy', target=0.0, note='; '.join(missed))]
+    return [
+        *figures,
+        greatest(
+            f'of {len(goals)} goals in all, missed',
+            [len(missed)],
+            kind='accuracy',
+            target=0.0,
+            note='; '.join(missed),
+        ),
+    ]
 
 
 def main() -> None:
     """Print the table; `--json FILE` also writes it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument('--quick', action='store_true', help='4 seeds of 60 s')
+    parser.add_argument('--quick', action='store_true', help='2 seeds of 60 s')
     parser.add_argument('--json', type=Path, metavar='FILE', help='write the result there')
     arguments = parser.parse_args()
     result = run(arguments.quick)

@@ -24,8 +24,8 @@ class Pending:
     """The earliest reference frame while its partners come in."""
 
     __slots__ = (
-        "choices", "deadline_ns", "next_deadline_ns", "offsets", "packet", "timed_out", "waiting",
-        "window_ns",
+        'awaits_next', 'choices', 'deadline_ns', 'next_deadline_ns', 'offsets', 'packet',
+        'timed_out', 'waiting', 'window_ns',
     )  # fmt: skip
 
     def __init__(self, packet: Packet) -> None:
@@ -35,6 +35,8 @@ class Pending:
         self.timed_out: set[str] = set()
         self.waiting = 0
         """Streams that have not settled it yet."""
+        self.awaits_next = False
+        """Whether the next reference frame has to come first."""
         self.next_deadline_ns = packet.arrival_ns
         """When the next of them is given up (host)."""
         self.deadline_ns = packet.arrival_ns
@@ -176,6 +178,7 @@ class Assembler:
                     stream.buffer, target_ns, head.window_ns, next_ns, half_period_ns, may_wait
                 )
             if choice.wait:
+                head.awaits_next = True
                 head.next_deadline_ns = head.deadline_ns
                 return False
             head.choices[stream.sensor_id] = choice

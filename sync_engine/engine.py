@@ -122,7 +122,7 @@ class SyncEngine:
         head = self._head
         if head is None:
             return bool(self._reference.buffer.stamps)
-        return not head.waiting
+        return not head.waiting and not head.awaits_next
 
     def poll(self, now_ns: int) -> list[Bundle]:
         """Let host time pass: return the bundles whose deadline has come, expire old packets."""
@@ -155,9 +155,8 @@ class SyncEngine:
                 break
             self.machine.enter(SyncState.SYNCING)
             if not self._assembler.select(head, now_ns):
-                self.machine.enter(
-                    SyncState.BUFFERING
-                )  # a partner may belong to the next reference
+                # A partner may belong to the next reference frame.
+                self.machine.enter(SyncState.BUFFERING)
                 break
             bundle = self._assembler.emit(head, now_ns)
             self._head = None

@@ -17,6 +17,8 @@ _LEARN = 9
 """Spacings seen before the period is believed."""
 _QUIET_NS = 4 * NS_PER_MS
 """Changes of arrival - stamp below this are left to the filter."""
+_HOLD_NS = 100 * NS_PER_MS
+"""A single stamp this far ahead would make every frame until then look late."""
 _GIVE_UP = 4
 """Odd stamps in a row that agree with nothing; then the latest is simply the new base."""
 
@@ -129,7 +131,7 @@ class StepDetector:
         self._odd, self._odd_count = step, self._odd_count + 1
         if self._odd_count > _GIVE_UP:
             self._base(stamp_ns, arrival_ns)
-        return Verdict.ODD
+        return Verdict.HOLD if step > _HOLD_NS else Verdict.ODD
 
     def _is_stall(self, spacing: int, change: int) -> bool:
         """Return whether the messages were merely held up: later, but on the grid as before."""

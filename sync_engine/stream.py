@@ -13,7 +13,7 @@ from sync_engine.offset import SensorClock
 from sync_engine.pairing import PairingOffset, TriggerOffset
 from sync_engine.steps import Verdict
 
-_REORDER_FADE = 0.98
+_REORDER_FADE = 0.95
 """Share of the measured reorder allowance that is kept after each bundle."""
 
 
@@ -154,10 +154,11 @@ class Stream:
         if verdict in (Verdict.STEP, Verdict.RESTART):
             self._on_jump(self, verdict)
         if held is not None:
-            if verdict is Verdict.RESTART and self.is_member:
+            confirmed = verdict in (Verdict.STEP, Verdict.RESTART)
+            if confirmed and self.is_member:
                 self._insert(held)
             else:
-                self.counts.add(Fate.CONSUMED if verdict is Verdict.RESTART else Fate.INVALID)
+                self.counts.add(Fate.CONSUMED if confirmed else Fate.INVALID)
         return verdict is not Verdict.HOLD
 
     def let_go(self, packets: list[Packet], fate: Fate) -> None:

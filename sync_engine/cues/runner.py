@@ -21,7 +21,8 @@ from sync_engine.cues.base import XYZ_AXES, Cue, FloatArray, GyroLookup, matrix_
 from sync_engine.cues.image import ImageCue
 from sync_engine.cues.inertial import OdometryCue, RateCue
 from sync_engine.cues.scan import CloudCue, ScanCue
-from sync_engine.motion import GyroTrack, MotionFix, Rotation, RotationFit
+from sync_engine.gyro import GyroTrack
+from sync_engine.motion import MotionFix, Rotation, RotationFit
 from sync_engine.offset import relative_offset
 from sync_engine.stream import Stream
 

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from support.sync_feeder import S
 
 from sync_engine.config import MotionConfig
-from sync_engine.motion import GyroTrack, MotionFix, Rotation, RotationFit
+from sync_engine.gyro import GyroTrack
+from sync_engine.motion import MotionFix, Rotation, RotationFit
 
 XYZ = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 OFFSET_S = 0.123

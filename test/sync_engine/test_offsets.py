@@ -150,13 +150,15 @@ def test_a_looped_bag_is_one_epoch_a_loop() -> None:
     assert out == sorted(out)  # host time went on, and so do the corrected stamps
 
 
-def test_a_single_far_stamp_is_invalid_and_harmless() -> None:
+@pytest.mark.parametrize('ahead_s', [0.617, 1e6])
+def test_a_single_far_stamp_is_invalid_and_harmless(ahead_s: float) -> None:
     given = {name: {'latency_s': 0.005} for name in 'ab'}
     feeder = Feeder(SyncEngine(config(given, 'a', required_sensors=['a', 'b'])))
     for k in range(40):
         feeder.push('b', 100 * k + 3, 100 * k + 8)
         if k == 20:
-            feeder.push_ns('b', T0 + 10**6 * S, T0 + 100 * k * MS + 9 * MS)
+            now_ns = T0 + 100 * k * MS + 9 * MS
+            feeder.push_ns('b', now_ns + round(ahead_s * S), now_ns)
             assert feeder.engine.buffered()['b'] >= 1
         feeder.push('a', 100 * k, 100 * k + 10)
     assert feeder.engine.ledger['b'].invalid == 1
