@@ -286,8 +286,9 @@ def _merged_inputs(raw_sync: Mapping[str, Any], simulated: Mapping[str, dict[str
     if not isinstance(named, dict):
         raise RigError(f'{file.name}: sync.inputs is {named!r}; it should be a map')
     wanted = dict(named)
+    required = raw_sync.get('required_sensors')
     mentioned = [raw_sync.get('reference_sensor_id'), raw_sync.get('imu_sensor_id'),
-                 *(raw_sync.get('required_sensors') or [])]
+                 *(required if isinstance(required, list) else [])]
     for name in mentioned:
         if isinstance(name, str) and name in simulated:
             wanted.setdefault(name, {})

@@ -22,6 +22,7 @@ from typing import Any
 from sensor_rig.errors import RigError
 from sensor_rig.times import NS_PER_S
 from sync_engine.assembly import Assembler, Pending
+from sync_engine.buffer import Packet
 from sync_engine.bundle import Bundle
 from sync_engine.config import SyncConfig
 from sync_engine.cues.runner import CueRunner, PayloadReader, rotation_of
@@ -99,8 +100,7 @@ class SyncEngine:
         if arrival_ns > self._now_ns:
             self._now_ns = arrival_ns
         elif self._now_ns - arrival_ns > self._backward_ns:
-            self.reset('host time went back')
-            self._now_ns = arrival_ns
+            self.reset('host time went back', arrival_ns)
         packet = stream.admit(stamp_ns, payload, arrival_ns, nbytes)
         if packet is not None:
             if stream.has_cue:
@@ -111,24 +111,25 @@ class SyncEngine:
         if settles_ns is not None and self._head is not None and stream.reached(settles_ns):
             stream.settles_at_ns = None
             self._head.waiting -= 1
-        if self._may_advance(stream):
+        if self._may_advance(stream, packet):
             bundles += self._advance(self._now_ns)
         return bundles
 
-    def _may_advance(self, stream: Stream) -> bool:
+    def _may_advance(self, stream: Stream, packet: Packet | None) -> bool:
         """Return whether a push to `stream` can have completed or opened a reference frame."""
         if stream is self._reference:
             return True
         head = self._head
         if head is None:
             return bool(self._reference.buffer.stamps)
-        return not head.waiting and not head.awaits_next
+        if not head.awaits_next or packet is None:
+            return not head.waiting
+        return packet.stamp_ns != stream.latest_ns  # out of order: perhaps a better partner
 
     def poll(self, now_ns: int) -> list[Bundle]:
         """Let host time pass: return the bundles whose deadline has come, expire old packets."""
         if self._now_ns - now_ns > self._backward_ns:
-            self.reset('host time went back')
-            self._now_ns = now_ns
+            self.reset('host time went back', now_ns)
         self._now_ns = max(self._now_ns, now_ns)
         bundles = self._advance(self._now_ns)
         for stream in self._streams.values():
@@ -213,8 +214,13 @@ class SyncEngine:
 
     # -- when time breaks -------------------------------------------------------------------
 
-    def reset(self, reason: str) -> None:
-        """Flush every buffer, forget every clock, begin a new epoch (host time jumped)."""
+    def reset(self, reason: str, now_ns: int | None = None) -> None:
+        """Flush every buffer, forget every clock, begin a new epoch (host time jumped).
+
+        `now_ns` is the host time from which it goes on, where that is known.
+        """
+        if now_ns is not None:
+            self._now_ns = now_ns
         for stream in self._streams.values():
             stream.flush()
             stream.restart()

@@ -7,9 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from rosbags.highlevel import AnyReader, AnyReaderError
+from rosbags.highlevel import AnyReader
 from rosbags.interfaces import Nodetype
-from rosbags.rosbag2 import ReaderError
 from rosbags.typesys import Stores, get_typestore
 
 from sensor_rig.errors import RigError
@@ -75,7 +74,7 @@ class BagReader:
         try:
             for connection, receive_ns, raw in self._reader.messages(wanted):
                 yield Recorded(connection.topic, receive_ns, bytes(raw))
-        except (ReaderError, AnyReaderError, OSError, ValueError, AssertionError) as error:
+        except Exception as error:  # whatever the storage raises about broken bytes
             raise RigError(f'{self.path} cannot be read further: {_sentence(error)}') from None
 
     def find(self, topic: str) -> BagTopic | None:
@@ -105,8 +104,6 @@ def _opened(path: Path) -> AnyReader:
     try:
         reader = AnyReader([path], default_typestore=get_typestore(Stores.ROS2_KILTED))
         reader.open()
-    except (AnyReaderError, ReaderError, OSError, ValueError, KeyError, AssertionError) as error:
-        raise RigError(f'{path} is not a readable rosbag2 recording: {_sentence(error)}') from None
     except Exception as error:
         # a broken file surfaces as whatever its storage raises: sqlite3, zstd, struct, yaml
         raise RigError(f'{path} is not a readable rosbag2 recording: {_sentence(error)}') from None

@@ -12,3 +12,7 @@ it does not know arrive in `args.passed_on`. Its docstring is the text of its `-
 Results go to stdout (with `--json`: one JSON document and nothing else), progress and remarks to
 stderr.
 """
+
+from sensor_rig.early import end_quietly_on_interrupt
+
+end_quietly_on_interrupt()

@@ -14,8 +14,10 @@ from collections.abc import Callable, Sequence
 from rclpy.node import Node
 from sensor_msgs.msg import TimeReference
 
+from sensor_rig.cdr import CdrError
 from sensor_rig.lockstep import ACK_TOPIC, BARRIER, NEVER_NS, TICK_TOPIC, Ack, Tick
 from sensor_rig.ros import qos
+from sensor_rig.ros.malformed import Malformed
 
 Handler = Callable[[int], int]
 """Called with the simulated time; publishes what is due and returns when it must be called next.
@@ -34,7 +36,10 @@ class Follower:
         starts again at time 0, and once at the start. `ready` says whether all connections of the
         node stand; until then it does not join.
         """
+        self.malformed = Malformed(node.get_name())
+        """What came on the topics of time and was none."""
         self._on_time = on_time
+        self._topic = topic
         self._on_episode = on_episode
         self._ready = ready or (lambda: True)
         self._name = node.get_fully_qualified_name()
@@ -90,7 +95,11 @@ class Follower:
     # ---- ticks ------------------------------------------------------------------------------
 
     def _on_tick(self, buf: bytes) -> None:
-        tick = Tick.decode(buf)
+        try:
+            tick = Tick.decode(buf)
+        except CdrError as error:
+            self.malformed.note(self._topic, error)
+            return
         self.lockstep = tick.lockstep
         if (tick.run, tick.episode) != self._episode:
             self.joined = False
@@ -103,7 +112,9 @@ class Follower:
             self._join(tick)
         elif tick.time_ns > self._heard_ns:  # an unanswered tick is repeated
             self._heard_ns = tick.time_ns
-            self._due.update({key: tick.sent[key] for key in self.counted & tick.sent.keys()})
+            for key, count in tick.sent.items():
+                if key in self.counted:
+                    self._due[key] += count
             # One that collects is called for everything that was sent, not at its own times only.
             if tick.time_ns >= self.wake_ns or (tick.sent and not self._serves):
                 self._waiting = tick
@@ -127,7 +138,7 @@ class Follower:
     def _try(self) -> None:
         """Handle the waiting tick once everything it counts is here."""
         tick = self._waiting
-        if tick is None or (tick.lockstep and any(count > 0 for count in self._due.values())):
+        if tick is None or (tick.lockstep and max(self._due.values(), default=0) > 0):
             return
         self._waiting = None
         self.now_ns = tick.time_ns

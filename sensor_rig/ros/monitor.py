@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.node import Node
 from sensor_msgs.msg import TimeReference
 
+from sensor_rig.cdr import CdrError
 from sensor_rig.lockstep import TICK_TOPIC, Tick
 from sensor_rig.msgs import Level, Status, read_diagnostic_array, read_time_reference
 from sensor_rig.rigfile import RigConfig
@@ -46,8 +48,9 @@ class Monitor(Node):
                                      qos.internal(10), raw=True)
 
     def _on_diagnostics(self, buf: bytes) -> None:
-        for status in read_diagnostic_array(buf)[1]:
-            self.statuses[status.name] = status
+        with suppress(CdrError):  # whoever sent it; this node only watches
+            for status in read_diagnostic_array(buf)[1]:
+                self.statuses[status.name] = status
 
     def _on_tick(self, buf: bytes) -> None:
         self._tick = buf  # many come, few are looked at
@@ -60,14 +63,19 @@ class Monitor(Node):
         """Simulated time, ns; negative before the world runs."""
         if self._now_ns is not None:
             return self._now_ns()
-        return Tick.decode(self._tick).time_ns if self._tick else -1
+        with suppress(CdrError):
+            return Tick.decode(self._tick).time_ns if self._tick else -1
+        return -1
 
     @property
     def clock_errors_s(self) -> dict[str, float]:
         """Latest true error of every sensor's stamp (stamp minus capture), s."""
-        times = {sensor: read_time_reference(buf) for sensor, buf in self._times.items()}
-        return {sensor: (stamp_ns - capture_ns) / NS_PER_S
-                for sensor, (capture_ns, _, stamp_ns, _) in times.items()}
+        errors = {}
+        for sensor, buf in self._times.items():
+            with suppress(CdrError):
+                capture_ns, _, stamp_ns, _ = read_time_reference(buf)
+                errors[sensor] = (stamp_ns - capture_ns) / NS_PER_S
+        return errors
 
     def forget(self) -> None:
         """Start afresh, for another run."""

@@ -11,6 +11,7 @@ from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 from sensor_msgs.msg import TimeReference
 
+from sensor_rig.cdr import CdrError
 from sensor_rig.errors import UnavailableError
 from sensor_rig.lockstep import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC, Ack
 from sensor_rig.msgs import Level, Status
@@ -19,6 +20,7 @@ from sensor_rig.ros import qos
 from sensor_rig.ros.arguments import rig_from_arguments
 from sensor_rig.ros.diagnostics import Diagnostics
 from sensor_rig.ros.executor import run_node
+from sensor_rig.ros.malformed import Malformed
 from sensor_rig.ros.matching import Matching
 from sensor_rig.ros.parameters import ConfigParameters
 from sensor_rig.times import NS_PER_S
@@ -76,6 +78,8 @@ class WorldNode(Node):
         self._controls = Controls(self, self.loop, rig.seed)
         self._diagnostics = Diagnostics(self, lambda: max(self.world.time_ns, 0))
         self._diagnostics.add(self._statuses)
+        self._malformed = Malformed(self.get_name())
+        self._diagnostics.add(self._malformed.statuses)
 
     def advance(self) -> float:
         """Do what is due now; return for how long nothing will be, s of wall time."""
@@ -137,7 +141,12 @@ class WorldNode(Node):
     # ---- running ------------------------------------------------------------------------------
 
     def _on_ack(self, buf: bytes) -> None:
-        self.conductor.on_ack(Ack.decode(buf))
+        try:
+            ack = Ack.decode(buf)
+        except CdrError as error:
+            self._malformed.note(ACK_TOPIC, error)
+            return
+        self.conductor.on_ack(ack)
         if self.loop.is_early():
             self.wake()
 

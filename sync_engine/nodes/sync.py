@@ -155,10 +155,21 @@ class SyncNode(Node):
             pass
         return self.sync.next_deadline_ns
 
+    @property
+    def _passes_by_itself(self) -> bool:
+        """Whether time goes on where no message and no tick of ours says so.
+
+        In lockstep it does not; before the world's first tick nobody knows the time. Outside
+        lockstep a tick only comes here for a deadline, and dead streams leave none.
+        """
+        if self._follower is not None and self._ticking:
+            return not self._follower.lockstep
+        return self._has_clock
+
     def _on_timer(self) -> None:
         """Let deadlines pass while nothing arrives, and do what waited for a quiet moment."""
         self._inputs.adapt()
-        if not self._ticking and self._has_clock:  # else the world's first tick says the time
+        if self._passes_by_itself:
             began_ns, now_ns = time.perf_counter_ns(), self._now_ns()
             if now_ns >= self._next_expiry_ns or now_ns >= self.sync.next_deadline_ns:
                 self._next_expiry_ns = now_ns + EXPIRE_PERIOD_NS
@@ -169,7 +180,8 @@ class SyncNode(Node):
     def _on_episode(self, tick: Tick) -> None:
         if self._ticking:
             self._queue.clear()
-            self.sync.engine.reset(f'episode {tick.episode} begins')
+            self._next_expiry_ns = 0
+            self.sync.engine.reset(f'episode {tick.episode} begins', max(tick.time_ns, 0))
         self._ticking = True
 
     def _on_jump(self, jump: Any) -> None:

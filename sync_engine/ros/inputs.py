@@ -62,10 +62,21 @@ class Inputs:
             self._fell_back.append(name)
 
     def statuses(self) -> Iterator[Status]:
-        """Say which inputs are best effort because of their publisher."""
+        """Say which inputs are best effort, and which topics carry another type than they."""
+        strangers = {given.topic: ', '.join(types) for given in self._config.inputs.values()
+                     if (types := self._other_types(given.topic, given.type))}
+        if strangers:
+            yield Status(Level.ERROR, f'{self._node.get_name()}: types', 'published with another '
+                         f'type: {", ".join(strangers)}', strangers)
         if self._fell_back:
             yield Status(Level.OK, f'{self._node.get_name()}: reliability',
                          f'best effort, as their publishers: {", ".join(self._fell_back)}')
+
+    def _other_types(self, topic: str, type_name: str) -> list[str]:
+        """Return the types other than ours that publishers of `topic` have; we never hear them."""
+        types = {info.topic_type for info in self._node.get_publishers_info_by_topic(
+            self._node.resolve_topic_name(topic))}
+        return sorted(types - {type_name})
 
     def _subscribe(self, sensor_id: str, reliable: bool) -> Any:
         given = self._config.inputs[sensor_id]

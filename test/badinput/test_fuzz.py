@@ -190,3 +190,16 @@ def test_a_corrupt_recording_is_read_or_refused(storage: str, data: st.DataObjec
         with a_value_or_a_sentence(RigError), BagReader(path) as reader:
             for message in reader.messages():
                 assert isinstance(message.raw, bytes)
+
+
+@pytest.mark.parametrize(('storage', 'file', 'place', 'byte'), [
+    ('mcap', 'bag.mcap', 100, 0xff), ('sqlite3', 'bag.db3', 28667, 0)])
+def test_corruptions_that_were_found(storage: str, file: str, place: int, byte: int,
+                                     tmp_path: Path) -> None:
+    for name, content in recording(storage).items():
+        changed = bytearray(content)
+        if name == file and place < len(changed):
+            changed[place] = byte
+        (tmp_path / name).write_bytes(changed)
+    with a_value_or_a_sentence(RigError), BagReader(tmp_path) as reader:
+        list(reader.messages())

@@ -1,0 +1,24 @@
+"""Ctrl-C while a program of ours is still importing: it ends, without a traceback.
+
+Imported before anything large. Once a program has something to close, it takes signals itself.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+PROGRAMS = frozenset({'sensor_rig', 'sim_sensors.nodes.world', 'sim_sensors.nodes.emulator',
+                      'sync_engine.nodes.sync', 'sensor-rig', 'world', 'emulator', 'sync'})
+"""Modules after `-m`, and installed executables."""
+
+
+def end_quietly_on_interrupt() -> None:
+    """Let SIGINT end this process at once, if the process is one of `PROGRAMS`."""
+    words = sys.orig_argv[1:]
+    module = words[words.index('-m') + 1] if '-m' in words[:-1] else ''
+    script = Path(words[0]).name if words else ''
+    if PROGRAMS & {module, script} and signal.getsignal(
+            signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)

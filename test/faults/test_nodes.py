@@ -1,0 +1,134 @@
+"""Nodes of a running rig that die, stop or are told nonsense: the others go on.
+
+One rig for all tests, in the order of the file; each test leaves it running.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sensor_msgs.msg import TimeReference
+from std_srvs.srv import Trigger
+from support.faults import Observer
+from support.processes import Process, Processes
+
+from sensor_rig.lockstep import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC
+from sensor_rig.plan import planned_nodes
+from sensor_rig.rigfile import load_rig
+from sensor_rig.ros import qos
+from sensor_rig.ros.executor import Spinner, close_node, ros_context
+from sensor_rig.ros.types import message_class
+
+pytestmark = [pytest.mark.ros, pytest.mark.xdist_group('nodes')]
+
+RIG = Path(__file__).parents[1] / 'launch' / 'rig.yaml'
+INPUTS = ('front_lidar', 'wheels', 'imu')
+
+
+class Run:
+    """The processes of the rig by name, and an observer of them."""
+
+    def __init__(self, processes: Processes, spinner: Spinner) -> None:
+        self._processes = processes
+        self._planned = {node.name: node
+                         for node in planned_nodes(load_rig(RIG), emulators='one')}
+        self.observer = Observer(spinner)
+        self.running: dict[str, Process] = {}
+        for name in self._planned:
+            self.start(name)
+
+    def start(self, name: str) -> None:
+        self.running[name] = self._processes.start(*self._planned[name].command())
+
+
+@pytest.fixture(scope='module')
+def run() -> Iterator[Run]:
+    processes = Processes()
+    with ros_context([]) as context:
+        spinner = Spinner(context)
+        run = Run(processes, spinner)
+        try:
+            run.observer.bundles(5, 'start')
+            yield run
+            for name, process in run.running.items():
+                process.interrupt()
+                assert process.wait() == 0, (name, process.output)
+                assert 'Traceback' not in process.output
+                assert 'without an account' not in process.output
+        finally:
+            processes.stop_all()
+            spinner.close()
+            close_node(run.observer)
+
+
+@pytest.fixture
+def observer(run: Run) -> Iterator[Observer]:
+    """Return the observer; afterwards bundles flow and every message is accounted for."""
+    yield run.observer
+    run.observer.bundles(3)
+    run.observer.ledgers(*INPUTS)
+    for name, process in run.running.items():
+        assert process.exit_code is None, (name, process.output)
+
+
+@pytest.mark.parametrize('name', ['emulator', 'sync', 'world'])
+def test_a_killed_node_is_replaced(run: Run, observer: Observer, name: str) -> None:
+    run.running[name].kill()
+    if name == 'emulator':
+        observer.says('sync: engine', 'no data from')
+    run.start(name)
+    observer.bundles(5, f'after kill -9 of the {name} node, with its start')
+
+
+def test_a_reset_of_the_world_begins_a_new_epoch(observer: Observer) -> None:
+    client = observer.create_client(Trigger, '/world/reset')
+    observer.until(client.service_is_ready, 'the reset service')
+    observer.bundles(2)
+    newest_ns = max(observer.bundles_ns)
+    future = client.call_async(Trigger.Request())
+    observer.until(future.done, 'the reset')
+    assert future.result().success
+    observer.until(lambda: observer.bundles_ns and observer.bundles_ns[-1] < newest_ns,
+                   'bundles of the new episode')
+    observer.bundles(3, 'after a reset of the world')
+    observer.says('sync: engine', 'episode 1 begins')
+
+
+@pytest.mark.parametrize(('topic', 'type_name', 'status'), [
+    (TICK_TOPIC, 'sensor_msgs/msg/TimeReference', 'emulator: unreadable messages'),
+    (SETTLED_TOPIC, 'sensor_msgs/msg/TimeReference', 'sync: unreadable messages'),
+    (ACK_TOPIC, 'sensor_msgs/msg/TimeReference', 'world: unreadable messages'),
+    ('truth/wheels', 'nav_msgs/msg/Odometry', 'emulator: unreadable messages')])
+def test_nonsense_between_the_nodes_is_dropped_and_said(observer: Observer, topic: str,
+                                                        type_name: str, status: str) -> None:
+    kind = load_rig(RIG).make_sensors()['wheels'].truth_template()[0] \
+        if topic == 'truth/wheels' else type_name
+    publisher = observer.create_publisher(message_class(kind), topic, qos.internal())
+    observer.until(publisher.get_subscription_count, f'a reader of {topic}')
+    for raw in (b'\0\1\0\0', b'\0\1\0\0' + b'\xff' * 60, b'\0\1\0\0' + bytes(100_000)):
+        publisher.publish(raw)
+    observer.says(status, topic)
+    observer.destroy_publisher(publisher)
+
+
+def test_a_stranger_that_answers_ticks_cannot_stop_the_world(observer: Observer) -> None:
+    from sensor_rig.lockstep import Ack
+    publisher = observer.create_publisher(TimeReference, ACK_TOPIC, qos.internal())
+    observer.until(publisher.get_subscription_count, 'the world')
+    publisher.publish(Ack('/stranger', 0, 0, serves=()).encode())
+    observer.bundles(5, 'after a node joined that never answers')
+    observer.destroy_publisher(publisher)
+
+
+def test_an_emulator_stopped_for_five_seconds_goes_on(run: Run, observer: Observer) -> None:
+    os.kill(run.running['emulator'].pid, signal.SIGSTOP)
+    try:
+        observer.says('sync: engine', 'no data from')
+        observer.for_a_while(5.0)
+    finally:
+        os.kill(run.running['emulator'].pid, signal.SIGCONT)
+    observer.bundles(3, 'after SIGSTOP of the emulator for 5 s')

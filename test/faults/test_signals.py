@@ -1,0 +1,41 @@
+"""SIGINT and SIGTERM at any moment, also while modules are still loading: a clean end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from support.processes import Processes
+
+pytestmark = pytest.mark.ros
+
+RIG = str(Path(__file__).parents[1] / 'launch' / 'rig.yaml')
+PROGRAMS = {
+    'world': ('-m', 'sim_sensors.nodes.world', '--rig', RIG),
+    'emulator': ('-m', 'sim_sensors.nodes.emulator', '--rig', RIG),
+    'sync': ('-m', 'sync_engine.nodes.sync', '--rig', RIG),
+    'run': ('-m', 'sensor_rig', 'run', RIG),
+    'run in processes': ('-m', 'sensor_rig', 'run', RIG, '--processes'),
+}
+DELAYS_S = (0.3, 0.8, 1.6, 3.0)
+"""From the interpreter's start to a running node; which is which depends on the machine, and the
+assertions hold for all."""
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('name', PROGRAMS)
+def test_a_signal_ends_a_program_cleanly(processes: Processes, name: str,
+                                         number: signal.Signals) -> None:
+    started = [processes.python(*PROGRAMS[name]) for _ in DELAYS_S]
+    begun = time.monotonic()
+    for process, delay_s in zip(started, DELAYS_S, strict=True):
+        time.sleep(max(0.0, begun + delay_s - time.monotonic()))
+        os.kill(process.pid, number)
+    for process, delay_s in zip(started, DELAYS_S, strict=True):
+        code = process.wait(30.0)
+        assert code in (0, 128 + signal.SIGINT, -number), (delay_s, code, process.output)
+        assert 'Traceback' not in process.output, (delay_s, process.output)
+        assert not process.group_alive()
