@@ -60,7 +60,7 @@ sys.exit(run_node(Relay))
 
 def run(quick: bool = False) -> dict[str, Any]:
     """Return all figures."""
-    seconds = 3.0 if quick else 15.0
+    seconds = 2.0 if quick else 15.0
     result: dict[str, Any] = {'demo without camera': one_process(seconds)}
     try:
         result['everything in real time'] = real_time('everything', seconds)

@@ -31,10 +31,21 @@ CAMERAS = [f'camera_{k}/image_raw' for k in range(3)]
 CLOUDS = [f'lidar_{k}/points' for k in range(2)]
 IMU = 'imu/data_raw'
 CAMERA_HZ, CLOUD_HZ, IMU_HZ = 30.0, 10.0, 400.0
-LATENCY_NS = {**dict.fromkeys(CAMERAS, 20_000_000), **dict.fromkeys(CLOUDS, 15_000_000),
-              IMU: 1_000_000}
-POINT = np.dtype([('x', '<f4'), ('y', '<f4'), ('z', '<f4'), ('intensity', '<f4'),
-                  ('time', '<f4'), ('ring', '<u2')])
+LATENCY_NS = {
+    **dict.fromkeys(CAMERAS, 20_000_000),
+    **dict.fromkeys(CLOUDS, 15_000_000),
+    IMU: 1_000_000,
+}
+POINT = np.dtype(
+    [
+        ('x', '<f4'),
+        ('y', '<f4'),
+        ('z', '<f4'),
+        ('intensity', '<f4'),
+        ('time', '<f4'),
+        ('ring', '<u2'),
+    ]
+)
 NUM_POINTS = 16 * 1024
 FLOOD = [f'small_{k}' for k in range(10)]
 FLOOD_REFERENCE, FLOOD_REFERENCE_HZ = 'reference', 100.0
@@ -52,8 +63,11 @@ def templates() -> dict[str, tuple[Template, float, dict[str, Any]]]:
     for topic in CAMERAS:
         streams[topic] = (msgs.image('camera', 480, 640, 'rgb8'), CAMERA_HZ, {'data': pixels})
     for topic in CLOUDS:
-        streams[topic] = (msgs.point_cloud2('lidar', POINT, NUM_POINTS), CLOUD_HZ,
-                          {'points': points})
+        streams[topic] = (
+            msgs.point_cloud2('lidar', POINT, NUM_POINTS),
+            CLOUD_HZ,
+            {'points': points},
+        )
     streams[IMU] = (msgs.imu('imu'), IMU_HZ, {'linear_acceleration': [0.0, 0.0, 9.8]})
     return streams
 
@@ -62,9 +76,10 @@ def publish(seconds: float) -> dict[str, Any]:
     """Publish the streams for `seconds`, each on its own schedule."""
     node = rclpy.create_node('bench_publisher')
     streams = templates()
-    publishers = {topic: node.create_publisher(message_class(template.type_name), topic,
-                                               qos.sensor_out())
-                  for topic, (template, _, _) in streams.items()}
+    publishers = {
+        topic: node.create_publisher(message_class(template.type_name), topic, qos.sensor_out())
+        for topic, (template, _, _) in streams.items()
+    }
     _await(lambda: all(p.get_subscription_count() for p in publishers.values()))
     due = {topic: index * 0.0007 for index, topic in enumerate(streams)}
     sent: Counter[str] = Counter()
@@ -119,9 +134,13 @@ def sink(seconds: float) -> dict[str, Any]:
         counts[topic] += 1
 
     for topic, (template, _, _) in templates().items():
-        node.create_subscription(message_class(template.type_name), f'synced/{topic}',
-                                 partial(count, topic), qos.sensor_in(500.0, reliable=True),
-                                 raw=True)
+        node.create_subscription(
+            message_class(template.type_name),
+            f'synced/{topic}',
+            partial(count, topic),
+            qos.sensor_in(500.0, reliable=True),
+            raw=True,
+        )
     _spin(node, seconds)
     return {'heard': dict(counts)}
 
@@ -130,8 +149,13 @@ def bare(seconds: float) -> dict[str, Any]:
     """Only receive the streams, as bytes: what DDS and rclpy cost before anything is done."""
     node = rclpy.create_node('bench_bare')
     for topic, (template, rate_hz, _) in templates().items():
-        node.create_subscription(message_class(template.type_name), topic, lambda raw: None,
-                                 qos.sensor_in(rate_hz, reliable=True), raw=True)
+        node.create_subscription(
+            message_class(template.type_name),
+            topic,
+            lambda raw: None,
+            qos.sensor_in(rate_hz, reliable=True),
+            raw=True,
+        )
     _spin(node, seconds)
     return {}
 
@@ -162,15 +186,22 @@ class Usual(Node):
     def __init__(self, imu_apart: bool) -> None:
         super().__init__('usual_way')
         self.sets = self.imu = 0
-        kinds = {**dict.fromkeys(CAMERAS, 'Image'), **dict.fromkeys(CLOUDS, 'PointCloud2'),
-                 IMU: 'Imu'}
-        classes = {topic: message_class(f'sensor_msgs/msg/{kind}')
-                   for topic, kind in kinds.items()}
-        self._out = {topic: self.create_publisher(kind, f'synced/{topic}', qos.sensor_out())
-                     for topic, kind in classes.items()}
+        kinds = {
+            **dict.fromkeys(CAMERAS, 'Image'),
+            **dict.fromkeys(CLOUDS, 'PointCloud2'),
+            IMU: 'Imu',
+        }
+        classes = {
+            topic: message_class(f'sensor_msgs/msg/{kind}') for topic, kind in kinds.items()
+        }
+        self._out = {
+            topic: self.create_publisher(kind, f'synced/{topic}', qos.sensor_out())
+            for topic, kind in classes.items()
+        }
         if imu_apart:
-            self.create_subscription(classes.pop(IMU), IMU, self._on_imu,
-                                     qos.sensor_in(IMU_HZ, reliable=True))
+            self.create_subscription(
+                classes.pop(IMU), IMU, self._on_imu, qos.sensor_in(IMU_HZ, reliable=True)
+            )
         self._topics = list(classes)
         self._reference = self._topics.index(CLOUDS[0])
         try:
@@ -179,12 +210,17 @@ class Usual(Node):
             self.way = 'latest value (message_filters is not installed)'
             self._latest: dict[int, Any] = {}
             for index, (topic, kind) in enumerate(classes.items()):
-                self.create_subscription(kind, topic, partial(self._on_any, index),
-                                         qos.sensor_in(IMU_HZ, reliable=True))
+                self.create_subscription(
+                    kind, topic, partial(self._on_any, index), qos.sensor_in(IMU_HZ, reliable=True)
+                )
             return
         self.way = 'message_filters.ApproximateTimeSynchronizer'
-        inputs = [message_filters.Subscriber(self, kind, topic, qos_profile=qos.sensor_in(
-            IMU_HZ, reliable=True)) for topic, kind in classes.items()]
+        inputs = [
+            message_filters.Subscriber(
+                self, kind, topic, qos_profile=qos.sensor_in(IMU_HZ, reliable=True)
+            )
+            for topic, kind in classes.items()
+        ]
         queue = QUEUES['usual_apart' if imu_apart else 'usual']
         self._sync = message_filters.ApproximateTimeSynchronizer(inputs, queue, SLOP_S)
         self._sync.registerCallback(self._on_set)
