@@ -104,13 +104,13 @@ class Conductor:
         if self.blocked:
             return self._time_ns
         slack = 0 if self.lockstep else SLACK_NS
-        earliest = min((m.wake_ns for m in self.members.values()), default=NEVER_NS)
+        earliest = min([m.wake_ns for m in self.members.values()], default=NEVER_NS)
         return self._on_grid(earliest + slack)
 
     @property
     def next_tick_ns(self) -> int:
         """Time, on the physics grid, of the next tick somebody needs."""
-        earliest = min((m.wake_ns for m in self.members.values() if m.wake_ns > self._time_ns),
+        earliest = min([m.wake_ns for m in self.members.values() if m.wake_ns > self._time_ns],
                        default=NEVER_NS)
         return self._on_grid(max(min(earliest, self._time_ns + HEARTBEAT_NS), self._time_ns + 1))
 
@@ -173,7 +173,8 @@ class Conductor:
             return
         member.wake_ns = ack.wake_ns
         if ack.name in self._waiting and ack.time_ns == self._time_ns:
-            member.sent.update(ack.sent)
+            for topic, count in ack.sent.items():
+                member.sent[topic] += count
             self._waiting.discard(ack.name)
             if not self._waiting:
                 self._answered()
@@ -278,8 +279,9 @@ class Conductor:
         """Hand what the emulators sent to those who collect; False when nobody needs it."""
         sent: Counter[str] = Counter()
         for member in self.members.values():
-            sent.update(member.sent)
-            member.sent.clear()
+            if member.sent:
+                sent.update(member.sent)
+                member.sent.clear()
         self._waiting = {name for name, member in self.members.items()
                          if member.collects and (sent or member.wake_ns <= self._time_ns)}
         if not self._waiting:

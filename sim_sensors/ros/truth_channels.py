@@ -82,7 +82,8 @@ class TruthChannel:
         self._reader.read(view, envs, part, rows)
         if part == len(self._parts) - 1:
             self._publish(rows, envs, capture_ns)
-            sent.update([self.keys[env] for env in envs])
+            for env in envs:
+                sent[self.keys[env]] += 1
 
     def _publish(self, rows: Any, envs: Sequence[int], capture_ns: int) -> None:
         for row, env in zip(rows, envs, strict=True):

@@ -118,8 +118,9 @@ class WorldLoop:
             target_ns = self._target_ns(wall_s)
             if world.time_ns + world.dt_ns > target_ns:
                 break
-            self._run_to(min(target_ns, max(conductor.next_tick_ns, world.time_ns + world.dt_ns)))
-            if world.time_ns >= conductor.next_tick_ns:
+            tick_ns = conductor.next_tick_ns
+            self._run_to(min(target_ns, max(tick_ns, world.time_ns + world.dt_ns)))
+            if world.time_ns >= tick_ns:
                 self._tick()
             if self._steps_left == 0:
                 self._finish_steps()
