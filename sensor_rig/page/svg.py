@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+import numpy as np
+
 from sensor_rig.page.history import History, Mark, OffsetPoint, WindowPoint
 from sensor_rig.times import NS_PER_S
 
@@ -19,6 +21,8 @@ LANE = 46
 ROWS = {'capture': 10, 'stamp': 22, 'arrival': 34}
 MANY = 60
 """Marks in a lane above which single samples are not connected any more."""
+CELL = 2
+"""Width of a mark, px: where there are more marks than cells, a lane is drawn as bars."""
 
 
 def timeline(history: History) -> str:
@@ -52,7 +56,7 @@ def _lane(history: History, name: str, top: int) -> str:
     label = (f'<text x="4" y="{top + 26}" font-weight="600">{escape(name)}</text>')
     links = '' if len(marks) > MANY else ''.join(_link(history, mark, top) for mark in marks)
     return line + label + links + ''.join(
-        _ticks(history, (mark[index] for mark in marks), top + row, colour)
+        _ticks(history, [mark[index] for mark in marks], top + row, colour)
         for index, (row, colour) in enumerate(
             zip(ROWS.values(), (CAPTURE, STAMP, ARRIVAL), strict=True)))
 
@@ -64,10 +68,25 @@ def _link(history: History, mark: Mark, top: int) -> str:
             f'stroke-width="1"/>')
 
 
-def _ticks(history: History, times_ns: Iterable[int], y: int, colour: str) -> str:
+def _ticks(history: History, times_ns: Sequence[int], y: int, colour: str) -> str:
+    if len(times_ns) * CELL > WIDTH - LABEL:
+        return _bars(history, times_ns, y, colour)
     path = ''.join(f'M{x:.1f} {y - 4}v8' for x in (_x(history, t) for t in times_ns)
                    if LABEL - 2 <= x <= WIDTH)
-    return f'<path d="{path}" stroke="{colour}" stroke-width="2" fill="none"/>'
+    return f'<path d="{path}" stroke="{colour}" stroke-width="{CELL}" fill="none"/>'
+
+
+def _bars(history: History, times_ns: Sequence[int], y: int, colour: str) -> str:
+    """Draw runs of marks that touch as one bar each; what is lost leaves a gap."""
+    shares = (np.asarray(times_ns) - history.now_ns + history.span_ns) / history.span_ns
+    x = LABEL + shares * (WIDTH - LABEL - 8)
+    cells = np.unique((x[(x >= LABEL - 2) & (x <= WIDTH)] // CELL).astype(int))
+    if not len(cells):
+        return ''
+    breaks = np.flatnonzero(np.diff(cells) > 1)
+    runs = zip(cells[np.append(0, breaks + 1)], cells[np.append(breaks, -1)], strict=True)
+    path = ''.join(f'M{CELL * first} {y}H{CELL * (last + 1)}' for first, last in runs)
+    return f'<path d="{path}" stroke="{colour}" stroke-width="8" fill="none"/>'
 
 
 def _legend() -> str:

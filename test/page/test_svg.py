@@ -46,13 +46,24 @@ def test_timeline_puts_the_three_times_of_a_sample_at_their_places() -> None:
     assert ends == pytest.approx([x_of(1.0, 2.0), x_of(1.01, 2.0)], abs=0.06)
 
 
-def test_a_fast_sensor_is_not_connected_sample_by_sample() -> None:
+def test_a_fast_sensor_is_a_bar_with_gaps_where_samples_are_lost() -> None:
     history = History(['imu'])
     for index in range(400):
-        history.add_mark('imu', Mark(index * 5 * MS, index * 5 * MS, index * 5 * MS + MS))
+        if not 200 <= index < 240:
+            history.add_mark('imu', Mark(index * 5 * MS, index * 5 * MS, index * 5 * MS + MS))
     history.advance(2 * S)
     drawing = parsed(svg.timeline(history))
-    assert len(ticks(drawing, svg.CAPTURE)) == 399, 'the one at the very edge is gone'
+    assert ticks(drawing, svg.CAPTURE) == pytest.approx([x_of(0.0, 2.0), x_of(1.2, 2.0)], abs=3)
+    assert not list(drawing.iter(f'{SPACE}polyline')), 'samples are not connected one by one'
+
+
+def test_a_quick_sensor_is_not_connected_but_has_its_marks() -> None:
+    history = History(['wheels'])
+    for index in range(100):
+        history.add_mark('wheels', Mark(index * 20 * MS, index * 20 * MS, index * 20 * MS))
+    history.advance(2 * S)
+    drawing = parsed(svg.timeline(history))
+    assert len(ticks(drawing, svg.CAPTURE)) == 99, 'the one at the very edge is gone'
     assert not list(drawing.iter(f'{SPACE}polyline'))
 
 
