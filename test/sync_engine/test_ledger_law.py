@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.sync_feeder import MS, T0, Feeder, S, config
 
@@ -140,6 +140,7 @@ arrivals = st.lists(
 
 
 @settings(max_examples=100, deadline=None)
+@example([('a', 1, 0), ('b', 1, 0), ('b', 1, 2), ('a', 1, 4)], [0, 0, 0, 1])
 @given(arrivals, st.lists(st.integers(0, 3), max_size=80))
 def test_polling_more_often_changes_no_bundle(
     messages: list[tuple[str, int, int]], polls: list[int]
