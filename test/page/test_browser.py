@@ -84,6 +84,7 @@ def assert_time_stops(page: Any) -> None:
     """After pause time stands still: a step begins where the pause was, and ends 0.1 s later."""
     press(page, 'pause')
     paused_s = said(page, r'paused at ([\d.]+) s')
+    said(page, r's simulated, (paused)')
     press(page, 'step')
     assert said(page, r'takes 100 steps from ([\d.]+) s') == paused_s
     wait_until(lambda: abs(float(said(page, r'([\d.]+) s simulated')) - float(paused_s) - 0.1)

@@ -188,7 +188,11 @@ class PageNode(Monitor):
         summary = self.summary()
         factor = summary['real_time_factor']
         line = f'**{summary["simulated_s"]:.1f} s** simulated'
-        line += f', {factor:.2f} x real time' if factor else ''
+        world = self.statuses.get('world: time')
+        if world is not None and world.message == 'paused':
+            line += ', paused'
+        elif factor:
+            line += f', {factor:.2f} x real time'
         line += f', **{summary["bundles"]}** bundles' if summary['bundles'] is not None else ''
         self.page.show_status(f'{line}\n\n{self._said}' if self._said else line)
         maximum = self._rig.sync.window.max_ms if self._rig.sync is not None else 100.0
