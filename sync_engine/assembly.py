@@ -142,12 +142,12 @@ class Assembler:
         if clock is reference:
             return Offset(0, 0.0, OffsetState.LOCKED)
         blind = clock.state is OffsetState.UNOBSERVABLE
-        if not blind and reference.state is not OffsetState.UNOBSERVABLE:
-            offset_ns, sigma_s = relative_offset(clock, reference, now_ns)
-            return Offset(offset_ns, sigma_s, clock.judge(sigma_s))
-        # What cannot be observed corrects nothing: those stamps are taken as host time.
-        offset_ns = (0 if blind else clock.offset_ns(now_ns)) - self._host_offset_ns(now_ns)
-        return Offset(offset_ns, _UNKNOWN, OffsetState.UNOBSERVABLE)
+        if blind or reference.state is OffsetState.UNOBSERVABLE:
+            # What cannot be observed corrects nothing: those stamps are taken as host time.
+            offset_ns = (0 if blind else clock.offset_ns(now_ns)) - self._host_offset_ns(now_ns)
+            return Offset(offset_ns, _UNKNOWN, OffsetState.UNOBSERVABLE)
+        offset_ns, sigma_s = relative_offset(clock, reference, now_ns)
+        return Offset(offset_ns, sigma_s, clock.judge(sigma_s))
 
     def _host_offset_ns(self, now_ns: int) -> int:
         """Return the reference's clock minus the host's; 0 where it is not observable."""

@@ -119,10 +119,10 @@ class ClockFilter:
         self._q_rate = np.array(
             [config.offset_walk_s, config.skew_walk, config.latency_walk_s, config.offset_walk_s]
         )
-        self._q_rate *= self._q_rate
-        self._q_rate[3] *= 0.01  # the anchor's error is a constant of the rig, nearly
-        self._q_raised = np.zeros(4)
-        """Factor on the process noise of what jumped, fading."""
+        self._q_rate = np.diag(self._q_rate**2)
+        self._q_rate[3, 3] *= 0.01  # the anchor's error is a constant of the rig, nearly
+        self._q_raised: np.ndarray[Any, np.dtype[np.float64]] | None = None
+        """Further factor on the process noise of what jumped, [4], fading."""
         self._cache()
 
     def _cache(self) -> None:
@@ -168,10 +168,14 @@ class ClockFilter:
         if dt <= 0.0:
             return
         self._f[0, 1] = dt
-        noise = self._q_rate * (dt * np.maximum(self.q_scale, self._q_raised))
-        self._kf.predict(F=self._f, Q=np.diag(noise))
+        noise = self._q_rate * (dt * self.q_scale)
+        if self._q_raised is not None:
+            noise += self._q_rate * (dt * self._q_raised)
+            self._q_raised *= _Q_JUMP_DECAY**dt
+            if self._q_raised.max() < _Q_STABLE:
+                self._q_raised = None
+        self._kf.predict(F=self._f, Q=noise)
         self._time_s = time_s
-        self._q_raised *= _Q_JUMP_DECAY**dt
 
     def observe_arrival(self, z: float) -> Outcome:
         """Take o - l (s) at the state's time."""
@@ -221,6 +225,8 @@ class ClockFilter:
         """Widen the state by a fully correlated `size_s` along `indices`; raise Q for a while."""
         rows = np.ix_(indices, indices)
         self._kf.P[rows] += size_s**2
+        if self._q_raised is None:
+            self._q_raised = np.zeros(4)
         self._q_raised[list(indices)] = _Q_JUMP
 
     def _projected(self, other: int) -> float:

@@ -7,9 +7,8 @@ its power-up is 1.7e9 s away and a float would lose the microseconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 from sensor_rig.times import NS_PER_S
 from sync_engine.bundle import OffsetState
@@ -34,8 +33,7 @@ _NO_IMU_SIGMA_S = 100.0
 _FOREVER_NS = 2**62
 
 
-@dataclass(frozen=True, slots=True)
-class Offset:
+class Offset(NamedTuple):
     """A clock difference as selection and status use it."""
 
     offset_ns: int

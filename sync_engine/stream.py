@@ -165,17 +165,25 @@ class Stream:
         """Count packets that have left the buffer; one that served a bundle is bundled."""
         if not packets:
             return
+        if len(packets) == 1 and packets[0].used:  # the usual end of a frame
+            self.counts.bundled += 1
+            self._let_go_of(packets[0], fate)
+            return
         used = 0
         for packet in packets:
             used += packet.used
         self.counts.bundled += used
         if used < len(packets):
             self.counts.add(fate, len(packets) - used)
-        if fate is not Fate.FLUSHED:
-            last_ns = packets[-1].stamp_ns
-            if self.floor_ns is None or last_ns > self.floor_ns:
-                self.floor_ns = last_ns
-            self.previous = packets[-1] if self.strategy == 'interpolate' else None
+        self._let_go_of(packets[-1], fate)
+
+    def _let_go_of(self, last: Packet, fate: Fate) -> None:
+        """Nothing up to the last packet that left may come in again, unless time started over."""
+        if fate is Fate.FLUSHED:
+            return
+        if self.floor_ns is None or last.stamp_ns > self.floor_ns:
+            self.floor_ns = last.stamp_ns
+        self.previous = last if self.strategy == 'interpolate' else None
 
     def expire(self, now_ns: int) -> None:
         """Let go of everything that is older than the timeout at `now_ns`."""
@@ -203,4 +211,5 @@ class Stream:
 
     def fade_reorder(self) -> None:
         """Forget disorder slowly, so that one bad second does not delay bundles for ever."""
-        self.reorder_ns = int(self.reorder_ns * _REORDER_FADE)
+        if self.reorder_ns:
+            self.reorder_ns = int(self.reorder_ns * _REORDER_FADE)
