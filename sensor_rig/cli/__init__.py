@@ -8,9 +8,9 @@ A command module has
     run(args: argparse.Namespace) -> int        the exit code; imports what it needs
 
 and may have `EPILOG: str`, shown below its options, and `PASSES_ON = True`, with which arguments
-it does not know arrive in `args.passed_on`. Its docstring is the text of its `--help`.
-Results go to stdout (with `--json`: one JSON document and nothing else), progress and remarks to
-stderr.
+it does not know arrive in `args.passed_on`, and `TAKES_SIGNALS = True`, if nothing is to be closed
+before it installs handlers of its own. Its docstring is the text of its `--help`. Results go
+to stdout (with `--json`: one JSON document and nothing else), progress and remarks to stderr.
 """
 
 from sensor_rig.early import end_quietly_on_interrupt

@@ -42,8 +42,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     want_traceback = arguments[:1] == ['--traceback']
     if want_traceback:
         del arguments[0]
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # see sensor_rig.early
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
@@ -78,6 +76,11 @@ def _dispatch(arguments: list[str]) -> int:
         parsed = registry.parse(command, arguments[1:])
     except SystemExit as leave:  # argparse leaves this way after --help
         return int(leave.code or 0)
+    # Until here, and longer for a command that takes signals itself, Ctrl-C ends the process (see
+    # sensor_rig.early): half-loaded C modules turn a KeyboardInterrupt into errors of their own.
+    if not getattr(command, 'TAKES_SIGNALS', False) and signal.getsignal(
+            signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     return int(command.run(parsed))
 
 

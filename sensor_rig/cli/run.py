@@ -7,6 +7,7 @@ import argparse
 from sensor_rig.cli.running import add_run_arguments, print_summary, run_rig
 
 NAME = 'run'
+TAKES_SIGNALS = True
 HELP = 'run a rig file over ROS 2 and print a summary at the end'
 EPILOG = """The discovery of other ROS nodes stays on this machine unless
 ROS_AUTOMATIC_DISCOVERY_RANGE is set."""

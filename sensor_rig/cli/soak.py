@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sensor_rig.ros.soaking import SoakReport
 
 NAME = 'soak'
+TAKES_SIGNALS = True
 HELP = 'run a rig for long with random faults and watch memory, queues and the ledger'
 EPILOG = 'exit code: 0 when nothing grew and nothing was lost, 1 when something did'
 VIOLATED = 1

@@ -13,7 +13,8 @@ from sensor_rig.rigfile import RigConfig
 MODULE = 'sensor_rig.page.ros.node'
 
 
-def page_factory(rig: RigConfig, port: int) -> list[Callable[[], Node]]:
+def page_factory(rig: RigConfig, port: int, host: str = '127.0.0.1'
+                 ) -> list[Callable[[], Node]]:
     """Return what makes the page's node: nothing, and a word about it, where there is none."""
     try:
         missing = importlib.util.find_spec(MODULE) is None or importlib.util.find_spec(
@@ -26,6 +27,6 @@ def page_factory(rig: RigConfig, port: int) -> list[Callable[[], Node]]:
         return []
 
     def make() -> Node:
-        node: Node = importlib.import_module(MODULE).PageNode(rig, port)
+        node: Node = importlib.import_module(MODULE).PageNode(rig, port, host)
         return node
     return [make]

@@ -186,7 +186,7 @@ def from_file(path: str) -> Pattern:
 def _read_columns(path: Path) -> dict[str, F64]:
     try:
         if path.suffix == '.npz':
-            with np.load(path) as archive:
+            with np.load(path, allow_pickle=False) as archive:
                 arrays = {name: np.array(archive[name], dtype=float) for name in archive.files}
         else:
             table = np.genfromtxt(path, delimiter=',', names=True, dtype=float, ndmin=1)
