@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
@@ -32,6 +33,11 @@ STORAGES: tuple[Storage, ...] = ('mcap', 'sqlite3')
 BAG_VERSION: Literal[8] = 8
 """Read by every ROS 2 since Iron."""
 
+RESERVE_BYTES = 16 << 20
+"""Kept free on the disk: what is buffered, the index and the metadata must still fit."""
+LOOK_BYTES = 1 << 20
+"""Payload between two looks at the disk."""
+
 _FOREVER = QosTime(2147483647, 4294967295)
 
 
@@ -51,6 +57,7 @@ class BagWriter:
         self._types = get_typestore(Stores.ROS2_KILTED)
         self._connections: dict[str, Connection] = {}
         self.counts: dict[str, int] = {}
+        self._unseen = LOOK_BYTES
         try:
             self._writer = Writer(self.path, version=BAG_VERSION,
                                   storage_plugin=StoragePlugin[storage.upper()])
@@ -87,15 +94,31 @@ class BagWriter:
 
     def write(self, topic: str, receive_ns: int, raw: bytes | memoryview) -> None:
         """Append a message of a topic that was added."""
+        self._unseen += len(raw)
+        if self._unseen >= LOOK_BYTES:
+            self._unseen = 0
+            self._require_space(len(raw))
         try:
             self._writer.write(self._connections[topic], receive_ns, raw)
         except OSError as error:
             raise RigError(f'cannot write to {self.path}: {error.strerror}') from None
         self.counts[topic] += 1
 
+    def _require_space(self, more: int) -> None:
+        """Stop before the disk is full: a recording without its index is not readable."""
+        free = shutil.disk_usage(self.path).free
+        if free < RESERVE_BYTES + 2 * more:
+            raise RigError(f'the disk of {self.path} has {free / 2**20:.1f} MiB left, so '
+                           f'recording stopped; the {sum(self.counts.values())} messages until then are '
+                           f'readable, all later ones are missing')
+
     def close(self) -> None:
         """Write the index and the metadata; without them ROS tools do not open the recording."""
         if self._writer.storage is not None:
             if not sum(self.counts.values()):
                 self._writer.min_timestamp = 0  # an empty recording starts at no time, not at 2^63
-            self._writer.close()
+            try:
+                self._writer.close()
+            except Exception as error:  # sqlite3 has errors of its own for a full disk
+                raise RigError(f'cannot finish {self.path}, which now lacks its index: '
+                               f'{getattr(error, "strerror", None) or error}') from None

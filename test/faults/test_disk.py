@@ -1,0 +1,62 @@
+"""A disk that fills while recording: the recording closes readable and says what is missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.processes import Processes
+
+from sensor_rig import msgs
+from sensor_rig.bags.reader import BagReader
+from sensor_rig.bags.writer import BagWriter
+from sensor_rig.errors import RigError
+
+IMAGE = msgs.image('cam', 480, 640, 'rgb8')
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder on a disk of its own, 40 MiB large."""
+    folder = tmp_path / 'disk'
+    folder.mkdir()
+    mounted = os.geteuid() == 0 and subprocess.run(
+        ['mount', '-t', 'tmpfs', '-o', 'size=40m', 'rig_test', str(folder)],
+        check=False, capture_output=True).returncode == 0
+    if not mounted:
+        pytest.skip('a small disk needs the right to mount one')
+    yield folder
+    subprocess.run(['umount', str(folder)], check=True)
+
+
+@pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
+def test_a_full_disk_leaves_a_readable_recording(small_disk: Path, storage: str) -> None:
+    path = small_disk / 'bag'
+    with pytest.raises(RigError, match=r'MiB left, so recording stopped; the \d+ messages until '
+                                       r'then are readable'):
+        record(path, storage)
+    with BagReader(path) as reader:
+        times = [message.receive_ns for message in reader.messages()]
+    assert 5 < len(times) < 100
+    assert times == [k * 10**7 for k in range(len(times))]
+
+
+def record(path: Path, storage: Any) -> None:
+    with BagWriter(path, storage) as writer:
+        writer.add_topic('/camera', IMAGE.type_name)
+        for k in range(100):
+            writer.write('/camera', k * 10**7, IMAGE.fill(k * 10**7))
+
+
+def test_a_file_that_may_not_grow_is_one_sentence(processes: Processes, tmp_path: Path) -> None:
+    process = processes.start('bash', '-c', f'ulimit -f 300; exec "$0" -m sensor_rig record '
+                              f'{tmp_path / "out"} --rig soak --seconds 60',
+                              sys.executable)
+    assert process.wait() == 2
+    assert 'Traceback' not in process.output
+    assert 'File too large' in process.output
