@@ -108,9 +108,10 @@ class BagWriter:
         """Stop before the disk is full: a recording without its index is not readable."""
         free = shutil.disk_usage(self.path).free
         if free < RESERVE_BYTES + 2 * more:
+            kept = sum(self.counts.values())
             raise RigError(f'the disk of {self.path} has {free / 2**20:.1f} MiB left, so '
-                           f'recording stopped; the {sum(self.counts.values())} messages until then are '
-                           f'readable, all later ones are missing')
+                           f'recording stopped; the {kept} messages until then are readable, all '
+                           f'later ones are missing')
 
     def close(self) -> None:
         """Write the index and the metadata; without them ROS tools do not open the recording."""
