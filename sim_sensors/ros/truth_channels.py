@@ -51,7 +51,8 @@ class TruthChannel:
 
     def reset(self) -> None:
         """Begin a new episode at time 0."""
-        self._capture_ns = self.next_ns = self._schedule.time_of(0)
+        self._capture_ns = self._schedule.time_of(0)
+        self.next_ns = self._capture_ns + self._parts[0]
         self._part = 0
         self._envs: Sequence[int] = ()
         self._listening_until_ns = -1
@@ -116,6 +117,9 @@ class HeavyChannel(TruthChannel):
                  hidden: bool) -> None:
         super().__init__(node, sensor, schedule, view, hidden=hidden)
         self._worker = Worker(f'truth of {sensor.name}')
+        # Shared with the worker: both lists are only appended to and removed from, one call each,
+        # which the interpreter does as a whole. A snapshot belongs to whoever took it out; `_rows`
+        # and the reader belong to the worker. Everything else is the driving thread's.
         self._snapshots: list[Snapshot] = []
         self._under_way: list[int] = []
 
@@ -145,10 +149,12 @@ class HeavyChannel(TruthChannel):
     def limit_ns(self) -> int:
         """Capture plus smallest latency of the oldest capture still being computed."""
         self._worker.raise_error()
-        under_way = self._under_way
+        try:
+            oldest_ns = self._under_way[0]  # asked first, it could be gone when it is read
+        except IndexError:
+            return NEVER_NS
         # At least one step behind its last part: a sweep needs the world to move on.
-        return under_way[0] + max(self.sensor.smallest_latency_ns, self._parts[-1] + 1) \
-            if under_way else NEVER_NS
+        return oldest_ns + max(self.sensor.smallest_latency_ns, self._parts[-1] + 1)
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for captures whose parts have all been handed over."""
