@@ -8,7 +8,11 @@ from queue import SimpleQueue
 
 
 class Worker:
-    """One thread per sensor: a renderer belongs to the thread that made it."""
+    """One thread per sensor: a renderer belongs to the thread that made it.
+
+    `_open` belongs to whoever holds `_idle`; `_error` is written once, by the worker, and read by
+    the caller.
+    """
 
     def __init__(self, name: str) -> None:
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
