@@ -39,6 +39,12 @@ class Run:
         outside = self.times[(np.abs(self.errors[key]) > limit_s) & (self.times > start_s)]
         return float(outside[-1] - start_s) if len(outside) else 0.0
 
+    def inside_from_s(self, key: str, limit_s: float, stay_s: float = 2.0) -> float:
+        """Return when the error first was inside `limit_s` and stayed there for `stay_s`."""
+        outside = self.times[np.abs(self.errors[key]) > limit_s]
+        edges = np.concatenate([[0.0], outside, [np.inf]])
+        return float(edges[:-1][np.diff(edges) > stay_s][0])
+
 
 def make_config(scenario: Scenario, latency: str = 'declared', **more: Any) -> SyncConfig:
     """Return the sync section for `scenario`; `latency` is declared, known or unknown."""
