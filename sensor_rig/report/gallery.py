@@ -15,6 +15,7 @@ import numpy as np
 
 from sensor_rig.errors import RigError
 from sensor_rig.report import gallery_panels as panels
+from sensor_rig.report.gallery_style import INK, SOFT, STYLE
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.times import NS_PER_S
 from sim_sensors.layout import Array
@@ -91,12 +92,12 @@ def draw(takes: list[Take], title: str, subtitle: str, out: Path) -> None:
     import matplotlib.pyplot as plt
     rows = -(-len(takes) // COLUMNS)
     width, height = COLUMNS * PANEL_IN[0], rows * PANEL_IN[1] + HEAD_IN
-    with plt.rc_context(panels.STYLE):
+    with plt.rc_context(STYLE):
         figure = plt.figure(figsize=(width, height), dpi=110)
         figure.text(0.25 / width, 1.0 - 0.42 / height, title, size=22, weight='bold',
-                    va='center', color=panels.INK)
+                    va='center', color=INK)
         figure.text(0.25 / width, 1.0 - 0.80 / height, subtitle, size=11.5, va='center',
-                    color=panels.SOFT)
+                    color=SOFT)
         panels.legend(figure)
         grid = figure.add_gridspec(rows, COLUMNS, left=0.75 / width, right=1.0 - 0.3 / width,
                                    bottom=0.5 / height, top=1.0 - (HEAD_IN + 0.35) / height,
