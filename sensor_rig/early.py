@@ -5,6 +5,7 @@ Imported before anything large. Once a program has something to close, it takes 
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -21,4 +22,15 @@ def end_quietly_on_interrupt() -> None:
     script = Path(words[0]).name if words else ''
     if PROGRAMS & {module, script} and signal.getsignal(
             signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, _end)
+
+
+def interrupt_as_usual() -> None:
+    """Let SIGINT raise KeyboardInterrupt again."""
+    if signal.getsignal(signal.SIGINT) is _end:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end(number: int, frame: object) -> None:
+    # No exception: half-loaded C modules swallow it, or make an error of their own of it.
+    os._exit(128 + number)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import sensor_rig
 from sensor_rig.cli import registry
+from sensor_rig.early import interrupt_as_usual
 from sensor_rig.errors import RigError
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -76,11 +77,8 @@ def _dispatch(arguments: list[str]) -> int:
         parsed = registry.parse(command, arguments[1:])
     except SystemExit as leave:  # argparse leaves this way after --help
         return int(leave.code or 0)
-    # Until here, and longer for a command that takes signals itself, Ctrl-C ends the process (see
-    # sensor_rig.early): half-loaded C modules turn a KeyboardInterrupt into errors of their own.
-    if not getattr(command, 'TAKES_SIGNALS', False) and signal.getsignal(
-            signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not getattr(command, 'TAKES_SIGNALS', False):
+        interrupt_as_usual()
     return int(command.run(parsed))
 
 
