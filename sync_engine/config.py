@@ -58,6 +58,9 @@ class InputConfig(_Section):
     """What its payload tells about rotation; this is what makes its offset observable."""
     focal_px: float = Field(0.0, ge=0.0)
     """Focal length for the image cue (px at the image's full size); 0: from the payload."""
+    cue_bias_s: float = Field(0.0, ge=0.0, le=1.0)
+    """Error of the cue that does not average out, one sigma (s): near things shift in images by
+    translation too. It is part of every sigma of this input."""
     imu_quat_wxyz: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
     """Rotation that takes vectors from the sensor's frame to the IMU's (cameras: optical)."""
 

@@ -69,6 +69,8 @@ class SensorClock:
         """Forget the offset; the next message starts it anew."""
         self._least_delay_ns = _FOREVER_NS
         self._block_count = 0
+        self.bias_var = 0.0
+        """What motion cannot tell however long it is watched, s^2; 0 before the first fix."""
         self.filter: ClockFilter | None = None
         self.base_ns = 0
         self._epoch_ns = 0
@@ -113,7 +115,8 @@ class SensorClock:
         time_s = (time_ns - self._epoch_ns) / NS_PER_S
         carried = self.filter.skew * max(0.0, self.filter.time_s - time_s)
         self.filter.predict(time_s)
-        outcome = self.filter.observe_motion(offset_s + carried, variance)
+        self.bias_var = self._given.cue_bias_s**2
+        outcome = self.filter.observe_motion(offset_s + carried, variance + self.bias_var)
         self._refresh()
         return outcome
 
@@ -134,9 +137,9 @@ class SensorClock:
             self._skew = learned.skew
             self.anchor_ns = round(learned.anchor_s * 1e9)
             """What this sensor's filter believes the IMU's offset to be wrong by."""
-            self.sigma_s = learned.sigma_s
+            self.sigma_s = sqrt(learned.sigma_s**2 + self.bias_var)
             """Sigma of the offset against the surer of host and IMU (s)."""
-            self.host_sigma_s = sqrt(max(learned.offset_var, 0.0))
+            self.host_sigma_s = sqrt(max(learned.offset_var, 0.0) + self.bias_var)
             """Sigma of the offset against the host (s)."""
         self.state = self.judge(self.sigma_s)
         """How far the offset can be believed."""
@@ -263,8 +266,9 @@ def relative_offset(
     difference = sensor.offset_ns(time_ns) - reference.offset_ns(time_ns)
     if one is None or two is None:
         return difference, float('inf')
-    over_host = one.offset_var + two.offset_var
-    over_imu = one.anchored_var + two.anchored_var
+    biases = sensor.bias_var + reference.bias_var
+    over_host = one.offset_var + two.offset_var + biases
+    over_imu = one.anchored_var + two.anchored_var + biases
     if over_imu < over_host:
         return difference - sensor.anchor_ns + reference.anchor_ns, sqrt(max(over_imu, 0.0))
     return difference, sqrt(max(over_host, 0.0))

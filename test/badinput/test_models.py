@@ -17,7 +17,8 @@ GEOM = '<worldbody><geom type="mesh" mesh="solid"/></worldbody>'
 
 def child(directory: str) -> str:
     return (f'<mujoco><compiler meshdir="{directory}"/>'
-            '<asset><mesh name="solid" file="solid.obj"/></asset><worldbody><body name="part"><geom type="mesh" mesh="solid"/></body>'
+            '<asset><mesh name="solid" file="solid.obj"/></asset><worldbody>'
+            '<body name="part"><geom type="mesh" mesh="solid"/></body>'
             '</worldbody></mujoco>')
 
 
