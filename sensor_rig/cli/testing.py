@@ -26,6 +26,8 @@ CHECKS = {
 }
 TYPED_NUMPY = (2, 3)
 """From here on the stubs of numpy fit our annotations; Python 3.10 and some ROS have older."""
+WORKERS = 2
+"""Test processes side by side; the suite is meant to fit two cores."""
 CHECKS_VARIABLE = 'RIG_FAILED_CHECKS'
 """Tells the test session's summary which checks failed, so that its end shows everything."""
 
@@ -45,9 +47,18 @@ def run(args: argparse.Namespace) -> int:
     if args.only_checks:
         return 1 if failed else 0
     environment = dict(os.environ, **{CHECKS_VARIABLE: ','.join(failed)})
-    command = [sys.executable, '-m', 'pytest', *args.passed_on]
+    command = [sys.executable, '-m', 'pytest', *_workers(args.passed_on), *args.passed_on]
     code = subprocess.run(command, cwd=root, env=environment, check=False).returncode
     return code or (1 if failed else 0)  # pytest itself fails (5) when no test ran
+
+
+def _workers(passed_on: list[str]) -> list[str]:
+    """Return the options that run whole files side by side, unless a choice was made.
+
+    Every worker has its own ROS domain, and no test measures wall time, so they may share cores.
+    """
+    chosen = any(each.startswith(('-n', '--numprocesses', '--pdb', '-p')) for each in passed_on)
+    return [] if chosen else ['-n', str(min(WORKERS, os.cpu_count() or 1)), '--dist', 'loadfile']
 
 
 def available_checks() -> dict[str, tuple[str, ...]]:
