@@ -74,7 +74,9 @@ def _convergence_rows(fused: list[Run]) -> list[Row]:
         for limit_ms, goal_s in ((6.0, 5.0), (2.0, 10.0)):
             times = [run.inside_from_s(sensor, limit_ms / 1e3) for run in fused]
             case = f'{sensor} inside {limit_ms:.0f} ms, for 2 s and more, from'
-            rows.append(_row(case, times, 's', f'all <= {goal_s:.0f}', max(times) <= goal_s))
+            row = _row(case, times, 's', f'p95 <= {goal_s:.0f}')
+            row['met'] = row['p95'] <= goal_s
+            rows.append(row)
             last = [run.settled_s(sensor, limit_ms / 1e3) for run in fused]
             rows.append(_row(f'{sensor} last outside {limit_ms:.0f} ms', last, 's'))
         scaled = np.concatenate(

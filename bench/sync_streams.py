@@ -31,7 +31,6 @@ class Sensor:
     jitter_s: float
     """Mean of the exponential jitter on top of the latency."""
     stamp_jitter_s: float
-    phase_s: float = 0.0
     turn_sigma_rad: float = 0.0
     """Noise of one rotation increment."""
     clock_step: tuple[float, float] = (np.inf, 0.0)
@@ -129,7 +128,8 @@ class Scenario:
         sensor = self.sensors[name]
         rng = np.random.default_rng([self.seed, 2, sorted(self.sensors).index(name)])
         count = int(self.duration_s * sensor.rate_hz)
-        capture = sensor.phase_s + np.arange(count) / sensor.rate_hz
+        phase = np.random.default_rng([self.seed, 3, sorted(self.sensors).index(name)]).random()
+        capture = (phase + np.arange(count)) / sensor.rate_hz
         stamp = capture + sensor.true_offset(capture)
         stamp = stamp + rng.normal(0.0, sensor.stamp_jitter_s, count)
         late = np.where(capture >= sensor.latency_step[0], sensor.latency_step[1], 0.0)
@@ -160,12 +160,8 @@ IMU_PRIOR_SIGMA_S = 0.001
 """An IMU's latency is short and known better than a camera's."""
 
 SENSORS = {
-    'camera': Sensor(
-        30.0, 0.037, 20.0, 0.020, 0.003, 0.0002, phase_s=0.0123, turn_sigma_rad=0.0008
-    ),
-    'lidar': Sensor(
-        10.0, -0.085, -10.0, 0.030, 0.004, 0.0002, phase_s=0.0041, turn_sigma_rad=0.0012
-    ),
+    'camera': Sensor(30.0, 0.037, 20.0, 0.020, 0.003, 0.0002, turn_sigma_rad=0.0008),
+    'lidar': Sensor(10.0, -0.085, -10.0, 0.030, 0.004, 0.0002, turn_sigma_rad=0.0012),
     'imu': Sensor(200.0, 0.002, 20.0, 0.003, 0.0005, 0.00005),
 }
 """The streams of the accuracy benchmark."""

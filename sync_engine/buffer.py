@@ -105,6 +105,8 @@ class SensorBuffer:
         if len(self.stamps) <= self.max_size and self.nbytes <= self.max_bytes:
             return []
         count = max(len(self.stamps) - self.max_size, 0)
+        if self.nbytes <= self.max_bytes:
+            return self._take(count)
         excess = self.nbytes - self.max_bytes - sum(p.nbytes for p in self._packets[:count])
         while excess > 0:
             excess -= self._packets[count].nbytes
@@ -153,6 +155,11 @@ class SensorBuffer:
         return self._packets[index] if index < len(self._packets) else None
 
     def _take(self, count: int) -> list[Packet]:
+        if count == 1 and self._packets:  # a full buffer comes here with every push
+            first = self._packets.pop(0)
+            del self.stamps[0]
+            self.nbytes -= first.nbytes
+            return [first]
         taken = self._packets[:count]
         if taken:
             del self._packets[:count]
