@@ -1,6 +1,7 @@
 """Nodes of a running rig that die, stop or are told nonsense: the others go on.
 
-One rig for all tests, in the order of the file; each test leaves it running.
+One rig for all tests, in the order of the file; each test leaves it running. The killings come
+last: a killed node stays on the graph until its lease ends, and takes what is meant for the next.
 """
 
 from __future__ import annotations
@@ -75,15 +76,6 @@ def observer(run: Run) -> Iterator[Observer]:
         assert process.exit_code is None, (name, process.output)
 
 
-@pytest.mark.parametrize('name', ['emulator', 'sync', 'world'])
-def test_a_killed_node_is_replaced(run: Run, observer: Observer, name: str) -> None:
-    run.running[name].kill()
-    if name == 'emulator':
-        observer.says('sync: engine', 'no data from')
-    run.start(name)
-    observer.bundles(5, f'after kill -9 of the {name} node, with its start')
-
-
 def test_a_reset_of_the_world_begins_a_new_epoch(observer: Observer) -> None:
     client = observer.create_client(Trigger, '/world/reset')
     observer.until(client.service_is_ready, 'the reset service')
@@ -132,3 +124,12 @@ def test_an_emulator_stopped_for_five_seconds_goes_on(run: Run, observer: Observ
     finally:
         os.kill(run.running['emulator'].pid, signal.SIGCONT)
     observer.bundles(3, 'after SIGSTOP of the emulator for 5 s')
+
+
+@pytest.mark.parametrize('name', ['emulator', 'sync', 'world'])
+def test_a_killed_node_is_replaced(run: Run, observer: Observer, name: str) -> None:
+    run.running[name].kill()
+    if name == 'emulator':
+        observer.says('sync: engine', 'no data from')
+    run.start(name)
+    observer.bundles(5, f'after kill -9 of the {name} node, with its start')
