@@ -7,6 +7,7 @@ track).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import mujoco
@@ -17,6 +18,8 @@ from sensor_rig.errors import RigError
 from sim_sensors.mounts import unknown_name
 
 Floats = NDArray[np.float64]
+Twist = tuple[float, float]
+"""Forward speed m/s and yaw rate rad/s of a base, in its own frame."""
 
 JOINT_TRANSMISSIONS = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
 
@@ -27,19 +30,22 @@ class DiffDrive:
 
     body: int
     """Id of the base body; its x axis points forward and its origin lies on the drive axle."""
-    left: NDArray[np.intp]
+    left: list[int]
     """Actuator ids of the left wheels."""
-    right: NDArray[np.intp]
+    right: list[int]
     """Actuator ids of the right wheels."""
     radius_m: float
     track_m: float
 
-    def write(self, twist: Floats, ctrl: Floats) -> None:
-        """Write the wheel speeds [rad/s] of `twist` [E, 2] (m/s, rad/s) into `ctrl` [E, nu]."""
-        forward = twist[:, 0] / self.radius_m
-        turn = twist[:, 1] * (0.5 * self.track_m / self.radius_m)
-        ctrl[:, self.left] = (forward - turn)[:, None]
-        ctrl[:, self.right] = (forward + turn)[:, None]
+    def write(self, twists: Iterable[Sequence[float]], ctrl: Floats) -> None:
+        """Write the wheel speeds [rad/s] of E `twists` (m/s, rad/s) into `ctrl` [E, nu]."""
+        per_turn = 0.5 * self.track_m / self.radius_m
+        for (forward_m_s, turn_rad_s), row in zip(twists, ctrl, strict=True):
+            forward, turn = forward_m_s / self.radius_m, turn_rad_s * per_turn
+            for wheel in self.left:
+                row[wheel] = forward - turn
+            for wheel in self.right:
+                row[wheel] = forward + turn
 
 
 def find_drive(model: mujoco.MjModel) -> DiffDrive | None:
@@ -90,7 +96,7 @@ def custom_numbers(model: mujoco.MjModel, name: str) -> Floats | None:
     return None if index < 0 else np.array(model.numeric(index).data, dtype=np.float64)
 
 
-def _actuators(model: mujoco.MjModel, name: str) -> NDArray[np.intp]:
+def _actuators(model: mujoco.MjModel, name: str) -> list[int]:
     index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_TUPLE, name)
     if index < 0:
         raise RigError(f"the model has a custom text 'drive' but no custom tuple {name!r} that "
@@ -99,4 +105,4 @@ def _actuators(model: mujoco.MjModel, name: str) -> NDArray[np.intp]:
     kinds = model.tuple_objtype[start:start + size]
     if size == 0 or (kinds != int(mujoco.mjtObj.mjOBJ_ACTUATOR)).any():
         raise RigError(f"the model's custom tuple {name!r} must list actuators only")
-    return np.array(model.tuple_objid[start:start + size], dtype=np.intp)
+    return [int(index) for index in model.tuple_objid[start:start + size]]

@@ -1,12 +1,15 @@
 """Scripted drivers: closed loop on the true pose, so that a run of hours stays on its course.
 
-A driver sees poses [E, 3] (x m, y m, yaw rad) and answers with twists [E, 2] (m/s, rad/s). It is
-vectorised over environments, draws no random numbers and starts each episode with a rest, so that
-everything that adapts to motion sees rest, cruise and hard turns.
+A driver steers one base: it sees a pose (x m, y m, yaw rad) and answers with a twist (m/s, rad/s).
+It draws no random numbers and starts each episode with a rest, so that everything that adapts to
+motion sees rest, cruise and hard turns. It reckons in plain floats: between two physics steps
+caches are cold for all but the interpreter, and arrays of one element took three times as long.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import atan2, cos, pi, sin, sqrt
 from typing import Protocol
 
 import mujoco
@@ -14,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sensor_rig.errors import RigError
-from sim_sensors.drive import DiffDrive, custom_numbers
+from sim_sensors.course import LOOK_AHEAD_M, Course, lay_out
+from sim_sensors.drive import DiffDrive, Twist, custom_numbers
 
 Floats = NDArray[np.float64]
 
@@ -27,40 +31,60 @@ PERIOD_S = 0.02
 
 
 class Driver(Protocol):
-    """Decides where a base goes."""
+    """Decides where one base goes."""
+
+    def reset(self) -> None:
+        """Begin a new episode."""
+
+    def twist(self, x: float, y: float, yaw: float) -> Twist:
+        """Return the wanted (forward, turn); called once a period."""
+
+
+class Drivers:
+    """A driver for every environment."""
+
+    def __init__(self, drivers: Sequence[Driver]) -> None:
+        self._drivers = drivers
 
     def reset(self, envs: NDArray[np.intp]) -> None:
         """Begin a new episode in `envs`."""
+        for env in envs.tolist():
+            self._drivers[env].reset()
 
-    def twist(self, pose: Floats) -> Floats:
-        """Return the wanted twists [E, 2]; called once a period."""
+    def twists(self, poses: Floats) -> list[Twist]:
+        """Return the wanted twists of all at `poses` [E, 3]; called once a period."""
+        return [driver.twist(*pose) for driver, pose
+                in zip(self._drivers, poses.tolist(), strict=True)]
 
 
-def make_driver(name: str, model: mujoco.MjModel, drive: DiffDrive | None,
-                num_envs: int, period_s: float = PERIOD_S) -> Driver | None:
-    """Return the driver `name` that decides every `period_s`; None for `none` and `commands`."""
+def make_drivers(name: str, model: mujoco.MjModel, drive: DiffDrive | None,
+                 num_envs: int, period_s: float = PERIOD_S) -> Drivers | None:
+    """Return drivers `name` that decide every `period_s`; None for `none` and `commands`."""
     if name in ('none', 'commands'):
         return None
-    kinds: dict[str, type[FigureEight] | type[RestCruiseTurn]] = {
-        'figure_eight': FigureEight, 'rest_cruise_turn': RestCruiseTurn}
-    if name not in kinds:
-        raise RigError(f'world.driver is {name!r}; allowed are none, commands, '
-                       f'{", ".join(kinds)}')
+    if name not in ('figure_eight', 'rest_cruise_turn'):
+        raise RigError(f'world.driver is {name!r}; allowed are none, commands, figure_eight, '
+                       f'rest_cruise_turn')
     if drive is None:
         raise RigError(f'world.driver is {name!r}, but the model does not say how it is driven; '
                        f'give it the custom entries drive, drive_left, drive_right and '
                        f'drive_geometry_m, or set driver: none')
-    return kinds[name](model, num_envs, period_s)
+    if name == 'figure_eight':
+        size_m = custom_numbers(model, 'course_m')
+        course = lay_out(*((4.0, 1.6) if size_m is None else size_m))
+        return Drivers([FigureEight(course, period_s) for _ in range(num_envs)])
+    waypoints = _waypoints(model)
+    return Drivers([RestCruiseTurn(waypoints, period_s) for _ in range(num_envs)])
 
 
-def wrap(angle: Floats) -> Floats:
+def wrap(angle: float) -> float:
     """Return `angle` in [-pi, pi)."""
-    return (angle + np.pi) % (2 * np.pi) - np.pi
+    return (angle + pi) % (2 * pi) - pi
 
 
-def limited(values: Floats, low: float, high: float) -> Floats:
-    """Return `values` inside [low, high]; several times faster on few than numpy's clip."""
-    return np.minimum(np.maximum(values, low), high)
+def limited(value: float, low: float, high: float) -> float:
+    """Return `value` inside [low, high]."""
+    return min(max(value, low), high)
 
 
 class FigureEight:
@@ -70,77 +94,38 @@ class FigureEight:
     the time of every sensor that sees rotation.
     """
 
-    SPACING_M = 0.02
-    SLALOMS = 9
-    AMPLITUDE_M = 0.22
-    LOOK_AHEAD_M = 0.4
-    SPEED_M_S = 1.4
-    MAX_LATERAL_M_S2 = 1.7
     ACCELERATION_M_S2 = 1.2
 
-    def __init__(self, model: mujoco.MjModel, num_envs: int, period_s: float) -> None:
-        """Lay the course out inside the model's `course_m` (half length, half width)."""
-        course = custom_numbers(model, 'course_m')
-        half_length, half_width = (4.0, 1.6) if course is None else course
-        self.points, curvature = self._course(half_length, half_width)
-        limit = np.minimum(np.sqrt(self.MAX_LATERAL_M_S2 / curvature),
-                           0.85 * MAX_TURN_RAD_S / curvature)
-        self.limit = np.minimum(self.SPEED_M_S, limit)
-        self.period_s = period_s
-        self.at = np.zeros(num_envs, np.intp)
-        self.speed = np.zeros(num_envs)
-        self.rest = np.zeros(num_envs)
-        self.window = np.arange(-10, 30)
-        self.reset(np.arange(num_envs))
+    def __init__(self, course: Course, period_s: float) -> None:
+        """Follow `course`, deciding every `period_s`."""
+        self._course = course
+        self._period_s = period_s
+        self._change = self.ACCELERATION_M_S2 * period_s
+        self.reset()
 
-    def _course(self, half_length: float, half_width: float) -> tuple[Floats, Floats]:
-        """Return points [n, 2] every `SPACING_M` and the curvature there [n], 1/m."""
-        s = np.linspace(0.0, 2 * np.pi, 20_000, endpoint=False)
-        eight = np.stack([half_length * np.sin(s), half_width * np.sin(2 * s)], 1)
-        tangent = np.stack([half_length * np.cos(s), 2 * half_width * np.cos(2 * s)], 1)
-        normal = np.stack([-tangent[:, 1], tangent[:, 0]], 1)
-        normal /= np.linalg.norm(normal, axis=1, keepdims=True)
-        length = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(eight, axis=0), axis=1))]
-        wave = np.sin(2 * np.pi * self.SLALOMS * length / length[-1])
-        curve = eight + self.AMPLITUDE_M * wave[:, None] * normal
-        length = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(curve, axis=0), axis=1))]
-        even = np.arange(0.0, length[-1], self.SPACING_M)
-        points = np.stack([np.interp(even, length, curve[:, i]) for i in range(2)], 1)
-        step = np.roll(points, -1, 0) - points
-        bend = wrap(np.diff(np.arctan2(step[:, 1], step[:, 0]), append=0.0))
-        curvature = np.convolve(np.abs(np.r_[bend[-8:], bend, bend[:8]]), np.ones(17) / 17,
-                                'valid') / self.SPACING_M
-        return points, np.maximum(curvature, 1e-3)
-
-    def reset(self, envs: NDArray[np.intp]) -> None:
+    def reset(self) -> None:
         """Rest at the middle of the eight."""
-        self.at[envs] = 0
-        self.speed[envs] = 0.0
-        self.rest[envs] = FIRST_REST_S
+        self._at = 0
+        self._speed = 0.0
+        self._rest_s = FIRST_REST_S
 
-    def twist(self, pose: Floats) -> Floats:
+    def twist(self, x: float, y: float, yaw: float) -> Twist:
         """Pursue a point ahead on the course."""
-        self.rest -= self.period_s
-        near = (self.at[:, None] + self.window) % len(self.points)
-        offset = self.points[near] - pose[:, None, :2]
-        nearest = np.einsum('ewi,ewi->ew', offset, offset).argmin(1)
-        self.at = near[np.arange(len(near)), nearest]
-        ahead = (self.at + round(self.LOOK_AHEAD_M / self.SPACING_M)) % len(self.points)
-        brake = (self.at + round(0.5 / self.SPACING_M)) % len(self.points)
-        goal = np.where(self.rest > 0.0, 0.0, np.minimum(self.limit[self.at], self.limit[brake]))
-        change = self.ACCELERATION_M_S2 * self.period_s
-        self.speed += limited(goal - self.speed, -2 * change, change)
-        target = self.points[ahead] - pose[:, :2]
-        bearing = wrap(np.arctan2(target[:, 1], target[:, 0]) - pose[:, 2])
-        distance = np.maximum(np.hypot(target[:, 0], target[:, 1]), self.LOOK_AHEAD_M)
-        speed = self.speed * limited(np.cos(bearing), 0.1, 1.0)
-        turn = 2.0 * speed * np.sin(bearing) / distance
-        # A rover pushed off its course turns towards it before it drives on.
-        lost = np.abs(bearing) > LOST_RAD
-        turn = np.where(lost & (self.speed > 0.0), 1.5 * bearing, turn)
-        twist = np.empty((len(speed), 2))
-        twist[:, 0], twist[:, 1] = speed, limited(turn, -MAX_TURN_RAD_S, MAX_TURN_RAD_S)
-        return twist
+        course = self._course
+        self._rest_s -= self._period_s
+        self._at = at = course.nearest(self._at, x, y)
+        goal = 0.0 if self._rest_s > 0.0 else course.limit_m_s[at]
+        self._speed += limited(goal - self._speed, -2 * self._change, self._change)
+        ahead_x, ahead_y = course.ahead[at]
+        bearing, distance = _polar(ahead_x - x, ahead_y - y)
+        bearing = wrap(bearing - yaw)
+        speed = self._speed * limited(cos(bearing), 0.1, 1.0)
+        if abs(bearing) > LOST_RAD and self._speed > 0.0:
+            # A rover pushed off its course turns towards it before it drives on.
+            turn = 1.5 * bearing
+        else:
+            turn = 2.0 * speed * sin(bearing) / max(distance, LOOK_AHEAD_M)
+        return speed, limited(turn, -MAX_TURN_RAD_S, MAX_TURN_RAD_S)
 
 
 class RestCruiseTurn:
@@ -153,47 +138,59 @@ class RestCruiseTurn:
     REACHED_M = 0.35
     FACING_RAD = 0.06
 
-    def __init__(self, model: mujoco.MjModel, num_envs: int, period_s: float) -> None:
-        """Take the round from the model's `waypoints_m` (x, y, x, y ...)."""
-        given = custom_numbers(model, 'waypoints_m')
-        flat = np.array([3.0, 0.0, 3.0, 3.0, 0.0, 3.0, 0.0, 0.0]) if given is None else given
-        if len(flat) < 4 or len(flat) % 2:
-            raise RigError("the model's custom numeric 'waypoints_m' must be x y pairs, two at "
-                           'least')
-        self.points = flat.reshape(-1, 2)
-        self.period_s = period_s
-        self.goal = np.zeros(num_envs, np.intp)
-        self.turning = np.ones(num_envs, np.bool_)
-        self.rest = np.zeros(num_envs)
-        self.out = np.zeros((num_envs, 2))
-        self.reset(np.arange(num_envs))
+    def __init__(self, waypoints: Sequence[Sequence[float]], period_s: float) -> None:
+        """Go round the `waypoints` (x m, y m), deciding every `period_s`."""
+        self._waypoints = waypoints
+        self._period_s = period_s
+        self._faster = 2 * self.ACCELERATION_M_S2 * period_s
+        self._harder = self.TURN_ACCELERATION_RAD_S2 * period_s
+        self.reset()
 
-    def reset(self, envs: NDArray[np.intp]) -> None:
+    def reset(self) -> None:
         """Rest, then head for the first waypoint."""
-        self.goal[envs] = 0
-        self.turning[envs] = True
-        self.rest[envs] = FIRST_REST_S
-        self.out[envs] = 0.0
+        self._goal = 0
+        self._is_turning = True
+        self._rest_s = FIRST_REST_S
+        self._twist = 0.0, 0.0
 
-    def twist(self, pose: Floats) -> Floats:
+    def twist(self, x: float, y: float, yaw: float) -> Twist:
         """Turn on the spot until the waypoint is ahead, then drive to it."""
-        self.rest -= self.period_s
-        target = self.points[self.goal] - pose[:, :2]
-        distance = np.hypot(target[:, 0], target[:, 1])
+        self._rest_s -= self._period_s
+        goal_x, goal_y = self._waypoints[self._goal]
+        bearing, distance = _polar(goal_x - x, goal_y - y)
+        bearing = wrap(bearing - yaw)
         reached = distance < self.REACHED_M
-        self.goal = np.where(reached, (self.goal + 1) % len(self.points), self.goal)
-        # Every second waypoint is left at once, so that hard turns come with and without a rest.
-        self.rest = np.where(reached & (self.goal % 2 == 0), self.REST_S, self.rest)
-        bearing = wrap(np.arctan2(target[:, 1], target[:, 0]) - pose[:, 2])
-        self.turning = reached | np.where(self.turning, np.abs(bearing) > self.FACING_RAD,
-                                          np.abs(bearing) > 0.6)
-        brake = np.sqrt(2 * self.ACCELERATION_M_S2 * np.maximum(distance - 0.2, 0.0))
-        speed = np.where(self.turning, 0.0, np.minimum(self.SPEED_M_S, brake + 0.15))
-        turn = np.clip(np.where(self.turning, 4.0, 1.8) * bearing, -MAX_TURN_RAD_S,
-                       MAX_TURN_RAD_S)
-        idle = (self.rest > 0.0) | reached
-        wanted = np.where(idle[:, None], 0.0, np.stack([speed, turn], 1))
-        change = np.array([2 * self.ACCELERATION_M_S2, self.TURN_ACCELERATION_RAD_S2])
-        change *= self.period_s
-        self.out += np.clip(wanted - self.out, -change, change)
-        return self.out.copy()
+        if reached:
+            self._goal = (self._goal + 1) % len(self._waypoints)
+            # Every second waypoint is left at once: hard turns come with and without a rest.
+            if self._goal % 2 == 0:
+                self._rest_s = self.REST_S
+        ahead_rad = self.FACING_RAD if self._is_turning else 0.6
+        self._is_turning = reached or abs(bearing) > ahead_rad
+        if self._rest_s > 0.0 or reached:
+            speed = turn = 0.0
+        elif self._is_turning:
+            speed, turn = 0.0, 4.0 * bearing
+        else:
+            brake = sqrt(2 * self.ACCELERATION_M_S2 * max(distance - 0.2, 0.0))
+            speed, turn = min(self.SPEED_M_S, brake + 0.15), 1.8 * bearing
+        turn = limited(turn, -MAX_TURN_RAD_S, MAX_TURN_RAD_S)
+        was_speed, was_turn = self._twist
+        self._twist = (was_speed + limited(speed - was_speed, -self._faster, self._faster),
+                       was_turn + limited(turn - was_turn, -self._harder, self._harder))
+        return self._twist
+
+
+def _polar(x: float, y: float) -> tuple[float, float]:
+    """Return the bearing, rad, and the length of (x, y)."""
+    return atan2(y, x), abs(complex(x, y))
+
+
+def _waypoints(model: mujoco.MjModel) -> list[list[float]]:
+    """Return the round that the model's `waypoints_m` (x, y, x, y ...) describes."""
+    given = custom_numbers(model, 'waypoints_m')
+    flat = np.array([3.0, 0.0, 3.0, 3.0, 0.0, 3.0, 0.0, 0.0]) if given is None else given
+    if len(flat) < 4 or len(flat) % 2:
+        raise RigError("the model's custom numeric 'waypoints_m' must be x y pairs, two at least")
+    points: list[list[float]] = flat.reshape(-1, 2).tolist()
+    return points

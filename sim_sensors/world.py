@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from math import atan2
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -66,8 +67,8 @@ class WorldBase(ABC):
         self._line = self._delay_line()
         self._history = initial_history(self.model, self.keyframe, self._home)
         self._driver_ticks = max(1, round(drivers.PERIOD_S * NS_PER_S / self.dt_ns))
-        self.driver = drivers.make_driver(config.driver, self.model, self.drive, num_envs,
-                                          self._driver_ticks * self.dt_ns / NS_PER_S)
+        self.driver = drivers.make_drivers(config.driver, self.model, self.drive, num_envs,
+                                           self._driver_ticks * self.dt_ns / NS_PER_S)
 
     # ---- time -----------------------------------------------------------------------------
 
@@ -75,7 +76,7 @@ class WorldBase(ABC):
         """Move to the next tick."""
         tick = self.tick + 1
         if self.driver is not None and self.drive is not None and tick % self._driver_ticks == 0:
-            self.drive.write(self.driver.twist(self.poses(self.drive.body)), self._wanted)
+            self.drive.write(self.driver.twists(self.poses(self.drive.body)), self._wanted)
         ctrl = self._wanted
         if self._line is not None:
             self._line.set(tick * self.dt_ns, ctrl)
@@ -139,7 +140,7 @@ class WorldBase(ABC):
         twist[:, 0], twist[:, 1] = forward_m_s, turn_rad_s
         if not np.isfinite(twist).all():
             raise RigError(f'the twist ({forward_m_s!r}, {turn_rad_s!r}) is not finite')
-        drive.write(twist, rows)
+        drive.write(twist.tolist(), rows)
         self._wanted[envs] = rows.reshape(self._wanted[envs].shape)
 
     def base_poses(self) -> Floats:
@@ -237,6 +238,8 @@ class World(WorldBase):
         self._data = mujoco.MjData(self.model)
         self._sensordata: Floats = self._data.sensordata[None]
         self._ctrl: Floats = self._data.ctrl
+        self._xpos: Floats = self._data.xpos
+        self._xmat: Floats = self._data.xmat
         self._warned: NDArray[Any] = self._data.warning.number
         self._clock = -1.0
         self.reset()
@@ -252,9 +255,9 @@ class World(WorldBase):
 
     def poses(self, body: int) -> Floats:
         """Return (x m, y m, yaw rad) of a body in the world at `time_ns`, [1, 3]."""
-        x, y, _ = self._data.xpos[body]
-        turn = self._data.xmat[body]
-        return np.array([[x, y, np.arctan2(turn[3], turn[0])]])
+        x, y, _ = self._xpos[body].tolist()
+        cosine, _, _, sine, *_ = self._xmat[body].tolist()
+        return np.array([[x, y, atan2(sine, cosine)]])
 
     def _advance(self, ctrl: Floats) -> None:
         data = self._data
