@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
+import os
 import sys
 
 from sensor_rig.cli.running import add_run_arguments, print_summary, run_rig
@@ -15,6 +16,7 @@ EPILOG = """Everything stays on this machine: the page answers on localhost only
 other machines are not looked for unless ROS_AUTOMATIC_DISCOVERY_RANGE is set."""
 PAGE_PORT = 8080
 LOCAL = '127.0.0.1'
+TOKEN_VARIABLE = 'SENSOR_RIG_PAGE_TOKEN'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f'port of the live page (default: {PAGE_PORT})')
     parser.add_argument('--page-host', default=LOCAL, metavar='H',
                         help='address the live page answers on (default: this machine only); it '
-                             'asks nobody for a password')
+                             'asks nobody for a password unless there is a token')
+    parser.add_argument('--page-token', metavar='T',
+                        help='show the live page only to who opens it with ?token=T; better given '
+                             f'as {TOKEN_VARIABLE}, which the list of processes does not show')
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,13 +43,20 @@ def run(args: argparse.Namespace) -> int:
     ends = f'for {args.seconds:g} simulated seconds' if args.seconds else 'until Ctrl-C'
     print(f'Running {rig.path.name} {ends}: {len(rig.sensors)} sensors'
           f'{", synced" if rig.sync is not None else ""}.', file=out, flush=True)
+    token = args.page_token or os.environ.get(TOKEN_VARIABLE) or None
     if not args.headless and not is_local(args.page_host):
-        print(f'WARNING: the live page answers on {args.page_host}: whoever reaches port '
-              f'{args.page_port} of this machine can watch the rig, stop it and inject faults. '
-              f'There is no password.', file=sys.stderr, flush=True)
+        print(warning(args.page_host, args.page_port, token), file=sys.stderr, flush=True)
     print_summary(run_rig(rig, args, page_port=None if args.headless else args.page_port,
-                          page_host=args.page_host), args.json)
+                          page_host=args.page_host, page_token=token), args.json)
     return 0
+
+
+def warning(host: str, port: int, token: str | None) -> str:
+    """Return what to say of a page that other machines can reach."""
+    who, how = ('whoever', 'There is no password.') if not token else (
+        'whoever knows the token and', 'Nothing is encrypted, the token neither.')
+    return (f'WARNING: the live page answers on {host}: {who} reaches port {port} of this machine '
+            f'can watch the rig, stop it and inject faults. {how}')
 
 
 def is_local(host: str) -> bool:

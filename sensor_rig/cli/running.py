@@ -34,7 +34,8 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_rig(rig: RigConfig, args: argparse.Namespace,
-            page_port: int | None = None, page_host: str = '127.0.0.1') -> dict[str, Any]:
+            page_port: int | None = None, page_host: str = '127.0.0.1',
+            page_token: str | None = None) -> dict[str, Any]:
     """Run a rig as the arguments say, with a live page if there is a port; return the summary."""
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     require_ros()
@@ -45,7 +46,8 @@ def run_rig(rig: RigConfig, args: argparse.Namespace,
         overrides['lockstep'] = True
     rig = rig.model_copy(update={'world': rig.simulated_world.model_copy(update=overrides)})
     from sensor_rig.ros.page import page_factory
-    extras = [] if page_port is None else page_factory(rig, page_port, page_host)
+    extras = [] if page_port is None else page_factory(rig, page_port, page_host,
+                                                               page_token)
     with _progress(rig.path.name, args.seconds) as on_time:
         if args.processes:
             from sensor_rig.ros.many_processes import run_in_many_processes

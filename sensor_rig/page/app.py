@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import queue
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ import viser
 from numpy.typing import NDArray
 
 from sensor_rig.page import svg
+from sensor_rig.page.gate import Gate
 from sensor_rig.page.history import History
 
 LOCAL = '127.0.0.1'
@@ -50,9 +51,13 @@ class Page:
     """One viser server and what stands on it."""
 
     def __init__(self, sensors: Sequence[str], *, host: str = LOCAL, port: int = 8080,
-                 title: str = 'sensor_rig') -> None:
-        """Serve on `host`:`port`, on this machine only unless told otherwise."""
-        with _quietly():
+                 title: str = 'sensor_rig', token: str | None = None) -> None:
+        """Serve on `host`:`port`, on this machine only unless told otherwise.
+
+        With a `token` only to those who show it.
+        """
+        self._needs_token = token is not None
+        with _quietly(), nullcontext() if token is None else Gate(token).installed():
             self.server = viser.ViserServer(host=host, port=port, label=title, verbose=False)
         self.commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._sensors = list(sensors)
@@ -72,9 +77,10 @@ class Page:
 
     @property
     def address(self) -> str:
-        """Where the page is."""
+        """Where the page is; a token is not spelled out."""
         host = self.server.get_host()
-        return f'http://{"localhost" if host == LOCAL else host}:{self.server.get_port()}'
+        token = '/?token=...' if self._needs_token else ''
+        return f'http://{"localhost" if host == LOCAL else host}:{self.server.get_port()}{token}'
 
     @property
     def is_watched(self) -> bool:

@@ -13,7 +13,7 @@ from sensor_rig.rigfile import RigConfig
 MODULE = 'sensor_rig.page.ros.node'
 
 
-def page_factory(rig: RigConfig, port: int, host: str = '127.0.0.1'
+def page_factory(rig: RigConfig, port: int, host: str = '127.0.0.1', token: str | None = None
                  ) -> list[Callable[[], Node]]:
     """Return what makes the page's node: nothing, and a word about it, where there is none."""
     try:
@@ -27,6 +27,6 @@ def page_factory(rig: RigConfig, port: int, host: str = '127.0.0.1'
         return []
 
     def make() -> Node:
-        node: Node = importlib.import_module(MODULE).PageNode(rig, port, host)
+        node: Node = importlib.import_module(MODULE).PageNode(rig, port, host, token)
         return node
     return [make]

@@ -38,12 +38,14 @@ KEPT_SCANS = 8
 class PageNode(Monitor):
     """Shows a rig on a page; hears pictures and scans only while a browser has it open."""
 
-    def __init__(self, rig: RigConfig, port: int, host: str = LOCAL, **node_options: Any) -> None:
+    def __init__(self, rig: RigConfig, port: int, host: str = LOCAL, token: str | None = None,
+                 **node_options: Any) -> None:
         super().__init__(rig, name='page', **node_options)
         self._rig = rig
         sensors = rig.make_sensors()
         world = World(rig.simulated_world, list(sensors.values()), rig.path.parent)
-        self.page = Page(list(sensors), host=host, port=port, title=f'{rig.path.stem} rig')
+        self.page = Page(list(sensors), host=host, port=port, title=f'{rig.path.stem} rig',
+                         token=token)
         self._scene = PageScene(self.page.server, world)
         self._history = History(sensors)
         self._remote = Remote(self, self._say)
