@@ -21,16 +21,21 @@ import gc
 import json
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bench.figures import Figure, absent
+from sensor_rig import msgs
+from sensor_rig.cdr import Template
 from sim_sensors.config import SensorConfig
+from sim_sensors.layout import Array, Layout
 from sim_sensors.pipeline import Pipeline
+from sim_sensors.sensors.base import Sample, Sensor, Topic
 from sim_sensors.sensors.imu import Imu, ImuConfig
+from sim_sensors.truth import WorldView
 
 ENVS, SLOTS, WIDTH = 4096, 50, 6
 STEP_NS = 1_000_000
@@ -102,7 +107,7 @@ def delayed_pipeline(jitter_s: float) -> Pipeline:
     """Return a pipeline that keeps `SLOTS` samples in flight and has wrapped three times."""
     config = SensorConfig(type='bench', delay_range_s=(0.010, 0.046 - jitter_s),
                           jitter_s=jitter_s)
-    pipeline = Pipeline(_bare(config), ENVS, seed=1, dt_ns=STEP_NS)
+    pipeline = Pipeline(_Bare('bench', config), ENVS, seed=1, dt_ns=STEP_NS)
     rng = np.random.default_rng(0)
     for tick in range(3 * SLOTS + 1):
         pipeline.tick(None, tick * STEP_NS, rng.normal(size=(ENVS, WIDTH)))
@@ -200,8 +205,8 @@ def lazy_us(rounds: int) -> float:
     def unwanted(envs: Any, out: Any) -> None:
         raise AssertionError('nobody asked')
 
-    pipeline = Pipeline(_bare(SensorConfig(type='bench', rate_hz=100.0, noise=0.1)), ENVS, seed=1,
-                        dt_ns=STEP_NS, supplier=unwanted)
+    config = SensorConfig(type='bench', rate_hz=100.0, noise=0.1)
+    pipeline = Pipeline(_Bare('bench', config), ENVS, seed=1, dt_ns=STEP_NS, supplier=unwanted)
     clock = _Clock()
     return in_turns({'lazy': lambda: pipeline.update(clock.next())}, rounds, repeat=5000)['lazy']
 
@@ -263,27 +268,36 @@ class _Clock:
         return self._now_ns
 
 
-def _bare(config: SensorConfig) -> Any:
-    """Return a sensor with six values and nothing else."""
-    from sim_sensors.layout import Layout
-    from sim_sensors.sensors.base import Sensor
+class _Rest:
+    """Truth of a world in which nothing pulls."""
 
-    class Bare(Sensor[SensorConfig]):
-        truth_layout = Layout({'x': (WIDTH,)}, np.float64)
+    parts_ns: Sequence[int] = (0,)
 
-        def reader(self, view: Any) -> Any:
-            raise NotImplementedError
+    def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
+        """Write zeros into `out` [len(envs), WIDTH]."""
+        out[:] = 0.0
 
-        def truth_template(self) -> Any:
-            raise NotImplementedError
 
-        def topics(self) -> Any:
-            return ()
+class _Bare(Sensor[SensorConfig]):
+    """Six values, every stage of the pipeline left as it is, nothing published."""
 
-        def encode(self, sample: Any) -> Any:
-            return ()
+    truth_layout = Layout({'force': (3,), 'torque': (3,)}, np.float64)
 
-    return Bare('bench', config)
+    def reader(self, view: WorldView) -> _Rest:
+        """Return what fills truth rows."""
+        return _Rest()
+
+    def truth_template(self) -> tuple[str, Template]:
+        """Return the wire form of a truth row."""
+        return 'geometry_msgs/msg/WrenchStamped', msgs.wrench_stamped(self.frame_id)
+
+    def topics(self) -> Sequence[Topic]:
+        """Return no topics."""
+        return ()
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Return no messages."""
+        return ()
 
 
 def main() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import mujoco
 import numpy as np
 from nav_msgs.msg import Odometry as OdometryMessage
@@ -18,7 +20,7 @@ from sim_sensors.world import WorldBase
 WORLD_FRAME = 'world'
 
 
-class Periodic:
+class Periodic(ABC):
     """Work at a fixed rate of simulated time."""
 
     def __init__(self, schedule: Schedule) -> None:
@@ -34,9 +36,9 @@ class Periodic:
         self.next_ns = self._schedule.next_time(world.time_ns)
         self.publish(world)
 
+    @abstractmethod
     def publish(self, world: WorldBase) -> None:
         """Publish the present instant, whenever it is called."""
-        raise NotImplementedError
 
 
 class Clock(Periodic):
