@@ -13,17 +13,19 @@ bottom; the curvature there is the variance. The gyro's bias is fitted along.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sensor_rig.times import NS_PER_S
 from sync_engine.config import MotionConfig
-from sync_engine.gyro import FloatArray, GyroTrack
+from sync_engine.gyro import AxisTrack, FloatArray, GyroTrack
 
 _GRID_STEP_S = 0.01
+_STRAY_S = 3.0 * _GRID_STEP_S
+"""Farther than this from the best of the grid the refinement is lost."""
 _BIAS_SIGMA_RAD_S = 0.02
 """Prior sigma of the gyro's bias, and of what a cue adds to it."""
 _BIAS_WALK_RAD_S = 0.001
@@ -36,6 +38,10 @@ _AMBIGUITY = 9.0
 """A second valley less than this above the best (in chi square) makes a fit ambiguous."""
 _HUBER = 2.5
 
+Axis = tuple[float, float, float]
+_NO_AXIS: tuple[Axis, ...] = ((0.0, 0.0, 0.0),)
+"""Stands for the axis of a norm, which no bias of the gyro can be told from."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
@@ -45,7 +51,7 @@ class Rotation:
     stamp_to_ns: int
     values_rad: tuple[float, ...]
     """Turn about each row of `axes`; a single norm where there are none."""
-    axes: tuple[tuple[float, float, float], ...] | None
+    axes: tuple[Axis, ...] | None
     """Unit axes in the IMU's frame, one per value; None: the value is the size of the turn."""
     variances: tuple[float, ...]
     """Variance of each value (rad^2)."""
@@ -94,7 +100,6 @@ class RotationFit:
         """
         if not self._is_due(gyro):
             return None
-        gyro.settle()
         half_s = min(self._config.grid_s, max(0.05, 6.0 * sigma_s))
         ready = self._covered(gyro, assumed_ns, half_s)
         if not ready:
@@ -103,9 +108,10 @@ class RotationFit:
         if span_ns < self._config.min_span_s * NS_PER_S:
             return None
         self._tried_at_ns = ready[-1].stamp_to_ns
-        rows = _Rows(ready, gyro, assumed_ns, self._bias, self._bias_var)
+        rows = _Rows(ready, assumed_ns, self._bias, self._bias_var)
         if len(rows.values) < _LEAST_ROWS:
             return None
+        rows.look_at(gyro, half_s + _STRAY_S)
         fix = rows.fit(half_s, max(sigma_s, 1e-3))
         self.last_sigma_s = fix.sigma_s
         if fix.ambiguous or fix.sigma_s > self._config.accept_sigma_s:
@@ -127,11 +133,12 @@ class RotationFit:
 
     def _covered(self, gyro: GyroTrack, assumed_ns: int, half_s: float) -> list[Rotation]:
         """Return the rotations that lie inside the gyro's track wherever the search looks."""
-        if len(gyro.stamps_ns) < 4:
+        covered = gyro.covered_ns()
+        if covered is None:
             return []
         margin_ns = int(half_s * NS_PER_S)
-        first_ns = int(gyro.stamps_ns[0]) + assumed_ns + margin_ns
-        last_ns = int(gyro.stamps_ns[-1]) + assumed_ns - margin_ns
+        first_ns = covered[0] + assumed_ns + margin_ns
+        last_ns = covered[1] + assumed_ns - margin_ns
         return [
             rotation
             for rotation in self._rotations
@@ -163,81 +170,75 @@ class _Rows:
     def __init__(
         self,
         rotations: list[Rotation],
-        gyro: GyroTrack,
         assumed_ns: int,
         bias: FloatArray,
         bias_var: FloatArray,
     ) -> None:
-        self._gyro = gyro
-        self._origin_ns = rotations[0].stamp_from_ns - assumed_ns
+        start_ns = rotations[0].stamp_from_ns
+        self._origin_ns = start_ns - assumed_ns
         self.norms = rotations[0].axes is None
-        starts, ends, axes, values, variances = [], [], [], [], []
+        by_axis: dict[Axis, list[tuple[float, ...]]] = {}
         for rotation in rotations:
             if (rotation.axes is None) != self.norms:
                 continue  # a cue that lost its axis half-way: the first kind decides
-            row_axes = rotation.axes or ((0.0, 0.0, 0.0),)
+            span_ns = rotation.stamp_from_ns - start_ns, rotation.stamp_to_ns - start_ns
             for axis, value, variance in zip(
-                row_axes, rotation.values_rad, rotation.variances, strict=True
+                rotation.axes or _NO_AXIS, rotation.values_rad, rotation.variances, strict=True
             ):
-                starts.append(rotation.stamp_from_ns - assumed_ns - self._origin_ns)
-                ends.append(rotation.stamp_to_ns - assumed_ns - self._origin_ns)
-                axes.append(axis)
-                values.append(value)
-                variances.append(variance)
-        self.starts = np.array(starts) / NS_PER_S
-        self.ends = np.array(ends) / NS_PER_S
-        self.axes = np.array(axes, dtype=np.float64).reshape(-1, 3)
-        self.values = np.array(values, dtype=np.float64)
-        gyro_noise = _GYRO_DENSITY**2 * (self.ends - self.starts)
-        self.sigmas = np.sqrt(np.array(variances, dtype=np.float64) + gyro_noise)
+                by_axis.setdefault(axis, []).append((*span_ns, value, variance))
+        self._groups = [(np.array(axis), len(group)) for axis, group in by_axis.items()]
+        table = np.array([row for group in by_axis.values() for row in group]).T
+        self.spans: FloatArray = table[:2] / NS_PER_S
+        """[2, rows] start and end (s after the first start)."""
+        self.values, variances = table[2:]
+        lasted = self.spans[1] - self.spans[0]
+        self.sigmas = np.sqrt(variances + _GYRO_DENSITY**2 * lasted)
+        axes = np.repeat([axis for axis, _ in self._groups], [n for _, n in self._groups], axis=0)
+        self._columns: FloatArray = axes * lasted[:, None]
+        """[rows, 3] what a bias of the gyro adds to each row, per rad/s."""
         self._bias = bias
         self._bias_var = bias_var
-        self._groups = self._group_axes()
 
-    def _group_axes(self) -> list[tuple[FloatArray, NDArray[np.intp]]]:
-        """Rows that share an axis are looked up together: one projection of the gyro each."""
-        unique, inverse = np.unique(self.axes, axis=0, return_inverse=True)
-        flat = inverse.reshape(-1)
-        return [(unique[i], np.flatnonzero(flat == i)) for i in range(len(unique))]
+    def look_at(self, gyro: GyroTrack, margin_s: float) -> None:
+        """Take the gyro's track about every axis: one projection for all that follows."""
+        low_s, high_s = float(self.spans.min()) - margin_s, float(self.spans.max()) + margin_s
+        axes = np.eye(3) if self.norms else [axis for axis, _ in self._groups]
+        self._tracks = [gyro.about(axis, self._origin_ns, low_s, high_s) for axis in axes]
 
-    def _turn(self, deltas: FloatArray, want_rate: bool = False) -> FloatArray:
-        """Return what the gyro says for every row and delta, [rows, deltas] (or its slope)."""
-        starts = self.starts[:, None] - deltas[None, :]
-        ends = self.ends[:, None] - deltas[None, :]
-        look = self._gyro.rate if want_rate else self._gyro.integral
+    def _parts(self) -> Iterator[tuple[AxisTrack, FloatArray]]:
+        """Yield every track with the spans [2, rows] that are looked up in it."""
         if self.norms:
-            parts = [
-                look(ends, e, self._origin_ns) - look(starts, e, self._origin_ns)
-                for e in np.eye(3)
-            ]
-            return np.stack(parts)  # [3, rows, deltas]
-        out = np.empty(starts.shape)
-        for axis, rows in self._groups:
-            out[rows] = look(ends[rows], axis, self._origin_ns)
-            out[rows] -= look(starts[rows], axis, self._origin_ns)
-        return out
+            yield from ((track, self.spans) for track in self._tracks)
+            return
+        done = 0
+        for track, (_, count) in zip(self._tracks, self._groups, strict=True):
+            yield track, self.spans[:, done:done + count]
+            done += count
 
     def _predicted(self, deltas: FloatArray) -> FloatArray:
-        turn = self._turn(deltas)
-        return np.sqrt(np.sum(turn**2, axis=0)) if self.norms else turn
+        """Return what the gyro says for every row and delta, [rows, deltas]."""
+        turns = []
+        for track, spans in self._parts():
+            start, end = track.angle(spans[:, :, None] - deltas)
+            turns.append(end - start)
+        return _norm(turns) if self.norms else np.concatenate(turns)
 
-    def _slope(self, delta: float) -> FloatArray:
-        """Return d residual / d delta, [rows]."""
-        at = np.array([delta])
-        rate = self._turn(at, want_rate=True)
+    def _predicted_and_slope(self, delta: float) -> tuple[FloatArray, FloatArray]:
+        """Return what the gyro says for every row, and d residual / d delta, both [rows]."""
+        turns, slopes = [], []
+        for track, spans in self._parts():
+            angles, rates = track.angle_and_rate(spans - delta)
+            turns.append(angles[1] - angles[0])
+            slopes.append(rates[1] - rates[0])
         if not self.norms:
-            return rate[:, 0]
-        turn = self._turn(at)
-        size = np.sqrt(np.sum(turn**2, axis=0))
-        slope: FloatArray = (np.sum(turn * rate, axis=0) / np.maximum(size, 1e-9))[:, 0]
-        return slope
-
-    def _bias_columns(self) -> FloatArray:
-        return self.axes * (self.ends - self.starts)[:, None]
+            return np.concatenate(turns), np.concatenate(slopes)
+        size = _norm(turns)
+        inner = sum(turn * slope for turn, slope in zip(turns, slopes, strict=True))
+        return size, inner / np.maximum(size, 1e-9)
 
     def _costs(self, deltas: FloatArray) -> FloatArray:
         """Return chi square at each delta with the bias fitted out."""
-        columns = self._bias_columns() / self.sigmas[:, None]
+        columns = self._columns / self.sigmas[:, None]
         residuals = (self.values[:, None] - self._predicted(deltas)) / self.sigmas[:, None]
         residuals = np.clip(residuals - columns @ self._bias[:, None], -50.0, 50.0)
         normal = columns.T @ columns + np.diag(1.0 / self._bias_var)
@@ -264,29 +265,34 @@ class _Rows:
 
     def _refine(self, delta: float, ambiguous: bool) -> _Fix:
         """Gauss-Newton on [delta, bias] with Huber weights on what the cue got wrong."""
-        columns = self._bias_columns()
+        columns = self._columns
         bias = self._bias.copy()
         start = delta
         inverse: FloatArray = np.eye(4)
-        spread = 1.0
+        prior = np.diag([1e-6, *(1.0 / self._bias_var)])
         for _ in range(5):
-            slope = self._slope(delta)
-            residual = self.values - self._predicted(np.array([delta]))[:, 0] - columns @ bias
+            predicted, slope = self._predicted_and_slope(delta)
+            residual = self.values - predicted - columns @ bias
             scaled = np.abs(residual) / self.sigmas
             spread = max(1.0, 1.4826 * float(np.median(scaled)))
             weight = np.minimum(1.0, _HUBER * spread / np.maximum(scaled, 1e-12))
             weight /= (self.sigmas * spread) ** 2
             jacobian = np.column_stack([-slope, columns])
-            normal = jacobian.T @ (jacobian * weight[:, None])
-            normal += np.diag(np.concatenate([[1e-6], 1.0 / self._bias_var]))
+            normal = jacobian.T @ (jacobian * weight[:, None]) + prior
             pull = jacobian.T @ (residual * weight)
             pull[1:] += (self._bias - bias) / self._bias_var
             inverse = np.asarray(np.linalg.inv(normal), dtype=np.float64)
             move = inverse @ pull
-            delta += float(np.clip(move[0], -_GRID_STEP_S, _GRID_STEP_S))
+            delta += min(max(float(move[0]), -_GRID_STEP_S), _GRID_STEP_S)
             bias = bias + move[1:]
             if abs(move[0]) < 1e-6:
                 break
-        lost = abs(delta - start) > 3.0 * _GRID_STEP_S
+        lost = abs(delta - start) > _STRAY_S
         diagonal = np.diag(inverse)
         return _Fix(delta, sqrt(float(diagonal[0])), ambiguous or lost, bias, diagonal[1:].copy())
+
+
+def _norm(turns: list[FloatArray]) -> FloatArray:
+    """Return the size of a turn given by its components."""
+    size: FloatArray = np.sqrt(sum(turn * turn for turn in turns))
+    return size

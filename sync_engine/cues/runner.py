@@ -22,7 +22,7 @@ from sync_engine.cues.image import ImageCue
 from sync_engine.cues.inertial import OdometryCue, RateCue
 from sync_engine.cues.scan import CloudCue, ScanCue
 from sync_engine.gyro import GyroTrack
-from sync_engine.motion import MotionFix, Rotation, RotationFit
+from sync_engine.motion import Axis, MotionFix, Rotation, RotationFit
 from sync_engine.offset import relative_offset
 from sync_engine.stream import Stream
 
@@ -128,11 +128,10 @@ class CueRunner:
             return None
         now_ns = self._streams[sensor_id].last_arrival_ns or 0
         offset_ns, _ = relative_offset(clock, self._imu.clock, now_ns)
-        to_sensor = self._frames[sensor_id]
+        to_imu = self._frames[sensor_id]
 
-        def look(stamp_ns: int, times_s: FloatArray) -> FloatArray | None:
-            turn = self.gyro.turn(stamp_ns - offset_ns, times_s)
-            return None if turn is None else turn @ to_sensor  # rows: transposed is the inverse
+        def look(stamp_ns: int, times_s: FloatArray, axis: Axis) -> FloatArray | None:
+            return self.gyro.turn(stamp_ns - offset_ns, times_s, to_imu @ axis)
 
         return look
 

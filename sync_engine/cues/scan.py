@@ -32,7 +32,7 @@ class ScanCue:
     def reset(self) -> None:
         """Forget the last scan."""
         self._last: tuple[int, Scan] | None = None
-        self._twist: FloatArray = np.zeros(3)
+        self._twist: FloatArray = np.zeros((3, 1))
 
     def feed(
         self, stamp_ns: int, values: Mapping[str, Any], gyro: GyroLookup | None = None
@@ -45,7 +45,7 @@ class ScanCue:
         least = max(float(values.get('range_min', 0.0)), 1e-3)
         most = float(values.get('range_max', 0.0)) or np.inf
         with np.errstate(invalid='ignore'):
-            valid: BoolArray = np.isfinite(ranges) & (ranges > least) & (ranges < most)
+            valid: BoolArray = (ranges > least) & (ranges < most)  # neither holds for NaN
         middle = 0.5 * (len(ranges) - 1)
         ray_s = float(values.get('time_increment', 0.0))
         times_s: FloatArray = (np.arange(len(ranges), dtype=np.float64) - middle) * ray_s
@@ -74,24 +74,24 @@ class ScanCue:
             return None
         found = geometry.match(last[1], scan)
         if found is None:
-            self._twist = np.zeros(3)
+            self._twist = np.zeros((3, 1))
             return None
         dt = (middle_ns - last[0]) / NS_PER_S
-        self._twist = np.array([found.yaw_rad, *found.shift_m]) / dt
+        self._twist = np.array([[found.yaw_rad], [found.shift_m[0]], [found.shift_m[1]]]) / dt
         return Rotation(last[0], middle_ns, (found.yaw_rad,), Z_AXIS, (found.yaw_variance,))
 
     def _moved(self, middle_ns: int, times_s: FloatArray, gyro: GyroLookup | None) -> FloatArray:
-        """Return where the sensor was at each ray, against the middle, [n, 3] (rad, m, m).
+        """Return where the sensor was at each ray, against the middle, [3, n] (rad, m, m).
 
         The turn within a sweep is the gyro's. The turn since the last scan would lag, and in a
         yard that is nearer on one side that becomes a time error of a millisecond; the gyro at an
         offset that is wrong by as much does not, its error being in quadrature.
         """
-        moved = times_s[:, None] * self._twist
+        moved = self._twist * times_s
         if gyro is not None and np.ptp(times_s) > 0.0:
-            turn = gyro(middle_ns, np.append(times_s, 0.0))
+            turn = gyro(middle_ns, times_s, Z_AXIS[0])
             if turn is not None:
-                moved[:, 0] = turn[:-1, 2] - turn[-1, 2]
+                moved[0] = turn
         return moved
 
 

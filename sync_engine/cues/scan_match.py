@@ -8,6 +8,8 @@ ray it falls on) take the translation out; `docs/offsets.md` has what is left.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import cos, pi, sin
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,24 +31,21 @@ _REACH_M = (0.5, 0.3, 0.2, 0.15)
 _LEAST_PAIRS = 15
 _TRUST = 2.0
 """Factor on the formal sigma: lines are not quite lines, and pairs not quite independent."""
+_NOWHERE_M = 1e9
+"""Centre of the line of a ray that has none: no point comes near it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One sweep as points in the sensor's frame at its middle, with a line through each."""
+    """One sweep as points in the sensor's frame at its middle, with a line through each ray."""
 
     points: FloatArray
-    """[n, 2] (m)."""
-    valid: BoolArray
-    """[n]."""
-    centres: FloatArray
-    """[n, 2] centre of the local line."""
-    normals: FloatArray
-    """[n, 2] its unit normal."""
-    lined: BoolArray
-    """[n] whether there is a line."""
-    signature: FloatArray
-    """[n] log range without its mean, for correlation."""
+    """[2, m] x and y of the valid rays (m)."""
+    lines: FloatArray
+    """[4, n + 2] centre x, y (m) and unit normal x, y of each ray's line; one ray more on either
+    side, without a line, stands for everything that is out of view."""
+    spectrum: NDArray[np.complex128]
+    """Of log range without its mean, for correlation."""
     bearing_step: float
     """Bearing from one ray to the next (rad): the increment, plus the turn meanwhile."""
 
@@ -56,8 +55,20 @@ class Match:
     """Motion of the sensor from one scan to the next, in the frame of the first."""
 
     yaw_rad: float
-    shift_m: FloatArray
+    shift_m: tuple[float, float]
     yaw_variance: float
+
+
+class _Move(NamedTuple):
+    """What one least-squares step asks for."""
+
+    yaw_rad: float
+    shift_x_m: float
+    shift_y_m: float
+    information: float
+    """Of the yaw with the shift unknown, for residuals of unit variance (1 / rad^2)."""
+    spread_m: float
+    """Robust sigma of the residuals."""
 
 
 class ScanGeometry:
@@ -67,9 +78,10 @@ class ScanGeometry:
         self.count = count
         self.angle_min = angle_min
         self.increment = angle_increment
-        angles = angle_min + angle_increment * np.arange(count)
-        self.directions: FloatArray = np.column_stack([np.cos(angles), np.sin(angles)])
+        self._angles: FloatArray = angle_min + angle_increment * np.arange(count, dtype=np.float64)
         self.is_full = abs(abs(angle_increment) * count - 2.0 * np.pi) < 2.5 * abs(angle_increment)
+        self._lags = count if self.is_full else 2 * count
+        self._middle = 0.5 * (count - 1)
 
     def matches(self, count: int, angle_min: float, angle_increment: float) -> bool:
         """Return whether these are the same rays."""
@@ -77,119 +89,158 @@ class ScanGeometry:
         return count == self.count and same
 
     def scan(self, ranges: FloatArray, valid: BoolArray, moved: FloatArray) -> Scan:
-        """Build a scan; `moved` [n, 3] is where the sensor was at each ray (rad, m, m)."""
-        points = self.directions * np.where(valid, ranges, 0.0)[:, None]
-        turn = moved[:, 0]
-        cosine, sine = np.cos(turn), np.sin(turn)
-        x = cosine * points[:, 0] - sine * points[:, 1] + moved[:, 1]
-        y = sine * points[:, 0] + cosine * points[:, 1] + moved[:, 2]
-        points = np.column_stack([x, y])
-        centres, normals, lined = self._lines(points, ranges, valid)
+        """Build a scan from ranges [n] (m), 0 where they are not `valid`.
+
+        `moved` [3, n] is where the sensor was at each ray (rad, m, m).
+        """
+        turn, right, up = moved
+        bearings = self._angles + turn
+        x = ranges * np.cos(bearings) + right
+        y = ranges * np.sin(bearings) + up
         logs = np.log(np.where(valid, np.maximum(ranges, 0.05), 1.0))
-        mean = float(logs[valid].mean()) if valid.any() else 0.0
-        signature = np.where(valid, logs - mean, 0.0)
+        mean = float(logs.sum()) / max(int(np.count_nonzero(valid)), 1)
+        spectrum = np.fft.rfft(np.where(valid, logs - mean, 0.0), self._lags)
         step = self.increment + float(turn[-1] - turn[0]) / (self.count - 1)
-        return Scan(points, valid, centres, normals, lined, signature, step)
+        points = np.stack([x, y]).compress(valid, axis=1)
+        return Scan(points, self._lines(x, y, ranges, valid), spectrum, step)
 
     def _lines(
-        self, points: FloatArray, ranges: FloatArray, valid: BoolArray
-    ) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Fit a line through the neighbours of every ray (sums over a sliding window)."""
-        x, y = np.where(valid, points[:, 0], 0.0), np.where(valid, points[:, 1], 0.0)
-        rows = np.stack([valid.astype(np.float64), x, y, x * x, x * y, y * y])
-        count, sx, sy, sxx, sxy, syy = self._windowed(rows)
+        self, x: FloatArray, y: FloatArray, ranges: FloatArray, valid: BoolArray
+    ) -> FloatArray:
+        """Fit a line through the neighbours of every ray, [4, n + 2] (see `Scan.lines`)."""
+        count, cx, cy, sxx, sxy, syy = self._windowed(x * valid, y * valid, valid)
         enough = count > _LEAST_SHARE * (2 * _HALF_WIDTH + 1)
         safe = np.maximum(count, 1.0)
-        cx, cy = sx / safe, sy / safe
+        cx /= safe
+        cy /= safe
         vxx, vxy, vyy = sxx / safe - cx * cx, sxy / safe - cx * cy, syy / safe - cy * cy
-        angle = 0.5 * np.arctan2(2.0 * vxy, vxx - vyy)
-        half_trace, difference = 0.5 * (vxx + vyy), np.hypot(0.5 * (vxx - vyy), vxy)
+        half_trace, half_gap = 0.5 * (vxx + vyy), 0.5 * (vxx - vyy)
+        angle = 0.5 * np.arctan2(vxy, half_gap)
+        difference = np.hypot(half_gap, vxy)
         thin, long = half_trace - difference, half_trace + difference
         lined = enough & valid & (thin < _FLATNESS * long + 4e-4) & (long > 0.0)
         # A line seen end-on jumps over corners: its neighbours' ranges must run on smoothly.
-        one, other = np.roll(ranges, _HALF_WIDTH), np.roll(ranges, -_HALF_WIDTH)
-        known = (one > 0.0) & (other > 0.0)
-        lined &= ~known | (np.abs(one - other) < 0.5 * np.maximum(ranges, 0.2))
-        normals = np.column_stack([-np.sin(angle), np.cos(angle)])
-        return np.column_stack([cx, cy]), normals, lined
+        around = np.concatenate([ranges[-_HALF_WIDTH:], ranges, ranges[:_HALF_WIDTH]])
+        one, other = around[:self.count], around[2 * _HALF_WIDTH:]
+        smooth = np.abs(one - other) < 0.5 * np.maximum(ranges, 0.2)
+        lined &= smooth | (one <= 0.0) | (other <= 0.0)
+        lines = np.full((4, self.count + 2), _NOWHERE_M)
+        inner = lines[:, 1:-1]
+        np.copyto(inner[0], cx, where=lined)
+        np.copyto(inner[1], cy, where=lined)
+        np.negative(np.sin(angle), out=inner[2])
+        np.cos(angle, out=inner[3])
+        return lines
 
-    def _windowed(self, rows: FloatArray) -> FloatArray:
-        width = 2 * _HALF_WIDTH + 1
-        mode = 'wrap' if self.is_full else 'constant'
-        padded = np.pad(rows, ((0, 0), (_HALF_WIDTH + 1, _HALF_WIDTH)), mode=mode)  # type: ignore[call-overload]
+    def _windowed(self, x: FloatArray, y: FloatArray, valid: BoolArray) -> FloatArray:
+        """Return the sums of 1, x, y, xx, xy, yy over every ray's neighbourhood, [6, n]."""
+        before, behind = _HALF_WIDTH + 1, _HALF_WIDTH
+        padded = np.zeros((6, before + self.count + behind))
+        inner = padded[:, before:before + self.count]
+        inner[:3] = valid, x, y
+        np.multiply(inner[1], inner[1:3], out=inner[3:5])
+        np.multiply(y, y, out=inner[5])
+        if self.is_full:
+            padded[:, :before] = inner[:, -before:]
+            padded[:, -behind:] = inner[:, :behind]
         total = np.cumsum(padded, axis=1)
-        sums: FloatArray = total[:, width:] - total[:, :-width]
+        sums: FloatArray = total[:, before + behind:] - total[:, :self.count]
         return sums
 
     def correlate(self, before: Scan, after: Scan) -> float:
         """Return the turn (rad) that lays `after` over `before` best, from log range alone."""
-        length = self.count if self.is_full else 2 * self.count
-        spectrum = np.fft.rfft(before.signature, length) * np.conj(
-            np.fft.rfft(after.signature, length)
-        )
-        overlap = np.fft.irfft(spectrum, length)
+        length = self._lags
+        overlap = np.fft.irfft(before.spectrum * np.conj(after.spectrum), length)
         best = int(np.argmax(overlap))
-        left, middle, right = (overlap[(best + k) % length] for k in (-1, 0, 1))
+        left, middle, right = (float(overlap[(best + k) % length]) for k in (-1, 0, 1))
         curve = left - 2.0 * middle + right
         fraction = 0.5 * (left - right) / curve if curve < 0.0 else 0.0
-        lag = best + float(fraction)
+        lag = best + fraction
         return (lag - length if lag > length / 2 else lag) * self.increment
 
-    def match(self, before: Scan, after: Scan, guess: Match | None = None) -> Match | None:
-        """Return the sensor's motion from `before` to `after`, None where they do not fit.
-
-        `guess` is a motion that is nearly right already, and saves the search.
-        """
-        yaw = self.correlate(before, after) if guess is None else guess.yaw_rad
-        shift = np.zeros(2) if guess is None else guess.shift_m
-        points = after.points[after.valid]
-        normal, spread = np.eye(3), 0.0
-        for step in range(0 if guess is None else _ROUGH_STEPS, _STEPS):
+    def match(self, before: Scan, after: Scan) -> Match | None:
+        """Return the sensor's motion from `before` to `after`, None where they do not fit."""
+        yaw, x, y = self.correlate(before, after), 0.0, 0.0
+        some = np.ascontiguousarray(after.points[:, ::_ROUGH_STRIDE])
+        variance = float('inf')
+        for step in range(_STEPS):
             reach = _REACH_M[min(step, len(_REACH_M) - 1)]
-            used = points[::_ROUGH_STRIDE] if step < _ROUGH_STEPS else points
-            solved = self._step(before, used, yaw, shift, reach)
-            if solved is None:
+            points = some if step < _ROUGH_STEPS else after.points
+            move = self._step(before, points, (yaw, x, y), reach)
+            if move is None:
                 return None
-            move, normal, spread = solved
-            yaw += float(move[0])
-            shift = shift + move[1:]
-            if step >= _ROUGH_STEPS and abs(move[0]) < 3e-6:
+            yaw += move.yaw_rad
+            x += move.shift_x_m
+            y += move.shift_y_m
+            variance = (_TRUST * move.spread_m) ** 2 / move.information
+            if step >= _ROUGH_STEPS and abs(move.yaw_rad) < 3e-6:
                 break
-        variance = float(np.linalg.inv(normal)[0, 0]) * (_TRUST * spread) ** 2
         if not variance < 1e-4 or abs(yaw) > 1.0:
             return None
-        return Match(yaw, shift, variance)
+        return Match(yaw, (x, y), variance)
 
-    def _rays(self, scan: Scan, bearings: FloatArray) -> tuple[NDArray[np.intp], BoolArray]:
-        """Return the ray of `scan` that each bearing falls on, and where there is one."""
-        middle = 0.5 * (self.count - 1)
-        away = bearings - (self.angle_min + self.increment * middle)
-        away -= 2.0 * np.pi * np.rint(away / (2.0 * np.pi))
-        ray = np.rint(middle + away / scan.bearing_step).astype(np.intp)
-        inside = (ray >= 0) & (ray < self.count)
-        return np.where(inside, ray, 0), inside
+    def _columns(self, scan: Scan, x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
+        """Return the column of `scan.lines` whose ray each point falls on.
+
+        What is out of view may lie beyond the ends; `take` with mode='clip' brings it to them.
+        """
+        per_rad, turn = 1.0 / scan.bearing_step, 2.0 * pi / scan.bearing_step
+        away = np.arctan2(y, x)
+        away -= self.angle_min + self.increment * self._middle
+        away *= per_rad
+        away -= turn * np.rint(away * (1.0 / turn))
+        away += self._middle + 1.5  # one column stands before the first ray; then to the nearest
+        return away.astype(np.intp)
 
     def _step(
-        self, before: Scan, points: FloatArray, yaw: float, shift: FloatArray, reach: float
-    ) -> tuple[FloatArray, FloatArray, float] | None:
-        """One weighted least-squares step: (move [3], information [3, 3], residual sigma)."""
-        cosine, sine = np.cos(yaw), np.sin(yaw)
-        x = cosine * points[:, 0] - sine * points[:, 1] + shift[0]
-        y = sine * points[:, 0] + cosine * points[:, 1] + shift[1]
-        ray, inside = self._rays(before, np.arctan2(y, x))
-        nx, ny = before.normals[ray, 0], before.normals[ray, 1]
-        dx, dy = x - before.centres[ray, 0], y - before.centres[ray, 1]
-        residual = nx * dx + ny * dy
-        keep = inside & before.lined[ray] & (np.abs(residual) < reach)
-        keep &= np.abs(dx) + np.abs(dy) < 4.0 * reach + 0.5
-        if int(keep.sum()) < _LEAST_PAIRS:
-            return None
-        nx, ny, x, y, residual = nx[keep], ny[keep], x[keep], y[keep], residual[keep]
-        jacobian = np.column_stack([-nx * (y - shift[1]) + ny * (x - shift[0]), nx, ny])
-        half = len(residual) // 2
-        spread = max(1.4826 * float(np.partition(np.abs(residual), half)[half]), 1e-4)
-        weight = 1.0 / (1.0 + (residual / (2.0 * spread)) ** 2) ** 2
-        weighted = jacobian * weight[:, None]
-        normal = jacobian.T @ weighted + np.diag([1e-9, 1e-6, 1e-6])
-        move = np.linalg.solve(normal, -(weighted.T @ residual))
-        return move, normal, spread
+        self, before: Scan, points: FloatArray, pose: tuple[float, float, float], reach: float
+    ) -> _Move | None:
+        """One weighted least-squares step from `pose` (rad, m, m), with points up to `reach`."""
+        yaw, shift_x, shift_y = pose
+        cosine, sine = cos(yaw), sin(yaw)
+        turned = np.array([[cosine, -sine], [sine, cosine]]) @ points
+        x, y = turned[0] + shift_x, turned[1] + shift_y
+        rows = before.lines.take(self._columns(before, x, y), axis=1, mode='clip')
+        x -= rows[0]
+        y -= rows[1]
+        normal_x, normal_y = rows[2], rows[3]
+        residual = normal_x * x + normal_y * y
+        keep = np.abs(residual) < reach
+        keep &= np.abs(x) + np.abs(y) < 4.0 * reach + 0.5
+        # The centres are done with; in their place: d residual / d yaw, and the residual.
+        np.subtract(normal_y * turned[0], normal_x * turned[1], out=rows[0])
+        rows[1] = residual
+        rows = rows.compress(keep, axis=1)
+        return _solve(rows) if rows.shape[1] >= _LEAST_PAIRS else None
+
+
+def _solve(rows: FloatArray) -> _Move | None:
+    """Solve for the move that the rows [4, m] ask for: lever, residual, normal x, normal y.
+
+    Three unknowns are worked out by hand: numpy's solver takes longer than the sums do.
+    """
+    size = np.abs(rows[1])
+    half = len(size) // 2
+    spread = max(1.4826 * float(np.partition(size, half)[half]), 1e-4)
+    size *= 0.5 / spread
+    size *= size
+    size += 1.0
+    size *= size
+    sums: list[Any] = ((rows / size) @ rows.T).tolist()
+    (ll, lr, lx, ly), (_, _, rx, ry), (_, _, xx, xy), (_, _, _, yy) = sums
+    xx, yy = xx + 1e-6, yy + 1e-6
+    determinant = xx * yy - xy * xy
+    # Eliminate the shift; what is left of the yaw's information is its inverse variance.
+    per_yaw_x, per_yaw_y = (yy * lx - xy * ly) / determinant, (xx * ly - xy * lx) / determinant
+    information = ll + 1e-9 - lx * per_yaw_x - ly * per_yaw_y
+    if not information > 0.0:
+        return None
+    yaw = -(lr - rx * per_yaw_x - ry * per_yaw_y) / information
+    right_x, right_y = -rx - lx * yaw, -ry - ly * yaw
+    return _Move(
+        yaw,
+        (yy * right_x - xy * right_y) / determinant,
+        (xx * right_y - xy * right_x) / determinant,
+        information,
+        spread,
+    )

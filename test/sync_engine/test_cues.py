@@ -78,9 +78,9 @@ def test_yaw_from_scans() -> None:
 def test_yaw_from_sweeps_seen_through_the_gyro() -> None:
     """Timed at the middle of the sweep, and free of distortion, with a gyro that is 5 ms off."""
 
-    def gyro(stamp_ns: int, times_s: FloatArray) -> FloatArray:
-        at = seconds(stamp_ns) + times_s + 0.005
-        return np.stack([np.zeros_like(at), np.zeros_like(at), yaw(at)], axis=1)
+    def gyro(stamp_ns: int, times_s: FloatArray, axis: tuple[float, ...]) -> FloatArray:
+        start = seconds(stamp_ns) + 0.005
+        return axis[2] * (yaw(start + times_s) - yaw(np.array(start)))
 
     rotations = run_scans(ScanCue(), 0.1, lambda ranges: scan_values(ranges, 0.1), gyro)
     errors, scaled = yaw_errors(rotations)
