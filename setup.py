@@ -4,7 +4,7 @@ from pathlib import Path
 
 from setuptools import setup
 
-SHARED = ('launch', 'config', 'worlds', 'datasheets')
+SHARED = ('launch', 'config', 'worlds', 'datasheets', 'examples')
 """Folders that are installed as they are under share/sensor_rig."""
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import configparser
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +19,7 @@ import pytest
 
 import sensor_rig
 
-SHARED = ('launch', 'config', 'worlds', 'datasheets')
+SHARED = ('launch', 'config', 'worlds', 'datasheets', 'examples')
 
 
 def shared_files(root: Path) -> set[str]:
@@ -85,10 +87,17 @@ def setup_cfg(root: Path) -> configparser.ConfigParser:
     return config
 
 
-def test_wheel_carries_everything(root: Path, copy: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope='module')
+def dist(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the source archive, and the wheel that was built from it."""
     pytest.importorskip('build', reason='needs build (part of the extra "test")')
-    run(sys.executable, '-m', 'build', '--no-isolation', '--outdir', str(tmp_path), cwd=copy)
-    (wheel,) = tmp_path.glob('*.whl')
+    folder = tmp_path_factory.mktemp('dist')
+    run(sys.executable, '-m', 'build', '--no-isolation', '--outdir', str(folder), cwd=copy)
+    return folder
+
+
+def test_wheel_carries_everything(root: Path, dist: Path) -> None:
+    (wheel,) = dist.glob('*.whl')
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {
@@ -99,11 +108,51 @@ def test_wheel_carries_everything(root: Path, copy: Path, tmp_path: Path) -> Non
     assert not {name for name in names if name.startswith(('test/', 'bench/', 'docs/'))}
     data = {name.partition('data/share/sensor_rig/')[2] for name in names}
     assert shared_files(root) <= data
-    (source,) = tmp_path.glob('*.tar.gz')
-    listing = run('tar', '-tzf', str(source), cwd=tmp_path)
-    assert '/rig\n' in listing
-    for file in shared_files(root):
-        assert f'/{file}\n' in listing
+
+
+def test_source_archive_carries_everything(root: Path, dist: Path) -> None:
+    (source,) = dist.glob('*.tar.gz')
+    listing = run('tar', '-tzf', str(source), cwd=dist)
+    for file in {*shared_files(root), 'rig', 'package.xml', 'docs/README.md', 'tools/matrix',
+                 'test/test_packaging.py', 'bench/driver.py'}:
+        assert f'/{file}\n' in listing, file
+
+
+@pytest.fixture(scope='module')
+def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an environment with the wheel in it, which sees the dependencies of this one.
+
+    They are too large to be installed anew for a test; `tools/matrix --package` does that.
+    """
+    (wheel,) = dist.glob('*.whl')
+    venv = tmp_path_factory.mktemp('installed')
+    run(sys.executable, '-m', 'venv', '--without-pip', str(venv), cwd=venv)
+    run(sys.executable, '-m', 'pip', '--python', str(venv / 'bin' / 'python'), 'install',
+        '--no-deps', '--no-index', str(wheel), cwd=venv)
+    (packages,) = venv.glob('lib/python3*/site-packages')
+    # A line in a .pth file makes a folder visible, but not what its own .pth files point to: the
+    # source tree, where it is installed to be edited, stays out of sight.
+    (packages / 'dependencies.pth').write_text(sysconfig.get_path('purelib') + '\n')
+    return venv
+
+
+def test_the_installed_wheel_finds_its_files(root: Path, installed: Path, tmp_path: Path) -> None:
+    code = 'import sensor_rig; from sensor_rig import paths; print(sensor_rig.__file__)'
+    shown = run(str(installed / 'bin/python'), '-c', f'{code}; print(paths.share_dir())',
+                cwd=tmp_path).split()
+    assert Path(shown[0]).is_relative_to(installed)
+    assert Path(shown[1]) == installed / 'share' / 'sensor_rig'
+    assert shared_files(root) == shared_files(Path(shown[1]))
+
+
+@pytest.mark.slow
+def test_the_demo_runs_from_the_installed_wheel_in_an_empty_folder(
+        installed: Path, tmp_path: Path) -> None:
+    pytest.importorskip('rclpy', reason='the demo needs ROS 2')
+    told = run(str(installed / 'bin/sensor-rig'), 'demo', '--seconds', '0.5', '--rtf', '0',
+               '--headless', '--json', cwd=tmp_path)
+    assert json.loads(told)['simulated_s'] >= 0.5
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope='module')
