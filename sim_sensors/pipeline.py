@@ -82,7 +82,8 @@ class Pipeline:
         self.supplier = supplier
         """Where `update` and `read` get truth from; may also be set after making."""
         self._envs = np.arange(num_envs)
-        self._progress = Progress(self.schedule, self.ticks, num_envs)
+        self.progress = Progress(self.schedule, self.ticks, num_envs)
+        """How far each environment is."""
         self._now_ns = 0
         self._injected: list[FaultConfig] = []
         self._least_ns = self.transit.latency_ns.copy()
@@ -94,24 +95,24 @@ class Pipeline:
     def update(self, now_ns: int) -> None:
         """Let time be `now_ns`; capture now if this sensor must not skip captures."""
         self._now_ns = now_ns
-        if now_ns >= self._progress.next_ns and (self._every or self.watched):
+        if now_ns >= self.progress.next_ns and (self._every or self.watched):
             self._compute_outdated(ALL)
 
     @property
     def outdated(self) -> NDArray[np.bool_]:
         """Environments whose next tick is due and not computed, [num_envs]."""
-        return self._progress.outdated(ALL, self._now_ns)
+        return self.progress.outdated(ALL, self._now_ns)
 
     def _compute_outdated(self, envs: Rows) -> None:
         if self.supplier is None:
             return
-        if isinstance(envs, slice) and self._progress.is_together:
-            if self._progress.is_due(self._now_ns):
+        if isinstance(envs, slice) and self.progress.is_together:
+            if self.progress.is_due(self._now_ns):
                 rows = self.sensor.truth_layout.empty(self.num_envs)
                 self.supplier(self._envs, rows)
                 self.tick(None, self._now_ns, rows)
             return
-        stale = self._progress.outdated(envs, self._now_ns)
+        stale = self.progress.outdated(envs, self._now_ns)
         if not stale.any():
             return
         chosen = self._envs[envs][stale]
@@ -125,7 +126,7 @@ class Pipeline:
         """Take the truth rows [n, width] of `envs` at `time_ns`; they are not kept or changed."""
         rows = self._rows(envs)
         self._now_ns = max(self._now_ns, time_ns)
-        step = self._progress.advance(rows, time_ns)
+        step = self.progress.advance(rows, time_ns)
         batch = self._batch(rows, step.capture, step.tick, time_ns)
         clean, sensed = self.stages.sense(truth, batch)
         if step.captured:
@@ -215,7 +216,7 @@ class Pipeline:
         if self.in_flight is not None:
             flushed = self.in_flight.flush(set(self._envs[rows].tolist()))
             self.transit.counts[Fate.FLUSHED] += flushed
-        self._progress.reset(rows, self._now_ns)
+        self.progress.reset(rows, self._now_ns)
         self._plan()
         self.update(self._now_ns)
 
@@ -225,7 +226,7 @@ class Pipeline:
         What is on its way keeps the times it has.
         """
         self._check_change(config)
-        self.noise.generic.reconfigure(config, self.noise, self._progress.last_captures())
+        self.noise.generic.reconfigure(config, self.noise, self.progress.last_captures())
         self.sensor = self.stages.sensor = type(self.sensor)(self.sensor.name, config)
         self.transit.take(config)
         latency_ns = self.transit.latency_ns
@@ -277,7 +278,7 @@ class Pipeline:
         irregular = bool(spread_ns or self.faults or not transit.is_regular)
         # interpolation is for a line of one latency: the present one, for what is under way too
         least_ns = self._least_ns if config.interpolation == 'zoh' else transit.latency_ns
-        self._lag_ns = self._progress.origin_ns + least_ns
+        self._lag_ns = self.progress.origin_ns + least_ns
         self._every = bool(config.eager or self.sensor.stateful or config.history_length
                            or latency_ns or irregular or self.in_flight is not None)
         """Whether every capture is made, read or not."""

@@ -25,6 +25,7 @@ from sim_sensors.mounts import unknown_name
 from sim_sensors.native_delay import truth_reader
 from sim_sensors.pipeline import Pipeline
 from sim_sensors.readout import Reading
+from sim_sensors.rings import NEVER_NS
 from sim_sensors.schedule import schedules_of
 from sim_sensors.sensors.base import Sample, Sensor
 from sim_sensors.sources import Source, make_source
@@ -105,10 +106,11 @@ class Rig:
             for _ in range(self.episode):
                 pipeline.reset(time_ns=0)
             self._sources[name] = make_source(world, self._readers[name], pipeline)
-        self._advance = [source.advance for source in self._sources.values()]
+        self._in_order = list(self._sources.values())
         self._flights = [(name, source.pipeline, source.pipeline.in_flight)
                          for name, source in self._sources.items()
                          if source.pipeline.in_flight is not None]
+        self._arrival_ns = NEVER_NS
 
     # ---- time -----------------------------------------------------------------------------
 
@@ -132,9 +134,11 @@ class Rig:
         world = self.world
         world.step()
         now_ns = world.time_ns
-        for advance in self._advance:
-            advance(now_ns)
-        return self._due(now_ns) if self._messages else []
+        for source in self._in_order:
+            if source.next_ns <= now_ns:
+                source.advance(now_ns)
+                self._arrival_ns = now_ns  # what was sent off may be here already
+        return self._due(now_ns) if self._arrival_ns <= now_ns else []
 
     def run(self, duration_s: float) -> Iterable[Message]:
         """Yield the messages of the next `duration_s` simulated seconds, tick by tick."""
@@ -143,11 +147,15 @@ class Rig:
 
     def _due(self, now_ns: int) -> list[Message]:
         due: list[Message] = []
+        self._arrival_ns = NEVER_NS
         for name, pipeline, flight in self._flights:
             next_ns = flight.next_ns()
             if next_ns is not None and next_ns <= now_ns:
                 for sample in pipeline.due(now_ns):
                     due += self._encode(name, pipeline, sample)
+                next_ns = flight.next_ns()
+            if next_ns is not None and next_ns < self._arrival_ns:
+                self._arrival_ns = next_ns
         if len(due) > 1:
             due.sort(key=attrgetter('arrival_ns', 'topic'))
         return due
@@ -182,7 +190,9 @@ class Rig:
             raise RigError('this rig was made with arrays=False, so it keeps nothing to read')
         if self.world.tick < 0:
             raise RigError('nothing has been measured yet; step() the rig first')
-        return self._sources[name].pipeline
+        pipeline = self._sources[name].pipeline
+        pipeline.update(self.world.time_ns)
+        return pipeline
 
     # ---- commands and resets --------------------------------------------------------------
 
@@ -217,3 +227,4 @@ class Rig:
         self.world.reset(chosen)
         for source in self._sources.values():
             source.reset(chosen, self.world.time_ns)
+        self._arrival_ns = self.world.time_ns  # first samples are on their way, others are not

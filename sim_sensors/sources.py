@@ -21,6 +21,10 @@ class Source(Protocol):
 
     pipeline: Pipeline
 
+    @property
+    def next_ns(self) -> int:
+        """When `advance` has something to do; it need not be called before."""
+
     def advance(self, now_ns: int) -> None:
         """Take what is due, the world being at `now_ns`."""
 
@@ -45,6 +49,12 @@ class Instant:
         def supply(envs: Envs, out: Array) -> None:
             reader.read(world, everyone if len(envs) == len(everyone) else envs.tolist(), 0, out)
         pipeline.supplier = supply
+        self._progress = pipeline.progress
+
+    @property
+    def next_ns(self) -> int:
+        """When the next truth is due."""
+        return self._progress.next_ns
 
     def advance(self, now_ns: int) -> None:
         """Let the pipeline take what it needs."""
@@ -76,12 +86,10 @@ class Sweep:
         self._origin_ns = np.zeros(world.num_envs, np.int64)
         self._all: Envs = np.arange(world.num_envs)
         self._open: list[_Capture] = []
-        self._next_capture_ns = self._next_ns = self._schedule.time_of(0)
+        self._next_capture_ns = self.next_ns = self._schedule.time_of(0)
 
     def advance(self, now_ns: int) -> None:
         """Read the parts that are due and hand over the captures that are complete."""
-        if now_ns < self._next_ns:
-            return
         if now_ns >= self._next_capture_ns:
             self._start(now_ns)
         for capture in self._open:
@@ -104,9 +112,9 @@ class Sweep:
             self._schedule.indices_before(elapsed) + 1) + self._origin_ns).min())
 
     def _plan(self) -> None:
-        self._next_ns = min((each.time_ns + self._parts[each.part] for each in self._open),
-                            default=self._next_capture_ns)
-        self._next_ns = min(self._next_ns, self._next_capture_ns)
+        self.next_ns = min((each.time_ns + self._parts[each.part] for each in self._open),
+                           default=self._next_capture_ns)
+        self.next_ns = min(self.next_ns, self._next_capture_ns)
 
     def reset(self, envs: Envs, now_ns: int) -> None:
         """Forget what `envs` had under way and begin their new episode."""
@@ -117,5 +125,4 @@ class Sweep:
         self._origin_ns[envs] = now_ns
         self.pipeline.reset(envs, now_ns)
         self._next_capture_ns = now_ns
-        self._next_ns = now_ns
         self.advance(now_ns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import tau
+from math import pi, tau
 from typing import TYPE_CHECKING, Annotated
 
 import mujoco
@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from sensor_rig import msgs
 from sensor_rig.times import NS_PER_S
+from sim_sensors.columns import Column, columns_of, cos, sin, sine_ratio, sqrt, write_columns
 from sim_sensors.config import NonNegative, SensorConfig
 from sim_sensors.layout import Array, Layout
 from sim_sensors.sensors.axes import quantise
@@ -30,6 +31,8 @@ UNKNOWN = 1e6
 PLANAR = np.add.outer(6 * np.array([0, 1, 5]), np.array([0, 1, 5])).ravel()
 """Places of x, y, yaw in the [36] of a ROS covariance of x, y, z, roll, pitch, yaw."""
 UNKNOWN_ELSEWHERE = np.diag([0.0, 0.0, UNKNOWN, UNKNOWN, UNKNOWN, 0.0]).ravel()
+
+Columns3 = tuple[Column, Column, Column]
 
 Positive = Annotated[float, Field(gt=0.0)]
 RelativeError = Annotated[float, Field(gt=-0.9, le=10.0)]
@@ -86,7 +89,7 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
                                'travel': (2,)}, float)
         self._truth_template = msgs.joint_state(['left', 'right'])
         self._template = msgs.odometry(config.odom_frame_id, self.frame_id)
-        self._gain = (1.0 + np.asarray(config.radius_error)) / (1.0 - config.slip)
+        self._gain = np.tile((1.0 + np.asarray(config.radius_error)) / (1.0 - config.slip), 2)
         self._count_m = (tau * config.wheel_radius_m / config.counts_per_rev
                          if config.counts_per_rev else 0.0)
         self._track_m = config.track_m * (1.0 + config.track_error)
@@ -161,36 +164,41 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Apply radius error and slip, what every sensor has, and count."""
         self._period_s = batch.period_s
-        values[:, :2] *= self._gain
-        values[:, 2:] *= self._gain
+        values *= self._gain
         batch.noise.apply_generic(values[:, :2], batch)
         quantise(values[:, :2], self._count_m)
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Add the travel since the last capture to the last pose."""
-        out = self._return.zeros(len(values))
-        pose, twist, covariance, travel = self._return.unpack(out).values()
-        now_s = batch.time_ns / NS_PER_S
-        travel[:] = values[:, :2]
+        left, right, *speeds = columns_of(values)
         track_m = self._track_m if batch.is_measured else self.config.track_m
+        now_s = batch.time_ns / NS_PER_S
         if previous is None:
-            twist[:] = _over_ground(values[:, 2:], track_m)
+            pose = 0.0, 0.0, 0.0
+            covariance = [0.0] * 9
+            twist = _over_ground(speeds, track_m)
         else:
-            last_pose, _, last_covariance, last_travel = self._return.unpack(previous).values()
-            moved = travel - last_travel
+            x, y, yaw, _, _, _, *covariance, last_left, last_right = columns_of(previous)
+            moved = [left - last_left, right - last_right]
             if batch.is_measured and self.config.slip_noise:
-                spread = self.config.slip_noise * np.sqrt(np.abs(moved))
-                moved += spread * batch.noise.normal('slip', batch, 2)
-            step = _over_ground(moved, track_m)
-            heading = last_pose[:, 2] + 0.5 * step[:, 2]
-            cos, sin = np.cos(heading), np.sin(heading)
-            pose[:] = _advance(last_pose, step, cos, sin)
-            elapsed_s = now_s - batch.state['time_s'][batch.envs]
-            twist[:] = (step / elapsed_s[:, None] if batch.is_measured
-                        else _over_ground(values[:, 2:], track_m))
-            variance = self.config.slip_noise ** 2 * np.abs(moved)
-            covariance[:] = _grow(last_covariance, step, cos, sin, variance, track_m)
+                normals = columns_of(batch.noise.normal('slip', batch, 2))
+                moved = [travel + self.config.slip_noise * sqrt(abs(travel)) * normal
+                         for travel, normal in zip(moved, normals, strict=True)]
+            forward, _, turn = step = _over_ground(moved, track_m)
+            heading = yaw + 0.5 * turn
+            along = cos(heading), sin(heading)
+            chord = forward * sine_ratio(pi * (0.5 * turn / pi))
+            pose = x + chord * along[0], y + chord * along[1], yaw + turn
+            variance = [self.config.slip_noise ** 2 * abs(travel) for travel in moved]
+            covariance = _grown(covariance, forward, along, variance, track_m)
+            if batch.is_measured:
+                elapsed_s, = columns_of((now_s - batch.state['time_s'][batch.envs])[:, None])
+                twist = tuple(part / elapsed_s for part in step)
+            else:
+                twist = _over_ground(speeds, track_m)
         batch.state['time_s'][batch.envs] = now_s
+        out = self._return.empty(len(values))
+        write_columns(out, (*pose, *twist, *covariance, left, right))
         return out
 
     # ---- messages -------------------------------------------------------------------------
@@ -228,44 +236,29 @@ def _spatial(planar: Array) -> Array:
     return covariance
 
 
-def _over_ground(sides: Array, track_m: float) -> Array:
-    """Return (forward, 0, turn) [n, 3] of left and right travel or speed [n, 2]."""
-    left, right = sides[:, 0], sides[:, 1]
-    return _columns(0.5 * (left + right), 0.0, (right - left) / track_m)
+def _over_ground(sides: Sequence[Column], track_m: float) -> Columns3:
+    """Return (forward, 0, turn) of the travel or speed of both sides."""
+    left, right = sides
+    return 0.5 * (left + right), 0.0, (right - left) / track_m
 
 
-def _advance(pose: Array, step: Array, cos: Array, sin: Array) -> Array:
-    """Return poses [n, 3] after arcs of length step[:, 0] that turn by step[:, 2].
+def _grown(covariance: Sequence[Column], forward: Column, along: tuple[Column, Column],
+           variance: Sequence[Column], track_m: float) -> list[Column]:
+    """Return the covariance [9] of x, y, yaw after a step of `forward` m.
 
-    `cos` and `sin` [n] are those of the heading half way.
+    `along` is cosine and sine of the heading half way, `variance` m^2 that of both sides' travel.
     """
-    chord = step[:, 0] * np.sinc(0.5 * step[:, 2] / np.pi)
-    return _columns(pose[:, 0] + chord * cos, pose[:, 1] + chord * sin, pose[:, 2] + step[:, 2])
-
-
-def _grow(covariance: Array, step: Array, cos: Array, sin: Array, variance: Array,
-          track_m: float) -> Array:
-    """Return the covariances [n, 3, 3] of x, y, yaw after a step with `variance` [n, 2] m^2."""
+    cosine, sine = along
     # how x, y, yaw move with an error of the heading before, and with one of either side's travel
-    turn = _columns(-step[:, 0] * sin, step[:, 0] * cos, 0.0)
-    bend = 0.5 * step[:, 0] / track_m
-    half_cos, half_sin, bend_cos, bend_sin = 0.5 * cos, 0.5 * sin, bend * cos, bend * sin
-    left = _columns(half_cos + bend_sin, half_sin - bend_cos, -1.0 / track_m)
-    right = _columns(half_cos - bend_sin, half_sin + bend_cos, 1.0 / track_m)
-    with_yaw = covariance[:, :, 2]
-    grown = covariance + _outer(turn, with_yaw) + _outer(with_yaw, turn)
-    grown += _outer(turn, turn * covariance[:, 2, 2, None])
-    grown += _outer(left, left * variance[:, :1]) + _outer(right, right * variance[:, 1:])
-    return np.asarray(grown)
-
-
-def _columns(x: Array, y: Array | float, z: Array | float) -> Array:
-    """Return rows [n, 3] of columns [n]; several times faster on few rows than numpy's stack."""
-    rows = np.empty((len(x), 3))
-    rows[:, 0], rows[:, 1], rows[:, 2] = x, y, z
-    return rows
-
-
-def _outer(a: Array, b: Array) -> Array:
-    """Return a b^T [n, 3, 3] of rows [n, 3]."""
-    return np.asarray(a[:, :, None] * b[:, None, :])
+    turn = -forward * sine, forward * cosine, 0.0
+    bend = 0.5 * forward / track_m
+    half_cos, half_sin, bend_cos, bend_sin = 0.5 * cosine, 0.5 * sine, bend * cosine, bend * sine
+    left = half_cos + bend_sin, half_sin - bend_cos, -1.0 / track_m
+    right = half_cos - bend_sin, half_sin + bend_cos, 1.0 / track_m
+    with_yaw = covariance[2::3]
+    by_turn = [part * with_yaw[2] for part in turn]
+    by_left = [part * variance[0] for part in left]
+    by_right = [part * variance[1] for part in right]
+    return [covariance[3 * i + j] + turn[i] * with_yaw[j] + with_yaw[i] * turn[j]
+            + turn[i] * by_turn[j] + (left[i] * by_left[j] + right[i] * by_right[j])
+            for i in range(3) for j in range(3)]
