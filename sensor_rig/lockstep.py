@@ -4,12 +4,16 @@ All three are sensor_msgs/TimeReference, so any tool can show and record them:
 
 - `world/tick` says how far the world is. `header.stamp`: simulated time. `header.frame_id`: truth
   messages sent since the last tick, `imu=7 lidar=1`. `time_ref`: the host's clock. `source`:
-  `run=5f3a.0 episode=0 seed=7 phase=run lockstep=true`.
+  `run=5f3a.0 episode=0 seed=7 phase=run lockstep=true`; in a barrier `phase=barrier-3`, where 3
+  is the round.
 - `world/settled` follows when every emulator has answered: the same, but `header.frame_id` counts
   the messages they have sent, by topic: `imu/data_raw=1`. Outside lockstep it comes with the tick.
 - `world/ack` answers. `header.stamp`: the tick. `header.frame_id`: messages sent since the last
   answer, by topic. `time_ref`: when the node must be woken next; it promises to send nothing
-  before. `source`: its name; when it joins, also what it takes care of: `/emulator serves imu`.
+  before. `source`: its name; when it joins, also in which round of a barrier (0 in none) and what
+  it takes care of: `/emulator joins 3 imu`.
+
+In one process they are handed over as they are; ticks are published too where somebody listens.
 
 The counts are there in lockstep only: DDS keeps the order inside a topic, never between topics,
 so a node that has a tick may still miss data that was sent before it. It waits for the count.
@@ -33,7 +37,7 @@ TYPE_NAME = 'sensor_msgs/msg/TimeReference'
 NEVER_NS = MAX_STAMP_NS
 """Wake time of a node that waits for nothing."""
 
-BARRIER = 'barrier'
+BARRIER = 'barrier-'
 RUN = 'run'
 
 _STAMP_LENGTH = struct.Struct('<iII')
@@ -55,8 +59,8 @@ class Tick:
     """Number of resets since this seed came; selects the random numbers."""
     seed: int = 0
     """Seed of this episode."""
-    phase: str = RUN
-    """`barrier` while the world waits for nodes to join, else `run`."""
+    round: int = 0
+    """Number of the barrier's round while the world waits for nodes to join, else 0."""
     lockstep: bool = False
     """The world waits for an answer."""
     sent: Mapping[str, int] = field(default_factory=dict)
@@ -66,7 +70,8 @@ class Tick:
 
     def encode(self) -> bytes:
         """Return the CDR bytes."""
-        source = (f'run={self.run} episode={self.episode} seed={self.seed} phase={self.phase} '
+        phase = f'{BARRIER}{self.round}' if self.round else RUN
+        source = (f'run={self.run} episode={self.episode} seed={self.seed} phase={phase} '
                   f'lockstep={"true" if self.lockstep else "false"}')
         return _write(self.time_ns, format_counts(self.sent), self.wall_ns, source)
 
@@ -74,8 +79,8 @@ class Tick:
     def decode(cls, buf: Buffer) -> Tick:
         """Read a tick; raises CdrError where the bytes are no tick."""
         time_ns, counts, wall_ns, source = _read(buf)
-        run, episode, seed, phase, lockstep = _parse_source(source)
-        return cls(time_ns, wall_ns, episode, seed, phase, lockstep, parse_counts(counts), run)
+        run, episode, seed, round_, lockstep = _parse_source(source)
+        return cls(time_ns, wall_ns, episode, seed, round_, lockstep, parse_counts(counts), run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +97,28 @@ class Ack:
     """Messages published since its last answer, by topic."""
     serves: tuple[str, ...] | None = None
     """Set when it joins: what it takes care of (sensors; nothing for the sync node)."""
+    round: int = 0
+    """Round of the barrier in which it joins; 0: it asks for one, or needs none."""
 
     def encode(self) -> bytes:
         """Return the CDR bytes."""
         source = self.name
         if self.serves is not None:
-            source = ' '.join((self.name, 'serves', *self.serves))
+            source = ' '.join((self.name, 'joins', str(self.round), *self.serves))
         return _write(self.time_ns, format_counts(self.sent), self.wake_ns, source)
 
     @classmethod
     def decode(cls, buf: Buffer) -> Ack:
         """Read an acknowledgement; raises CdrError where the bytes are none."""
         time_ns, counts, wake_ns, source = _read(buf)
-        name, *rest = source.split(' ')
-        serves = tuple(rest[1:]) if rest else None
-        return cls(name, time_ns, wake_ns, parse_counts(counts), serves)
+        name, *joins = source.split(' ')
+        if not joins:
+            return cls(name, time_ns, wake_ns, parse_counts(counts))
+        try:
+            return cls(name, time_ns, wake_ns, parse_counts(counts), tuple(joins[2:]),
+                       int(joins[1]))
+        except (IndexError, ValueError):
+            raise CdrError(f'{source!r} is not the source of an answer') from None
 
 
 def format_counts(counts: Mapping[str, int]) -> str:
@@ -126,10 +138,12 @@ def parse_counts(text: str) -> dict[str, int]:
 
 
 @lru_cache(maxsize=64)
-def _parse_source(source: str) -> tuple[str, int, int, str, bool]:
+def _parse_source(source: str) -> tuple[str, int, int, int, bool]:
     values = dict(part.partition('=')[::2] for part in source.split(' '))
     try:
-        return (values['run'], int(values['episode']), int(values['seed']), values['phase'],
+        phase = values['phase']
+        round_ = 0 if phase == RUN else int(phase.removeprefix(BARRIER))
+        return (values['run'], int(values['episode']), int(values['seed']), round_,
                 values['lockstep'] == 'true')
     except (KeyError, ValueError):
         raise CdrError(f'{source!r} is not the source of a tick') from None

@@ -15,8 +15,9 @@ from rclpy.node import Node
 from sensor_msgs.msg import TimeReference
 
 from sensor_rig.cdr import CdrError
-from sensor_rig.lockstep import ACK_TOPIC, BARRIER, NEVER_NS, TICK_TOPIC, Ack, Tick
+from sensor_rig.lockstep import ACK_TOPIC, NEVER_NS, TICK_TOPIC, Ack, Tick
 from sensor_rig.ros import qos
+from sensor_rig.ros.handover import Handover
 from sensor_rig.ros.malformed import Malformed
 
 Handler = Callable[[int], int]
@@ -29,12 +30,13 @@ class Follower:
 
     def __init__(self, node: Node, on_time: Handler, *, serves: Sequence[str] = (),
                  topic: str = TICK_TOPIC, on_episode: Callable[[Tick], None] | None = None,
-                 ready: Callable[[], bool] | None = None) -> None:
+                 ready: Callable[[], bool] | None = None,
+                 handover: Handover | None = None) -> None:
         """Follow `topic` of the rig that `node` belongs to.
 
         `serves` names the sensors this node answers for. `on_episode` is called when the world
         starts again at time 0, and once at the start. `ready` says whether all connections of the
-        node stand; until then it does not join.
+        node stand; until then it does not join. With `handover` the world is in this process.
         """
         self.malformed = Malformed(node.get_name())
         """What came on the topics of time and was none."""
@@ -57,12 +59,19 @@ class Follower:
         self.wake_ns = 0
         """Time of the next tick this node needs, ns."""
         self._episode: tuple[str, int] | None = None
+        self._round = 0
         self.lockstep = False
         """Whether the world waits for this node's answers."""
-        prefix = rig_namespace(node)
-        self._ack = node.create_publisher(TimeReference, prefix + ACK_TOPIC, qos.internal())
-        self._subscription = node.create_subscription(
-            TimeReference, prefix + topic, self._on_tick, qos.internal(), raw=True)
+        self._handover = handover
+        if handover is None:
+            prefix = rig_namespace(node)
+            publisher = node.create_publisher(TimeReference, prefix + ACK_TOPIC, qos.beat_out())
+            self._answer: Callable[[Ack], None] = lambda ack: publisher.publish(ack.encode())
+            node.create_subscription(TimeReference, prefix + topic, self._on_tick,
+                                     qos.internal(), raw=True)
+        else:
+            self._answer = handover.ack
+            handover.follow(topic, self, self._hear)
 
     def received(self, key: str) -> None:
         """Count a message that ticks count too: truth by sensor, samples by topic."""
@@ -80,12 +89,14 @@ class Follower:
         """Ask for an earlier tick than the one promised, after a change or late data."""
         if self.joined and wake_ns < self.wake_ns:
             self.wake_ns = wake_ns
-            self._ack.publish(Ack(self._name, self.now_ns, wake_ns).encode())
+            self._answer(Ack(self._name, self.now_ns, wake_ns))
 
     def leave(self) -> None:
         """Say that nobody needs to wait for this node any more; lockstep still misses it."""
         if self.joined and not self.lockstep:
-            self._ack.publish(Ack(self._name, self.now_ns).encode())
+            self._answer(Ack(self._name, self.now_ns))
+        if self._handover is not None:
+            self._handover.leave(self._topic, self)
 
     def rejoin(self) -> None:
         """Have the world wait for new connections of this node before it goes on (lockstep)."""
@@ -100,6 +111,9 @@ class Follower:
         except CdrError as error:
             self.malformed.note(self._topic, error)
             return
+        self._hear(tick)
+
+    def _hear(self, tick: Tick) -> None:
         self.lockstep = tick.lockstep
         if (tick.run, tick.episode) != self._episode:
             self.joined = False
@@ -108,7 +122,7 @@ class Follower:
             self._waiting = None
             if self._on_episode is not None:
                 self._on_episode(tick)
-        if tick.phase == BARRIER or not self.joined:
+        if tick.round or not self.joined:
             self._join(tick)
         elif tick.time_ns > self._heard_ns:  # an unanswered tick is repeated
             self._heard_ns = tick.time_ns
@@ -123,17 +137,25 @@ class Follower:
                 self.now_ns = tick.time_ns
 
     def _join(self, tick: Tick) -> None:
-        """Answer a barrier, or ask for one; counting starts afresh behind it."""
+        """Answer a barrier, or ask for one; counting starts afresh behind it.
+
+        Its ticks are repeated until all have answered, so one may come when the counting is on.
+        """
+        if self.joined and tick.round == self._round:
+            self._answer(self._joining(tick))
+            return
         self._due.clear()
         self._sent.clear()
         self._waiting = None
         self.now_ns = self._heard_ns = tick.time_ns
         if not self._ready():
             return
-        self.joined = tick.phase == BARRIER or not tick.lockstep
+        self.joined, self._round = bool(tick.round) or not tick.lockstep, tick.round
         self._call()
-        self._ack.publish(Ack(self._name, tick.time_ns, self.wake_ns,
-                              serves=self._serves).encode())
+        self._answer(self._joining(tick))
+
+    def _joining(self, tick: Tick) -> Ack:
+        return Ack(self._name, tick.time_ns, self.wake_ns, serves=self._serves, round=tick.round)
 
     def _try(self) -> None:
         """Handle the waiting tick once everything it counts is here."""
@@ -143,8 +165,8 @@ class Follower:
         self._waiting = None
         self.now_ns = tick.time_ns
         self._call()
-        self._ack.publish(Ack(self._name, tick.time_ns, self.wake_ns, self._sent).encode())
-        self._sent.clear()
+        sent, self._sent = self._sent, Counter()
+        self._answer(Ack(self._name, tick.time_ns, self.wake_ns, sent))
 
     def _call(self) -> None:
         self.wake_ns = min(max(self._on_time(self.now_ns), self.now_ns + 1), NEVER_NS)

@@ -16,9 +16,6 @@ from sensor_rig.ros.one_process import OneProcess
 from sensor_rig.ros.types import message_class
 from sensor_rig.times import NS_PER_S
 from sim_sensors.config import FaultConfig
-from sim_sensors.nodes.emulator import EmulatorNode
-from sim_sensors.nodes.world import WorldNode
-from sync_engine.nodes.sync import SyncNode
 
 MEAN_PAUSE_S = 8.0
 """Mean simulated time between two faults."""
@@ -49,8 +46,8 @@ class Mischief:
             for name, sensor in rig.make_sensors().items()}
         self._acts: list[tuple[str, Callable[[], None]]] = [
             *((f'sensor {kind}', partial(self._fault, kind)) for kind in SENSOR_FAULTS),
-            ('emulator restarted', self._restart_emulator),
-            ('world restarted', self._restart_world),
+            ('emulator restarted', nodes.restart_emulator),
+            ('world restarted', nodes.restart_world),
             ('world reset', self._reset_world),
             ('garbage bytes', partial(self._inject, _garbage, 3)),
             ('zero stamps', partial(self._inject, _zero_stamps, 3)),
@@ -58,7 +55,7 @@ class Mischief:
             ('flood', partial(self._inject, _zero_stamps, FLOOD)),
         ]
         if nodes.sync is not None:
-            self._acts += [('sync restarted', self._restart_sync),
+            self._acts += [('sync restarted', nodes.restart_sync),
                            ('sync reset', self._reset_sync)]
 
     def attend(self, elapsed_s: float) -> None:
@@ -80,17 +77,6 @@ class Mischief:
         channel.pipeline.inject(FaultConfig(
             kind=kind, at_s=max(self._nodes.world.world.time_ns, 0) / NS_PER_S,
             duration_s=self._random.uniform(0.5, LONGEST_FAULT_S), **SENSOR_FAULTS[kind]))
-
-    def _restart_emulator(self) -> None:
-        self._nodes.emulator = self._nodes.restart(self._nodes.emulator,
-                                                   lambda: EmulatorNode(self._rig))
-
-    def _restart_sync(self) -> None:
-        self._nodes.sync = self._nodes.restart(self._nodes.sync, lambda: SyncNode(self._rig))
-
-    def _restart_world(self) -> None:
-        self._nodes.world = self._nodes.restart(self._nodes.world, lambda: WorldNode(self._rig))
-        self._nodes.world.wake = self._nodes.spinner.wake
 
     def _reset_world(self) -> None:
         self._nodes.world.loop.reset(0, self._random.randrange(2**31))

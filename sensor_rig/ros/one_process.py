@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from rclpy.node import Node
 
 from sensor_rig.lockstep import NEVER_NS
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.ros.executor import Spinner, close_node, ros_context, stop_on_signals
+from sensor_rig.ros.handover import Handover
 from sensor_rig.ros.monitor import Monitor
 from sensor_rig.times import seconds_to_ns
 from sim_sensors.nodes.emulator import EmulatorNode
@@ -18,6 +19,7 @@ from sim_sensors.nodes.world import WorldNode
 from sync_engine.nodes.sync import SyncNode
 
 NodeFactory = Callable[[], Node]
+AnyNode = TypeVar('AnyNode', bound=Node)
 OnTime = Callable[[int], None]
 """Hears the simulated time of a run, ns."""
 LAST_WORDS_S = 0.2
@@ -32,26 +34,51 @@ class OneProcess:
         """Make the nodes of `rig` and the extra ones; `close` them."""
         self.nodes: list[Node] = []
         self.spinner = spinner
+        self._rig = rig
+        self._handover = Handover()
         self.monitor = Monitor(rig, now_ns=lambda: self.world.world.time_ns)
         self.add(self.monitor)
         for make in extras:
             self.add(make())
-        self.sync = SyncNode(rig) if rig.sync is not None else None
+        self.sync = self._make_sync() if rig.sync is not None else None
         if self.sync is not None:
             self.add(self.sync)
-        self.emulator = EmulatorNode(rig)
+        self.emulator = self._make_emulator()
         self.add(self.emulator)
-        self.world = WorldNode(rig)
-        self.world.wake = spinner.wake
+        self.world = self._make_world()
         self.add(self.world)
+
+    def _make_sync(self) -> SyncNode:
+        return SyncNode(self._rig, handover=self._handover)
+
+    def _make_emulator(self) -> EmulatorNode:
+        return EmulatorNode(self._rig, handover=self._handover)
+
+    def _make_world(self) -> WorldNode:
+        world = WorldNode(self._rig, handover=self._handover)
+        world.wake = self.spinner.wake
+        return world
 
     def add(self, node: Node) -> None:
         """Let a node take part; it is destroyed with the others."""
         self.nodes.append(node)
         self.spinner.add(node)
 
-    def restart(self, node: Node, make: NodeFactory) -> Node:
-        """End a node, put a new one in its place and return it."""
+    # ---- a node that ends and comes back --------------------------------------------------------
+
+    def restart_sync(self) -> None:
+        """End the sync node and put a new one in its place."""
+        self.sync = self._replace(self.sync, self._make_sync)
+
+    def restart_emulator(self) -> None:
+        """End the emulator and put a new one in its place."""
+        self.emulator = self._replace(self.emulator, self._make_emulator)
+
+    def restart_world(self) -> None:
+        """End the world and put a new one in its place."""
+        self.world = self._replace(self.world, self._make_world)
+
+    def _replace(self, node: Node, make: Callable[[], AnyNode]) -> AnyNode:
         self.spinner.remove(node)
         close_node(node)
         gc.unfreeze()  # a node is full of circles; frozen at the start, it would stay for ever
@@ -60,6 +87,8 @@ class OneProcess:
         self.nodes[self.nodes.index(node)] = successor
         self.spinner.add(successor)
         return successor
+
+    # ---- running --------------------------------------------------------------------------------
 
     def run(self, seconds: float | None, on_time: OnTime | None = None) -> None:
         """Run for `seconds` of simulated time, or until the spinner is stopped."""

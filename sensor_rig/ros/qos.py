@@ -31,8 +31,17 @@ def sensor_in(rate_hz: float, *, reliable: bool = False) -> QoSProfile:
 
 
 def internal(depth: int = 1000) -> QoSProfile:
-    """Truth, ticks and acknowledgements between our own nodes: reliable and deep at both ends."""
+    """Truth between our own nodes, and what they read of each other: reliable and deep."""
     return QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
+
+
+def beat_out() -> QoSProfile:
+    """Publishers of ticks and answers: reliable, and no deeper than what is repeated soon.
+
+    A reader in the same process that was being matched while a message went out can miss it, and
+    Fast DDS then withholds all later ones until the writer has forgotten that message.
+    """
+    return QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE)
 
 
 def latched(depth: int = 1) -> QoSProfile:

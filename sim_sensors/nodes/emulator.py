@@ -20,6 +20,7 @@ from sensor_rig.ros.clock import steady_timer
 from sensor_rig.ros.diagnostics import Diagnostics
 from sensor_rig.ros.executor import run_node
 from sensor_rig.ros.follower import Follower
+from sensor_rig.ros.handover import Handover
 from sensor_rig.ros.matching import Matching
 from sensor_rig.ros.parameters import ConfigParameters
 from sensor_rig.times import NS_PER_S
@@ -38,9 +39,12 @@ LISTEN_PERIOD_S = 0.1
 class EmulatorNode(Node):
     """Publishes each sample of its sensors at its arrival time, stamped by the sensor's clock."""
 
-    def __init__(self, rig: RigConfig, sensors: Sequence[str] = (), name: str = 'emulator',
-                 **node_options: Any) -> None:
-        """Serve `sensors` of `rig`, or what the parameter `only` names, or all of them."""
+    def __init__(self, rig: RigConfig, sensors: Sequence[str] = (), name: str = 'emulator', *,
+                 handover: Handover | None = None, **node_options: Any) -> None:
+        """Serve `sensors` of `rig`, or what the parameter `only` names, or all of them.
+
+        With `handover` the world is in this process.
+        """
         super().__init__(name, **node_options)
         world = rig.simulated_world
         self._rig = rig
@@ -56,7 +60,8 @@ class EmulatorNode(Node):
         self._matching = Matching(self, (p for channel in self.channels.values()
                                          for p in channel.publishers))
         self._follower = Follower(self, self._on_time, serves=chosen,
-                                  on_episode=self._on_episode, ready=self._ready)
+                                  on_episode=self._on_episode, ready=self._ready,
+                                  handover=handover)
         self._faults = FaultService(self, chosen, self._inject,
                                     lambda: self._follower.now_ns / NS_PER_S)
         self._diagnostics = Diagnostics(self, lambda: self._follower.now_ns)

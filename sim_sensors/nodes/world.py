@@ -5,21 +5,24 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from sensor_msgs.msg import TimeReference
 
 from sensor_rig.cdr import CdrError
 from sensor_rig.errors import UnavailableError
-from sensor_rig.lockstep import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC, Ack
+from sensor_rig.lockstep import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC, Ack, Tick
 from sensor_rig.msgs import Level, Status
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.ros import qos
 from sensor_rig.ros.arguments import rig_from_arguments
 from sensor_rig.ros.diagnostics import Diagnostics
 from sensor_rig.ros.executor import run_node
+from sensor_rig.ros.handover import Handover
 from sensor_rig.ros.malformed import Malformed
 from sensor_rig.ros.matching import Matching
 from sensor_rig.ros.parameters import ConfigParameters
@@ -47,9 +50,11 @@ WARN_PERIOD_S = 10.0
 class WorldNode(Node):
     """Steps the world of a rig. Whoever runs it calls `advance` between turns of the executor."""
 
-    def __init__(self, rig: RigConfig, name: str = 'world', **node_options: Any) -> None:
-        """Make the world of `rig`."""
+    def __init__(self, rig: RigConfig, name: str = 'world', *,
+                 handover: Handover | None = None, **node_options: Any) -> None:
+        """Make the world of `rig`; with `handover`, for followers in this process too."""
         super().__init__(name, **node_options)
+        self._handover = handover
         self.wake: Callable[[], None] = lambda: None
         """Called when `advance` has something to do earlier than it said; set by the runner."""
         self._settings = ConfigParameters(
@@ -60,8 +65,8 @@ class WorldNode(Node):
         self._hidden = config.hide_truth
         self.world = make_world(config, sensors.values(), rig.path.parent)
         self.channels = self._make_channels(rig, sensors)
-        self._tick = self.create_publisher(TimeReference, TICK_TOPIC, qos.internal())
-        self._settled = self.create_publisher(TimeReference, SETTLED_TOPIC, qos.internal())
+        self._tick = self.create_publisher(TimeReference, TICK_TOPIC, qos.beat_out())
+        self._settled = self.create_publisher(TimeReference, SETTLED_TOPIC, qos.beat_out())
         matching = Matching(self, [self._tick, self._settled, *(
             p for channel in self.channels for p in channel.publishers)])
         self.conductor = Conductor(
@@ -69,11 +74,13 @@ class WorldNode(Node):
             sensors=[channel.sensor.name for channel in self.channels],
             collectors=self._collectors(rig),
             timeout_s=config.lockstep_timeout_s,
-            send_tick=lambda tick: self._tick.publish(tick.encode()),
-            send_settled=lambda tick: self._settled.publish(tick.encode()),
+            send_tick=partial(self._send, self._tick, TICK_TOPIC),
+            send_settled=partial(self._send, self._settled, SETTLED_TOPIC),
             connected=matching.stands, run=f'{os.getpid():x}.{id(self):x}')
         self.loop = self._make_loop(config, list(sensors.values()))
         self.create_subscription(TimeReference, ACK_TOPIC, self._on_ack, qos.internal(), raw=True)
+        if handover is not None:
+            handover.conduct(self._hear)
         self._commands = Commands(self, self.world)
         self._controls = Controls(self, self.loop, rig.seed)
         self._diagnostics = Diagnostics(self, lambda: max(self.world.time_ns, 0))
@@ -92,6 +99,8 @@ class WorldNode(Node):
     def close(self) -> None:
         """Say the last word and end the worker threads."""
         self.report()
+        if self._handover is not None:
+            self._handover.conduct(None)
         for channel in self.channels:
             channel.close()
 
@@ -140,12 +149,22 @@ class WorldNode(Node):
 
     # ---- running ------------------------------------------------------------------------------
 
+    def _send(self, publisher: Publisher, topic: str, tick: Tick) -> None:
+        if self._handover is not None:
+            self._handover.tick(topic, tick)
+            if not publisher.get_subscription_count():
+                return
+        publisher.publish(tick.encode())
+
     def _on_ack(self, buf: bytes) -> None:
         try:
             ack = Ack.decode(buf)
         except CdrError as error:
             self._malformed.note(ACK_TOPIC, error)
             return
+        self._hear(ack)
+
+    def _hear(self, ack: Ack) -> None:
         self.conductor.on_ack(ack)
         if self.loop.is_early():
             self.wake()

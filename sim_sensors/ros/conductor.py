@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from sensor_rig.errors import RigError
-from sensor_rig.lockstep import BARRIER, NEVER_NS, RUN, Ack, Tick
+from sensor_rig.lockstep import NEVER_NS, Ack, Tick
 from sensor_rig.times import NS_PER_MS, NS_PER_S
 
 SLACK_NS = 2 * NS_PER_MS
@@ -73,6 +73,8 @@ class Conductor:
         """Time of the last tick."""
         self._barrier: set[str] | None = set() if lockstep else None
         """Members that answered the barrier; None while running."""
+        self._round = 1
+        """Number of the barrier's present or last round."""
         self._complete = False
         """Everybody is there; a second round then makes sure that all know of all."""
         self._waiting: set[str] = set()
@@ -143,8 +145,9 @@ class Conductor:
         self._waiting = {name for name, member in self.members.items()
                          if not member.collects and member.wake_ns <= time_ns}
         self._settling = False
+        unheeded = not self._waiting  # an answer may come while it is being sent
         self._send_tick(tick)
-        if not self._waiting:
+        if unheeded:
             self._answered()
 
     def remind(self) -> None:
@@ -186,9 +189,11 @@ class Conductor:
         return self.members.get(name)
 
     def _join(self, ack: Ack, serves: tuple[str, ...]) -> None:
+        if ack.round and (self._barrier is None or ack.round != self._round):
+            return  # an answer to a barrier that was said twice and is over
         self.members[ack.name] = Member(serves, ack.wake_ns)
         if self._barrier is not None:
-            if ack.time_ns == self._time_ns:
+            if ack.round:
                 self._barrier.add(ack.name)
         elif self.lockstep:
             self._wants_barrier = True
@@ -252,11 +257,13 @@ class Conductor:
             self._since_s = None
         else:
             self._complete = True
+            self._round += 1
             self._barrier = set()
             self._send_barrier()
 
     def _open_barrier(self) -> None:
         self._barrier = set()
+        self._round += 1
         self._complete = False
         self._wants_barrier = False
         self._since_s = None
@@ -264,7 +271,7 @@ class Conductor:
         self._send_barrier()
 
     def _send_barrier(self) -> None:
-        tick = self._make(self._time_ns, 0, {}, BARRIER)
+        tick = self._make(self._time_ns, 0, {}, self._round)
         self._send_tick(tick)
         self._send_settled(tick)
 
@@ -294,6 +301,6 @@ class Conductor:
         return True
 
     def _make(self, time_ns: int, wall_ns: int, sent: Mapping[str, int],
-              phase: str = RUN) -> Tick:
-        return Tick(time_ns, wall_ns, self._episode, self._seed, phase, self.lockstep, sent,
+              round_: int = 0) -> Tick:
+        return Tick(time_ns, wall_ns, self._episode, self._seed, round_, self.lockstep, sent,
                     f'{self._run}.{self._starts}')

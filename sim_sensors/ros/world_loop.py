@@ -122,6 +122,8 @@ class WorldLoop:
             self._run_to(min(target_ns, max(tick_ns, world.time_ns + world.dt_ns)))
             if world.time_ns >= tick_ns:
                 self._tick()
+                if not conductor.lockstep:
+                    break  # who has heard it gets its turn, else its samples would go out late
             if self._steps_left == 0:
                 self._finish_steps()
                 return 0.0

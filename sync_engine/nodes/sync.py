@@ -22,6 +22,7 @@ from sensor_rig.ros.clock import steady_timer
 from sensor_rig.ros.diagnostics import Diagnostics
 from sensor_rig.ros.executor import run_node
 from sensor_rig.ros.follower import Follower
+from sensor_rig.ros.handover import Handover
 from sensor_rig.ros.parameters import ConfigParameters
 from sensor_rig.ros.types import is_stamped, message_class
 from sync_engine.bundle import Bundle
@@ -47,8 +48,11 @@ class SyncNode(Node):
     """
 
     def __init__(self, rig: RigConfig, name: str = 'sync', *, sim_time: bool | None = None,
-                 **node_options: Any) -> None:
-        """`sim_time` None: simulated if the rig has a world or `use_sim_time` is set."""
+                 handover: Handover | None = None, **node_options: Any) -> None:
+        """`sim_time` None: simulated if the rig has a world or `use_sim_time` is set.
+
+        With `handover` the world is in this process.
+        """
         super().__init__(name, **node_options)
         if rig.sync is None:
             raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
@@ -74,7 +78,7 @@ class SyncNode(Node):
         self._learned = SyncServices(self, self.sync.engine,
                                       lambda: str(self.get_parameter('offsets_file').value))
         self._load_saved()
-        self._follow_time(rig)
+        self._follow_time(rig, handover)
         self._inputs = Inputs(self, config, types, self._on_message,
                               self.get_parameter('reliability').value, self._diagnostics.qos)
         self._diagnostics.add(self._inputs.statuses)
@@ -99,12 +103,13 @@ class SyncNode(Node):
             except RigError as error:
                 self.get_logger().info(f'starting without saved offsets: {error}')
 
-    def _follow_time(self, rig: RigConfig) -> None:
+    def _follow_time(self, rig: RigConfig, handover: Handover | None) -> None:
         self._follower: Follower | None = None
         self._ticking = False
         if self._simulated:
             self._follower = Follower(self, self._on_time, topic=SETTLED_TOPIC,
-                                      on_episode=self._on_episode, ready=self._ready)
+                                      on_episode=self._on_episode, ready=self._ready,
+                                      handover=handover)
             self._counted = _published_topics(rig) & {
                 given.topic.lstrip('/') for given in self.sync.config.inputs.values()}
             self._follower.counted = set(self._counted)
@@ -232,6 +237,8 @@ class SyncNode(Node):
     def close(self) -> None:
         """Say the last word: diagnostics, the learned clocks, and where the messages went."""
         self.report()
+        if self._follower is not None:
+            self._follower.leave()
         if self.get_parameter('offsets_file').value:
             try:
                 self.get_logger().info(self._learned.save())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from sensor_rig.errors import RigError
-from sensor_rig.lockstep import BARRIER, NEVER_NS, RUN, Ack, Tick
+from sensor_rig.lockstep import NEVER_NS, Ack, Tick
 from sim_sensors.ros.conductor import GONE_S, HEARTBEAT_NS, REPEAT_S, SLACK_NS, Conductor
 
 MS = 1_000_000
@@ -31,8 +31,9 @@ class Stage:
             send_settled=self.settled.append, connected=lambda: self.connected, run='r')
 
     def join(self, name: str, *serves: str, wake_ms: float = 2.5) -> None:
-        self.conductor.on_ack(Ack(name, self.conductor._time_ns, int(wake_ms * MS),
-                                  serves=serves))
+        conductor = self.conductor
+        conductor.on_ack(Ack(name, conductor._time_ns, int(wake_ms * MS), serves=serves,
+                             round=conductor._round if conductor.in_barrier else 0))
 
     def open(self) -> None:
         """Let everybody join, in both rounds of the barrier."""
@@ -55,7 +56,7 @@ def test_nothing_moves_before_every_sensor_is_served() -> None:
     stage.join('/a', 'imu')
     stage.conductor.attend(0.1, START_NS)
     assert stage.conductor.waiting_for == ['lidar']
-    assert stage.ticks[-1].phase == BARRIER
+    assert stage.ticks[-1].round
     assert stage.ticks[-1].time_ns == START_NS
 
 
@@ -81,7 +82,7 @@ def test_the_world_runs_to_the_earliest_promise_and_no_further() -> None:
     assert stage.conductor.next_tick_ns == 3 * MS
     assert stage.conductor.limit_ns == 3 * MS
     stage.conductor.tick(3 * MS, 0, {'imu': 3})
-    assert stage.ticks[-1] == Tick(3 * MS, 0, 0, 3, RUN, True, {'imu': 3}, 'r.0')
+    assert stage.ticks[-1] == Tick(3 * MS, 0, 0, 3, 0, True, {'imu': 3}, 'r.0')
     assert stage.conductor.waiting_for == ['/a']
     assert stage.conductor.limit_ns == 3 * MS
     stage.ack('/a', 3, 8)
@@ -148,9 +149,20 @@ def test_a_node_that_restarts_in_lockstep_gets_a_barrier() -> None:
     stage.conductor.tick(3 * MS, 0, {})
     stage.join('/a', 'imu', wake_ms=8)
     assert stage.conductor.in_barrier
-    assert stage.ticks[-1].phase == BARRIER
+    assert stage.ticks[-1].round
     assert stage.ticks[-1].time_ns == 3 * MS
     assert stage.conductor.missing() == ['/a', '/b', 'imu', 'lidar']
+
+
+def test_an_answer_to_a_barrier_that_is_over_changes_nothing() -> None:
+    stage = Stage()
+    stage.open()
+    late = Ack('/a', START_NS, 2 * MS, serves=('imu',), round=1)
+    stage.conductor.tick(3 * MS, 0, {})
+    stage.ack('/a', 3, 8, imu=1)
+    stage.conductor.on_ack(late)
+    assert not stage.conductor.wants_barrier
+    assert stage.conductor.members['/a'].wake_ns == 8 * MS
 
 
 def test_a_reset_waits_until_everybody_has_confirmed() -> None:
@@ -160,7 +172,7 @@ def test_a_reset_waits_until_everybody_has_confirmed() -> None:
     stage.conductor.new_episode(1, 9, START_NS)
     assert stage.conductor.blocked
     tick = stage.ticks[-1]
-    assert (tick.time_ns, tick.episode, tick.seed, tick.phase) == (START_NS, 1, 9, BARRIER)
+    assert (tick.time_ns, tick.episode, tick.seed, tick.round) == (START_NS, 1, 9, 2)
     assert tick.run != stage.ticks[0].run
     for wall_s in (0.0, 0.01):
         stage.join('/a', 'imu')
