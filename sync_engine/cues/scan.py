@@ -9,7 +9,7 @@ import numpy as np
 
 from sensor_rig.times import NS_PER_S
 from sync_engine.cues.base import Z_AXIS, FloatArray, GyroLookup
-from sync_engine.cues.scan_match import BoolArray, Scan, ScanGeometry
+from sync_engine.cues.scan_match import BoolArray, Pose, Scan, ScanGeometry
 from sync_engine.motion import Rotation
 
 _LONGEST_NS = NS_PER_S // 2
@@ -72,13 +72,26 @@ class ScanCue:
         last, self._last = self._last, (middle_ns, scan)
         if last is None or not 0 < middle_ns - last[0] <= _LONGEST_NS:
             return None
-        found = geometry.match(last[1], scan)
+        dt = (middle_ns - last[0]) / NS_PER_S
+        found = geometry.match(last[1], scan, self._guess(geometry, last, scan, dt, gyro))
         if found is None:
             self._twist = np.zeros((3, 1))
             return None
-        dt = (middle_ns - last[0]) / NS_PER_S
         self._twist = np.array([[found.yaw_rad], [found.shift_m[0]], [found.shift_m[1]]]) / dt
         return Rotation(last[0], middle_ns, (found.yaw_rad,), Z_AXIS, (found.yaw_variance,))
+
+    def _guess(
+        self,
+        geometry: ScanGeometry,
+        last: tuple[int, Scan],
+        scan: Scan,
+        dt: float,
+        gyro: GyroLookup | None,
+    ) -> Pose:
+        """Return the motion since the last scan, roughly: the gyro's turn, the shift as it was."""
+        turn = None if gyro is None else gyro(last[0], np.array([dt]), Z_AXIS[0])
+        yaw = geometry.correlate(last[1], scan) if turn is None else float(turn[0])
+        return yaw, float(self._twist[1, 0]) * dt, float(self._twist[2, 0]) * dt
 
     def _moved(self, middle_ns: int, times_s: FloatArray, gyro: GyroLookup | None) -> FloatArray:
         """Return where the sensor was at each ray, against the middle, [3, n] (rad, m, m).

@@ -1,8 +1,9 @@
-"""The motion between two planar scans: correlation of log range, then point-to-line steps.
+"""The motion between two planar scans: point-to-line steps from a guess to where they settle.
 
-Correlating log range over azimuth finds the turn to a fraction of a ray, but a translation leans
-on it. A few robust point-to-line steps with projective association (the partner of a point is the
-ray it falls on) take the translation out; `docs/offsets.md` has what is left.
+The steps are robust, with projective association (the partner of a point is the ray it falls on);
+`docs/offsets.md` has what is left. The better the guess, the fewer they are, but where they settle
+does not depend on it. Who has no guess correlates log range over azimuth: that finds the turn to a
+fraction of a ray, but a translation leans on it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+Pose = tuple[float, float, float]
+"""Yaw (rad), x, y (m)."""
 
 _HALF_WIDTH = 4
 """Neighbours on each side that a ray's line is fitted through."""
@@ -23,11 +26,19 @@ _LEAST_SHARE = 0.6
 """Share of these neighbours that must have a range."""
 _FLATNESS = 0.05
 """Largest ratio of a line's thickness to its length."""
-_STEPS = 8
-_ROUGH_STEPS, _ROUGH_STRIDE = 3, 4
-"""The first steps only have to come near; they look at every fourth point."""
-_REACH_M = (0.5, 0.3, 0.2, 0.15)
-"""How far from its line a point may be to count, step by step."""
+_STEPS = 20
+"""Two scans that have not settled by then do not fit; from a good guess it takes three or four."""
+_ROUGH_STRIDE = 4
+_NEAR_RAD = 2e-3
+"""Until a step is this short it only has to come near, and looks at every fourth point."""
+_ROUGH_REACH_M = (0.5, 0.3, 0.2)
+_REACH_M = 0.15
+"""How far from its line a point may be to count, step by step while rough, and then."""
+_STRETCH = 1.7
+"""A step takes the weights of outliers for fixed and falls short: with these weights and normal
+residuals it goes 0.5 to 0.6 of the way."""
+_SETTLED = 0.05
+"""A step this short against the sigma of the yaw is the last."""
 _LEAST_PAIRS = 15
 _TRUST = 2.0
 """Factor on the formal sigma: lines are not quite lines, and pairs not quite independent."""
@@ -44,8 +55,8 @@ class Scan:
     lines: FloatArray
     """[4, n + 2] centre x, y (m) and unit normal x, y of each ray's line; one ray more on either
     side, without a line, stands for everything that is out of view."""
-    spectrum: NDArray[np.complex128]
-    """Of log range without its mean, for correlation."""
+    ranges: FloatArray
+    """[n] as measured (m), 0 where there is none."""
     bearing_step: float
     """Bearing from one ray to the next (rad): the increment, plus the turn meanwhile."""
 
@@ -80,7 +91,6 @@ class ScanGeometry:
         self.increment = angle_increment
         self._angles: FloatArray = angle_min + angle_increment * np.arange(count, dtype=np.float64)
         self.is_full = abs(abs(angle_increment) * count - 2.0 * np.pi) < 2.5 * abs(angle_increment)
-        self._lags = count if self.is_full else 2 * count
         self._middle = 0.5 * (count - 1)
 
     def matches(self, count: int, angle_min: float, angle_increment: float) -> bool:
@@ -97,12 +107,9 @@ class ScanGeometry:
         bearings = self._angles + turn
         x = ranges * np.cos(bearings) + right
         y = ranges * np.sin(bearings) + up
-        logs = np.log(np.where(valid, np.maximum(ranges, 0.05), 1.0))
-        mean = float(logs.sum()) / max(int(np.count_nonzero(valid)), 1)
-        spectrum = np.fft.rfft(np.where(valid, logs - mean, 0.0), self._lags)
         step = self.increment + float(turn[-1] - turn[0]) / (self.count - 1)
         points = np.stack([x, y]).compress(valid, axis=1)
-        return Scan(points, self._lines(x, y, ranges, valid), spectrum, step)
+        return Scan(points, self._lines(x, y, ranges, valid), ranges, step)
 
     def _lines(
         self, x: FloatArray, y: FloatArray, ranges: FloatArray, valid: BoolArray
@@ -149,8 +156,9 @@ class ScanGeometry:
 
     def correlate(self, before: Scan, after: Scan) -> float:
         """Return the turn (rad) that lays `after` over `before` best, from log range alone."""
-        length = self._lags
-        overlap = np.fft.irfft(before.spectrum * np.conj(after.spectrum), length)
+        length = self.count if self.is_full else 2 * self.count
+        spectra = np.fft.rfft([_log_range(before), _log_range(after)], length)
+        overlap = np.fft.irfft(spectra[0] * np.conj(spectra[1]), length)
         best = int(np.argmax(overlap))
         left, middle, right = (float(overlap[(best + k) % length]) for k in (-1, 0, 1))
         curve = left - 2.0 * middle + right
@@ -158,26 +166,28 @@ class ScanGeometry:
         lag = best + fraction
         return (lag - length if lag > length / 2 else lag) * self.increment
 
-    def match(self, before: Scan, after: Scan) -> Match | None:
+    def match(self, before: Scan, after: Scan, guess: Pose) -> Match | None:
         """Return the sensor's motion from `before` to `after`, None where they do not fit."""
-        yaw, x, y = self.correlate(before, after), 0.0, 0.0
+        yaw, x, y = guess
         some = np.ascontiguousarray(after.points[:, ::_ROUGH_STRIDE])
-        variance = float('inf')
+        near, stretch, last_yaw = False, _STRETCH, 0.0
         for step in range(_STEPS):
-            reach = _REACH_M[min(step, len(_REACH_M) - 1)]
-            points = some if step < _ROUGH_STEPS else after.points
-            move = self._step(before, points, (yaw, x, y), reach)
+            reach = _REACH_M if near else _ROUGH_REACH_M[min(step, len(_ROUGH_REACH_M) - 1)]
+            move = self._step(before, after.points if near else some, (yaw, x, y), reach)
             if move is None:
                 return None
-            yaw += move.yaw_rad
-            x += move.shift_x_m
-            y += move.shift_y_m
+            if near and move.yaw_rad * last_yaw < 0.0:
+                stretch *= 0.5  # points that fall on one ray, then on another, must not go on so
+            share = stretch if near else 1.0
+            yaw += share * move.yaw_rad
+            x += share * move.shift_x_m
+            y += share * move.shift_y_m
             variance = (_TRUST * move.spread_m) ** 2 / move.information
-            if step >= _ROUGH_STEPS and abs(move.yaw_rad) < 3e-6:
-                break
-        if not variance < 1e-4 or abs(yaw) > 1.0:
-            return None
-        return Match(yaw, (x, y), variance)
+            if near and (share * move.yaw_rad) ** 2 < _SETTLED**2 * variance:
+                return Match(yaw, (x, y), variance) if variance < 1e-4 and abs(yaw) < 1.0 else None
+            last_yaw = move.yaw_rad if near else 0.0
+            near = near or abs(move.yaw_rad) < _NEAR_RAD
+        return None
 
     def _columns(self, scan: Scan, x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
         """Return the column of `scan.lines` whose ray each point falls on.
@@ -193,7 +203,7 @@ class ScanGeometry:
         return away.astype(np.intp)
 
     def _step(
-        self, before: Scan, points: FloatArray, pose: tuple[float, float, float], reach: float
+        self, before: Scan, points: FloatArray, pose: Pose, reach: float
     ) -> _Move | None:
         """One weighted least-squares step from `pose` (rad, m, m), with points up to `reach`."""
         yaw, shift_x, shift_y = pose
@@ -212,6 +222,14 @@ class ScanGeometry:
         rows[1] = residual
         rows = rows.compress(keep, axis=1)
         return _solve(rows) if rows.shape[1] >= _LEAST_PAIRS else None
+
+
+def _log_range(scan: Scan) -> FloatArray:
+    """Return the log of the ranges without their mean [n]; 0, the mean, where there is none."""
+    valid = scan.ranges > 0.0
+    logs = np.log(np.where(valid, np.maximum(scan.ranges, 0.05), 1.0))
+    mean = float(logs.sum()) / max(int(np.count_nonzero(valid)), 1)
+    return np.where(valid, logs - mean, 0.0)
 
 
 def _solve(rows: FloatArray) -> _Move | None:

@@ -89,6 +89,21 @@ def test_yaw_from_sweeps_seen_through_the_gyro() -> None:
     assert np.std(scaled) < 2.0
 
 
+@pytest.mark.parametrize('guess_error_rad', [-0.03, 0.03])
+def test_where_scans_settle_does_not_depend_on_the_guess(guess_error_rad: float) -> None:
+    """The guess is the gyro's; if it showed in the yaw, a wrong clock would confirm itself."""
+
+    def gyro(stamp_ns: int, times_s: FloatArray, axis: tuple[float, ...]) -> FloatArray:
+        start = seconds(stamp_ns)
+        return yaw(start + times_s) - yaw(np.array(start)) + guess_error_rad
+
+    free = run_scans(ScanCue(), 0.0, scan_values)
+    guessed = run_scans(ScanCue(), 0.0, scan_values, gyro)
+    assert len(guessed) == len(free)
+    for one, other in zip(guessed, free, strict=True):
+        assert abs(one.values_rad[0] - other.values_rad[0]) < 0.2 * np.sqrt(one.variances[0])
+
+
 def test_scans_with_holes_and_a_partial_view() -> None:
     rng = np.random.default_rng(2)
 
