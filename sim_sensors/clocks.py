@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sensor_rig.times import seconds_to_ns
+from sim_sensors.columns import Column, column, rounded
 from sim_sensors.config import ClockConfig
 
 if TYPE_CHECKING:
     from sim_sensors.sensors.base import Batch
-
-Times = NDArray[np.int64]
 
 
 class SensorClock:
@@ -30,14 +26,15 @@ class SensorClock:
         self._drift = config.drift_ppm * 1e-6
         self._jitter_ns = config.stamp_jitter_s * 1e9
 
-    def stamps(self, batch: Batch, arrival_ns: Times, step_ns: int = 0) -> Times:
-        """Return the stamp of every row, ns [n]; `step_ns` is what faults made the clock jump."""
+    def stamps(self, batch: Batch, arrival_ns: Column, step_ns: int = 0) -> Column:
+        """Return the stamps of a batch, ns; `step_ns` is what faults made the clock jump."""
         if self.at_arrival:
             return arrival_ns
-        stamp = batch.time_ns + (self._offset_ns + step_ns)
+        time_ns = column(batch.time_ns)
+        stamp = time_ns + (self._offset_ns + step_ns)
         if self._drift:
-            stamp += np.rint(batch.time_ns * self._drift).astype(np.int64)
+            stamp = stamp + rounded(time_ns * self._drift)
         if self._jitter_ns:
-            jitter = batch.noise.normal('stamp_jitter', batch, 1)[:, 0]
-            stamp += np.rint(jitter * self._jitter_ns).astype(np.int64)
+            jitter = batch.noise.normal('stamp_jitter', batch, 1)[:, 0] * self._jitter_ns
+            stamp = stamp + column(rounded(jitter))
         return stamp

@@ -1,6 +1,6 @@
-"""Formulas over the columns of a batch: an array [n] each, or a plain float where n is 1.
+"""Formulas over the columns of a batch: an array [n] each, or a plain number where n is 1.
 
-Most rigs have one environment, and there a formula of floats is several times faster than one of
+Most rigs have one environment, and there a formula of numbers is several times faster than one of
 arrays with one element. Written over columns it is the same formula, with the same bits.
 """
 
@@ -15,7 +15,18 @@ import numpy as np
 from sim_sensors.layout import Array
 
 Column = Any
-"""A float, or an array [n] of them."""
+"""A float or an int, or an array [n] of them; 64 bits wide."""
+
+
+def column(values: Array) -> Column:
+    """Return `values` [n] as a column."""
+    return values.item() if len(values) == 1 else values
+
+
+def listed(values: Column) -> list[Any]:
+    """Return a column as a list of n plain numbers."""
+    found: list[Any] = values.tolist() if isinstance(values, np.ndarray) else [values]
+    return found
 
 
 def columns_of(rows: Array) -> Iterable[Column]:
@@ -30,6 +41,16 @@ def write_columns(out: Array, columns: Iterable[Column]) -> None:
     else:
         for place, column in enumerate(columns):
             out[:, place] = column
+
+
+def truncated(x: Column) -> Column:
+    """Return whole numbers, rounded towards zero."""
+    return x.astype(np.int64) if isinstance(x, np.ndarray) else int(x)
+
+
+def rounded(x: Column) -> Column:
+    """Return the nearest whole numbers, of two the even one."""
+    return np.rint(x).astype(np.int64) if isinstance(x, np.ndarray) else round(x)
 
 
 def sin(x: Column) -> Column:

@@ -34,7 +34,9 @@ class Layout:
 
     def view(self, array: Array, name: str) -> Array:
         """Return field `name` of `array` `[..., width]` as a view `[..., *shape]`."""
-        return array[..., self.slices[name]].reshape(array.shape[:-1] + self.shapes[name])
+        shape = self.shapes[name]
+        part = array[..., self.slices[name]]
+        return part if len(shape) == 1 else part.reshape(array.shape[:-1] + shape)
 
     def empty(self, rows: int) -> Array:
         """Return an uninitialised array `[rows, width]`."""

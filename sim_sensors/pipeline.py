@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sensor_rig.errors import RigError
+from sim_sensors.columns import listed
 from sim_sensors.config import FaultConfig, SensorConfig
 from sim_sensors.faults import HEALTHY, Faults
 from sim_sensors.imperfections import Generic
@@ -144,11 +145,13 @@ class Pipeline:
         if self._readout is not None:
             self._readout.push(batch, values, truth, passage)
         if self.in_flight is not None:
-            for row, env in enumerate(self._envs[batch.envs].tolist()):
+            times = zip(self._envs[batch.envs].tolist(), batch.index.tolist(),
+                        batch.time_ns.tolist(), listed(passage.stamp_ns),
+                        listed(passage.arrival_ns), strict=True)
+            for row, (env, index, capture_ns, stamp_ns, arrival_ns) in enumerate(times):
                 if passage.lost is None or not passage.lost[row]:
                     self.in_flight.add(Sample(
-                        self.sensor.name, env, int(batch.index[row]), int(batch.time_ns[row]),
-                        int(passage.stamp_ns[row]), int(passage.arrival_ns[row]),
+                        self.sensor.name, env, index, capture_ns, stamp_ns, arrival_ns,
                         values[row].copy(), truth[row].copy()))
 
     # ---- reading --------------------------------------------------------------------------------

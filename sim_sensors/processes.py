@@ -97,7 +97,7 @@ class DriftStream:
     def at(self, envs: Rows, k: Indices, weights: Array) -> Array:
         """Return the drift [n, width] at capture `k` [n]; `weights` is [groups, width]."""
         if len(self._ids) == 1:
-            return self._at_one(int(k[0]), weights)
+            return self._at_one(k.item(), weights)
         knot, part = np.divmod(k + self._stagger[envs], self._every)
         stale = knot != self._knot[envs]
         if stale.any():
@@ -109,7 +109,7 @@ class DriftStream:
     def _at_one(self, k: int, weights: Array) -> Array:
         """Answer for the only environment there is, without arrays of indices."""
         knot, part = divmod(k, self._every)
-        if knot != self._knot[0]:
+        if knot != self._knot.item():
             self._move(self._ids, np.array([knot]), weights)
         out = self._slope * part
         out += self._low

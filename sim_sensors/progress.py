@@ -53,8 +53,10 @@ class Progress:
             self._together = (origin_ns, max(index, last_index), tick)
             self.next_ns = origin_ns + self._ticks.time_of(tick + 1)
             captured = index > last_index
-            return Step(_filled(self._num_envs, index if captured else -1),
-                        _filled(self._num_envs, tick), captured)
+            ticks = _filled(self._num_envs, tick)
+            if self._same and captured:
+                return Step(ticks, ticks, True)
+            return Step(_filled(self._num_envs, index if captured else -1), ticks, captured)
         self._part()
         elapsed = time_ns - self.origin_ns[rows]
         ticks = self._ticks.indices_before(elapsed)

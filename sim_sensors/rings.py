@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sim_sensors.columns import Column
 from sim_sensors.layout import Array, Layout
 
 Rows = slice | NDArray[np.intp]
@@ -126,7 +127,7 @@ class SampleRing:
     # ---- writing ----------------------------------------------------------------------------
 
     def push(self, envs: Rows, index: Indices, values: Array, capture_ns: Indices,
-             stamp_ns: Indices, arrival_ns: Indices, lost: NDArray[np.bool_] | None) -> None:
+             stamp_ns: Column, arrival_ns: Column, lost: NDArray[np.bool_] | None) -> None:
         """Add capture `index` [n] of `envs`; captures that were skipped count as lost."""
         skipped = index - self.newest[envs] - 1
         if self.holds_gaps and skipped.any():

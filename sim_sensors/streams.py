@@ -58,7 +58,7 @@ class NoiseStream:
     def at(self, envs: Rows, k: Indices) -> Array:
         """Return the numbers of index `k` [n] of `envs`, [n, width], the caller's own."""
         if len(self._held) == 1:
-            return self._at_one(int(k[0]))
+            return self._at_one(k.item())
         place = k + self._stagger[envs]
         block = place >> self._shift
         stale = block != self._held[envs]
@@ -83,8 +83,8 @@ class NoiseStream:
     def _at_one(self, k: int) -> Array:
         """Answer for the only environment there is, without arrays of indices."""
         block = k >> self._shift
-        if block != self._held[0]:
-            self._refill(np.zeros(1, np.intp), np.array([block]))
+        if block != self._held.item():
+            self._refill(self._envs, np.array([block]))
         row = k & self._mask
         return self._rows[row:row + 1].copy()
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sensor_rig.times import seconds_to_ns
 from sim_sensors.clocks import SensorClock
+from sim_sensors.columns import Column, column, truncated
 from sim_sensors.config import SensorConfig
 from sim_sensors.faults import HEALTHY, Ailment
 from sim_sensors.loss import LossChannel
@@ -37,8 +38,8 @@ class Fate(Enum):
 class Passage(NamedTuple):
     """How the rows of one batch of captures travel."""
 
-    stamp_ns: Times
-    arrival_ns: Times
+    stamp_ns: Column
+    arrival_ns: Column
     lost: NDArray[np.bool_] | None
     """Rows that never arrive; None when all do."""
 
@@ -77,12 +78,12 @@ class Transit:
 
     def send(self, batch: Batch, ailment: Ailment = HEALTHY) -> Passage:
         """Return stamp, arrival and loss of a batch of captures."""
-        arrival = batch.time_ns + self.latency_ns[batch.envs]
+        arrival = column(batch.time_ns) + column(self.latency_ns[batch.envs])
         if self.jitter_ns:
-            draw = self._noise.uniform('jitter', batch, 1)[:, 0]
-            arrival += (draw * self.jitter_ns).astype(np.int64)
+            draw = column(self._noise.uniform('jitter', batch, 1)[:, 0])
+            arrival = arrival + truncated(draw * self.jitter_ns)
         if ailment.latency_ns:
-            arrival += ailment.latency_ns
+            arrival = arrival + ailment.latency_ns
         stamp = self._clock.stamps(batch, arrival, ailment.clock_step_ns)
         return Passage(stamp, arrival, self._lost(batch, ailment))
 

@@ -92,6 +92,13 @@ class Template:
         pieces.append(message[end:])
         self._pieces = pieces
 
+    def preset(self, **blocks: ArrayLike) -> Template:
+        """Return a template that has these blocks where `fill` is given none."""
+        message = self.fill(0, **blocks)
+        return Template(self.type_name, message, {
+            name: block._replace(default=message[block.offset:block.offset + len(block.default)])
+            for name, block in self.blocks.items()})
+
     def fill(self, stamp_ns: int, **blocks: ArrayLike) -> bytes:
         """Return the message with this stamp and these blocks; others keep their defaults."""
         pieces: list[Any] = self._pieces.copy()

@@ -39,9 +39,9 @@ class Topic:
         return self.suffix[1:] if self.suffix.startswith('/') else f'{sensor}/{self.suffix}'
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sample:
-    """One captured measurement with its three times."""
+    """One captured measurement with its three times; not frozen, as that trebles its making."""
 
     sensor: str
     env: int

@@ -121,6 +121,8 @@ class Imu(Sensor[ImuConfig]):
                               | ({'orientation': (4,)} if config.orientation else {}), float)
         self._raw = msgs.imu(self.frame_id)
         self._full = msgs.imu(self.frame_id, orientation=True)
+        self._truth = self._full if config.orientation else self._raw
+        self._period_s = 0.0
         self._warmth = msgs.temperature(self.frame_id)
         self._errors = _Errors(config)
         self._cutoff_hz = np.repeat([config.accel.bandwidth_hz, config.gyro.bandwidth_hz], 3)
@@ -158,17 +160,27 @@ class Imu(Sensor[ImuConfig]):
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Apply gains, cross-talk, biases, noise, resolution and range."""
+        if batch.period_s != self._period_s:
+            self._take_period(batch.period_s)
         self._errors.apply(values[:, INERTIAL], batch)
         if self.config.orientation_noise_rad > 0.0:
             turn = batch.noise.normal('orientation', batch, 3)
             rotate(values[:, ORIENTATION], self.config.orientation_noise_rad * turn)
 
+    def _take_period(self, period_s: float) -> None:
+        """Put the covariances into the messages: they depend on the rate as densities do not."""
+        self._period_s = period_s
+        covariances = self._errors.covariances(period_s)
+        self._raw = msgs.imu(self.frame_id).preset(**covariances)
+        self._full = msgs.imu(self.frame_id, orientation=True).preset(
+            orientation_covariance=np.diag([self.config.orientation_noise_rad ** 2] * 3).ravel(),
+            **covariances)
+
     # ---- messages -------------------------------------------------------------------------
 
     def truth_template(self) -> tuple[str, Template]:
         """Truth is an Imu too."""
-        template = self._full if self.config.orientation else self._raw
-        return template.type_name, template
+        return self._truth.type_name, self._truth
 
     def topics(self) -> Sequence[Topic]:
         """`data_raw` always, `data` with an orientation, `temperature` if asked for."""
@@ -177,13 +189,12 @@ class Imu(Sensor[ImuConfig]):
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Fill the messages; covariances are those of the white noise of one sample."""
-        fields = self._layout.unpack(sample.values) | self._errors.covariances
+        fields = self._layout.unpack(sample.values)
         orientation = fields.pop('orientation', None)
         made = [(DATA_RAW, self._raw.fill(sample.stamp_ns, **fields))]
         if orientation is not None:
-            covariance = np.diag([self.config.orientation_noise_rad ** 2] * 3).ravel()
             made.append((DATA, self._full.fill(sample.stamp_ns, orientation=orientation,
-                                               orientation_covariance=covariance, **fields)))
+                                               **fields)))
         if self.config.temperature.publish:
             warmth = float(self.config.temperature.at_s(sample.capture_ns / NS_PER_S))
             made.append((TEMPERATURE, self._warmth.fill(sample.stamp_ns, temperature=warmth)))
@@ -213,11 +224,9 @@ class _Errors:
                                  both('random_walk'))
         self._range = np.repeat([accel.range or np.inf, gyro.range or np.inf], 3)
         self._saturates = bool(np.isfinite(self._range).any())
-        self._steps = ((slice(0, 3), accel.resolution), (slice(3, 6), gyro.resolution))
+        self._steps = np.repeat([accel.resolution, gyro.resolution], 3)
+        self._is_stepped = bool(self._steps.any())
         self._generic_variance = config.noise ** 2 + config.resolution ** 2 / 12.0
-        self._period_s = 0.0
-        self.covariances: dict[str, Array] = {}
-        """Of the white noise of one sample, row-major [9], known from the first sample on."""
 
     def apply(self, values: Array, batch: Batch) -> None:
         """Turn true values [n, 6] into what the converters give out."""
@@ -230,23 +239,20 @@ class _Errors:
         if self._per_kelvin is not None:
             warmer = self._temperature.at_s(batch.time_ns / NS_PER_S)
             values += np.outer(warmer - self._temperature.reference_c, self._per_kelvin)
-        if batch.period_s != self._period_s:
-            self._take_period(batch.period_s)
         self._allan.apply(values, batch)
         batch.noise.apply_generic(values, batch)
-        for columns, step in self._steps:
-            quantise(values[:, columns], step)
+        if self._is_stepped:
+            quantise(values[:, :3], self._steps[0])
+            quantise(values[:, 3:], self._steps[3])
         if self._saturates:
             np.clip(values, -self._range, self._range, out=values)
 
-    def _take_period(self, period_s: float) -> None:
-        """Derive the covariances, which depend on the rate as densities do not."""
-        self._period_s = period_s
-        steps = np.repeat([step for _, step in self._steps], 3)
-        variance = (self._allan.white_sigma(period_s) ** 2 + steps ** 2 / 12.0
+    def covariances(self, period_s: float) -> dict[str, Array]:
+        """Return those of the white noise of one sample, row-major [9], by their block's name."""
+        variance = (self._allan.white_sigma(period_s) ** 2 + self._steps ** 2 / 12.0
                     + self._generic_variance)
-        self.covariances = {'linear_acceleration_covariance': np.diag(variance[:3]).ravel(),
-                            'angular_velocity_covariance': np.diag(variance[3:]).ravel()}
+        return {'linear_acceleration_covariance': np.diag(variance[:3]).ravel(),
+                'angular_velocity_covariance': np.diag(variance[3:]).ravel()}
 
 
 def _unless_zero(values: NDArray[np.float64]) -> NDArray[np.float64] | None:

@@ -175,6 +175,13 @@ def test_a_template_keeps_nothing_between_messages():
     assert template.fill(1) == before
 
 
+def test_preset_blocks_stand_where_none_are_given():
+    template = stamped_template()
+    preset = template.preset(vector=[7, 8, 9])
+    assert preset.fill(7) == template.fill(7, vector=[7, 8, 9]) != template.fill(7)
+    assert preset.fill(7, vector=[4, 5, 6]) == template.fill(7, vector=[4, 5, 6])
+
+
 def test_a_template_takes_arrays_of_any_layout_and_type():
     template = stamped_template()
     wide = np.arange(8, dtype=np.int64).reshape(2, 4)[:, ::2]
