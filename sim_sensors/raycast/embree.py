@@ -126,7 +126,7 @@ class EmbreeCaster(RayCaster):
         self, still: mujoco.MjData, chosen: Bool, planes: list[int]
     ) -> tuple[int, Instances | None]:
         """Return the static scene (0 for none) and those of its geoms that are instanced."""
-        self._fronts: list[tuple[int, float, float, float, float]] = []  # bit, normal, offset
+        self._fronts: list[tuple[int, F64, float]] = []  # bit, normal, offset
         if not chosen.any() and not planes:
             return 0, None
         embree, model = self._embree, self._model
@@ -139,7 +139,7 @@ class EmbreeCaster(RayCaster):
             shape = shapes.make_shape(embree, model, geom, pos - self._centre, mat)
             if geom in planes:
                 bit = 1 << (_FIRST_PLANE_BIT + len(self._fronts))
-                self._fronts.append((bit, *mat[:, 2].tolist(), float(mat[:, 2] @ pos)))
+                self._fronts.append((bit, mat[:, 2].copy(), float(mat[:, 2] @ pos)))
                 embree.library.rtcSetGeometryMask(shape, bit)
                 embree.library.rtcCommitGeometry(shape)
             embree.attach(scene, shape, geom)
@@ -176,13 +176,14 @@ class EmbreeCaster(RayCaster):
         if origins.ndim == 1:
             x, y, z = origins.tolist()
             mask = api.EVERY_BIT
-            for bit, nx, ny, nz, offset in self._fronts:
+            for bit, normal, offset in self._fronts:
+                nx, ny, nz = normal.tolist()
                 if x * nx + y * ny + z * nz < offset:
                     mask &= ~bit
             return mask
         masks = None
-        for bit, *normal, offset in self._fronts:
-            height = origins @ np.array(normal)
+        for bit, normal, offset in self._fronts:
+            height = origins @ normal
             if height.min() < offset:
                 masks = np.full(len(origins), api.EVERY_BIT, np.uint32) if masks is None else masks
                 masks[height < offset] &= np.uint32(api.EVERY_BIT & ~bit)

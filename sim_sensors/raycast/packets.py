@@ -12,6 +12,7 @@ from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast.base import F32, F64, Hits
 
 _NO_NORMAL = np.float32(1e-30)
+_COHERENT = ctypes.addressof(api.COHERENT)
 
 Intersect = Callable[[int, int, int, int], None]
 
@@ -34,6 +35,8 @@ class Packets:
         self._lanes = api.aligned_zeros((2, 16)).view(np.int32)
         self._lanes[0] = -1
         self._lanes[1, :rest] = -1
+        self._all_lanes = self._lanes.ctypes.data
+        self._tail_lanes = self._all_lanes + self._lanes.strides[0]
         # Every scan goes through these views; making them costs more than using them.
         self._origins = self._block[:, api.ORIGIN].transpose(0, 2, 1)
         self._directions = self._block[:, api.DIRECTION].transpose(0, 2, 1)
@@ -45,6 +48,9 @@ class Packets:
         self._nothing_found = np.full((2, 1, 1), api.INVALID_ID, np.uint32)
         self._max_range_m = 0.0
         self._normals = self._block[:, api.NORMAL].transpose(0, 2, 1)
+        self._instances = self._words[:, api.INST_ID]
+        self._normal_rows = self._block[:, api.NORMAL]
+        self._direction_rows = self._block[:, api.DIRECTION]
         self._ray_row = np.arange(count) // width * (api.ROWS * width) + np.arange(count) % width
         self._flat = self._block.reshape(-1)
         self._flat_words = self._words.reshape(-1)
@@ -99,12 +105,11 @@ class Packets:
 
     def trace(self, intersect: Intersect, scene: int) -> None:
         """Let every ray go through `scene`; nearer hits replace what it has."""
-        lanes = self._lanes.ctypes.data
-        arguments = ctypes.addressof(api.COHERENT)
+        lanes, arguments = self._all_lanes, _COHERENT
         for packet in self._full:
             intersect(lanes, scene, packet, arguments)
         if self._tail:
-            intersect(lanes + self._lanes.strides[0], scene, self._tail, arguments)
+            intersect(self._tail_lanes, scene, self._tail, arguments)
 
     def collect(self) -> Hits:
         """Copy ranges and geom ids out of the packets."""
@@ -115,8 +120,8 @@ class Packets:
 
     def rays_in(self, instance: int) -> npt.NDArray[np.int64]:
         """Return the rays that hit something inside `instance`."""
-        found: npt.NDArray[np.int64] = (self._words[:, api.INST_ID] == instance).reshape(-1)
-        return np.flatnonzero(found[: self._count])
+        found: npt.NDArray[np.bool_] = (self._instances == instance).reshape(-1)
+        return found[: self._count].nonzero()[0]
 
     def part_of_instance(self, rays: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
         """Return [m] which member of an instance array some rays hit."""
@@ -137,7 +142,7 @@ class Packets:
 
     def cosines(self) -> F32:
         """Return [n] cosines of incidence where the normal is in the world's frame."""
-        normal, direction = self._block[:, api.NORMAL], self._block[:, api.DIRECTION]
+        normal, direction = self._normal_rows, self._direction_rows
         square = np.einsum('pkw,pkw->pw', normal, normal)
         np.maximum(square, _NO_NORMAL, out=square)
         cosine = np.einsum('pkw,pkw->pw', normal, direction)

@@ -61,6 +61,7 @@ class SweepReader:
         self._ones_and_lags = [np.stack([np.ones_like(lag), lag], axis=1) for lag in self._lags]
         self._line = np.zeros((2, 3))
         self._twist = np.zeros(6)
+        self._spin = np.zeros((3, 3))
         self._motion = np.zeros((3, 3, 3))
         self._caster = self._make_caster()
         log.info('%s: %s', name, self._caster.reason)
@@ -148,10 +149,11 @@ class SweepReader:
         if self._in_world or abs(wx) + abs(wy) + abs(wz) < STILL:
             directions = features[:, :3] @ axes.T
         else:
-            spin = np.array([[0.0, -wz, wy], [wz, 0.0, -wx], [-wy, wx, 0.0]])
-            turned = spin @ axes
-            self._motion[0], self._motion[1], self._motion[2] = axes.T, turned.T, (spin @ turned).T
-            directions = features @ self._motion.reshape(9, 3)
+            self._spin[:] = (0.0, -wz, wy), (wz, 0.0, -wx), (-wy, wx, 0.0)
+            turned = self._spin @ axes
+            motion = self._motion
+            motion[0], motion[1], motion[2] = axes.T, turned.T, (self._spin @ turned).T
+            directions = features @ motion.reshape(9, 3)
             speed = speed + self._config.z_height_m * turned[:, 2]
             velocity = speed.tolist()
         if sum(map(abs, velocity)) < STILL:
