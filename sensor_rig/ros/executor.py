@@ -121,10 +121,12 @@ def _spare_the_collector() -> None:
 
 
 def _keep_to_sockets() -> None:
-    """Have Fast DDS talk over UDP alone, unless the user said otherwise.
+    """Have Fast DDS talk over UDP alone where it may choose, unless the user said otherwise.
 
-    Its shared memory between processes loses a reader for good that was stopped or starved for a
-    second, and leaves files behind when one is killed; over UDP the rig runs as fast.
+    Its shared memory leaves files behind when a process is killed, and its ports depend on every
+    reader getting the processor in time. With discovery limited to this machine
+    (ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST) rmw_fastrtps sets up transports of its own, shared
+    memory among them, and the setting is not looked at.
     """
     os.environ.setdefault('FASTDDS_BUILTIN_TRANSPORTS', 'UDPv4')
 
