@@ -132,9 +132,11 @@ class SyncEngine:
             self.reset('host time went back', now_ns)
         self._now_ns = max(self._now_ns, now_ns)
         bundles = self._advance(self._now_ns)
+        expired = False
         for stream in self._streams.values():
-            stream.expire(self._now_ns)
-        bundles += self._advance(self._now_ns)
+            expired |= stream.expire(self._now_ns)
+        if expired:
+            bundles += self._advance(self._now_ns)  # the frame that waited may be gone
         if not self._has_packets():
             self.machine.enter(SyncState.IDLE)
         return bundles
@@ -169,7 +171,10 @@ class SyncEngine:
         return bundles
 
     def _has_packets(self) -> bool:
-        return any(s.buffer.stamps or s.quarantined for s in self._streams.values())
+        for stream in self._streams.values():
+            if stream.buffer.stamps or stream.quarantined is not None:
+                return True
+        return False
 
     @property
     def next_deadline_ns(self) -> int | None:

@@ -64,9 +64,9 @@ class GyroTrack:
         if covered is None or covered[0] > stamp_ns + int(low_s * NS_PER_S) or (
                 covered[1] < stamp_ns + int(high_s * NS_PER_S)):
             return None
-        about = self.about(axis, stamp_ns, low_s, high_s)
-        angle: FloatArray = about.angle(times_s) - about.angle(np.zeros(1))
-        return angle
+        angles = self.about(axis, stamp_ns, low_s, high_s).angle(np.append(times_s, 0.0))
+        angles -= angles[-1]
+        return angles[:-1]
 
     def about(self, axis: FloatArray, origin_ns: int, low_s: float, high_s: float) -> AxisTrack:
         """Return the track about `axis` [3] with times in seconds after `origin_ns` (IMU clock).
@@ -76,7 +76,7 @@ class GyroTrack:
         self._settle()
         low_ns, high_ns = origin_ns + int(low_s * NS_PER_S), origin_ns + int(high_s * NS_PER_S)
         stamps = self._stamps_ns[self._from:self._to]
-        low, high = np.searchsorted(stamps, [low_ns, high_ns]).tolist()
+        low, high = stamps.searchsorted([low_ns, high_ns]).tolist()
         first = self._from + max(min(low, len(stamps) - 1) - 1, 0)
         last = min(max(self._from + high + 2, first + 2), self._to)
         knots = (self._stamps_ns[first:last] - origin_ns) / NS_PER_S
@@ -97,11 +97,11 @@ class GyroTrack:
         stamps[old:new] = columns[0]
         table[:3, old:new] = columns[1:]
         joined = max(old - 1, self._from)  # the last known sample, where there is one
-        steps_s = np.diff(stamps[joined:new]) / NS_PER_S
+        steps_s = (stamps[joined + 1:new] - stamps[joined:new - 1]) / NS_PER_S
         means = 0.5 * (table[:3, joined + 1:new] + table[:3, joined:new - 1])
         table[3:, joined + 1:new] = np.cumsum(means * steps_s, axis=1) + table[3:, joined, None]
         self._to = new
-        self._from += int(np.searchsorted(stamps[self._from:new], self._last_ns - self._span_ns))
+        self._from += int(stamps[self._from:new].searchsorted(self._last_ns - self._span_ns))
 
     def _make_room(self, count: int) -> None:
         """Move what is kept to the front of arrays that hold it twice over."""
@@ -125,8 +125,10 @@ class AxisTrack:
     def __init__(self, knots_s: FloatArray, rates: FloatArray, angles: FloatArray) -> None:
         self._inner = knots_s[1:-1]
         """Without the first and the last: what lies beyond them belongs to the end intervals."""
-        self._table = np.stack([knots_s[:-1], angles[:-1], rates[:-1],
-                                0.5 * np.diff(rates) / np.diff(knots_s)])
+        table = self._table = np.empty((4, len(knots_s) - 1))
+        """Per interval: its first knot, angle and rate there, half the slope of the rate."""
+        table[0], table[1], table[2] = knots_s[:-1], angles[:-1], rates[:-1]
+        table[3] = 0.5 * (rates[1:] - rates[:-1]) / (knots_s[1:] - knots_s[:-1])
 
     def angle(self, times_s: FloatArray) -> FloatArray:
         """Return the angle (rad, from any start) at times of any shape."""

@@ -185,13 +185,16 @@ class Stream:
             self.floor_ns = last.stamp_ns
         self.previous = last if self.strategy == 'interpolate' else None
 
-    def expire(self, now_ns: int) -> None:
-        """Let go of everything that is older than the timeout at `now_ns`."""
-        self.let_go(self.buffer.evict_expired(now_ns), Fate.EXPIRED)
+    def expire(self, now_ns: int) -> bool:
+        """Let go of everything older than the timeout at `now_ns`; return if packets left."""
+        expired = self.buffer.evict_expired(now_ns)
+        if expired:
+            self.let_go(expired, Fate.EXPIRED)
         held = self.quarantined
         if held is not None and now_ns - held.arrival_ns > self.buffer.timeout_ns:
             self.quarantined = None
             self.counts.invalid += 1
+        return bool(expired)
 
     def flush(self, keep_quarantined: bool = False) -> None:
         """Clear the buffer and what was derived from the old stamps."""

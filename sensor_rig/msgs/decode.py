@@ -94,8 +94,7 @@ def read_scan(buf: Buffer) -> Scan:
     """Read a sensor_msgs/LaserScan."""
     reader = Reader(buf)
     stamp_ns, _ = reader.header()
-    angle_min, _, increment, time_increment, scan_time, low, high = (
-        reader.f32() for _ in range(7))
+    angle_min, _, increment, time_increment, scan_time, low, high = reader.array('f4', 7).tolist()
     return Scan(stamp_ns, angle_min, increment, time_increment, scan_time, low, high,
                 reader.sequence('f4'), reader.sequence('f4'))
 
@@ -202,10 +201,8 @@ def read_odometry(buf: Buffer) -> Motion:
     reader = Reader(buf)
     stamp_ns, _ = reader.header()
     reader.string()
-    pose = reader.array('f8', 7).astype(np.float64)
-    reader.array('f8', 36)
-    twist = reader.array('f8', 6).astype(np.float64)
-    return Motion(stamp_ns, pose[:3], pose[3:], twist[:3], twist[3:])
+    values = reader.array('f8', 7 + 36 + 6).astype(np.float64)  # pose, its covariance, twist
+    return Motion(stamp_ns, values[:3], values[3:7], values[43:46], values[46:])
 
 
 def read_twist(buf: Buffer) -> tuple[int, Vector, Vector]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ _RATE_SIGMA_RAD_S = 0.01
 _ORIENTATION_SIGMA_RAD = 0.001
 """Noise of an orientation difference where its message states none."""
 _LONGEST_NS = NS_PER_S // 2
-_LEAST_TURN_RAD = 1e-9
 """Over a longer gap the rotation in between is not known."""
+_LEAST_TURN_RAD = 1e-9
 
 
 class _Axes:
@@ -28,30 +29,44 @@ class _Axes:
     """
 
     def __init__(self) -> None:
-        self._seen = np.zeros(3, dtype=bool)
+        self._seen = [False, False, False]
 
     def rotation(
-        self, start_ns: int, end_ns: int, turn: FloatArray, variance: FloatArray
+        self, start_ns: int, end_ns: int, turn: Sequence[float], variance: Sequence[float]
     ) -> Rotation | None:
-        """Return the turn about the measured axes."""
-        self._seen |= np.abs(turn) > _LEAST_TURN_RAD
-        rows = np.flatnonzero(self._seen)
-        if not len(rows) or not np.isfinite(turn).all():
+        """Return the turn [3] about the measured axes, `variance` [3] likewise.
+
+        Plain numbers: an array of three costs more than what is done with it.
+        """
+        seen = self._seen
+        for i in range(3):
+            if abs(turn[i]) > _LEAST_TURN_RAD:
+                seen[i] = True
+        rows = [i for i in range(3) if seen[i]]
+        if not rows or not all(map(isfinite, turn)):
             return None
         return Rotation(
             start_ns,
             end_ns,
-            tuple(float(turn[i]) for i in rows),
-            tuple(XYZ_AXES[i] for i in rows),
-            tuple(float(variance[i]) for i in rows),
+            tuple([turn[i] for i in rows]),
+            tuple([XYZ_AXES[i] for i in rows]),
+            tuple([variance[i] for i in rows]),
         )
+
+
+def _stated(values: Mapping[str, Any], otherwise: float) -> list[float]:
+    """Return `variance` [3] of a message, `otherwise` where it states none."""
+    given = values.get('variance')
+    if given is None:
+        return [otherwise] * 3
+    return [float(each) if each > 0.0 else otherwise for each in given]
 
 
 class RateCue:
     """`angular_velocity` [3] (rad/s, sensor frame), optional `variance` [3]; trapezoid between."""
 
     def __init__(self) -> None:
-        self._last: tuple[int, FloatArray] | None = None
+        self._last: tuple[int, list[float]] | None = None
         self._axes = _Axes()
 
     def reset(self) -> None:
@@ -62,14 +77,13 @@ class RateCue:
         self, stamp_ns: int, values: Mapping[str, Any], gyro: GyroLookup | None = None
     ) -> Rotation | None:
         """Take one rate; return the turn since the last one."""
-        rate = np.asarray(values['angular_velocity'], dtype=np.float64)
+        rate = [float(each) for each in values['angular_velocity']]
         last, self._last = self._last, (stamp_ns, rate)
         if last is None or not 0 < stamp_ns - last[0] <= _LONGEST_NS:
             return None
         dt = (stamp_ns - last[0]) / NS_PER_S
-        turn = 0.5 * (rate + last[1]) * dt
-        stated = np.asarray(values.get('variance', np.zeros(3)), dtype=np.float64)
-        variance = np.where(stated > 0.0, stated, _RATE_SIGMA_RAD_S**2) * dt**2 / 2.0
+        turn = [0.5 * (one + other) * dt for one, other in zip(rate, last[1], strict=True)]
+        variance = [each * dt**2 / 2.0 for each in _stated(values, _RATE_SIGMA_RAD_S**2)]
         return self._axes.rotation(last[0], stamp_ns, turn, variance)
 
 
@@ -95,7 +109,6 @@ class OdometryCue:
         last, self._last = self._last, (stamp_ns, orientation)
         if last is None or not 0 < stamp_ns - last[0] <= _LONGEST_NS:
             return None
-        turn = rotation_vector(last[1], orientation)
-        stated = np.asarray(values.get('variance', np.zeros(3)), dtype=np.float64)
-        variance = np.where(stated > 0.0, stated, _ORIENTATION_SIGMA_RAD**2)
+        turn = rotation_vector(last[1], orientation).tolist()
+        variance = _stated(values, _ORIENTATION_SIGMA_RAD**2)
         return self._axes.rotation(last[0], stamp_ns, turn, variance)

@@ -56,6 +56,8 @@ class CueRunner:
         self._frames = {
             name: matrix_from_wxyz(given.imu_quat_wxyz) for name, given in config.inputs.items()
         }
+        self._turned_axes: dict[tuple[str, tuple[Axis, ...]], tuple[Axis, ...]] = {}
+        """(sensor, axes in its frame) -> axes in the IMU's; a cue only ever has a few."""
         self._focal_px = {name: given.focal_px for name, given in config.inputs.items()}
         self._fits = {name: RotationFit(config.motion) for name in config.inputs}
         motion = config.motion
@@ -126,11 +128,11 @@ class CueRunner:
         clock = self._streams[sensor_id].clock
         if self._imu is None or clock.filter is None or self._imu.clock.filter is None:
             return None
+        imu, to_imu = self._imu.clock, self._frames[sensor_id]
         now_ns = self._streams[sensor_id].last_arrival_ns or 0
-        offset_ns, _ = relative_offset(clock, self._imu.clock, now_ns)
-        to_imu = self._frames[sensor_id]
 
         def look(stamp_ns: int, times_s: FloatArray, axis: Axis) -> FloatArray | None:
+            offset_ns, _ = relative_offset(clock, imu, now_ns)
             return self.gyro.turn(stamp_ns - offset_ns, times_s, to_imu @ axis)
 
         return look
@@ -138,9 +140,11 @@ class CueRunner:
     def _in_imu_frame(self, sensor_id: str, rotation: Rotation) -> Rotation:
         if rotation.axes is None:
             return rotation
-        matrix = self._frames[sensor_id]
-        turned = np.array(rotation.axes) @ matrix.T
-        axes = tuple((float(a[0]), float(a[1]), float(a[2])) for a in turned)
+        axes = self._turned_axes.get((sensor_id, rotation.axes))
+        if axes is None:
+            turned = np.array(rotation.axes) @ self._frames[sensor_id].T
+            axes = tuple((float(a[0]), float(a[1]), float(a[2])) for a in turned)
+            self._turned_axes[sensor_id, rotation.axes] = axes
         return Rotation(
             rotation.stamp_from_ns, rotation.stamp_to_ns, rotation.values_rad, axes,
             rotation.variances,

@@ -101,7 +101,7 @@ class ScanCue:
         offset that is wrong by as much does not, its error being in quadrature.
         """
         moved = self._twist * times_s
-        if gyro is not None and np.ptp(times_s) > 0.0:
+        if gyro is not None and times_s.any():
             turn = gyro(middle_ns, times_s, Z_AXIS[0])
             if turn is not None:
                 moved[0] = turn

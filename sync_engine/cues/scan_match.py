@@ -122,8 +122,7 @@ class ScanGeometry:
         cy /= safe
         vxx, vxy, vyy = sxx / safe - cx * cx, sxy / safe - cx * cy, syy / safe - cy * cy
         half_trace, half_gap = 0.5 * (vxx + vyy), 0.5 * (vxx - vyy)
-        angle = 0.5 * np.arctan2(vxy, half_gap)
-        difference = np.hypot(half_gap, vxy)
+        difference = np.sqrt(half_gap * half_gap + vxy * vxy)
         thin, long = half_trace - difference, half_trace + difference
         lined = enough & valid & (thin < _FLATNESS * long + 4e-4) & (long > 0.0)
         # A line seen end-on jumps over corners: its neighbours' ranges must run on smoothly.
@@ -135,8 +134,10 @@ class ScanGeometry:
         inner = lines[:, 1:-1]
         np.copyto(inner[0], cx, where=lined)
         np.copyto(inner[1], cy, where=lined)
-        np.negative(np.sin(angle), out=inner[2])
-        np.cos(angle, out=inner[3])
+        # The line's angle is half of atan2(vxy, half_gap); this is its sine, negated, and cosine.
+        half_cosine = 0.5 * half_gap / np.maximum(difference, 1e-300)
+        np.copysign(np.sqrt(np.maximum(0.5 - half_cosine, 0.0)), -vxy, out=inner[2])
+        np.sqrt(np.maximum(0.5 + half_cosine, 0.0), out=inner[3])
         return lines
 
     def _windowed(self, x: FloatArray, y: FloatArray, valid: BoolArray) -> FloatArray:

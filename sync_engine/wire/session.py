@@ -12,7 +12,7 @@ stamp and nothing else, so every stamped type there is can be synced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from sensor_rig.cdr import CdrError, read_stamp_ns
@@ -96,7 +96,7 @@ class WireSync:
             stamp_ns = _NO_STAMP_NS
         return self.engine.push(sensor_id, stamp_ns, raw, arrival_ns, len(raw))
 
-    def push_together(self, messages: Iterable[tuple[str, bytes]],
+    def push_together(self, messages: Sequence[tuple[str, bytes]],
                       arrival_ns: int) -> list[Bundle]:
         """Take (sensor, message) pairs that arrived at one moment; chance does not order them.
 
@@ -104,7 +104,9 @@ class WireSync:
         order of the configuration. So a lockstep run and a recording of it give equal bundles.
         """
         bundles = self.poll_until(arrival_ns)
-        for sensor_id, raw in sorted(messages, key=lambda item: self._order[item[0]]):
+        if len(messages) > 1:
+            messages = sorted(messages, key=lambda item: self._order[item[0]])
+        for sensor_id, raw in messages:
             bundles += self.push(sensor_id, raw, arrival_ns)
         return bundles
 
