@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from rclpy.client import Client
 from rclpy.node import Node
 
 from sensor_rig import msgs
@@ -23,6 +24,7 @@ from support.processes import Process, Processes
 MS, S = 1_000_000, 1_000_000_000
 PATIENCE_S = 60.0
 """Wall time after which a run counts as broken; no assertion depends on it otherwise."""
+ASK_AGAIN_S = 5.0
 DIAGNOSTICS = 'diagnostic_msgs/msg/DiagnosticArray'
 
 
@@ -71,6 +73,23 @@ class Observer(Node):
         """Let things happen for `seconds`."""
         end = time.monotonic() + seconds
         self.until(lambda: time.monotonic() >= end, 'the end of time')
+
+    def ask(self, client: Client, request: Any) -> Any:
+        """Call a service and return its answer; ask again where none comes.
+
+        A request that goes out before the server's side has met this client is lost.
+        """
+        futures = [client.call_async(request)]
+        asked = time.monotonic()
+
+        def answered() -> bool:
+            nonlocal asked
+            if time.monotonic() > asked + ASK_AGAIN_S:
+                asked = time.monotonic()
+                futures.append(client.call_async(request))
+            return any(future.done() for future in futures)
+        self.until(answered, f'an answer of {client.srv_name}')
+        return next(future.result() for future in futures if future.done())
 
     def says(self, name: str, text: str) -> None:
         """Wait until the status `name` says `text`, in its message or its values."""
