@@ -30,12 +30,9 @@ class Generic:
     def _take(self, config: SensorConfig) -> None:
         self.noise, self.bias = config.noise, config.bias
         self.random_walk, self.resolution = config.random_walk, config.resolution
-
-    @property
-    def is_identity(self) -> bool:
+        self.is_identity = not (self.noise or self.bias or self.random_walk or self.resolution
+                                or self._walk_offset is not None)
         """True when `apply` would change nothing."""
-        return not (self.noise or self.bias or self.random_walk or self.resolution
-                    or self._walk_offset is not None)
 
     def apply(self, values: Array, batch: Batch) -> None:
         """Disturb `values` [n, width] in place."""

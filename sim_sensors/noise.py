@@ -54,7 +54,11 @@ class NoiseSource:
 
     def uniform_at(self, stream: str, envs: Rows, k: Indices, width: int) -> Array:
         """Return uniforms [0, 1) [n, width] of index `k` [n] of `envs`, the caller's own."""
-        return self._stream(stream, 'uniform', width, np.float64).at(envs, k)
+        return self.uniforms(stream, width).at(envs, k)
+
+    def uniforms(self, stream: str, width: int) -> NoiseStream:
+        """Return the uniforms [0, 1) `stream`, for those who ask at every capture."""
+        return self._stream(stream, 'uniform', width, np.float64)
 
     def constant(self, stream: str, envs: Rows, width: int, kind: Kind = 'normal') -> Array:
         """Return numbers [n, width] that hold for an episode (a turn-on bias, a misalignment)."""

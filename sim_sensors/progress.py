@@ -77,8 +77,7 @@ class Progress:
     def is_due(self, now_ns: int) -> bool:
         """Return whether all have a tick due at `now_ns` that was not made; see `is_together`."""
         assert self._together is not None
-        origin_ns, _, tick = self._together
-        return self._ticks.index_before(now_ns - origin_ns) > tick
+        return now_ns >= self.next_ns
 
     def outdated(self, rows: Rows, now_ns: int) -> NDArray[np.bool_]:
         """Return which of `rows` have a tick due at `now_ns` that was not made, [n]."""
@@ -94,13 +93,15 @@ class Progress:
 
     def reset(self, rows: Rows, now_ns: int) -> None:
         """Let the episodes of `rows` begin at `now_ns`."""
+        first_ns = now_ns + self._ticks.time_of(0)
         if isinstance(rows, slice):
             self._together = (now_ns, -1, -1)
+            self.next_ns = first_ns
         else:
             self._part()
+            self.next_ns = min(self.next_ns, first_ns)
         self.origin_ns[rows] = now_ns
         self._index[rows] = self._tick[rows] = -1
-        self.next_ns = now_ns
 
     def _part(self) -> None:
         """From now on every environment has its own numbers."""

@@ -110,7 +110,10 @@ class Rig:
         self._flights = [(name, source.pipeline, source.pipeline.in_flight)
                          for name, source in self._sources.items()
                          if source.pipeline.in_flight is not None]
+        self._next_ns = 0
+        """When the sensors have something to do; most steps they have not."""
         self._arrival_ns = NEVER_NS
+        """When the next sample arrives."""
 
     # ---- time -----------------------------------------------------------------------------
 
@@ -134,11 +137,19 @@ class Rig:
         world = self.world
         world.step()
         now_ns = world.time_ns
+        if self._next_ns <= now_ns:
+            self._advance(now_ns)
+        return self._due(now_ns) if self._arrival_ns <= now_ns else []
+
+    def _advance(self, now_ns: int) -> None:
+        """Let the sensors take what is due."""
+        next_ns = NEVER_NS
         for source in self._in_order:
             if source.next_ns <= now_ns:
                 source.advance(now_ns)
-                self._arrival_ns = now_ns  # what was sent off may be here already
-        return self._due(now_ns) if self._arrival_ns <= now_ns else []
+            next_ns = min(next_ns, source.next_ns)
+        self._next_ns = next_ns
+        self._arrival_ns = now_ns  # what was sent off may be here already
 
     def run(self, duration_s: float) -> Iterable[Message]:
         """Yield the messages of the next `duration_s` simulated seconds, tick by tick."""
@@ -227,4 +238,4 @@ class Rig:
         self.world.reset(chosen)
         for source in self._sources.values():
             source.reset(chosen, self.world.time_ns)
-        self._arrival_ns = self.world.time_ns  # first samples are on their way, others are not
+        self._next_ns = self._arrival_ns = self.world.time_ns  # look anew at both

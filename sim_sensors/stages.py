@@ -26,7 +26,7 @@ class Stages:
         self.sensor = sensor
         layout = sensor.truth_layout
         self._disturbs = _overrides(sensor, 'physics_imperfections')
-        self._responds = _overrides(sensor, 'respond')
+        self._responds = sensor.responds and _overrides(sensor, 'respond')
         self._projects = _overrides(sensor, 'post_process')
         self._owns_sensed = self._disturbs or self._responds
         """Whether `sense` hands out rows that nothing else looks at, to be worked on in place."""

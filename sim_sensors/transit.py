@@ -64,6 +64,7 @@ class Transit:
         low, high = config.delay_range_s
         self._low_ns, self._high_ns = seconds_to_ns(low), seconds_to_ns(high)
         self.jitter_ns = seconds_to_ns(config.jitter_s)
+        self._jitter = self._noise.uniforms('jitter', 1) if self.jitter_ns else None
         self._draw_delay(slice(None))
 
     @property
@@ -79,8 +80,8 @@ class Transit:
     def send(self, batch: Batch, ailment: Ailment = HEALTHY) -> Passage:
         """Return stamp, arrival and loss of a batch of captures."""
         arrival = column(batch.time_ns) + column(self.latency_ns[batch.envs])
-        if self.jitter_ns:
-            draw = column(self._noise.uniform('jitter', batch, 1)[:, 0])
+        if self._jitter is not None:
+            draw = column(self._jitter.at(batch.envs, batch.index)[:, 0])
             arrival = arrival + truncated(draw * self.jitter_ns)
         if ailment.latency_ns:
             arrival = arrival + ailment.latency_ns

@@ -80,7 +80,7 @@ class Barometer(Sensor[BarometerConfig]):
         self._template = msgs.fluid_pressure(self.frame_id)
         self._warmth = msgs.temperature(self.frame_id)
         self._variance = config.noise ** 2 + config.resolution ** 2 / 12.0
-        self.stateful = config.bandwidth_hz > 0.0
+        self.stateful = self.responds = config.bandwidth_hz > 0.0
 
     @property
     def truth_layout(self) -> Layout:
@@ -98,7 +98,7 @@ class Barometer(Sensor[BarometerConfig]):
 
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
         """Low-pass the pressure."""
-        if self.stateful and batch.is_measured:
+        if batch.is_measured:
             low_pass(values, timeline, slice(None), self.config.bandwidth_hz, batch.dt_s)
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:

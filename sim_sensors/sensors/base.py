@@ -103,6 +103,8 @@ class Sensor(ABC, Generic[ConfigT]):
     config_class: ClassVar[type[SensorConfig]] = SensorConfig
     stateful: bool = False
     """True when `respond` or `post_process` depends on earlier ticks: then nothing is skipped."""
+    responds: bool = True
+    """False where this config makes `respond` the identity: then it is never called."""
     timeline_length: ClassVar[int] = 1
     """How many earlier truth ticks `respond` of a stateful sensor may look back at."""
     frame_quat_wxyz: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)

@@ -126,7 +126,7 @@ class Imu(Sensor[ImuConfig]):
         self._warmth = msgs.temperature(self.frame_id)
         self._errors = _Errors(config)
         self._cutoff_hz = np.repeat([config.accel.bandwidth_hz, config.gyro.bandwidth_hz], 3)
-        self.stateful = bool(self._cutoff_hz.any())
+        self.stateful = self.responds = bool(self._cutoff_hz.any())
 
     @property
     def truth_layout(self) -> Layout:
@@ -155,7 +155,7 @@ class Imu(Sensor[ImuConfig]):
 
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
         """Low-pass what the elements measure."""
-        if self.stateful and batch.is_measured:
+        if batch.is_measured:
             low_pass(values, timeline, INERTIAL, self._cutoff_hz, batch.dt_s)
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:

@@ -84,6 +84,7 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
     def __init__(self, name: str, config: WheelOdometryConfig) -> None:
         super().__init__(name, config)
         self._has_wheels = bool(config.left_joints)
+        self.responds = not self._has_wheels
         self._truth = Layout({'position': (2,), 'velocity': (2,)}, float)
         self._return = Layout({'pose': (3,), 'twist': (3,), 'covariance': (3, 3),
                                'travel': (2,)}, float)
@@ -154,8 +155,6 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
 
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
         """Integrate the speed where there are no joints to do it."""
-        if self._has_wheels:
-            return
         before = timeline.at(1)
         mean = 0.5 * (before[:, 2:] + values[:, 2:])
         np.copyto(values[:, :2], before[:, :2] + batch.dt_s * mean,
