@@ -54,19 +54,17 @@ class GyroTrack:
             return None
         return int(self._stamps_ns[self._from]), int(self._stamps_ns[self._to - 1])
 
-    def turn(self, stamp_ns: int, times_s: FloatArray, axis: FloatArray) -> FloatArray | None:
-        """Return the turn about `axis` [3] (IMU frame) from `stamp_ns` (IMU clock) on, [n] (rad).
+    def angle(self, stamp_ns: int, times_s: FloatArray, axis: FloatArray) -> FloatArray | None:
+        """Return the angle about `axis` [3] (IMU frame), from any start, [n] (rad).
 
-        `times_s` [n] are after the stamp; None where they or the stamp are outside the track.
+        `times_s` [n] are after `stamp_ns` (IMU clock); None where they are outside the track.
         """
         covered = self.covered_ns()
-        low_s, high_s = min(float(times_s.min()), 0.0), max(float(times_s.max()), 0.0)
+        low_s, high_s = float(times_s.min()), float(times_s.max())
         if covered is None or covered[0] > stamp_ns + int(low_s * NS_PER_S) or (
                 covered[1] < stamp_ns + int(high_s * NS_PER_S)):
             return None
-        angles = self.about(axis, stamp_ns, low_s, high_s).angle(np.append(times_s, 0.0))
-        angles -= angles[-1]
-        return angles[:-1]
+        return self.about(axis, stamp_ns, low_s, high_s).angle(times_s)
 
     def about(self, axis: FloatArray, origin_ns: int, low_s: float, high_s: float) -> AxisTrack:
         """Return the track about `axis` [3] with times in seconds after `origin_ns` (IMU clock).

@@ -37,6 +37,8 @@ _LEAST_ROWS = 8
 _AMBIGUITY = 9.0
 """A second valley less than this above the best (in chi square) makes a fit ambiguous."""
 _HUBER = 2.5
+_SETTLED = 0.01
+"""A step this short against the sigma of the offset is the last."""
 
 Axis = tuple[float, float, float]
 _NO_AXIS: tuple[Axis, ...] = ((0.0, 0.0, 0.0),)
@@ -286,7 +288,7 @@ class _Rows:
             move = inverse @ pull
             delta += min(max(float(move[0]), -_GRID_STEP_S), _GRID_STEP_S)
             bias = bias + move[1:]
-            if abs(move[0]) < 1e-6:
+            if move[0] ** 2 < _SETTLED**2 * inverse[0, 0]:
                 break
         lost = abs(delta - start) > _STRAY_S
         diagonal = np.diag(inverse)

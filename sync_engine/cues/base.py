@@ -13,9 +13,8 @@ from sync_engine.motion import Axis, Rotation
 FloatArray = NDArray[np.float64]
 
 GyroLookup = Callable[[int, FloatArray, Axis], FloatArray | None]
-"""(stamp on the sensor's clock, times [n] in s after it, unit axis in the sensor's frame) -> how
-far the sensor has turned about the axis since the stamp [n] (rad); None where the IMU's track does
-not cover them."""
+"""(stamp on the sensor's clock, times [n] in s after it, unit axis in the sensor's frame) -> angle
+about the axis [n] (rad, from any start); None where the IMU's track does not cover them."""
 
 Z_AXIS = ((0.0, 0.0, 1.0),)
 XYZ_AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))

@@ -133,7 +133,7 @@ class CueRunner:
 
         def look(stamp_ns: int, times_s: FloatArray, axis: Axis) -> FloatArray | None:
             offset_ns, _ = relative_offset(clock, imu, now_ns)
-            return self.gyro.turn(stamp_ns - offset_ns, times_s, to_imu @ axis)
+            return self.gyro.angle(stamp_ns - offset_ns, times_s, to_imu @ axis)
 
         return look
 

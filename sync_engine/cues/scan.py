@@ -9,10 +9,11 @@ import numpy as np
 
 from sensor_rig.times import NS_PER_S
 from sync_engine.cues.base import Z_AXIS, FloatArray, GyroLookup
-from sync_engine.cues.scan_match import BoolArray, Pose, Scan, ScanGeometry
+from sync_engine.cues.scan_match import BoolArray, Scan, ScanGeometry
 from sync_engine.motion import Rotation
 
-_LONGEST_NS = NS_PER_S // 2
+_LONGEST_S = 0.5
+"""Two scans further apart have too little in common."""
 _CLOUD_RAYS = 1024
 _SLICES_RAD = (0.035, 0.07, 0.14, 0.28)
 """Half-openings of the horizontal slice that is tried, until half the azimuths have a point."""
@@ -67,45 +68,44 @@ class ScanCue:
         if geometry is None or not geometry.matches(len(ranges), angle_min, increment):
             geometry = self._geometry = ScanGeometry(len(ranges), angle_min, increment)
             self.reset()
-        moved = self._moved(middle_ns, times_s, gyro)
+        last = self._last
+        dt = 0.0 if last is None else (middle_ns - last[0]) / NS_PER_S
+        if not 0.0 < dt <= _LONGEST_S:
+            last, dt = None, 0.0
+        turned, yaw = self._turned(middle_ns, times_s, dt, gyro)
+        moved = self._twist * times_s
+        if turned is not None:
+            moved[0] = turned
         scan = geometry.scan(np.where(valid, ranges, 0.0), valid, moved)
-        last, self._last = self._last, (middle_ns, scan)
-        if last is None or not 0 < middle_ns - last[0] <= _LONGEST_NS:
+        self._last = middle_ns, scan
+        if last is None:
             return None
-        dt = (middle_ns - last[0]) / NS_PER_S
-        found = geometry.match(last[1], scan, self._guess(geometry, last, scan, dt, gyro))
+        if yaw is None:
+            yaw = geometry.correlate(last[1], scan)
+        shift_x, shift_y = (self._twist[1:, 0] * dt).tolist()
+        found = geometry.match(last[1], scan, (yaw, shift_x, shift_y))
         if found is None:
             self._twist = np.zeros((3, 1))
             return None
         self._twist = np.array([[found.yaw_rad], [found.shift_m[0]], [found.shift_m[1]]]) / dt
         return Rotation(last[0], middle_ns, (found.yaw_rad,), Z_AXIS, (found.yaw_variance,))
 
-    def _guess(
-        self,
-        geometry: ScanGeometry,
-        last: tuple[int, Scan],
-        scan: Scan,
-        dt: float,
-        gyro: GyroLookup | None,
-    ) -> Pose:
-        """Return the motion since the last scan, roughly: the gyro's turn, the shift as it was."""
-        turn = None if gyro is None else gyro(last[0], np.array([dt]), Z_AXIS[0])
-        yaw = geometry.correlate(last[1], scan) if turn is None else float(turn[0])
-        return yaw, float(self._twist[1, 0]) * dt, float(self._twist[2, 0]) * dt
-
-    def _moved(self, middle_ns: int, times_s: FloatArray, gyro: GyroLookup | None) -> FloatArray:
-        """Return where the sensor was at each ray, against the middle, [3, n] (rad, m, m).
+    @staticmethod
+    def _turned(
+        middle_ns: int, times_s: FloatArray, dt: float, gyro: GyroLookup | None
+    ) -> tuple[FloatArray, float] | tuple[None, None]:
+        """Return the gyro's turn from the middle to each ray [n], and since `dt` ago (rad).
 
         The turn within a sweep is the gyro's. The turn since the last scan would lag, and in a
         yard that is nearer on one side that becomes a time error of a millisecond; the gyro at an
         offset that is wrong by as much does not, its error being in quadrature.
         """
-        moved = self._twist * times_s
-        if gyro is not None and times_s.any():
-            turn = gyro(middle_ns, times_s, Z_AXIS[0])
-            if turn is not None:
-                moved[0] = turn
-        return moved
+        if gyro is None:
+            return None, None
+        angles = gyro(middle_ns, np.append(times_s, (0.0, -dt)), Z_AXIS[0])
+        if angles is None:
+            return None, None
+        return angles[:-2] - angles[-2], float(angles[-2] - angles[-1])
 
 
 class CloudCue:
