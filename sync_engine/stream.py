@@ -101,11 +101,14 @@ class Stream:
             return None
         latest_ns = self.latest_ns
         if latest_ns is not None and stamp_ns <= latest_ns and self._is_duplicate(stamp_ns):
-            counts.duplicate += 1
-            return None
+            verdict = self._judge_duplicate(stamp_ns, arrival_ns, last_ns)
+            if verdict is Verdict.FINE:
+                counts.duplicate += 1
+                return None
+        else:
+            verdict = self._own_clock.observe(stamp_ns, arrival_ns)
         self.sequence += 1
         packet = Packet(stamp_ns, self.sequence, payload, arrival_ns, nbytes)
-        verdict = self._own_clock.observe(stamp_ns, arrival_ns)
         usual = verdict is Verdict.FINE and self.quarantined is None
         if not usual and not self._judge(verdict, packet):
             return None
@@ -120,6 +123,17 @@ class Stream:
             return True
         held = self.quarantined
         return stamp_ns in self.buffer or (held is not None and held.stamp_ns == stamp_ns)
+
+    def _judge_duplicate(self, stamp_ns: int, arrival_ns: int, last_ns: int | None) -> Verdict:
+        """Return whether a stamp that was there before is the second of a clock that stepped back.
+
+        A clock that steps by whole periods writes the same stamps once more, but on the stream's
+        beat; what is sent twice comes at once.
+        """
+        if last_ns is None or arrival_ns - last_ns < 0.5 * self.period_ns:
+            return Verdict.FINE
+        verdict = self._own_clock.observe(stamp_ns, arrival_ns)
+        return verdict if verdict in (Verdict.STEP, Verdict.RESTART) else Verdict.FINE
 
     def _see(self, stamp_ns: int) -> None:
         """Follow the latest stamp; learn how far behind it others may come."""

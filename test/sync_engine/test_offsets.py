@@ -174,3 +174,24 @@ def test_a_long_silence_learns_the_clock_anew() -> None:
         feeder.push('a', 60_000 + 100 * k - 400, 60_000 + 100 * k + 10)
     assert feeder.engine.status().sensors['a'].resets == 1
     assert feeder.engine.offset_to_host('a').offset_ns == pytest.approx(-400 * MS, abs=2 * MS)
+
+
+@pytest.mark.parametrize('step_ms', [-700, -650, 700])
+def test_a_clock_that_steps_back_onto_stamps_of_its_past_is_followed(step_ms: int) -> None:
+    given = {name: {'latency_s': 0.01} for name in 'ab'}
+    feeder = Feeder(SyncEngine(config(given, 'a', required_sensors=['a', 'b'])))
+    for k in range(120):
+        feeder.push('b', 100 * k + (step_ms if k >= 60 else 0), 100 * k + 10)
+        feeder.push('a', 100 * k, 100 * k + 11)
+    status = feeder.engine.status().sensors['b']
+    assert (status.clock_steps, status.latency_steps) == (1, 0)
+    assert feeder.engine.offset_to_host('b').offset_ns == pytest.approx(step_ms * MS, abs=2 * MS)
+    assert feeder.bundles[-1].stamp_ns > T0 + 11_700 * MS
+
+
+def test_a_stamp_that_does_not_move_is_a_duplicate_each_time() -> None:
+    feeder = Feeder(SyncEngine(config({'a': {'latency_s': 0.01}}, 'a')))
+    for k in range(40):
+        feeder.push('a', 100 * min(k, 20), 100 * k + 10)
+    assert feeder.engine.ledger['a'].duplicate == 19
+    assert feeder.engine.status().sensors['a'].clock_steps == 0
