@@ -127,11 +127,10 @@ class DriftStream:
         self._knot[envs] = knot
 
     def _sum(self, envs: NDArray[np.intp], knot: Indices, weights: Array) -> Array:
-        values = self._processes.at(envs, knot).reshape(-1, *weights.shape)
-        values *= weights
-        total: Array = values[:, 0]
+        values = self._processes.at(envs, knot)
+        total: Array = values[:, :self._width] * weights[0]
         for group in range(1, len(weights)):  # in order: a reduction's order may depend on shapes
-            total += values[:, group]
+            total += values[:, group * self._width:(group + 1) * self._width] * weights[group]
         return total
 
     def reset(self, envs: Rows) -> None:
