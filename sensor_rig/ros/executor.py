@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import sys
 import threading
@@ -120,17 +119,6 @@ def _spare_the_collector() -> None:
     gc.freeze()
 
 
-def _keep_to_sockets() -> None:
-    """Have Fast DDS talk over UDP alone where it may choose, unless the user said otherwise.
-
-    Its shared memory leaves files behind when a process is killed, and its ports depend on every
-    reader getting the processor in time. With discovery limited to this machine
-    (ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST) rmw_fastrtps sets up transports of its own, shared
-    memory among them, and the setting is not looked at.
-    """
-    os.environ.setdefault('FASTDDS_BUILTIN_TRANSPORTS', 'UDPv4')
-
-
 @contextmanager
 def ros_context(args: Sequence[str] | None = None) -> Iterator[Context]:
     """Initialise rclpy and shut it down after.
@@ -139,7 +127,6 @@ def ros_context(args: Sequence[str] | None = None) -> Iterator[Context]:
     ledger to publish.
     """
     keep_freed_memory()
-    _keep_to_sockets()
     rclpy.init(args=None if args is None else list(args),
                signal_handler_options=SignalHandlerOptions.NO)
     try:
