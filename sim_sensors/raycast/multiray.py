@@ -30,6 +30,7 @@ class MujocoCaster(RayCaster):
         """Prepare casts against the `visible` ([ngeom]) geoms; `threads` is 1 or 2."""
         self._model = _with_hidden(model, visible)
         self._max_range_m = max_range_m
+        self._cutoff_m = _cutoff_m(self._model, max_range_m)
         self.is_threaded = threads > 1
         self._buffers: dict[int, _Buffers] = {}
         self._twin = mujoco.MjData(model) if threads > 1 else None
@@ -121,8 +122,19 @@ class MujocoCaster(RayCaster):
             buffers.dist[start:stop],
             buffers.normal[start:stop].reshape(-1) if want_normal else None,
             stop - start,
-            self._max_range_m,
+            self._cutoff_m,
         )
+
+
+def _cutoff_m(model: mujoco.MjModel, max_range_m: float) -> float:
+    """Return beyond which distance `mj_multiRay` may pass over a geom.
+
+    MuJoCo 3 measures it to a plane's centre: the ground would vanish under a sensor that is
+    farther than its range from there. Nothing is passed over then; the range is clipped later.
+    """
+    has_planes = bool((model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE).any())
+    is_old = int(mujoco.__version__.partition('.')[0]) < 4
+    return float(mujoco.mjMAXVAL) if is_old and has_planes else max_range_m
 
 
 class _Buffers:

@@ -52,6 +52,22 @@ def test_backends_agree_with_mj_ray_while_bodies_move(seed, count):
 
 
 @pytest.mark.parametrize('name', CASTERS)
+@pytest.mark.parametrize('size', ['0 0 1', '500 500 1'])
+def test_the_ground_is_seen_far_from_its_centre(name, size):
+    model = mujoco.MjModel.from_xml_string(
+        f'<mujoco><worldbody><geom type="plane" size="{size}"/></worldbody></mujoco>')
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    caster = CASTERS[name](model, visible_geoms(model))
+    down, up = np.array([[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]])
+    origin = np.array([8.0 * MAX_RANGE_M, 0.0, 1.5])
+    hits = caster.cast(data, origin, np.array([down, up]))
+    np.testing.assert_allclose(hits.range_m, [1.5, np.inf], atol=1e-4)
+    assert hits.geom.tolist() == [0, -1]
+    caster.close()
+
+
+@pytest.mark.parametrize('name', CASTERS)
 def test_normals_and_incidence_are_those_of_mj_ray(name):
     model = scenes.random_model(5)
     data = mujoco.MjData(model)
