@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+pytest.importorskip('rclpy', reason='one of the ways is over ROS')
+
 from support.all_sensors import DRAWN, EVERY, SCENE, entry
 from support.rendering import renders
 from support.ros_rigs import LockstepRun, write_rig
 
 from sensor_rig.inprocess import InProcessRig
 from sim_sensors.digest import StreamDigests
-
-pytest.importorskip('rclpy')
 
 SECONDS = 0.5
 HARDER: dict[str, dict[str, Any]] = {
