@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -196,7 +197,7 @@ class WorldNode(Node):
     def _health(self, achieved: float | None) -> tuple[Level, str, str]:
         pacer, conductor = self.loop.pacer, self.conductor
         name = 'world: time'
-        if conductor.blocked:
+        if conductor.stuck(time.monotonic()):
             return Level.WARN, name, f'waits for {", ".join(conductor.waiting_for)}'
         if self.loop.paused:
             return Level.OK, name, 'paused'

@@ -28,6 +28,9 @@ REPEAT_S = 0.05
 GONE_S = 1.0
 """Outside lockstep, a node that says nothing for this long when the world waits for it is gone."""
 
+STUCK_S = 1.0
+"""Wall time for which the world may wait before it says so: in lockstep it waits all the time."""
+
 Send = Callable[[Tick], None]
 
 
@@ -99,6 +102,10 @@ class Conductor:
     def blocked(self) -> bool:
         """Whether the world must stand still, whatever the time (lockstep)."""
         return self._barrier is not None or bool(self.lockstep and self._waiting)
+
+    def stuck(self, wall_s: float) -> bool:
+        """Return whether the world has been waiting for unusually long."""
+        return self.blocked and self._since_s is not None and wall_s - self._since_s > STUCK_S
 
     @property
     def limit_ns(self) -> int:

@@ -60,6 +60,16 @@ def test_nothing_moves_before_every_sensor_is_served() -> None:
     assert stage.ticks[-1].time_ns == START_NS
 
 
+def test_waiting_is_said_only_when_it_takes_long() -> None:
+    stage = Stage()
+    stage.conductor.attend(5.0, START_NS)
+    assert stage.conductor.blocked
+    assert not stage.conductor.stuck(5.9)
+    assert stage.conductor.stuck(6.1)
+    stage.open()
+    assert not stage.conductor.stuck(6.1)
+
+
 def test_a_second_round_confirms_that_all_know_of_all() -> None:
     stage = Stage()
     stage.join('/a', 'imu')
