@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,12 @@ os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
 os.environ.pop('ROS_LOCALHOST_ONLY', None)
 os.environ['PYTHONPATH'] = os.pathsep.join(
     filter(None, [str(ROOT), os.environ.get('PYTHONPATH', '')]))
+
+# A generated case may take as long as a busy machine needs.
+with suppress(ImportError):
+    from hypothesis import settings
+    settings.register_profile('unhurried', deadline=None)
+    settings.load_profile('unhurried')
 
 
 @pytest.fixture(scope='session')
