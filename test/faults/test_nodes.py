@@ -7,7 +7,6 @@ last: a killed node stays on the graph until its lease ends, and takes what is m
 from __future__ import annotations
 
 import os
-import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,13 +80,13 @@ def test_a_reset_of_the_world_begins_a_new_epoch(observer: Observer) -> None:
     client = observer.create_client(Trigger, '/world/reset')
     observer.until(client.service_is_ready, 'the reset service')
     observer.bundles(2)
-    newest_ns = max(observer.bundles_ns)
+    newest_ns, epoch = max(observer.bundles_ns), observer.epoch
     assert observer.ask(client, Trigger.Request()).success
     observer.until(lambda: observer.bundles_ns and observer.bundles_ns[-1] < newest_ns,
                    'bundles of the new episode')
     observer.bundles(3, 'after a reset of the world')
-    observer.until(lambda: re.match('episode [1-9]', observer.statuses['sync: engine'].values[
-        'epoch reason']), 'the new episode in the diagnostics')
+    # Under load a last sample of the old episode may come late and begin one more.
+    observer.until(lambda: observer.epoch > epoch, 'a new epoch in the diagnostics')
 
 
 @pytest.mark.parametrize(('topic', 'type_name', 'status'), [

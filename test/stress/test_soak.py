@@ -17,7 +17,7 @@ def test_five_minutes_of_faults(processes: Processes) -> None:
     pytest.importorskip('rclpy')
     process = processes.rig('soak', '--minutes', str(MINUTES), '--seed', '4', '--json')
     code = process.wait(115.0)
-    report = json.loads(process.output[process.output.index('\n{') :])
+    report = json.loads(process.output[process.output.index('{\n') :])
     assert code == 0, report['violations']
     assert report['simulated_s'] >= 60 * MINUTES
     assert sum(report['faults'].values()) > 10

@@ -100,8 +100,14 @@ class Observer(Node):
                                           *status.values))
         self.until(said, f'{name!r} to say {text!r}')
 
+    @property
+    def epoch(self) -> int:
+        """Number of the sync engine's epoch, as last heard; -1 before."""
+        status = self.statuses.get('sync: engine')
+        return -1 if status is None else int(status.values['epoch'])
+
     def _said(self) -> str:
-        return '; '.join(f'{s.name}: {s.message}' for s in self.statuses.values())
+        return '; '.join(f'{s.name}: {s.message} {dict(s.values)}' for s in self.statuses.values())
 
     # ---- the ledger -----------------------------------------------------------------------------
 
