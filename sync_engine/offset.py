@@ -212,7 +212,7 @@ class SensorClock:
             return
         self.clock_steps += 1
         scatter_s = self.steps.scatter_ns / NS_PER_S
-        sigma_s = max(_STEP_SIGMA_FLOOR_S, 2.0 * scatter_s)
+        sigma_s = max(_STEP_SIGMA_FLOOR_S, 2.0 * scatter_s, self.steps.step_spread_ns / NS_PER_S)
         if self.steps.period_ns < 4e9 * sqrt(self.filter.arrivals.noise):
             sigma_s = self.steps.period_ns / NS_PER_S  # jitter hides which period it fell in
         self.filter.step_clock(self.steps.step_ns / NS_PER_S, sigma_s)

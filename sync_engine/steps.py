@@ -3,7 +3,7 @@
 When arrival - stamp changes, either the stamps' own spacing broke (the clock stepped) or it did
 not (the latency changed). A periodic stream shows which: its stamps stay on a grid of its period
 through jitter, stalls and lost frames, and leave it only when the clock steps. One odd stamp is a
-glitch; a second one that agrees makes it a step.
+glitch; a second one that agrees, or stands on a grid with it, makes it a step.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class StepDetector:
     def __init__(self, restart_jump_ns: int) -> None:
         self._restart_ns = restart_jump_ns
         self.step_ns = 0
+        self.step_spread_ns = 0.0
+        """How uncertain the size of the last step is."""
         self.reset()
 
     def reset(self) -> None:
@@ -63,6 +65,7 @@ class StepDetector:
         """arrival - stamp below this would be a negative latency; the filter knows."""
         self._held: _Seen | None = None
         self._odd: int | None = None
+        self._odd_stamp_ns = 0
         self._odd_count = 0
 
     def observe(self, stamp_ns: int, arrival_ns: int) -> Verdict:
@@ -123,15 +126,38 @@ class StepDetector:
         step = self._off_grid(spacing, change, arrival_ns - stamp_ns)
         if step is None:
             return self._base(stamp_ns, arrival_ns) if spacing > 0 else Verdict.FINE
-        if self._odd is not None and abs(step - self._odd) < 2.0 * self.tolerance_ns:
+        if self._odd is not None and self._agrees(step, stamp_ns):
             self.step_ns = (step + self._odd) // 2
+            self.step_spread_ns = self._spread(step, self._odd, spacing)
             self.least_delay_ns -= self.step_ns
             self._base(stamp_ns, arrival_ns)
             return Verdict.STEP
         self._odd, self._odd_count = step, self._odd_count + 1
+        self._odd_stamp_ns = stamp_ns
         if self._odd_count > _GIVE_UP:
             self._base(stamp_ns, arrival_ns)
         return Verdict.HOLD if step > _HOLD_NS else Verdict.ODD
+
+    def _agrees(self, step: int, stamp_ns: int) -> bool:
+        """Return whether a second odd stamp tells of the same step as the first.
+
+        Arrivals that jitter by half a period leave open by how many periods the clock stepped;
+        that both stamps are on one grid shows that it did.
+        """
+        assert self._odd is not None
+        difference = abs(step - self._odd)
+        if difference < 2.0 * self.tolerance_ns:
+            return True
+        apart = stamp_ns - self._odd_stamp_ns
+        return 0 < apart < 3.0 * self.period_ns and self._grid_error(apart) is None and (
+            difference < 1.5 * self.period_ns)
+
+    def _spread(self, step: int, odd: int, spacing: int) -> float:
+        """Return how uncertain the size of a step is, ns."""
+        if spacing > 0 and self._grid_error(spacing) is None:
+            # Known from arrivals alone, and yet a whole number of periods.
+            return max(abs(step - odd), abs(step - self.period_ns * round(step / self.period_ns)))
+        return abs(step - odd)
 
     def _is_stall(self, spacing: int, change: int) -> bool:
         """Return whether the messages were merely held up: later, but on the grid as before."""

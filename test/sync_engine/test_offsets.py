@@ -196,3 +196,17 @@ def test_a_stamp_that_does_not_move_is_a_duplicate_each_time() -> None:
         feeder.push('a', 100 * min(k, 20), 100 * k + 10)
     assert feeder.engine.ledger['a'].duplicate == 19
     assert feeder.engine.status().sensors['a'].clock_steps == 0
+
+
+@pytest.mark.parametrize('step_ms', [-700, 700])
+def test_a_clock_step_is_seen_through_arrivals_that_jitter_by_half_a_period(step_ms: int) -> None:
+    given = {name: {'latency_s': 0.06} for name in 'ab'}
+    feeder = Feeder(SyncEngine(config(given, 'a', required_sensors=['a', 'b'])))
+    for k in range(240):
+        late_ms = 60 if k % 4 == 0 else 110
+        feeder.push('b', 100 * k + (step_ms if k >= 121 else 0), 100 * k + late_ms)
+        if k % 4 == 0:
+            feeder.push('a', 100 * k, 100 * k + 60)
+    status = feeder.engine.status().sensors['b']
+    assert status.clock_steps == 1
+    assert feeder.engine.offset_to_host('b').offset_ns == pytest.approx(step_ms * MS, abs=20 * MS)
