@@ -3,7 +3,7 @@
 When arrival - stamp changes, either the stamps' own spacing broke (the clock stepped) or it did
 not (the latency changed). A periodic stream shows which: its stamps stay on a grid of its period
 through jitter, stalls and lost frames, and leave it only when the clock steps. One odd stamp is a
-glitch; a second one that agrees, or stands on a grid with it, makes it a step.
+glitch; a second one that agrees makes it a step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _QUIET_NS = 4 * NS_PER_MS
 _HOLD_NS = 100 * NS_PER_MS
 """A single stamp this far ahead would make every frame until then look late."""
 _GIVE_UP = 4
-"""Odd stamps in a row that agree with nothing; then the latest is simply the new base."""
+"""Odd stamps in a row that agree on no step; then the latest is simply the new base."""
 
 
 class Verdict(Enum):
@@ -126,31 +126,27 @@ class StepDetector:
         step = self._off_grid(spacing, change, arrival_ns - stamp_ns)
         if step is None:
             return self._base(stamp_ns, arrival_ns) if spacing > 0 else Verdict.FINE
-        if self._odd is not None and self._agrees(step, stamp_ns):
-            self.step_ns = (step + self._odd) // 2
-            self.step_spread_ns = self._spread(step, self._odd, spacing)
+        odd, self._odd_count = self._odd, self._odd_count + 1
+        if odd is not None and (abs(step - odd) < 2.0 * self.tolerance_ns
+                                or self._is_settled(stamp_ns)):
+            self.step_ns = (step + odd) // 2
+            self.step_spread_ns = self._spread(step, odd, spacing)
             self.least_delay_ns -= self.step_ns
             self._base(stamp_ns, arrival_ns)
             return Verdict.STEP
-        self._odd, self._odd_count = step, self._odd_count + 1
-        self._odd_stamp_ns = stamp_ns
+        self._odd, self._odd_stamp_ns = step, stamp_ns
         if self._odd_count > _GIVE_UP:
             self._base(stamp_ns, arrival_ns)
         return Verdict.HOLD if step > _HOLD_NS else Verdict.ODD
 
-    def _agrees(self, step: int, stamp_ns: int) -> bool:
-        """Return whether a second odd stamp tells of the same step as the first.
+    def _is_settled(self, stamp_ns: int) -> bool:
+        """Return whether odd stamps that agree on no step are on one grid all the same.
 
-        Arrivals that jitter by half a period leave open by how many periods the clock stepped;
-        that both stamps are on one grid shows that it did.
+        Arrivals that jitter by half a period leave open by how many periods the clock stepped,
+        but not that it did.
         """
-        assert self._odd is not None
-        difference = abs(step - self._odd)
-        if difference < 2.0 * self.tolerance_ns:
-            return True
         apart = stamp_ns - self._odd_stamp_ns
-        return 0 < apart < 3.0 * self.period_ns and self._grid_error(apart) is None and (
-            difference < 1.5 * self.period_ns)
+        return self._odd_count > _GIVE_UP and apart > 0 and self._grid_error(apart) is None
 
     def _spread(self, step: int, odd: int, spacing: int) -> float:
         """Return how uncertain the size of a step is, ns."""
