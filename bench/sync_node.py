@@ -31,7 +31,7 @@ from bench.sync_node_roles import CAMERAS, CLOUDS, FLOOD, FLOOD_REFERENCE, IMU
 ROLES = [sys.executable, '-m', 'bench.sync_node_roles']
 SYNC = [sys.executable, '-m', 'sync_engine.nodes.sync', '--rig']
 LONG_S, USUAL_S, FLOOD_S = 60.0, 20.0, 10.0
-QUICK_S = 5.0
+QUICK_S = 3.0
 SETTLE_S = 2.5
 """After the publisher's end, until the last diagnostics are out."""
 TARGETS = {'latency_p99_ms': 5.0, 'cpu_ratio': 0.2, 'messages_per_s': 20_000.0}
