@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,16 @@ def _curve(axes: Any, time_s: Array, measured: Array, true: Array, *, colour: st
     axes.plot(time_s, true, color=TRUE_OF[colour], linewidth=4.0, solid_capstyle='round')
     axes.plot(time_s, measured, color=colour, linewidth=1.0, label=label)
     axes.margins(x=0.01, y=0.12)
+
+
+def _errors(axes: Any, take: Take, errors: Mapping[str, Any], unit: str, **line: Any) -> None:
+    """Two errors over time around a line for the truth."""
+    for (label, values), colour in zip(errors.items(), (FIRST, SECOND), strict=True):
+        axes.plot(take.time_s, values, color=colour, label=label, **line)
+    axes.axhline(0.0, color=TRUE, linewidth=4.0, zorder=1)
+    _over_time(axes, unit)
+    axes.margins(y=0.25)
+    axes.legend(loc='upper right', ncols=2)
 
 
 def _over_time(axes: Any, unit: str, *, bottom: bool = True) -> None:
@@ -82,26 +93,15 @@ def gnss(figure: Any, cell: Any, take: Take) -> None:
     measured, true = take.measured('position'), take.true('position')
     per_degree = 111_320.0 * np.array([1.0, np.cos(np.radians(true[0, 0]))])
     error_cm = 100.0 * (measured[:, :2] - true[:, :2]) * per_degree
-    for values, colour, label in ((error_cm[:, 1], FIRST, 'east'), (error_cm[:, 0], SECOND,
-                                                                    'north')):
-        axes.plot(take.time_s, values, color=colour, linewidth=1.0, marker='.', markersize=4,
-                  label=label)
-    axes.axhline(0.0, color=TRUE, linewidth=4.0, zorder=1)
-    _over_time(axes, 'error, cm')
-    axes.margins(y=0.25)
-    axes.legend(loc='upper right', ncols=2)
+    _errors(axes, take, {'east': error_cm[:, 1], 'north': error_cm[:, 0]}, 'error, cm',
+            linewidth=1.0, marker='.', markersize=4)
 
 
 def pose(figure: Any, cell: Any, take: Take) -> None:
     """How far the position is off."""
     axes = figure.add_subplot(cell)
     error_mm = 1e3 * (take.measured('position') - take.true('position'))
-    for axis, colour, label in ((0, FIRST, 'x'), (1, SECOND, 'y')):
-        axes.plot(take.time_s, error_mm[:, axis], color=colour, linewidth=0.9, label=label)
-    axes.axhline(0.0, color=TRUE, linewidth=4.0, zorder=1)
-    _over_time(axes, 'error, mm')
-    axes.margins(y=0.25)
-    axes.legend(loc='upper right', ncols=2)
+    _errors(axes, take, {'x': error_mm[:, 0], 'y': error_mm[:, 1]}, 'error, mm', linewidth=0.9)
 
 
 def odometry(figure: Any, cell: Any, take: Take) -> None:

@@ -30,7 +30,7 @@ def test_a_later_gyro_overshoots_further():
 
 
 def test_rovers_reach_goals_with_late_senses():
-    pytest.importorskip('gymnasium')
+    pytest.importorskip('gymnasium', reason='gymnasium is not installed')
     told = run('vector_env.py', '--envs', '16', '--steps', '100')
     goals, gained = re.search(r'(\d+) goals reached, ([\d.]+) m gained each', told).groups()
     assert int(goals) >= 8
@@ -38,7 +38,7 @@ def test_rovers_reach_goals_with_late_senses():
 
 
 def test_a_model_of_somebody_else_gets_sensors():
-    pytest.importorskip('gymnasium')
+    pytest.importorskip('gymnasium', reason='gymnasium is not installed')
     told = run('third_party_model.py')
     assert 'imu/data_raw: 200 messages' in told
     assert 'foot/contact: 200 messages' in told
@@ -56,7 +56,7 @@ def test_a_sensor_in_one_file_has_noise_latency_and_a_clock():
 
 
 def test_a_fusion_node_gets_both_members_of_a_bundle(processes: Processes):
-    pytest.importorskip('rclpy')
+    pytest.importorskip('rclpy', reason='rclpy is not installed')
     rig = Path(__file__).parents[1] / 'launch' / 'rig.yaml'
     fusion = processes.python(str(EXAMPLES / 'fusion_node.py'))
     world = processes.rig('run', str(rig))

@@ -64,7 +64,7 @@ def test_without_ros(rig: tuple[str, bool]) -> None:
 
 
 def test_over_ros(rig: tuple[str, bool]) -> None:
-    pytest.importorskip('rclpy')
+    pytest.importorskip('rclpy', reason='rclpy is not installed')
     file, skips = rig
     done = blind('-m', 'sensor_rig', 'run', file, '--seconds', '0.2', '--rtf', '0')
     assert 'Traceback' not in done.stderr

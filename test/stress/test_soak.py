@@ -14,7 +14,7 @@ MINUTES = 5
 
 @pytest.mark.ros
 def test_five_minutes_of_faults(processes: Processes) -> None:
-    pytest.importorskip('rclpy')
+    pytest.importorskip('rclpy', reason='rclpy is not installed')
     process = processes.rig('soak', '--minutes', str(MINUTES), '--seed', '4', '--json')
     code = process.wait(115.0)
     report = json.loads(process.output[process.output.index('{\n') :])

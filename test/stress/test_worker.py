@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip('rclpy')
+pytest.importorskip('rclpy', reason='rclpy is not installed')
 
 from support.ros_rigs import MS, LockstepRun, write_rig
 

@@ -210,7 +210,7 @@ def test_a_looped_bag_gives_its_sets_in_every_loop():
 
 
 def test_headerless_messages_are_told_or_go_by_arrival(caplog):
-    std_msgs = pytest.importorskip('std_msgs.msg')
+    std_msgs = pytest.importorskip('std_msgs.msg', reason='std_msgs is not installed')
     sources, host, sets = [Source(), Source()], HostTime(), []
     synchronizer = AdaptiveTimeSynchronizer(sources, 10, 0.05, now_ns=host)
     sources[1].signalMessage(std_msgs.Bool())

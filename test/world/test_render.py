@@ -7,6 +7,7 @@ import threading
 import mujoco
 import numpy as np
 import pytest
+from support.rendering import needs_renderer
 
 from sensor_rig.errors import UnavailableError
 from sim_sensors import render
@@ -14,16 +15,6 @@ from sim_sensors.config import WorldConfig
 from sim_sensors.world import World
 
 WIDTH, HEIGHT = 64, 48
-
-
-def _works() -> bool:
-    try:
-        return bool(render.backend())
-    except UnavailableError:
-        return False
-
-
-needs_renderer = pytest.mark.skipif(not _works(), reason='no GL library renders on this machine')
 
 
 @pytest.fixture(scope='module')
