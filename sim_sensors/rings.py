@@ -58,7 +58,9 @@ class TimelineRing:
         """Keep `depth` ticks before the one being worked on."""
         self._cursor = _Cursor(depth, num_envs)
         self._values = np.zeros((self._cursor.slots, num_envs, layout.width), layout.dtype)
-        self._count = np.zeros(num_envs, np.int64)
+        self._filled = np.zeros(num_envs, np.bool_)
+        self.complete = False
+        """True when every environment has a previous tick."""
         self._depth = depth
         self._batch: Rows = ALL
 
@@ -81,16 +83,19 @@ class TimelineRing:
     @property
     def filled(self) -> NDArray[np.bool_]:
         """Rows that have a previous tick, [n]."""
-        return self._count[self._batch] > 0
+        return self._filled[self._batch]
 
     def push(self, values: Array, envs: Rows) -> None:
         """Add the newest rows [n, width]."""
         self._values[self._cursor.advance(envs)] = values
-        self._count[envs] += 1
+        if not self.complete:
+            self._filled[envs] = True
+            self.complete = isinstance(envs, slice)
 
     def reset(self, envs: Rows) -> None:
         """Forget `envs`' ticks."""
-        self._count[envs] = 0
+        self._filled[envs] = False
+        self.complete = False
 
 
 class Found(NamedTuple):

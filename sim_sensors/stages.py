@@ -31,6 +31,7 @@ class Stages:
         self._owns_sensed = self._disturbs or self._responds
         """Whether `sense` hands out rows that nothing else looks at, to be worked on in place."""
         self._reads_out = _overrides(sensor, 'hardware_imperfections')
+        self._truth_responds = self._responds and sensor.truth_responds
         self._has_timeline = sensor.stateful and self._responds
         depth, rows = (sensor.timeline_length, num_envs) if self._has_timeline else (1, 0)
         self._sensed_line = TimelineRing(depth, rows, layout)
@@ -61,6 +62,7 @@ class Stages:
         if self._responds:
             sensed = truth.copy() if sensed is truth else sensed
             self._respond(sensed, self._sensed_line, batch)
+        if self._truth_responds:
             clean = truth.copy()
             _as_truth(batch, self._clean_state)
             self._respond(clean, self._clean_line, batch)
@@ -89,7 +91,7 @@ class Stages:
             borrowed = work is sensed and not self._owns_sensed
             work = self._project(work.copy() if borrowed else work, batch)
             _as_truth(batch, self._clean_state)
-            clean = self._project(clean if self._responds else clean.copy(), batch)
+            clean = self._project(clean if self._truth_responds else clean.copy(), batch)
             _as_measured(batch, self.state)
         if self._keeps_last:
             work = self._remember(work, clean, batch.envs, ailment.stuck)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,28 @@ class Block(NamedTuple):
     shape: tuple[int, ...]
     default: bytes
     """What stands there when `fill` is not given the block."""
+
+
+class Blocks(Mapping[str, NDArray[Any]]):
+    """The blocks of one message by name: read-only views, made when asked for."""
+
+    __slots__ = ('_blocks', '_buf')
+
+    def __init__(self, blocks: Mapping[str, Block], buf: Buffer) -> None:
+        self._blocks, self._buf = blocks, buf
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return a view of block `name`."""
+        block = self._blocks[name]
+        return np.ndarray(block.shape, block.dtype, self._buf, block.offset)
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names."""
+        return iter(self._blocks)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._blocks)
 
 
 class TemplateBuilder(Writer):
@@ -123,8 +145,8 @@ class Template:
             pieces[slot] = value
         return b''.join(pieces)
 
-    def read(self, buf: Buffer) -> tuple[int, dict[str, NDArray[Any]]]:
-        """Return (stamp_ns, {name: read-only view}) of a message made by this template.
+    def read(self, buf: Buffer) -> tuple[int, Blocks]:
+        """Return (stamp_ns, blocks) of a message made by this template.
 
         DDS pads a message to a multiple of four bytes on its way between processes.
         """
@@ -133,7 +155,4 @@ class Template:
                            f'got {len(buf)}')
         if not endianness(buf):
             raise CdrError(f'{self.type_name} of a template is little endian, got big endian')
-        return read_stamp_ns(buf), {
-            name: np.ndarray(block.shape, block.dtype, buf, block.offset)
-            for name, block in self.blocks.items()
-        }
+        return read_stamp_ns(buf), Blocks(self.blocks, buf)

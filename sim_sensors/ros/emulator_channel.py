@@ -109,6 +109,8 @@ class EmulatorChannel:
             self._subscriptions.clear()
 
     def _receiver(self, env: int, topic: str) -> Callable[[bytes], None]:
+        envs = None if self.pipeline.num_envs == 1 else [env]
+
         def receive(buf: bytes) -> None:
             try:
                 time_ns, blocks = self._template.read(buf)
@@ -121,7 +123,7 @@ class EmulatorChannel:
                 return
             self._last_truth_ns[env] = time_ns
             self.pipeline.sensor.blocks_to_truth(blocks, self._row[0])
-            self.pipeline.tick([env], time_ns, self._row)
+            self.pipeline.tick(envs, time_ns, self._row)
             if time_ns >= self._expected[env][0]:
                 self._expected[env] = self._capture_after(env, time_ns)
             self._on_truth(self, self.keys[env])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 
 from sensor_rig.lockstep import NEVER_NS
 from sensor_rig.ros import qos
@@ -47,6 +48,7 @@ class TruthChannel:
         self._all = list(range(view.num_envs))
         self._listening: Sequence[int] = []
         self._listening_until_ns = -1
+        self._held: list[tuple[Publisher, bytes]] = []
         self.reset()
 
     def reset(self) -> None:
@@ -82,14 +84,25 @@ class TruthChannel:
         rows = self._rows[:len(envs)]
         self._reader.read(view, envs, part, rows)
         if part == len(self._parts) - 1:
-            self._publish(rows, envs, capture_ns)
+            self._held += self._messages(rows, envs, capture_ns)
             for env in envs:
                 sent[self.keys[env]] += 1
 
-    def _publish(self, rows: Any, envs: Sequence[int], capture_ns: int) -> None:
+    def _messages(self, rows: Any, envs: Sequence[int],
+                  capture_ns: int) -> Iterator[tuple[Publisher, bytes]]:
         for row, env in zip(rows, envs, strict=True):
-            self.publishers[env].publish(
-                self._template.fill(capture_ns, **self.sensor.truth_to_blocks(row)))
+            yield self.publishers[env], self._template.fill(
+                capture_ns, **self.sensor.truth_to_blocks(row))
+
+    def release(self) -> None:
+        """Publish what was read since the last call.
+
+        A run of steps is over in a fraction of its time. Sent one after the other, its messages
+        wake whoever reads them once, not at every step.
+        """
+        for publisher, message in self._held:
+            publisher.publish(message)
+        self._held.clear()
 
     # ---- only heavy channels have these ------------------------------------------------------
 
@@ -141,7 +154,8 @@ class HeavyChannel(TruthChannel):
             self._reader.read(snapshot, envs, part, rows)
             self._snapshots.append(snapshot)
             if last:
-                self._publish(rows, envs, capture_ns)
+                for publisher, message in self._messages(rows, envs, capture_ns):
+                    publisher.publish(message)
                 self._under_way.remove(capture_ns)
         self._worker.do(job)
 

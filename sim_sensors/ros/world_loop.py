@@ -163,6 +163,8 @@ class WorldLoop:
                 if periodic.next_ns <= now_ns:
                     periodic.work(world)
             due_ns = self._next_due_ns()
+        for channel in channels:
+            channel.release()
 
     def _next_due_ns(self) -> int:
         due = NEVER_NS

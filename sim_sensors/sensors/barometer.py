@@ -14,7 +14,7 @@ from sim_sensors.config import NonNegative, SensorConfig
 from sim_sensors.layout import Array, Layout
 from sim_sensors.sensors import atmosphere
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
-from sim_sensors.sensors.drift import gauss_markov, low_pass
+from sim_sensors.sensors.drift import LowPass, gauss_markov
 from sim_sensors.sensors.native import add_native, native_name
 from sim_sensors.truth import ColumnReader
 
@@ -73,6 +73,7 @@ class Barometer(Sensor[BarometerConfig]):
     """Static pressure; wind and the robot's own air flow are not modelled."""
 
     config_class = BarometerConfig
+    truth_responds = False
 
     def __init__(self, name: str, config: BarometerConfig) -> None:
         super().__init__(name, config)
@@ -80,6 +81,7 @@ class Barometer(Sensor[BarometerConfig]):
         self._template = msgs.fluid_pressure(self.frame_id)
         self._warmth = msgs.temperature(self.frame_id)
         self._variance = config.noise ** 2 + config.resolution ** 2 / 12.0
+        self._low_pass = LowPass(config.bandwidth_hz)
         self.stateful = self.responds = config.bandwidth_hz > 0.0
 
     @property
@@ -98,8 +100,7 @@ class Barometer(Sensor[BarometerConfig]):
 
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
         """Low-pass the pressure."""
-        if batch.is_measured:
-            low_pass(values, timeline, slice(None), self.config.bandwidth_hz, batch.dt_s)
+        self._low_pass.apply(values, timeline, batch.dt_s)
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Add the absolute error, the drift, then what every sensor has; clip to the range."""

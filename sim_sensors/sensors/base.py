@@ -96,6 +96,10 @@ class Timeline(Protocol):
     def filled(self) -> NDArray[np.bool_]:
         """Rows that have a previous tick at all, [n]."""
 
+    @property
+    def complete(self) -> bool:
+        """Whether all rows are known to have one; nearly always."""
+
 
 class Sensor(ABC, Generic[ConfigT]):
     """One sensor of a rig. Holds no per-environment state: that is the pipeline's."""
@@ -105,6 +109,9 @@ class Sensor(ABC, Generic[ConfigT]):
     """True when `respond` or `post_process` depends on earlier ticks: then nothing is skipped."""
     responds: bool = True
     """False where this config makes `respond` the identity: then it is never called."""
+    truth_responds: ClassVar[bool] = True
+    """False where the response is an error of the sensor (a bandwidth, play), and ground truth is
+    free of it; True where it makes the quantity (heat that was taken up, a distance driven)."""
     timeline_length: ClassVar[int] = 1
     """How many earlier truth ticks `respond` of a stateful sensor may look back at."""
     frame_quat_wxyz: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
@@ -163,7 +170,7 @@ class Sensor(ABC, Generic[ConfigT]):
         """Disturb the phenomenon itself; it feeds the response model. Measured branch only."""
 
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
-        """Apply the response model (bandwidth, thermal lag); both branches."""
+        """Apply the response model (bandwidth, thermal lag); see `truth_responds`."""
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Apply noise, bias, random walk and resolution to a working copy; measured only."""
@@ -187,11 +194,10 @@ class Sensor(ABC, Generic[ConfigT]):
         """Return the template's blocks for a truth row [width]; by default the named fields."""
         return self.truth_layout.unpack(row)
 
-    def blocks_to_truth(self, blocks: dict[str, Array], out: Array) -> None:
+    def blocks_to_truth(self, blocks: Mapping[str, Array], out: Array) -> None:
         """Write the blocks of a received truth message into the row `out` [width]."""
-        for name in self.truth_layout.shapes:
-            self.truth_layout.view(out, name)[...] = blocks[name].reshape(
-                self.truth_layout.shapes[name])
+        for name, place in self.truth_layout.slices.items():
+            out[place] = blocks[name].reshape(-1)
 
     @abstractmethod
     def topics(self) -> Sequence[Topic]:

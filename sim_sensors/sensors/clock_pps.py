@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,7 +79,7 @@ class ClockPps(Sensor[ClockPpsConfig]):
         """Split nanoseconds into the message's sec and nanosec."""
         return {'time_ref': np.array(divmod(int(row[0]), NS_PER_S), np.int32)}
 
-    def blocks_to_truth(self, blocks: dict[str, Array], out: Array) -> None:
+    def blocks_to_truth(self, blocks: Mapping[str, Array], out: Array) -> None:
         """Join sec and nanosec."""
         sec, nanosec = blocks['time_ref']
         out[0] = int(sec) * NS_PER_S + int(nanosec)

@@ -12,18 +12,27 @@ from sim_sensors.sensors.base import Batch, Timeline
 Floats = NDArray[np.float64]
 
 
-def low_pass(values: Array, timeline: Timeline, columns: slice, cutoff_hz: Array | float,
-             dt_s: float) -> None:
-    """Run first-order low passes over `columns` of `values` [n, width] in place.
+class LowPass:
+    """First-order low passes over some columns, exact for an input held over a tick."""
 
-    Exact for an input held over a tick; a cutoff of 0 passes its column as it is.
-    """
-    held = np.exp(-2.0 * np.pi * np.asarray(cutoff_hz) * dt_s) * (np.asarray(cutoff_hz) > 0.0)
-    now = values[:, columns]
-    before = timeline.at(1)[:, columns]
-    change = held * (before - now)
-    change[~timeline.filled] = 0.0
-    now += change
+    def __init__(self, cutoff_hz: Floats | float, columns: slice = slice(None)) -> None:
+        """Take a cutoff for every one of `columns`; one of 0 passes its column as it is."""
+        self._cutoff_hz = np.asarray(cutoff_hz)
+        self._columns = columns
+        self._dt_s = 0.0
+        self._held = np.zeros(())
+
+    def apply(self, values: Array, timeline: Timeline, dt_s: float) -> None:
+        """Filter `values` [n, width] in place; ticks are `dt_s` apart."""
+        if dt_s != self._dt_s:
+            self._dt_s = dt_s
+            self._held = np.exp(-2.0 * np.pi * self._cutoff_hz * dt_s) * (self._cutoff_hz > 0.0)
+        now = values[:, self._columns]
+        change = timeline.at(1)[:, self._columns] - now
+        change *= self._held
+        if not timeline.complete:
+            change[~timeline.filled] = 0.0
+        now += change
 
 
 def gauss_markov(stream: str, time_s: float, batch: Batch, width: int) -> Array:

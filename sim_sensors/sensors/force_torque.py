@@ -14,6 +14,7 @@ from sensor_rig.errors import RigError
 from sim_sensors.config import NonNegative, SensorConfig
 from sim_sensors.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
+from sim_sensors.sensors.drift import LowPass
 from sim_sensors.sensors.native import add_native, native_name
 from sim_sensors.sensors.netforce import NetForceReader, add_net_force
 from sim_sensors.truth import ColumnReader
@@ -60,12 +61,15 @@ ConfigT = TypeVar('ConfigT', bound=WrenchConfig)
 class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
     """Force [3] N and torque [3] N m in the sensor's axes, and what a strain-gauge cell adds."""
 
+    truth_responds = False
+
     def __init__(self, name: str, config: ConfigT) -> None:
         super().__init__(name, config)
         self.state_shapes = {'overload': (3,)}
         self._layout = Layout({'force': (3,), 'torque': (3,)}, float)
         self._template = msgs.wrench_stamped(self.frame_id)
-        self.stateful = config.bandwidth_hz > 0.0 or config.overload_n > 0.0
+        self._low_pass = LowPass(config.bandwidth_hz)
+        self.stateful = self.responds = config.bandwidth_hz > 0.0 or config.overload_n > 0.0
         self._mixing = _mixing(config)
         self._limit = np.repeat([config.force_range_n or np.inf,
                                  config.torque_range_nm or np.inf], 3)
@@ -78,15 +82,10 @@ class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
 
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
         """Note overloads, then low-pass the cell, exactly for a wrench held over a tick."""
-        if not batch.is_measured:
-            return
         if self.config.overload_n > 0.0:
             self._overload(values[:, FORCE], batch)
-        if self.config.bandwidth_hz == 0.0:
-            return
-        keep = np.exp(-2.0 * np.pi * self.config.bandwidth_hz * batch.dt_s)
-        fresh = ~timeline.filled[:, None]
-        values += np.where(fresh, 0.0, keep * (timeline.at(1) - values))
+        if self.config.bandwidth_hz > 0.0:
+            self._low_pass.apply(values, timeline, batch.dt_s)
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Apply overload bias, cross-talk, the generic errors of the forces, torque noise."""

@@ -16,7 +16,7 @@ from sim_sensors.config import NonNegative, SensorConfig, Strict
 from sim_sensors.layout import Array, Layout
 from sim_sensors.sensors.axes import NonNegativePerAxis, PerAxis, quantise, sensitivity
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
-from sim_sensors.sensors.drift import AllanNoise, low_pass
+from sim_sensors.sensors.drift import AllanNoise, LowPass
 from sim_sensors.sensors.native import add_native, native_name
 from sim_sensors.sensors.rotations import rotate
 from sim_sensors.truth import ColumnReader
@@ -114,6 +114,7 @@ class Imu(Sensor[ImuConfig]):
     """
 
     config_class = ImuConfig
+    truth_responds = False
 
     def __init__(self, name: str, config: ImuConfig) -> None:
         super().__init__(name, config)
@@ -125,8 +126,9 @@ class Imu(Sensor[ImuConfig]):
         self._period_s = 0.0
         self._warmth = msgs.temperature(self.frame_id)
         self._errors = _Errors(config)
-        self._cutoff_hz = np.repeat([config.accel.bandwidth_hz, config.gyro.bandwidth_hz], 3)
-        self.stateful = self.responds = bool(self._cutoff_hz.any())
+        cutoff_hz = np.repeat([config.accel.bandwidth_hz, config.gyro.bandwidth_hz], 3)
+        self._low_pass = LowPass(cutoff_hz, INERTIAL)
+        self.stateful = self.responds = bool(cutoff_hz.any())
 
     @property
     def truth_layout(self) -> Layout:
@@ -155,8 +157,7 @@ class Imu(Sensor[ImuConfig]):
 
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
         """Low-pass what the elements measure."""
-        if batch.is_measured:
-            low_pass(values, timeline, INERTIAL, self._cutoff_hz, batch.dt_s)
+        self._low_pass.apply(values, timeline, batch.dt_s)
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Apply gains, cross-talk, biases, noise, resolution and range."""

@@ -64,6 +64,7 @@ class JointState(Sensor[JointStateConfig]):
     """Positions, velocities and efforts of some joints."""
 
     config_class = JointStateConfig
+    truth_responds = False
 
     def __init__(self, name: str, config: JointStateConfig) -> None:
         super().__init__(name, config)
@@ -74,6 +75,7 @@ class JointState(Sensor[JointStateConfig]):
         self._topic = Topic('joint_states' if config.namespaced else '/joint_states', TYPE)
         self._count_size = tau / config.counts_per_rev if config.counts_per_rev else 0.0
         self._differs = config.velocity_from == 'counts'
+        self.responds = config.backlash > 0.0
         self.stateful = bool(self._differs or config.backlash or config.drop_probability)
         self.state_shapes = {'time_s': (), 'lost': (count,), 'position': (count,)}
 
@@ -109,8 +111,6 @@ class JointState(Sensor[JointStateConfig]):
 
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
         """Let the encoder hang back by the play: it moves only when pushed from either side."""
-        if not (self.config.backlash and batch.is_measured):
-            return
         half = 0.5 * self.config.backlash
         joint = self._layout.view(values, 'position')
         before = self._layout.view(timeline.at(1), 'position')

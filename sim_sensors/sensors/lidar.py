@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -151,7 +151,7 @@ class Lidar(Sensor[LidarT]):
             self._write_points(points, self.pattern.directions[0], fields['ranges'])
         return {'points': points}
 
-    def blocks_to_truth(self, blocks: dict[str, Array], out: Array) -> None:
+    def blocks_to_truth(self, blocks: Mapping[str, Array], out: Array) -> None:
         """Read the row back; x, y and z say nothing new."""
         for name in self._truth.shapes:
             self._truth.view(out, name)[:] = blocks['points'][name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import mujoco
@@ -166,7 +166,7 @@ class Tactile(Sensor[TactileConfig]):
         """Send what presses; the elastomer's own state is the response's."""
         return {'data': self._truth.view(row, 'pressed')}
 
-    def blocks_to_truth(self, blocks: dict[str, Array], out: Array) -> None:
+    def blocks_to_truth(self, blocks: Mapping[str, Array], out: Array) -> None:
         """Take what presses; the response fills the rest."""
         out[:] = 0.0
         self._truth.view(out, 'pressed')[...] = blocks['data']

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import mujoco
@@ -164,7 +164,7 @@ class TemperatureGrid(Sensor[TemperatureGridConfig]):
         """Send the exposure only."""
         return {'data': self._truth.view(row, 'exposed')}
 
-    def blocks_to_truth(self, blocks: dict[str, Array], out: Array) -> None:
+    def blocks_to_truth(self, blocks: Mapping[str, Array], out: Array) -> None:
         """Take the exposure; the response fills the rest."""
         out[:] = 0.0
         self._truth.view(out, 'exposed')[...] = blocks['data']
