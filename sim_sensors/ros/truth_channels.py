@@ -107,6 +107,11 @@ class TruthChannel:
     # ---- only heavy channels have these ------------------------------------------------------
 
     @property
+    def preparing(self) -> bool:
+        """Whether the first capture is being made, for which a renderer has to be set up."""
+        return False
+
+    @property
     def limit_ns(self) -> int:
         """Time the world must not pass before this truth is out."""
         return NEVER_NS
@@ -135,6 +140,7 @@ class HeavyChannel(TruthChannel):
         # and the reader belong to the worker. Everything else is the driving thread's.
         self._snapshots: list[Snapshot] = []
         self._under_way: list[int] = []
+        self._prepared = False
 
     def _read(self, view: WorldBase, envs: Sequence[int], part: int, capture_ns: int,
               sent: Counter[str]) -> None:
@@ -152,12 +158,19 @@ class HeavyChannel(TruthChannel):
 
         def job() -> None:
             self._reader.read(snapshot, envs, part, rows)
+            self._prepared = True
             self._snapshots.append(snapshot)
             if last:
                 for publisher, message in self._messages(rows, envs, capture_ns):
                     publisher.publish(message)
                 self._under_way.remove(capture_ns)
         self._worker.do(job)
+
+    @property
+    def preparing(self) -> bool:
+        """Whether the worker sets up what it needs, which takes longer than any capture after."""
+        self._worker.raise_error()
+        return bool(self._under_way) and not self._prepared
 
     @property
     def limit_ns(self) -> int:

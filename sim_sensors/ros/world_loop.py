@@ -110,6 +110,9 @@ class WorldLoop:
             return 0.0
         if self.paused:
             return self._stand_still()
+        if any(channel.preparing for channel in self._channels):
+            self._moving = False  # the clock stands: that is no machine that is too slow
+            return WORKER_S
         if not self._moving:
             self._moving = True
             self.pacer.start(wall_s, world.time_ns)
