@@ -33,8 +33,12 @@ _H_MOTION = np.array([[1.0, 0.0, 0.0, -1.0]])
 
 _ARRIVAL_SIGMA_S = (5e-5, 2e-3, 2e-2)
 """Least, first and largest sigma of an arrival observation."""
-_MOTION_SCALE = (0.5, 1.0, 50.0)
-"""Least, first and largest factor on the variance that a motion observation claims."""
+_MOTION_SCALE = (1.0, 1.0, 50.0)
+"""Least, first and largest factor on the variance that a motion observation claims.
+
+A claim is the least that the fit's own noise allows, so residuals may show it to be worse, never
+better. Their fading memory tells a variance to a quarter: a stretch that was quiet by chance would
+narrow sigma and gate, and honest observations after it would be rejects that agree, a jump."""
 _Q_STABLE, _Q_JUMP = 0.2, 100.0
 """Factors on the process noise when long stable, and of what has just jumped."""
 _Q_STABLE_DECAY = 0.97

@@ -177,6 +177,31 @@ def test_motion_that_insists_moves_offset_and_latency_together() -> None:
     assert abs(clock.offset_s - clock.anchor_s - (world.x[0] - world.x[3])) < 0.004
 
 
+def test_honest_motion_after_a_quiet_stretch_is_no_jump() -> None:
+    """Forty fixes that happened to be good make no fix better than it claims to be."""
+    _, clock = settled()
+    claimed_s = 0.003
+    for _ in range(40):
+        clock.predict(clock.time_s + 1.0)
+        clock.observe_motion(clock.offset_s - clock.anchor_s, claimed_s**2)
+    before = clock.offset_s
+    for _ in range(2):
+        clock.predict(clock.time_s + 1.0)
+        z = clock.offset_s - clock.anchor_s + 2.5 * claimed_s
+        assert clock.observe_motion(z, claimed_s**2) is Outcome.ACCEPTED
+    assert abs(clock.offset_s - before) < 2.0 * clock.sigma_s
+
+
+def test_residuals_that_are_worse_than_claimed_still_widen_the_noise() -> None:
+    """The claim bounds the noise from below only."""
+    rng = np.random.default_rng(6)
+    clock = ClockFilter(prior(), CONFIG)
+    for second in range(1, 150):
+        clock.predict(float(second))
+        clock.observe_motion(rng.normal(0.0, 0.006), 0.003**2)
+    assert clock.motions.noise == pytest.approx(4.0, rel=0.6)
+
+
 def test_a_step_that_was_seen_moves_the_offset_at_once() -> None:
     world, clock = settled()
     sure = clock.sigma_s
