@@ -98,6 +98,11 @@ class StepDetector:
         """Whether the stamps keep to a grid that is fine enough to show a step."""
         return self.period_ns > 0.0 and self.tolerance_ns < 0.25 * self.period_ns
 
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the last stamp may belong to a clock that has stepped; the next one decides."""
+        return self._odd is not None or self._held is not None
+
     def _base(self, stamp_ns: int, arrival_ns: int) -> Verdict:
         self._stamp_ns, self.arrival_ns = stamp_ns, arrival_ns
         self._held = self._odd = None

@@ -156,6 +156,8 @@ class CueRunner:
         if self._imu is None or clock.filter is None or self._imu.clock.filter is None:
             return
         imu = self._imu.clock
+        if clock.steps.in_doubt or imu.steps.in_doubt:
+            return  # a turn from before a step to after it would be wrong by the step
         now_ns = self._streams[sensor_id].last_arrival_ns or 0
         assumed_ns, sigma_s = relative_offset(clock, imu, now_ns)
         fix = self._fits[sensor_id].solve(self.gyro, assumed_ns, sigma_s)

@@ -58,6 +58,32 @@ def test_a_clock_step_is_followed_at_once(sensor: str) -> None:
     assert abs(after - before) < 0.0015
 
 
+def turn(engine: SyncEngine, start_ms: int, end_ms: int, last_off_ms: dict[str, int]) -> int:
+    """Play a body that sways; the last stamps are `last_off_ms` off. Return the fixes so far."""
+    for ms in range(start_ms, end_ms, 5):
+        is_last = ms == end_ms - 5
+        off_ms = {name: is_last * last_off_ms.get(name, 0) for name in ('a', 'imu')}
+        stamp_ns = T0 + (ms + off_ms['imu']) * MS
+        engine.push('imu', stamp_ns, None, T0 + ms * MS)
+        engine.push_imu(stamp_ns, (0.0, 0.0, np.sin(0.004 * ms)), (0.0, 0.0, 9.8))
+        if is_last or ms % 100 == 95:
+            since_ns, stamp_ns = T0 + (ms - 100) * MS, T0 + (ms + off_ms['a']) * MS
+            angle = (np.cos(0.004 * (ms - 100)) - np.cos(0.004 * ms)) / 4.0
+            engine.push('a', stamp_ns, None, T0 + ms * MS)
+            engine.push_rotation('a', since_ns, stamp_ns, angle, (0.0, 0.0, 1.0))
+    engine.run_cues()
+    return engine.status().sensors['a'].motion_fixes
+
+
+@pytest.mark.parametrize('in_doubt', ['a', 'imu'])
+def test_turns_are_not_compared_while_a_clock_may_have_stepped(in_doubt: str) -> None:
+    """A turn from before a step to after it would be wrong by the step."""
+    inputs = {'a': {'latency_s': 0.0}, 'imu': {'latency_s': 0.0, 'member': False}}
+    engine = SyncEngine(config(inputs, 'a', imu_sensor_id='imu'))
+    assert turn(engine, 0, 3000, {in_doubt: -40}) == 0
+    assert turn(engine, 3000, 3100, {}) == 1  # it was a glitch, and the others wait no longer
+
+
 def test_a_latency_step_leaves_the_offset_alone() -> None:
     plain = Scenario(2, duration_s=20.0)
     slower = plain.with_sensor('camera', latency_step=(15.0, 0.015))
