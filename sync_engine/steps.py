@@ -21,6 +21,8 @@ _HOLD_NS = 100 * NS_PER_MS
 """A single stamp this far ahead would make every frame until then look late."""
 _GIVE_UP = 4
 """Odd stamps in a row that agree on no step; then the latest is simply the new base."""
+_DELAY_GAIN = 0.1
+"""Share of a new arrival - stamp in the usual one."""
 
 
 class Verdict(Enum):
@@ -61,6 +63,8 @@ class StepDetector:
         self._stamp_ns: int | None = None
         self.arrival_ns: int | None = None
         """Arrival of the last stamp that was believed."""
+        self._delay_ns = 0.0
+        """Usual arrival - stamp: the last one alone may have been slow."""
         self.least_delay_ns = -(2**62)
         """arrival - stamp below this would be a negative latency; the filter knows."""
         self._held: _Seen | None = None
@@ -71,7 +75,7 @@ class StepDetector:
     def observe(self, stamp_ns: int, arrival_ns: int) -> Verdict:
         """Judge one message."""
         if self._stamp_ns is None or self.arrival_ns is None:
-            return self._base(stamp_ns, arrival_ns)
+            return self._base(stamp_ns, arrival_ns, 1.0)
         spacing = stamp_ns - self._stamp_ns
         change = arrival_ns - self.arrival_ns - spacing
         if -_QUIET_NS < change < _QUIET_NS and self._odd is None and spacing > 0:
@@ -85,6 +89,7 @@ class StepDetector:
                 self._learn(spacing)
             self._stamp_ns = stamp_ns
             self.arrival_ns = arrival_ns
+            self._delay_ns += _DELAY_GAIN * (arrival_ns - stamp_ns - self._delay_ns)
             return Verdict.FINE
         return self._examine(stamp_ns, arrival_ns, spacing, change)
 
@@ -103,7 +108,9 @@ class StepDetector:
         """Whether the last stamp may belong to a clock that has stepped; the next one decides."""
         return self._odd is not None or self._held is not None
 
-    def _base(self, stamp_ns: int, arrival_ns: int) -> Verdict:
+    def _base(self, stamp_ns: int, arrival_ns: int, delay_gain: float = _DELAY_GAIN) -> Verdict:
+        """Count from this message on; a `delay_gain` of 1 forgets how long others took."""
+        self._delay_ns += delay_gain * (arrival_ns - stamp_ns - self._delay_ns)
         self._stamp_ns, self.arrival_ns = stamp_ns, arrival_ns
         self._held = self._odd = None
         self._odd_count = 0
@@ -137,11 +144,12 @@ class StepDetector:
             self.step_ns = (step + odd) // 2
             self.step_spread_ns = self._spread(step, odd, spacing)
             self.least_delay_ns -= self.step_ns
+            self._delay_ns -= self.step_ns
             self._base(stamp_ns, arrival_ns)
             return Verdict.STEP
         self._odd, self._odd_stamp_ns = step, stamp_ns
         if self._odd_count > _GIVE_UP:
-            self._base(stamp_ns, arrival_ns)
+            self._base(stamp_ns, arrival_ns, 1.0)
         return Verdict.HOLD if step > _HOLD_NS else Verdict.ODD
 
     def _is_settled(self, stamp_ns: int) -> bool:
@@ -179,7 +187,7 @@ class StepDetector:
             # Whole periods ahead: lost frames would have taken as long to arrive. The latency
             # may have fallen, as at the end of a stall, but not below nothing.
             return -change if change < -_QUIET_NS and delay_ns < self.least_delay_ns else None
-        elapsed = spacing + change
+        elapsed = spacing + delay_ns - self._delay_ns
         return round(spacing - self.period_ns * max(1, round(elapsed / self.period_ns)))
 
     def _far(self, stamp_ns: int, arrival_ns: int) -> Verdict:
@@ -191,5 +199,5 @@ class StepDetector:
         if spacing <= 0 or disagreement > self._restart_ns / 2:
             return Verdict.HOLD
         self.reset()
-        self._base(stamp_ns, arrival_ns)
+        self._base(stamp_ns, arrival_ns, 1.0)
         return Verdict.RESTART

@@ -51,6 +51,17 @@ def test_a_step_is_seen_with_the_second_frame_and_its_size_is_known(step_ms: flo
     assert size == pytest.approx(step_ms, abs=0.5)
 
 
+@pytest.mark.parametrize('step_ms', [-50.0, -40.0, 24.0])
+def test_the_size_of_a_step_does_not_hang_on_the_frame_before_it(step_ms: float) -> None:
+    """That frame was slow, so the next ones seem to come after less time than has passed."""
+    detector, found = StepDetector(S), []
+    for k, (stamp, arrival) in enumerate(frames(60)):
+        late, shift = 24 * MS if k == 39 else 0, round(step_ms * MS) if k >= 40 else 0
+        if detector.observe(stamp + shift, arrival + late) is Verdict.STEP:
+            found.append(detector.step_ns / MS)
+    assert found == [pytest.approx(step_ms, abs=0.5)]
+
+
 def test_a_whole_period_forward_is_a_step_because_latency_cannot_be_negative() -> None:
     pairs = frames(60)
     stepped = pairs[:40] + [(s + 2 * PERIOD, a) for s, a in pairs[40:]]
