@@ -13,11 +13,10 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from sensor_rig import msgs
 from sensor_rig.ros import qos
+from sim_sensors.frames import WORLD_FRAME
 from sim_sensors.ros.naming import env_prefix, truth_topic
 from sim_sensors.schedule import Schedule
 from sim_sensors.world import WorldBase
-
-WORLD_FRAME = 'world'
 
 
 class Periodic(ABC):

@@ -19,9 +19,9 @@ from sensor_rig.msgs import Transform
 from sensor_rig.ros import qos
 from sensor_rig.ros.types import message_class
 from sensor_rig.times import split_ns
+from sim_sensors.frames import WORLD_FRAME, FrameTree, Placed
 from sim_sensors.markers import Scene, Shape
-from sim_sensors.mounts import frame_pose
-from sim_sensors.ros.periodics import WORLD_FRAME, Periodic, xyzw
+from sim_sensors.ros.periodics import Periodic, xyzw
 from sim_sensors.schedule import Schedule
 from sim_sensors.sensors.base import Sensor
 from sim_sensors.world import WorldBase
@@ -88,10 +88,10 @@ def _place(markers: Sequence[Marker], positions: NDArray[np.float64],
 
 
 class Transforms(Periodic):
-    """/tf and /tf_static: bodies in the world, sensors on their bodies.
+    """/tf and /tf_static: the frames of bodies, of sensors on them, and those that poses are in.
 
-    A frame has one parent (REP 105): with `hide_truth` the moving transforms stay away, so that a
-    localisation under test can own them.
+    A frame has one parent (REP 105): with `hide_truth` what moves and the origins of poses stay
+    away, so that a localisation under test can own them.
     """
 
     def __init__(self, node: Node, world: WorldBase, schedule: Schedule,
@@ -99,33 +99,36 @@ class Transforms(Periodic):
         """Raises RigError where tf2_msgs is not installed."""
         super().__init__(schedule)
         message = message_class('tf2_msgs/msg/TFMessage')
-        model = world.model
-        self._names = [model.body(b).name for b in range(model.nbody)]
-        self._bodies = [] if hidden else [
-            b for b in range(1, model.nbody) if self._names[b] and model.body_parentid[b] == 0
-            and model.body_weldid[b] != 0]
+        self._hidden = hidden
+        self._tree = FrameTree(world.model, sensors)
+        for sentence in self._tree.conflicts:
+            node.get_logger().warning(sentence)
+        self._begun = False
         self._publisher = node.create_publisher(message, '/tf', qos.sensor_out())
         self._static = node.create_publisher(message, '/tf_static', qos.latched())
-        self._static.publish(msgs.tf_message(self._mounts(world, sensors)))
+        self._static.publish(_tf_message(0, self._tree.fixed(hidden=hidden)))
 
-    def _mounts(self, world: WorldBase, sensors: Iterable[Sensor[Any]]) -> list[Transform]:
-        model = world.model
-        found = []
-        for sensor in sensors:
-            pose = frame_pose(model, sensor)
-            if pose is not None and pose.body:
-                found.append(Transform(0, self._names[pose.body], sensor.frame_id, pose.pos_m,
-                                       xyzw(np.array(pose.quat_wxyz)).tolist()))
-        return found
+    def reset(self) -> None:
+        """Begin a new episode: odometry counts from its start."""
+        super().reset()
+        self._begun = False
 
     def publish(self, world: WorldBase) -> None:
-        """Publish the pose of every top-level body."""
-        if not self._bodies or not self._publisher.get_subscription_count():
-            return
+        """Publish the frames that move, while somebody listens."""
         data = world.data(0)
-        self._publisher.publish(msgs.tf_message(
-            Transform(world.time_ns, WORLD_FRAME, self._names[b], data.xpos[b].tolist(),
-                      xyzw(data.xquat[b]).tolist()) for b in self._bodies))
+        if not self._begun:
+            self._tree.begin(data)
+            self._begun = True
+        if not self._hidden and self._publisher.get_subscription_count():
+            placed = self._tree.moving(data)
+            if placed:
+                self._publisher.publish(_tf_message(world.time_ns, placed))
+
+
+def _tf_message(stamp_ns: int, placed: Iterable[Placed]) -> bytes:
+    return msgs.tf_message(
+        Transform(stamp_ns, each.parent, each.child, each.pos_m,
+                  xyzw(np.array(each.quat_wxyz)).tolist()) for each in placed)
 
 
 def transforms_available() -> bool:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,16 @@ class Topic:
     def of(self, sensor: str) -> str:
         """Return the relative topic name for a sensor called `sensor`."""
         return self.suffix[1:] if self.suffix.startswith('/') else f'{sensor}/{self.suffix}'
+
+
+class Origin(NamedTuple):
+    """The frame that poses or velocities in a sensor's messages are given in."""
+
+    frame_id: str
+    yaw_rad: float = 0.0
+    """Its heading in the world, counter-clockwise from the world's x axis, rad."""
+    at_start: bool = False
+    """Whether it lies where the mount is when an episode starts, level; else at the world's."""
 
 
 @dataclass(slots=True)
@@ -116,6 +126,8 @@ class Sensor(ABC, Generic[ConfigT]):
     """How many earlier truth ticks `respond` of a stateful sensor may look back at."""
     frame_quat_wxyz: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
     """Rotation from the mount to `frame_id`; only cameras turn it (REP 103 optical frames)."""
+    level_frame: bool = False
+    """True when `frame_id` is at the mount but keeps the world's axes, however the mount turns."""
     heavy: bool = False
     """True when truth is costly (rendering, large scans): made in worker threads over ROS."""
     state_shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({})
@@ -163,6 +175,10 @@ class Sensor(ABC, Generic[ConfigT]):
     @abstractmethod
     def reader(self, view: WorldView) -> TruthReader:
         """Return the object that fills truth rows from the compiled world."""
+
+    def origin(self) -> Origin | None:
+        """Return the frame its poses or velocities are given in; None where there are none."""
+        return None
 
     # ---- the pipeline's stages, in place on [n, width] ---------------------------------------
 

@@ -15,7 +15,7 @@ from sensor_rig import msgs
 from sensor_rig.errors import UnavailableError
 from sim_sensors.config import NonNegative, SensorConfig, Strict
 from sim_sensors.layout import Array, Layout
-from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
+from sim_sensors.sensors.base import Batch, Origin, Sample, Sensor, Topic
 from sim_sensors.sensors.drift import gauss_markov
 from sim_sensors.sensors.native import add_native, native_name
 from sim_sensors.truth import ColumnReader
@@ -132,6 +132,10 @@ class Gnss(Sensor[GnssConfig]):
         super().mount(spec)
         for kind in NATIVE:
             add_native(spec, self.name, kind)
+
+    def origin(self) -> Origin:
+        """Return the frame of the velocity: east, north, up at the world's origin."""
+        return Origin(self.config.enu_frame_id, yaw_rad=-self.config.datum.yaw_rad)
 
     def reader(self, view: WorldView) -> TruthReader:
         """Read position and velocity in the world's axes."""

@@ -40,6 +40,7 @@ class Lidar(Sensor[LidarT]):
 
     def __init__(self, name: str, config: LidarT) -> None:
         super().__init__(name, config)
+        self.level_frame = config.ray_frame == 'world'
         self.pattern = self._make_pattern()
         count = self.pattern.count
         self.heavy = count * config.beam.rays > HEAVY_RAYS

@@ -67,7 +67,7 @@ class LidarConfig(SensorConfig):
     """Who casts the rays; `auto` measures once per scene and takes the fastest."""
     ray_frame: Literal['sensor', 'world'] = 'sensor'
     """Whether the rays turn with the sensor, or keep their directions in the world (a levelled
-    scanner); `frame_id` should then name a frame that does not turn."""
+    scanner); its frame on /tf then does not turn either."""
     z_height_m: float = 0.0
     """Height of the rays' origin above the mount, along z of the ray frame, m."""
     motion_distortion: bool = True

@@ -11,7 +11,7 @@ import numpy as np
 from sensor_rig import msgs
 from sim_sensors.config import NonNegative, SensorConfig
 from sim_sensors.layout import Array, Layout
-from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
+from sim_sensors.sensors.base import Batch, Origin, Sample, Sensor, Topic
 from sim_sensors.sensors.native import add_native, native_name
 from sim_sensors.sensors.rotations import rotate
 from sim_sensors.truth import ColumnReader
@@ -67,6 +67,10 @@ class Pose(Sensor[PoseConfig]):
         super().mount(spec)
         for kind in NATIVE:
             add_native(spec, self.name, kind)
+
+    def origin(self) -> Origin:
+        """Return the frame of the pose: the world under the name it has in the messages."""
+        return Origin(self.config.world_frame_id)
 
     def reader(self, view: WorldView) -> TruthReader:
         """Read the native columns; the quaternion turns from wxyz to xyzw."""

@@ -16,7 +16,7 @@ from sim_sensors.columns import Column, columns_of, cos, sin, sine_ratio, sqrt, 
 from sim_sensors.config import NonNegative, SensorConfig
 from sim_sensors.layout import Array, Layout
 from sim_sensors.sensors.axes import quantise
-from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
+from sim_sensors.sensors.base import Batch, Origin, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.native import LinearReader, add_joint_native, add_native, native_name
 from sim_sensors.sensors.rotations import yaw_quat
 
@@ -125,6 +125,10 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
         else:
             for kind in BASE_NATIVE:
                 add_native(spec, self.name, kind)
+
+    def origin(self) -> Origin:
+        """Return the odometry frame: it starts where the base starts."""
+        return Origin(self.config.odom_frame_id, at_start=True)
 
     def reader(self, view: WorldView) -> TruthReader:
         """Read both sides from the wheels' joints or from the base's twist."""
