@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -49,6 +50,16 @@ def processes() -> Iterator[Processes]:
 def wait_until() -> Callable[..., Any]:
     """Return `wait_until(condition, timeout=30.0, what='the condition')`."""
     return _wait_until
+
+
+@pytest.fixture
+def caplog(caplog: pytest.LogCaptureFixture,
+           monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
+    """Catch our loggers where launch is loaded, too: loggers made after it tell nobody else."""
+    for name, logger in logging.root.manager.loggerDict.items():
+        if name.split('.')[0] in ('sensor_rig', 'sim_sensors', 'sync_engine'):
+            monkeypatch.setattr(logger, 'propagate', True, raising=False)
+    return caplog
 
 
 @pytest.fixture(scope='session')
