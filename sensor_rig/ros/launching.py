@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch import LaunchContext, LaunchDescriptionEntity
 from launch.actions import (
     DeclareLaunchArgument,
     EmitEvent,
     ExecuteProcess,
+    LogInfo,
     OpaqueFunction,
     RegisterEventHandler,
 )
@@ -74,13 +76,20 @@ def rig_nodes(*, world: bool, sync: bool) -> OpaqueFunction:
 
 def tools() -> list[LaunchDescriptionEntity]:
     """Return RViz and the recorder, for those who ask for them."""
+    return [OpaqueFunction(function=_rviz, condition=IfCondition(LaunchConfiguration('rviz'))),
+            OpaqueFunction(function=_recorder)]
+
+
+def _rviz(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Return RViz, or a word where it is missing: launch would end and leave the nodes behind."""
+    try:
+        get_package_prefix('rviz2')
+    except PackageNotFoundError:
+        return [LogInfo(msg='the package rviz2 is not installed: the rig runs without RViz')]
     view = str(share_dir() / 'config' / 'rviz' / 'rig.rviz')
-    return [
-        Node(package='rviz2', executable='rviz2', name='rviz2', arguments=['-d', view],
-             namespace=LaunchConfiguration('namespace'), parameters=[{'use_sim_time': True}],
-             condition=IfCondition(LaunchConfiguration('rviz'))),
-        OpaqueFunction(function=_recorder),
-    ]
+    return [Node(package='rviz2', executable='rviz2', name='rviz2', arguments=['-d', view],
+                 namespace=LaunchConfiguration('namespace'),
+                 parameters=[{'use_sim_time': True}])]
 
 
 def _recorder(context: LaunchContext) -> list[LaunchDescriptionEntity]:
