@@ -137,7 +137,7 @@ class LockstepRun:
 
     def end(self, node: Node) -> None:
         """End a node, as if its process ended."""
-        self.spinner.executor.remove_node(node)
+        self.spinner.remove(node)
         self.nodes.remove(node)
         close_node(node)
 
