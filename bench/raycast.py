@@ -117,7 +117,7 @@ class Cell:
             use_memory=False,
         )
         self.reason = auto.reason
-        makers, _ = candidates(model, MAX_RANGE_M, visible)
+        makers, _ = candidates(model, MAX_RANGE_M, visible, self.directions)
         casters = {'auto': auto, **{name: make() for name, make in makers.items()}}
         self.ours = tuple(casters)
         self._threaded = {name for name, caster in casters.items() if caster.is_threaded}

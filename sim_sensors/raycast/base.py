@@ -104,9 +104,11 @@ def make_caster(
 ) -> RayCaster:
     """Return the caster called `backend`: `mujoco`, `embree` or `auto`.
 
-    `auto` times the others on `directions` ([n, 3], sensor frame) from `origin` ([3] or
-    [n, 3], world) at the state of `data`.
+    `embree` groups rays by the angles between `directions` ([n, 3], sensor frame), if they are
+    given; `auto` times the others on them from `origin` ([3] or [n, 3], world) at the state of
+    `data`.
     """
+    from sim_sensors.raycast.arrangement import usual_arrangement
     from sim_sensors.raycast.auto import choose_caster
     from sim_sensors.raycast.embree import EmbreeCaster
     from sim_sensors.raycast.multiray import MujocoCaster
@@ -116,7 +118,7 @@ def make_caster(
     if backend == 'mujoco':
         return MujocoCaster(model, max_range_m, visible)
     if backend == 'embree':
-        return EmbreeCaster(model, max_range_m, visible)
+        return EmbreeCaster(model, max_range_m, visible, usual_arrangement(directions))
     if backend == 'auto':
         return choose_caster(
             model, max_range_m, visible, directions=directions, data=data, origin=origin

@@ -1,12 +1,14 @@
 """Rays by Embree: static geometry baked once, moving geoms as instances, round geoms exact.
 
-One scan is: planes that cannot be baked, solved directly, which shorten the rays; then the static
-scene; then the moving one. Each step starts from the ranges that the one before left, so the
-nearest hit wins.
+One scan is: planes that cannot be baked, solved directly; then the moving scene, whose tree is
+small; then the static one. Each step starts from the ranges that the one before left, so the
+nearest hit wins, and the large tree gets the shortest rays.
 """
 
 from __future__ import annotations
 
+import ctypes
+import dataclasses
 import weakref
 from collections.abc import Iterator
 from typing import Literal
@@ -17,6 +19,7 @@ import numpy.typing as npt
 
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast import embree_shapes as shapes
+from sim_sensors.raycast.arrangement import Arrangement
 from sim_sensors.raycast.base import F32, F64, Bool, Hits, RayCaster, Surface
 from sim_sensors.raycast.instances import Instances
 from sim_sensors.raycast.multiray import MujocoCaster
@@ -27,6 +30,8 @@ _FAR_FROM_ZERO_M = 100.0
 """Worlds whose static middle lies farther out than this are baked around that middle."""
 _FIRST_PLANE_BIT, _LAST_PLANE_BIT = 1, 31
 """Bits of the ray mask that say whether a baked plane shows its front; bit 0 is all the rest."""
+_FRAMED, _MOVING, _PLANE = 1, 2, 3
+"""Where a geom's normals are known, if not in the world from Embree."""
 
 
 class EmbreeCaster(RayCaster):
@@ -39,27 +44,27 @@ class EmbreeCaster(RayCaster):
         model: mujoco.MjModel,
         max_range_m: float,
         visible: Bool,
-        packet: int = 16,
+        arrangement: Arrangement = Arrangement(),  # noqa: B008 - frozen
         moving: Literal['embree', 'mujoco'] = 'embree',
     ) -> None:
         """Bake the `visible` ([ngeom]) static geoms of `model`; takes ~0.3 us a triangle.
 
-        `packet` is the number of rays a call: 16 suits any order of rays, 8 is faster where
-        neighbours in the list are neighbours in space. `moving` says who casts at moving geoms:
-        with few rays MuJoCo is done before Embree has moved them.
+        `arrangement` groups the rays: ranges do not depend on it, but on the edge of two
+        triangles either one's normal may come. `moving` says who casts at moving geoms: with few
+        rays MuJoCo is done before Embree has moved them.
         """
         self._embree = api.load_embree()
-        self._intersect = getattr(self._embree.library, f'rtcIntersect{packet}')
-        self._packet = packet
+        self._arrangement = arrangement
         self._packets: dict[int, Packets] = {}
         self._model = model
         self._max_range_m = max_range_m
         self._data: mujoco.MjData | None = None
         self._xpos = self._xmat = np.empty((0, 0))
         self._build(visible, moving == 'mujoco')
-        scenes = [scene for scene in (self._moving_scene, self._static) if scene]
+        moved = self._moving.scene if self._moving is not None else None
+        scenes = [scene for scene in (moved, self._static) if scene is not None]
         self._release = weakref.finalize(self, self._embree.release, scenes)
-        self.reason = f'Embree, {packet} rays a call, moving geoms by {moving}'
+        self.reason = f'Embree, {arrangement}, moving geoms by {moving}'
 
     def cast(
         self, data: mujoco.MjData, origins: F64, directions: F64, surface: Surface = 'none'
@@ -68,17 +73,15 @@ class EmbreeCaster(RayCaster):
         count = len(directions)
         packets = self._packets.get(count)
         if packets is None:
-            packets = self._packets[count] = Packets(count, self._packet)
+            packets = self._packets[count] = self._new_packets(count)
         self._bind(data)
         packets.aim(origins - self._centre if self._centred else origins, directions)
         self._begin(origins, directions, packets)
-        if self._static:
-            packets.trace(self._intersect, self._static)
         if self._moving is not None:
-            self._moving.place(self._xpos, self._xmat)
-            self._moving.update()
-            self._embree.library.rtcCommitScene(self._moving_scene)
-            packets.trace(self._intersect, self._moving_scene)
+            self._moving.move(self._xpos, self._xmat)
+            packets.trace(self._moving.scene)
+        if self._static is not None:
+            packets.trace(self._static)
         hits = packets.collect()
         if surface != 'none':
             self._add_surface(directions, packets, surface == 'normal')
@@ -101,6 +104,7 @@ class EmbreeCaster(RayCaster):
         planes = [geom for geom in planes if shapes.is_bakeable_plane(model, geom, frames[geom])]
         baked_planes = planes[: _LAST_PLANE_BIT - _FIRST_PLANE_BIT + 1]
         plane[baked_planes] = False
+        self._frame_of = np.zeros(model.ngeom + 1, np.uint8)  # the last is for a miss, geom -1
         self._planes = Planes(model, np.flatnonzero(plane)) if plane.any() else None
         static = model.body_weldid[model.geom_bodyid] == 0
         known = visible & np.isin(model.geom_type, shapes.KNOWN)
@@ -113,22 +117,23 @@ class EmbreeCaster(RayCaster):
         self._centred = bool(self._centre.any())
         self._static, self._framed = self._bake(still, known & static, baked_planes)
         self._moving: Instances | None = None
-        self._moving_scene = 0
         moving = np.flatnonzero(known & ~static)
+        self._frame_of[moving] = _MOVING
+        self._frame_of[:-1][plane] = _PLANE
         if moving.size:
-            self._moving = Instances(self._embree, model, moving, self._centre)
-            self._moving.place(still.geom_xpos, still.geom_xmat)
-            self._moving_scene = self._embree.new_scene(api.SCENE_DYNAMIC | api.SCENE_ROBUST)
-            self._moving.attach(self._moving_scene, model.ngeom + 1)
-            self._embree.commit(self._moving_scene)
+            scene = self._embree.new_scene(api.SCENE_DYNAMIC | api.SCENE_ROBUST)
+            self._moving = Instances(self._embree, model, moving, self._centre, scene)
+            self._moving.place(still.geom_xpos, frames)
+            self._moving.attach(model.ngeom + 1)
+            self._embree.commit(scene)
 
     def _bake(
         self, still: mujoco.MjData, chosen: Bool, planes: list[int]
-    ) -> tuple[int, Instances | None]:
-        """Return the static scene (0 for none) and those of its geoms that are instanced."""
+    ) -> tuple[ctypes.c_void_p | None, Instances | None]:
+        """Return the static scene, if any, and those of its geoms that are instanced."""
         self._fronts: list[tuple[int, F64, float]] = []  # bit, normal, offset
         if not chosen.any() and not planes:
-            return 0, None
+            return None, None
         embree, model = self._embree, self._model
         scene = embree.new_scene(api.SCENE_ROBUST)
         framed = [g for g in np.flatnonzero(chosen) if shapes.needs_own_frame(model, int(g))]
@@ -145,17 +150,25 @@ class EmbreeCaster(RayCaster):
             embree.attach(scene, shape, geom)
         instances = None
         if framed:
-            instances = Instances(embree, model, np.array(framed), self._centre)
-            instances.place(still.geom_xpos, still.geom_xmat)
-            instances.attach(scene, model.ngeom)
+            self._frame_of[framed] = _FRAMED
+            instances = Instances(embree, model, np.array(framed), self._centre, scene)
+            instances.place(still.geom_xpos, still.geom_xmat.reshape(-1, 3, 3))
+            instances.attach(model.ngeom)
         embree.commit(scene)
         return scene, instances
+
+    def _new_packets(self, count: int) -> Packets:
+        """Return memory for `count` rays, as a plain list if they are not whole columns."""
+        arrangement = self._arrangement
+        if count % arrangement.rows:
+            arrangement = dataclasses.replace(arrangement, rows=1)
+        return Packets(self._embree, count, arrangement)
 
     def _bind(self, data: mujoco.MjData) -> None:
         """Keep the views of `data` that every scan reads: making them costs as much as a ray."""
         if data is not self._data:
             self._data = data
-            self._xpos, self._xmat = data.geom_xpos, data.geom_xmat
+            self._xpos, self._xmat = data.geom_xpos, data.geom_xmat.reshape(-1, 3, 3)
 
     def _begin(self, origins: F64, directions: F64, packets: Packets) -> None:
         """Begin every ray with the nearest unbaked plane it meets, or with the maximum range."""
@@ -183,7 +196,7 @@ class EmbreeCaster(RayCaster):
             return mask
         masks = None
         for bit, normal, offset in self._fronts:
-            height = origins @ normal
+            height = origins.dot(normal)
             if height.min() < offset:
                 masks = np.full(len(origins), api.EVERY_BIT, np.uint32) if masks is None else masks
                 masks[height < offset] &= np.uint32(api.EVERY_BIT & ~bit)
@@ -193,13 +206,12 @@ class EmbreeCaster(RayCaster):
         hits = packets.hits
         hits.cos_incidence = cosines = packets.cosines()
         normals = packets.normals() if want_normal else None
-        for rows, turned in self._turned_normals(packets):
+        for rays, turned in self._turned_normals(packets):
             square = np.einsum('ij,ij->i', turned, turned)
-            along = np.einsum('ij,ij->i', turned, directions[rows])
-            cosines[rows] = np.sqrt(along * along / square)
+            along = np.einsum('ij,ij->i', turned, directions[rays])
+            cosines[rays] = np.sqrt(along * along / square)
             if normals is not None:
-                normals[rows] = turned
-        np.copyto(cosines, 0.0, where=hits.geom < 0)
+                normals[rays] = turned
         if normals is not None:
             hits.normal = _unit_facing(normals, directions, hits.geom)
 
@@ -207,17 +219,22 @@ class EmbreeCaster(RayCaster):
         self, packets: Packets
     ) -> Iterator[tuple[npt.NDArray[np.int64], F32 | F64]]:
         """Yield rays whose normals Embree gives in another frame or not at all, and theirs."""
-        for instances, number in ((self._framed, 0), (self._moving, 1)):
+        frames = self._frame_of.take(packets.hits.geom)
+        elsewhere = frames.nonzero()[0]
+        if not elsewhere.size:
+            return
+        frames = frames[elsewhere]
+        for instances, number in ((self._framed, _FRAMED), (self._moving, _MOVING)):
             if instances is not None:
-                rows = packets.rays_in(self._model.ngeom + number)
-                if rows.size:
-                    yield rows, instances.normals(packets, rows)
+                rays = elsewhere[frames == number]
+                if rays.size:
+                    geoms = packets.hits.geom[rays]
+                    yield rays, instances.normals(packets.normals_of(rays), geoms)
         if self._planes is not None:
-            # Last, as a ray that ends at a plane may carry an instance of an earlier scan.
             for index, plane in enumerate(self._planes.geoms):
-                rows = np.flatnonzero(packets.hits.geom == plane)
-                if rows.size:
-                    yield rows, np.tile(self._planes.normal(index), (len(rows), 1))
+                rays = np.flatnonzero(packets.hits.geom == plane)
+                if rays.size:
+                    yield rays, np.tile(self._planes.normal(index), (len(rays), 1))
 
 
 def _unit_facing(normal: F32, directions: F64, geom: npt.NDArray[np.int32]) -> F32:

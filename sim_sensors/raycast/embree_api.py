@@ -11,21 +11,20 @@ import ctypes
 import ctypes.util
 import functools
 import importlib
+from collections.abc import Callable
 from ctypes import c_char_p, c_int, c_size_t, c_ssize_t, c_uint, c_void_p
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from sensor_rig.errors import RigError
 
-PACKET_SIZES = (8, 16)
-"""Rays a call that are supported here."""
 ROWS = 21
 """Rows of a RTCRayHit8 or 16, each of as many 4-byte lanes; the named ones are below."""
 ORIGIN, DIRECTION, TFAR, MASK = slice(0, 3), slice(4, 7), 8, 9
-NORMAL, GEOM_ID, INST_ID, INST_PRIM_ID = slice(12, 15), 18, 19, 20
+NORMAL, GEOM_ID, INST_ID = slice(12, 15), 18, 19
 INVALID_ID = EVERY_BIT = 0xFFFFFFFF
 
 TRIANGLES, CONE_CURVE, ROUND_CURVE, SPHERES, INSTANCE_ARRAY = 0, 15, 16, 50, 122
@@ -53,20 +52,17 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         None,
         (c_void_p, c_int, c_uint, c_int, c_void_p, c_size_t, c_size_t, c_size_t),
     ),
-    'rtcUpdateGeometryBuffer': (None, (c_void_p, c_int, c_uint)),
     'rtcSetGeometryMask': (None, (c_void_p, c_uint)),
     'rtcSetGeometryInstancedScenes': (None, (c_void_p, c_void_p, c_size_t)),
     'rtcCommitGeometry': (None, (c_void_p,)),
     'rtcReleaseGeometry': (None, (c_void_p,)),
     'rtcAttachGeometryByID': (None, (c_void_p, c_void_p, c_uint)),
-    'rtcIntersect8': (None, (c_void_p, c_void_p, c_void_p, c_void_p)),
-    'rtcIntersect16': (None, (c_void_p, c_void_p, c_void_p, c_void_p)),
 }
 _COHERENT = 1 << 16
 
 
 class QueryArguments(ctypes.Structure):
-    """RTCIntersectArguments; says that the rays of a packet go nearly the same way."""
+    """RTCIntersectArguments; its flags say whether a packet's rays go nearly the same way."""
 
     _fields_ = [
         ('flags', c_int),
@@ -78,7 +74,12 @@ class QueryArguments(ctypes.Structure):
     ]
 
 
-COHERENT = QueryArguments(_COHERENT, EVERY_BIT)
+BUNDLED = QueryArguments(_COHERENT, EVERY_BIT)
+SINGLE = QueryArguments(0, EVERY_BIT)
+
+Pointer: TypeAlias = 'ctypes._CArgObject | c_void_p'
+Intersect = Callable[[Pointer, c_void_p, Pointer, Pointer], None]
+"""Takes active lanes, scene, packet and `QueryArguments`."""
 
 
 class Embree:
@@ -93,6 +94,10 @@ class Embree:
             function = getattr(library, name)
             function.restype, function.argtypes = result, arguments
         self.library: Any = library
+        self.intersect: dict[int, Intersect] = {
+            width: _unchecked(library, f'rtcIntersect{width}') for width in (8, 16)
+        }
+        """By rays a call."""
         # One thread: moving bodies are a rebuild of microseconds, and waking workers for it costs
         # more than it saves.
         self.device: int = library.rtcNewDevice(b'threads=1')
@@ -101,16 +106,33 @@ class Embree:
         version = library.rtcGetDeviceProperty(self.device, _VERSION)
         if not 40300 <= version < 50000:
             raise OSError(f'Embree at {path} has version {version}; 4.3 brought instance arrays')
+        self._update_buffer = _unchecked(library, 'rtcUpdateGeometryBuffer')
+        self._commit_geometry = _unchecked(library, 'rtcCommitGeometry')
+        self._recommit = self._commit_function()
 
-    def new_scene(self, flags: int) -> int:
+    def _commit_function(self) -> Callable[[c_void_p], None]:
+        """Return what builds a scene's tree soonest.
+
+        A thread that joins builds itself and hands nothing over; without TBB none can join.
+        """
+        join: Callable[[c_void_p], None] = _unchecked(self.library, 'rtcJoinCommitScene')
+        probe = self.new_scene(SCENE_DYNAMIC)
+        join(probe)
+        joined = self.library.rtcGetDeviceError(self.device) == 0
+        self.release([probe])
+        return join if joined else _unchecked(self.library, 'rtcCommitScene')
+
+    def new_scene(self, flags: int) -> c_void_p:
         """Return a new, empty scene."""
-        scene: int = self.library.rtcNewScene(self.device)
+        scene = c_void_p(self.library.rtcNewScene(self.device))
         self.library.rtcSetSceneFlags(scene, flags)
         return scene
 
-    def new_geometry(self, kind: int, buffers: list[tuple[int, int, npt.NDArray[Any]]]) -> int:
+    def new_geometry(
+        self, kind: int, buffers: list[tuple[int, int, npt.NDArray[Any]]]
+    ) -> c_void_p:
         """Return a committed geometry; each buffer is (type, format, rows), copied."""
-        geometry: int = self.library.rtcNewGeometry(self.device, kind)
+        geometry = c_void_p(self.library.rtcNewGeometry(self.device, kind))
         for buffer, fmt, rows in buffers:
             rows = np.ascontiguousarray(rows)
             stride = rows.nbytes // len(rows)
@@ -121,22 +143,38 @@ class Embree:
         self.library.rtcCommitGeometry(geometry)
         return geometry
 
-    def attach(self, scene: int, geometry: int, geom_id: int) -> None:
+    def attach(self, scene: c_void_p, geometry: c_void_p, geom_id: int) -> None:
         """Hand `geometry` over to `scene` under the number `geom_id`."""
         self.library.rtcAttachGeometryByID(scene, geometry, geom_id)
         self.library.rtcReleaseGeometry(geometry)
 
-    def release(self, scenes: list[int]) -> None:
+    def release(self, scenes: list[c_void_p]) -> None:
         """Give up `scenes`; Embree frees what nothing else holds."""
         for scene in scenes:
             self.library.rtcReleaseScene(scene)
 
-    def commit(self, scene: int) -> None:
+    def commit(self, scene: c_void_p) -> None:
         """Build the scene's tree and say so if Embree could not."""
         self.library.rtcCommitScene(scene)
         error = self.library.rtcGetDeviceError(self.device)
         if error:
             raise RuntimeError(f'Embree could not build a scene, error {error}')
+
+    def move(self, scene: c_void_p, geometry: c_void_p, buffer: int) -> None:
+        """Rebuild `scene` after a change in a shared buffer, of that type, of its `geometry`."""
+        self._update_buffer(geometry, buffer, 0)
+        self._commit_geometry(geometry)
+        self._recommit(scene)
+
+
+def _unchecked(library: ctypes.PyDLL, name: str) -> Any:
+    """Return a function without `argtypes`, for every scan: checking takes as long as calling.
+
+    Pointers must be objects of ctypes, as an int would be cut to 32 bits.
+    """
+    function = library[name]
+    function.restype = None
+    return function
 
 
 @functools.lru_cache(maxsize=1)
@@ -168,6 +206,11 @@ def _candidates() -> list[str]:
             paths += sorted(str(path) for path in folder.glob('*embree4*'))
     system = ctypes.util.find_library('embree4')
     return paths + ([system] if system else [])
+
+
+def memory_of(array: npt.NDArray[Any]) -> ctypes.Array[ctypes.c_char]:
+    """Return the contiguous memory of `array` for `ctypes.byref`; it keeps the array alive."""
+    return (ctypes.c_char * array.nbytes).from_buffer(array.data)
 
 
 def aligned_zeros(shape: tuple[int, ...]) -> npt.NDArray[np.float32]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ctypes import c_void_p
+
 import mujoco
 import numpy as np
 import numpy.typing as npt
@@ -67,7 +69,7 @@ def make_shape(
     geom: int,
     pos: F64 = np.zeros(3),  # noqa: B008 - never written to
     mat: F64 = np.eye(3),  # noqa: B008
-) -> int:
+) -> c_void_p:
     """Return an Embree geometry of `geom` with its frame at `pos` [3], `mat` [3, 3].
 
     An ellipsoid comes as the unit sphere, see `instance_scale`.
@@ -86,12 +88,12 @@ def make_shape(
     return _triangles(embree, (vertices @ mat.T + pos, faces))
 
 
-def _sphere(embree: api.Embree, centre: F64, radius: float) -> int:
+def _sphere(embree: api.Embree, centre: F64, radius: float) -> c_void_p:
     point = np.array([[*centre, radius]], np.float32)
     return embree.new_geometry(api.SPHERES, [(api.BUFFER_VERTEX, api.FORMAT_FLOAT4, point)])
 
 
-def _curve(embree: api.Embree, kind: int, radius: float, middle: F64, half: F64) -> int:
+def _curve(embree: api.Embree, kind: int, radius: float, middle: F64, half: F64) -> c_void_p:
     """Return a curve from `middle` - `half` to `middle` + `half`.
 
     Its segments know their neighbours, so there are caps at its ends only.
@@ -114,7 +116,7 @@ def _curve(embree: api.Embree, kind: int, radius: float, middle: F64, half: F64)
     )
 
 
-def _triangles(embree: api.Embree, triangles: Triangles) -> int:
+def _triangles(embree: api.Embree, triangles: Triangles) -> c_void_p:
     vertices: F32 = triangles[0].astype(np.float32)
     return embree.new_geometry(
         api.TRIANGLES,

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast import embree_shapes as shapes
-from sim_sensors.raycast.base import F32, F64
-from sim_sensors.raycast.packets import Packets
+from sim_sensors.raycast.base import F32, F64, I32
 
 
 class Instances:
@@ -23,31 +22,36 @@ class Instances:
         model: mujoco.MjModel,
         geoms: npt.NDArray[np.int64],
         centre: F64,
+        scene: ctypes.c_void_p,
     ) -> None:
-        """Hold `geoms` of `model`, in coordinates around `centre` ([3], world)."""
+        """Hold `geoms` of `model` for `scene`, in coordinates around `centre` ([3], world)."""
         self._embree = embree
+        self.scene = scene
         first, last = int(geoms[0]), int(geoms[-1])
         # Neighbours are read as a view, others as a copy.
         self._rows = slice(first, last + 1) if last - first + 1 == len(geoms) else geoms
-        self._centre = centre
+        self._rank = np.zeros(model.ngeom, np.intp)
+        self._rank[geoms] = np.arange(len(geoms))
+        self._centre, self._centred = centre, bool(centre.any())
         self._scale = np.array([shapes.instance_scale(model, int(geom)) for geom in geoms])
-        self._stretch = np.tile(self._scale, 3)
+        self._stretch = np.tile(self._scale[:, None], (1, 3, 1))  # faster than broadcasting
         self._unstretch = (1.0 / np.square(self._scale)).astype(np.float32)
         self._stretched = bool((self._scale != 1.0).any())
         self._matrices = api.aligned_zeros((len(geoms), 3, 4))
+        self._turns, self._shifts = self._matrices[:, :, :3], self._matrices[:, :, 3]
         scenes = []
         for geom in geoms:
-            scene = embree.new_scene(api.SCENE_ROBUST)
-            embree.attach(scene, shapes.make_shape(embree, model, int(geom)), int(geom))
-            embree.commit(scene)
-            scenes.append(scene)
+            own = embree.new_scene(api.SCENE_ROBUST)
+            embree.attach(own, shapes.make_shape(embree, model, int(geom)), int(geom))
+            embree.commit(own)
+            scenes.append(own)
         self._array = self._new_array(scenes)
         embree.release(scenes)  # the array holds them from here on
 
-    def _new_array(self, scenes: list[int]) -> int:
+    def _new_array(self, scenes: list[ctypes.c_void_p]) -> ctypes.c_void_p:
         library = self._embree.library
         count = len(scenes)
-        array: int = library.rtcNewGeometry(self._embree.device, api.INSTANCE_ARRAY)
+        array = ctypes.c_void_p(library.rtcNewGeometry(self._embree.device, api.INSTANCE_ARRAY))
         library.rtcSetGeometryInstancedScenes(array, (ctypes.c_void_p * count)(*scenes), count)
         index = library.rtcSetNewGeometryBuffer(
             array, api.BUFFER_INDEX, 0, api.FORMAT_UINT, 4, count
@@ -65,32 +69,30 @@ class Instances:
         )
         return array
 
-    def attach(self, scene: int, number: int) -> None:
-        """Hand the instances to `scene`, once they have been placed."""
+    def attach(self, number: int) -> None:
+        """Hand the instances to their scene under `number`, once they have been placed."""
         self._embree.library.rtcCommitGeometry(self._array)
-        self._embree.attach(scene, self._array, number)
+        self._embree.attach(self.scene, self._array, number)
 
     def place(self, xpos: F64, xmat: F64) -> None:
-        """Take the geoms' poses out of those of all geoms, [ngeom, 3] and [ngeom, 9]."""
-        turn = xmat[self._rows]
-        if self._stretched:
-            turn = turn * self._stretch
-        self._matrices[:, :, :3] = turn.reshape(-1, 3, 3)
-        np.subtract(
-            xpos[self._rows], self._centre, out=self._matrices[:, :, 3], casting='same_kind'
-        )
+        """Take the geoms' poses out of those of all geoms, [ngeom, 3] and [ngeom, 3, 3]."""
+        turns = xmat[self._rows]
+        self._turns[...] = turns * self._stretch if self._stretched else turns
+        self._shifts[...] = xpos[self._rows] - self._centre if self._centred else xpos[self._rows]
 
-    def update(self) -> None:
-        """Tell Embree that the poses changed."""
-        self._embree.library.rtcUpdateGeometryBuffer(self._array, api.BUFFER_TRANSFORM, 0)
-        self._embree.library.rtcCommitGeometry(self._array)
+    def move(self, xpos: F64, xmat: F64) -> None:
+        """Place the geoms anew in the scene that holds them, see `place`."""
+        self.place(xpos, xmat)
+        self._embree.move(self.scene, self._array, api.BUFFER_TRANSFORM)
 
-    def normals(self, packets: Packets, rays: npt.NDArray[np.int64]) -> F32:
-        """Return [m, 3] the normals in the world of `rays` that hit one of these; any length."""
-        which = packets.part_of_instance(rays)
-        local = packets.normals_of(rays)
+    def normals(self, local: F32, geoms: I32) -> F32:
+        """Return [m, 3] normals in the world, of any length, of hits at `geoms` ([m]) of these.
+
+        `local` is [m, 3] the normals as Embree gives them, in the geoms' own frames.
+        """
+        which = self._rank.take(geoms)
         if self._stretched:
             # A stretched surface's normal goes with the inverse transpose, R diag(1 / scale).
             local = local * self._unstretch[which]
-        turned: F32 = np.einsum('nij,nj->ni', self._matrices[which, :, :3], local)
+        turned: F32 = np.einsum('nij,nj->ni', self._turns[which], local)
         return turned

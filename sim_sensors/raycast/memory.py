@@ -17,6 +17,8 @@ import mujoco
 
 from sim_sensors.raycast.base import Bool
 
+_GENERATION = 2
+"""Counts up when there is something new to choose from, so that old choices are made again."""
 _known: dict[str, str] = {}
 
 
@@ -44,7 +46,7 @@ def scene_key(
         model.hfield_ncol,
     ):
         digest.update(array.tobytes())
-    machine = f'{platform.node()} {os.cpu_count()} {mujoco.__version__}'
+    machine = f'{platform.node()} {os.cpu_count()} {mujoco.__version__} {_GENERATION}'
     digest.update(f'{max_range_m} {num_rays} {own_origins} {machine}'.encode())
     return digest.hexdigest()[:24]
 

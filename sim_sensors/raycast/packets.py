@@ -3,66 +3,93 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from sim_sensors.raycast import embree_api as api
+from sim_sensors.raycast.arrangement import Arrangement
 from sim_sensors.raycast.base import F32, F64, Hits
 
-_NO_NORMAL = np.float32(1e-30)
-_COHERENT = ctypes.addressof(api.COHERENT)
-
-Intersect = Callable[[int, int, int, int], None]
+# Arrays, as numpy takes longer to convert a number than to go through a hundred rays.
+_FIRST_GEOM, _NO_NORMAL = np.array(0, np.int32), np.array(1e-30, np.float32)
+_NO_RANGE, _NO_COSINE = np.array(np.inf, np.float32), np.array(0.0, np.float32)
 
 
 class Packets:
-    """The memory of casts of `count` rays, `width` a call."""
+    """The memory of casts of `count` rays, one packet a call.
 
-    def __init__(self, count: int, width: int) -> None:
-        """Lay out memory for `count` rays; `width` is one of `PACKET_SIZES`."""
-        full, rest = divmod(count, width)
-        total = full + (rest > 0)
-        self._count, self._width = count, width
-        self._block = api.aligned_zeros((total, api.ROWS, width))
+    Ray (block * width + lane) * rows + row of the list is in lane `lane` of packet [block, row].
+    """
+
+    def __init__(self, embree: api.Embree, count: int, arrangement: Arrangement) -> None:
+        """Lay out memory for `count` rays, a multiple of the arrangement's rows."""
+        width, rows = arrangement.width, arrangement.rows
+        full, rest = divmod(count // rows, width)
+        blocks = full + (rest > 0)
+        self._count = count
+        self._grid = blocks, width, rows
+        """Shape of the padded list of rays."""
+        self._block = api.aligned_zeros((blocks, rows, api.ROWS, width))
         self._words = self._block.view(np.uint32)
-        self._words[:, api.MASK] = api.EVERY_BIT
-        self._words[:, api.INST_ID] = api.INVALID_ID
-        first, stride = self._block.ctypes.data, api.ROWS * width * 4
-        self._full = [first + stride * index for index in range(full)]
-        self._tail = first + stride * full if rest else 0
-        self._lanes = api.aligned_zeros((2, 16)).view(np.int32)
-        self._lanes[0] = -1
-        self._lanes[1, :rest] = -1
-        self._all_lanes = self._lanes.ctypes.data
-        self._tail_lanes = self._all_lanes + self._lanes.strides[0]
-        # Every scan goes through these views; making them costs more than using them.
-        self._origins = self._block[:, api.ORIGIN].transpose(0, 2, 1)
-        self._directions = self._block[:, api.DIRECTION].transpose(0, 2, 1)
-        self._tfar = self._block[:, api.TFAR]
-        self._geom_ids = self._words[:, api.GEOM_ID].view(np.int32)
-        step = api.GEOM_ID - api.TFAR
-        self._found = self._words[:, api.TFAR : api.GEOM_ID + 1 : step].transpose(1, 0, 2)
-        """[2, packets, width] range and geom id, to write and read both at once."""
-        self._nothing_found = np.full((2, 1, 1), api.INVALID_ID, np.uint32)
-        self._max_range_m = 0.0
-        self._normals = self._block[:, api.NORMAL].transpose(0, 2, 1)
-        self._instances = self._words[:, api.INST_ID]
-        self._normal_rows = self._block[:, api.NORMAL]
-        self._direction_rows = self._block[:, api.DIRECTION]
-        self._ray_row = np.arange(count) // width * (api.ROWS * width) + np.arange(count) % width
-        self._flat = self._block.reshape(-1)
-        self._flat_words = self._words.reshape(-1)
-        self._stage = np.zeros((total * width, 3))
-        self._start = np.ones(total * width, np.float64)
-        self._start_geom = np.zeros(total * width, np.int32)
+        self._words[:, :, api.MASK] = api.EVERY_BIT
+        self._words[:, :, api.INST_ID] = api.INVALID_ID
+        self._mask: int | None = api.EVERY_BIT
+        self._prepare_calls(embree, full, rest, arrangement)
+        self._prepare_views()
+        blank = blocks * width * rows
+        self._is_padded = blank > count
+        self._stage = np.zeros((blank, 3))
+        self._start = np.ones(blank, np.float64)
+        self._start_geom = np.zeros(blank, np.int32)
         self.start_arrays = self._start[:count], self._start_geom[:count]
         """[n] inverse ranges and geom ids to begin with, for `start_from_arrays`."""
-        self._mask: int | None = api.EVERY_BIT
-        self._copy = np.empty((2, total, width), np.uint32)
-        self._range, self._geom = self._copy[0].view(np.float32), self._copy[1].view(np.int32)
-        self.hits = Hits(self._range.reshape(-1)[:count], self._geom.reshape(-1)[:count])
+        self._nothing_found = np.full((2, 1, 1, 1), api.INVALID_ID, np.uint32)
+        self._max_range_m = 0.0
+        self._copy = np.empty((2, *self._grid), np.uint32)
+        range_m, geom = self._copy[0].view(np.float32), self._copy[1].view(np.int32)
+        self.hits = Hits(range_m.reshape(-1)[:count], geom.reshape(-1)[:count])
+        self._missed = np.empty(count, np.bool_)
+
+    def _prepare_calls(
+        self, embree: api.Embree, full: int, rest: int, arrangement: Arrangement
+    ) -> None:
+        """Make the arguments of every call: that costs more than a call does."""
+        self._intersect = embree.intersect[arrangement.width]
+        self._arguments = ctypes.byref(api.BUNDLED if arrangement.bundled else api.SINGLE)
+        memory = api.memory_of(self._block)
+        starts = range(0, self._block.nbytes, self._block.strides[1])
+        packets = [ctypes.byref(memory, start) for start in starts]
+        whole = full * arrangement.rows
+        self._full, self._tail = packets[:whole], packets[whole:]
+        lanes = api.aligned_zeros((2, 16)).view(np.int32)
+        lanes[0] = -1
+        lanes[1, :rest] = -1
+        all_and_tail = api.memory_of(lanes)
+        self._all_lanes = ctypes.byref(all_and_tail)
+        self._tail_lanes = ctypes.byref(all_and_tail, lanes.strides[0])
+
+    def _prepare_views(self) -> None:
+        """Make the views that every scan goes through: that costs more than using them."""
+        block, words = self._block, self._words
+        # In the order of the list: [blocks, width, rows], vectors [blocks, width, rows, 3].
+        self._origins = block[:, :, api.ORIGIN].transpose(0, 3, 1, 2)
+        self._directions = block[:, :, api.DIRECTION].transpose(0, 3, 1, 2)
+        self._normals = block[:, :, api.NORMAL].transpose(0, 3, 1, 2)
+        self._masks = words[:, :, api.MASK].transpose(0, 2, 1)
+        step = api.GEOM_ID - api.TFAR
+        found = words[:, :, api.TFAR : api.GEOM_ID + 1 : step]
+        self._found = found.transpose(2, 0, 3, 1)
+        """[2, blocks, width, rows] range and geom id, to write and read both at once."""
+        self._tfar = self._found[0].view(np.float32)
+        self._geom_ids = self._found[1].view(np.int32)
+        # In the order of memory: [blocks, rows, 3, width].
+        self._normal_rows = block[:, :, api.NORMAL]
+        self._direction_rows = block[:, :, api.DIRECTION]
+        self._flat = block.reshape(-1)
+        numbers = np.arange(block.size).reshape(block.shape)[:, :, api.NORMAL]
+        self._place = numbers.transpose(0, 3, 1, 2).reshape(-1, 3)[: self._count]
+        """[n, 3] where in memory a ray's normal is."""
 
     def aim(self, origins: F64, directions: F64) -> None:
         """Write origins ([3] or [n, 3]) and directions [n, 3]."""
@@ -73,7 +100,7 @@ class Packets:
         self._write(self._directions, directions)
 
     def _write(self, view: F32, vectors: F64) -> None:
-        if self._tail:
+        if self._is_padded:
             self._stage[: self._count] = vectors
             vectors = self._stage
         view[...] = vectors.reshape(view.shape)
@@ -82,12 +109,12 @@ class Packets:
         """Let rays see only geometries that share a bit with `mask`, one for all or [n]."""
         if isinstance(mask, int):
             if mask != self._mask:
-                self._words[:, api.MASK] = mask
+                self._masks[...] = mask
                 self._mask = mask
             return
-        padded = np.zeros(self._range.size, np.uint32)
+        padded = np.zeros(self._start.size, np.uint32)
         padded[: self._count] = mask
-        self._words[:, api.MASK] = padded.reshape(-1, self._width)
+        self._masks[...] = padded.reshape(self._grid)
         self._mask = None
 
     def start(self, max_range_m: float) -> None:
@@ -99,36 +126,26 @@ class Packets:
 
     def start_from_arrays(self) -> None:
         """Let every ray begin with what `start_arrays` holds."""
-        inverse = self._start.reshape(-1, self._width)
+        inverse = self._start.reshape(self._grid)
         np.divide(1.0, inverse, out=self._tfar, casting='same_kind')
-        self._geom_ids[...] = self._start_geom.reshape(-1, self._width)
+        self._geom_ids[...] = self._start_geom.reshape(self._grid)
 
-    def trace(self, intersect: Intersect, scene: int) -> None:
+    def trace(self, scene: ctypes.c_void_p) -> None:
         """Let every ray go through `scene`; nearer hits replace what it has."""
-        lanes, arguments = self._all_lanes, _COHERENT
+        intersect, lanes, arguments = self._intersect, self._all_lanes, self._arguments
         for packet in self._full:
             intersect(lanes, scene, packet, arguments)
-        if self._tail:
-            intersect(self._tail_lanes, scene, self._tail, arguments)
+        for packet in self._tail:
+            intersect(self._tail_lanes, scene, packet, arguments)
 
     def collect(self) -> Hits:
         """Copy ranges and geom ids out of the packets."""
-        np.copyto(self._copy, self._found)
-        np.copyto(self._range, np.inf, where=self._geom < 0)
-        self.hits.cos_incidence = self.hits.normal = None
-        return self.hits
-
-    def rays_in(self, instance: int) -> npt.NDArray[np.int64]:
-        """Return the rays that hit something inside `instance`."""
-        found: npt.NDArray[np.bool_] = (self._instances == instance).reshape(-1)
-        return found[: self._count].nonzero()[0]
-
-    def part_of_instance(self, rays: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
-        """Return [m] which member of an instance array some rays hit."""
-        which: npt.NDArray[np.uint32] = self._flat_words[
-            self._ray_row[rays] + api.INST_PRIM_ID * self._width
-        ]
-        return which
+        hits = self.hits
+        self._copy[...] = self._found
+        np.less(hits.geom, _FIRST_GEOM, out=self._missed)
+        np.putmask(hits.range_m, self._missed, _NO_RANGE)
+        hits.cos_incidence = hits.normal = None
+        return hits
 
     def normals(self) -> F32:
         """Return [n, 3] normals as Embree gives them: any length, in the instance's frame."""
@@ -136,16 +153,17 @@ class Packets:
 
     def normals_of(self, rays: npt.NDArray[np.int64]) -> F32:
         """Return [m, 3] normals of some rays, as `normals`."""
-        rows = np.arange(api.NORMAL.start, api.NORMAL.stop) * self._width
-        normals: F32 = self._flat[self._ray_row[rays][:, None] + rows]
+        normals: F32 = self._flat.take(self._place[rays])
         return normals
 
     def cosines(self) -> F32:
-        """Return [n] cosines of incidence where the normal is in the world's frame."""
+        """Return [n] cosines of incidence where the normal is in the world's frame; 0: a miss."""
         normal, direction = self._normal_rows, self._direction_rows
-        square = np.einsum('pkw,pkw->pw', normal, normal)
+        square = np.einsum('brkw,brkw->brw', normal, normal)
         np.maximum(square, _NO_NORMAL, out=square)
-        cosine = np.einsum('pkw,pkw->pw', normal, direction)
+        cosine = np.einsum('brkw,brkw->brw', normal, direction)
         cosine /= np.sqrt(square, out=square)
-        cosines: F32 = np.abs(cosine, out=cosine).reshape(-1)[: self._count]
+        np.abs(cosine, out=cosine)
+        cosines: F32 = cosine.transpose(0, 2, 1).reshape(-1)[: self._count]
+        np.putmask(cosines, self._missed, _NO_COSINE)
         return cosines

@@ -25,10 +25,10 @@ class Planes:
         self._shift: list[F64] = []
 
     def place(self, xpos: F64, xmat: F64) -> None:
-        """Take the poses out of those of all geoms, [ngeom, 3] and [ngeom, 9]."""
+        """Take the poses out of those of all geoms, [ngeom, 3] and [ngeom, 3, 3]."""
         if self._axes and not self._moves:
             return
-        self._axes = [xmat[geom].reshape(3, 3).T.copy() for geom in self.geoms]
+        self._axes = [xmat[geom].T.copy() for geom in self.geoms]
         self._shift = [
             axes @ xpos[geom] for axes, geom in zip(self._axes, self.geoms, strict=True)
         ]

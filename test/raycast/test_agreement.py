@@ -1,5 +1,7 @@
 """All backends give MuJoCo's own answer: the same geom, within 0.1 mm."""
 
+import functools
+
 import mujoco
 import numpy as np
 import pytest
@@ -8,15 +10,31 @@ from hypothesis import strategies as st
 from raycast import scenes
 
 from sim_sensors.raycast import make_caster, visible_geoms
+from sim_sensors.raycast.arrangement import Arrangement
 from sim_sensors.raycast.embree import EmbreeCaster
 from sim_sensors.raycast.multiray import ORIGIN_TOLERANCE_M, MujocoCaster
 
 MAX_RANGE_M = 15.0
+
+
+def embree(arrangement, model, visible):
+    return EmbreeCaster(model, MAX_RANGE_M, visible, arrangement)
+
+
+ARRANGED = {
+    f'embree, {arrangement}, {arrangement.rows} rows': functools.partial(embree, arrangement)
+    for arrangement in (
+        Arrangement(8, bundled=True),
+        Arrangement(16, bundled=True),
+        Arrangement(16, bundled=False, rows=3),
+        Arrangement(8, bundled=True, rows=4),
+    )
+}
 CASTERS = {
     'mujoco': lambda model, visible: MujocoCaster(model, MAX_RANGE_M, visible),
     'mujoco in two threads': lambda model, visible: MujocoCaster(model, MAX_RANGE_M, visible, 2),
     'embree': lambda model, visible: EmbreeCaster(model, MAX_RANGE_M, visible),
-    'embree by eights': lambda model, visible: EmbreeCaster(model, MAX_RANGE_M, visible, 8),
+    **ARRANGED,
     'embree, moving by mujoco': lambda model, visible: EmbreeCaster(
         model, MAX_RANGE_M, visible, moving='mujoco'
     ),
@@ -106,7 +124,7 @@ def test_rays_with_their_own_origins():
     origins = np.linspace([0.0, 0.0, 0.5], [0.08, 0.0, 0.55], 400)
     expected = scenes.oracle(model, data, origins, directions, MAX_RANGE_M)
     aside = scenes.near_silhouette(model, data, origins, directions, MAX_RANGE_M)
-    for name in ('embree', 'embree by eights'):
+    for name in ('embree', *ARRANGED):
         check(
             CASTERS[name](model, visible_geoms(model)).cast(data, origins, directions),
             expected,

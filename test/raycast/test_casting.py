@@ -137,7 +137,7 @@ def test_auto_says_what_it_chose_and_why(world, no_memory):
     caster = make_caster('auto', model, 20.0, directions=directions, data=data)
     assert caster.name in ('mujoco', 'embree')
     assert 'for 90 rays' in caster.reason
-    assert caster.reason.count(' ms') == 5
+    assert caster.reason.count(' ms') == 6
     reference = make_caster('mujoco', model, 20.0).cast(data, np.zeros(3), directions)
     hits = caster.cast(data, np.zeros(3), directions)
     np.testing.assert_allclose(hits.range_m, reference.range_m, atol=1e-4)
@@ -150,7 +150,7 @@ def test_auto_chooses_the_same_in_a_later_process(world, no_memory, monkeypatch)
     assert no_memory.recall(key) is None
     make_caster('auto', model, 20.0, directions=directions)
     first = no_memory.recall(key)
-    for choice in ('mujoco', 'embree, 8 rays a call'):
+    for choice in ('mujoco', 'embree, 8 bundled rays a call'):
         no_memory.remember(key, choice)
         monkeypatch.setattr(no_memory, '_known', {})  # as a new process begins
         caster = make_caster('auto', model, 20.0, directions=directions)
@@ -176,6 +176,14 @@ def test_without_embree_auto_uses_mujoco_and_says_so(world, no_memory, monkeypat
 def test_an_unknown_backend_is_named(world):
     with pytest.raises(RigError, match="'optix' is unknown; allowed: auto, mujoco, embree"):
         make_caster('optix', world[0], 20.0)
+
+
+@pytest.mark.parametrize('backend', BACKENDS)
+def test_no_rays_have_no_hits(world, backend):
+    hits = make_caster(backend, world[0], 5.0).cast(
+        world[1], np.zeros(3), np.empty((0, 3)), 'incidence'
+    )
+    assert hits.range_m.shape == hits.geom.shape == (0,)
 
 
 def test_a_scene_of_nothing_but_a_sensor():
