@@ -26,6 +26,7 @@ F64 = NDArray[np.float64]
 TRIAL_SPEED_M_S = 1.0
 """Speed at which backends are compared for sweeps that show motion."""
 AXES = np.eye(3)
+SITE = int(mujoco.mjtObj.mjOBJ_SITE)  # an int passes to MuJoCo faster than the enum does
 STILL = 1e-9
 """Speeds below this, m/s and rad/s, do not move a ray."""
 
@@ -46,7 +47,8 @@ class SweepReader:
         self._site = int(model.site(name).id)
         self._with_surface = with_surface
         self._in_world = config.ray_frame == 'world'
-        self._reflectivity = reflectivity_table(model, config.optics)
+        # A miss has geom -1, which picks the last.
+        self._reflectivity = np.append(reflectivity_table(model, config.optics), np.float32(0.0))
         self.parts_ns: Sequence[int]
         self.parts_ns, self._pieces = _cut(pattern, sweep_ns, config.segments,
                                            seconds_to_ns(model.opt.timestep))
@@ -62,7 +64,8 @@ class SweepReader:
         self._line = np.zeros((2, 3))
         self._twist = np.zeros(6)
         self._spin = np.zeros((3, 3))
-        self._motion = np.zeros((3, 3, 3))
+        self._motion = np.zeros((9, 3))
+        self._still, self._turned, self._turned_twice = self._motion.reshape(3, 3, 3)
         self._caster = self._make_caster()
         log.info('%s: %s', name, self._caster.reason)
 
@@ -121,9 +124,8 @@ class SweepReader:
         count, piece, rays = self._pattern.count, self._pieces[part], self._config.beam.rays
         ranges = hits.range_m
         if hits.cos_incidence is not None:
-            # A miss has geom -1, which picks some reflectivity, and a cosine of 0.
-            signal = self._reflectivity[hits.geom] * hits.cos_incidence if (
-                len(self._reflectivity)) else np.zeros_like(ranges)
+            signal = self._reflectivity.take(hits.geom)
+            signal *= hits.cos_incidence
         else:
             signal = np.isfinite(ranges).astype(np.float32)
         fields = out.reshape(-1, count)[:, piece]
@@ -137,29 +139,30 @@ class SweepReader:
 
         The sensor turns with W = [w]x, so after t its frame is (1 + t W + t^2 W^2 / 2) R.
         """
-        features = self._features_of(frame)[part]
+        features, height_m = self._features_of(frame)[part], self._config.z_height_m
         axes = AXES if self._in_world else data.site_xmat[self._site].reshape(3, 3)
-        origin = data.site_xpos[self._site] + self._config.z_height_m * axes[:, 2]
+        origin = data.site_xpos[self._site]
+        if height_m:
+            origin = origin + height_m * axes[:, 2]
         if not self._lasts:
             return origin, features[:, :3] @ axes.T
-        mujoco.mj_objectVelocity(self._model, data, mujoco.mjtObj.mjOBJ_SITE, self._site,
-                                 self._twist, 0)
+        mujoco.mj_objectVelocity(self._model, data, SITE, self._site, self._twist, 0)
         wx, wy, wz, *velocity = self._twist.tolist()
-        speed = self._twist[3:]
         if self._in_world or abs(wx) + abs(wy) + abs(wz) < STILL:
             directions = features[:, :3] @ axes.T
         else:
-            self._spin[:] = (0.0, -wz, wy), (wz, 0.0, -wx), (-wy, wx, 0.0)
-            turned = self._spin @ axes
-            motion = self._motion
-            motion[0], motion[1], motion[2] = axes.T, turned.T, (self._spin @ turned).T
-            directions = features @ motion.reshape(9, 3)
-            speed = speed + self._config.z_height_m * turned[:, 2]
-            velocity = speed.tolist()
+            # All transposed, so that each product is what the next one takes.
+            self._spin[:] = (0.0, wz, -wy), (-wz, 0.0, wx), (wy, -wx, 0.0)
+            self._still[:] = axes.T
+            np.dot(self._still, self._spin, out=self._turned)
+            np.dot(self._turned, self._spin, out=self._turned_twice)
+            directions = np.dot(features, self._motion)
+            if height_m:
+                velocity = (self._twist[3:] + height_m * self._turned[2]).tolist()
         if sum(map(abs, velocity)) < STILL:
             return origin, directions
-        self._line[0], self._line[1] = origin, speed
-        return self._ones_and_lags[part] @ self._line, directions
+        self._line[0], self._line[1] = origin, velocity
+        return np.dot(self._ones_and_lags[part], self._line), directions
 
 
 def frame_of(capture_ns: int, rate_hz: float, frames: int) -> int:
