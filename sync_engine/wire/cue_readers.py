@@ -101,10 +101,6 @@ def _twist_rate(raw: bytes) -> Mapping[str, Any]:
     return {'angular_velocity': read_twist(raw)[2]}
 
 
-def _odometry_rate(raw: bytes) -> Mapping[str, Any]:
-    return {'angular_velocity': read_odometry(raw).angular_rad_s}
-
-
 def _odometry_orientation(raw: bytes) -> Mapping[str, Any]:
     return {'orientation': read_odometry(raw).orientation_xyzw}
 
@@ -129,7 +125,6 @@ READERS: dict[str, dict[str, PayloadReader]] = {
         'sensor_msgs/msg/Imu': _imu_rate,
         'geometry_msgs/msg/TwistStamped': _twist_rate,
         'geometry_msgs/msg/TwistWithCovarianceStamped': _twist_rate,
-        'nav_msgs/msg/Odometry': _odometry_rate,
     },
     'odometry': {
         'nav_msgs/msg/Odometry': _odometry_orientation,

@@ -27,7 +27,7 @@ RIG = """/**:
         clock: {offset_s: 0.037}
       pose: {type: pose, rate_hz: 10.0, delay_range_s: [0.015, 0.016], mount: {body: rover}}
     sync:
-      inputs: {pose: {cue: odometry}, wheels: {cue: rate}, imu: {collect: true}}
+      inputs: {pose: {cue: odometry}, wheels: {cue: odometry}, imu: {collect: true}}
       reference_sensor_id: pose
       required_sensors: [pose, wheels]
       imu_sensor_id: imu
