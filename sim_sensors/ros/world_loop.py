@@ -123,13 +123,13 @@ class WorldLoop:
                 break
             tick_ns = conductor.next_tick_ns
             self._run_to(min(target_ns, max(tick_ns, world.time_ns + world.dt_ns)))
+            if self._steps_left == 0:
+                self._finish_steps()
+                return 0.0
             if world.time_ns >= tick_ns:
                 self._tick()
                 if not conductor.lockstep:
                     break  # who has heard it gets its turn, else its samples would go out late
-            if self._steps_left == 0:
-                self._finish_steps()
-                return 0.0
             wall_s = self._wall_s()
             if wall_s > until_s:
                 break

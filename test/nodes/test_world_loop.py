@@ -90,3 +90,17 @@ def test_truth_of_all_steps_of_a_waking_goes_out_together() -> None:
     assert [each for each in stage.channel.released if each] == [
         [first_ns + step * MS for step in range(5)]]
     assert stage.channel.held == []
+
+
+@pytest.mark.parametrize('count', [1, 7, 50])
+def test_steps_that_end_on_a_tick_end_too(count: int) -> None:
+    """Ticks come every 50 steps here; some of these ends fall on one."""
+    stage = Stage()
+    for _ in range(51):
+        stage.loop.step(count)
+        before = stage.world.tick
+        for _ in range(10):
+            stage.pass_s(0.02)
+        assert stage.loop.paused
+        assert stage.world.tick == before + count
+    assert stage.pacer.slipped_s == 0.0
