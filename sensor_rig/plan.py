@@ -45,11 +45,13 @@ class PlannedNode:
 
 def planned_nodes(rig: RigConfig, *, world: bool = True, emulators: str = 'per_sensor',
                   sync: bool = True, groups: Iterable[Sequence[str]] | None = None,
-                  world_parameters: Mapping[str, Any] | None = None) -> list[PlannedNode]:
+                  world_parameters: Mapping[str, Any] | None = None,
+                  stop_at_s: float = 0.0) -> list[PlannedNode]:
     """Return the nodes of `rig`, listeners first.
 
     `emulators` is `per_sensor` (a process each) or `one`; `groups` lists the sensors of each
-    emulator instead. `world_parameters` are keys of the `world:` section to overrule.
+    emulator instead. `world_parameters` are keys of the `world:` section to overrule; the world
+    stands still at `stop_at_s`, if that is not 0.
     """
     if emulators not in GROUPINGS:
         raise RigError(f'emulators is {emulators!r}; it should be one of {", ".join(GROUPINGS)}')
@@ -68,6 +70,8 @@ def planned_nodes(rig: RigConfig, *, world: bool = True, emulators: str = 'per_s
     if groups is None and emulators == 'one' and rig.sensors:
         nodes.append(PlannedNode('emulator', 'emulator', file))
     overrides = {f'world.{key}': value for key, value in (world_parameters or {}).items()}
+    if stop_at_s:
+        overrides['stop_at_s'] = stop_at_s
     return [*nodes, PlannedNode('world', 'world', file, overrides)]
 
 

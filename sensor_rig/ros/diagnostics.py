@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.duration import Duration
 from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.qos import qos_policy_name_from_kind
@@ -15,8 +16,11 @@ from sensor_rig import msgs
 from sensor_rig.msgs import Level, Status
 from sensor_rig.ros import qos
 from sensor_rig.ros.clock import steady_timer
+from sensor_rig.ros.matching import Matching
 
 PERIOD_S = 1.0
+LAST_WORD_S = 0.5
+"""How long a node that ends waits for readers, and until they have its last diagnostics, s."""
 
 
 class Diagnostics:
@@ -32,6 +36,7 @@ class Diagnostics:
         self._sources: list[Callable[[], Iterable[Status]]] = []
         self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics',
                                                 qos.sensor_out())
+        self._matching = Matching(node, [self._publisher])
         self.qos = QosMismatches(node.get_name())
         self.add(self.qos.statuses)
         self._timer = steady_timer(node, period_s, self.publish)
@@ -45,6 +50,14 @@ class Diagnostics:
         statuses = [status for source in self._sources for status in source()]
         if self._publisher.get_subscription_count():
             self._publisher.publish(msgs.diagnostic_array(self._now_ns(), statuses))
+
+    def publish_last(self) -> None:
+        """Publish and wait until it was heard: what is on its way dies with its node."""
+        end_s = time.monotonic() + LAST_WORD_S
+        while not self._matching.stands() and time.monotonic() < end_s:
+            time.sleep(0.01)
+        self.publish()
+        self._publisher.wait_for_all_acked(Duration(seconds=LAST_WORD_S))
 
 
 class QosMismatches:

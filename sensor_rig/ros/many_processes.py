@@ -17,8 +17,8 @@ from sensor_rig.ros.executor import Spinner, close_node, ros_context, stop_on_si
 from sensor_rig.ros.monitor import Monitor
 from sensor_rig.times import seconds_to_ns
 
-GRACE_S = 1.2
-"""How long a process may take to end after it was asked to, s."""
+GRACE_S = 3.0
+"""How long processes may take to end after they were asked to, or to be heard of at all, s."""
 
 
 class Children:
@@ -38,20 +38,31 @@ class Children:
                 raise RigError(f'the {name} process ended by itself with exit code '
                                f'{process.returncode}; what it said is above')
 
-    def stop(self, meanwhile: Callable[[], None]) -> None:
-        """Ask all to end, give them a moment, then insist; `meanwhile` is called while waiting."""
-        for process in self._running.values():
-            if process.poll() is None:
-                process.terminate()  # silent, too, where it is still importing
-        deadline = time.monotonic() + GRACE_S
-        while time.monotonic() < deadline and any(
-                p.poll() is None for p in self._running.values()):
-            meanwhile()
-        for process in self._running.values():
-            if process.poll() is None:
-                process.kill()
-            process.wait()
+    def stop(self, meanwhile: Callable[[], None], last: str = '') -> None:
+        """Ask all to end, `last` after the others; `meanwhile` is called while waiting."""
+        remaining = self._running.pop(last, None)
+        _end(list(self._running.values()), meanwhile)
+        _end([remaining] if remaining else [], meanwhile)
         self._running.clear()
+
+
+def _end(processes: Sequence[subprocess.Popen[bytes]], meanwhile: Callable[[], None]) -> None:
+    """Ask processes to end, give them a moment, then insist."""
+    for process in processes:
+        if process.poll() is None:
+            process.terminate()  # silent, too, where it is still importing
+    _until(lambda: all(p.poll() is not None for p in processes), meanwhile)
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def _until(condition: Callable[[], bool], meanwhile: Callable[[], None]) -> None:
+    """Call `meanwhile` until `condition`, for `GRACE_S` at most."""
+    deadline = time.monotonic() + GRACE_S
+    while not condition() and time.monotonic() < deadline:
+        meanwhile()
 
 
 def run_in_many_processes(rig: RigConfig, seconds: float | None = None,
@@ -81,11 +92,15 @@ def run_in_many_processes(rig: RigConfig, seconds: float | None = None,
                 if now_ns >= end_ns:
                     spinner.stop()
             try:
-                for planned in planned_nodes(rig, world_parameters=world_parameters):
+                for planned in planned_nodes(rig, world_parameters=world_parameters,
+                                             stop_at_s=seconds or 0.0):
                     children.start(planned.name, planned.command())
                 spinner.run(every_turn)
+                if monitor.now_ns >= end_ns:
+                    _until(lambda: monitor.has_heard_all, spinner.turn)
             finally:
-                children.stop(spinner.turn)
+                # Its followers' last words should not be that there is no world any more.
+                children.stop(spinner.turn, last='world')
             summary = monitor.summary()
             spinner.close()
             for node in nodes:

@@ -31,6 +31,9 @@ class Monitor(Node):
         """Watch `rig`; `now_ns` tells the simulated time where the world is in this process."""
         super().__init__(name, **node_options)
         self._sync = rig.sync
+        self._expected = {'world: time', *(f'emulator: {sensor}' for sensor in rig.sensors)}
+        if rig.sync is not None:
+            self._expected.add('sync: engine')
         self.statuses: dict[str, Status] = {}
         """Latest status by name, from /diagnostics."""
         self._tick = b''
@@ -57,6 +60,11 @@ class Monitor(Node):
 
     def _on_time(self, sensor: str, buf: bytes) -> None:
         self._times[sensor] = buf
+
+    @property
+    def has_heard_all(self) -> bool:
+        """Whether every part of the rig has reported, so that its last word will be heard too."""
+        return self._expected <= self.statuses.keys()
 
     @property
     def now_ns(self) -> int:

@@ -93,6 +93,7 @@ class OneProcess:
     def run(self, seconds: float | None, on_time: OnTime | None = None) -> None:
         """Run for `seconds` of simulated time, or until the spinner is stopped."""
         end_ns = NEVER_NS if seconds is None else seconds_to_ns(seconds)
+        self.world.loop.stop_ns = end_ns
 
         def advance() -> float:
             if on_time is not None:

@@ -105,7 +105,7 @@ class EmulatorNode(Node):
 
     def close(self) -> None:
         """Say the last word."""
-        self.report()
+        self._diagnostics.publish_last()
         self._follower.leave()
 
     # ---- time ---------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from sensor_rig.ros.handover import Handover
 from sensor_rig.ros.malformed import Malformed
 from sensor_rig.ros.matching import Matching
 from sensor_rig.ros.parameters import ConfigParameters
-from sensor_rig.times import NS_PER_S
+from sensor_rig.times import NS_PER_S, seconds_to_ns
 from sim_sensors.config import WorldConfig
 from sim_sensors.ros.commands import Commands
 from sim_sensors.ros.conductor import Conductor
@@ -99,7 +99,7 @@ class WorldNode(Node):
 
     def close(self) -> None:
         """Say the last word and end the worker threads."""
-        self.report()
+        self._diagnostics.publish_last()
         if self._handover is not None:
             self._handover.conduct(None)
         for channel in self.channels:
@@ -136,8 +136,14 @@ class WorldNode(Node):
         if transforms_available() and self.world.num_envs == 1:
             periodics.append(Transforms(self, self.world, Schedule(scene_rate, dt_ns), sensors,
                                         hidden=self._hidden))
-        return WorldLoop(self.world, self.conductor, Pacer(config.real_time_factor),
+        loop = WorldLoop(self.world, self.conductor, Pacer(config.real_time_factor),
                          self.channels, periodics, self._while_paused)
+        stop_at_s = self.declare_parameter('stop_at_s', 0.0, ParameterDescriptor(
+            description='Simulated time at which the world stands still (s); 0 is never.',
+            read_only=True)).value
+        if stop_at_s:
+            loop.stop_ns = -(-seconds_to_ns(stop_at_s) // dt_ns) * dt_ns
+        return loop
 
     def _collectors(self, rig: RigConfig) -> list[str]:
         syncs = rig.sync is not None and self.world.num_envs == 1

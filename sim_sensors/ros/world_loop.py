@@ -58,6 +58,8 @@ class WorldLoop:
         self._moving = False
         self.paused = False
         self._steps_left: int | None = None
+        self.stop_ns = NEVER_NS
+        """Simulated time, on the physics grid, at which the world stands still, ns."""
         self._planned_ns = WAITS
         self._wanted_reset: tuple[int, int] | None = None
 
@@ -133,6 +135,9 @@ class WorldLoop:
             wall_s = self._wall_s()
             if wall_s > until_s:
                 break
+        if world.time_ns >= self.stop_ns:
+            self._finish_steps()
+            return 0.0
         if not conductor.blocked and world.time_ns >= conductor.next_tick_ns:
             self._tick()  # somebody asked late for a time that is already past
         self.pacer.note(wall_s, world.time_ns)
@@ -140,7 +145,7 @@ class WorldLoop:
 
     def _target_ns(self, wall_s: float) -> int:
         """Return how far the world may and should be, ns."""
-        target = min(self.pacer.sim_at(wall_s), self.conductor.limit_ns)
+        target = min(self.pacer.sim_at(wall_s), self.conductor.limit_ns, self.stop_ns)
         for channel in self._channels:
             target = min(target, channel.limit_ns)
         if self._steps_left is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import pi, tau
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import mujoco
 import numpy as np
@@ -30,6 +30,8 @@ UNKNOWN = 1e6
 """Variance of what planar odometry does not measure (z, roll, pitch), m^2 or rad^2."""
 PLANAR = np.add.outer(6 * np.array([0, 1, 5]), np.array([0, 1, 5])).ravel()
 """Places of x, y, yaw in the [36] of a ROS covariance of x, y, z, roll, pitch, yaw."""
+SLIP_BIAS_S = 0.02
+"""How far the turns of slipping wheels lie from the body's, s (seen in the yard: up to 30 ms)."""
 UNKNOWN_ELSEWHERE = np.diag([0.0, 0.0, UNKNOWN, UNKNOWN, UNKNOWN, 0.0]).ravel()
 
 Columns3 = tuple[Column, Column, Column]
@@ -203,6 +205,10 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
         out = self._return.empty(len(values))
         write_columns(out, (*pose, *twist, *covariance, left, right))
         return out
+
+    def sync_facts(self) -> dict[str, Any]:
+        """Return that its turns tell little of its clock: wheels slip, and not at random."""
+        return {'cue': 'none', 'cue_bias_s': SLIP_BIAS_S}
 
     # ---- messages -------------------------------------------------------------------------
 

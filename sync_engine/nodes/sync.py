@@ -236,7 +236,7 @@ class SyncNode(Node):
 
     def close(self) -> None:
         """Say the last word: diagnostics, the learned clocks, and where the messages went."""
-        self.report()
+        self._diagnostics.publish_last()
         if self._follower is not None:
             self._follower.leave()
         if self.get_parameter('offsets_file').value:

@@ -104,3 +104,12 @@ def test_steps_that_end_on_a_tick_end_too(count: int) -> None:
         assert stage.loop.paused
         assert stage.world.tick == before + count
     assert stage.pacer.slipped_s == 0.0
+
+
+def test_the_world_stands_still_where_it_should_stop() -> None:
+    stage = Stage()
+    stage.loop.stop_ns = 120 * MS
+    for _ in range(20):
+        stage.pass_s(0.01)
+    assert stage.loop.paused
+    assert stage.world.time_ns == 120 * MS
