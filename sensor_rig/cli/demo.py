@@ -7,15 +7,15 @@ import ipaddress
 import os
 import sys
 
+from sensor_rig.cli.arguments import port
 from sensor_rig.cli.running import add_run_arguments, print_summary, run_rig
+from sensor_rig.page.access import DEFAULT_PORT, LOCAL, PagePlace
 
 NAME = 'demo'
 TAKES_SIGNALS = True
 HELP = 'run the demo rig and show its live page'
 EPILOG = """Everything stays on this machine: the page answers on localhost only, and ROS nodes on
 other machines are not looked for unless ROS_AUTOMATIC_DISCOVERY_RANGE is set."""
-PAGE_PORT = 8080
-LOCAL = '127.0.0.1'
 TOKEN_VARIABLE = 'SENSOR_RIG_PAGE_TOKEN'
 
 
@@ -25,8 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='another rig file, or the name of a shipped one (default: demo)')
     add_run_arguments(parser)
     parser.add_argument('--headless', action='store_true', help='without the live page')
-    parser.add_argument('--page-port', type=int, default=PAGE_PORT, metavar='P',
-                        help=f'port of the live page (default: {PAGE_PORT})')
+    parser.add_argument('--page-port', type=port, metavar='P',
+                        help='port of the live page, 0 for any free one (default: '
+                             f'{DEFAULT_PORT}, or the next free one)')
     parser.add_argument('--page-host', default=LOCAL, metavar='H',
                         help='address the live page answers on (default: this machine only); it '
                              'asks nobody for a password unless there is a token')
@@ -39,16 +40,24 @@ def run(args: argparse.Namespace) -> int:
     """Run the demo."""
     from sensor_rig.rigfile import load_rig
     rig = load_rig(args.rig)
+    page = None if args.headless else page_place(args)
     out = sys.stderr if args.json else sys.stdout
     ends = f'for {args.seconds:g} simulated seconds' if args.seconds else 'until Ctrl-C'
     print(f'Running {rig.path.name} {ends}: {len(rig.sensors)} sensors'
           f'{", synced" if rig.sync is not None else ""}.', file=out, flush=True)
-    token = args.page_token or os.environ.get(TOKEN_VARIABLE) or None
-    if not args.headless and not is_local(args.page_host):
-        print(warning(args.page_host, args.page_port, token), file=sys.stderr, flush=True)
-    print_summary(run_rig(rig, args, page_port=None if args.headless else args.page_port,
-                          page_host=args.page_host, page_token=token), args.json)
+    if page is not None and not is_local(page.host):
+        print(warning(page.host, page.port, page.token), file=sys.stderr, flush=True)
+    print_summary(run_rig(rig, args, page), args.json)
     return 0
+
+
+def page_place(args: argparse.Namespace) -> PagePlace:
+    """Return where the page is to be; only a port that nobody asked for may become another."""
+    place = PagePlace(DEFAULT_PORT if args.page_port is None else args.page_port, args.page_host,
+                      args.page_token or os.environ.get(TOKEN_VARIABLE) or None,
+                      may_move=args.page_port is None)
+    place.require()
+    return place
 
 
 def warning(host: str, port: int, token: str | None) -> str:

@@ -6,6 +6,7 @@ import argparse
 import importlib
 import os
 import pkgutil
+import re
 from collections.abc import Iterator
 from types import ModuleType
 from typing import NoReturn
@@ -64,7 +65,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise the mistake as RigError, with where to look."""
-        raise RigError(f'{message} (see {self.prog} --help)')
+        said = re.sub(r'^argument (\S+): is ', r'\1 is ', message)
+        raise RigError(f'{said} (see {self.prog} --help)')
 
 
 def _module_names() -> list[str]:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sensor_rig.cli.arguments import not_negative, positive
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 from sensor_rig.cli.progress import progress
 from sensor_rig.cli.registry import program_name
 from sensor_rig.errors import RigError
+from sensor_rig.page.access import PagePlace
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.times import NS_PER_S
 
@@ -24,7 +26,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what says how a rig is run."""
     parser.add_argument('--seconds', type=positive, metavar='N',
                         help='end after N simulated seconds; without it, Ctrl-C ends the run')
-    parser.add_argument('--rtf', type=_factor, metavar='X',
+    parser.add_argument('--rtf', type=not_negative, metavar='X',
                         help="real-time factor instead of the rig file's; 0: as fast as possible")
     parser.add_argument('--lockstep', action='store_true',
                         help='let the world wait for every node: runs are then bit-identical')
@@ -34,9 +36,8 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_rig(rig: RigConfig, args: argparse.Namespace,
-            page_port: int | None = None, page_host: str = '127.0.0.1',
-            page_token: str | None = None) -> dict[str, Any]:
-    """Run a rig as the arguments say, with a live page if there is a port; return the summary."""
+            page: PagePlace | None = None) -> dict[str, Any]:
+    """Run a rig as the arguments say, with a live page if it has a place; return the summary."""
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     require_ros()
     overrides: dict[str, Any] = {}
@@ -46,8 +47,7 @@ def run_rig(rig: RigConfig, args: argparse.Namespace,
         overrides['lockstep'] = True
     rig = rig.model_copy(update={'world': rig.simulated_world.model_copy(update=overrides)})
     from sensor_rig.ros.page import page_factory
-    extras = [] if page_port is None else page_factory(rig, page_port, page_host,
-                                                               page_token)
+    extras = [] if page is None else page_factory(rig, page)
     with _progress(rig.path.name, args.seconds) as on_time:
         if args.processes:
             from sensor_rig.ros.many_processes import run_in_many_processes
@@ -119,21 +119,3 @@ def _error(row: dict[str, Any]) -> str:
     if row['offset_ms'] is None or row['true_offset_ms'] is None:
         return '-'
     return f'{row["offset_ms"] - row["true_offset_ms"]:+.3f}'
-
-
-def positive(text: str) -> float:
-    """Return the number in an argument, which must be more than zero."""
-    value = _factor(text)
-    if not value > 0.0:
-        raise argparse.ArgumentTypeError(f'{text} is not more than zero')
-    return value
-
-
-def _factor(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f'{text!r} is not a number') from None
-    if not 0.0 <= value < float('inf'):
-        raise argparse.ArgumentTypeError(f'{text} must be zero or more')
-    return value

@@ -11,8 +11,9 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
+from sensor_rig.cli.arguments import positive
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
-from sensor_rig.cli.running import positive, require_ros
+from sensor_rig.cli.running import require_ros
 
 if TYPE_CHECKING:
     from sensor_rig.ros.soaking import SoakReport

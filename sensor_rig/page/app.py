@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import viser
 from numpy.typing import NDArray
 
 from sensor_rig.page import svg
+from sensor_rig.page.access import DEFAULT_PORT, LOCAL
 from sensor_rig.page.gate import Gate
 from sensor_rig.page.history import History
+from sensor_rig.page.serving import start_server
 
-LOCAL = '127.0.0.1'
 FAULTS = ('dead', 'stuck', 'slow', 'clock_step', 'noisy', 'loss_burst', 'wrong')
 FAULT_ARGUMENTS: dict[str, dict[str, float]] = {
     'slow': {'offset': 0.03}, 'clock_step': {'offset': 0.05}, 'noisy': {'scale': 10.0},
@@ -50,15 +50,17 @@ class Command:
 class Page:
     """One viser server and what stands on it."""
 
-    def __init__(self, sensors: Sequence[str], *, host: str = LOCAL, port: int = 8080,
-                 title: str = 'sensor_rig', token: str | None = None) -> None:
+    def __init__(self, sensors: Sequence[str], *, host: str = LOCAL, port: int = DEFAULT_PORT,
+                 title: str = 'sensor_rig', token: str | None = None,
+                 may_move: bool = False) -> None:
         """Serve on `host`:`port`, on this machine only unless told otherwise.
 
-        With a `token` only to those who show it.
+        With a `token` only to those who show it. Where the port is taken, and the page
+        `may_move`, it takes the next free one.
         """
         self._needs_token = token is not None
         with _quietly(), nullcontext() if token is None else Gate(token).installed():
-            self.server = viser.ViserServer(host=host, port=port, label=title, verbose=False)
+            self.server = start_server(host, port, title, may_move=may_move)
         self.commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._sensors = list(sensors)
         gui = self.server.gui

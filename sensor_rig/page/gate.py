@@ -21,8 +21,7 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
 from sensor_rig.errors import RigError
-
-SHORTEST_TOKEN = 8
+from sensor_rig.page.access import require_token
 
 Check = Callable[[Any, Request], Response | None]
 """What `websockets` asks about a request: None lets it pass, a response answers it."""
@@ -32,9 +31,7 @@ class Gate:
     """Lets in who shows the token: once in the address (`?token=`), from then on by a cookie."""
 
     def __init__(self, token: str) -> None:
-        if len(token) < SHORTEST_TOKEN or not token.isprintable():
-            raise RigError(f'the token of the live page has {len(token)} characters; it needs at '
-                           f'least {SHORTEST_TOKEN}, all printable')
+        require_token(token)
         self._token = token.encode()
         # Made from the token: a page left open finds a restarted rig again, and nobody reads the
         # token itself from the browser's cookies. A name of its own, because a browser shares

@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 from rclpy.node import Node
 
+from sensor_rig.page.access import PagePlace
 from sensor_rig.rigfile import RigConfig
 
 MODULE = 'sensor_rig.page.ros.node'
 
 
-def page_factory(rig: RigConfig, port: int, host: str = '127.0.0.1', token: str | None = None
-                 ) -> list[Callable[[], Node]]:
+def page_factory(rig: RigConfig, place: PagePlace) -> list[Callable[[], Node]]:
     """Return what makes the page's node: nothing, and a word about it, where there is none."""
     try:
         missing = importlib.util.find_spec(MODULE) is None or importlib.util.find_spec(
@@ -27,6 +27,7 @@ def page_factory(rig: RigConfig, port: int, host: str = '127.0.0.1', token: str 
         return []
 
     def make() -> Node:
-        node: Node = importlib.import_module(MODULE).PageNode(rig, port, host, token)
+        node: Node = importlib.import_module(MODULE).PageNode(
+            rig, place.port, place.host, place.token, may_move=place.may_move)
         return node
     return [make]

@@ -19,6 +19,7 @@ PROGRAMS = {
     'sync': ('-m', 'sync_engine.nodes.sync', '--rig', RIG),
     'run': ('-m', 'sensor_rig', 'run', RIG),
     'run in processes': ('-m', 'sensor_rig', 'run', RIG, '--processes'),
+    'demo with its page': ('-m', 'sensor_rig', 'demo', '--rig', RIG, '--page-port', '0'),
 }
 DELAYS_S = (0.3, 0.8, 1.6, 3.0)
 """From the interpreter's start to a running node; which is which depends on the machine, and the

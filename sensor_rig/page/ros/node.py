@@ -14,7 +14,8 @@ from rclpy.subscription import Subscription
 from sensor_rig.cdr import read_stamp_ns
 from sensor_rig.msgs import read_diagnostic_array, read_time_reference
 from sensor_rig.msgs.decode import read_image, read_marker_poses, read_odometry
-from sensor_rig.page.app import LOCAL, Page
+from sensor_rig.page.access import LOCAL
+from sensor_rig.page.app import Page
 from sensor_rig.page.history import History, Mark, OffsetPoint, WindowPoint
 from sensor_rig.page.ros.points import Placer, mount_of
 from sensor_rig.page.ros.remote import Remote
@@ -39,13 +40,13 @@ class PageNode(Monitor):
     """Shows a rig on a page; hears pictures and scans only while a browser has it open."""
 
     def __init__(self, rig: RigConfig, port: int, host: str = LOCAL, token: str | None = None,
-                 **node_options: Any) -> None:
+                 *, may_move: bool = False, **node_options: Any) -> None:
         super().__init__(rig, name='page', **node_options)
         self._rig = rig
         sensors = rig.make_sensors()
         world = World(rig.simulated_world, list(sensors.values()), rig.path.parent)
         self.page = Page(list(sensors), host=host, port=port, title=f'{rig.path.stem} rig',
-                         token=token)
+                         token=token, may_move=may_move)
         self._scene = PageScene(self.page.server, world)
         self._history = History(sensors)
         self._remote = Remote(self, self._say)
