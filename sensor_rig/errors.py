@@ -11,6 +11,12 @@ class RigError(Exception):
     EXIT_CODE = 2
 
 
+def why(error: Exception) -> str:
+    """Return why a file cannot be opened or written, without the number and the path."""
+    text = (getattr(error, 'strerror', None) or str(error)).rstrip('.')
+    return text[:1].lower() + text[1:]
+
+
 class UnavailableError(RigError):
     """Something that this machine cannot do (no renderer, no library); the rest of a rig can run.
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import yaml
 
-from sensor_rig.errors import RigError
+from sensor_rig.errors import RigError, why
 from sensor_rig.paramscalar import Scalar, scalar
 
 Value: TypeAlias = Scalar | list[bool] | list[int] | list[float] | list[str]
@@ -76,8 +76,7 @@ def _text_of(file: Path) -> str:
         with file.open('rb') as stream:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise RigError(f'cannot read {file}: {reason[0].lower()}{reason[1:]}') from None
+        raise RigError(f'cannot read {file}: {why(error)}') from None
     if len(data) > MAX_BYTES:
         raise RigError(f'{file} is larger than {MAX_BYTES // 2**20} MiB, which no rig needs')
     try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from sensor_rig.cli.arguments import not_negative, positive
+
 NAME = 'gallery'
 HELP = 'draw what every sensor of a rig measures, against the truth'
 EPILOG = """examples:
@@ -17,9 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('output', metavar='OUT', type=Path, help='the picture to write')
     parser.add_argument('--rig', default='everything', metavar='FILE',
                         help='a rig file, or the name of a shipped one (everything)')
-    parser.add_argument('--seconds', type=float, default=6.0, metavar='N',
+    parser.add_argument('--seconds', type=positive, default=6.0, metavar='N',
                         help='how long to measure, simulated (6)')
-    parser.add_argument('--after', type=float, default=3.0, metavar='S',
+    parser.add_argument('--after', type=not_negative, default=3.0, metavar='S',
                         help='simulated time before that, for the robot to be under way (3)')
 
 
@@ -30,8 +32,6 @@ def run(args: argparse.Namespace) -> int:
     from sensor_rig.report.gallery import FORMATS, draw, record
     from sensor_rig.rigfile import load_rig
 
-    if not args.seconds > 0.0 or not args.after >= 0.0:
-        raise RigError('--seconds should be more than zero and --after not negative')
     if args.output.suffix.lower() not in FORMATS:
         raise RigError(f'{args.output} should end in {", ".join(FORMATS)}')
     rig = load_rig(args.rig)

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sensor_rig.cli.arguments import positive
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument('bag', nargs='?', metavar='BAG', type=Path,
                        help='a rosbag2 folder, .mcap or .db3')
     where.add_argument('--live', action='store_true', help='listen to the ROS graph instead')
-    parser.add_argument('--seconds', type=float, default=5.0, metavar='N',
+    parser.add_argument('--seconds', type=positive, default=5.0, metavar='N',
                         help='how long to listen to the live graph (5)')
     parser.add_argument('--write', metavar='FILE', type=Path,
                         help='write a rig file that syncs what was found')
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """Look at the topics, print them, and write a rig file if asked to."""
     from sensor_rig.bags.inspect import as_dict, facts_of
     from sensor_rig.bags.starter import starter_rig
-    from sensor_rig.errors import RigError
+    from sensor_rig.errors import RigError, why
 
     if args.write is not None and args.write.exists():
         raise RigError(f'{args.write} exists already; choose another name or remove it first')
@@ -47,7 +48,10 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(facts, source)
     if args.write is not None:
-        args.write.write_text(starter_rig(facts, source), encoding='utf-8')
+        try:
+            args.write.write_text(starter_rig(facts, source), encoding='utf-8')
+        except OSError as error:
+            raise RigError(f'cannot write {args.write}: {why(error)}') from None
         if not args.json:
             print(f'written: {args.write} (see what is in it with "check {args.write}")')
     return 0

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sensor_rig.errors import RigError
+from sensor_rig.cli.arguments import not_negative, positive
+from sensor_rig.errors import RigError, why
 
 if TYPE_CHECKING:
     from sim_sensors.rig import Message, Rig
@@ -22,29 +23,31 @@ HELP = 'show a LiDAR of a rig as a polar plot (PNG or live)'
 EPILOG = """examples:
   lidar-view demo --png scan.png --at 2.5
   lidar-view demo --sensor front_lidar"""
+PATIENCE_S = 10.0
+"""Simulated time after which a scan that should have come does not come any more."""
+IDLE_NS = 250_000_000
+"""Simulated time without a scan after which the window is attended to all the same."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument('rig', metavar='RIG', help='a rig file, or the name of a shipped one')
     parser.add_argument('--sensor', metavar='NAME', help='which LiDAR; the first one by default')
-    parser.add_argument('--at', type=float, default=1.0, metavar='S',
+    parser.add_argument('--at', type=not_negative, default=1.0, metavar='S',
                         help='simulated time of the scan in the PNG, s (default 1)')
     parser.add_argument('--png', type=Path, metavar='FILE',
                         help='write this file instead of opening a window')
-    parser.add_argument('--seconds', type=float, metavar='N',
+    parser.add_argument('--seconds', type=positive, metavar='N',
                         help='close the window after N simulated seconds')
 
 
 def run(args: argparse.Namespace) -> int:
     """Draw one scan, or scan after scan."""
-    if args.at < 0.0 or (args.seconds is not None and args.seconds <= 0.0):
-        raise RigError('--at must not be negative and --seconds must be positive')
     rig, sensor = _open(args.rig, args.sensor)
     import matplotlib
     if args.png is not None:
         matplotlib.use('Agg')
-        message = _scan_at(rig, args.at)
+        message = _scan_at(rig, sensor, args.at)
         plot = Plot(sensor)
         plot.show(message)
         plot.save(args.png)
@@ -73,21 +76,34 @@ def _open(path: str, wanted: str | None) -> tuple[Rig, Lidar[Any]]:
     return rig, lidars[name]
 
 
-def _scan_at(rig: Rig, at_s: float) -> Message:
-    """Return the first scan captured at `at_s` or later."""
-    while True:
+def _scan_at(rig: Rig, sensor: Lidar[Any], at_s: float) -> Message:
+    """Return the first scan captured at `at_s` or later, or say that none comes."""
+    from sim_sensors.faults import Faults
+
+    config = sensor.config
+    period_s = 1.0 / config.rate_hz if config.rate_hz else 0.0
+    latency_s = (sensor.duration_ns + Faults(config.faults.values()).most_latency_ns) / 1e9
+    latency_s += config.delay_range_s[1] + config.jitter_s
+    until_s = at_s + PATIENCE_S + period_s + latency_s
+    while rig.time_ns < until_s * 1e9:
         for message in rig.step():
             if message.sample.capture_ns >= at_s * 1e9:
                 return message
+    raise RigError(f'no scan that {sensor.name!r} took at {at_s:g} s or later arrived by '
+                   f'{until_s:.1f} s of simulated time; see its loss, faults, phase_s and trigger')
 
 
 def _follow(rig: Rig, plot: Plot, seconds: float | None) -> None:
     """Draw scans at the pace of the clock until the window is closed."""
     start = time.monotonic()
+    waited_ns = 0
     while plot.is_open and (seconds is None or rig.time_ns < seconds * 1e9):
-        for message in rig.step():
+        messages = rig.step()
+        for message in messages:
             plot.show(message)
+        if messages or rig.time_ns - waited_ns >= IDLE_NS:
             plot.wait(max(start + rig.time_ns / 1e9 - time.monotonic(), 0.001))
+            waited_ns = rig.time_ns
 
 
 class Plot:
@@ -149,5 +165,5 @@ class Plot:
         try:
             self._figure.savefig(file, dpi=120)
         except (OSError, ValueError) as error:
-            raise RigError(f'{file} cannot be written: {error}') from error
+            raise RigError(f'{file} cannot be written: {why(error)}') from None
         self._plt.close(self._figure)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sensor_rig.cli.arguments import positive
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source.add_argument('--rig', metavar='FILE',
                         help='simulate this rig file, or a shipped one by its name')
     source.add_argument('--live', action='store_true', help='record the live ROS graph')
-    parser.add_argument('--seconds', type=float, metavar='N',
+    parser.add_argument('--seconds', type=positive, metavar='N',
                         help='how long: simulated with --rig (10), else until Ctrl-C')
     parser.add_argument('--topics', nargs='+', metavar='T', default=[],
                         help='record only these topics')
@@ -41,10 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Record and say what was recorded."""
     from sensor_rig.bags.writer import BagWriter
-    from sensor_rig.errors import RigError
 
-    if args.seconds is not None and not args.seconds > 0.0:
-        raise RigError(f'--seconds is {args.seconds:g}; it should be more than zero')
     record = _live(args) if args.live else _simulated(args)  # a mistake leaves no OUT behind
     with BagWriter(args.output, args.storage, compress=args.compress) as writer:
         record(writer)

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make the page and say where it is."""
     from sensor_rig.bags.sync import REPORT_PAGE
-    from sensor_rig.errors import RigError
+    from sensor_rig.errors import RigError, why
     from sensor_rig.report.sync_page import sync_page
 
     document = _saved(args.run) if args.rig is None else _synced(args.run, args.rig)
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         output.write_text(sync_page(document), encoding='utf-8')
     except OSError as error:
-        raise RigError(f'cannot write {output}: {error.strerror}') from None
+        raise RigError(f'cannot write {output}: {why(error)}') from None
     if args.json:
         from sensor_rig.cli.sync import summary
         print_json({'report': str(output), **summary(document)})

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sensor_rig.errors import RigError
+from sensor_rig.errors import RigError, why
 from sensor_rig.report import gallery_panels as panels
 from sensor_rig.report.gallery_style import INK, SOFT, STYLE
 from sensor_rig.rigfile import RigConfig
@@ -107,6 +107,6 @@ def draw(takes: list[Take], title: str, subtitle: str, out: Path) -> None:
         try:
             figure.savefig(out)
         except (OSError, ValueError) as error:
-            raise RigError(f'{out} cannot be written: {error}') from None
+            raise RigError(f'{out} cannot be written: {why(error)}') from None
         finally:
             plt.close(figure)

@@ -52,9 +52,21 @@ def test_a_recording_holds_samples_of_the_asked_time_once() -> None:
 
 @pytest.mark.parametrize(('arguments', 'sentence'), [
     (['sheet.bmp'], 'should end in'), (['sheet.png', '--seconds', '0'], 'more than zero'),
+    (['sheet.png', '--after', '-1'], "--after is '-1'; it should be a number, zero or more"),
     (['sheet.png', '--rig', 'nowhere.yaml'], 'nowhere'),
 ])
 def test_mistakes_are_one_sentence(arguments: list[str], sentence: str,
                                    capsys: pytest.CaptureFixture[str]) -> None:
     assert main(['gallery', *arguments]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_a_sheet_that_cannot_be_written_is_named_once(tmp_path: Path,
+                                                      capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / 'rig.yaml'
+    file.write_text('/**: {ros__parameters: {world: {model: rover_yard.xml}, sensors: {imu: '
+                    '{type: imu, mount: {body: rover}}}}}')
+    assert main(['gallery', '/proc/x.png', '--rig', str(file), '--seconds', '0.1', '--after',
+                 '0']) == 2
+    assert capsys.readouterr().err == (
+        'error: /proc/x.png cannot be written: no such file or directory\n')

@@ -41,13 +41,27 @@ def test_a_scan_becomes_a_picture(rig: Path, tmp_path: Path, options: list[str],
 @pytest.mark.parametrize(('options', 'words'), [
     (['--sensor', 'imu', '--png', 'x.png'], "no LiDAR 'imu'; its LiDARs are flat, deep"),
     (['--png', '/nowhere/x.png'], '/nowhere/x.png cannot be written'),
-    (['--at', '-1', '--png', 'x.png'], '--at must not be negative'),
+    (['--png', '/proc/x.png'], ': /proc/x.png cannot be written: no such file or directory\n'),
+    (['--at', '-3', '--png', 'x.png'], "--at is '-3'; it should be a number, zero or more"),
+    (['--seconds', '0'], "--seconds is '0'; it should be a number more than zero"),
 ])
 def test_mistakes_are_one_sentence(rig: Path, options: list[str], words: str,
                                    capsys: pytest.CaptureFixture[str]) -> None:
     assert main(['lidar-view', str(rig), *options]) == 2
     error = capsys.readouterr().err
     assert words in error
+    assert error.count('\n') == 1
+
+
+@pytest.mark.parametrize('broken', [
+    'loss: {probability: 0.999999}', 'faults: {off: {kind: dead}}', 'phase_s: 1000.0'])
+def test_a_scan_that_never_comes_is_not_waited_for(
+        tmp_path: Path, broken: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / 'silent.yaml'
+    file.write_text(RIG.replace('num_rays: 90', f'num_rays: 90, {broken}'))
+    assert main(['lidar-view', str(file), '--png', str(tmp_path / 'x.png'), '--at', '0.5']) == 2
+    error = capsys.readouterr().err
+    assert "no scan that 'flat' took at 0.5 s or later arrived by 10.7 s of simulated" in error
     assert error.count('\n') == 1
 
 
@@ -71,3 +85,20 @@ def test_the_window_follows_the_simulation(rig: Path, monkeypatch: pytest.Monkey
     lidar_view._follow(opened, plot, 0.35)
     assert [each.split(':')[0] for each in captions] == [
         'flat at 0.000 s', 'flat at 0.100 s', 'flat at 0.200 s']
+
+
+def test_a_window_without_a_scan_is_attended_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                ) -> None:
+    import matplotlib
+
+    from sensor_rig.cli import lidar_view
+
+    matplotlib.use('Agg')
+    file = tmp_path / 'silent.yaml'
+    file.write_text(RIG.replace('num_rays: 90', 'num_rays: 90, faults: {off: {kind: dead}}'))
+    opened, sensor = lidar_view._open(str(file), 'flat')
+    plot = lidar_view.Plot(sensor)
+    waited = []
+    monkeypatch.setattr(plot, 'wait', waited.append)
+    lidar_view._follow(opened, plot, 1.0)
+    assert len(waited) == 4
