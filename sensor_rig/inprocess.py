@@ -49,7 +49,7 @@ class InProcessRig(Rig):
         world = config.simulated_world
         super().__init__(world, config.make_sensors().values(), seed=config.seed,
                          base_dir=config.path.parent, messages=messages, arrays=arrays)
-        self._wants_sync = sync and messages and config.sync is not None and world.num_envs == 1
+        self._wants_sync = sync and messages and config.runs_sync
         self.sync: WireSync | None = None
         """The engine, None where nothing is synced."""
         self.bundles: list[Bundle] = []

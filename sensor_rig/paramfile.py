@@ -71,6 +71,16 @@ def flatten(values: Mapping[str, Any], prefix: str = '') -> dict[str, Value]:
     return flat
 
 
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `over` on top of `base`, map by map."""
+    result = dict(base)
+    for key, value in over.items():
+        below = result.get(key)
+        result[key] = merged(below, value) if isinstance(below, dict) and isinstance(
+            value, dict) else value
+    return result
+
+
 def _text_of(file: Path) -> str:
     try:
         with file.open('rb') as stream:

@@ -51,13 +51,14 @@ def planned_nodes(rig: RigConfig, *, world: bool = True, emulators: str = 'per_s
 
     `emulators` is `per_sensor` (a process each) or `one`; `groups` lists the sensors of each
     emulator instead. `world_parameters` are keys of the `world:` section to overrule; the world
-    stands still at `stop_at_s`, if that is not 0.
+    stands still at `stop_at_s`, if that is not 0. A sync node without the world may follow one of
+    several environments, in its namespace; with it, it is left out where there are several.
     """
     if emulators not in GROUPINGS:
         raise RigError(f'emulators is {emulators!r}; it should be one of {", ".join(GROUPINGS)}')
     file = str(rig.path)
     nodes = []
-    if sync and rig.sync is not None:
+    if sync and (rig.runs_sync if world else rig.sync is not None):
         nodes.append(PlannedNode('sync', 'sync', file))
     if not world:
         return nodes

@@ -16,7 +16,7 @@ from pydantic import Field, SerializeAsAny
 from sensor_rig import paramfile
 from sensor_rig.errors import RigError
 from sensor_rig.paths import find_shared
-from sensor_rig.quaternions import conjugate, product
+from sensor_rig.rigsync import add_imu_rotations, merged_inputs, simulated_inputs
 from sensor_rig.validation import unknown_key, validated
 from sim_sensors.config import SensorConfig, Strict, WorldConfig
 from sync_engine.config import SyncConfig
@@ -28,15 +28,6 @@ SENSOR_NAME = re.compile(r'[a-z][a-z0-9_]*\Z')
 RESERVED_NAMES = frozenset({'clock', 'diagnostics', 'odom', 'sync', 'synced', 'tf', 'tf_static',
                             'time', 'truth', 'world'})
 """Topics of the rig itself; `odom` and `time` because of `truth/odom` and `truth/time`."""
-CUES = {
-    'nav_msgs/msg/Odometry': 'odometry',
-    'sensor_msgs/msg/Image': 'image',
-    'sensor_msgs/msg/LaserScan': 'scan',
-    'sensor_msgs/msg/PointCloud2': 'cloud',
-}
-"""What a message type tells the sync engine about rotation."""
-IMAGE_CUE_BIAS_S = 0.002
-"""What parallax adds to an image's rotation in the yard of the demo (seen: 1 to 3 ms)."""
 
 
 class RigConfig(Strict):
@@ -59,6 +50,24 @@ class RigConfig(Strict):
         if self.world is None:
             raise RigError(f'{self.path} has no world: section, so there is nothing to simulate')
         return self.world
+
+    @property
+    def num_envs(self) -> int:
+        """Copies of the simulated world; 1 for a real robot."""
+        return 1 if self.world is None else self.world.num_envs
+
+    @property
+    def runs_sync(self) -> bool:
+        """Whether running this rig runs its sync engine, which knows one environment only."""
+        return self.sync is not None and self.num_envs == 1
+
+    @property
+    def sync_left_out(self) -> str:
+        """Say why `sync:` is there and is not run; empty where it is."""
+        if self.sync is None or self.runs_sync:
+            return ''
+        return (f'sync: is left out, because world.num_envs is {self.num_envs} and the sync '
+                f'engine runs with one environment only')
 
     def make_sensors(self) -> dict[str, Sensor[Any]]:
         """Return the sensor objects by name."""
@@ -98,12 +107,13 @@ def rig_from_parameters(values: Mapping[str, Any], file: Path = Path('rig')) -> 
     _check_triggers(sensors, file)
     rig = validated(RigConfig, {'seed': values.get('seed', 0), 'world': world,
                                 'sensors': sensors, 'path': file}, f'{file.name}:')
-    inputs = _simulated_inputs(rig, file)
+    made = rig.make_sensors()
+    inputs = simulated_inputs(made, file)
     if 'sync' not in values:
         return rig
     raw_sync = dict(_section(values, 'sync', file))
-    _add_imu_rotations(inputs, rig, raw_sync.get('imu_sensor_id', ''))
-    raw_sync['inputs'] = _merged_inputs(raw_sync, inputs, file)
+    add_imu_rotations(inputs, made, raw_sync.get('imu_sensor_id', ''))
+    raw_sync['inputs'] = merged_inputs(raw_sync, inputs, file)
     sync = validated(SyncConfig, raw_sync, f'{file.name}: sync')
     return rig.model_copy(update={'sync': sync})
 
@@ -143,11 +153,11 @@ def _read_extended(file: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
             if isinstance(sensor, dict) and 'extends' in sensor:
                 where = f'{file.name}: sensors.{name}.extends'
                 parent = _extended_file(sensor.pop('extends'), file, where)
-                sensors[name] = _merged(_read_extended(parent, (*seen, file)), sensor)
+                sensors[name] = paramfile.merged(_read_extended(parent, (*seen, file)), sensor)
     if base is None:
         return values
     parent = _extended_file(base, file, f'{file.name}: extends')
-    return _merged(_read_extended(parent, (*seen, file)), values)
+    return paramfile.merged(_read_extended(parent, (*seen, file)), values)
 
 
 def _extended_file(name: Any, file: Path, where: str) -> Path:
@@ -161,16 +171,6 @@ def _extended_file(name: Any, file: Path, where: str) -> Path:
         raise RigError(f'{where} is {name!r}; there is no such file beside the rig file or among '
                        f'the shipped ones')
     return shipped
-
-
-def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `over` on top of `base`, map by map."""
-    result = dict(base)
-    for key, value in over.items():
-        below = result.get(key)
-        result[key] = _merged(below, value) if isinstance(below, dict) and isinstance(
-            value, dict) else value
-    return result
 
 
 def _section(values: Mapping[str, Any], key: str, file: Path) -> dict[str, Any]:
@@ -216,85 +216,3 @@ def _check_triggers(sensors: Mapping[str, SensorConfig], file: Path) -> None:
                                f'{" -> ".join([*chain, config.trigger])}')
             chain.append(config.trigger)
             config = sensors[config.trigger]
-
-
-# ---- what the sync engine can know of simulated sensors -----------------------------------------
-
-
-def _simulated_inputs(rig: RigConfig, file: Path) -> dict[str, dict[str, Any]]:
-    """Return sync inputs by sensor, and refuse two sensors on one topic."""
-    owners: dict[str, str] = {}
-    inputs: dict[str, dict[str, Any]] = {}
-    for name, sensor in rig.make_sensors().items():
-        topics = {topic_name(name, topic.suffix): topic.type_name for topic in sensor.topics()}
-        for topic in topics:
-            if topic in owners:
-                raise RigError(f'{file.name}: sensors.{name} and sensors.{owners[topic]} both '
-                               f'publish {topic}; give one of them another name')
-            owners[topic] = name
-        inputs.update(_inputs_of(sensor, topics))
-    return inputs
-
-
-def _inputs_of(sensor: Sensor[Any], topics: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Return an input for each topic: the first by the sensor's name, the others on its clock.
-
-    `camera/camera_info` becomes `camera_camera_info`; it is used only where the file names it.
-    """
-    config = sensor.config
-    low, high = config.delay_range_s
-    facts = {
-        'stamp_source': 'host' if config.clock.stamp_at == 'arrival' else 'device',
-        'latency_s': sensor.duration_ns / 1e9 + (low + high) / 2,
-        'latency_sigma_s': max((high - low) / 12**0.5, 1e-3),
-    }
-    inputs: dict[str, dict[str, Any]] = {}
-    for topic, type_name in topics.items():
-        given = {'topic': topic, 'type': type_name, **facts}
-        if not inputs:
-            cue = CUES.get(type_name, 'none')
-            bias_s = IMAGE_CUE_BIAS_S if cue == 'image' else 0.0
-            inputs[sensor.name] = {**given, 'cue': cue, 'cue_bias_s': bias_s,
-                                   **sensor.sync_facts()}
-        else:
-            inputs[topic.replace('/', '_')] = {**given, 'clock_of': sensor.name}
-    return inputs
-
-
-def _add_imu_rotations(inputs: dict[str, dict[str, Any]], rig: RigConfig, imu: Any) -> None:
-    """Tell each input how its frame is turned against the IMU's, where both mounts say so.
-
-    A mount on a site of the model counts as lying along its body's axes.
-    """
-    from sim_sensors.mounts import quat_wxyz_from_rpy
-    sensors = rig.make_sensors()
-    if not isinstance(imu, str) or imu not in sensors:
-        return
-    to_imu = conjugate(quat_wxyz_from_rpy(sensors[imu].config.mount.rpy_rad))
-    for name, sensor in sensors.items():
-        if name in inputs and name != imu:
-            turned = product(quat_wxyz_from_rpy(sensor.config.mount.rpy_rad),
-                             sensor.frame_quat_wxyz)
-            inputs[name]['imu_quat_wxyz'] = list(product(to_imu, turned))
-
-
-def topic_name(sensor: str, suffix: str) -> str:
-    """Return the relative topic of a sensor's `suffix`; a leading `/` makes it stand alone."""
-    return suffix[1:] if suffix.startswith('/') else f'{sensor}/{suffix}'
-
-
-def _merged_inputs(raw_sync: Mapping[str, Any], simulated: Mapping[str, dict[str, Any]],
-                   file: Path) -> dict[str, Any]:
-    """Return the inputs the file names, completed from the sensors where they are simulated."""
-    named = raw_sync.get('inputs', {})
-    if not isinstance(named, dict):
-        raise RigError(f'{file.name}: sync.inputs is {named!r}; it should be a map')
-    wanted = dict(named)
-    required = raw_sync.get('required_sensors')
-    mentioned = [raw_sync.get('reference_sensor_id'), raw_sync.get('imu_sensor_id'),
-                 *(required if isinstance(required, list) else [])]
-    for name in mentioned:
-        if isinstance(name, str) and name in simulated:
-            wanted.setdefault(name, {})
-    return {name: _merged(simulated.get(name, {}), given) if isinstance(given, dict) else given
-            for name, given in wanted.items()}

@@ -22,7 +22,7 @@ ROS_FOLDERS = frozenset({'ros', 'nodes'})
 GUARDED = frozenset({'sync_engine/filters.py', 'sync_engine/wire/typed.py'})
 """May import ROS, but only where a missing ROS is handled."""
 HALVES_USERS = ('sensor_rig/cli/', 'sensor_rig/page/', 'sensor_rig/report/', 'sensor_rig/bags/',
-                'sensor_rig/rigfile.py', 'sensor_rig/inprocess.py')
+                'sensor_rig/rigfile.py', 'sensor_rig/rigsync.py', 'sensor_rig/inprocess.py')
 """The part of `sensor_rig` that is above the two halves."""
 
 

@@ -60,12 +60,16 @@ def print_summary(rig: RigConfig) -> None:
     if rig.world is not None:
         factor = rig.world.real_time_factor
         pace = f'{factor:g} x real time' if factor else 'as fast as it can'
-        print(f'world: {rig.world.model}, steps of {rig.world.timestep_s * 1e3:g} ms, {pace}')
+        copies = f', {rig.num_envs} environments' if rig.num_envs > 1 else ''
+        print(f'world: {rig.world.model}, steps of {rig.world.timestep_s * 1e3:g} ms, {pace}'
+              f'{copies}')
     if rig.sensors:
         print_table(
             ('sensor', 'type', 'rate Hz', 'delay ms', 'jitter ms', 'clock ms', 'ppm', 'loss %'),
             [_sensor_row(name, config) for name, config in rig.sensors.items()],
         )
+    if rig.sync_left_out:
+        print(f'WARNING: {rig.sync_left_out}')
     if rig.sync is not None:
         print_table(
             ('sync input', 'topic', 'message', 'stamps'),

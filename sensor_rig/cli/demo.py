@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     out = sys.stderr if args.json else sys.stdout
     ends = f'for {args.seconds:g} simulated seconds' if args.seconds else 'until Ctrl-C'
     print(f'Running {rig.path.name} {ends}: {len(rig.sensors)} sensors'
-          f'{", synced" if rig.sync is not None else ""}.', file=out, flush=True)
+          f'{", synced" if rig.runs_sync else ""}.', file=out, flush=True)
     if page is not None and not is_local(page.host):
         print(warning(page.host, page.port, page.token), file=sys.stderr, flush=True)
     print_summary(run_rig(rig, args, page), args.json)

@@ -57,12 +57,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _simulated(args: argparse.Namespace) -> Callable[[BagWriter], None]:
     from sensor_rig.bags.recorder import record_rig
-    from sensor_rig.cli.progress import progress
+    from sensor_rig.cli.progress import note, progress
     from sensor_rig.inprocess import InProcessRig
     from sensor_rig.rigfile import load_rig
 
     seconds = 10.0 if args.seconds is None else args.seconds
-    rig = InProcessRig(load_rig(args.rig), arrays=False, sync=not args.no_sync)
+    config = load_rig(args.rig)
+    rig = InProcessRig(config, arrays=False, sync=not args.no_sync)
+    if config.sync_left_out and not args.no_sync:
+        note(f'WARNING: {config.sync_left_out}')
 
     def record(writer: BagWriter) -> None:
         with progress(f'recording {args.rig}', seconds) as advance:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sensor_rig.cli.arguments import not_negative, positive
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
-from sensor_rig.cli.progress import progress
+from sensor_rig.cli.progress import note, progress
 from sensor_rig.cli.registry import program_name
 from sensor_rig.errors import RigError
 from sensor_rig.page.access import PagePlace
@@ -45,6 +45,8 @@ def run_rig(rig: RigConfig, args: argparse.Namespace,
         overrides['real_time_factor'] = args.rtf
     if args.lockstep:
         overrides['lockstep'] = True
+    if rig.sync_left_out:
+        note(f'WARNING: {rig.sync_left_out}')
     rig = rig.model_copy(update={'world': rig.simulated_world.model_copy(update=overrides)})
     from sensor_rig.ros.page import page_factory
     extras = [] if page is None else page_factory(rig, page)

@@ -70,7 +70,9 @@ def rig_nodes(*, world: bool, sync: bool) -> OpaqueFunction:
         if not planned:
             raise RigError(f'{rig.path} has nothing to start here: it has no sync: section')
         simulated = world and rig.world is not None
-        return [entity for node in planned for entity in _actions(node, value, simulated)]
+        left_out = rig.sync_left_out if simulated and sync else ''
+        return [*([LogInfo(msg=f'WARNING: {left_out}')] if left_out else []),
+                *(entity for node in planned for entity in _actions(node, value, simulated))]
     return OpaqueFunction(function=start)
 
 

@@ -17,6 +17,7 @@ from sensor_rig.msgs import Level, Status, read_diagnostic_array, read_time_refe
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.ros import qos
 from sensor_rig.times import NS_PER_S
+from sim_sensors.ros.naming import env_prefix, truth_time_topic
 
 LEDGER = ('received', 'bundled', 'collected', 'consumed', 'unmatched', 'expired', 'overflow',
           'duplicate', 'late', 'invalid', 'flushed', 'buffered')
@@ -46,7 +47,8 @@ class Monitor(Node):
                                      raw=True)
         hidden = rig.world is not None and rig.world.hide_truth
         for sensor in rig.sensors:
-            topic = f'{"_truth" if hidden else "truth"}/time/{sensor}'
+            # The first of several environments stands for all; its reader wakes the sensor.
+            topic = env_prefix(0, rig.num_envs) + truth_time_topic(sensor, hidden=hidden)
             self.create_subscription(TimeReference, topic, partial(self._on_time, sensor),
                                      qos.internal(10), raw=True)
 

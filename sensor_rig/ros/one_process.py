@@ -40,7 +40,7 @@ class OneProcess:
         self.add(self.monitor)
         for make in extras:
             self.add(make())
-        self.sync = self._make_sync() if rig.sync is not None else None
+        self.sync = self._make_sync() if rig.runs_sync else None
         if self.sync is not None:
             self.add(self.sync)
         self.emulator = self._make_emulator()

@@ -255,7 +255,7 @@ def _is_runtime(config: SyncConfig, key: str) -> bool:
 
 def _published_topics(rig: RigConfig) -> set[str]:
     """Return the topics that the rig's own sensors publish."""
-    from sensor_rig.rigfile import topic_name
+    from sensor_rig.rigsync import topic_name
     return {topic_name(name, topic.suffix) for name, sensor in rig.make_sensors().items()
             for topic in sensor.topics()} if rig.sensors else set()
 

@@ -74,6 +74,16 @@ def test_only_some_topics_and_no_sync(tmp_path, rig_file):
         assert set(bag.topics) == {'/imu/data_raw'}
 
 
+@pytest.mark.parametrize('options', [[], ['--no-sync']])
+def test_a_sync_that_does_not_run_is_said(tmp_path, rig_file, capsys, options):
+    rig_file.write_text(RIG.replace('world: {', 'world: {num_envs: 2, '))
+    assert main(['record', str(tmp_path / 'a'), '--rig', str(rig_file), '--seconds', '0.2',
+                 *options]) == 0
+    said = '' if options else ('WARNING: sync: is left out, because world.num_envs is 2 and the '
+                               'sync engine runs with one environment only\n')
+    assert capsys.readouterr().err == said
+
+
 def test_mistakes_are_one_sentence(tmp_path, rig_file, capsys):
     assert main(['record', str(tmp_path / 'a')]) == 2
     assert main(['record', str(tmp_path / 'a'), '--rig', str(rig_file), '--seconds', '-1']) == 2

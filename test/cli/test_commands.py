@@ -60,6 +60,23 @@ def test_check_of_an_absent_file(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+@pytest.mark.parametrize('num_envs', [1, 4])
+def test_check_says_when_sync_is_left_out(
+    tmp_path: Path, num_envs: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / 'rig.yaml'
+    file.write_text(
+        f'{HEAD}    world: {{model: rover_yard.xml, num_envs: {num_envs}}}\n'
+        '    sensors: {imu: {type: imu, mount: {body: rover}}}\n'
+        '    sync: {reference_sensor_id: imu}\n'
+    )
+    assert main(['check', str(file)]) == 0
+    shown = capsys.readouterr().out
+    several = num_envs > 1
+    assert ('x real time, 4 environments\n' in shown) == several
+    assert ('WARNING: sync: is left out, because world.num_envs is 4 ' in shown) == several
+
+
 def test_schema_is_a_schema_of_the_rig_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(['schema']) == 0
     schema = json.loads(capsys.readouterr().out)

@@ -12,6 +12,7 @@ import pytest
 from support.processes import Processes
 from support.ros_rigs import write_rig
 
+from sensor_rig.plan import planned_nodes
 from sensor_rig.rigfile import RigConfig
 
 SENSORS: dict[str, Any] = {
@@ -61,6 +62,22 @@ def test_a_run_ends_by_itself_with_a_summary(processes: Processes, rig: RigConfi
     for given in summary['inputs'].values():
         ledger = given['ledger']
         assert ledger['received'] == sum(ledger.values()) - ledger['received']
+    assert not left_behind(rig)
+
+
+def test_a_run_of_several_environments_counts_all_and_syncs_none(
+        processes: Processes, tmp_path: Path) -> None:
+    rig = write_rig(tmp_path, SENSORS, sync=SYNC, num_envs=2, lockstep_timeout_s=60.0)
+    assert [node.name for node in planned_nodes(rig)] == ['emulator_imu', 'emulator_mag', 'world']
+    assert [node.name for node in planned_nodes(rig, world=False)] == ['sync']
+    process = processes.start(*RIG, 'run', str(rig.path), '--seconds', '1', '--lockstep', '--json')
+    assert process.wait(120.0) == 0
+    output = process.output
+    assert output.startswith('WARNING: sync: is left out, because world.num_envs is 2 ')
+    summary = json.loads(output[output.index('{'):])
+    assert summary['sensors']['imu']['published'] >= 2 * 100
+    assert summary['sensors']['imu']['achieved_hz'] == pytest.approx(100.0, abs=0.01)
+    assert (summary['bundles'], summary['inputs']) == (None, {})
     assert not left_behind(rig)
 
 

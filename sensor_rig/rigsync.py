@@ -1,0 +1,103 @@
+"""What a rig file need not tell the sync engine, because its simulated sensors do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sensor_rig.errors import RigError
+from sensor_rig.paramfile import merged
+from sensor_rig.quaternions import conjugate, product
+
+if TYPE_CHECKING:
+    from sim_sensors.sensors.base import Sensor
+
+CUES = {
+    'nav_msgs/msg/Odometry': 'odometry',
+    'sensor_msgs/msg/Image': 'image',
+    'sensor_msgs/msg/LaserScan': 'scan',
+    'sensor_msgs/msg/PointCloud2': 'cloud',
+}
+"""What a message type tells the sync engine about rotation."""
+IMAGE_CUE_BIAS_S = 0.002
+"""What parallax adds to an image's rotation in the yard of the demo (seen: 1 to 3 ms)."""
+
+
+def simulated_inputs(sensors: Mapping[str, Sensor[Any]], file: Path) -> dict[str, dict[str, Any]]:
+    """Return sync inputs by sensor, and refuse two sensors on one topic."""
+    owners: dict[str, str] = {}
+    inputs: dict[str, dict[str, Any]] = {}
+    for name, sensor in sensors.items():
+        topics = {topic_name(name, topic.suffix): topic.type_name for topic in sensor.topics()}
+        for topic in topics:
+            if topic in owners:
+                raise RigError(f'{file.name}: sensors.{name} and sensors.{owners[topic]} both '
+                               f'publish {topic}; give one of them another name')
+            owners[topic] = name
+        inputs.update(_inputs_of(sensor, topics))
+    return inputs
+
+
+def _inputs_of(sensor: Sensor[Any], topics: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return an input for each topic: the first by the sensor's name, the others on its clock.
+
+    `camera/camera_info` becomes `camera_camera_info`; it is used only where the file names it.
+    """
+    config = sensor.config
+    low, high = config.delay_range_s
+    facts = {
+        'stamp_source': 'host' if config.clock.stamp_at == 'arrival' else 'device',
+        'latency_s': sensor.duration_ns / 1e9 + (low + high) / 2,
+        'latency_sigma_s': max((high - low) / 12**0.5, 1e-3),
+    }
+    inputs: dict[str, dict[str, Any]] = {}
+    for topic, type_name in topics.items():
+        given = {'topic': topic, 'type': type_name, **facts}
+        if not inputs:
+            cue = CUES.get(type_name, 'none')
+            bias_s = IMAGE_CUE_BIAS_S if cue == 'image' else 0.0
+            inputs[sensor.name] = {**given, 'cue': cue, 'cue_bias_s': bias_s,
+                                   **sensor.sync_facts()}
+        else:
+            inputs[topic.replace('/', '_')] = {**given, 'clock_of': sensor.name}
+    return inputs
+
+
+def add_imu_rotations(inputs: dict[str, dict[str, Any]],
+                      sensors: Mapping[str, Sensor[Any]], imu: Any) -> None:
+    """Tell each input how its frame is turned against the IMU's, where both mounts say so.
+
+    A mount on a site of the model counts as lying along its body's axes.
+    """
+    from sim_sensors.mounts import quat_wxyz_from_rpy
+    if not isinstance(imu, str) or imu not in sensors:
+        return
+    to_imu = conjugate(quat_wxyz_from_rpy(sensors[imu].config.mount.rpy_rad))
+    for name, sensor in sensors.items():
+        if name in inputs and name != imu:
+            turned = product(quat_wxyz_from_rpy(sensor.config.mount.rpy_rad),
+                             sensor.frame_quat_wxyz)
+            inputs[name]['imu_quat_wxyz'] = list(product(to_imu, turned))
+
+
+def topic_name(sensor: str, suffix: str) -> str:
+    """Return the relative topic of a sensor's `suffix`; a leading `/` makes it stand alone."""
+    return suffix[1:] if suffix.startswith('/') else f'{sensor}/{suffix}'
+
+
+def merged_inputs(raw_sync: Mapping[str, Any], simulated: Mapping[str, dict[str, Any]],
+                  file: Path) -> dict[str, Any]:
+    """Return the inputs the file names, completed from the sensors where they are simulated."""
+    named = raw_sync.get('inputs', {})
+    if not isinstance(named, dict):
+        raise RigError(f'{file.name}: sync.inputs is {named!r}; it should be a map')
+    wanted = dict(named)
+    required = raw_sync.get('required_sensors')
+    mentioned = [raw_sync.get('reference_sensor_id'), raw_sync.get('imu_sensor_id'),
+                 *(required if isinstance(required, list) else [])]
+    for name in mentioned:
+        if isinstance(name, str) and name in simulated:
+            wanted.setdefault(name, {})
+    return {name: merged(simulated.get(name, {}), given) if isinstance(given, dict) else given
+            for name, given in wanted.items()}
