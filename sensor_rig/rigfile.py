@@ -105,6 +105,8 @@ def rig_from_parameters(values: Mapping[str, Any], file: Path = Path('rig')) -> 
         raise RigError(f'{file.name} has sensors: but no world: to carry them')
     sensors = {name: _sensor_config(name, raw, file) for name, raw in raw_sensors.items()}
     _check_triggers(sensors, file)
+    if world is not None:
+        _check_periods(sensors, world, file)
     rig = validated(RigConfig, {'seed': values.get('seed', 0), 'world': world,
                                 'sensors': sensors, 'path': file}, f'{file.name}:')
     made = rig.make_sensors()
@@ -216,3 +218,15 @@ def _check_triggers(sensors: Mapping[str, SensorConfig], file: Path) -> None:
                                f'{" -> ".join([*chain, config.trigger])}')
             chain.append(config.trigger)
             config = sensors[config.trigger]
+
+
+def _check_periods(sensors: Mapping[str, SensorConfig], world: WorldConfig, file: Path) -> None:
+    """Refuse captures that last longer than the time between two, also of triggered sensors."""
+    for name, config in sensors.items():
+        root = config
+        while root.trigger:
+            root = sensors[root.trigger]
+        period_s = 1.0 / root.rate_hz if root.rate_hz else world.timestep_s
+        problem = config.too_long_for(period_s)
+        if problem:
+            raise RigError(f'{file.name}: sensors.{name}: {problem}')

@@ -49,6 +49,14 @@ def unknown_key(where: str, key: str, allowed: Sequence[str]) -> str:
     return f'{where}: unknown key {key!r}; {hint}allowed are {", ".join(sorted(allowed))}'
 
 
+def hint(name: str, known: Sequence[str]) -> str:
+    """Return what may be meant by an unknown `name`: the nearest of the known ones, or all."""
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return f'did you mean {near[0]!r}?'
+    return f'there are {", ".join(known)}' if known else 'there are none'
+
+
 def shown(value: Any) -> str:
     """Return a value as a user wrote it, cut to a readable length."""
     text = repr(value)

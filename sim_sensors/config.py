@@ -134,11 +134,25 @@ class SensorConfig(Strict):
     faults: dict[str, FaultConfig] = {}
     """Faults by a name of your choice."""
 
+    def too_long_for(self, period_s: float) -> str:
+        """Say what of a capture does not end before the next, `period_s` later; empty if all does.
+
+        Sensors whose captures take a time of their own say so.
+        """
+        return ''
+
     @model_validator(mode='after')
     def _rate_has_a_period(self) -> SensorConfig:
         if 0.0 < self.rate_hz < MIN_RATE_HZ:
             raise ValueError(f'rate_hz is {self.rate_hz}; it should be 0 (every physics step) or '
                              f'at least {MIN_RATE_HZ:g}')
+        return self
+
+    @model_validator(mode='after')
+    def _captures_fit(self) -> SensorConfig:
+        known = self.rate_hz > 0.0 and not self.trigger  # else the rig file knows the period
+        if known and (problem := self.too_long_for(1.0 / self.rate_hz)):
+            raise ValueError(problem)
         return self
 
     @model_validator(mode='after')

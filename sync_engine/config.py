@@ -17,6 +17,8 @@ MissingStrategy = Literal['drop', 'empty', 'interpolate']
 CueKind = Literal['none', 'scan', 'cloud', 'image', 'odometry', 'rate']
 StampPolicy = Literal['bundle', 'corrected', 'raw']
 
+IMU_TYPE = 'sensor_msgs/msg/Imu'
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(
@@ -211,7 +213,19 @@ class SyncConfig(_Section):
                     raise ValueError(f"{key} names '{name}', which is not an input ({known})")
         self._check_reference()
         self._check_inputs()
+        if self.wrong_imu:
+            raise ValueError(self.wrong_imu)
         return self
+
+    @property
+    def wrong_imu(self) -> str:
+        """Say what is wrong where `imu_sensor_id` names an input that is no IMU; else empty."""
+        if not self.imu_sensor_id or self.inputs[self.imu_sensor_id].type in ('', IMU_TYPE):
+            return ''
+        imus = ', '.join(name for name, given in self.inputs.items() if given.type == IMU_TYPE)
+        return (f"imu_sensor_id names '{self.imu_sensor_id}', whose messages are "
+                f'{self.inputs[self.imu_sensor_id].type}; it should name an input of {IMU_TYPE}'
+                + (f' ({imus})' if imus else ', or be left out'))
 
     def _check_reference(self) -> None:
         reference = self.reference_sensor_id

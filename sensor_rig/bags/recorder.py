@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from sensor_rig import msgs
 from sensor_rig.bags.writer import BagWriter
 from sensor_rig.cdr import Template
+from sensor_rig.errors import RigError
 from sensor_rig.times import NS_PER_S
+from sensor_rig.validation import hint
 
 if TYPE_CHECKING:
     from sensor_rig.inprocess import InProcessRig
@@ -25,6 +27,30 @@ def record_rig(rig: InProcessRig, writer: BagWriter, seconds: float,
     `topics` (relative or not) keeps only some.
     """
     Recorder(rig, writer, {topic.lstrip('/') for topic in topics}).run(seconds, advance)
+
+
+def require_topics(rig: InProcessRig, topics: Collection[str]) -> None:
+    """Raise RigError for the first of `topics` that `rig` does not publish."""
+    known = [f'/{topic}' for topic in topics_of(rig)]
+    for topic in topics:
+        if '/' + topic.lstrip('/') not in known:
+            raise RigError(f'the rig publishes no topic {topic!r}; '
+                           f'{hint("/" + topic.lstrip("/"), known)}')
+
+
+def topics_of(rig: InProcessRig) -> list[str]:
+    """Return every topic that a recording of `rig` may hold, relative."""
+    found = [] if rig.sync is None else list(rig.sync.output_topics())
+    for env in range(rig.num_envs):
+        prefix = _prefix(rig, env)
+        for name, sensor in rig.sensors.items():
+            found += [prefix + topic.of(name) for topic in sensor.topics()]
+            found.append(f'{prefix}truth/time/{name}')
+    return sorted(found)
+
+
+def _prefix(rig: InProcessRig, env: int) -> str:
+    return f'env_{env}/' if rig.num_envs > 1 else ''
 
 
 class Recorder:
@@ -59,8 +85,7 @@ class Recorder:
     def _write_truth_time(self, message: Message) -> None:
         """Write when a sample was truly captured, once for all the topics it goes out on."""
         sample = message.sample
-        prefix = f'env_{sample.env}/' if self._rig.num_envs > 1 else ''
-        topic = f'{prefix}truth/time/{sample.sensor}'
+        topic = f'{_prefix(self._rig, sample.env)}truth/time/{sample.sensor}'
         if self._last_index.get(topic) == sample.index:
             return
         self._last_index[topic] = sample.index

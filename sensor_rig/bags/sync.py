@@ -30,7 +30,8 @@ REPORT_PAGE, REPORT_DATA = 'report.html', 'report.json'
 def fitted(config: SyncConfig, bag: BagReader) -> tuple[SyncConfig, dict[str, str]]:
     """Return the config with the recording's types, and topic -> input of what it has.
 
-    Raises where a required input is not in the recording, or is of another type there.
+    Raises where a required input is not in the recording, or is of another type there, and where
+    the IMU is none.
     """
     inputs: dict[str, Any] = {}
     names: dict[str, str] = {}
@@ -47,7 +48,10 @@ def fitted(config: SyncConfig, bag: BagReader) -> tuple[SyncConfig, dict[str, st
                            f'{bag.path} is {found.type_name}')
         names[found.name] = name
         inputs[name] = given.model_copy(update={'type': found.type_name})
-    return config.model_copy(update={'inputs': inputs}), names
+    found_config = config.model_copy(update={'inputs': inputs})
+    if found_config.wrong_imu:
+        raise RigError(f'sync in {bag.path}: {found_config.wrong_imu}')
+    return found_config, names
 
 
 class BagSync:

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _simulated(args: argparse.Namespace) -> Callable[[BagWriter], None]:
-    from sensor_rig.bags.recorder import record_rig
+    from sensor_rig.bags.recorder import record_rig, require_topics
     from sensor_rig.cli.progress import note, progress
     from sensor_rig.inprocess import InProcessRig
     from sensor_rig.rigfile import load_rig
@@ -64,6 +64,7 @@ def _simulated(args: argparse.Namespace) -> Callable[[BagWriter], None]:
     seconds = 10.0 if args.seconds is None else args.seconds
     config = load_rig(args.rig)
     rig = InProcessRig(config, arrays=False, sync=not args.no_sync)
+    require_topics(rig, args.topics)
     if config.sync_left_out and not args.no_sync:
         note(f'WARNING: {config.sync_left_out}')
 
@@ -76,6 +77,7 @@ def _simulated(args: argparse.Namespace) -> Callable[[BagWriter], None]:
 
 def _live(args: argparse.Namespace) -> Callable[[BagWriter], None]:
     from sensor_rig.cli.live import listen, need_ros
+    from sensor_rig.cli.progress import note
 
     need_ros()
 
@@ -83,5 +85,8 @@ def _live(args: argparse.Namespace) -> Callable[[BagWriter], None]:
         listen(args.seconds, lambda topic, kind, _: writer.add_topic(topic, kind),
                lambda topic, raw, arrival_ns: writer.write(topic, arrival_ns, raw),
                topics=args.topics, what='recording the live graph')
+        for topic in args.topics:
+            if not writer.counts.get('/' + topic.lstrip('/')):
+                note(f'not heard: {topic}: no message came')
 
     return record

@@ -51,6 +51,19 @@ class ImagerConfig(SensorConfig):
     samples: Annotated[int, Field(ge=0, le=16)] = 0
     """Multisampling (0, 2, 4, 8); smooth edges, slow without a GPU."""
 
+    def too_long_for(self, period_s: float) -> str:
+        """Say which of exposure and readout is longer than the period.
+
+        Their sum may be: the first rows of a picture are exposed while the last ones of the
+        picture before are still read.
+        """
+        for key in ('exposure_s', 'readout_s'):
+            value = getattr(self, key)
+            if value > period_s * (1.0 + 1e-9):
+                return (f'{key} is {value:g}; it must not be longer than the time between two '
+                        f'pictures, {period_s:.4g} s')
+        return ''
+
 
 ConfigT = TypeVar('ConfigT', bound=ImagerConfig)
 

@@ -19,7 +19,7 @@ from sensor_rig.cdr import CdrError, read_stamp_ns
 from sensor_rig.msgs.decode import read_imu
 from sensor_rig.times import MAX_STAMP_NS, NS_PER_S
 from sync_engine.bundle import Bundle, Member
-from sync_engine.config import SyncConfig
+from sync_engine.config import IMU_TYPE, SyncConfig
 from sync_engine.engine import SyncEngine
 from sync_engine.wire.codecs import codec_of
 from sync_engine.wire.cue_readers import FocalLengths, readers_of
@@ -34,7 +34,6 @@ from sync_engine.wire.facts import (
 from sync_engine.wire.restamp import restamp
 
 SYNCED = 'synced/'
-IMU_TYPE = 'sensor_msgs/msg/Imu'
 NEVER_NS = MAX_STAMP_NS
 _NO_STAMP_NS = -1
 """What the engine books as invalid: bytes in which no stamp can be read."""

@@ -8,7 +8,9 @@ import sys
 import pytest
 
 from sensor_rig.bags.reader import BagReader
+from sensor_rig.bags.recorder import topics_of
 from sensor_rig.cli.main import main
+from sensor_rig.inprocess import open_rig
 from sensor_rig.msgs import read_time_reference
 
 RIG = """/**:
@@ -82,6 +84,35 @@ def test_a_sync_that_does_not_run_is_said(tmp_path, rig_file, capsys, options):
     said = '' if options else ('WARNING: sync: is left out, because world.num_envs is 2 and the '
                                'sync engine runs with one environment only\n')
     assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize(('topic', 'words'), [
+    ('/imu/data', "the rig publishes no topic '/imu/data'; did you mean '/imu/data_raw'?"),
+    ('nope', "no topic 'nope'; there are /imu/data_raw, /sync/bundle, /sync/offset/imu, /synced/"),
+])
+def test_a_topic_that_is_not_there_is_refused(tmp_path, rig_file, capsys, topic, words):
+    assert main(['record', str(tmp_path / 'a'), '--rig', str(rig_file), '--topics', '/wheels/odom',
+                 topic]) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / 'a').exists()
+
+
+def test_every_topic_of_a_recording_can_be_asked_for(tmp_path, rig_file):
+    rig = open_rig(rig_file)
+    main(['record', str(tmp_path / 'a'), '--rig', str(rig_file), '--seconds', '1'])
+    with BagReader(tmp_path / 'a') as bag:
+        assert set(bag.topics) == {f'/{topic}' for topic in topics_of(rig)}
+
+
+def test_an_imu_that_is_none_in_the_recording_is_refused(tmp_path, rig_file, capsys):
+    main(['record', str(tmp_path / 'a'), '--rig', str(rig_file), '--seconds', '0.2', '--no-sync'])
+    robot = tmp_path / 'robot.yaml'
+    robot.write_text('/**: {ros__parameters: {sync: {inputs: {wheels: {topic: "/wheels/odom"}}, '
+                     'reference_sensor_id: wheels, imu_sensor_id: wheels}}}')
+    assert main(['sync', str(tmp_path / 'a'), str(tmp_path / 'b'), '--rig', str(robot)]) == 2
+    assert "imu_sensor_id names 'wheels', whose messages are nav_msgs/msg/Odometry; it should " \
+           'name an input of sensor_msgs/msg/Imu, or be left out' in capsys.readouterr().err
+    assert not (tmp_path / 'b').exists()
 
 
 def test_mistakes_are_one_sentence(tmp_path, rig_file, capsys):

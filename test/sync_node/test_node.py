@@ -310,7 +310,7 @@ def test_a_clock_that_goes_back_begins_a_new_epoch(robot):
 ])
 def test_a_wrong_type_is_one_sentence(change, sentence):
     section = sync_section()
-    section['inputs']['imu'] = {**section['inputs']['imu'], **change}
+    section['inputs']['camera'] = {**section['inputs']['camera'], **change}
     with ros_context([]), pytest.raises(RigError, match=sentence):
         SyncNode(rig_from_parameters({'sync': section}))
 
