@@ -115,7 +115,13 @@ class _Reader:
             mark = getattr(error, 'problem_mark', None)
             problem = getattr(error, 'problem', None) or getattr(error, 'reason', 'unreadable')
             where = f'{self.path}:{mark.line + 1}' if mark else f'{self.path}'
+            if mark and self._indented_by_tab(mark.line):
+                problem = 'a tab stands where only spaces may'
             raise RigError(f'{where}: not valid YAML: {problem}') from None
+
+    def _indented_by_tab(self, line: int) -> bool:
+        text = self.text.split('\n')[line:line + 1] or ['']
+        return '\t' in text[0][:len(text[0]) - len(text[0].lstrip())]
 
     def _document(self) -> dict[str, Any]:
         self._next()  # stream start

@@ -15,9 +15,9 @@ from pydantic import Field, SerializeAsAny
 
 from sensor_rig import paramfile
 from sensor_rig.errors import RigError
-from sensor_rig.paths import find_shared
+from sensor_rig.paths import find_shared, shared_names
 from sensor_rig.rigsync import add_imu_rotations, merged_inputs, simulated_inputs
-from sensor_rig.validation import unknown_key, validated
+from sensor_rig.validation import hint, unknown_key, validated
 from sim_sensors.config import SensorConfig, Strict, WorldConfig
 from sync_engine.config import SyncConfig
 
@@ -89,6 +89,8 @@ def resolve_rig(path: str | Path) -> Path:
         shipped = find_shared('config', given.with_suffix('.yaml').name)
         if shipped is not None:
             return shipped
+        raise RigError(f'there is no rig file {str(path)!r} here, and no shipped one; '
+                       f'{hint(given.stem, shared_names("config", ".yaml"), "shipped are")}')
     return given.absolute()
 
 
@@ -97,7 +99,9 @@ def rig_from_parameters(values: Mapping[str, Any], file: Path = Path('rig')) -> 
     allowed = [key for key in RigConfig.model_fields if key != 'path']
     for key in values:
         if key not in allowed and key != 'use_sim_time':
-            raise RigError(unknown_key(file.name, key, allowed))
+            # `extends` was taken out when the file was read; here it is known to files only.
+            raise RigError(unknown_key(file.name, key, [k for k in (*allowed, 'extends')
+                                                        if k != key]))
     world = (validated(WorldConfig, _section(values, 'world', file), f'{file.name}: world')
              if 'world' in values else None)
     raw_sensors = _section(values, 'sensors', file)
@@ -203,7 +207,7 @@ def _sensor_config(name: str, raw: Any, file: Path) -> SensorConfig:
         model = sensor_class(raw['type']).config_class
     except RigError as error:
         raise RigError(f'{where}.type: {error}') from None
-    return validated(model, raw, where)
+    return validated(model, raw, where, also=('extends',))
 
 
 def _check_triggers(sensors: Mapping[str, SensorConfig], file: Path) -> None:

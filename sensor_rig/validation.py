@@ -24,18 +24,23 @@ RULES = {
 ModelT = TypeVar('ModelT', bound=BaseModel)
 
 
-def validated(model: type[ModelT], values: Mapping[str, Any], where: str) -> ModelT:
-    """Return `values` as a `model`, or raise RigError that names the key below `where`."""
+def validated(model: type[ModelT], values: Mapping[str, Any], where: str, *,
+              also: Sequence[str] = ()) -> ModelT:
+    """Return `values` as a `model`, or raise RigError that names the key below `where`.
+
+    `also` are keys that a user may write beside the model's own.
+    """
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        raise RigError(first_sentence(error, model, where)) from None
+        raise RigError(first_sentence(error, model, where, also)) from None
 
 
-def first_sentence(error: ValidationError, model: type[BaseModel], where: str) -> str:
+def first_sentence(error: ValidationError, model: type[BaseModel], where: str,
+                   also: Sequence[str] = ()) -> str:
     """Return the first problem as a sentence, and how many more there are."""
     problems = error.errors(include_url=False)
-    sentence = _sentence(problems[0], model, where)
+    sentence = _sentence(problems[0], model, where, also)
     more = len(problems) - 1
     if more:
         sentence += f' (and {more} more problem{"s" if more > 1 else ""})'
@@ -49,12 +54,12 @@ def unknown_key(where: str, key: str, allowed: Sequence[str]) -> str:
     return f'{where}: unknown key {key!r}; {hint}allowed are {", ".join(sorted(allowed))}'
 
 
-def hint(name: str, known: Sequence[str]) -> str:
+def hint(name: str, known: Sequence[str], all_of_them: str = 'there are') -> str:
     """Return what may be meant by an unknown `name`: the nearest of the known ones, or all."""
     near = difflib.get_close_matches(name, known, n=1)
     if near:
         return f'did you mean {near[0]!r}?'
-    return f'there are {", ".join(known)}' if known else 'there are none'
+    return f'{all_of_them} {", ".join(known) or "none"}'
 
 
 def shown(value: Any) -> str:
@@ -63,13 +68,14 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + '...'
 
 
-def _sentence(problem: Any, model: type[BaseModel], where: str) -> str:
+def _sentence(problem: Any, model: type[BaseModel], where: str, also: Sequence[str]) -> str:
     location = problem['loc']
     path = _path(where, location)
     kind, message = problem['type'], problem['msg']
     if kind == 'extra_forbidden':
         parent = _path(where, location[:-1]) or 'rig file'
-        return unknown_key(parent, str(location[-1]), _keys_at(model, location[:-1]))
+        known = [*_keys_at(model, location[:-1]), *(also if len(location) == 1 else ())]
+        return unknown_key(parent, str(location[-1]), known)
     if kind == 'missing':
         if isinstance(location[-1], int):
             return f'{_path(where, location[:-1])} has too few values; {location[-1]} are there'

@@ -6,9 +6,9 @@ frozen and unknown keys are refused; ROS parameter files know no null, so `[0.0,
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 NonNegative = Annotated[float, Field(ge=0.0)]
 Latency = Annotated[float, Field(ge=0.0, le=60.0)]
@@ -61,6 +61,14 @@ class LossConfig(Strict):
     """Stationary fraction of samples lost."""
     burst_mean: Annotated[float, Field(ge=1.0)] = 1.0
     """Mean length of a run of losses, samples; 1 is independent loss."""
+
+    @field_validator('probability', mode='before')
+    @classmethod
+    def _something_arrives(cls, value: Any) -> Any:
+        if isinstance(value, float) and value == 1.0:
+            raise ValueError('1.0 loses every sample; it should be less than 1 (a fault of the '
+                             'kind dead silences a sensor)')
+        return value
 
 
 class FaultConfig(Strict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import mujoco
 
 from sensor_rig.errors import RigError
-from sensor_rig.paths import find_shared
+from sensor_rig.paths import find_shared, shared_names
 from sensor_rig.times import NS_PER_S, seconds_to_ns
 from sim_sensors import native_delay
 from sim_sensors.config import WorldConfig
@@ -35,7 +36,18 @@ def find_model(name: str, base_dir: Path | None) -> Path:
             return place.resolve()
     where = 'there is no such file' if given.is_absolute() else (
         f'it is neither in {places[0].parent} nor shipped in worlds/')
-    raise RigError(f'world.model is {name!r}; {where}')
+    raise RigError(f'world.model is {name!r}; {where}{_near_model(given, places[0].parent)}')
+
+
+def _near_model(given: Path, folder: Path) -> str:
+    """Return what may be meant by a missing model: one of like name, else what is shipped."""
+    shipped = shared_names('worlds', '.xml')
+    beside = [each for each in folder.glob('*') if each.suffix.lower() in SUFFIXES]
+    names = {each.stem: each.name for each in beside} | {stem: f'{stem}.xml' for stem in shipped}
+    near = difflib.get_close_matches(given.stem, names, n=1)
+    if near:
+        return f'; did you mean {names[near[0]]!r}?'
+    return f'; shipped are {", ".join(names[stem] for stem in shipped)}'
 
 
 def whole_timestep_ns(timestep_s: float) -> int:

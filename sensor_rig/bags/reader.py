@@ -14,6 +14,8 @@ from rosbags.typesys import Stores, get_typestore
 from sensor_rig.errors import RigError
 
 HEADER_TYPE = 'std_msgs/msg/Header'
+METADATA = 'metadata.yaml'
+STORAGES = ('.mcap', '.db3')
 
 
 class BagTopic(NamedTuple):
@@ -101,6 +103,10 @@ def _opened(path: Path) -> AnyReader:
     if path.suffix == '.bag':
         raise RigError(f'{path} is a ROS 1 bag; convert it first: rosbags-convert --src {path} '
                        f'--dst {path.with_suffix("")}')
+    if path.is_dir() and not (path / METADATA).exists():
+        files = sorted(each.name for each in path.iterdir() if each.suffix in STORAGES)
+        instead = f'; give its file {files[0]} instead' if files else ''
+        raise RigError(f'{path} is not a rosbag2 recording: there is no {METADATA} in it{instead}')
     try:
         reader = AnyReader([path], default_typestore=get_typestore(Stores.ROS2_KILTED))
         reader.open()

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 NAME = 'check'
 HELP = 'validate a rig file and say what is in it'
 EPILOG = 'exit code: 0 when the file is valid, 2 when it is not (one sentence says why)'
+LONG_S = 100.0
+"""From here on a time is shown in seconds."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,14 +83,21 @@ def print_summary(rig: RigConfig) -> None:
 
 
 def _sensor_row(name: str, config: SensorConfig) -> tuple[object, ...]:
-    low, high = (f'{value * 1e3:g}' for value in config.delay_range_s)
+    low, high = (_milliseconds(value) for value in config.delay_range_s)
     return (
         name,
         config.type,
         f'{config.rate_hz:g}' if config.rate_hz else 'every step',
         low if low == high else f'{low} to {high}',
-        f'{config.jitter_s * 1e3:g}',
-        f'{config.clock.offset_s * 1e3:g}',
+        _milliseconds(config.jitter_s),
+        _milliseconds(config.clock.offset_s),
         f'{config.clock.drift_ppm:g}',
         f'{config.loss.probability * 100:g}',
     )
+
+
+def _milliseconds(seconds: float) -> str:
+    """Return a time in ms, or in s where that would be a long number."""
+    if abs(seconds) < LONG_S:
+        return f'{seconds * 1e3:g}'
+    return f'{seconds:.12g} s'

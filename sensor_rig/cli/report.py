@@ -53,6 +53,8 @@ def _saved(folder: Path) -> dict[str, Any]:
     from sensor_rig.bags.sync import REPORT_DATA
     from sensor_rig.errors import RigError
 
+    if not folder.exists():
+        raise RigError(f'there is no run at {folder}')
     file = folder / REPORT_DATA if folder.is_dir() else folder
     if not file.exists():
         raise RigError(f'{folder} has no {REPORT_DATA}; if it is a recording, say with --rig how '

@@ -108,7 +108,11 @@ def test_mistakes_are_one_sentence(tmp_path):
         BagReader(tmp_path / 'broken.mcap')
     assert '\n' not in str(caught.value)
     (tmp_path / 'folder').mkdir()
-    with pytest.raises(RigError, match='not a readable'):
+    with pytest.raises(RigError, match=r'there is no metadata\.yaml in it') as caught:
+        BagReader(tmp_path / 'folder')
+    assert str(caught.value).count(str(tmp_path)) == 1
+    (tmp_path / 'folder' / 'drive_0.mcap').touch()
+    with pytest.raises(RigError, match=r'give its file drive_0\.mcap instead'):
         BagReader(tmp_path / 'folder')
 
 

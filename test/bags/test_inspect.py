@@ -115,6 +115,11 @@ def test_json_and_mistakes(tmp_path, recording, capsys):
     taken.write_text('x')
     assert main(['inspect', str(recording), '--write', str(taken)]) == 2
     assert 'exists already' in capsys.readouterr().err
+    assert main(['inspect', str(recording), '--write', '/proc/r.yaml']) == 2
+    assert capsys.readouterr().err == (
+        'error: cannot write /proc/r.yaml: no such file or directory\n')
+    assert main(['inspect', '--live', '--seconds', '0']) == 2
+    assert "--seconds is '0'; it should be a number more than zero" in capsys.readouterr().err
     assert main(['inspect']) == 2
     with BagWriter(tmp_path / 'plain') as writer:
         writer.add_topic('/chatter', 'std_msgs/msg/String')

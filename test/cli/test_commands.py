@@ -77,6 +77,39 @@ def test_check_says_when_sync_is_left_out(
     assert ('WARNING: sync: is left out, because world.num_envs is 4 ' in shown) == several
 
 
+@pytest.mark.parametrize(
+    ('name', 'words'),
+    [
+        ('dmo', "there is no rig file 'dmo' here, and no shipped one; did you mean 'demo'?"),
+        ('zzzzz.yaml', 'shipped are demo, everything, soak'),
+    ],
+)
+@pytest.mark.parametrize('command', ['check', 'run'])
+def test_a_misspelt_rig_gets_a_hint(
+    command: str, name: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, name]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ('offset_s', 'shown'), [('1000.0', '1000 s'), ('-1.5e9', '-1500000000 s'), ('0.0125', '12.5')]
+)
+def test_check_shows_clocks_readably(
+    tmp_path: Path, offset_s: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / 'rig.yaml'
+    file.write_text(
+        f'{HEAD}    world: {{model: rover_yard.xml}}\n'
+        f'    sensors: {{imu: {{type: imu, mount: {{body: rover}}, clock: {{offset_s: {offset_s}}}'
+        '}}\n'
+    )
+    assert main(['check', str(file)]) == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith(' imu'))
+    assert f' {shown} ' in row
+    assert 'e+' not in row
+
+
 def test_schema_is_a_schema_of_the_rig_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(['schema']) == 0
     schema = json.loads(capsys.readouterr().out)

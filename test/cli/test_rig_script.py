@@ -145,6 +145,8 @@ def test_changed_dependencies_and_new_extras_update(ready: Path) -> None:
         file.write('# changed\n')
     assert 'updating' in run(ready).stderr
     assert builds(ready) == before + 1
+    for line in (('test', '--help'), ('bench', '-h'), ('test', '-k', 'imu', '--help')):
+        assert run(ready, *line).stderr == '', 'a help text needs no extras'
     assert 'updating' in run(ready, 'test').stderr
     assert builds(ready) == before + 2
     assert run(ready, 'test').stderr == run(ready, 'demo').stderr == ''

@@ -109,6 +109,8 @@ def test_the_command_makes_the_page_of_a_recording_and_of_a_run(run, capsys):
 def test_mistakes_are_one_sentence(run, tmp_path, capsys):
     assert main(['report', str(run / 'bag')]) == 2
     assert 'say with --rig' in capsys.readouterr().err
+    assert main(['report', str(tmp_path / 'nope')]) == 2
+    assert capsys.readouterr().err == f'error: there is no run at {tmp_path / "nope"}\n'
     (tmp_path / 'report.json').write_text('{"kind": "other"}')
     assert main(['report', str(tmp_path)]) == 2
     assert 'not the data of a sync report' in capsys.readouterr().err
