@@ -21,6 +21,9 @@ RULES = {
 }
 """What is allowed, by pydantic's kind of problem, where its own words say less."""
 
+LISTED = 40
+"""Names that a hint lists at most."""
+
 ModelT = TypeVar('ModelT', bound=BaseModel)
 
 
@@ -59,7 +62,8 @@ def hint(name: str, known: Sequence[str], all_of_them: str = 'there are') -> str
     near = difflib.get_close_matches(name, known, n=1)
     if near:
         return f'did you mean {near[0]!r}?'
-    return f'{all_of_them} {", ".join(known) or "none"}'
+    more = f' and {len(known) - LISTED} more' if len(known) > LISTED else ''
+    return f'{all_of_them} {", ".join(known[:LISTED]) or "none"}{more}'
 
 
 def shown(value: Any) -> str:

@@ -12,6 +12,7 @@ from sensor_rig.bags.recorder import topics_of
 from sensor_rig.cli.main import main
 from sensor_rig.inprocess import open_rig
 from sensor_rig.msgs import read_time_reference
+from sensor_rig.validation import hint
 
 RIG = """/**:
   ros__parameters:
@@ -95,6 +96,12 @@ def test_a_topic_that_is_not_there_is_refused(tmp_path, rig_file, capsys, topic,
                  topic]) == 2
     assert words in capsys.readouterr().err
     assert not (tmp_path / 'a').exists()
+
+
+def test_a_hint_stays_readable():
+    assert hint('x', ['aa', 'bb']) == 'there are aa, bb'
+    assert hint('x', []) == 'there are none'
+    assert hint('x', [f'env_{n}' for n in range(50)]).endswith(', env_39 and 10 more')
 
 
 def test_every_topic_of_a_recording_can_be_asked_for(tmp_path, rig_file):
