@@ -10,7 +10,6 @@ import io
 import queue
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,56 +17,38 @@ from numpy.typing import NDArray
 
 from sensor_rig.page import svg
 from sensor_rig.page.access import DEFAULT_PORT, LOCAL
+from sensor_rig.page.controls import Command, Controls, Setting
 from sensor_rig.page.gate import Gate
 from sensor_rig.page.history import History
 from sensor_rig.page.serving import start_server
 
-FAULTS = ('dead', 'stuck', 'slow', 'clock_step', 'noisy', 'loss_burst', 'wrong')
-FAULT_ARGUMENTS: dict[str, dict[str, float]] = {
-    'slow': {'offset': 0.03}, 'clock_step': {'offset': 0.05}, 'noisy': {'scale': 10.0},
-    'loss_burst': {'scale': 0.5}, 'wrong': {'scale': 1.1},
-}
-"""What a fault from the page does: 30 ms slower, the clock 50 ms ahead, ten times the noise ..."""
-FAULT_SECONDS = 5.0
 SHADES = ('time', 'intensity')
 """What the points of a LiDAR can be coloured by."""
 PICTURE_WIDTH = 320
 LEFT_WIDTH, RIGHT_WIDTH = 560, 320
 
 
-@dataclass(frozen=True)
-class Command:
-    """What a person asked for."""
-
-    action: str
-    """pause, resume, step, reset, speed, delay, clock or fault."""
-    sensor: str = ''
-    value: float = 0.0
-    kind: str = ''
-    arguments: Mapping[str, float] = field(default_factory=dict)
-
-
 class Page:
     """One viser server and what stands on it."""
 
-    def __init__(self, sensors: Sequence[str], *, host: str = LOCAL, port: int = DEFAULT_PORT,
-                 title: str = 'sensor_rig', token: str | None = None,
-                 may_move: bool = False) -> None:
+    def __init__(self, settings: Mapping[str, Setting], *, host: str = LOCAL,
+                 port: int = DEFAULT_PORT, title: str = 'sensor_rig', token: str | None = None,
+                 may_move: bool = False, speed: float = 1.0) -> None:
         """Serve on `host`:`port`, on this machine only unless told otherwise.
 
         With a `token` only to those who show it. Where the port is taken, and the page
-        `may_move`, it takes the next free one.
+        `may_move`, it takes the next free one. `settings` is what the sensors are set to, by
+        name, and `speed` how fast time is meant to run.
         """
         self._needs_token = token is not None
         with _quietly(), nullcontext() if token is None else Gate(token).installed():
             self.server = start_server(host, port, title, may_move=may_move)
         self.commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
-        self._sensors = list(sensors)
         gui = self.server.gui
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(26, 156, 91))
         gui.set_panel_label(title)
         self._status = gui.add_markdown('Waiting for the world ...')
-        self._add_controls(gui)
+        self.controls = Controls(gui, settings, self.commands.put, speed)
         self._streams = gui.add_html('')
         with gui.add_folder('Camera') as folder:
             self._camera_folder = folder
@@ -94,33 +75,7 @@ class Page:
         with _quietly():
             self.server.stop()
 
-    # ---- controls -----------------------------------------------------------------------------
-
-    def _add_controls(self, gui: Any) -> None:
-        with gui.add_folder('Time'):
-            buttons = gui.add_button_group('', ('pause', 'resume', 'step', 'reset'))
-            steps = gui.add_number('steps', 100, min=1, max=100_000, step=1,
-                                   hint='physics steps that "step" takes, then the rig pauses')
-            buttons.on_click(lambda event: self._ask(Command(
-                event.target.value, value=float(steps.value))))
-            speed = gui.add_slider('speed', 0.1, 4.0, 0.1, 1.0,
-                                   hint='simulated seconds per second')
-            speed.on_update(lambda event: self._ask(Command('speed', value=event.target.value)))
-        with gui.add_folder('Change a sensor'):
-            sensor = gui.add_dropdown('sensor', self._sensors)
-            delay = gui.add_slider('delay, ms', 0.0, 200.0, 1.0, 20.0)
-            set_delay = gui.add_button('set the delay')
-            clock = gui.add_slider('clock, ms', -200.0, 200.0, 1.0, 0.0)
-            set_clock = gui.add_button("set the clock's offset")
-            fault = gui.add_dropdown('fault', FAULTS)
-            inject = gui.add_button(f'inject for {FAULT_SECONDS:.0f} s', color='red')
-            set_delay.on_click(lambda _: self._ask(Command(
-                'delay', sensor.value, delay.value / 1e3)))
-            set_clock.on_click(lambda _: self._ask(Command(
-                'clock', sensor.value, clock.value / 1e3)))
-            inject.on_click(lambda _: self._ask(Command(
-                'fault', sensor.value, FAULT_SECONDS, fault.value,
-                FAULT_ARGUMENTS.get(fault.value, {}))))
+    # ---- the view -----------------------------------------------------------------------------
 
     @property
     def shade(self) -> str:
@@ -136,9 +91,6 @@ class Page:
             seen_from = camera.position - camera.look_at  # how the person has turned the view
             camera.position = position_m + seen_from
             camera.look_at = position_m
-
-    def _ask(self, command: Command) -> None:
-        self.commands.put(command)
 
     # ---- what is shown --------------------------------------------------------------------------
 
@@ -182,7 +134,7 @@ class Page:
 
     def show_drops(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Show where every message went."""
-        self._drops.content = table(header, rows)
+        self._drops.content = table(header, rows, upright=True)
 
     def show_picture(self, pixels: NDArray[np.uint8]) -> None:
         """Show a camera's picture [h, w, 3] or [h, w]."""
@@ -199,16 +151,24 @@ def _quietly() -> Iterator[None]:
         yield
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a small HTML table, numbers to the right."""
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, upright: bool = False) -> str:
+    """Return a small HTML table, numbers to the right; `upright` headers keep columns narrow."""
+    turn = 'writing-mode:vertical-rl;transform:rotate(180deg);display:inline-block'
+
     def cells(tag: str, values: Sequence[str]) -> str:
-        return ''.join(
-            f'<{tag} style="padding:2px 6px;text-align:{"right" if index else "left"}">'
-            f'{_escaped(value)}</{tag}>' for index, value in enumerate(values))
+        found = []
+        for index, value in enumerate(values):
+            text = _escaped(value)
+            if upright and tag == 'th' and index:
+                text = f'<span style="{turn}">{text}</span>'
+            found.append(f'<{tag} style="padding:2px 6px;vertical-align:bottom;'
+                         f'text-align:{"right" if index else "left"}">{text}</{tag}>')
+        return ''.join(found)
     body = ''.join(f'<tr>{cells("td", row)}</tr>' for row in rows)
-    return ('<table style="width:100%;border-collapse:collapse;font:12px system-ui,sans-serif;'
-            f'font-variant-numeric:tabular-nums"><tr style="opacity:0.65">{cells("th", header)}'
-            f'</tr>{body}</table>')
+    return ('<div style="overflow-x:auto;padding:0 6px"><table style="width:100%;'
+            'border-collapse:collapse;font:12px system-ui,sans-serif;font-variant-numeric:'
+            f'tabular-nums"><tr style="opacity:0.65">{cells("th", header)}</tr>{body}'
+            '</table></div>')
 
 
 def _escaped(text: str) -> str:

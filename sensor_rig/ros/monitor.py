@@ -33,7 +33,7 @@ class Monitor(Node):
         super().__init__(name, **node_options)
         self._sync = rig.sync
         self._expected = {'world: time', *(f'emulator: {sensor}' for sensor in rig.sensors)}
-        if rig.sync is not None and rig.num_envs == 1:
+        if rig.runs_sync:
             self._expected.add('sync: engine')
         self.statuses: dict[str, Status] = {}
         """Latest status by name, from /diagnostics."""

@@ -89,17 +89,20 @@ def assert_time_stops(page: Any) -> None:
     assert said(page, r'takes 100 steps from ([\d.]+) s') == paused_s
     wait_until(lambda: abs(float(said(page, r'([\d.]+) s simulated')) - float(paused_s) - 0.1)
                < 0.06, PATIENCE_S, 'the end of 100 steps')
+    said(page, r's simulated, (paused)')
     press(page, 'resume')
     assert float(said(page, r'goes on from ([\d.]+) s')) == pytest.approx(float(paused_s) + 0.1)
 
 
 def assert_clock_changes(page: Any, monitor: Watch, spinner: Spinner) -> None:
-    """The emulator stamps with the clock that was set on the page."""
-    box = page.locator('input[type=text]').and_(page.locator('[value="0"]')).first
+    """The control shows the configured clock, and the emulator stamps with what is set on it."""
+    said(page, r'(now: delay 2 to 3 ms, clock \+12 ms)')
+    box = page.locator('input[type=text]').and_(page.locator('[value="12"]')).first
     box.fill('77')
     page.keyboard.press('Enter')
     press(page, "set the clock's offset")
     said(page, r'(sensors\.imu\.clock\.offset_s is 0\.077)')
+    said(page, r'(now: delay 2 to 3 ms, clock \+77 ms)')
 
     def stamped() -> bool:
         spinner.turn(0.05)

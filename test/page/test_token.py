@@ -22,6 +22,7 @@ from websockets.sync.client import connect
 from sensor_rig.cli.demo import TOKEN_VARIABLE, warning
 from sensor_rig.errors import RigError
 from sensor_rig.page.app import Page
+from sensor_rig.page.controls import Setting
 from sensor_rig.page.gate import Gate
 
 RIG = Path(__file__).parents[1] / 'launch' / 'rig.yaml'
@@ -38,7 +39,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope='module')
 def page() -> Iterator[Page]:
-    page = Page(['imu'], port=free_port(), token=TOKEN)
+    page = Page({'imu': Setting()}, port=free_port(), token=TOKEN)
     yield page
     page.close()
 
@@ -103,7 +104,7 @@ def test_a_websocket_of_another_page_is_refused(page: Page) -> None:
 
 def test_two_pages_do_not_share_a_cookie(page: Page) -> None:
     _, cookie, _ = get(page, f'/?token={QUOTED}')
-    other = Page(['imu'], port=free_port(), token='another token')
+    other = Page({'imu': Setting()}, port=free_port(), token='another token')
     try:
         assert get(other, '/', Cookie=cookie)[0] == 401
         assert get(other, '/?token=another%20token')[1].split('=')[0] != cookie.split('=')[0]
@@ -116,7 +117,7 @@ def test_the_address_does_not_tell_the_token(page: Page) -> None:
 
 
 def test_without_a_token_the_page_is_open_and_serve_is_as_it_was(page: Page) -> None:
-    plain = Page(['imu'], port=free_port())
+    plain = Page({'imu': Setting()}, port=free_port())
     try:
         assert get(plain, '/')[0] == 200
         assert plain.address == f'http://localhost:{plain.server.get_port()}'

@@ -9,6 +9,9 @@ from typing import Any
 
 import mujoco
 import numpy as np
+from rcl_interfaces.msg import ParameterEvent
+from rclpy.parameter import parameter_value_to_python
+from rclpy.qos import qos_profile_parameter_events
 from rclpy.subscription import Subscription
 
 from sensor_rig.cdr import read_stamp_ns
@@ -16,6 +19,7 @@ from sensor_rig.msgs import read_diagnostic_array, read_time_reference
 from sensor_rig.msgs.decode import read_image, read_marker_poses, read_odometry
 from sensor_rig.page.access import LOCAL
 from sensor_rig.page.app import Page
+from sensor_rig.page.controls import Setting
 from sensor_rig.page.history import History, Mark, OffsetPoint, WindowPoint
 from sensor_rig.page.ros.points import Placer, mount_of
 from sensor_rig.page.ros.remote import Remote
@@ -25,6 +29,7 @@ from sensor_rig.ros import qos
 from sensor_rig.ros.clock import steady_clock
 from sensor_rig.ros.monitor import LEDGER, Monitor
 from sensor_rig.ros.types import message_class
+from sim_sensors.config import SensorConfig
 from sim_sensors.ros.periodics import base_body
 from sim_sensors.world import World
 
@@ -45,8 +50,11 @@ class PageNode(Monitor):
         self._rig = rig
         sensors = rig.make_sensors()
         world = World(rig.simulated_world, list(sensors.values()), rig.path.parent)
-        self.page = Page(list(sensors), host=host, port=port, title=f'{rig.path.stem} rig',
-                         token=token, may_move=may_move)
+        self.page = Page({name: _setting(config) for name, config in rig.sensors.items()},
+                         host=host, port=port, title=f'{rig.path.stem} rig', token=token,
+                         may_move=may_move, speed=rig.simulated_world.real_time_factor)
+        self.create_subscription(ParameterEvent, '/parameter_events', self._on_parameters,
+                                 qos_profile_parameter_events)
         self._scene = PageScene(self.page.server, world)
         self._history = History(sensors)
         self._remote = Remote(self, self._say)
@@ -87,6 +95,17 @@ class PageNode(Monitor):
         self._history.add_mark(sensor, Mark(capture_ns, stamp_ns, max(self.now_ns, capture_ns)))
         if self._scan is not None and sensor == self._scan[1]:
             self._captures.append((stamp_ns, capture_ns))
+
+    def _on_parameters(self, event: ParameterEvent) -> None:
+        """Take what was set of a sensor of this rig: from here, or by anybody else."""
+        space, _, node = event.node.rpartition('/')
+        if space != self.get_namespace().rstrip('/') or not node.startswith('emulator'):
+            return
+        for parameter in event.changed_parameters:
+            kind, _, rest = parameter.name.partition('.')
+            sensor, _, key = rest.partition('.')
+            if kind == 'sensors':
+                self.page.controls.note(sensor, key, parameter_value_to_python(parameter.value))
 
     def _on_diagnostics(self, buf: bytes) -> None:
         super()._on_diagnostics(buf)
@@ -213,6 +232,10 @@ class PageNode(Monitor):
     def _say(self, text: str) -> None:
         self._said = text
         self.get_logger().info(text)
+
+
+def _setting(config: SensorConfig) -> Setting:
+    return Setting(config.delay_range_s, config.jitter_s, config.clock.offset_s)
 
 
 def _number(value: float | None) -> float:

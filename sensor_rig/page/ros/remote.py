@@ -11,7 +11,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
-from sensor_rig.page.app import Command
+from sensor_rig.page.controls import Command
 
 Say = Callable[[str], None]
 
