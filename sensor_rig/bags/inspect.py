@@ -8,6 +8,7 @@ to them, were written by the host; stamps from another date are a clock of their
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,12 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sensor_rig.cdr import CdrError, read_stamp_ns
+from sensor_rig.msgs.decode import read_cloud, read_scan
+from sync_engine.wire.restamp import point_times_s
 
 INFO_TYPE = 'sensor_msgs/msg/CameraInfo'
+SCAN_TYPE, CLOUD_TYPE = 'sensor_msgs/msg/LaserScan', 'sensor_msgs/msg/PointCloud2'
 KEPT = 20_000
 """Messages per topic whose times are looked at; the first ones."""
 OWN_EPOCH_S = 1.0
 """Stamps further than this from their arrival are on a clock of their own."""
+SWEEPS = 10
+"""Scans per topic whose sweep is looked at; the first ones."""
+LONGEST_SWEEP = 1.5
+"""Periods; a longer sweep is a driver's mistake in the unit, and is not believed."""
 CLOSE_S = 0.005
 """A host stamps within this of handing a message on."""
 
@@ -40,6 +48,7 @@ class TopicTimes:
     last_arrival_ns: int = 0
     first_arrival_ns: int = 0
     unreadable: int = 0
+    sweeps_s: list[float] = field(default_factory=list)
 
     def add(self, raw: bytes, arrival_ns: int) -> None:
         """Take one message."""
@@ -57,8 +66,29 @@ class TopicTimes:
             except CdrError:
                 self.unreadable += 1
                 return
+            if len(self.sweeps_s) < SWEEPS:
+                self.sweeps_s.append(sweep_s(self.type_name, raw))
         self.arrivals_ns.append(arrival_ns)
         self.stamps_ns.append(stamp_ns)
+
+
+def sweep_s(type_name: str, raw: bytes) -> float:
+    """Return how long after its stamp the last ray of a scan or cloud was measured; 0 elsewhere.
+
+    A LaserScan is stamped at its first ray. A cloud says it in its points' times, which end at 0
+    where a driver stamps the last point.
+    """
+    found = 0.0
+    try:
+        if type_name == SCAN_TYPE:
+            scan = read_scan(raw)
+            found = scan.time_increment_s * len(scan.ranges) or scan.scan_time_s
+        elif type_name == CLOUD_TYPE:
+            times = point_times_s(read_cloud(raw))
+            found = 0.0 if times is None else float(times.max())
+    except CdrError:
+        return 0.0
+    return found if 0.0 < found < math.inf else 0.0
 
 
 @dataclass(frozen=True)
@@ -86,6 +116,8 @@ class TopicFacts:
     why: str
     shares_stamps_with: str = ''
     """Another topic with the same stamps."""
+    sweep_s: float = 0.0
+    """From the stamp to the last ray of a scan or cloud."""
 
 
 def facts_of(topics: Iterable[TopicTimes]) -> list[TopicFacts]:
@@ -105,7 +137,7 @@ def facts_of(topics: Iterable[TopicTimes]) -> list[TopicFacts]:
 
 def _share(mine: set[int], theirs: Sequence[int]) -> float:
     """Return how many of the stamps are in both; a fast topic that hits every slow one has few."""
-    both = len(mine.intersection(theirs)) if 0 not in mine else 0
+    both = len((mine - {0}).intersection(theirs))  # many write no stamp; simulations begin at 0
     return both / max(len(mine), len(theirs), 1)
 
 
@@ -122,11 +154,13 @@ def _facts(topic: TopicTimes, owner: str) -> TopicFacts:
         source, why = 'none', 'its stamps are zero'
     else:
         source, why = _source(arrival_jitter, stamp_jitter, float(middle), float(high - low))
+    rate_hz = (topic.count - 1) / span_s if span_s > 0.0 else 0.0
+    sweep = statistics.median(topic.sweeps_s) if topic.sweeps_s else 0.0
     return TopicFacts(
-        topic.name, topic.type_name, topic.stamped, topic.count,
-        (topic.count - 1) / span_s if span_s > 0.0 else 0.0, topic.nbytes / topic.count,
-        arrival_jitter, stamp_jitter, float(middle), float(high - low),
-        _drift_ppm(arrivals, delays), source, why, owner)
+        topic.name, topic.type_name, topic.stamped, topic.count, rate_hz,
+        topic.nbytes / topic.count, arrival_jitter, stamp_jitter, float(middle),
+        float(high - low), _drift_ppm(arrivals, delays), source, why, owner,
+        sweep if sweep * rate_hz <= LONGEST_SWEEP else 0.0)
 
 
 def _jitter(times_ns: NDArray[np.int64]) -> float:

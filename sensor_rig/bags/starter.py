@@ -5,20 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from sensor_rig.bags.inspect import INFO_TYPE, TopicFacts
+from sensor_rig.bags.inspect import CLOUD_TYPE, INFO_TYPE, SCAN_TYPE, TopicFacts
 from sensor_rig.errors import RigError
 
 IMU_TYPE = 'sensor_msgs/msg/Imu'
-SEEING = ('sensor_msgs/msg/PointCloud2', 'sensor_msgs/msg/LaserScan', 'sensor_msgs/msg/Image',
-          'sensor_msgs/msg/CompressedImage')
+SEEING = (CLOUD_TYPE, SCAN_TYPE, 'sensor_msgs/msg/Image', 'sensor_msgs/msg/CompressedImage')
 """Types that a bundle is made for, the likeliest reference first."""
-CUES = {'sensor_msgs/msg/LaserScan': 'scan', 'sensor_msgs/msg/PointCloud2': 'cloud',
-        'nav_msgs/msg/Odometry': 'odometry'}
-LATENCY_S = {'sensor_msgs/msg/Image': 0.03, 'sensor_msgs/msg/CompressedImage': 0.03,
-             'sensor_msgs/msg/PointCloud2': 0.05, 'sensor_msgs/msg/LaserScan': 0.02,
-             IMU_TYPE: 0.002}
-"""Usual delay from capture to arrival; a recording cannot tell it from the clock's offset."""
-OTHER_LATENCY_S = 0.01
+CUES = {SCAN_TYPE: 'scan', CLOUD_TYPE: 'cloud', 'nav_msgs/msg/Odometry': 'rate'}
+LATENCY_S = {'sensor_msgs/msg/Image': (0.03, 0.03),
+             'sensor_msgs/msg/CompressedImage': (0.03, 0.03),
+             CLOUD_TYPE: (0.03, 0.03), SCAN_TYPE: (0.03, 0.03),
+             'sensor_msgs/msg/NavSatFix': (0.1, 0.05), 'nav_msgs/msg/Odometry': (0.01, 0.01),
+             IMU_TYPE: (0.002, 0.005)}
+"""Usual delay from capture to arrival and its sigma, a sweep not counted; a recording cannot tell
+it from the clock's offset."""
+OTHER_LATENCY_S = (0.02, 0.02)
+OPTICAL_WXYZ = '[0.5, -0.5, 0.5, -0.5]'
+"""From an optical frame (z forward) to one with x forward: a camera that looks ahead."""
+CUE_BIAS_S = {'image': 0.002, 'rate': 0.01}
+"""What parallax does to an image's rotation, and slip to that of wheels."""
 OURS = re.compile(r'/?(.*/)?(synced|sync|truth|_truth|world)/|/?(tf|tf_static|clock|rosout|'
                   r'diagnostics|parameter_events)\Z')
 """Topics that are no sensor's."""
@@ -43,6 +48,7 @@ def starter_rig(facts: Sequence[TopicFacts], source: str) -> str:
                 or (topic.type_name in SEEING and topic.rate_hz >= 0.9 * reference.rate_hz)]
     lines = [
         f'# Made from {source}. Latencies are usual values: set them to what is known of yours.',
+        '# latency_sigma_s is how far off they may be; offsets can be no better without a cue.',
         '/**:', '  ros__parameters:', '    sync:', '      inputs:']
     for topic in topics:
         lines += _input(topic, names, topics, is_imu=topic is imu)
@@ -61,23 +67,53 @@ def _as_reference(topic: TopicFacts) -> tuple[bool, int, float]:
 
 def _input(topic: TopicFacts, names: dict[str, str], topics: Sequence[TopicFacts], *,
            is_imu: bool) -> list[str]:
-    latency_s = LATENCY_S.get(topic.type_name, OTHER_LATENCY_S)
+    latency_s, sigma_s = latency_of(topic)
     entries = {'topic': topic.name, 'type': topic.type_name, 'stamp_source': topic.source,
-               'latency_s': f'{latency_s:g}', 'latency_sigma_s': f'{max(latency_s, 0.005):g}'}
+               'latency_s': f'{latency_s:.3g}', 'latency_sigma_s': f'{sigma_s:.3g}'}
     owner = topic.shares_stamps_with
     if owner in names:
         entries['clock_of'] = names[owner]
-    elif topic.type_name in CUES:
-        entries['cue'] = CUES[topic.type_name]
-    elif topic.type_name == 'sensor_msgs/msg/Image' and any(
-            other.shares_stamps_with == topic.name
-            and other.type_name == INFO_TYPE for other in topics):
-        entries['cue'] = 'image'
+    else:
+        entries.update(_cue(topic, topics))
     if is_imu:
         entries['collect'] = 'true'
-    lines = [f'        # {topic.rate_hz:.1f} Hz; {topic.why}',
+    sweep = f'; {sweep_sentence(topic)}' if topic.sweep_s else ''
+    lines = [f'        # {topic.rate_hz:.1f} Hz; {topic.why}{sweep}',
              f'        {names[topic.name]}:']
     return lines + [f'          {key}: {value}' for key, value in entries.items()]
+
+
+def latency_of(topic: TopicFacts) -> tuple[float, float]:
+    """Return the latency that is written for a topic and its sigma, s.
+
+    What sweeps arrives after its last ray. Whether its driver stamps the first one, as it should,
+    is not sure, so half of the sweep is in doubt.
+    """
+    latency_s, sigma_s = LATENCY_S.get(topic.type_name, OTHER_LATENCY_S)
+    return latency_s + topic.sweep_s, max(sigma_s, topic.sweep_s / 2.0)
+
+
+def sweep_sentence(topic: TopicFacts) -> str:
+    """Say what a sweep does to the latency."""
+    return (f'its last ray is {topic.sweep_s * 1e3:.3g} ms after its stamp, which is part of the '
+            f'latency')
+
+
+def _cue(topic: TopicFacts, topics: Sequence[TopicFacts]) -> dict[str, str]:
+    """Return the entries that say what the payload tells about rotation."""
+    has_info = any(other.shares_stamps_with == topic.name and other.type_name == INFO_TYPE
+                   for other in topics)
+    cue = CUES.get(topic.type_name)
+    if topic.type_name == 'sensor_msgs/msg/Image' and has_info:
+        cue = 'image'
+    if cue is None:
+        return {}
+    entries = {'cue': cue}
+    if cue in CUE_BIAS_S:
+        entries['cue_bias_s'] = f'{CUE_BIAS_S[cue]:g}'
+    if cue == 'image':
+        entries['imu_quat_wxyz'] = f'{OPTICAL_WXYZ}  # looks where the IMU\'s x axis points'
+    return entries
 
 
 def input_names(topics: Sequence[str]) -> dict[str, str]:

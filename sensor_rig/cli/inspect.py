@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sensor_rig.cli.arguments import positive
-from sensor_rig.cli.output import add_json_argument, print_json, print_table
+from sensor_rig.cli.output import (
+    add_json_argument,
+    console,
+    fits,
+    print_json,
+    print_whole_table,
+)
 
 if TYPE_CHECKING:
     from sensor_rig.bags.inspect import TopicFacts, TopicTimes
 
+KIND = ('type', 'messages', 'Hz', 'stamps')
+TIMING = ('arrival\njitter ms', 'stamp\njitter ms', 'delay\nms', 'spread\nms', 'drift\nppm')
 NAME = 'inspect'
 HELP = 'list topics with rates, jitter and likely stamp source; write a rig file from them'
 EPILOG = """example:
@@ -90,18 +99,47 @@ def _print(facts: list[TopicFacts], source: str) -> None:
     if not facts:
         print(f'no message was found in {source}')
         return
-    print_table(
-        ('topic', 'type', 'messages', 'Hz', 'arrival jitter ms', 'stamp jitter ms', 'delay ms',
-         'spread ms', 'drift ppm', 'stamps', 'because'),
-        [(topic.name, topic.type_name.rpartition('/')[2], topic.count, f'{topic.rate_hz:.1f}',
-          _ms(topic.arrival_jitter_s), _ms(topic.stamp_jitter_s) if topic.stamped else '-',
-          _ms(topic.delay_s) if topic.stamped else '-',
-          _ms(topic.delay_spread_s) if topic.stamped else '-',
-          '-' if topic.drift_ppm != topic.drift_ppm or not topic.stamped
-          else f'{topic.drift_ppm:+.1f}',
-          topic.source, topic.why + (f'; the stamps of {topic.shares_stamps_with}'
-                                     if topic.shares_stamps_with else ''))
-         for topic in facts], title=source)
+    names = [(topic.name,) for topic in facts]
+    kinds = [(topic.type_name.rpartition('/')[2], topic.count, f'{topic.rate_hz:.1f}',
+              topic.source) for topic in facts]
+    timings = [_timing(topic) for topic in facts]
+    both = [(*name, *kind, *timing)
+            for name, kind, timing in zip(names, kinds, timings, strict=True)]
+    if fits(('topic', *KIND, *TIMING), both):
+        print_whole_table(('topic', *KIND, *TIMING), both, title=source)
+    else:
+        for columns, cells, title in ((KIND, kinds, source), (TIMING, timings, None)):
+            print_whole_table(('topic', *columns), [
+                (*name, *rest) for name, rest in zip(names, cells, strict=True)], title=title)
+    _print_reasons(facts)
+
+
+def _timing(topic: TopicFacts) -> tuple[str, ...]:
+    if not topic.stamped:
+        return (_ms(topic.arrival_jitter_s), *['-'] * 4)
+    drift = '-' if topic.drift_ppm != topic.drift_ppm else f'{topic.drift_ppm:+.1f}'
+    return (*map(_ms, (topic.arrival_jitter_s, topic.stamp_jitter_s, topic.delay_s,
+                       topic.delay_spread_s)), drift)
+
+
+def _print_reasons(facts: list[TopicFacts]) -> None:
+    """Say below the table why the stamps are thought to be whose they are."""
+    from sensor_rig.bags.starter import sweep_sentence
+
+    reasons: dict[str, list[str]] = {}
+    for topic in facts:
+        reasons.setdefault(f'{topic.source}: {topic.why}', []).append(topic.name)
+        if topic.sweep_s:
+            reasons.setdefault(sweep_sentence(topic), []).append(topic.name)
+        if topic.shares_stamps_with:
+            shared = f'has the stamps of {topic.shares_stamps_with}'
+            reasons.setdefault(shared, []).append(topic.name)
+    for reason, names in reasons.items():
+        print(textwrap.fill(reason, console().width))
+        print(textwrap.fill(', '.join(names), console().width, initial_indent='  ',
+                            subsequent_indent='  ', break_long_words=False,
+                            break_on_hyphens=False))
+    print()
 
 
 def _ms(seconds: float) -> str:

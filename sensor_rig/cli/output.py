@@ -9,9 +9,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions
 from rich.table import Table
 from rich.text import Text
+
+WIDEST = 10_000
+"""Columns of a screen that nothing has to be broken for."""
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
@@ -29,14 +32,41 @@ def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None
 ) -> None:
     """Print a table on stdout; columns whose cells are numbers are aligned right."""
+    console().print(_table(columns, rows, title))
+
+
+def print_whole_table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None
+) -> None:
+    """Print a table whose cells are never broken, if need be wider than the screen."""
+    table = _table(columns, rows, title, no_wrap=True)
+    where = console()
+    where.width = max(where.width, where.measure(table, options=_wide(where)).maximum)
+    where.print(table)
+
+
+def fits(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> bool:
+    """Return whether a table with whole cells is as narrow as the screen."""
+    where = console()
+    table = _table(columns, rows, None, no_wrap=True)
+    return where.measure(table, options=_wide(where)).maximum <= where.width
+
+
+def _wide(where: Console) -> ConsoleOptions:
+    return where.options.update(width=WIDEST)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None, *,
+           no_wrap: bool = False) -> Table:
     cells = [list(row) for row in rows]
     table = Table(title=title, title_justify='left', box=box.SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
         numeric = any(isinstance(row[index], (int, float)) for row in cells)
-        table.add_column(column, justify='right' if numeric else 'left', overflow='fold')
+        table.add_column(column, justify='right' if numeric else 'left', overflow='fold',
+                         no_wrap=no_wrap)
     for row in cells:
         table.add_row(*(Text.from_markup(c) if isinstance(c, str) else str(c) for c in row))
-    console().print(table)
+    return table
 
 
 def console() -> Console:

@@ -19,7 +19,7 @@ from sensor_rig.msgs.decode import (
     read_twist,
 )
 from sync_engine.config import SyncConfig
-from sync_engine.wire.restamp import ABSOLUTE_FROM_S, point_time_field
+from sync_engine.wire.restamp import point_times_s
 
 PayloadReader = Callable[[Any], Mapping[str, Any]]
 INFO_TYPE = 'sensor_msgs/msg/CameraInfo'
@@ -73,15 +73,8 @@ def _scan(raw: bytes) -> Mapping[str, Any]:
 def _cloud(raw: bytes) -> Mapping[str, Any]:
     cloud = read_cloud(raw)
     points = np.stack([cloud.points[axis] for axis in 'xyz'], axis=1)
-    name = point_time_field(cloud)
-    if name is None or not len(points):
-        return {'points': points}
-    times = cloud.points[name].astype(np.float64)
-    if cloud.points[name].dtype.kind in 'iu':
-        times *= 1e-9
-    elif times[0] > ABSOLUTE_FROM_S:
-        times -= cloud.stamp_ns / 1e9
-    return {'points': points, 'times': times}
+    times = point_times_s(cloud)
+    return {'points': points} if times is None else {'points': points, 'times': times}
 
 
 def _gray(raw: bytes) -> Mapping[str, Any]:

@@ -74,6 +74,19 @@ def point_time_field(cloud: Cloud) -> str | None:
     )
 
 
+def point_times_s(cloud: Cloud) -> NDArray[np.float64] | None:
+    """Return the points' times [n], s after the stamp; None for a cloud without them."""
+    name = point_time_field(cloud)
+    if name is None or not cloud.points.size:
+        return None
+    times = cloud.points[name].astype(np.float64)
+    if cloud.points[name].dtype.kind in 'iu':
+        times *= 1e-9
+    elif _is_absolute(cloud.points[name]):
+        times -= cloud.stamp_ns / 1e9
+    return times
+
+
 def _is_absolute(times: NDArray[Any]) -> bool:
     return times.dtype.kind == 'f' and float(times[0]) > ABSOLUTE_FROM_S
 

@@ -6,11 +6,13 @@ import json
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from sensor_rig import msgs
-from sensor_rig.bags.inspect import TopicTimes, facts_of
-from sensor_rig.bags.starter import input_names
+from sensor_rig.bags.inspect import CLOUD_TYPE, SCAN_TYPE, TopicTimes, facts_of, sweep_s
+from sensor_rig.bags.starter import input_names, latency_of, starter_rig
 from sensor_rig.bags.writer import BagWriter
+from sensor_rig.cdr import with_stamp_ns
 from sensor_rig.cli.main import main
 from sensor_rig.rigfile import load_rig
 
@@ -126,3 +128,97 @@ def test_json_and_mistakes(tmp_path, recording, capsys):
         writer.write('/chatter', 1, msgs.string_message('x'))
     assert main(['inspect', str(tmp_path / 'plain'), '--write', str(tmp_path / 'r.yaml')]) == 2
     assert 'no stamped topic' in capsys.readouterr().err
+
+
+# ---- sweeps -----------------------------------------------------------------------------------
+
+
+def scan_of(time_increment_s: float, scan_time_s: float) -> bytes:
+    template = msgs.laser_scan(
+        'lidar', 720, angle_min_rad=-np.pi, angle_max_rad=np.pi,
+        angle_increment_rad=2 * np.pi / 720, range_min_m=0.1, range_max_m=25.0,
+        time_increment_s=time_increment_s, scan_time_s=scan_time_s)
+    return bytes(template.fill(START_NS, ranges=np.ones(720, np.float32)))
+
+
+def cloud_of(kind: str, times: list[float], field_name: str = 'time') -> bytes:
+    points = np.zeros(len(times), np.dtype([('x', '<f4'), ('y', '<f4'), ('z', '<f4'),
+                                            (field_name, kind)]))
+    points[field_name] = times
+    return msgs.point_cloud2_message(START_NS, 'lidar', points)
+
+
+@pytest.mark.parametrize(('raw', 'type_name', 'sweep'), [
+    (scan_of(0.1 / 720, 0.1), SCAN_TYPE, 0.1),
+    (scan_of(0.0, 0.05), SCAN_TYPE, 0.05),
+    (scan_of(0.0, 0.0), SCAN_TYPE, 0.0),
+    (cloud_of('<f4', [0.0, 0.05, 0.0998]), CLOUD_TYPE, 0.0998),
+    (cloud_of('<u4', [0, 99_800_000], 't'), CLOUD_TYPE, 0.0998),
+    (cloud_of('<f8', [START_NS / 1e9, START_NS / 1e9 + 0.1], 'timestamp'), CLOUD_TYPE, 0.1),
+    (cloud_of('<f4', [-0.0998, 0.0]), CLOUD_TYPE, 0.0),
+    (b'\0\1\0\0', SCAN_TYPE, 0.0),
+    (bytes(IMU.fill(START_NS)), 'sensor_msgs/msg/Imu', 0.0),
+])
+def test_a_sweep_is_read_from_the_message(raw, type_name, sweep):
+    assert sweep_s(type_name, raw) == pytest.approx(sweep, abs=1e-6)
+
+
+def scans(time_increment_s):
+    topic = TopicTimes('/scan', SCAN_TYPE, True)
+    raw = scan_of(time_increment_s, 0.1)
+    for k in range(30):
+        topic.add(with_stamp_ns(raw, START_NS + k * 100_000_000), START_NS + k * 100_000_000)
+    return facts_of([topic])[0]
+
+
+def test_the_sweep_is_part_of_the_latency_and_is_said():
+    found = scans(0.1 / 720)
+    assert found.sweep_s == pytest.approx(0.1)
+    assert latency_of(found) == pytest.approx((0.13, 0.05))
+    text = starter_rig([found], 'a bag')
+    assert 'latency_s: 0.13' in text
+    assert 'its last ray is 100 ms after its stamp' in text
+
+
+def test_a_sweep_longer_than_its_period_is_not_believed():
+    assert scans(1.0).sweep_s == 0.0
+
+
+def test_simulated_stamps_that_begin_at_zero_are_shared_too():
+    first, second = TopicTimes('/fix', 'a', True), TopicTimes('/vel', 'b', True)
+    for k in range(20):
+        for topic in (first, second):
+            topic.add(bytes(IMU.fill(k * 100_000_000)), k * 100_000_000 + 50_000_000)
+    assert [each.shares_stamps_with for each in facts_of([first, second])] == ['', '/fix']
+
+
+@pytest.mark.timeout(120)
+def test_what_inspect_writes_finds_the_offsets_of_the_demo(tmp_path, capsys):
+    bag, rig_file, out = tmp_path / 'bag', tmp_path / 'robot.yaml', tmp_path / 'out'
+    assert main(['record', str(bag), '--rig', 'demo', '--seconds', '10']) == 0
+    assert main(['inspect', str(bag), '--write', str(rig_file)]) == 0
+    assert main(['sync', str(bag), str(out), '--rig', str(rig_file)]) == 0
+    capsys.readouterr()
+    sensors = json.loads((out / 'report.json').read_text(encoding='utf-8'))['sensors']
+    for name, true_ms in {'camera_image_raw': 122.0, 'imu': 97.0, 'gnss': 85.0,
+                          'wheels': 91.5}.items():
+        last = sensors[name]['last']
+        assert abs(last['offset_ms'] - true_ms) < 2.0 * last['sigma_ms'], name
+    assert sensors['imu']['rate_hz'] == pytest.approx(200.0, abs=0.1)
+    assert sensors['front_lidar']['rate_hz'] == pytest.approx(10.0, abs=0.1)
+
+
+# ---- the table --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('columns', [80, 100, 140])
+def test_names_and_headers_are_whole_on_every_screen(recording, capsys, monkeypatch, columns):
+    monkeypatch.setattr('sensor_rig.cli.output.console',
+                        lambda: Console(highlight=False, width=columns))
+    assert main(['inspect', str(recording)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns
+    for whole in ('/cam/camera_info', 'CameraInfo', 'arrival', 'jitter ms'):
+        assert any(whole in line for line in lines), whole
+    rows = [line for line in lines if line.startswith(' /')]
+    assert len(rows) == (3 if columns > 100 else 6)
