@@ -23,7 +23,7 @@ p { margin: .4rem 0; } p.soft, td.soft { color: var(--soft); }
 .tile b { display: block; font-size: 1.3rem; }
 .tile span { color: var(--soft); font-size: .85rem; }
 .bad { color: var(--bad); } .good { color: var(--good); }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; } small { color: var(--soft); }
 table { border-collapse: collapse; width: 100%; font-size: .84rem; }
 th, td { text-align: right; padding: .25rem .5rem; border-bottom: 1px solid var(--line);
   white-space: nowrap; font-variant-numeric: tabular-nums; }
@@ -78,9 +78,13 @@ def tiles(entries: Sequence[tuple[str, str, str]]) -> str:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a table; the first column names the row."""
+    """Return a table; the first column names the row. A cell (text, more) has a second line."""
+    def cell(value: Any) -> str:
+        if isinstance(value, tuple):
+            return f'{escape(value[0])}<br><small>{escape(value[1])}</small>'
+        return escape(str(value))
     head = ''.join(f'<th>{escape(column)}</th>' for column in columns)
-    body = ''.join('<tr>' + ''.join(f'<td>{escape(str(cell))}</td>' for cell in row) + '</tr>'
+    body = ''.join('<tr>' + ''.join(f'<td>{cell(value)}</td>' for value in row) + '</tr>'
                    for row in rows)
     return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 

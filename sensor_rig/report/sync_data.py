@@ -27,6 +27,8 @@ class _SensorRecord:
 
     def __init__(self) -> None:
         self.presence = Presence()
+        self.count = 0
+        self.span_s = [0.0, 0.0]  # of the first and of the last arrival
         self.stamps_ns: deque[int] = deque(maxlen=ZOOM_MESSAGES)
         self.offset = Decimated()
         self.delta = Decimated()
@@ -39,6 +41,19 @@ class _SensorRecord:
         self.true_offset_ns: int | None = None
         self.offset_error = LogHistogram()
         self.true_delta = LogHistogram()
+
+    def arrive(self, time_s: float, stamp_ns: int) -> None:
+        """Take a message."""
+        self.presence.add(time_s)
+        self.stamps_ns.append(stamp_ns)
+        self.span_s = [self.span_s[0] if self.count else time_s, time_s]
+        self.count += 1
+
+    @property
+    def rate_hz(self) -> float:
+        """Messages a second from the first to the last, as `inspect` counts them."""
+        span_s = self.span_s[1] - self.span_s[0]
+        return (self.count - 1) / span_s if span_s > 0.0 else 0.0
 
     def truth(self, stamp_ns: int, capture_ns: int) -> None:
         """Take what a stamp should have been."""
@@ -74,6 +89,7 @@ class _SensorRecord:
 
     def document(self) -> dict[str, Any]:
         return {
+            'rate_hz': self.rate_hz,
             'presence': {'slice_s': self.presence.slice_s, 'counts': self.presence.counts},
             'offset': self.offset.rows, 'delta': self.delta.rows,
             'pairing': self.delta_size.summary(), 'missing': dict(self.missing),
@@ -102,9 +118,7 @@ class SyncRecord:
 
     def message(self, sensor_id: str, stamp_ns: int, arrival_ns: int) -> None:
         """Take a message as it was pushed."""
-        sensor = self._sensors[sensor_id]
-        sensor.presence.add(self._time_s(arrival_ns))
-        sensor.stamps_ns.append(stamp_ns)
+        self._sensors[sensor_id].arrive(self._time_s(arrival_ns), stamp_ns)
 
     def truth(self, sensor_id: str, stamp_ns: int, capture_ns: int) -> None:
         """Take the true capture time of a stamp, where it is known (a recorded simulation)."""
@@ -148,18 +162,19 @@ class SyncRecord:
         }
 
     def _zoom_document(self) -> dict[str, Any]:
-        """Return the last bundles and the messages around them, in s since the first of them."""
+        """Return the last bundles and the messages around them, in s since the run began."""
         if not self._zoom:
             return {'bundles': [], 'messages': {}}
         first_ns, last_ns = self._zoom[0][0], self._zoom[-1][0]
+        start_ns = self._start_ns or 0
         margin_ns = (last_ns - first_ns) // 10 + 20_000_000
         messages = {}
         for name, record in self._sensors.items():
             moments = (stamp_ns + record.to_host_ns for stamp_ns in record.stamps_ns)
-            messages[name] = [(moment - first_ns) / 1e9 for moment in moments
+            messages[name] = [(moment - start_ns) / 1e9 for moment in moments
                               if first_ns - margin_ns <= moment <= last_ns + margin_ns]
-        bundles = [{'stamp_s': (stamp_ns - first_ns) / 1e9,
-                    'members': {name: (moment - first_ns) / 1e9
+        bundles = [{'stamp_s': (stamp_ns - start_ns) / 1e9,
+                    'members': {name: (moment - start_ns) / 1e9
                                 for name, moment in members.items()}}
                    for stamp_ns, members in self._zoom]
         return {'bundles': bundles, 'messages': messages}

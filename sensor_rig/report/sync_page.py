@@ -10,6 +10,11 @@ from sensor_rig.report.svg import LETTER, Plot, legend
 
 GOOD_FATES = ('bundled', 'collected', 'consumed', 'buffered')
 DROP_FATES = ('unmatched', 'expired', 'overflow', 'duplicate', 'late', 'invalid', 'flushed')
+NAN = float('nan')
+DOUBT_MS = 10.0
+"""Offsets more certain than this (2 sigma) are nothing to warn of."""
+FAR_WORSE = 1.5
+"""A true pairing this many times the estimated one means that offsets were wrong."""
 
 Document = Mapping[str, Any]
 
@@ -39,35 +44,56 @@ def unaccounted(run: Document) -> int:
 def _tiles(run: Document) -> str:
     received = sum(sensor['counts']['received'] for sensor in run['sensors'].values())
     lost = unaccounted(run)
-    worst = max((sensor['pairing']['p95_s'] for sensor in run['sensors'].values()
-                 if sensor['pairing']['count']), default=float('nan'))
     share = run['complete'] / run['bundles'] if run['bundles'] else 0.0
     return page.tiles([
         (f'{run["bundles"]}', 'bundles', 'good' if run['bundles'] else 'bad'),
         (f'{share:.1%}', 'of them complete', ''),
         (f'{received}', 'messages received', ''),
         (f'{lost}', 'unaccounted for', 'bad' if lost else 'good'),
-        (f'{_ms(worst)} ms', 'worst p95 pairing', ''),
+        *_pairing_tiles(run),
         (f'{_ms(run["waiting"]["p95_s"])} ms', 'p95 wait after the last member', ''),
         (f'{run["duration_s"]:.1f} s', 'length', ''),
     ])
+
+
+def _pairing_tiles(run: Document) -> list[tuple[str, str, str]]:
+    """Return how well the members fit, as far as that can be believed.
+
+    The engine's own figure is after its correction of the clocks, and a wrong correction does not
+    show in it: bad is where the offsets are less certain, or the truth is known and far worse.
+    """
+    paired = [sensor for sensor in run['sensors'].values() if sensor['pairing']['count']]
+    own_s = max((sensor['pairing']['p95_s'] for sensor in paired), default=NAN)
+    sigma_ms = max((sensor['last']['sigma_ms'] for sensor in paired if sensor['last']),
+                   default=NAN)
+    true_s = max((sensor['truth']['pairing']['p95_s'] for sensor in paired
+                  if sensor['truth']['pairing']['count']), default=NAN)
+    is_doubtful = 2.0 * sigma_ms > max(1e3 * own_s, DOUBT_MS)
+    tiles = [(f'{_ms(own_s)} ms', 'worst p95 pairing, as estimated', 'bad' if is_doubtful else ''),
+             (f'± {2.0 * sigma_ms:.3g} ms', 'least certain offset, 2 sigma',
+              'bad' if is_doubtful else '')]
+    if true_s == true_s:
+        tiles.append((f'{_ms(true_s)} ms', 'worst p95 pairing in truth',
+                      'bad' if true_s > FAR_WORSE * own_s else 'good'))
+    return tiles
 
 
 def _sensor_table(run: Document) -> str:
     rows = []
     for name, sensor in run['sensors'].items():
         counts, pairing, last = sensor['counts'], sensor['pairing'], sensor['last']
-        rate = counts['received'] / run['duration_s'] if run['duration_s'] else 0.0
+        rate = sensor.get('rate_hz', NAN)  # a report.json may be older than this key
         dropped = sum(counts[fate] for fate in DROP_FATES)
         reference = name == run['reference']
         offset = ('reference' if reference else
                   f'{last["offset_ms"]:+.3f} ± {last["sigma_ms"]:.3f}' if last else '-')
-        rows.append((name, sensor['topic'], sensor['type'].split('/')[-1],
-                     sensor['stamp_source'], f'{rate:.1f}', offset, last.get('state', '-'),
+        rows.append(((name, f'{sensor["topic"]} {sensor["type"].split("/")[-1]}'),
+                     sensor['stamp_source'], '-' if rate != rate else f'{rate:.1f}', offset,
+                     last.get('state', '-'),
                      '-' if reference else _ms(pairing['p50_s']),
                      '-' if reference else _ms(pairing['p95_s']),
                      counts['received'], dropped))
-    return page.table(('sensor', 'topic', 'type', 'stamps', 'Hz', 'offset ms', 'state',
+    return page.table(('sensor', 'stamps', 'Hz', 'offset ms', 'state',
                        'pairing p50', 'p95', 'received', 'dropped'), rows)
 
 
@@ -92,7 +118,8 @@ def _zoom(run: Document) -> str:
     zoom, names = run['zoom'], list(run['sensors'])
     moments = [bundle['stamp_s'] for bundle in zoom['bundles']]
     margin = (moments[-1] - moments[0]) * 0.1 + 0.02
-    plot = _lanes(names, (moments[0] - margin, moments[-1] + margin))
+    plot = _lanes(names, (moments[0] - margin, moments[-1] + margin),
+                  xlabel='time since the start of the run (s)')
     lane_of = {name: len(names) - 1 - lane for lane, name in enumerate(names)}
     for bundle in zoom['bundles']:
         points = [(bundle['members'][name], lane_of[name]) for name in names

@@ -87,6 +87,28 @@ def test_the_page_is_balanced_and_stands_alone(run):
         assert word in text
 
 
+def test_the_headline_doubts_what_is_wrong(run):
+    document = json.loads((run / 'out' / 'report.json').read_text())
+    assert '<b class="bad">' not in sync_page(document)
+    wheels = document['sensors']['wheels']
+    own_s = wheels['pairing']['p95_s']
+    wheels['truth']['pairing']['p95_s'] = 3.0 * own_s
+    assert f'<b class="bad">{3e3 * own_s:.3g} ms</b><span>worst p95 pairing in truth' in (
+        sync_page(document))
+    wheels['truth']['pairing']['count'] = 0
+    assert 'pairing in truth' not in sync_page(document)
+    wheels['last']['sigma_ms'] = 30.0
+    assert '<b class="bad">± 60 ms</b>' in sync_page(document)
+
+
+def test_rates_and_last_bundles_are_in_the_time_of_the_run(run):
+    document = json.loads((run / 'out' / 'report.json').read_text())
+    assert document['sensors']['imu']['rate_hz'] == pytest.approx(100.0, abs=0.1)
+    assert document['sensors']['pose']['rate_hz'] == pytest.approx(10.0, abs=0.1)
+    moments = [bundle['stamp_s'] for bundle in document['zoom']['bundles']]
+    assert 6.0 < moments[0] < moments[-1] <= document['duration_s']
+
+
 def test_the_page_escapes_what_it_is_given(run):
     document = json.loads((run / 'out' / 'report.json').read_text())
     document['title'] = '<script>alert(1)</script>'
