@@ -118,6 +118,7 @@ class Plot:
         self.caption = ''
         self._figure, axes = plt.subplots(subplot_kw={'projection': 'polar'}, figsize=(7, 7))
         self._axes: Any = axes
+        self._bar: Any = None
         if window:
             plt.show(block=False)
 
@@ -142,8 +143,9 @@ class Plot:
         axes = self._axes
         axes.clear()
         if sensor.pattern.ring.any():
-            axes.scatter(angles[found], (measured * over_ground)[found], s=2,
-                         c=(measured * rays[:, 2])[found], cmap='viridis')
+            self._show_heights(axes.scatter(
+                angles[found], (measured * over_ground)[found], s=2,
+                c=(measured * rays[:, 2])[found], cmap='viridis'))
         else:
             line = np.where(np.isfinite(true), true, np.nan)
             axes.plot(angles, line, color='0.6', linewidth=0.8, label='truth')
@@ -154,6 +156,15 @@ class Plot:
         self.caption = (f'{sensor.name} at {sample.capture_ns / 1e9:.3f} s: '
                         f'{int(found.sum())} of {len(measured)} rays return')
         axes.set_title(self.caption)
+        axes.yaxis.set_major_formatter('{x:g} m')
+
+    def _show_heights(self, dots: Any) -> None:
+        """Explain the colours of `dots`, with one bar however many scans there are."""
+        if self._bar is None:
+            self._bar = self._figure.colorbar(dots, ax=self._axes, fraction=0.04, pad=0.1)
+            self._bar.set_label('height above the sensor, m')
+        else:
+            self._bar.update_normal(dots)
 
     def wait(self, seconds: float) -> None:
         """Let the window live for a while."""

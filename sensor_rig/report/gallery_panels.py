@@ -14,6 +14,9 @@ from sensor_rig.report.gallery_style import FIRST, SOFT, TRUE, Panel
 if TYPE_CHECKING:
     from sensor_rig.report.gallery import Take
 
+LONG_MS = 20.0
+"""A capture that lasts longer is said to sweep."""
+
 
 def draw(figure: Any, cell: Any, take: Take) -> None:
     """Draw one sensor with its title: name, type, rate and latency."""
@@ -24,6 +27,9 @@ def draw(figure: Any, cell: Any, take: Take) -> None:
     low, high = (1e3 * each for each in config.delay_range_s)
     delay = f', {low:g} ms late' if low == high and low else (
         f', {low:g} to {high:g} ms late' if high else '')
+    lasts_ms = take.sensor.duration_ns / 1e6
+    if lasts_ms >= LONG_MS:
+        delay += f' after a sweep of {lasts_ms:.3g} ms'
     rate = f'{config.rate_hz:g} Hz' if config.rate_hz else 'every step'
     figure.text(box.x0, box.y1 + 0.36 / height, take.sensor.name, size=12, weight='bold')
     figure.text(box.x0, box.y1 + 0.17 / height, f'{config.type}, {rate}{delay}', size=8.5,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sensor_rig.report.gallery_style import FIRST, SECOND, SOFT, TRUE_OF
+from sensor_rig.report.gallery_style import FIRST, SECOND, SOFT, TRUE, TRUE_OF
 from sim_sensors.layout import Array
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ WIDE = 2.5
 
 def _picture_axes(figure: Any, cell: Any, count: int = 2, *, stacked: bool = False) -> list[Any]:
     """Return axes for pictures side by side, or one over the other; below the panel's title."""
-    below = cell.subgridspec(2, 1, height_ratios=[0.03, 1.0], hspace=0.06)[1]
+    below = _rows(cell)[1]
     parts = (below.subgridspec(count, 1, hspace=0.5) if stacked
              else below.subgridspec(1, count, wspace=0.06))
     found = []
@@ -34,6 +34,14 @@ def _picture_axes(figure: Any, cell: Any, count: int = 2, *, stacked: bool = Fal
     return found
 
 
+def _rows(cell: Any) -> Any:
+    """Return the rows of a panel: room for the title, pictures, a gap, colour bar.
+
+    Every panel has them all, so that pictures are of one size with and without a bar.
+    """
+    return cell.subgridspec(4, 1, height_ratios=[0.03, 1.0, 0.02, 0.035], hspace=0.06)
+
+
 def _two_pictures(figure: Any, cell: Any, true: Array, measured: Array, **how: Any) -> list[Any]:
     axes = _picture_axes(figure, cell, stacked=true.shape[1] > WIDE * true.shape[0])
     for each, picture, label in zip(axes, (true, measured), ('true', 'measured'), strict=True):
@@ -42,9 +50,9 @@ def _two_pictures(figure: Any, cell: Any, true: Array, measured: Array, **how: A
     return axes
 
 
-def _colour_bar(figure: Any, axes: list[Any], label: str) -> None:
-    bar = figure.colorbar(axes[-1].images[0], ax=axes, orientation='horizontal', fraction=0.06,
-                          pad=0.06, aspect=40)
+def _colour_bar(figure: Any, cell: Any, axes: list[Any], label: str) -> None:
+    bar = figure.colorbar(axes[-1].images[0], cax=figure.add_subplot(_rows(cell)[3]),
+                          orientation='horizontal')
     bar.set_label(label, size=8.5, color=SOFT)
     bar.outline.set_visible(False)
 
@@ -65,7 +73,7 @@ def depth(figure: Any, cell: Any, take: Take) -> None:
     shown = [np.nan_to_num(each, nan=np.nan, posinf=2.0 * far, neginf=-1.0)
              for each in (true, measured)]
     axes = _two_pictures(figure, cell, *shown, cmap=colours, vmin=0.0, vmax=far)
-    _colour_bar(figure, axes, 'm; black: not measured')
+    _colour_bar(figure, cell, axes, 'm; black: not measured')
 
 
 def labels(figure: Any, cell: Any, take: Take) -> None:
@@ -85,7 +93,7 @@ def heat(figure: Any, cell: Any, take: Take) -> None:
     measured, true = take.pair('data', -1)
     low, high = true.min() - 0.3, true.max() + 0.3
     axes = _two_pictures(figure, cell, true, measured, cmap='inferno', vmin=low, vmax=high)
-    _colour_bar(figure, axes, '°C')
+    _colour_bar(figure, cell, axes, '°C')
 
 
 def tactile(figure: Any, cell: Any, take: Take) -> None:
@@ -103,7 +111,7 @@ def tactile(figure: Any, cell: Any, take: Take) -> None:
             # columns run towards -y, rows towards -z: as the arrows of the picture
             each.quiver(-field[..., 1], field[..., 2], color='white', angles='uv',
                         scale=9.0 * longest, width=0.009, pivot='middle')
-    _colour_bar(figure, axes, 'mm deep; arrows: shear')
+    _colour_bar(figure, cell, axes, 'mm deep; arrows: shear')
 
 
 # ---- scans ------------------------------------------------------------------------------------
@@ -122,11 +130,13 @@ def scan(figure: Any, cell: Any, take: Take) -> None:
 
 
 def cloud(figure: Any, cell: Any, take: Take) -> None:
-    """One sweep from above, coloured by height."""
+    """One sweep from above, coloured by height, over the pale truth."""
     axes = figure.add_subplot(cell)
     index = len(take.samples) // 2
     rays = _rays(take, index)
-    measured, _ = take.pair('ranges', index)
+    measured, true = take.pair('ranges', index)
+    seen = np.isfinite(true)
+    axes.scatter(*(rays[seen, :2] * true[seen, None]).T, s=14.0, c=TRUE, linewidths=0)
     points = rays[np.isfinite(measured)] * measured[np.isfinite(measured), None]
     order = np.argsort(points[:, 2])
     dots = axes.scatter(*points[order, :2].T, s=1.6, c=points[order, 2], cmap='viridis',

@@ -11,6 +11,7 @@ from PIL import Image
 from support.rendering import needs_renderer
 
 from sensor_rig.cli.main import main
+from sensor_rig.report import gallery_pictures
 from sensor_rig.report.gallery import record
 from sensor_rig.report.gallery_panels import PANELS
 from sensor_rig.rigfile import load_rig, rig_from_parameters
@@ -70,3 +71,30 @@ def test_a_sheet_that_cannot_be_written_is_named_once(tmp_path: Path,
                  '0']) == 2
     assert capsys.readouterr().err == (
         'error: /proc/x.png cannot be written: no such file or directory\n')
+
+
+def test_pictures_line_up_with_and_without_a_colour_bar() -> None:
+    from matplotlib.figure import Figure
+    figure = Figure(figsize=(8, 4))
+    grid = figure.add_gridspec(1, 2)
+    pixels = np.zeros((30, 40))
+    with_bar = gallery_pictures._two_pictures(figure, grid[0], pixels, pixels)
+    gallery_pictures._colour_bar(figure, grid[0], with_bar, 'm')
+    without = gallery_pictures._two_pictures(figure, grid[1], pixels, pixels)
+    figure.draw_without_rendering()
+    boxes = [axes.get_position() for axes in (*with_bar, *without)]
+    assert len({(round(box.y0, 6), round(box.y1, 6)) for box in boxes}) == 1
+
+
+def test_a_cloud_is_drawn_over_its_truth() -> None:
+    from matplotlib.figure import Figure
+    rig = rig_from_parameters({
+        'world': {'model': 'rover_yard.xml'},
+        'sensors': {'cloud': {'type': 'lidar3d', 'columns': 16, 'noise': 0.05,
+                              'mount': {'body': 'rover', 'pos_m': [0.0, 0.0, 0.8]}}}})
+    take, = record(rig, 0.5)
+    figure = Figure()
+    gallery_pictures.cloud(figure, figure.add_gridspec(1, 1)[0], take)
+    true, measured = figure.axes[0].collections[:2]
+    assert len(true.get_offsets()) >= len(measured.get_offsets()) > 100
+    assert not np.allclose(true.get_offsets()[:50], measured.get_offsets()[:50])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sensor_rig.cli.lidar_view import Plot, _open, _scan_at
 from sensor_rig.cli.main import main
 
 RIG = """/**:
@@ -102,3 +103,17 @@ def test_a_window_without_a_scan_is_attended_to(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(plot, 'wait', waited.append)
     lidar_view._follow(opened, plot, 1.0)
     assert len(waited) == 4
+
+
+def test_distances_have_a_unit_and_heights_one_colour_bar(rig: Path) -> None:
+    import matplotlib
+    matplotlib.use('Agg')
+    opened, sensor = _open(str(rig), 'deep')
+    plot = Plot(sensor)
+    for at_s in (0.0, 0.1):
+        plot.show(_scan_at(opened, at_s))
+    polar, *bars = plot._figure.axes
+    plot._figure.canvas.draw()
+    assert all(label.get_text().endswith(' m') for label in polar.get_yticklabels())
+    assert [bar.get_ylabel() for bar in bars] == ['height above the sensor, m']
+    plot._plt.close(plot._figure)
