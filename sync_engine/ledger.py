@@ -38,6 +38,18 @@ class Fate(str, Enum):
     """Cleared by a reset, a restart or a clock jump."""
 
 
+MEANING = {
+    Fate.UNMATCHED: 'no bundle wanted it, as of a stream faster than the reference',
+    Fate.EXPIRED: 'waited longer than the buffer keeps it',
+    Fate.OVERFLOW: 'pushed out of a full buffer',
+    Fate.LATE: 'came after the bundles of its time',
+    Fate.INVALID: 'a stamp of zero or before it (a clock that is behind, at the start), or a far '
+                  'one that no second message confirmed',
+    Fate.FLUSHED: 'cleared by a reset, a restart or a jump of a clock',
+}
+"""What a fate means to whoever reads its name in a table."""
+
+
 @dataclass(slots=True)
 class Counts:
     """Counters of one sensor. Plain attributes: they are touched on every packet."""

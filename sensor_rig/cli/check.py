@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 from sensor_rig.cli.progress import note
 
 if TYPE_CHECKING:
     from sensor_rig.rigfile import RigConfig
-    from sim_sensors.config import SensorConfig
+    from sim_sensors.sensors.base import Sensor
 
 NAME = 'check'
 HELP = 'validate a rig file and say what is in it'
@@ -67,9 +67,11 @@ def print_summary(rig: RigConfig) -> None:
               f'{copies}')
     if rig.sensors:
         print_table(
-            ('sensor', 'type', 'rate Hz', 'delay ms', 'jitter ms', 'clock ms', 'ppm', 'loss %'),
-            [_sensor_row(name, config) for name, config in rig.sensors.items()],
+            ('sensor', 'type', 'rate Hz', 'capture ms', 'delay ms', 'jitter ms', 'clock ms', 'ppm',
+             'loss %'),
+            [_sensor_row(name, sensor) for name, sensor in rig.make_sensors().items()],
         )
+        print('capture: how long one lasts (a sweep, an exposure); the delay counts from its end')
     if rig.sync_left_out:
         print(f'WARNING: {rig.sync_left_out}')
     if rig.sync is not None:
@@ -82,12 +84,14 @@ def print_summary(rig: RigConfig) -> None:
         )
 
 
-def _sensor_row(name: str, config: SensorConfig) -> tuple[object, ...]:
+def _sensor_row(name: str, sensor: Sensor[Any]) -> tuple[object, ...]:
+    config = sensor.config
     low, high = (_milliseconds(value) for value in config.delay_range_s)
     return (
         name,
         config.type,
         f'{config.rate_hz:g}' if config.rate_hz else 'every step',
+        f'{sensor.duration_ns / 1e6:.3g}',
         low if low == high else f'{low} to {high}',
         _milliseconds(config.jitter_s),
         _milliseconds(config.clock.offset_s),

@@ -53,9 +53,14 @@ def run_rig(rig: RigConfig, args: argparse.Namespace,
     with _progress(rig.path.name, args.seconds) as on_time:
         if args.processes:
             from sensor_rig.ros.many_processes import run_in_many_processes
-            return run_in_many_processes(rig, args.seconds, overrides, extras, on_time)
-        from sensor_rig.ros.one_process import run_in_one_process
-        return run_in_one_process(rig, args.seconds, extras, on_time)
+            summary = run_in_many_processes(rig, args.seconds, overrides, extras, on_time)
+        else:
+            from sensor_rig.ros.one_process import run_in_one_process
+            summary = run_in_one_process(rig, args.seconds, extras, on_time)
+    for name, sensor in rig.make_sensors().items():
+        if name in summary['sensors']:
+            summary['sensors'][name]['capture_ms'] = sensor.duration_ns / 1e6
+    return summary
 
 
 @contextmanager
@@ -86,11 +91,13 @@ def require_ros() -> None:
 
 def print_summary(summary: dict[str, Any], as_json: bool) -> None:
     """Print what a run came to."""
+    from sync_engine.ledger import MEANING
     if as_json:
         print_json(summary)
         return
     factor = summary['real_time_factor']
-    print(f'{summary["simulated_s"]:.2f} s simulated'
+    again = f' since the last of {summary["resets"]} resets' if summary['resets'] else ''
+    print(f'{summary["simulated_s"]:.2f} s simulated{again}'
           + (f', last at {factor:.2f} times real time' if factor else '')
           + (f', clock slowed by {summary["slowed_s"]:.2f} s' if summary['slowed_s'] else ''))
     print_table(
@@ -98,19 +105,30 @@ def print_summary(summary: dict[str, Any], as_json: bool) -> None:
         [[name, _figure(s['rate_hz'], 1), _figure(s['achieved_hz'], 3),
           _figure(s['latency_p50_ms'], 2), _figure(s['latency_p99_ms'], 2), s['published'],
           f'{s["lost"]} ({_figure(100 * (s["lost_fraction"] or 0.0), 1)} %)']
-         for name, s in summary['sensors'].items()])
+         for name, s in summary['sensors'].items()],
+        title=f'sensors{again}' if again else None)
+    lasting = [f'{name} {s["capture_ms"]:.3g} ms' for name, s in summary['sensors'].items()
+               if s.get('capture_ms')]
+    if lasting:
+        print(f'latency counts from the start of a capture, which itself lasts: '
+              f'{", ".join(lasting)}\n')
     if summary['bundles'] is None:
         return
+    whole = ' in the whole run' if again else ''
     print_table(
         ['sync input', 'offset (ms)', 'true', 'error', 'sigma', 'state'],
         [[name, _figure(i['offset_ms'], 3), _figure(i['true_offset_ms'], 3), _error(i),
           _figure(i['sigma_ms'], 3), i['state']] for name, i in summary['inputs'].items()],
-        title=f'{summary["bundles"]} bundles; offsets to the reference')
+        title=f'{summary["bundles"]} bundles{whole}; offsets to the reference')
     keys = [key for key in next(iter(summary['inputs'].values()), {'ledger': {}})['ledger']
             if any(i['ledger'].get(key) for i in summary['inputs'].values())]
     print_table(['ledger', *keys],
                 [[name, *(i['ledger'].get(key, 0) for key in keys)]
-                 for name, i in summary['inputs'].items()])
+                 for name, i in summary['inputs'].items()],
+                title=f'messages{whole}' if whole else None)
+    for fate, meaning in MEANING.items():
+        if fate.value in keys:
+            print(f'{fate.value}: {meaning}')
 
 
 def _figure(value: float | None, digits: int) -> str:

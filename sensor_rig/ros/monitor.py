@@ -103,6 +103,7 @@ class Monitor(Node):
             'simulated_s': max(self.now_ns, 0) / NS_PER_S,
             'real_time_factor': _number(world.get('real-time factor achieved')),
             'slowed_s': _number(world.get('clock slowed by (s)')),
+            'resets': int(world.get('resets', 0)),
             'sensors': {name.partition(': ')[2]: _sensor(status.values)
                         for name, status in sorted(self.statuses.items())
                         if 'configured rate (Hz)' in status.values},

@@ -192,6 +192,7 @@ class WorldNode(Node):
             'real-time factor wanted': f'{pacer.factor:g}' if pacer.factor else 'unlimited',
             'real-time factor achieved': 'unknown' if achieved is None else f'{achieved:.3f}',
             'clock slowed by (s)': f'{pacer.slipped_s:.3f}',
+            'resets': str(self.loop.resets),
             'lockstep': str(conductor.lockstep).lower(),
             'nodes': ' '.join(sorted(conductor.members)),
         }

@@ -62,6 +62,8 @@ class WorldLoop:
         """Simulated time, on the physics grid, at which the world stands still, ns."""
         self._planned_ns = WAITS
         self._wanted_reset: tuple[int, int] | None = None
+        self.resets = 0
+        """How often the world was put back to its start."""
 
     # ---- controls -----------------------------------------------------------------------------
 
@@ -87,6 +89,7 @@ class WorldLoop:
 
     def _reset(self, episode: int, seed: int) -> None:
         self._wanted_reset = None
+        self.resets += 1
         self.world.reset()
         for channel in self._channels:
             channel.reset()

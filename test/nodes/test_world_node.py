@@ -75,6 +75,7 @@ def test_step_takes_exactly_as_many_steps_as_asked_for(run: LockstepRun, client:
 def test_reset_begins_a_new_episode_at_time_zero(run: LockstepRun, client: Client) -> None:
     run.run(run.now_s + 0.2)
     pressures: list[list[bytes]] = []
+    resets = run.world.loop.resets
     for seed in (11, -1, 11):
         client.set(run, 'world', reset_seed=seed)
         episodes = len(run.recorder.episodes)
@@ -88,6 +89,7 @@ def test_reset_begins_a_new_episode_at_time_zero(run: LockstepRun, client: Clien
     assert pressures[0] != pressures[1]
     heard_of = [(tick.seed, tick.episode) for tick in run.recorder.episodes[-3:]]
     assert heard_of == [(11, 0), (11, 1), (11, 0)]
+    assert run.world.loop.resets == resets + 3
 
 
 def test_the_real_time_factor_can_be_set(run: LockstepRun, client: Client) -> None:

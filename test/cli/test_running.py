@@ -1,0 +1,47 @@
+"""The summary at the end of a run: what its figures count, and from when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sensor_rig.cli.main import main
+from sensor_rig.cli.running import print_summary
+
+
+def summary(resets: int) -> dict[str, Any]:
+    sensor = {'rate_hz': 10.0, 'achieved_hz': 9.9, 'latency_p50_ms': 151.0, 'published': 56,
+              'latency_p99_ms': 154.0, 'lost': 0, 'lost_fraction': 0.0, 'capture_ms': 99.8611}
+    ledger = {'received': 96, 'bundled': 95, 'late': 0, 'invalid': 1}
+    return {'simulated_s': 5.6, 'real_time_factor': 1.0, 'slowed_s': 0.0, 'resets': resets,
+            'sensors': {'lidar': sensor}, 'bundles': 95, 'warnings': [],
+            'inputs': {'lidar': {'offset_ms': 0.0, 'sigma_ms': 0.1, 'true_offset_ms': 0.0,
+                                 'state': 'locked', 'ledger': ledger}}}
+
+
+def test_what_counts_since_a_reset_and_what_does_not_is_said(
+        capsys: pytest.CaptureFixture[str]) -> None:
+    print_summary(summary(2), as_json=False)
+    said = capsys.readouterr().out
+    assert '5.60 s simulated since the last of 2 resets' in said
+    assert 'sensors since the last of 2 resets' in said
+    assert '95 bundles in the whole run' in said
+    assert 'messages in the whole run' in said
+    print_summary(summary(0), as_json=False)
+    assert 'reset' not in capsys.readouterr().out.replace('a reset, a restart', '')
+
+
+def test_a_sweep_and_the_reason_of_a_drop_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    print_summary(summary(0), as_json=False)
+    said = capsys.readouterr().out
+    assert 'which itself lasts: lidar 99.9 ms' in said
+    assert 'invalid: a stamp of zero or before it' in said
+    assert 'late:' not in said, 'nothing was late'
+
+
+def test_check_shows_how_long_a_capture_lasts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(['check', 'demo']) == 0
+    lidar = next(line for line in capsys.readouterr().out.splitlines() if 'lidar2d' in line)
+    assert ' 99.9 ' in lidar
+    assert '40 to 60' in lidar
