@@ -96,7 +96,7 @@ def print_summary(summary: dict[str, Any], as_json: bool) -> None:
         print_json(summary)
         return
     factor = summary['real_time_factor']
-    again = f' since the last of {summary["resets"]} resets' if summary['resets'] else ''
+    again = ' since the last reset' if summary['resets'] else ''
     print(f'{summary["simulated_s"]:.2f} s simulated{again}'
           + (f', last at {factor:.2f} times real time' if factor else '')
           + (f', clock slowed by {summary["slowed_s"]:.2f} s' if summary['slowed_s'] else ''))

@@ -24,8 +24,8 @@ def test_what_counts_since_a_reset_and_what_does_not_is_said(
         capsys: pytest.CaptureFixture[str]) -> None:
     print_summary(summary(2), as_json=False)
     said = capsys.readouterr().out
-    assert '5.60 s simulated since the last of 2 resets' in said
-    assert 'sensors since the last of 2 resets' in said
+    assert '5.60 s simulated since the last reset' in said
+    assert 'sensors since the last reset' in said
     assert '95 bundles in the whole run' in said
     assert 'messages in the whole run' in said
     print_summary(summary(0), as_json=False)
