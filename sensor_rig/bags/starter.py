@@ -11,7 +11,7 @@ from sensor_rig.errors import RigError
 IMU_TYPE = 'sensor_msgs/msg/Imu'
 SEEING = (CLOUD_TYPE, SCAN_TYPE, 'sensor_msgs/msg/Image', 'sensor_msgs/msg/CompressedImage')
 """Types that a bundle is made for, the likeliest reference first."""
-CUES = {SCAN_TYPE: 'scan', CLOUD_TYPE: 'cloud', 'nav_msgs/msg/Odometry': 'rate'}
+CUES = {SCAN_TYPE: 'scan', CLOUD_TYPE: 'cloud', 'nav_msgs/msg/Odometry': 'odometry'}
 LATENCY_S = {'sensor_msgs/msg/Image': (0.03, 0.03),
              'sensor_msgs/msg/CompressedImage': (0.03, 0.03),
              CLOUD_TYPE: (0.03, 0.03), SCAN_TYPE: (0.03, 0.03),
@@ -22,7 +22,7 @@ it from the clock's offset."""
 OTHER_LATENCY_S = (0.02, 0.02)
 OPTICAL_WXYZ = '[0.5, -0.5, 0.5, -0.5]'
 """From an optical frame (z forward) to one with x forward: a camera that looks ahead."""
-CUE_BIAS_S = {'image': 0.002, 'rate': 0.01}
+CUE_BIAS_S = {'image': 0.002, 'odometry': 0.02}
 """What parallax does to an image's rotation, and slip to that of wheels."""
 OURS = re.compile(r'/?(.*/)?(synced|sync|truth|_truth|world)/|/?(tf|tf_static|clock|rosout|'
                   r'diagnostics|parameter_events)\Z')

@@ -111,7 +111,7 @@ def test_distances_have_a_unit_and_heights_one_colour_bar(rig: Path) -> None:
     opened, sensor = _open(str(rig), 'deep')
     plot = Plot(sensor)
     for at_s in (0.0, 0.1):
-        plot.show(_scan_at(opened, at_s))
+        plot.show(_scan_at(opened, sensor, at_s))
     polar, *bars = plot._figure.axes
     plot._figure.canvas.draw()
     assert all(label.get_text().endswith(' m') for label in polar.get_yticklabels())

@@ -61,9 +61,10 @@ def test_a_port_nobody_asked_for_may_be_taken(taken_port: int) -> None:
 def test_a_page_moves_only_where_it_may(taken_port: int) -> None:
     pytest.importorskip('viser', reason='the live page needs viser')
     from sensor_rig.page.app import Page
+    from sensor_rig.page.controls import Setting
     with pytest.raises(RigError, match='another program does'):
-        Page(['imu'], port=taken_port)
-    page = Page(['imu'], port=taken_port, may_move=True)
+        Page({'imu': Setting()}, port=taken_port)
+    page = Page({'imu': Setting()}, port=taken_port, may_move=True)
     try:
         assert page.server.get_port() != taken_port
     finally:
