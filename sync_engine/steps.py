@@ -129,17 +129,17 @@ class StepDetector:
     def _examine(self, stamp_ns: int, arrival_ns: int, spacing: int, change: int) -> Verdict:
         if abs(change) > self._restart_ns and not self._is_stall(spacing, change):
             return self._far(stamp_ns, arrival_ns)
-        if not self.is_periodic:
-            if spacing > 0:
-                if not self.period_ns:
-                    self._learn(spacing)
-                return self._base(stamp_ns, arrival_ns)
-            return Verdict.FINE  # out of order, or too little known to say more
-        step = self._off_grid(spacing, change, arrival_ns - stamp_ns)
+        delay_ns = arrival_ns - stamp_ns
+        step = (self._off_grid(spacing, change, delay_ns) if self.is_periodic
+                else self._unexplained(spacing, change, delay_ns))
         if step is None:
-            return self._base(stamp_ns, arrival_ns) if spacing > 0 else Verdict.FINE
+            if spacing <= 0:
+                return Verdict.FINE  # out of order, or too little known to say more
+            if not self.period_ns:
+                self._learn(spacing)
+            return self._base(stamp_ns, arrival_ns)
         odd, self._odd_count = self._odd, self._odd_count + 1
-        if odd is not None and (abs(step - odd) < 2.0 * self.tolerance_ns
+        if odd is not None and (abs(step - odd) < self._agreement_ns(step)
                                 or self._is_settled(stamp_ns)):
             self.step_ns = (step + odd) // 2
             self.step_spread_ns = self._spread(step, odd, spacing)
@@ -152,6 +152,22 @@ class StepDetector:
             self._base(stamp_ns, arrival_ns, 1.0)
         return Verdict.HOLD if step > _HOLD_NS else Verdict.ODD
 
+    def _agreement_ns(self, step: int) -> float:
+        """Return how far two odd stamps may be apart that mean one step."""
+        known = 2.0 * self.tolerance_ns
+        return known if self.is_periodic else max(known, 0.1 * abs(step))
+
+    def _unexplained(self, spacing: int, change: int, delay_ns: int) -> int | None:
+        """Return a step (ns) that no latency explains where no grid is known yet, or None.
+
+        Stamps that go back, or come before they could have been written, and whatever follows
+        such a one; small ones are left to the filter.
+        """
+        if abs(change) < _HOLD_NS:
+            return None
+        odd = spacing <= 0 or delay_ns < self.least_delay_ns or self._odd is not None
+        return -change if odd else None
+
     def _is_settled(self, stamp_ns: int) -> bool:
         """Return whether odd stamps that agree on no step are on one grid all the same.
 
@@ -159,10 +175,13 @@ class StepDetector:
         but not that it did.
         """
         apart = stamp_ns - self._odd_stamp_ns
-        return self._odd_count > _GIVE_UP and apart > 0 and self._grid_error(apart) is None
+        return (self.is_periodic and self._odd_count > _GIVE_UP and apart > 0
+                and self._grid_error(apart) is None)
 
     def _spread(self, step: int, odd: int, spacing: int) -> float:
         """Return how uncertain the size of a step is, ns."""
+        if not self.is_periodic:
+            return max(abs(step - odd), _QUIET_NS)
         if spacing > 0 and self._grid_error(spacing) is None:
             # Known from arrivals alone, and yet a whole number of periods.
             return max(abs(step - odd), abs(step - self.period_ns * round(step / self.period_ns)))
