@@ -31,7 +31,7 @@ UNKNOWN = 1e6
 PLANAR = np.add.outer(6 * np.array([0, 1, 5]), np.array([0, 1, 5])).ravel()
 """Places of x, y, yaw in the [36] of a ROS covariance of x, y, z, roll, pitch, yaw."""
 SLIP_BIAS_S = 0.02
-"""How far the turns of slipping wheels lie from the body's, s (seen in the yard: up to 30 ms)."""
+"""How far the turns of slipping wheels lie from the body's, s (seen in the yard: up to 35 ms)."""
 UNKNOWN_ELSEWHERE = np.diag([0.0, 0.0, UNKNOWN, UNKNOWN, UNKNOWN, 0.0]).ravel()
 
 Columns3 = tuple[Column, Column, Column]
