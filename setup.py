@@ -6,6 +6,8 @@ from setuptools import setup
 
 SHARED = ('launch', 'config', 'worlds', 'datasheets', 'examples')
 """Folders that are installed as they are under share/sensor_rig."""
+EXECUTABLES = ('world', 'emulator', 'sync')
+"""What `ros2 run` finds; not console scripts, because `sync` would hide the one of coreutils."""
 
 
 def shared_files() -> list[tuple[str, list[str]]]:
@@ -13,6 +15,7 @@ def shared_files() -> list[tuple[str, list[str]]]:
     entries = [
         ('share/ament_index/resource_index/packages', ['resource/sensor_rig']),
         ('share/sensor_rig', ['package.xml']),
+        ('lib/sensor_rig', [f'resource/executables/{name}' for name in EXECUTABLES]),
     ]
     for folder in SHARED:
         by_parent: dict[str, list[str]] = {}

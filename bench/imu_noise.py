@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.figures import Figure
-from sim_sensors.pipeline import Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.sensors.imu import Imu, ImuConfig
 
 ENVS, AXES = 32, 6

@@ -29,14 +29,14 @@ from typing import Any
 import numpy as np
 
 from bench.figures import Figure, absent
-from sensor_rig import msgs
-from sensor_rig.cdr import Template
+from rig_common import msgs
+from rig_common.cdr import Template
 from sim_sensors.config import SensorConfig
-from sim_sensors.layout import Array, Layout
-from sim_sensors.pipeline import Pipeline
+from sim_sensors.pipeline.layout import Array, Layout
+from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.sensors.base import Sample, Sensor, Topic
 from sim_sensors.sensors.imu import Imu, ImuConfig
-from sim_sensors.truth import WorldView
+from sim_sensors.world.truth import WorldView
 
 ENVS, SLOTS, WIDTH = 4096, 50, 6
 STEP_NS = 1_000_000

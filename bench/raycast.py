@@ -26,8 +26,8 @@ from sim_sensors.raycast import visible_geoms
 from sim_sensors.raycast.auto import candidates, choose_caster
 from sim_sensors.raycast.base import F64, RayCaster
 from sim_sensors.raycast.patterns import ELEVATION_TABLES_DEG, Pattern, multi_beam, single_plane
-from sim_sensors.sensors.lidar import Lidar3d
-from sim_sensors.sensors.lidar_config import Lidar3dConfig
+from sim_sensors.sensors.lidar.config import Lidar3dConfig
+from sim_sensors.sensors.lidar.lidar import Lidar3d
 
 MAX_RANGE_M = 60.0
 ORIGIN = (0.0, 0.0, 1.2)

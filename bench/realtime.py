@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import mujoco
@@ -34,7 +35,7 @@ def without(config: RigConfig, *, cameras: bool = False, sensors: bool = False,
     """Return `config` without some of its parts."""
     kept = {name: each for name, each in config.sensors.items()
             if not sensors and not (cameras and each.type in CAMERAS)}
-    changes: dict[str, object] = {'sensors': kept}
+    changes: dict[str, Any] = {'sensors': kept}
     if sync or sensors:
         changes['sync'] = None
     elif cameras and config.sync is not None:
@@ -44,7 +45,7 @@ def without(config: RigConfig, *, cameras: bool = False, sensors: bool = False,
         reference = config.sync.reference_sensor_id
         changes['sync'] = None if reference in gone else config.sync.model_copy(
             update={'inputs': inputs, 'required_sensors': required})
-    return config.model_copy(update=changes)
+    return replace(config, **changes)
 
 
 class BarePhysics:

@@ -27,11 +27,11 @@ import yaml
 
 from bench.figures import Figure, absent
 from bench.realtime import without
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
+from rig_common.times import NS_PER_S
 from sensor_rig.inprocess import InProcessRig
-from sensor_rig.plan import planned_nodes
 from sensor_rig.rigfile import RigConfig, load_rig
-from sensor_rig.times import NS_PER_S
+from sensor_rig.running.plan import planned_nodes
 
 IMU_RIG = {
     'seed': 1,
@@ -44,8 +44,8 @@ RELAY = """
 import sys
 from rclpy.node import Node
 from sensor_msgs.msg import Imu
-from sensor_rig.ros import qos
-from sensor_rig.ros.executor import run_node
+from rig_common.ros import qos
+from rig_common.ros.executor import run_node
 
 class Relay(Node):
     def __init__(self):
@@ -87,11 +87,11 @@ def one_process(seconds: float) -> dict[str, float]:
 
 def _run_nodes(rig: RigConfig, seconds: float) -> float:
     """Run in lockstep and return the CPU time it took, without the start."""
-    from sensor_rig.ros.executor import Spinner, ros_context
+    from rig_common.ros.executor import Spinner, ros_context
     from sensor_rig.ros.one_process import OneProcess
-    world = rig.simulated_world.model_copy(update={'real_time_factor': 0.0, 'lockstep': True})
+    rig = rig.with_world(real_time_factor=0.0, lockstep=True)
     with ros_context([]) as context:
-        nodes = OneProcess(rig.model_copy(update={'world': world}), Spinner(context))
+        nodes = OneProcess(rig, Spinner(context))
         began = time.process_time()
         nodes.run(seconds)
         spent = time.process_time() - began
@@ -112,9 +112,8 @@ def real_time(name: str, seconds: float) -> dict[str, float]:
     """Return how a rig holds real time in one process."""
     from sensor_rig.ros.one_process import run_in_one_process
     rig = load_rig(name)
-    world = rig.simulated_world.model_copy(update={'real_time_factor': 1.0})
     cpu, wall = time.process_time(), time.monotonic()
-    summary = run_in_one_process(rig.model_copy(update={'world': world}), seconds)
+    summary = run_in_one_process(rig.with_world(real_time_factor=1.0), seconds)
     wall = time.monotonic() - wall
     return {'factor at the end': summary['real_time_factor'], 'slowed by (s)': summary['slowed_s'],
             'cores used': (time.process_time() - cpu) / wall}
@@ -125,7 +124,7 @@ def real_time(name: str, seconds: float) -> dict[str, float]:
 
 def imu_shares(seconds: float) -> dict[str, float]:
     """Return the CPU time per simulated second of the IMU's emulator and of bare relays, in %."""
-    from sensor_rig.ros.executor import Spinner, ros_context
+    from rig_common.ros.executor import Spinner, ros_context
     from sensor_rig.ros.monitor import Monitor
     with tempfile.TemporaryDirectory() as folder, ros_context([]) as context:
         file = Path(folder) / 'rig.yaml'

@@ -25,8 +25,8 @@ from bench.sync_runs import SENSORS, Run, make_config, run_engine
 from bench.sync_scans import scan_cue_rows
 from bench.sync_streams import FloatArray, Message, Scenario
 from sync_engine.config import MotionConfig
-from sync_engine.gyro import GyroTrack
-from sync_engine.motion import Rotation, RotationFit
+from sync_engine.cues.gyro import GyroTrack
+from sync_engine.cues.motion import Rotation, RotationFit
 
 Row = dict[str, Any]
 SETTLED_S = 30.0

@@ -29,7 +29,7 @@ from bench.figures import Figure
 from bench.sync_node_roles import CAMERAS, CLOUDS, FLOOD, FLOOD_REFERENCE, IMU
 
 ROLES = [sys.executable, '-m', 'bench.sync_node_roles']
-SYNC = [sys.executable, '-m', 'sync_engine.nodes.sync', '--rig']
+SYNC = [sys.executable, '-m', 'sensor_rig.nodes.sync', '--rig']
 LONG_S, USUAL_S, FLOOD_S = 60.0, 20.0, 10.0
 QUICK_S = 3.0
 SETTLE_S = 2.5
@@ -95,8 +95,8 @@ class Diagnostics:
         import rclpy
         from diagnostic_msgs.msg import DiagnosticArray
 
-        from sensor_rig.ros import qos
-        from sensor_rig.ros.executor import Spinner
+        from rig_common.ros import qos
+        from rig_common.ros.executor import Spinner
 
         self._node = rclpy.create_node('bench_diagnostics')
         self.engine: dict[str, str] = {}
@@ -108,7 +108,7 @@ class Diagnostics:
         self._spinner.add(self._node)
 
     def _on(self, raw: bytes) -> None:
-        from sensor_rig import msgs
+        from rig_common import msgs
 
         for status in msgs.read_diagnostic_array(raw)[1]:
             name = status.name.removeprefix('sync: ')
@@ -201,7 +201,7 @@ def _json(text: str) -> Any:
 def run(quick: bool = False) -> dict[str, Any]:
     """Run all three parts; figures and targets by name."""
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
-    from sensor_rig.ros.executor import ros_context
+    from rig_common.ros.executor import ros_context
 
     with tempfile.TemporaryDirectory() as folder, ros_context([]):
         rigs = {'cameras': camera_rig(), 'flood': flood_rig()}

@@ -21,11 +21,11 @@ import rclpy
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
-from sensor_rig import msgs
-from sensor_rig.cdr import Template
-from sensor_rig.ros import qos
-from sensor_rig.ros.executor import Spinner, ros_context, stop_on_signals
-from sensor_rig.ros.types import message_class
+from rig_common import msgs
+from rig_common.cdr import Template
+from rig_common.ros import qos
+from rig_common.ros.executor import Spinner, ros_context, stop_on_signals
+from rig_common.ros.types import message_class
 
 CAMERAS = [f'camera_{k}/image_raw' for k in range(3)]
 CLOUDS = [f'lidar_{k}/points' for k in range(2)]

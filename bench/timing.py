@@ -42,15 +42,14 @@ def run(quick: bool = False) -> dict[str, Any]:
 def demo_rig() -> RigConfig:
     """Return the demo rig without its camera, in real time."""
     rig = without(load_rig('demo'), cameras=True)
-    world = rig.simulated_world.model_copy(update={'real_time_factor': 1.0})
-    return rig.model_copy(update={'world': world})
+    return rig.with_world(real_time_factor=1.0)
 
 
 def timer_errors_s(seconds: float) -> np.ndarray:
     """Return how late an idle rclpy timer of `TIMER_HZ` fires, s."""
     from rclpy.node import Node
 
-    from sensor_rig.ros.executor import Spinner, close_node, ros_context
+    from rig_common.ros.executor import Spinner, close_node, ros_context
     with ros_context([]) as context:
         spinner = Spinner(context)
         node = Node('bench_timer')
@@ -69,7 +68,7 @@ def timer_errors_s(seconds: float) -> np.ndarray:
 
 def emulator_errors_s(rig: RigConfig, seconds: float) -> np.ndarray:
     """Return how late every sample of every sensor is published, s of wall time."""
-    from sensor_rig.ros.executor import Spinner, ros_context
+    from rig_common.ros.executor import Spinner, ros_context
     from sensor_rig.ros.one_process import OneProcess
     errors: list[float] = []
     with ros_context([]) as context:
@@ -89,8 +88,8 @@ def _listener(rig: RigConfig) -> Any:
     """Return a node that reads every sensor, so that none is idle."""
     from rclpy.node import Node
 
-    from sensor_rig.ros import qos
-    from sensor_rig.ros.types import message_class
+    from rig_common.ros import qos
+    from rig_common.ros.types import message_class
     node = Node('bench_listener')
     for name, sensor in rig.make_sensors().items():
         for topic in sensor.topics():

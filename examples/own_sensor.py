@@ -15,14 +15,14 @@ import mujoco
 import numpy as np
 from pydantic import Field
 
-from sensor_rig import msgs
-from sensor_rig.cdr import Template
+from rig_common import msgs
+from rig_common.cdr import Template
 from sim_sensors.config import SensorConfig, WorldConfig
-from sim_sensors.layout import Array, Layout
+from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.rig import Rig
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
 from sim_sensors.sensors.native import add_native, native_name
-from sim_sensors.truth import ColumnReader, TruthReader, WorldView
+from sim_sensors.world.truth import ColumnReader, TruthReader, WorldView
 
 VELOCITY = Topic('velocity', 'geometry_msgs/msg/TwistStamped')
 

@@ -13,10 +13,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
 from sensor_rig.rigfile import RigConfig, load_rig
-from sensor_rig.validation import validated
-from sim_sensors.config import WorldConfig
 from sim_sensors.rig import Message, Rig
 from sync_engine.bundle import Bundle
 from sync_engine.wire.session import Output, WireSync
@@ -30,8 +28,7 @@ def open_rig(path: str | Path, *, messages: bool = True, arrays: bool = True, sy
     """
     config = load_rig(path)
     if world:
-        changed = {**config.simulated_world.model_dump(), **world}
-        config = config.model_copy(update={'world': validated(WorldConfig, changed, 'world')})
+        config = config.with_world(**world)
     return InProcessRig(config, messages=messages, arrays=arrays, sync=sync)
 
 

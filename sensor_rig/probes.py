@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,27 +17,14 @@ from functools import partial
 from importlib import metadata, util
 from typing import Literal
 
+from rig_common.probing import run_python
+from sim_sensors.world.renderers import NEEDS_DISPLAY, RENDERERS, try_renderer
+
 State = Literal['ok', 'missing', 'failed']
 
-RENDERERS = ('egl', 'osmesa', 'glfw')
-PROBE_TIMEOUT_S = 60.0
 SHARED_MEMORY_MIN_BYTES = 64 * 2**20
 """Fast DDS keeps its segments in /dev/shm; a container's default of 64 MiB just suffices."""
 
-RENDER_PROBE = """
-import mujoco
-model = mujoco.MjModel.from_xml_string(
-    '<mujoco><worldbody><light pos="0 0 3"/><geom size="1" rgba="1 0 0 1"/>'
-    '<camera name="c" pos="0 -4 0" xyaxes="1 0 0 0 0 1"/></worldbody></mujoco>')
-data = mujoco.MjData(model)
-mujoco.mj_forward(model, data)
-with mujoco.Renderer(model, 32, 32) as renderer:
-    renderer.update_scene(data, 'c')
-    image = renderer.render()
-    assert image[16, 16, 0] > image[0, 0, 0], 'the image is empty'
-    from OpenGL import GL
-    print(GL.glGetString(GL.GL_RENDERER).decode())
-"""
 RCLPY_PROBE = """
 import rclpy
 rclpy.init()
@@ -105,7 +91,7 @@ def ros() -> Finding:
 
 def middleware() -> Finding:
     """Create a real node and say which RMW carries it."""
-    code, output = _run_python(RCLPY_PROBE, ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST')
+    code, output = run_python(RCLPY_PROBE, ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST')
     domain = os.environ.get('ROS_DOMAIN_ID', '0')
     if code == 0:
         return Finding('RMW', 'ok', f'{output}, domain {domain}', required=True)
@@ -131,14 +117,13 @@ def shared_memory() -> Finding:
 def renderer(name: str) -> Finding:
     """Render one image with MuJoCo through the GL library `name` and say on which device."""
     title = f'renderer {name}'
-    if name == 'glfw' and not os.environ.get('DISPLAY') and not os.environ.get('WAYLAND_DISPLAY'):
-        return Finding(title, 'missing', 'needs a display', 'not needed: egl and osmesa have none')
-    code, output = _run_python(RENDER_PROBE, MUJOCO_GL=name)
-    if code == 0:
-        kind = ' (software)' if 'llvmpipe' in output or 'softpipe' in output else ''
-        return Finding(title, 'ok', output + kind)
+    works, device = try_renderer(name)
+    if works:
+        return Finding(title, 'ok', device)
+    if device == NEEDS_DISPLAY:
+        return Finding(title, 'missing', device, 'not needed: egl and osmesa have none')
     package = {'egl': 'libegl1 libgl1-mesa-dri', 'osmesa': 'libosmesa6', 'glfw': 'libglfw3'}[name]
-    return Finding(title, 'failed', output,
+    return Finding(title, 'failed', device,
                    f'one renderer is enough for cameras; for this one: apt install {package}')
 
 
@@ -183,19 +168,3 @@ def _program(names: tuple[str, ...], purpose: str, advice: str) -> Finding:
     if found is None:
         return Finding(names[0], 'missing', purpose, advice)
     return Finding(names[0], 'ok', f'{purpose}: {found}')
-
-
-def _run_python(code: str, **environment: str) -> tuple[int, str]:
-    """Run `code` in another Python; return its exit code and the line that tells most."""
-    try:
-        result = subprocess.run([sys.executable, '-c', code], env=dict(os.environ, **environment),
-                                capture_output=True, text=True, timeout=PROBE_TIMEOUT_S,
-                                check=False)
-    except subprocess.TimeoutExpired:
-        return 1, f'no answer within {PROBE_TIMEOUT_S:g} s'
-    lines = (result.stdout if result.returncode == 0 else result.stderr).strip().splitlines()
-    if result.returncode < 0 and not lines:
-        return result.returncode, f'ended by signal {-result.returncode}'
-    # Clean-up that fails after the error (an unusable GL context) hides it behind "ignored in".
-    errors = [line for line in lines if 'Error' in line.split(':')[0] and line[0] != ' ']
-    return result.returncode, (errors or lines or ['no output'])[0 if errors else -1]

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, SerializeAsAny
+from pydantic import Field
 
-from sensor_rig import paramfile
-from sensor_rig.errors import RigError
-from sensor_rig.paths import find_shared, shared_names
+from rig_common import paramfile
+from rig_common.errors import RigError
+from rig_common.paths import find_shared, shared_names
+from rig_common.validation import Strict, hint, unknown_key, validated
 from sensor_rig.rigsync import add_imu_rotations, merged_inputs, simulated_inputs
-from sensor_rig.validation import hint, unknown_key, validated
-from sim_sensors.config import SensorConfig, Strict, WorldConfig
 from sync_engine.config import SyncConfig
 
 if TYPE_CHECKING:
+    from sim_sensors.config import SensorConfig, Simulation, WorldConfig
     from sim_sensors.sensors.base import Sensor
 
 SENSOR_NAME = re.compile(r'[a-z][a-z0-9_]*\Z')
@@ -30,14 +31,21 @@ RESERVED_NAMES = frozenset({'clock', 'diagnostics', 'odom', 'sync', 'synced', 't
 """Topics of the rig itself; `odom` and `time` because of `truth/odom` and `truth/time`."""
 
 
-class RigConfig(Strict):
-    """A whole rig."""
+class SeedConfig(Strict):
+    """What a rig file says outside its sections."""
 
     seed: int = Field(default=0, ge=0, le=2**63 - 1)
     """Seed of everything random: same seed, same file, same samples."""
+
+
+@dataclass(frozen=True)
+class RigConfig:
+    """A whole rig."""
+
+    seed: int = 0
     world: WorldConfig | None = None
     """The simulated world; absent in a rig for a real robot."""
-    sensors: dict[str, SerializeAsAny[SensorConfig]] = {}
+    sensors: Mapping[str, SensorConfig] = field(default_factory=dict)
     """Sensors by name."""
     sync: SyncConfig | None = None
     """The sync engine; absent when nothing is synchronised."""
@@ -50,6 +58,12 @@ class RigConfig(Strict):
         if self.world is None:
             raise RigError(f'{self.path} has no world: section, so there is nothing to simulate')
         return self.world
+
+    @property
+    def simulation(self) -> Simulation:
+        """The part of the rig that is simulated."""
+        from sim_sensors.config import Simulation
+        return Simulation(self.simulated_world, self.sensors, self.seed, self.path.parent)
 
     @property
     def num_envs(self) -> int:
@@ -69,11 +83,30 @@ class RigConfig(Strict):
         return (f'sync: is left out, because world.num_envs is {self.num_envs} and the sync '
                 f'engine runs with one environment only')
 
+    def with_world(self, **changes: Any) -> RigConfig:
+        """Return this rig with other values for keys of `world:`, which are checked."""
+        from sim_sensors.config import WorldConfig
+        values = {**self.simulated_world.model_dump(), **changes}
+        return replace(self, world=validated(WorldConfig, values, 'world'))
+
     def make_sensors(self) -> dict[str, Sensor[Any]]:
         """Return the sensor objects by name."""
-        from sim_sensors.registry import sensor_class
-        return {name: sensor_class(config.type)(name, config)
-                for name, config in self.sensors.items()}
+        return self.simulation.make_sensors() if self.sensors else {}
+
+    def published_topics(self) -> set[str]:
+        """Return the relative topics that the rig's own sensors publish."""
+        return {topic.of(name) for name, sensor in self.make_sensors().items()
+                for topic in sensor.topics()}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the rig with every default filled in, as `rig check --json` prints it."""
+        parts = {'world': self.world, 'sync': self.sync}
+        return {
+            'seed': self.seed,
+            'sensors': {name: each.model_dump(mode='json') for name, each in self.sensors.items()},
+            'path': str(self.path),
+            **{key: part and part.model_dump(mode='json') for key, part in parts.items()},
+        }
 
 
 def load_rig(path: str | Path) -> RigConfig:
@@ -96,14 +129,13 @@ def resolve_rig(path: str | Path) -> Path:
 
 def rig_from_parameters(values: Mapping[str, Any], file: Path = Path('rig')) -> RigConfig:
     """Return the rig of nested parameter `values`, as the ROS-free way and tests build it."""
-    allowed = [key for key in RigConfig.model_fields if key != 'path']
+    allowed = [each.name for each in fields(RigConfig) if each.name != 'path']
     for key in values:
         if key not in allowed and key != 'use_sim_time':
             # `extends` was taken out when the file was read; here it is known to files only.
             raise RigError(unknown_key(file.name, key, [k for k in (*allowed, 'extends')
                                                         if k != key]))
-    world = (validated(WorldConfig, _section(values, 'world', file), f'{file.name}: world')
-             if 'world' in values else None)
+    world = _world_config(values, file) if 'world' in values else None
     raw_sensors = _section(values, 'sensors', file)
     if raw_sensors and world is None:
         raise RigError(f'{file.name} has sensors: but no world: to carry them')
@@ -111,8 +143,8 @@ def rig_from_parameters(values: Mapping[str, Any], file: Path = Path('rig')) -> 
     _check_triggers(sensors, file)
     if world is not None:
         _check_periods(sensors, world, file)
-    rig = validated(RigConfig, {'seed': values.get('seed', 0), 'world': world,
-                                'sensors': sensors, 'path': file}, f'{file.name}:')
+    seed = validated(SeedConfig, {'seed': values.get('seed', 0)}, f'{file.name}:').seed
+    rig = RigConfig(seed, world, sensors, path=file)
     made = rig.make_sensors()
     inputs = simulated_inputs(made, file)
     if 'sync' not in values:
@@ -121,26 +153,7 @@ def rig_from_parameters(values: Mapping[str, Any], file: Path = Path('rig')) -> 
     add_imu_rotations(inputs, made, raw_sync.get('imu_sensor_id', ''))
     raw_sync['inputs'] = merged_inputs(raw_sync, inputs, file)
     sync = validated(SyncConfig, raw_sync, f'{file.name}: sync')
-    return rig.model_copy(update={'sync': sync})
-
-
-def rig_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a rig file, with one alternative per sensor type."""
-    from sim_sensors.registry import sensor_class, type_names
-    schema = RigConfig.model_json_schema(ref_template='#/$defs/{model}')
-    schema['properties'].pop('path', None)
-    definitions = schema.setdefault('$defs', {})
-    alternatives = []
-    for type_name in type_names():
-        model = sensor_class(type_name).config_class
-        own = model.model_json_schema(ref_template='#/$defs/{model}')
-        definitions.update(own.pop('$defs', {}))
-        own['properties']['type'] = {'const': type_name}
-        definitions[model.__name__ + '_' + type_name] = own
-        alternatives.append({'$ref': f'#/$defs/{model.__name__}_{type_name}'})
-    schema['properties']['sensors'] = {'type': 'object',
-                                       'additionalProperties': {'oneOf': alternatives}}
-    return schema
+    return replace(rig, sync=sync)
 
 
 # ---- reading -------------------------------------------------------------------------------
@@ -186,7 +199,12 @@ def _section(values: Mapping[str, Any], key: str, file: Path) -> dict[str, Any]:
     return section
 
 
-# ---- sensors -------------------------------------------------------------------------------
+# ---- world and sensors ---------------------------------------------------------------------
+
+
+def _world_config(values: Mapping[str, Any], file: Path) -> WorldConfig:
+    from sim_sensors.config import WorldConfig
+    return validated(WorldConfig, _section(values, 'world', file), f'{file.name}: world')
 
 
 def _sensor_config(name: str, raw: Any, file: Path) -> SensorConfig:

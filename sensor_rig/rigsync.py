@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sensor_rig.errors import RigError
-from sensor_rig.paramfile import merged
-from sensor_rig.quaternions import conjugate, product
+from rig_common.errors import RigError
+from rig_common.paramfile import merged
+from rig_common.quaternions import conjugate, product
 
 if TYPE_CHECKING:
     from sim_sensors.sensors.base import Sensor
@@ -29,7 +29,7 @@ def simulated_inputs(sensors: Mapping[str, Sensor[Any]], file: Path) -> dict[str
     owners: dict[str, str] = {}
     inputs: dict[str, dict[str, Any]] = {}
     for name, sensor in sensors.items():
-        topics = {topic_name(name, topic.suffix): topic.type_name for topic in sensor.topics()}
+        topics = {topic.of(name): topic.type_name for topic in sensor.topics()}
         for topic in topics:
             if topic in owners:
                 raise RigError(f'{file.name}: sensors.{name} and sensors.{owners[topic]} both '
@@ -70,7 +70,7 @@ def add_imu_rotations(inputs: dict[str, dict[str, Any]],
 
     A mount on a site of the model counts as lying along its body's axes.
     """
-    from sim_sensors.mounts import quat_wxyz_from_rpy
+    from sim_sensors.world.mounts import quat_wxyz_from_rpy
     if not isinstance(imu, str) or imu not in sensors:
         return
     to_imu = conjugate(quat_wxyz_from_rpy(sensors[imu].config.mount.rpy_rad))
@@ -79,11 +79,6 @@ def add_imu_rotations(inputs: dict[str, dict[str, Any]],
             turned = product(quat_wxyz_from_rpy(sensor.config.mount.rpy_rad),
                              sensor.frame_quat_wxyz)
             inputs[name]['imu_quat_wxyz'] = list(product(to_imu, turned))
-
-
-def topic_name(sensor: str, suffix: str) -> str:
-    """Return the relative topic of a sensor's `suffix`; a leading `/` makes it stand alone."""
-    return suffix[1:] if suffix.startswith('/') else f'{sensor}/{suffix}'
 
 
 def merged_inputs(raw_sync: Mapping[str, Any], simulated: Mapping[str, dict[str, Any]],

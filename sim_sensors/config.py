@@ -6,9 +6,17 @@ frozen and unknown keys are refused; ROS parameter files know no null, so `[0.0,
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
+
+from rig_common.validation import Strict
+
+if TYPE_CHECKING:
+    from sim_sensors.sensors.base import Sensor
 
 NonNegative = Annotated[float, Field(ge=0.0)]
 Latency = Annotated[float, Field(ge=0.0, le=60.0)]
@@ -19,13 +27,6 @@ ClockTime = Annotated[float, Field(ge=-2.1e9, le=2.1e9)]
 """s; what a stamp's int32 seconds hold, with a year and a half to spare."""
 MIN_RATE_HZ = 1e-6
 Vector3 = tuple[float, float, float]
-
-
-class Strict(BaseModel):
-    """A frozen model that refuses unknown keys and NaN."""
-
-    model_config = ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False,
-                              use_attribute_docstrings=True)
 
 
 class MountConfig(Strict):
@@ -205,3 +206,21 @@ class WorldConfig(Strict):
     """`mujoco` compiles that latency into the model; it is then one physics step at least."""
     allow_outside_files: bool = False
     """Let the model read meshes and textures from outside its own folder."""
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What there is to simulate: a world, the sensors in it, and the seed of all their noise."""
+
+    world: WorldConfig
+    sensors: Mapping[str, SensorConfig]
+    """By name."""
+    seed: int = 0
+    folder: Path | None = None
+    """Where the model is looked up first."""
+
+    def make_sensors(self) -> dict[str, Sensor[Any]]:
+        """Return the sensor objects by name."""
+        from sim_sensors.registry import sensor_class
+        return {name: sensor_class(config.type)(name, config)
+                for name, config in self.sensors.items()}

@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
 from sim_sensors.sensors.base import Sensor
 
 BUILT_IN: dict[str, str] = {
@@ -22,8 +22,8 @@ BUILT_IN: dict[str, str] = {
     'gnss': 'sim_sensors.sensors.gnss:Gnss',
     'imu': 'sim_sensors.sensors.imu:Imu',
     'joint_state': 'sim_sensors.sensors.joint_state:JointState',
-    'lidar2d': 'sim_sensors.sensors.lidar:Lidar2d',
-    'lidar3d': 'sim_sensors.sensors.lidar:Lidar3d',
+    'lidar2d': 'sim_sensors.sensors.lidar.lidar:Lidar2d',
+    'lidar3d': 'sim_sensors.sensors.lidar.lidar:Lidar3d',
     'magnetometer': 'sim_sensors.sensors.magnetometer:Magnetometer',
     'pose': 'sim_sensors.sensors.pose:Pose',
     'range': 'sim_sensors.sensors.range_finder:Range',

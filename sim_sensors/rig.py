@@ -18,18 +18,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sensor_rig.errors import RigError, UnavailableError
-from sensor_rig.times import NS_PER_S
+from rig_common.errors import RigError, UnavailableError
+from rig_common.times import NS_PER_S
 from sim_sensors.config import WorldConfig
-from sim_sensors.mounts import unknown_name
-from sim_sensors.native_delay import truth_reader
-from sim_sensors.pipeline import Pipeline
-from sim_sensors.readout import Reading
-from sim_sensors.rings import NEVER_NS
-from sim_sensors.schedule import schedules_of
+from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.readout import Reading
+from sim_sensors.pipeline.rings import NEVER_NS
+from sim_sensors.pipeline.sources import Source, make_source
 from sim_sensors.sensors.base import Sample, Sensor
-from sim_sensors.sources import Source, make_source
-from sim_sensors.world import WorldBase, make_world
+from sim_sensors.timekeeping.schedule import schedules_of
+from sim_sensors.world.mounts import unknown_name
+from sim_sensors.world.native_delay import truth_reader
+from sim_sensors.world.world import WorldBase, make_world
 
 log = logging.getLogger(__name__)
 

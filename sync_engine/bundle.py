@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from sync_engine.buffer import Packet
+from sync_engine.matching.buffer import Packet
 
 
 class OffsetState(str, Enum):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
+from rig_common.validation import Strict
 
 StampSource = Literal['device', 'host', 'ptp', 'trigger']
 MissingStrategy = Literal['drop', 'empty', 'interpolate']
@@ -20,13 +21,7 @@ StampPolicy = Literal['bundle', 'corrected', 'raw']
 IMU_TYPE = 'sensor_msgs/msg/Imu'
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra='forbid', allow_inf_nan=False, use_attribute_docstrings=True
-    )
-
-
-class InputConfig(_Section):
+class InputConfig(Strict):
     """One stream. Buffers are per topic: an image and its camera_info are two inputs."""
 
     topic: str = ''
@@ -74,7 +69,7 @@ class InputConfig(_Section):
         return self
 
 
-class WindowConfig(_Section):
+class WindowConfig(Strict):
     """Half-width of the selection window, from calm (max) to fast motion (min)."""
 
     min_ms: float = Field(20.0, gt=0.0)
@@ -99,7 +94,7 @@ class WindowConfig(_Section):
         return self
 
 
-class BufferConfig(_Section):
+class BufferConfig(Strict):
     """Bounds of every stream's buffer; whichever is reached first evicts the oldest."""
 
     max_size: int = Field(1000, ge=2, le=1_000_000)
@@ -110,7 +105,7 @@ class BufferConfig(_Section):
     """Bytes per stream."""
 
 
-class AdaKFConfig(_Section):
+class AdaKFConfig(Strict):
     """The offset filter. The first four names serve `estimator: pairing` as well."""
 
     initial_offset: float = 0.0
@@ -143,7 +138,7 @@ class AdaKFConfig(_Section):
     """Sigma above which an offset is `unobservable` and corrects nothing (s)."""
 
 
-class MotionConfig(_Section):
+class MotionConfig(Strict):
     """Comparison of a sensor's rotations with the integrated gyro."""
 
     grid_s: float = Field(0.3, gt=0.0, le=5.0)
@@ -164,7 +159,7 @@ class MotionConfig(_Section):
         return self
 
 
-class EpochConfig(_Section):
+class EpochConfig(Strict):
     """When a stream, or the host, has started over."""
 
     restart_jump_s: float = Field(1.0, gt=0.0)
@@ -176,7 +171,7 @@ class EpochConfig(_Section):
     """Silence after which a device clock is learnt anew (s)."""
 
 
-class SyncConfig(_Section):
+class SyncConfig(Strict):
     """Everything the engine is told. Unknown keys are refused."""
 
     inputs: dict[str, InputConfig] = Field(min_length=1)

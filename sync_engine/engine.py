@@ -19,24 +19,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sensor_rig.errors import RigError
-from sensor_rig.times import NS_PER_S
-from sync_engine.assembly import Assembler, Pending
-from sync_engine.buffer import Packet
+from rig_common.errors import RigError
+from rig_common.times import NS_PER_S
 from sync_engine.bundle import Bundle
+from sync_engine.clocks.epochs import Epochs
+from sync_engine.clocks.offset import Offset, SensorClock, imu_sigma_s, relative_offset
+from sync_engine.clocks.states import StateMachine, SyncState
+from sync_engine.clocks.steps import Verdict
 from sync_engine.config import SyncConfig
 from sync_engine.cues.runner import CueRunner, PayloadReader, rotation_of
-from sync_engine.epochs import Epochs
-from sync_engine.interpolate import Codec
 from sync_engine.ledger import Ledger
-from sync_engine.offset import Offset, SensorClock, imu_sigma_s, relative_offset
+from sync_engine.matching.assembly import Assembler, Pending
+from sync_engine.matching.buffer import Packet
+from sync_engine.matching.interpolate import Codec
+from sync_engine.matching.window import AdaptiveWindow
 from sync_engine.parameters import changed_config
 from sync_engine.snapshot import dump_clocks, load_clocks
-from sync_engine.states import StateMachine, SyncState
 from sync_engine.status import EngineStatus, engine_status
-from sync_engine.steps import Verdict
 from sync_engine.stream import Stream
-from sync_engine.window import AdaptiveWindow
 
 _NEVER_NS = 2**63
 

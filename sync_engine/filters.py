@@ -16,9 +16,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sensor_rig.cdr import read_stamp_ns
-from sensor_rig.errors import RigError
-from sensor_rig.times import NS_PER_S
+from rig_common.cdr import read_stamp_ns
+from rig_common.errors import RigError
+from rig_common.times import NS_PER_S
 from sync_engine.bundle import Bundle
 from sync_engine.config import SyncConfig, load_config
 from sync_engine.engine import SyncEngine
@@ -82,7 +82,7 @@ class AdaptiveTimeSynchronizer:
         self._now_ns = now_ns or _clock_of(node)
         self.connectInput(fs)
         if node is not None:
-            from sensor_rig.ros.clock import steady_timer
+            from rig_common.ros.clock import steady_timer
 
             self._timer = steady_timer(node, POLL_PERIOD_S, self._poll)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
 from sync_engine.config import SyncConfig, load_config
 
 _SECTIONS = ('window.',)

@@ -7,15 +7,15 @@ from enum import Enum
 from math import isfinite
 from typing import Any, Protocol
 
-from sensor_rig.times import NS_PER_MS, NS_PER_S
-from sync_engine.assembly import Assembler
+from rig_common.times import NS_PER_MS, NS_PER_S
 from sync_engine.bundle import OffsetState
+from sync_engine.clocks.epochs import Epochs
+from sync_engine.clocks.states import SyncState
 from sync_engine.config import SyncConfig
 from sync_engine.cues.runner import CueRunner
-from sync_engine.epochs import Epochs
-from sync_engine.states import SyncState
+from sync_engine.matching.assembly import Assembler
+from sync_engine.matching.window import AdaptiveWindow
 from sync_engine.stream import Stream
-from sync_engine.window import AdaptiveWindow
 
 
 @dataclass(slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sensor_rig.times import MAX_STAMP_NS, NS_PER_S
-from sync_engine.buffer import Packet, SensorBuffer
+from rig_common.times import MAX_STAMP_NS, NS_PER_S
+from sync_engine.clocks.offset import SensorClock
+from sync_engine.clocks.pairing import PairingOffset, TriggerOffset
+from sync_engine.clocks.steps import Verdict
 from sync_engine.config import SyncConfig
 from sync_engine.ledger import Counts, Fate
-from sync_engine.offset import SensorClock
-from sync_engine.pairing import PairingOffset, TriggerOffset
-from sync_engine.steps import Verdict
+from sync_engine.matching.buffer import Packet, SensorBuffer
 
 _REORDER_FADE = 0.95
 """Share of the measured reorder allowance that is kept after each bundle."""

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 from support.domain import claim_domain
+from support.places import ROOT
 from support.processes import Processes
 from support.waiting import wait_until as _wait_until
-
-ROOT = Path(__file__).resolve().parents[1]
 
 # Before any test module can import rclpy, and for every process that a test starts.
 os.environ['ROS_DOMAIN_ID'] = str(claim_domain())
@@ -57,7 +56,7 @@ def caplog(caplog: pytest.LogCaptureFixture,
            monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
     """Catch our loggers where launch is loaded, too: loggers made after it tell nobody else."""
     for name, logger in logging.root.manager.loggerDict.items():
-        if name.split('.')[0] in ('sensor_rig', 'sim_sensors', 'sync_engine'):
+        if name.split('.')[0] in ('rig_common', 'sensor_rig', 'sim_sensors', 'sync_engine'):
             monkeypatch.setattr(logger, 'propagate', True, raising=False)
     return caplog
 

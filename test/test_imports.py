@@ -1,4 +1,7 @@
-"""The layers: where ROS may be imported, and that each half stands alone."""
+"""Where ROS may be imported, and that each half runs alone.
+
+Which package may import which is the contract for import-linter in pyproject.toml.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ('sensor_rig', 'sim_sensors', 'sync_engine')
+PACKAGES = ('rig_common', 'sensor_rig', 'sim_sensors', 'sync_engine')
 ROS = frozenset({
     'rclpy', 'rcl_interfaces', 'builtin_interfaces', 'std_msgs', 'std_srvs', 'sensor_msgs',
     'geometry_msgs', 'nav_msgs', 'diagnostic_msgs', 'visualization_msgs', 'rosgraph_msgs',
@@ -21,9 +24,6 @@ ROS = frozenset({
 ROS_FOLDERS = frozenset({'ros', 'nodes'})
 GUARDED = frozenset({'sync_engine/filters.py', 'sync_engine/wire/typed.py'})
 """May import ROS, but only where a missing ROS is handled."""
-HALVES_USERS = ('sensor_rig/cli/', 'sensor_rig/page/', 'sensor_rig/report/', 'sensor_rig/bags/',
-                'sensor_rig/rigfile.py', 'sensor_rig/rigsync.py', 'sensor_rig/inprocess.py')
-"""The part of `sensor_rig` that is above the two halves."""
 
 
 def sources() -> list[str]:
@@ -61,28 +61,13 @@ def test_ros_is_imported_in_the_shells_only(source: str) -> None:
     assert not found
 
 
-@pytest.mark.parametrize(('half', 'other'), [('sim_sensors', 'sync_engine'),
-                                             ('sync_engine', 'sim_sensors')])
-def test_the_halves_do_not_import_each_other(half: str, other: str) -> None:
-    found = [f'{source}:{line} imports {name}' for source in sources() if source.startswith(half)
-             for name, line in imports(source) if name.split('.')[0] == other]
-    assert not found
-
-
-def test_shared_modules_do_not_import_the_halves() -> None:
-    found = [f'{source}:{line} imports {name}' for source in sources()
-             if source.startswith('sensor_rig/') and not source.startswith(HALVES_USERS)
-             and not is_ros_shell(source)
-             for name, line in imports(source) if name.split('.')[0] in PACKAGES[1:]]
-    assert not found
-
-
-def test_the_halves_use_shared_modules_only() -> None:
-    found = [f'{source}:{line} imports {name}' for source in sources()
-             if not source.startswith('sensor_rig/') and not is_ros_shell(source)
-             for name, line in imports(source)
-             if name.replace('.', '/').startswith(HALVES_USERS) or name == 'sensor_rig.rigfile']
-    assert not found
+def test_imports_go_down_only() -> None:
+    cli = pytest.importorskip('importlinter.cli', reason='import-linter is not installed')
+    result = subprocess.run(
+        [sys.executable, '-c', f'import sys; from {cli.__name__} import lint_imports; '
+         'sys.exit(lint_imports(cache_dir=None))'],
+        cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
 
 
 BLOCKED_IMPORT = """
@@ -120,15 +105,23 @@ def test_core_is_importable_without_ros(package: str) -> None:
 
 
 def test_sync_engine_needs_no_simulator() -> None:
-    assert not import_without({'mujoco', 'sim_sensors'}, core_modules('sync_engine'))
+    assert not import_without({'mujoco', 'sim_sensors', 'sensor_rig'}, core_modules('sync_engine'))
+
+
+def test_sync_node_needs_no_simulator() -> None:
+    pytest.importorskip('rclpy', reason='the node needs ROS')
+    blocked = {'mujoco', 'sim_sensors', 'sensor_rig'}
+    assert not import_without(blocked, ['sync_engine.nodes.sync'])
 
 
 def test_simulator_needs_no_sync_engine() -> None:
-    assert not import_without({'filterpy', 'sync_engine'}, core_modules('sim_sensors'))
+    assert not import_without({'filterpy', 'sync_engine', 'sensor_rig'},
+                              core_modules('sim_sensors'))
 
 
 def test_a_rig_file_is_readable_without_simulator() -> None:
-    assert not import_without({'mujoco', 'filterpy', *ROS}, ['sensor_rig.rigfile'])
+    assert not import_without({'mujoco', 'filterpy', 'sim_sensors', *ROS},
+                              ['sensor_rig.rigfile'])
 
 
 def test_the_blocker_blocks() -> None:

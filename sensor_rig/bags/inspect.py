@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sensor_rig.cdr import CdrError, read_stamp_ns
-from sensor_rig.msgs.decode import read_cloud, read_scan
+from rig_common.cdr import CdrError, read_stamp_ns
+from rig_common.msgs.decode import read_cloud, read_scan
 from sync_engine.wire.restamp import point_times_s
 
 INFO_TYPE = 'sensor_msgs/msg/CameraInfo'

@@ -11,7 +11,7 @@ from rosbags.highlevel import AnyReader
 from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, get_typestore
 
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
 
 HEADER_TYPE = 'std_msgs/msg/Header'
 METADATA = 'metadata.yaml'

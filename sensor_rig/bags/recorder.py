@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from sensor_rig import msgs
+from rig_common import msgs
+from rig_common.cdr import Template
+from rig_common.errors import RigError
+from rig_common.times import NS_PER_S
+from rig_common.validation import hint
 from sensor_rig.bags.writer import BagWriter
-from sensor_rig.cdr import Template
-from sensor_rig.errors import RigError
-from sensor_rig.times import NS_PER_S
-from sensor_rig.validation import hint
 
 if TYPE_CHECKING:
     from sensor_rig.inprocess import InProcessRig

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from rig_common.errors import RigError
 from sensor_rig.bags.inspect import CLOUD_TYPE, INFO_TYPE, SCAN_TYPE, TopicFacts
-from sensor_rig.errors import RigError
 
 IMU_TYPE = 'sensor_msgs/msg/Imu'
 SEEING = (CLOUD_TYPE, SCAN_TYPE, 'sensor_msgs/msg/Image', 'sensor_msgs/msg/CompressedImage')

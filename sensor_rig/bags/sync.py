@@ -9,11 +9,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from rig_common.cdr import CdrError, read_stamp_ns
+from rig_common.errors import RigError
+from rig_common.msgs import read_time_reference
 from sensor_rig.bags.reader import BagReader, Recorded
 from sensor_rig.bags.writer import BagWriter
-from sensor_rig.cdr import CdrError, read_stamp_ns
-from sensor_rig.errors import RigError
-from sensor_rig.msgs import read_time_reference
 from sensor_rig.report.sync_data import SyncRecord
 from sensor_rig.report.sync_page import sync_page
 from sync_engine.bundle import Bundle

@@ -25,7 +25,7 @@ from rosbags.rosbag2 import (
 )
 from rosbags.typesys import Stores, get_typestore
 
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
 
 Storage = Literal['mcap', 'sqlite3']
 STORAGES: tuple[Storage, ...] = ('mcap', 'sqlite3')

@@ -13,6 +13,6 @@ before it installs handlers of its own. Its docstring is the text of its `--help
 to stdout (with `--json`: one JSON document and nothing else), progress and remarks to stderr.
 """
 
-from sensor_rig.early import end_quietly_on_interrupt
+from rig_common.early import end_quietly_on_interrupt
 
 end_quietly_on_interrupt()

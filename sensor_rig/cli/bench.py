@@ -15,8 +15,8 @@ from typing import Any
 
 from rich.markup import escape
 
+from rig_common.errors import RigError
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
-from sensor_rig.errors import RigError
 
 NAME = 'bench'
 HELP = 'measure speed and accuracy against the peers'

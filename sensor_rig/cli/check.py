@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     rig = load_rig(args.file)
     check_against_model(rig)
     if args.json:
-        print_json(rig.model_dump(mode='json'))
+        print_json(rig.as_json())
         return 0
     print_summary(rig)
     return 0
@@ -52,8 +52,7 @@ def check_against_model(rig: RigConfig) -> None:
         return
     from sensor_rig.inprocess import InProcessRig
 
-    world = rig.world.model_copy(update={'num_envs': 1, 'skip_unavailable': True})
-    InProcessRig(rig.model_copy(update={'world': world}))
+    InProcessRig(rig.with_world(num_envs=1, skip_unavailable=True))
 
 
 def print_summary(rig: RigConfig) -> None:

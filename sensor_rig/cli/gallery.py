@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Simulate the rig, draw the sheet."""
+    from rig_common.errors import RigError
     from sensor_rig.cli.progress import progress, spinner
-    from sensor_rig.errors import RigError
     from sensor_rig.report.gallery import FORMATS, draw, record
     from sensor_rig.rigfile import load_rig
 

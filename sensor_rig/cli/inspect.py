@@ -43,9 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look at the topics, print them, and write a rig file if asked to."""
+    from rig_common.errors import RigError, why
     from sensor_rig.bags.inspect import as_dict, facts_of
     from sensor_rig.bags.starter import starter_rig
-    from sensor_rig.errors import RigError, why
 
     if args.write is not None and args.write.exists():
         raise RigError(f'{args.write} exists already; choose another name or remove it first')

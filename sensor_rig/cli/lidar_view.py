@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rig_common.errors import RigError, why
 from sensor_rig.cli.arguments import not_negative, positive
-from sensor_rig.errors import RigError, why
 
 if TYPE_CHECKING:
     from sim_sensors.rig import Message, Rig
-    from sim_sensors.sensors.lidar import Lidar
+    from sim_sensors.sensors.lidar.lidar import Lidar
 
 NAME = 'lidar-view'
 HELP = 'show a LiDAR of a rig as a polar plot (PNG or live)'
@@ -61,7 +61,7 @@ def _open(path: str, wanted: str | None) -> tuple[Rig, Lidar[Any]]:
     """Return the rig's world with one LiDAR in it, and that LiDAR."""
     from sensor_rig.rigfile import load_rig
     from sim_sensors.rig import Rig
-    from sim_sensors.sensors.lidar import Lidar
+    from sim_sensors.sensors.lidar.lidar import Lidar
 
     config = load_rig(path)
     sensors = config.make_sensors()
@@ -78,7 +78,7 @@ def _open(path: str, wanted: str | None) -> tuple[Rig, Lidar[Any]]:
 
 def _scan_at(rig: Rig, sensor: Lidar[Any], at_s: float) -> Message:
     """Return the first scan captured at `at_s` or later, or say that none comes."""
-    from sim_sensors.faults import Faults
+    from sim_sensors.pipeline.faults import Faults
 
     config = sensor.config
     period_s = 1.0 / config.rate_hz if config.rate_hz else 0.0
@@ -132,7 +132,7 @@ class Plot:
         import numpy as np
 
         sensor, sample = self._sensor, message.sample
-        from sim_sensors.sensors.lidar_reader import frame_of
+        from sim_sensors.sensors.lidar.reader import frame_of
         frame = frame_of(sample.capture_ns, sensor.config.rate_hz, sensor.pattern.frames)
         rays = sensor.pattern.directions[frame]
         angles = np.arctan2(rays[:, 1], rays[:, 0])

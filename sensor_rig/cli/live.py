@@ -6,8 +6,8 @@ import importlib
 import time
 from collections.abc import Callable, Collection
 
+from rig_common.errors import RigError
 from sensor_rig.cli.progress import note, progress
-from sensor_rig.errors import RigError
 
 
 def need_ros() -> None:
@@ -24,7 +24,7 @@ def listen(seconds: float | None, on_topic: Callable[[str, str, bool], None],
            what: str) -> None:
     """Hear the graph for `seconds`, or until Ctrl-C, and say which topics could not be heard."""
     need_ros()
-    from sensor_rig.ros.executor import Spinner, close_node, ros_context, stop_on_signals
+    from rig_common.ros.executor import Spinner, close_node, ros_context, stop_on_signals
     from sensor_rig.ros.listening import Listener
     with ros_context([]) as context:
         listener = Listener(on_topic, on_message, topics)

@@ -10,9 +10,9 @@ import traceback
 from collections.abc import Sequence
 
 import sensor_rig
+from rig_common.early import interrupt_as_usual
+from rig_common.errors import RigError
 from sensor_rig.cli import registry
-from sensor_rig.early import interrupt_as_usual
-from sensor_rig.errors import RigError
 
 INTERRUPTED = 128 + signal.SIGINT
 BROKEN_PIPE = 128 + signal.SIGPIPE

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import NoReturn
 
 import sensor_rig.cli
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
 
 
 def program_name() -> str:

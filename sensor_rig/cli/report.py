@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the page and say where it is."""
+    from rig_common.errors import RigError, why
     from sensor_rig.bags.sync import REPORT_PAGE
-    from sensor_rig.errors import RigError, why
     from sensor_rig.report.sync_page import sync_page
 
     document = _saved(args.run) if args.rig is None else _synced(args.run, args.rig)
@@ -50,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _saved(folder: Path) -> dict[str, Any]:
     """Return the data that a run kept."""
+    from rig_common.errors import RigError
     from sensor_rig.bags.sync import REPORT_DATA
-    from sensor_rig.errors import RigError
 
     if not folder.exists():
         raise RigError(f'there is no run at {folder}')
@@ -71,10 +71,10 @@ def _saved(folder: Path) -> dict[str, Any]:
 
 def _synced(path: Path, rig_file: str) -> dict[str, Any]:
     """Sync a recording and keep nothing but the report's data."""
+    from rig_common.errors import RigError
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.bags.sync import BagSync
     from sensor_rig.cli.progress import progress
-    from sensor_rig.errors import RigError
     from sensor_rig.rigfile import load_rig
 
     rig = load_rig(rig_file)

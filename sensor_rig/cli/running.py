@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rig_common.errors import RigError
+from rig_common.times import NS_PER_S
 from sensor_rig.cli.arguments import not_negative, positive
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 from sensor_rig.cli.progress import note, progress
 from sensor_rig.cli.registry import program_name
-from sensor_rig.errors import RigError
 from sensor_rig.page.access import PagePlace
 from sensor_rig.rigfile import RigConfig
-from sensor_rig.times import NS_PER_S
 
 PROGRESS_NS = NS_PER_S // 10
 """Simulated time between two movements of the progress bar."""
@@ -47,8 +47,8 @@ def run_rig(rig: RigConfig, args: argparse.Namespace,
         overrides['lockstep'] = True
     if rig.sync_left_out:
         note(f'WARNING: {rig.sync_left_out}')
-    rig = rig.model_copy(update={'world': rig.simulated_world.model_copy(update=overrides)})
-    from sensor_rig.ros.page import page_factory
+    rig = rig.with_world(**overrides)
+    from sensor_rig.page.ros.factory import page_factory
     extras = [] if page is None else page_factory(rig, page)
     with _progress(rig.path.name, args.seconds) as on_time:
         if args.processes:

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the schema."""
-    from sensor_rig.rigfile import rig_schema
+    from sensor_rig.rigschema import rig_schema
 
     print_json(rig_schema())
     return 0

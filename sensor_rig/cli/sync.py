@@ -30,11 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Sync the recording and say what came out."""
+    from rig_common.errors import RigError
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.bags.sync import BagSync, fitted, write_report
     from sensor_rig.bags.writer import BagWriter
     from sensor_rig.cli.progress import progress
-    from sensor_rig.errors import RigError
     from sensor_rig.rigfile import load_rig
 
     rig = load_rig(args.rig)

@@ -13,7 +13,7 @@ import time
 from importlib import metadata
 from pathlib import Path
 
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
 
 NAME = 'test'
 HELP = 'run lint, type check and the test suite'

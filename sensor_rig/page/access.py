@@ -6,7 +6,7 @@ import errno
 import socket
 from dataclasses import dataclass
 
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
 
 SHORTEST_TOKEN = 8
 DEFAULT_PORT = 8080

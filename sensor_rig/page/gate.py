@@ -20,7 +20,7 @@ import websockets.asyncio.server
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
 from sensor_rig.page.access import require_token
 
 Check = Callable[[Any, Request], Response | None]

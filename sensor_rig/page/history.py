@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from sensor_rig.times import NS_PER_S
+from rig_common.times import NS_PER_S
 
 
 class Mark(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 
 import viser
 
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
 from sensor_rig.page.access import require_address, taken
 
 START_S = 30.0

@@ -10,8 +10,8 @@ from html import escape
 
 import numpy as np
 
+from rig_common.times import NS_PER_S
 from sensor_rig.page.history import History, Mark, OffsetPoint, WindowPoint
-from sensor_rig.times import NS_PER_S
 
 WIDTH = 540
 LABEL = 92

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from sensor_rig.errors import RigError, why
+from rig_common.errors import RigError, why
+from rig_common.times import NS_PER_S
 from sensor_rig.report import gallery_panels as panels
 from sensor_rig.report.gallery_style import INK, SOFT, STYLE
 from sensor_rig.rigfile import RigConfig
-from sensor_rig.times import NS_PER_S
-from sim_sensors.layout import Array
+from sim_sensors.pipeline.layout import Array
 from sim_sensors.rig import Rig
 from sim_sensors.sensors.base import Sample, Sensor
 

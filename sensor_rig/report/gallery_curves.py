@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sensor_rig.report.gallery_style import FIRST, LOST, SECOND, TRUE, TRUE_OF, Panel
-from sim_sensors.layout import Array
+from sim_sensors.pipeline.layout import Array
 
 if TYPE_CHECKING:
     from sensor_rig.report.gallery import Take

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sensor_rig.report.gallery_style import FIRST, SECOND, SOFT, TRUE, TRUE_OF
-from sim_sensors.layout import Array
+from sim_sensors.pipeline.layout import Array
 
 if TYPE_CHECKING:
     from sensor_rig.report.gallery import Take

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Any
 
-from sensor_rig.quantiles import LogHistogram
+from rig_common.quantiles import LogHistogram
 from sensor_rig.report.series import Decimated, Presence
 from sync_engine.bundle import Bundle, Member
 from sync_engine.config import SyncConfig

@@ -24,10 +24,10 @@ from launch.events import Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from sensor_rig.errors import RigError
-from sensor_rig.paths import share_dir
-from sensor_rig.plan import GROUPINGS, PlannedNode, planned_nodes
+from rig_common.errors import RigError
+from rig_common.paths import share_dir
 from sensor_rig.rigfile import RigConfig, load_rig
+from sensor_rig.running.plan import GROUPINGS, PlannedNode, planned_nodes
 
 ARGUMENTS = {
     'rig': ('demo', 'rig file, or the name of a shipped one', None),

@@ -10,9 +10,9 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
-from sensor_rig.errors import RigError
-from sensor_rig.ros.clock import steady_timer
-from sensor_rig.ros.types import is_stamped, message_class
+from rig_common.errors import RigError
+from rig_common.ros.clock import steady_timer
+from rig_common.ros.types import is_stamped, message_class
 
 LOOK_PERIOD_S = 0.5
 DEPTH = 500

@@ -9,13 +9,13 @@ from typing import Any
 
 from rclpy.node import Node
 
-from sensor_rig.errors import RigError
-from sensor_rig.lockstep import NEVER_NS
-from sensor_rig.plan import planned_nodes
+from rig_common.errors import RigError
+from rig_common.lockstep import NEVER_NS
+from rig_common.ros.executor import Spinner, close_node, ros_context, stop_on_signals
+from rig_common.times import seconds_to_ns
 from sensor_rig.rigfile import RigConfig
-from sensor_rig.ros.executor import Spinner, close_node, ros_context, stop_on_signals
 from sensor_rig.ros.monitor import Monitor
-from sensor_rig.times import seconds_to_ns
+from sensor_rig.running.plan import planned_nodes
 
 GRACE_S = 3.0
 """How long processes may take to end after they were asked to, or to be heard of at all, s."""

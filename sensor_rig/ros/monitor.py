@@ -11,13 +11,13 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.node import Node
 from sensor_msgs.msg import TimeReference
 
-from sensor_rig.cdr import CdrError
-from sensor_rig.lockstep import TICK_TOPIC, Tick
-from sensor_rig.msgs import Level, Status, read_diagnostic_array, read_time_reference
+from rig_common.cdr import CdrError
+from rig_common.lockstep import TICK_TOPIC, Tick
+from rig_common.msgs import Level, Status, read_diagnostic_array, read_time_reference
+from rig_common.ros import qos
+from rig_common.times import NS_PER_S
 from sensor_rig.rigfile import RigConfig
-from sensor_rig.ros import qos
-from sensor_rig.times import NS_PER_S
-from sim_sensors.ros.naming import env_prefix, truth_time_topic
+from sim_sensors.naming import env_prefix, truth_time_topic
 
 LEDGER = ('received', 'bundled', 'collected', 'consumed', 'unmatched', 'expired', 'overflow',
           'duplicate', 'late', 'invalid', 'flushed', 'buffered')

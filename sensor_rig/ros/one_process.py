@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 from rclpy.node import Node
 
-from sensor_rig.lockstep import NEVER_NS
+from rig_common.handover import Handover
+from rig_common.lockstep import NEVER_NS
+from rig_common.ros.executor import Spinner, close_node, ros_context, stop_on_signals
+from rig_common.times import seconds_to_ns
+from sensor_rig.nodes.building import make_emulator, make_sync, make_world
 from sensor_rig.rigfile import RigConfig
-from sensor_rig.ros.executor import Spinner, close_node, ros_context, stop_on_signals
-from sensor_rig.ros.handover import Handover
 from sensor_rig.ros.monitor import Monitor
-from sensor_rig.times import seconds_to_ns
 from sim_sensors.nodes.emulator import EmulatorNode
 from sim_sensors.nodes.world import WorldNode
 from sync_engine.nodes.sync import SyncNode
@@ -49,13 +50,13 @@ class OneProcess:
         self.add(self.world)
 
     def _make_sync(self) -> SyncNode:
-        return SyncNode(self._rig, handover=self._handover)
+        return make_sync(self._rig, handover=self._handover)
 
     def _make_emulator(self) -> EmulatorNode:
-        return EmulatorNode(self._rig, handover=self._handover)
+        return make_emulator(self._rig, handover=self._handover)
 
     def _make_world(self) -> WorldNode:
-        world = WorldNode(self._rig, handover=self._handover)
+        world = make_world(self._rig, handover=self._handover)
         world.wake = self.spinner.wake
         return world
 

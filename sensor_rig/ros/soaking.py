@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from rig_common.ros.executor import Spinner, ros_context, stop_on_signals
+from rig_common.times import NS_PER_S
 from sensor_rig.rigfile import RigConfig
-from sensor_rig.ros.executor import Spinner, ros_context, stop_on_signals
-from sensor_rig.ros.mischief import LONGEST_FAULT_S, Mischief
+from sensor_rig.ros.disturbances import LONGEST_FAULT_S, Mischief
 from sensor_rig.ros.one_process import OneProcess
-from sensor_rig.times import NS_PER_S
-from sensor_rig.vitals import Vitals, sample
+from sensor_rig.running.vitals import Vitals, sample
 
 SAMPLES = 300
 """Samples of a whole run."""
@@ -139,9 +139,9 @@ class Soak:
 def soak(rig: RigConfig, seconds: float, seed: int,
          advance: Callable[[float], None] = lambda seconds: None) -> SoakReport:
     """Soak a rig in this process, in lockstep and as fast as it goes."""
-    world = rig.simulated_world.model_copy(update={'lockstep': True, 'real_time_factor': 0.0})
+    rig = rig.with_world(lockstep=True, real_time_factor=0.0)
     with ros_context([]) as context:
         spinner = Spinner(context)
         with stop_on_signals(spinner.stop):
-            return Soak(rig.model_copy(update={'world': world}), spinner, seconds, seed,
+            return Soak(rig, spinner, seconds, seed,
                         advance).run()

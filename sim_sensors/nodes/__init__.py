@@ -1,5 +1,1 @@
-"""The nodes of the simulator: world and emulator."""
-
-from sensor_rig.early import end_quietly_on_interrupt
-
-end_quietly_on_interrupt()
+"""The nodes of the simulating half: world and emulator."""

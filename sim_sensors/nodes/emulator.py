@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -10,27 +9,24 @@ from typing import Any
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
-from sensor_rig.cdr import CdrError
-from sensor_rig.errors import RigError
-from sensor_rig.lockstep import NEVER_NS, Tick
-from sensor_rig.msgs import Level, Status
-from sensor_rig.rigfile import RigConfig
-from sensor_rig.ros.arguments import rig_from_arguments
-from sensor_rig.ros.clock import steady_timer
-from sensor_rig.ros.diagnostics import Diagnostics
-from sensor_rig.ros.executor import run_node
-from sensor_rig.ros.follower import Follower
-from sensor_rig.ros.handover import Handover
-from sensor_rig.ros.matching import Matching
-from sensor_rig.ros.parameters import ConfigParameters
-from sensor_rig.times import NS_PER_S
-from sim_sensors.config import SensorConfig
-from sim_sensors.modelfile import whole_timestep_ns
-from sim_sensors.pipeline import FIXED_KEYS, Pipeline
+from rig_common.cdr import CdrError
+from rig_common.errors import RigError
+from rig_common.handover import Handover
+from rig_common.lockstep import NEVER_NS, Tick
+from rig_common.msgs import Level, Status
+from rig_common.ros.clock import steady_timer
+from rig_common.ros.diagnostics import Diagnostics
+from rig_common.ros.follower import Follower
+from rig_common.ros.matching import Matching
+from rig_common.ros.parameters import ConfigParameters
+from rig_common.times import NS_PER_S
+from sim_sensors.config import SensorConfig, Simulation
+from sim_sensors.pipeline.pipeline import FIXED_KEYS, Pipeline
+from sim_sensors.pipeline.transit import Fate
 from sim_sensors.ros.emulator_channel import EmulatorChannel
 from sim_sensors.ros.fault_service import FaultService
-from sim_sensors.schedule import schedules_of
-from sim_sensors.transit import Fate
+from sim_sensors.timekeeping.schedule import schedules_of
+from sim_sensors.world.modelfile import whole_timestep_ns
 
 LISTEN_PERIOD_S = 0.1
 """Wall time between two looks at who reads our topics."""
@@ -39,19 +35,20 @@ LISTEN_PERIOD_S = 0.1
 class EmulatorNode(Node):
     """Publishes each sample of its sensors at its arrival time, stamped by the sensor's clock."""
 
-    def __init__(self, rig: RigConfig, sensors: Sequence[str] = (), name: str = 'emulator', *,
-                 handover: Handover | None = None, **node_options: Any) -> None:
-        """Serve `sensors` of `rig`, or what the parameter `only` names, or all of them.
+    def __init__(self, simulation: Simulation, sensors: Sequence[str] = (),
+                 name: str = 'emulator', *, handover: Handover | None = None,
+                 **node_options: Any) -> None:
+        """Serve `sensors`, or what the parameter `only` names, or all of them.
 
         With `handover` the world is in this process.
         """
         super().__init__(name, **node_options)
-        world = rig.simulated_world
-        self._rig = rig
+        world = simulation.world
+        self._configs = simulation.sensors
         self._num_envs = world.num_envs
         self._dt_ns = whole_timestep_ns(world.timestep_s)
-        self._schedules = schedules_of(rig.sensors, self._dt_ns)
-        self._episode, self._seed = 0, rig.seed
+        self._schedules = schedules_of(simulation.sensors, self._dt_ns)
+        self._episode, self._seed = 0, simulation.seed
         chosen = self._choose(sensors)
         self._settings = {each: self._declare(each) for each in chosen}
         self.channels = {each: EmulatorChannel(
@@ -76,16 +73,16 @@ class EmulatorNode(Node):
         only = self.declare_parameter('only', list(sensors) or [''], ParameterDescriptor(
             description='Sensors this node serves; all of the rig when empty.',
             read_only=True)).value
-        chosen = [name for name in only if name] or list(self._rig.sensors)
+        chosen = [name for name in only if name] or list(self._configs)
         for name in chosen:
-            if name not in self._rig.sensors:
+            if name not in self._configs:
                 raise RigError(f'only names the sensor {name!r}; the rig has '
-                               f'{", ".join(sorted(self._rig.sensors))}')
+                               f'{", ".join(sorted(self._configs))}')
         return chosen
 
     def _declare(self, name: str) -> ConfigParameters[SensorConfig]:
         return ConfigParameters(
-            self, f'sensors.{name}.', self._rig.sensors[name], changeable=_changeable,
+            self, f'sensors.{name}.', self._configs[name], changeable=_changeable,
             fixed=lambda key: not _changeable(key), on_change=partial(self._reconfigure, name))
 
     def _pipeline(self, name: str) -> Pipeline:
@@ -199,12 +196,3 @@ def _status(name: str, channel: EmulatorChannel, num_envs: int) -> Status:
         return Status(Level.WARN, f'emulator: {name}', 'no world publishes its truth', values)
     return Status(Level.OK, f'emulator: {name}', 'running', values)
 
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node: `emulator --rig FILE`, or with `--ros-args --params-file FILE`."""
-    return run_node(lambda: EmulatorNode(rig_from_arguments(args)),
-                    sys.argv if args is None else args)
-
-
-if __name__ == '__main__':
-    sys.exit(main())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -14,32 +13,29 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from sensor_msgs.msg import TimeReference
 
-from sensor_rig.cdr import CdrError
-from sensor_rig.errors import UnavailableError
-from sensor_rig.lockstep import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC, Ack, Tick
-from sensor_rig.msgs import Level, Status
-from sensor_rig.rigfile import RigConfig
-from sensor_rig.ros import qos
-from sensor_rig.ros.arguments import rig_from_arguments
-from sensor_rig.ros.diagnostics import Diagnostics
-from sensor_rig.ros.executor import run_node
-from sensor_rig.ros.handover import Handover
-from sensor_rig.ros.malformed import Malformed
-from sensor_rig.ros.matching import Matching
-from sensor_rig.ros.parameters import ConfigParameters
-from sensor_rig.times import NS_PER_S, seconds_to_ns
-from sim_sensors.config import WorldConfig
+from rig_common.cdr import CdrError
+from rig_common.errors import UnavailableError
+from rig_common.handover import Handover
+from rig_common.lockstep import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC, Ack, Tick
+from rig_common.malformed import Malformed
+from rig_common.msgs import Level, Status
+from rig_common.ros import qos
+from rig_common.ros.diagnostics import Diagnostics
+from rig_common.ros.matching import Matching
+from rig_common.ros.parameters import ConfigParameters
+from rig_common.times import NS_PER_S, seconds_to_ns
+from sim_sensors.config import Simulation, WorldConfig
 from sim_sensors.ros.commands import Commands
-from sim_sensors.ros.conductor import Conductor
 from sim_sensors.ros.controls import Controls
-from sim_sensors.ros.pacer import Pacer
 from sim_sensors.ros.periodics import Clock, Odometry
 from sim_sensors.ros.scene import Markers, Transforms, transforms_available
 from sim_sensors.ros.truth_channels import HeavyChannel, TruthChannel
-from sim_sensors.ros.world_loop import WorldLoop
-from sim_sensors.schedule import Schedule, schedules_of
 from sim_sensors.sensors.base import Sensor
-from sim_sensors.world import make_world
+from sim_sensors.timekeeping.conductor import Conductor
+from sim_sensors.timekeeping.pacer import Pacer
+from sim_sensors.timekeeping.schedule import Schedule, schedules_of
+from sim_sensors.timekeeping.world_loop import WorldLoop
+from sim_sensors.world.world import make_world
 
 CHANGEABLE = ('real_time_factor',)
 """Keys of `world:` that can be set while it runs."""
@@ -51,29 +47,34 @@ WARN_PERIOD_S = 10.0
 class WorldNode(Node):
     """Steps the world of a rig. Whoever runs it calls `advance` between turns of the executor."""
 
-    def __init__(self, rig: RigConfig, name: str = 'world', *,
-                 handover: Handover | None = None, **node_options: Any) -> None:
-        """Make the world of `rig`; with `handover`, for followers in this process too."""
+    def __init__(self, simulation: Simulation, name: str = 'world', *,
+                 collectors: Sequence[str] = (), handover: Handover | None = None,
+                 **node_options: Any) -> None:
+        """Make the world; with `handover`, for followers in this process too.
+
+        `collectors` are the nodes that lockstep waits for besides the emulators, unless the
+        parameter `wait_for` names others.
+        """
         super().__init__(name, **node_options)
         self._handover = handover
         self.wake: Callable[[], None] = lambda: None
         """Called when `advance` has something to do earlier than it said; set by the runner."""
         self._settings = ConfigParameters(
-            self, 'world.', rig.simulated_world, changeable=lambda key: key in CHANGEABLE,
+            self, 'world.', simulation.world, changeable=lambda key: key in CHANGEABLE,
             on_change=self._reconfigure)
         config = self._settings.config
-        sensors = rig.make_sensors()
+        sensors = simulation.make_sensors()
         self._hidden = config.hide_truth
-        self.world = make_world(config, sensors.values(), rig.path.parent)
-        self.channels = self._make_channels(rig, sensors)
+        self.world = make_world(config, sensors.values(), simulation.folder)
+        self.channels = self._make_channels(sensors)
         self._tick = self.create_publisher(TimeReference, TICK_TOPIC, qos.beat_out())
         self._settled = self.create_publisher(TimeReference, SETTLED_TOPIC, qos.beat_out())
         matching = Matching(self, [self._tick, self._settled, *(
             p for channel in self.channels for p in channel.publishers)])
         self.conductor = Conductor(
-            dt_ns=self.world.dt_ns, seed=rig.seed, lockstep=config.lockstep,
+            dt_ns=self.world.dt_ns, seed=simulation.seed, lockstep=config.lockstep,
             sensors=[channel.sensor.name for channel in self.channels],
-            collectors=self._collectors(rig),
+            collectors=self._collectors(collectors),
             timeout_s=config.lockstep_timeout_s,
             send_tick=partial(self._send, self._tick, TICK_TOPIC),
             send_settled=partial(self._send, self._settled, SETTLED_TOPIC),
@@ -83,7 +84,7 @@ class WorldNode(Node):
         if handover is not None:
             handover.conduct(self._hear)
         self._commands = Commands(self, self.world)
-        self._controls = Controls(self, self.loop, rig.seed)
+        self._controls = Controls(self, self.loop, simulation.seed)
         self._diagnostics = Diagnostics(self, lambda: max(self.world.time_ns, 0))
         self._diagnostics.add(self._statuses)
         self._malformed = Malformed(self.get_name())
@@ -107,9 +108,9 @@ class WorldNode(Node):
 
     # ---- setting up ---------------------------------------------------------------------------
 
-    def _make_channels(self, rig: RigConfig, sensors: dict[str, Sensor[Any]]
-                       ) -> list[TruthChannel]:
-        schedules = schedules_of(rig.sensors, self.world.dt_ns)
+    def _make_channels(self, sensors: dict[str, Sensor[Any]]) -> list[TruthChannel]:
+        schedules = schedules_of({name: each.config for name, each in sensors.items()},
+                                 self.world.dt_ns)
         channels = []
         for name, sensor in sensors.items():
             ticks = truth_ticks(sensor, schedules[name])
@@ -145,10 +146,8 @@ class WorldNode(Node):
             loop.stop_ns = -(-seconds_to_ns(stop_at_s) // dt_ns) * dt_ns
         return loop
 
-    def _collectors(self, rig: RigConfig) -> list[str]:
-        syncs = rig.sync is not None and self.world.num_envs == 1
-        default = ['sync'] if syncs else ['']
-        names = self.declare_parameter('wait_for', default, ParameterDescriptor(
+    def _collectors(self, default: Sequence[str]) -> list[str]:
+        names = self.declare_parameter('wait_for', list(default) or [''], ParameterDescriptor(
             description='Nodes that lockstep waits for besides the emulators; they follow '
                         'world/settled. The sync node where the rig has one.',
             read_only=True)).value
@@ -220,12 +219,3 @@ def truth_ticks(sensor: Sensor[Any], schedule: Schedule) -> Schedule:
         return schedule
     return schedule.finer(sensor.config.truth_rate_hz, sensor.name)
 
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node: `world --rig FILE`, or with `--ros-args --params-file FILE`."""
-    return run_node(lambda: WorldNode(rig_from_arguments(args)),
-                    sys.argv if args is None else args)
-
-
-if __name__ == '__main__':
-    sys.exit(main())

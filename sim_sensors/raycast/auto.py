@@ -9,7 +9,7 @@ from collections.abc import Callable
 import mujoco
 import numpy as np
 
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
 from sim_sensors.raycast import memory
 from sim_sensors.raycast.arrangement import Arrangement, neighbour_rows
 from sim_sensors.raycast.base import F64, Bool, RayCaster

@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
 
 F32 = npt.NDArray[np.float32]
 F64 = npt.NDArray[np.float64]

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
 
 ROWS = 21
 """Rows of a RTCRayHit8 or 16, each of as many 4-byte lanes; the named ones are below."""

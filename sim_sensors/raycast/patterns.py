@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
 from sim_sensors.raycast.base import F64
 
 ELEVATION_TABLES_DEG: dict[int, tuple[float, ...]] = {

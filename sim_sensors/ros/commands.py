@@ -8,9 +8,9 @@ from geometry_msgs.msg import Twist
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from sensor_rig.errors import RigError
-from sim_sensors.ros.naming import env_prefix
-from sim_sensors.world import WorldBase
+from rig_common.errors import RigError
+from sim_sensors.naming import env_prefix
+from sim_sensors.world.world import WorldBase
 
 
 class Commands:

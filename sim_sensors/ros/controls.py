@@ -8,8 +8,8 @@ from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
-from sensor_rig.times import NS_PER_S
-from sim_sensors.ros.world_loop import WorldLoop
+from rig_common.times import NS_PER_S
+from sim_sensors.timekeeping.world_loop import WorldLoop
 
 KEEP_SEED = -1
 

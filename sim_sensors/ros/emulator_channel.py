@@ -11,18 +11,18 @@ from rclpy.publisher import Publisher
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import TimeReference
 
-from sensor_rig import msgs
-from sensor_rig.cdr import CdrError
-from sensor_rig.lockstep import NEVER_NS
-from sensor_rig.ros import qos
-from sensor_rig.ros.types import message_class
-from sensor_rig.times import NS_PER_S
+from rig_common import msgs
+from rig_common.cdr import CdrError
+from rig_common.lockstep import NEVER_NS
+from rig_common.ros import qos
+from rig_common.ros.types import message_class
+from rig_common.times import NS_PER_S
 from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline import Pipeline
-from sim_sensors.ros.naming import env_prefix, truth_key, truth_time_topic, truth_topic
-from sim_sensors.ros.stream_stats import StreamStats
+from sim_sensors.naming import env_prefix, truth_key, truth_time_topic, truth_topic
+from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.stream_stats import StreamStats
+from sim_sensors.pipeline.transit import Fate
 from sim_sensors.sensors.base import Sample
-from sim_sensors.transit import Fate
 
 
 class EmulatorChannel:

@@ -8,9 +8,9 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
-from sensor_rig.errors import RigError
-from sensor_rig.ros.parameters import describe
-from sensor_rig.validation import validated
+from rig_common.errors import RigError
+from rig_common.ros.parameters import describe
+from rig_common.validation import validated
 from sim_sensors.config import FaultConfig
 
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock as ClockMessage
 
-from sensor_rig import msgs
-from sensor_rig.ros import qos
-from sim_sensors.frames import WORLD_FRAME
-from sim_sensors.ros.naming import env_prefix, truth_topic
-from sim_sensors.schedule import Schedule
-from sim_sensors.world import WorldBase
+from rig_common import msgs
+from rig_common.ros import qos
+from sim_sensors.naming import env_prefix, truth_topic
+from sim_sensors.timekeeping.schedule import Schedule
+from sim_sensors.world.frames import WORLD_FRAME
+from sim_sensors.world.world import WorldBase
 
 
 class Periodic(ABC):

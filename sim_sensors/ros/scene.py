@@ -13,18 +13,18 @@ from rclpy.node import Node
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
-from sensor_rig import msgs
-from sensor_rig.errors import RigError
-from sensor_rig.msgs import Transform
-from sensor_rig.ros import qos
-from sensor_rig.ros.types import message_class
-from sensor_rig.times import split_ns
-from sim_sensors.frames import WORLD_FRAME, FrameTree, Placed
-from sim_sensors.markers import Scene, Shape
+from rig_common import msgs
+from rig_common.errors import RigError
+from rig_common.msgs import Transform
+from rig_common.ros import qos
+from rig_common.ros.types import message_class
+from rig_common.times import split_ns
 from sim_sensors.ros.periodics import Periodic, xyzw
-from sim_sensors.schedule import Schedule
 from sim_sensors.sensors.base import Sensor
-from sim_sensors.world import WorldBase
+from sim_sensors.timekeeping.schedule import Schedule
+from sim_sensors.world.frames import WORLD_FRAME, FrameTree, Placed
+from sim_sensors.world.markers import Scene, Shape
+from sim_sensors.world.world import WorldBase
 
 MARKER_TYPES = {'plane': Marker.CUBE, 'box': Marker.CUBE, 'sphere': Marker.SPHERE,
                 'ellipsoid': Marker.SPHERE, 'cylinder': Marker.CYLINDER,

@@ -9,16 +9,16 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 
-from sensor_rig.lockstep import NEVER_NS
-from sensor_rig.ros import qos
-from sensor_rig.ros.types import message_class
-from sim_sensors.native_delay import truth_reader
-from sim_sensors.ros.naming import env_prefix, truth_key, truth_topic
-from sim_sensors.ros.worker import Worker
-from sim_sensors.schedule import Schedule
+from rig_common.lockstep import NEVER_NS
+from rig_common.ros import qos
+from rig_common.ros.types import message_class
+from sim_sensors.naming import env_prefix, truth_key, truth_topic
 from sim_sensors.sensors.base import Sensor
-from sim_sensors.snapshot import Snapshot
-from sim_sensors.world import WorldBase
+from sim_sensors.timekeeping.schedule import Schedule
+from sim_sensors.timekeeping.worker import Worker
+from sim_sensors.world.native_delay import truth_reader
+from sim_sensors.world.snapshot import Snapshot
+from sim_sensors.world.world import WorldBase
 
 LISTENERS_REFRESH_NS = 10_000_000
 """Simulated time between two looks at how many subscribers a topic has."""

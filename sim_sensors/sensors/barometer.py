@@ -9,18 +9,18 @@ import mujoco
 import numpy as np
 from pydantic import Field
 
-from sensor_rig import msgs
+from rig_common import msgs
 from sim_sensors.config import NonNegative, SensorConfig
-from sim_sensors.layout import Array, Layout
+from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors import atmosphere
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.drift import LowPass, gauss_markov
 from sim_sensors.sensors.native import add_native, native_name
-from sim_sensors.truth import ColumnReader
+from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:
-    from sensor_rig.cdr import Template
-    from sim_sensors.truth import TruthReader, WorldView
+    from rig_common.cdr import Template
+    from sim_sensors.world.truth import TruthReader, WorldView
 
 PRESSURE = Topic('pressure', 'sensor_msgs/msg/FluidPressure')
 TEMPERATURE = Topic('temperature', 'sensor_msgs/msg/Temperature')

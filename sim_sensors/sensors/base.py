@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, 
 import numpy as np
 from numpy.typing import NDArray
 
-from sensor_rig.times import seconds_to_ns
+from rig_common.times import seconds_to_ns
 from sim_sensors.config import SensorConfig
-from sim_sensors.layout import Array, Layout
+from sim_sensors.pipeline.layout import Array, Layout
 
 if TYPE_CHECKING:
     import mujoco
 
-    from sensor_rig.cdr import Template
-    from sim_sensors.noise import NoiseSource
-    from sim_sensors.truth import TruthReader, WorldView
+    from rig_common.cdr import Template
+    from sim_sensors.randomness.noise import NoiseSource
+    from sim_sensors.world.truth import TruthReader, WorldView
 
 ConfigT = TypeVar('ConfigT', bound=SensorConfig)
 
@@ -169,7 +169,7 @@ class Sensor(ABC, Generic[ConfigT]):
 
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add to the model, before it is compiled, what the truth needs; by default a site."""
-        from sim_sensors.mounts import add_site
+        from sim_sensors.world.mounts import add_site
         add_site(spec, self.name, self.config.mount)
 
     @abstractmethod

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sensor_rig import msgs
-from sensor_rig.times import NS_PER_S
+from rig_common import msgs
+from rig_common.times import NS_PER_S
 from sim_sensors.config import NonNegative, SensorConfig
-from sim_sensors.layout import Array, Layout
+from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
 
 if TYPE_CHECKING:
     import mujoco
 
-    from sensor_rig.cdr import Template
-    from sim_sensors.truth import TruthReader, WorldView
+    from rig_common.cdr import Template
+    from sim_sensors.world.truth import TruthReader, WorldView
 
 PULSE = Topic('pps', 'sensor_msgs/msg/TimeReference')
 

@@ -9,15 +9,15 @@ import mujoco
 import numpy as np
 from pydantic import model_validator
 
-from sensor_rig import msgs
+from rig_common import msgs
 from sim_sensors.config import NonNegative, SensorConfig
-from sim_sensors.layout import Array, Layout
+from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
 from sim_sensors.sensors.netforce import NetForceReader, add_net_force
 
 if TYPE_CHECKING:
-    from sensor_rig.cdr import Template
-    from sim_sensors.truth import TruthReader, WorldView
+    from rig_common.cdr import Template
+    from sim_sensors.world.truth import TruthReader, WorldView
 
 CONTACT = Topic('contact', 'sensor_msgs/msg/Range')
 INFRARED = 1

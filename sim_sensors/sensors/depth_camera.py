@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from sensor_rig import msgs
+from rig_common import msgs
 from sim_sensors.config import NonNegative
-from sim_sensors.layout import Array, Layout
+from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Topic
 from sim_sensors.sensors.imager import Imager, ImagerConfig, ImageReader
 
 if TYPE_CHECKING:
-    from sensor_rig.cdr import Template
-    from sim_sensors.truth import TruthReader, WorldView
+    from rig_common.cdr import Template
+    from sim_sensors.world.truth import TruthReader, WorldView
 
 IMAGE = Topic('depth/image_raw', 'sensor_msgs/msg/Image')
 INFO = Topic('depth/camera_info', 'sensor_msgs/msg/CameraInfo')

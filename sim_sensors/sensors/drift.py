@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_sensors.layout import Array
-from sim_sensors.processes import DriftSpec
+from sim_sensors.pipeline.layout import Array
+from sim_sensors.randomness.processes import DriftSpec
 from sim_sensors.sensors.base import Batch, Timeline
 
 Floats = NDArray[np.float64]

@@ -9,19 +9,19 @@ import mujoco
 import numpy as np
 from pydantic import Field
 
-from sensor_rig import msgs
-from sensor_rig.errors import RigError
+from rig_common import msgs
+from rig_common.errors import RigError
 from sim_sensors.config import NonNegative, SensorConfig
-from sim_sensors.layout import Array, Layout
+from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.drift import LowPass
 from sim_sensors.sensors.native import add_native, native_name
 from sim_sensors.sensors.netforce import NetForceReader, add_net_force
-from sim_sensors.truth import ColumnReader
+from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:
-    from sensor_rig.cdr import Template
-    from sim_sensors.truth import TruthReader, WorldView
+    from rig_common.cdr import Template
+    from sim_sensors.world.truth import TruthReader, WorldView
 
 WRENCH = Topic('wrench', 'geometry_msgs/msg/WrenchStamped')
 FORCE, TORQUE = slice(0, 3), slice(3, 6)

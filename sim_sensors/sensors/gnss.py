@@ -11,20 +11,21 @@ import mujoco
 import numpy as np
 from pydantic import Field
 
-from sensor_rig import msgs
-from sensor_rig.errors import UnavailableError
-from sim_sensors.config import NonNegative, SensorConfig, Strict
-from sim_sensors.layout import Array, Layout
+from rig_common import msgs
+from rig_common.errors import UnavailableError
+from rig_common.validation import Strict
+from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Origin, Sample, Sensor, Topic
 from sim_sensors.sensors.drift import gauss_markov
 from sim_sensors.sensors.native import add_native, native_name
-from sim_sensors.truth import ColumnReader
+from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:
     from pyproj import Transformer
 
-    from sensor_rig.cdr import Template
-    from sim_sensors.truth import TruthReader, WorldView
+    from rig_common.cdr import Template
+    from sim_sensors.world.truth import TruthReader, WorldView
 
 FIX = Topic('fix', 'sensor_msgs/msg/NavSatFix')
 VELOCITY = Topic('vel', 'geometry_msgs/msg/TwistStamped')

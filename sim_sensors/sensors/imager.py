@@ -10,17 +10,17 @@ import mujoco
 import numpy as np
 from pydantic import Field
 
-from sensor_rig import msgs
-from sensor_rig.times import seconds_to_ns
-from sim_sensors import render
+from rig_common import msgs
+from rig_common.times import seconds_to_ns
 from sim_sensors.config import NonNegative, SensorConfig
-from sim_sensors.layout import Array
+from sim_sensors.pipeline.layout import Array
 from sim_sensors.sensors.base import Sensor
 from sim_sensors.sensors.optics import OPTICAL_QUAT_WXYZ, Pinhole, add_camera
+from sim_sensors.world import render
 
 if TYPE_CHECKING:
-    from sensor_rig.cdr import Template
-    from sim_sensors.truth import WorldView
+    from rig_common.cdr import Template
+    from sim_sensors.world.truth import WorldView
 
 Draw = Callable[[render.Renderer, mujoco.MjData, int, slice], Array]
 """`draw(renderer, data, camera, rows)` returns these rows of the picture, [rows, width, ...]."""

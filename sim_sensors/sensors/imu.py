@@ -10,20 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from sensor_rig import msgs
-from sensor_rig.times import NS_PER_S
-from sim_sensors.config import NonNegative, SensorConfig, Strict
-from sim_sensors.layout import Array, Layout
+from rig_common import msgs
+from rig_common.times import NS_PER_S
+from rig_common.validation import Strict
+from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.axes import NonNegativePerAxis, PerAxis, quantise, sensitivity
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.drift import AllanNoise, LowPass
 from sim_sensors.sensors.native import add_native, native_name
 from sim_sensors.sensors.rotations import rotate
-from sim_sensors.truth import ColumnReader
+from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:
-    from sensor_rig.cdr import Template
-    from sim_sensors.truth import TruthReader, WorldView
+    from rig_common.cdr import Template
+    from sim_sensors.world.truth import TruthReader, WorldView
 
 DATA_RAW = Topic('data_raw', 'sensor_msgs/msg/Imu')
 DATA = Topic('data', 'sensor_msgs/msg/Imu')

@@ -10,19 +10,19 @@ import mujoco
 import numpy as np
 from pydantic import Field, model_validator
 
-from sensor_rig import msgs
-from sensor_rig.errors import RigError
-from sensor_rig.times import NS_PER_S
+from rig_common import msgs
+from rig_common.errors import RigError
+from rig_common.times import NS_PER_S
 from sim_sensors.config import NonNegative, SensorConfig
-from sim_sensors.layout import Array, Layout
+from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.axes import quantise
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.native import add_joint_native
-from sim_sensors.truth import ColumnReader
+from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:
-    from sensor_rig.cdr import Template
-    from sim_sensors.truth import TruthReader, WorldView
+    from rig_common.cdr import Template
+    from sim_sensors.world.truth import TruthReader, WorldView
 
 TYPE = 'sensor_msgs/msg/JointState'
 NATIVE = {'position': 'jointpos', 'velocity': 'jointvel', 'effort': 'jointactfrc'}

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from sensor_rig import msgs
-from sensor_rig.errors import RigError
+from rig_common import msgs
+from rig_common.errors import RigError
 from sim_sensors.config import NonNegative, SensorConfig, Vector3
-from sim_sensors.layout import Array, Layout
+from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.axes import PerAxis
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
 from sim_sensors.sensors.native import LinearReader, add_native, native_name
 
 if TYPE_CHECKING:
-    from sensor_rig.cdr import Template
-    from sim_sensors.truth import TruthReader, WorldView
+    from rig_common.cdr import Template
+    from sim_sensors.world.truth import TruthReader, WorldView
 
 MAG = Topic('mag', 'sensor_msgs/msg/MagneticField')
 

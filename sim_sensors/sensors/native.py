@@ -9,13 +9,13 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sensor_rig.errors import RigError
-from sim_sensors.layout import Array
-from sim_sensors.mounts import unknown_name
-from sim_sensors.truth import ColumnReader
+from rig_common.errors import RigError
+from sim_sensors.pipeline.layout import Array
+from sim_sensors.world.mounts import unknown_name
+from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:
-    from sim_sensors.truth import WorldView
+    from sim_sensors.world.truth import WorldView
 
 
 class LinearReader(ColumnReader):

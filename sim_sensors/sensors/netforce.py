@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
-from sensor_rig.errors import RigError
-from sim_sensors.layout import Array
-from sim_sensors.mounts import find_body
+from rig_common.errors import RigError
+from sim_sensors.pipeline.layout import Array
 from sim_sensors.sensors.native import add_native, native_name
 from sim_sensors.sensors.rotations import cross
-from sim_sensors.truth import ColumnReader, WorldView
+from sim_sensors.world.mounts import find_body
+from sim_sensors.world.truth import ColumnReader, WorldView
 
 _NET_FORCE = 3
 """Contact reduction that sums all contacts into one wrench at their force-weighted centre."""

@@ -9,9 +9,9 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from sensor_rig.errors import RigError
-from sim_sensors.layout import Array
-from sim_sensors.mounts import add_frame
+from rig_common.errors import RigError
+from sim_sensors.pipeline.layout import Array
+from sim_sensors.world.mounts import add_frame
 
 OPTICAL_QUAT_WXYZ = (0.5, -0.5, 0.5, -0.5)
 """From a mount (x forward, z up) to its optical frame (z forward, y down), REP 103."""

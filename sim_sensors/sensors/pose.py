@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from sensor_rig import msgs
+from rig_common import msgs
 from sim_sensors.config import NonNegative, SensorConfig
-from sim_sensors.layout import Array, Layout
+from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Origin, Sample, Sensor, Topic
 from sim_sensors.sensors.native import add_native, native_name
 from sim_sensors.sensors.rotations import rotate
-from sim_sensors.truth import ColumnReader
+from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:
-    from sensor_rig.cdr import Template
-    from sim_sensors.truth import TruthReader, WorldView
+    from rig_common.cdr import Template
+    from sim_sensors.world.truth import TruthReader, WorldView
 
 ODOM = Topic('odom', 'nav_msgs/msg/Odometry')
 NATIVE = ('framepos', 'framequat', 'velocimeter', 'gyro')

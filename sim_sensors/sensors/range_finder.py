@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from sensor_rig import msgs
+from rig_common import msgs
 from sim_sensors.config import NonNegative, SensorConfig
-from sim_sensors.layout import Array, Layout
+from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.raycast import make_caster, subtree_bodies, visible_geoms
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
 
 if TYPE_CHECKING:
-    from sensor_rig.cdr import Template
-    from sim_sensors.truth import TruthReader, WorldView
+    from rig_common.cdr import Template
+    from sim_sensors.world.truth import TruthReader, WorldView
 
 RANGE = Topic('range', 'sensor_msgs/msg/Range')
 RADIATION = {'ultrasound': 0, 'infrared': 1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim_sensors.layout import Array
+from sim_sensors.pipeline.layout import Array
 
 _NEXT, _LAST = [1, 2, 0], [2, 0, 1]
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from sensor_rig import msgs
-from sensor_rig.errors import RigError
-from sim_sensors.layout import Array, Layout
-from sim_sensors.render import Renderer
+from rig_common import msgs
+from rig_common.errors import RigError
+from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Topic
 from sim_sensors.sensors.imager import Imager, ImagerConfig, ImageReader
+from sim_sensors.world.render import Renderer
 
 if TYPE_CHECKING:
-    from sensor_rig.cdr import Template
-    from sim_sensors.truth import TruthReader, WorldView
+    from rig_common.cdr import Template
+    from sim_sensors.world.truth import TruthReader, WorldView
 
 IMAGE = Topic('segmentation/image_raw', 'sensor_msgs/msg/Image')
 INFO = Topic('segmentation/camera_info', 'sensor_msgs/msg/CameraInfo')

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from sensor_rig import msgs
+from rig_common import msgs
 from sim_sensors.config import NonNegative, SensorConfig
-from sim_sensors.layout import Array, Layout
+from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.taxels import TaxelReader, add_taxels, grid_points
 
 if TYPE_CHECKING:
-    from sensor_rig.cdr import Template
-    from sim_sensors.truth import TruthReader, WorldView
+    from rig_common.cdr import Template
+    from sim_sensors.world.truth import TruthReader, WorldView
 
 FIELD = Topic('tactile/image_raw', 'sensor_msgs/msg/Image')
 SHEAR_TO_DEPTH = 3.0

@@ -9,13 +9,13 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_sensors.layout import Array
-from sim_sensors.mounts import add_frame
+from sim_sensors.pipeline.layout import Array
 from sim_sensors.sensors.native import native_name
 from sim_sensors.sensors.rotations import cross
+from sim_sensors.world.mounts import add_frame
 
 if TYPE_CHECKING:
-    from sim_sensors.truth import WorldView
+    from sim_sensors.world.truth import WorldView
 
 F64 = NDArray[np.float64]
 

@@ -9,18 +9,19 @@ import mujoco
 import numpy as np
 from pydantic import Field
 
-from sensor_rig import msgs
-from sim_sensors.config import NonNegative, SensorConfig, Strict
-from sim_sensors.layout import Array, Layout
-from sim_sensors.mounts import find_body
+from rig_common import msgs
+from rig_common.validation import Strict
+from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.native import native_name
 from sim_sensors.sensors.taxels import grid_points
-from sim_sensors.truth import ColumnReader
+from sim_sensors.world.mounts import find_body
+from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:
-    from sensor_rig.cdr import Template
-    from sim_sensors.truth import TruthReader, WorldView
+    from rig_common.cdr import Template
+    from sim_sensors.world.truth import TruthReader, WorldView
 
 GRID = Topic('temperature/image_raw', 'sensor_msgs/msg/Image')
 MEAN = Topic('temperature', 'sensor_msgs/msg/Temperature')

@@ -10,19 +10,27 @@ import mujoco
 import numpy as np
 from pydantic import Field, model_validator
 
-from sensor_rig import msgs
-from sensor_rig.times import NS_PER_S
-from sim_sensors.columns import Column, columns_of, cos, sin, sine_ratio, sqrt, write_columns
+from rig_common import msgs
+from rig_common.times import NS_PER_S
 from sim_sensors.config import NonNegative, SensorConfig
-from sim_sensors.layout import Array, Layout
+from sim_sensors.pipeline.columns import (
+    Column,
+    columns_of,
+    cos,
+    sin,
+    sine_ratio,
+    sqrt,
+    write_columns,
+)
+from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.axes import quantise
 from sim_sensors.sensors.base import Batch, Origin, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.native import LinearReader, add_joint_native, add_native, native_name
 from sim_sensors.sensors.rotations import yaw_quat
 
 if TYPE_CHECKING:
-    from sensor_rig.cdr import Template
-    from sim_sensors.truth import TruthReader, WorldView
+    from rig_common.cdr import Template
+    from sim_sensors.world.truth import TruthReader, WorldView
 
 ODOM = Topic('odom', 'nav_msgs/msg/Odometry')
 BASE_NATIVE = ('velocimeter', 'gyro')

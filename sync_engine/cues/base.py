@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sync_engine.motion import Axis, Rotation
+from sync_engine.cues.motion import Axis, Rotation
 
 FloatArray = NDArray[np.float64]
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sensor_rig.times import NS_PER_S
+from rig_common.times import NS_PER_S
 from sync_engine.cues.base import XYZ_AXES, FloatArray, GyroLookup
-from sync_engine.motion import Rotation
+from sync_engine.cues.motion import Rotation
 
 _WIDTH = 160
 _STEPS = 4

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sensor_rig.times import NS_PER_S
+from rig_common.times import NS_PER_S
 from sync_engine.cues.base import XYZ_AXES, FloatArray, GyroLookup, rotation_vector
-from sync_engine.motion import Rotation
+from sync_engine.cues.motion import Rotation
 
 _RATE_SIGMA_RAD_S = 0.01
 """Noise of a rate where its message states none."""

@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from sensor_rig.times import NS_PER_S
-from sync_engine.buffer import Packet
-from sync_engine.clock_filter import Outcome
+from rig_common.times import NS_PER_S
+from sync_engine.clocks.clock_filter import Outcome
+from sync_engine.clocks.offset import relative_offset
 from sync_engine.config import SyncConfig
 from sync_engine.cues.base import XYZ_AXES, Cue, FloatArray, GyroLookup, matrix_from_wxyz
+from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.image import ImageCue
 from sync_engine.cues.inertial import OdometryCue, RateCue
+from sync_engine.cues.motion import Axis, MotionFix, Rotation, RotationFit
 from sync_engine.cues.scan import CloudCue, ScanCue
-from sync_engine.gyro import GyroTrack
-from sync_engine.motion import Axis, MotionFix, Rotation, RotationFit
-from sync_engine.offset import relative_offset
+from sync_engine.matching.buffer import Packet
 from sync_engine.stream import Stream
 
 PayloadReader = Callable[[Any], Mapping[str, Any]]

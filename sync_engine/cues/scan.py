@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from sensor_rig.times import NS_PER_S
+from rig_common.times import NS_PER_S
 from sync_engine.cues.base import Z_AXIS, FloatArray, GyroLookup
+from sync_engine.cues.motion import Rotation
 from sync_engine.cues.scan_match import BoolArray, Scan, ScanGeometry
-from sync_engine.motion import Rotation
 
 _LONGEST_S = 0.5
 """Two scans further apart have too little in common."""

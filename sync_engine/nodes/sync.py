@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,26 +12,23 @@ from rclpy.clock import JumpThreshold
 from rclpy.duration import Duration
 from rclpy.node import Node
 
-from sensor_rig.errors import RigError
-from sensor_rig.lockstep import SETTLED_TOPIC, Tick
-from sensor_rig.quantiles import LogHistogram
-from sensor_rig.rigfile import RigConfig
-from sensor_rig.ros.arguments import rig_from_arguments
-from sensor_rig.ros.clock import steady_timer
-from sensor_rig.ros.diagnostics import Diagnostics
-from sensor_rig.ros.executor import run_node
-from sensor_rig.ros.follower import Follower
-from sensor_rig.ros.handover import Handover
-from sensor_rig.ros.parameters import ConfigParameters
-from sensor_rig.ros.types import is_stamped, message_class
+from rig_common.errors import RigError
+from rig_common.handover import Handover
+from rig_common.lockstep import SETTLED_TOPIC, Tick
+from rig_common.quantiles import LogHistogram
+from rig_common.ros.clock import steady_timer
+from rig_common.ros.diagnostics import Diagnostics
+from rig_common.ros.follower import Follower
+from rig_common.ros.parameters import ConfigParameters
+from rig_common.ros.types import is_stamped, message_class
 from sync_engine.bundle import Bundle
 from sync_engine.config import SyncConfig
 from sync_engine.parameters import runtime_parameters
 from sync_engine.ros.inputs import RELIABILITIES, Inputs
 from sync_engine.ros.publishers import BundlePublishers
 from sync_engine.ros.services import SyncServices
-from sync_engine.ros.status import statuses
 from sync_engine.wire.session import WireSync
+from sync_engine.wire.statuses import statuses
 
 POLL_PERIOD_S = 0.01
 """How late a deadline may be noticed while nothing arrives (wall time)."""
@@ -41,26 +37,27 @@ EXPIRE_PERIOD_NS = 250_000_000
 
 
 class SyncNode(Node):
-    """Subscribes to the inputs of `rig.sync` and publishes `synced/...`.
+    """Subscribes to the inputs of its configuration and publishes `synced/...`.
 
     Time is the host's, or simulated: then an arrival is the latest tick of the rig's world, or,
     without such a world (a played bag), what /clock says.
     """
 
-    def __init__(self, rig: RigConfig, name: str = 'sync', *, sim_time: bool | None = None,
-                 handover: Handover | None = None, **node_options: Any) -> None:
-        """`sim_time` None: simulated if the rig has a world or `use_sim_time` is set.
+    def __init__(self, config: SyncConfig, name: str = 'sync', *, follows_world: bool = False,
+                 simulated_topics: Collection[str] = (), handover: Handover | None = None,
+                 **node_options: Any) -> None:
+        """`follows_world`: a world node says what time it is; `use_sim_time` does so too.
 
-        With `handover` the world is in this process.
+        `simulated_topics` are the relative names of what the emulators of that world publish: in
+        lockstep they are counted, and the node is ready once they have publishers. With `handover`
+        the world is in this process.
         """
         super().__init__(name, **node_options)
-        if rig.sync is None:
-            raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
         use_sim_time = bool(self.get_parameter('use_sim_time').value)
-        self._simulated = (rig.world is not None or use_sim_time) if sim_time is None else sim_time
+        self._simulated = follows_world or use_sim_time
         self._has_clock = use_sim_time or not self._simulated
-        self._settings = ConfigParameters(self, 'sync.', rig.sync, changeable=partial(
-            _is_runtime, rig.sync), on_change=self._reconfigure)
+        self._settings = ConfigParameters(self, 'sync.', config, changeable=partial(
+            _is_runtime, config), on_change=self._reconfigure)
         config = self._settings.config
         self._declare_own()
         types = {name: message_class(given.type, f'sync.inputs.{name}.type')
@@ -78,7 +75,7 @@ class SyncNode(Node):
         self._learned = SyncServices(self, self.sync.engine,
                                       lambda: str(self.get_parameter('offsets_file').value))
         self._load_saved()
-        self._follow_time(rig, handover)
+        self._follow_time(simulated_topics, handover)
         self._inputs = Inputs(self, config, types, self._on_message,
                               self.get_parameter('reliability').value, self._diagnostics.qos)
         self._diagnostics.add(self._inputs.statuses)
@@ -103,14 +100,15 @@ class SyncNode(Node):
             except RigError as error:
                 self.get_logger().info(f'starting without saved offsets: {error}')
 
-    def _follow_time(self, rig: RigConfig, handover: Handover | None) -> None:
+    def _follow_time(self, simulated_topics: Collection[str],
+                     handover: Handover | None) -> None:
         self._follower: Follower | None = None
         self._ticking = False
         if self._simulated:
             self._follower = Follower(self, self._on_time, topic=SETTLED_TOPIC,
                                       on_episode=self._on_episode, ready=self._ready,
                                       handover=handover)
-            self._counted = _published_topics(rig) & {
+            self._counted = set(simulated_topics) & {
                 given.topic.lstrip('/') for given in self.sync.config.inputs.values()}
             self._follower.counted = set(self._counted)
             self._jumps = self.get_clock().create_jump_callback(
@@ -252,19 +250,3 @@ class SyncNode(Node):
 def _is_runtime(config: SyncConfig, key: str) -> bool:
     return key in runtime_parameters(config)
 
-
-def _published_topics(rig: RigConfig) -> set[str]:
-    """Return the topics that the rig's own sensors publish."""
-    from sensor_rig.rigsync import topic_name
-    return {topic_name(name, topic.suffix) for name, sensor in rig.make_sensors().items()
-            for topic in sensor.topics()} if rig.sensors else set()
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node: `sync --rig FILE`, or with `--ros-args --params-file FILE`."""
-    return run_node(lambda: SyncNode(rig_from_arguments(args)),
-                    sys.argv if args is None else args)
-
-
-if __name__ == '__main__':
-    sys.exit(main())

@@ -15,9 +15,9 @@ from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.qos import QoSPolicyKind
 
-from sensor_rig.msgs import Level, Status
-from sensor_rig.ros import qos
-from sensor_rig.ros.diagnostics import QosMismatches
+from rig_common.msgs import Level, Status
+from rig_common.ros import qos
+from rig_common.ros.diagnostics import QosMismatches
 from sync_engine.config import SyncConfig
 
 Reliability = Literal['auto', 'reliable', 'best_effort']

@@ -7,9 +7,9 @@ from typing import Any
 
 from rclpy.node import Node
 
-from sensor_rig.ros import qos
-from sensor_rig.ros.diagnostics import QosMismatches
-from sensor_rig.ros.types import message_class
+from rig_common.ros import qos
+from rig_common.ros.diagnostics import QosMismatches
+from rig_common.ros.types import message_class
 from sync_engine.bundle import Bundle
 from sync_engine.wire.session import WireSync
 

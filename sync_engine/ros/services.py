@@ -10,7 +10,7 @@ from typing import Any
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
 from sync_engine.engine import SyncEngine
 
 

@@ -15,8 +15,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from sensor_rig.cdr import STAMP_END, Buffer, CdrError, Reader
-from sync_engine.interpolate import CannotInterpolate, FloatArray, Kind
+from rig_common.cdr import STAMP_END, Buffer, CdrError, Reader
+from sync_engine.matching.interpolate import CannotInterpolate, FloatArray, Kind
 
 FINGERPRINT = 'fingerprint'
 IDENTITY_XYZW = np.array([0.0, 0.0, 0.0, 1.0])
@@ -36,7 +36,7 @@ Walk = Callable[[Reader], Iterator[Run]]
 
 
 class WireCodec:
-    """The engine's codec for one message type (see sync_engine.interpolate.Codec)."""
+    """The engine's codec for one message type (see sync_engine.matching.interpolate.Codec)."""
 
     def __init__(self, kinds: Mapping[str, Kind], walk: Walk) -> None:
         self.kinds: Mapping[str, Kind] = {**kinds, FINGERPRINT: Kind.LINEAR}

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sensor_rig.cdr import CdrError, Reader
-from sensor_rig.errors import RigError
-from sensor_rig.msgs.decode import (
+from rig_common.cdr import CdrError, Reader
+from rig_common.errors import RigError
+from rig_common.msgs.decode import (
     read_camera_info,
     read_cloud,
     read_image,

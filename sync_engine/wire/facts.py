@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sensor_rig import msgs
-from sensor_rig.cdr import Template
-from sensor_rig.msgs import Level, Status
+from rig_common import msgs
+from rig_common.cdr import Template
+from rig_common.msgs import Level, Status
 from sync_engine.bundle import Bundle, Member
 
 BUNDLE_TOPIC = 'sync/bundle'

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sensor_rig.cdr import Buffer, CdrError, with_stamp_ns, write_stamp_ns
-from sensor_rig.msgs.decode import Cloud, read_cloud
+from rig_common.cdr import Buffer, CdrError, with_stamp_ns, write_stamp_ns
+from rig_common.msgs.decode import Cloud, read_cloud
 
 CLOUD_TYPE = 'sensor_msgs/msg/PointCloud2'
 POINT_TIME_FIELDS = ('time', 't', 'timestamp', 'time_stamp', 'offset_time')

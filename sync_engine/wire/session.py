@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from sensor_rig.cdr import CdrError, read_stamp_ns
-from sensor_rig.msgs.decode import read_imu
-from sensor_rig.times import MAX_STAMP_NS, NS_PER_S
+from rig_common.cdr import CdrError, read_stamp_ns
+from rig_common.msgs.decode import read_imu
+from rig_common.times import MAX_STAMP_NS, NS_PER_S
 from sync_engine.bundle import Bundle, Member
 from sync_engine.config import IMU_TYPE, SyncConfig
 from sync_engine.engine import SyncEngine

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sync_engine.cues.runner import PayloadReader
-from sync_engine.interpolate import CannotInterpolate, FloatArray, Kind
+from sync_engine.matching.interpolate import CannotInterpolate, FloatArray, Kind
 from sync_engine.wire.codecs import codec_of
 from sync_engine.wire.cue_readers import READERS
 
@@ -25,7 +25,7 @@ def type_name_of(message: Any) -> str:
 def typed_imu(message: Any) -> tuple[Triple, Triple]:
     """Return (angular velocity, linear acceleration) of a sensor_msgs/Imu, decoded or raw."""
     if isinstance(message, bytes):
-        from sensor_rig.msgs.decode import read_imu
+        from rig_common.msgs.decode import read_imu
         return read_imu(message)
     gyro, accel = message.angular_velocity, message.linear_acceleration
     return (gyro.x, gyro.y, gyro.z), (accel.x, accel.y, accel.z)

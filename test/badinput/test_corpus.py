@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from support.processes import Processes
 
+from rig_common.errors import RigError
 from sensor_rig.cli.check import check_against_model
-from sensor_rig.errors import RigError
 from sensor_rig.rigfile import load_rig
 
 RIGS = Path(__file__).with_name('rigs')

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sensor_rig import msgs, paramfile
+from rig_common import msgs, paramfile
+from rig_common.cdr import CdrError, Reader, read_stamp_ns
+from rig_common.errors import RigError
+from rig_common.lockstep import Ack, Tick
+from rig_common.msgs import Level, Status, decode
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.writer import BagWriter
-from sensor_rig.cdr import CdrError, Reader, read_stamp_ns
-from sensor_rig.errors import RigError
-from sensor_rig.lockstep import Ack, Tick
-from sensor_rig.msgs import Level, Status, decode
 from sensor_rig.rigfile import load_rig, rig_from_parameters
 
 RIGS = Path(__file__).with_name('rigs')

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.markdown import PAGES, ROOT, blocks, named
 
-from sensor_rig import paramfile
-from sensor_rig.errors import RigError
+from rig_common import paramfile
+from rig_common.errors import RigError
 from sensor_rig.rigfile import rig_from_parameters
 
 SECTION = re.compile(r'(world|sensors|sync|seed|extends):')

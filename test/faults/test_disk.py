@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from support.processes import Processes
 
-from sensor_rig import msgs
+from rig_common import msgs
+from rig_common.errors import RigError
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.writer import BagWriter
-from sensor_rig.errors import RigError
 
 IMAGE = msgs.image('cam', 480, 640, 'rgb8')
 

@@ -9,24 +9,23 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from sensor_msgs.msg import TimeReference
 from std_srvs.srv import Trigger
 from support.faults import Observer
+from support.places import SMALL_RIG as RIG
 from support.processes import Process, Processes
 
-from sensor_rig.lockstep import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC
-from sensor_rig.plan import planned_nodes
+from rig_common.lockstep import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC
+from rig_common.ros import qos
+from rig_common.ros.executor import Spinner, close_node, ros_context
+from rig_common.ros.types import message_class
 from sensor_rig.rigfile import load_rig
-from sensor_rig.ros import qos
-from sensor_rig.ros.executor import Spinner, close_node, ros_context
-from sensor_rig.ros.types import message_class
+from sensor_rig.running.plan import planned_nodes
 
 pytestmark = [pytest.mark.ros, pytest.mark.xdist_group('nodes')]
 
-RIG = Path(__file__).parents[1] / 'launch' / 'rig.yaml'
 INPUTS = ('front_lidar', 'wheels', 'imu')
 
 
@@ -107,7 +106,7 @@ def test_nonsense_between_the_nodes_is_dropped_and_said(observer: Observer, topi
 
 
 def test_a_stranger_that_answers_ticks_cannot_stop_the_world(observer: Observer) -> None:
-    from sensor_rig.lockstep import Ack
+    from rig_common.lockstep import Ack
     publisher = observer.create_publisher(TimeReference, ACK_TOPIC, qos.internal())
     observer.until(publisher.get_subscription_count, 'the world')
     publisher.publish(Ack('/stranger', 0, 0, serves=()).encode())

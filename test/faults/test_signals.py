@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
+from support.places import SMALL_RIG
 from support.processes import Processes
 
 pytestmark = pytest.mark.ros
 
-RIG = str(Path(__file__).parents[1] / 'launch' / 'rig.yaml')
+RIG = str(SMALL_RIG)
 PROGRAMS = {
-    'world': ('-m', 'sim_sensors.nodes.world', '--rig', RIG),
-    'emulator': ('-m', 'sim_sensors.nodes.emulator', '--rig', RIG),
-    'sync': ('-m', 'sync_engine.nodes.sync', '--rig', RIG),
+    'world': ('-m', 'sensor_rig.nodes.world', '--rig', RIG),
+    'emulator': ('-m', 'sensor_rig.nodes.emulator', '--rig', RIG),
+    'sync': ('-m', 'sensor_rig.nodes.sync', '--rig', RIG),
     'run': ('-m', 'sensor_rig', 'run', RIG),
     'run in processes': ('-m', 'sensor_rig', 'run', RIG, '--processes'),
     'demo with its page': ('-m', 'sensor_rig', 'demo', '--rig', RIG, '--page-port', '0'),

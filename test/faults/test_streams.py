@@ -18,9 +18,9 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from support.faults import IMAGE, MS, SCAN, STREAMS, Robot, S, start_sync, write_sync_rig
 from support.processes import Process, Processes
 
-from sensor_rig.ros import qos
-from sensor_rig.ros.executor import Spinner, close_node, ros_context
-from sensor_rig.ros.types import message_class
+from rig_common.ros import qos
+from rig_common.ros.executor import Spinner, close_node, ros_context
+from rig_common.ros.types import message_class
 
 pytestmark = [pytest.mark.ros, pytest.mark.xdist_group('streams')]
 

@@ -9,11 +9,11 @@ from typing import Any
 from support.processes import Processes
 from support.ros_rigs import LockstepRun, Recorder, topics_of, write_rig
 
+from rig_common.ros.executor import Spinner, close_node, ros_context
 from sensor_rig.inprocess import InProcessRig
-from sensor_rig.plan import planned_nodes
 from sensor_rig.rigfile import RigConfig
-from sensor_rig.ros.executor import Spinner, close_node, ros_context
-from sim_sensors.digest import StreamDigests
+from sensor_rig.running.plan import planned_nodes
+from sim_sensors.pipeline.digest import StreamDigests
 
 SENSORS: dict[str, Any] = {
     'imu': {'type': 'imu', 'mount': {'body': 'plate'}, 'rate_hz': 200.0,
@@ -109,7 +109,7 @@ def test_many_processes_are_equal_to_no_ros(tmp_path: Path, processes: Processes
 
 
 def test_bundles_are_equal_to_no_ros(tmp_path: Path) -> None:
-    from sync_engine.nodes.sync import SyncNode
+    from sensor_rig.nodes.building import make_sync
     sync = {'reference_sensor_id': 'mag', 'required_sensors': ['mag', 'imu'],
             'imu_sensor_id': 'imu', 'inputs': {'encoder': {'deadline_s': 0.1}}}
     rig = write_rig(tmp_path, LIGHT, sync=sync)
@@ -121,7 +121,7 @@ def test_bundles_are_equal_to_no_ros(tmp_path: Path) -> None:
             for output in plain.outputs(bundle):
                 expected.add(output.topic, output.raw)
     assert min(expected.counts.values()) > 40
-    with LockstepRun(rig, extra=[lambda: SyncNode(rig), lambda: Bundles(expected.counts, plain)],
+    with LockstepRun(rig, extra=[lambda: make_sync(rig), lambda: Bundles(expected.counts, plain)],
                      wait_for=['sync']) as run:
         bundles = run.extra[1]
         assert isinstance(bundles, Bundles)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from support.live_rig import watching
+from support.places import SMALL_RIG as RIG
 from support.processes import Processes
 
-from sensor_rig.plan import planned_nodes
 from sensor_rig.rigfile import load_rig
-
-RIG = Path(__file__).parents[1] / 'launch' / 'rig.yaml'
+from sensor_rig.running.plan import planned_nodes
 
 
 def test_processes_come_up_survive_a_kill_and_end_cleanly(processes: Processes) -> None:

@@ -12,8 +12,8 @@ import pytest
 from support.processes import Processes
 from support.ros_rigs import write_rig
 
-from sensor_rig.plan import planned_nodes
 from sensor_rig.rigfile import RigConfig
+from sensor_rig.running.plan import planned_nodes
 
 SENSORS: dict[str, Any] = {
     'imu': {'type': 'imu', 'mount': {'body': 'plate'}, 'rate_hz': 100.0,

@@ -24,8 +24,8 @@ from launch.launch_description_sources import AnyLaunchDescriptionSource
 from launch_testing.actions import ReadyToTest
 from support.live_rig import pid_of, watching
 
-from sensor_rig.plan import planned_nodes
 from sensor_rig.rigfile import load_rig
+from sensor_rig.running.plan import planned_nodes
 
 RIG = Path(__file__).with_name('rig.yaml')
 

@@ -10,9 +10,9 @@ import yaml
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
 
-from sensor_rig.paths import share_dir
+from rig_common.paths import share_dir
+from rig_common.ros.executor import Spinner, ros_context
 from sensor_rig.rigfile import load_rig
-from sensor_rig.ros.executor import Spinner, ros_context
 from sensor_rig.ros.one_process import OneProcess
 
 TYPES = {

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from support.sync_feeder import MS, S, exact
 
-from sensor_rig import msgs
-from sensor_rig.cdr import CdrError, read_stamp_ns, with_stamp_ns
-from sensor_rig.lockstep import Ack, Tick
-from sensor_rig.times import MAX_STAMP_NS, seconds_to_ns
-from sim_sensors.schedule import Schedule
+from rig_common import msgs
+from rig_common.cdr import CdrError, read_stamp_ns, with_stamp_ns
+from rig_common.lockstep import Ack, Tick
+from rig_common.times import MAX_STAMP_NS, seconds_to_ns
+from sim_sensors.timekeeping.schedule import Schedule
 from sync_engine.engine import SyncEngine
 from sync_engine.ledger import Counts, Fate, Ledger
 

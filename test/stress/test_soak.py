@@ -7,7 +7,7 @@ import json
 import pytest
 from support.processes import Processes
 
-from sensor_rig.vitals import Sample, Vitals
+from sensor_rig.running.vitals import Sample, Vitals
 
 MINUTES = 5
 

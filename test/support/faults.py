@@ -12,13 +12,13 @@ import yaml
 from rclpy.client import Client
 from rclpy.node import Node
 
-from sensor_rig import msgs
-from sensor_rig.cdr import Template, read_stamp_ns
-from sensor_rig.msgs import Status, read_diagnostic_array
-from sensor_rig.ros import qos
-from sensor_rig.ros.executor import Spinner
+from rig_common import msgs
+from rig_common.cdr import Template, read_stamp_ns
+from rig_common.msgs import Status, read_diagnostic_array
+from rig_common.ros import qos
+from rig_common.ros.executor import Spinner
+from rig_common.ros.types import message_class
 from sensor_rig.ros.monitor import LEDGER
-from sensor_rig.ros.types import message_class
 from support.processes import Process, Processes
 
 MS, S = 1_000_000, 1_000_000_000
@@ -179,4 +179,4 @@ def write_sync_rig(folder: Path) -> Path:
 
 
 def start_sync(processes: Processes, rig: Path) -> Process:
-    return processes.python('-m', 'sync_engine.nodes.sync', '--rig', str(rig))
+    return processes.python('-m', 'sensor_rig.nodes.sync', '--rig', str(rig))

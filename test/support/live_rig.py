@@ -12,11 +12,11 @@ from statistics import median
 
 from rclpy.node import Node
 
-from sensor_rig.cdr import read_stamp_ns
+from rig_common.cdr import read_stamp_ns
+from rig_common.ros import qos
+from rig_common.ros.executor import Spinner, close_node, ros_context
+from rig_common.ros.types import message_class
 from sensor_rig.rigfile import RigConfig
-from sensor_rig.ros import qos
-from sensor_rig.ros.executor import Spinner, close_node, ros_context
-from sensor_rig.ros.types import message_class
 
 PATIENCE_S = 90.0
 """Wall time after which a run counts as broken; no assertion depends on it otherwise."""

@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 
-from sensor_rig.errors import UnavailableError
-from sim_sensors import render
+from rig_common.errors import UnavailableError
+from sim_sensors.world import render
 
 
 @cache

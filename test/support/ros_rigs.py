@@ -13,15 +13,14 @@ import yaml
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from sensor_rig.lockstep import NEVER_NS, SETTLED_TOPIC, TYPE_NAME, Tick
+from rig_common.lockstep import NEVER_NS, SETTLED_TOPIC, TYPE_NAME, Tick
+from rig_common.ros import qos
+from rig_common.ros.executor import Spinner, close_node, ros_context
+from rig_common.ros.follower import Follower
+from rig_common.ros.types import message_class
+from sensor_rig.nodes.building import make_emulator, make_world
 from sensor_rig.rigfile import RigConfig, load_rig
-from sensor_rig.ros import qos
-from sensor_rig.ros.executor import Spinner, close_node, ros_context
-from sensor_rig.ros.follower import Follower
-from sensor_rig.ros.types import message_class
-from sim_sensors.digest import StreamDigests
-from sim_sensors.nodes.emulator import EmulatorNode
-from sim_sensors.nodes.world import WorldNode
+from sim_sensors.pipeline.digest import StreamDigests
 from support.body_sensors import PLATE
 
 MS = 1_000_000
@@ -115,17 +114,17 @@ class LockstepRun:
         self.spinner = Spinner(self._ros.__enter__())
         self.recorder = Recorder(topics_of(rig))
         self.extra = [make() for make in extra]
-        self.emulators = [EmulatorNode(rig, group, name=f'emulator_{index}')
+        self.emulators = [make_emulator(rig, group, name=f'emulator_{index}')
                           for index, group in enumerate(groups)]
         self.nodes: list[Node] = [self.recorder, *self.extra, *self.emulators]
         for node in self.nodes:
             self.spinner.add(node)
-        self._rig, self._wait_for = rig, ['recorder', *wait_for]
+        self.rig, self._wait_for = rig, ['recorder', *wait_for]
         self.start_world()
 
     def start_world(self) -> None:
         """Make the world and drive it."""
-        self.world = WorldNode(self._rig, parameter_overrides=[
+        self.world = make_world(self.rig, parameter_overrides=[
             Parameter('wait_for', value=self._wait_for)])
         self.world.wake = self.spinner.wake
         self.add(self.world)

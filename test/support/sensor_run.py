@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from rosbags.typesys import Stores, get_typestore
 
-from sim_sensors.batch import BatchWorld
 from sim_sensors.config import WorldConfig
-from sim_sensors.layout import Array
-from sim_sensors.pipeline import Pipeline
+from sim_sensors.pipeline.layout import Array
+from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.sources import Source, make_source
 from sim_sensors.registry import sensor_class
-from sim_sensors.schedule import schedules_of
 from sim_sensors.sensors.base import Sample, Sensor
-from sim_sensors.sources import Source, make_source
-from sim_sensors.truth import WorldView
-from sim_sensors.world import World, WorldBase
+from sim_sensors.timekeeping.schedule import schedules_of
+from sim_sensors.world.batch import BatchWorld
+from sim_sensors.world.truth import WorldView
+from sim_sensors.world.world import World, WorldBase
 
 FOREVER_NS = 2**62
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rig_common.times import NS_PER_S
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.page import svg
 from sensor_rig.page.history import History, Mark
 from sensor_rig.rigfile import load_rig
-from sensor_rig.times import NS_PER_S
 
 PICTURE = Path(__file__).resolve().parents[2] / 'docs' / 'images' / 'timeline.svg'
 END_NS = 12 * NS_PER_S

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from sim_sensors.config import SensorConfig
-from sim_sensors.layout import Array, Layout
-from sim_sensors.pipeline import Pipeline
+from sim_sensors.pipeline.layout import Array, Layout
+from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
 
 MS = 1_000_000

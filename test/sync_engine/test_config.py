@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
 from sync_engine.config import load_config
 
 GOOD: dict[str, Any] = {

@@ -5,10 +5,10 @@ import json
 import pytest
 from support.sync_feeder import MS, T0, Feeder, S, exact, stamps_ms
 
-from sensor_rig.errors import RigError
+from rig_common.errors import RigError
 from sync_engine.bundle import MissingReason
+from sync_engine.clocks.states import SyncState
 from sync_engine.engine import SyncEngine
-from sync_engine.states import SyncState
 
 
 def test_a_bundle_leaves_with_the_message_that_settles_it() -> None:

@@ -14,24 +14,24 @@ from rclpy.parameter import parameter_value_to_python
 from rclpy.qos import qos_profile_parameter_events
 from rclpy.subscription import Subscription
 
-from sensor_rig.cdr import read_stamp_ns
-from sensor_rig.msgs import read_diagnostic_array, read_time_reference
-from sensor_rig.msgs.decode import read_image, read_marker_poses, read_odometry
+from rig_common.cdr import read_stamp_ns
+from rig_common.msgs import read_diagnostic_array, read_time_reference
+from rig_common.msgs.decode import read_image, read_marker_poses, read_odometry
+from rig_common.ros import qos
+from rig_common.ros.clock import steady_clock
+from rig_common.ros.types import message_class
 from sensor_rig.page.access import LOCAL
 from sensor_rig.page.app import Page
 from sensor_rig.page.controls import Setting
 from sensor_rig.page.history import History, Mark, OffsetPoint, WindowPoint
-from sensor_rig.page.ros.points import Placer, mount_of
+from sensor_rig.page.points import Placer, mount_of
 from sensor_rig.page.ros.remote import Remote
 from sensor_rig.page.scene import PageScene
 from sensor_rig.rigfile import RigConfig
-from sensor_rig.ros import qos
-from sensor_rig.ros.clock import steady_clock
 from sensor_rig.ros.monitor import LEDGER, Monitor
-from sensor_rig.ros.types import message_class
 from sim_sensors.config import SensorConfig
 from sim_sensors.ros.periodics import base_body
-from sim_sensors.world import World
+from sim_sensors.world.world import World
 
 PERIOD_S = 0.1
 """Wall time between two drawings."""

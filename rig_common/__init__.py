@@ -1,0 +1,1 @@
+"""What both halves need: errors, times, message bytes, parameter files, lockstep."""

@@ -1,0 +1,175 @@
+"""The messages that carry simulated time between the nodes of a rig, as bytes.
+
+All three are sensor_msgs/TimeReference, so any tool can show and record them:
+
+- `world/tick` says how far the world is. `header.stamp`: simulated time. `header.frame_id`: truth
+  messages sent since the last tick, `imu=7 lidar=1`. `time_ref`: the host's clock. `source`:
+  `run=5f3a.0 episode=0 seed=7 phase=run lockstep=true`; in a barrier `phase=barrier-3`, where 3
+  is the round.
+- `world/settled` follows when every emulator has answered: the same, but `header.frame_id` counts
+  the messages they have sent, by topic: `imu/data_raw=1`. Outside lockstep it comes with the tick.
+- `world/ack` answers. `header.stamp`: the tick. `header.frame_id`: messages sent since the last
+  answer, by topic. `time_ref`: when the node must be woken next; it promises to send nothing
+  before. `source`: its name; when it joins, also in which round of a barrier (0 in none) and what
+  it takes care of: `/emulator joins 3 imu`.
+
+In one process they are handed over as they are; ticks are published too where somebody listens.
+
+The counts are there in lockstep only: DDS keeps the order inside a topic, never between topics,
+so a node that has a tick may still miss data that was sent before it. It waits for the count.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from rig_common.cdr import HEADER_BYTES, LITTLE_ENDIAN_HEADER, Buffer, CdrError
+from rig_common.times import MAX_STAMP_NS, NS_PER_S
+
+TICK_TOPIC = 'world/tick'
+SETTLED_TOPIC = 'world/settled'
+ACK_TOPIC = 'world/ack'
+TYPE_NAME = 'sensor_msgs/msg/TimeReference'
+
+NEVER_NS = MAX_STAMP_NS
+"""Wake time of a node that waits for nothing."""
+
+BARRIER = 'barrier-'
+RUN = 'run'
+
+_STAMP_LENGTH = struct.Struct('<iII')
+"""A time and the length of the string behind it."""
+_TEXT = HEADER_BYTES + _STAMP_LENGTH.size
+_PADDING = (b'\0\0\0\0', b'\0\0\0', b'\0\0', b'\0')
+"""A string's closing NUL and what aligns the number behind it, by its length modulo 4."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """The world has reached `time_ns`; everything before it is decided."""
+
+    time_ns: int
+    """Simulated time, ns."""
+    wall_ns: int = 0
+    """Host clock when it was sent, ns since 1970."""
+    episode: int = 0
+    """Number of resets since this seed came; selects the random numbers."""
+    seed: int = 0
+    """Seed of this episode."""
+    round: int = 0
+    """Number of the barrier's round while the world waits for nodes to join, else 0."""
+    lockstep: bool = False
+    """The world waits for an answer."""
+    sent: Mapping[str, int] = field(default_factory=dict)
+    """Messages sent since the tick before, by sensor (tick) or topic (settled)."""
+    run: str = ''
+    """Tells this start of the world from every other; a new one begins at time 0."""
+
+    def encode(self) -> bytes:
+        """Return the CDR bytes."""
+        phase = f'{BARRIER}{self.round}' if self.round else RUN
+        source = (f'run={self.run} episode={self.episode} seed={self.seed} phase={phase} '
+                  f'lockstep={"true" if self.lockstep else "false"}')
+        return _write(self.time_ns, format_counts(self.sent), self.wall_ns, source)
+
+    @classmethod
+    def decode(cls, buf: Buffer) -> Tick:
+        """Read a tick; raises CdrError where the bytes are no tick."""
+        time_ns, counts, wall_ns, source = _read(buf)
+        run, episode, seed, round_, lockstep = _parse_source(source)
+        return cls(time_ns, wall_ns, episode, seed, round_, lockstep, parse_counts(counts), run)
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """A node has done everything that was due at `time_ns`."""
+
+    name: str
+    """The node's name."""
+    time_ns: int
+    """Tick it answers, ns."""
+    wake_ns: int = NEVER_NS
+    """It promises to publish nothing before this time and wants a tick there, ns."""
+    sent: Mapping[str, int] = field(default_factory=dict)
+    """Messages published since its last answer, by topic."""
+    serves: tuple[str, ...] | None = None
+    """Set when it joins: what it takes care of (sensors; nothing for the sync node)."""
+    round: int = 0
+    """Round of the barrier in which it joins; 0: it asks for one, or needs none."""
+
+    def encode(self) -> bytes:
+        """Return the CDR bytes."""
+        source = self.name
+        if self.serves is not None:
+            source = ' '.join((self.name, 'joins', str(self.round), *self.serves))
+        return _write(self.time_ns, format_counts(self.sent), self.wake_ns, source)
+
+    @classmethod
+    def decode(cls, buf: Buffer) -> Ack:
+        """Read an acknowledgement; raises CdrError where the bytes are none."""
+        time_ns, counts, wake_ns, source = _read(buf)
+        name, *joins = source.split(' ')
+        if not joins:
+            return cls(name, time_ns, wake_ns, parse_counts(counts))
+        try:
+            return cls(name, time_ns, wake_ns, parse_counts(counts), tuple(joins[2:]),
+                       int(joins[1]))
+        except (IndexError, ValueError):
+            raise CdrError(f'{source!r} is not the source of an answer') from None
+
+
+def format_counts(counts: Mapping[str, int]) -> str:
+    """Return `a=1 b=2`."""
+    return ' '.join([f'{name}={count}' for name, count in counts.items()])
+
+
+def parse_counts(text: str) -> dict[str, int]:
+    """Return the counts of `a=1 b=2`."""
+    if not text:
+        return {}
+    try:
+        return {name: int(count) for name, _, count in (
+            part.partition('=') for part in text.split(' '))}
+    except ValueError:
+        raise CdrError(f'{text!r} is no list of counts such as "imu=1 lidar=2"') from None
+
+
+@lru_cache(maxsize=64)
+def _parse_source(source: str) -> tuple[str, int, int, int, bool]:
+    values = dict(part.partition('=')[::2] for part in source.split(' '))
+    try:
+        phase = values['phase']
+        round_ = 0 if phase == RUN else int(phase.removeprefix(BARRIER))
+        return (values['run'], int(values['episode']), int(values['seed']), round_,
+                values['lockstep'] == 'true')
+    except (KeyError, ValueError):
+        raise CdrError(f'{source!r} is not the source of a tick') from None
+
+
+def _write(stamp_ns: int, frame_id: str, time_ref_ns: int, source: str) -> bytes:
+    """Return a TimeReference; ticks are many, so this is packed in one go."""
+    first, second = frame_id.encode(), source.encode()
+    return b''.join((
+        LITTLE_ENDIAN_HEADER, _STAMP_LENGTH.pack(*divmod(stamp_ns, NS_PER_S), len(first) + 1),
+        first, _PADDING[len(first) & 3],
+        _STAMP_LENGTH.pack(*divmod(time_ref_ns, NS_PER_S), len(second) + 1), second, b'\0'))
+
+
+def _read(buf: Buffer) -> tuple[int, str, int, str]:
+    """Return (stamp_ns, frame_id, time_ref_ns, source); the fast way for what `_write` made."""
+    try:
+        sec, nanosec, length = _STAMP_LENGTH.unpack_from(buf, HEADER_BYTES)
+        end = _TEXT + length
+        place = end + (-end & 3)
+        ref_sec, ref_nanosec, ref_length = _STAMP_LENGTH.unpack_from(buf, place)
+        start = place + _STAMP_LENGTH.size
+        if start + ref_length > len(buf):
+            raise CdrError(f'not a TimeReference: a text of {ref_length} bytes does not fit')
+        return (sec * NS_PER_S + nanosec, str(buf[_TEXT:end - 1], 'utf-8'),
+                ref_sec * NS_PER_S + ref_nanosec,
+                str(buf[start:start + ref_length - 1], 'utf-8'))
+    except (struct.error, UnicodeDecodeError) as error:
+        raise CdrError(f'not a TimeReference: {error}') from None

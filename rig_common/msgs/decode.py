@@ -1,0 +1,213 @@
+"""Serialised messages read into numpy, for the few types whose content is needed.
+
+Arrays are views into the message where its layout allows it. Whatever does not fit its type
+raises `CdrError`.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rig_common.cdr import HEADER_BYTES, Buffer, CdrError, Reader, endianness
+from rig_common.msgs.scene import IMAGE_ENCODINGS
+
+Vector = NDArray[np.float64]
+
+_IMU = {order: struct.Struct(f'{sign}104x3d72x3d') for order, sign in ((0, '>'), (1, '<'))}
+_U32 = {0: struct.Struct('>I'), 1: struct.Struct('<I')}
+_POINT_DTYPES = {1: 'i1', 2: 'u1', 3: 'i2', 4: 'u2', 5: 'i4', 6: 'u4', 7: 'f4', 8: 'f8'}
+
+
+class Scan(NamedTuple):
+    """sensor_msgs/LaserScan."""
+
+    stamp_ns: int
+    angle_min_rad: float
+    angle_increment_rad: float
+    time_increment_s: float
+    scan_time_s: float
+    range_min_m: float
+    range_max_m: float
+    ranges: NDArray[np.float32]
+    intensities: NDArray[np.float32]
+    """As many as `ranges`, or none."""
+
+
+class Pixels(NamedTuple):
+    """sensor_msgs/Image: pixels [height, width] or [height, width, channels]."""
+
+    stamp_ns: int
+    encoding: str
+    pixels: NDArray[Any]
+
+
+class Cloud(NamedTuple):
+    """sensor_msgs/PointCloud2: records [height * width]."""
+
+    stamp_ns: int
+    points: NDArray[Any]
+    data_offset: int
+    """Where the points' bytes start in the message."""
+
+
+class Intrinsics(NamedTuple):
+    """sensor_msgs/CameraInfo, as far as a pinhole needs it."""
+
+    stamp_ns: int
+    height: int
+    width: int
+    k: Vector
+    """[3, 3] in pixels."""
+
+
+class Motion(NamedTuple):
+    """nav_msgs/Odometry or a twist: pose in the fixed frame, rates in the body's."""
+
+    stamp_ns: int
+    position_m: Vector
+    orientation_xyzw: Vector
+    linear_m_s: Vector
+    angular_rad_s: Vector
+
+
+def read_imu(buf: Buffer) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+    """Return (angular velocity rad/s, linear acceleration m/s^2) of a sensor_msgs/Imu.
+
+    An IMU comes hundreds of times a second, so this one does not go field by field.
+    """
+    order = endianness(buf)
+    try:
+        frame_bytes = _U32[order].unpack_from(buf, 12)[0]
+        start = 16 + frame_bytes
+        start += -(start - HEADER_BYTES) % 8
+        values = _IMU[order].unpack_from(buf, start)
+    except struct.error:
+        raise CdrError(f'{len(buf)} bytes are not a sensor_msgs/msg/Imu') from None
+    return values[:3], values[3:]
+
+
+def read_scan(buf: Buffer) -> Scan:
+    """Read a sensor_msgs/LaserScan."""
+    reader = Reader(buf)
+    stamp_ns, _ = reader.header()
+    angle_min, _, increment, time_increment, scan_time, low, high = reader.array('f4', 7).tolist()
+    return Scan(stamp_ns, angle_min, increment, time_increment, scan_time, low, high,
+                reader.sequence('f4'), reader.sequence('f4'))
+
+
+def read_marker_poses(buf: Buffer) -> dict[int, NDArray[np.float64]]:
+    """Return the poses (x y z m, quaternion xyzw) [7] of a visualization_msgs/MarkerArray by id.
+
+    Shapes are passed over: a marker made of triangles holds thousands of points.
+    """
+    reader = Reader(buf)
+    poses: dict[int, NDArray[np.float64]] = {}
+    for _ in range(reader.count(4)):
+        reader.header()
+        reader.string()  # namespace
+        number, _, _ = reader.i32(), reader.i32(), reader.i32()
+        poses[number] = reader.array('f8', 7)
+        reader.array('f8', 3)  # scale
+        reader.array('f4', 4)  # colour
+        reader.stamp()  # lifetime
+        reader.boolean()  # locked to its frame
+        reader.array('f8', 3 * reader.count(24))  # points
+        reader.array('f4', 4 * reader.count(16))  # their colours
+        reader.string()  # texture: resource, picture, coordinates
+        reader.header()
+        reader.string()
+        reader.octets()
+        reader.array('f4', 2 * reader.count(8))
+        reader.string()  # text
+        reader.string()  # mesh: resource, file, materials
+        reader.string()
+        reader.octets()
+        reader.boolean()
+    return poses
+
+
+def read_image(buf: Buffer) -> Pixels:
+    """Read a sensor_msgs/Image; rows may be padded, multi-byte pixels of either endianness."""
+    reader = Reader(buf)
+    stamp_ns, _ = reader.header()
+    height, width = reader.u32(), reader.u32()
+    encoding = reader.string()
+    big, step = reader.u8(), reader.u32()
+    data = np.frombuffer(reader.octets(), np.uint8)
+    if encoding not in IMAGE_ENCODINGS:
+        raise CdrError(f'image encoding {encoding!r} is not one of {", ".join(IMAGE_ENCODINGS)}')
+    kind, channels = IMAGE_ENCODINGS[encoding]
+    dtype = np.dtype(kind).newbyteorder('>' if big else '<')
+    row = width * channels * dtype.itemsize
+    if step < row or data.size < step * height:
+        raise CdrError(f'an image of {width}x{height} {encoding} does not fit its {data.size} '
+                       f'bytes with a step of {step}')
+    rows = data[:step * height].reshape(height, step)[:, :row]
+    pixels = np.ascontiguousarray(rows).view(dtype) if step != row else rows.view(dtype)
+    shape = (height, width) if channels == 1 else (height, width, channels)
+    return Pixels(stamp_ns, encoding, pixels.reshape(shape))
+
+
+def read_cloud(buf: Buffer) -> Cloud:
+    """Read a sensor_msgs/PointCloud2."""
+    reader = Reader(buf)
+    stamp_ns, _ = reader.header()
+    height, width = reader.u32(), reader.u32()
+    names, formats, offsets = [], [], []
+    fields = [(reader.string(), reader.u32(), reader.u8(), reader.u32())
+              for _ in range(reader.count(13))]
+    order = '>' if reader.boolean() else '<'
+    point_step = reader.u32()
+    reader.u32()
+    data = reader.octets()
+    for name, offset, datatype, count in fields:
+        if datatype not in _POINT_DTYPES:
+            raise CdrError(f'point field {name!r} has the unknown datatype {datatype}')
+        kind = np.dtype(order + _POINT_DTYPES[datatype])
+        if offset + kind.itemsize * max(count, 1) > point_step:
+            raise CdrError(f'point field {name!r} does not fit a point of {point_step} bytes')
+        names.append(name)
+        formats.append(kind if count <= 1 else np.dtype((kind, (count,))))
+        offsets.append(offset)
+    if point_step == 0 or point_step * width * height > len(data):
+        raise CdrError(f'{width * height} points of {point_step} bytes do not fit the '
+                       f'{len(data)} bytes of the cloud')
+    try:
+        dtype = np.dtype({'names': names, 'formats': formats, 'offsets': offsets,
+                          'itemsize': point_step})
+    except (ValueError, OverflowError, MemoryError) as error:  # a name twice, a step of gigabytes
+        raise CdrError(f'the fields of the cloud do not make a record: {error}') from None
+    points = np.frombuffer(data, dtype, width * height)
+    return Cloud(stamp_ns, points, reader.pos - len(data))
+
+
+def read_camera_info(buf: Buffer) -> Intrinsics:
+    """Read the size and the matrix of a sensor_msgs/CameraInfo."""
+    reader = Reader(buf)
+    stamp_ns, _ = reader.header()
+    height, width = reader.u32(), reader.u32()
+    reader.string()
+    reader.sequence('f8')
+    return Intrinsics(stamp_ns, height, width,
+                      reader.array('f8', 9).astype(np.float64).reshape(3, 3))
+
+
+def read_odometry(buf: Buffer) -> Motion:
+    """Read a nav_msgs/Odometry."""
+    reader = Reader(buf)
+    stamp_ns, _ = reader.header()
+    reader.string()
+    values = reader.array('f8', 7 + 36 + 6).astype(np.float64)  # pose, its covariance, twist
+    return Motion(stamp_ns, values[:3], values[3:7], values[43:46], values[46:])
+
+
+def read_twist(buf: Buffer) -> tuple[int, Vector, Vector]:
+    """Return (stamp_ns, linear m/s [3], angular rad/s [3]) of a geometry_msgs/TwistStamped."""
+    reader = Reader(buf)
+    stamp_ns, _ = reader.header()
+    twist = reader.array('f8', 6).astype(np.float64)
+    return stamp_ns, twist[:3], twist[3:]

@@ -1,0 +1,1 @@
+"""Helpers for nodes of any kind: quality of service, executors, parameters, diagnostics."""

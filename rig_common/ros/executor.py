@@ -1,0 +1,193 @@
+"""One way to run nodes: the fast executor where it exists, clean signals, one-sentence errors."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import rclpy
+from rclpy.context import Context
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+from rclpy.task import Future
+
+from rig_common.errors import RigError
+from rig_common.memory import keep_freed_memory
+
+TURN_S = 0.05
+"""Longest time between two looks at the stop flag."""
+
+
+def make_executor(context: Context | None = None) -> Any:
+    """Return rclpy's EventsExecutor (about 8 times cheaper per message), else the default one."""
+    try:
+        from rclpy.experimental import EventsExecutor
+    except ImportError:
+        return SingleThreadedExecutor(context=context)
+    return EventsExecutor(context=context)
+
+
+class Spinner:
+    """Runs nodes in the calling thread, in turns of at most `TURN_S`, until stopped.
+
+    The EventsExecutor wakes for other processes only in timed waits, so `spin()` is never used.
+    A wait on a future that never completes handles every event of a turn inside the executor;
+    `spin_once` would come back to Python after each.
+    """
+
+    def __init__(self, context: Context | None = None) -> None:
+        self.context = context or rclpy.get_default_context()
+        self.executor = make_executor(self.context)
+        self._never: Future = Future(executor=self.executor)
+        self._wait: Future = Future()
+        self._stop = threading.Event()
+
+    def add(self, node: Node) -> None:
+        """Handle the callbacks of `node`."""
+        self.executor.add_node(node)
+
+    def remove(self, node: Node) -> None:
+        """Handle the callbacks of `node` no more; it is destroyed by its owner.
+
+        The turn is for what the executor had taken up for it already.
+        """
+        self.executor.remove_node(node)
+        self.turn(0.0)
+
+    def stop(self) -> None:
+        """End `run` at the next turn; safe in signal handlers, callbacks and threads."""
+        self._stop.set()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether `run` is over, or about to be."""
+        return self._stop.is_set() or not self.context.ok()
+
+    def turn(self, timeout_s: float = TURN_S) -> None:
+        """Handle what happens within `timeout_s`."""
+        self.executor.spin_until_future_complete(self._never, timeout_sec=timeout_s)
+
+    def run(self, every_turn: Callable[[], None] | None = None, turn_s: float = TURN_S) -> None:
+        """Handle callbacks until `stop`, a shutdown, or an exception of a callback."""
+        _spare_the_collector()
+        while not self.stopped:
+            try:
+                self.turn(turn_s)
+            except ExternalShutdownException:
+                return
+            if every_turn is not None:
+                every_turn()
+
+    def drive(self, advance: Callable[[], float]) -> None:
+        """Handle callbacks until `stop`; call `advance` first, on time, and after every `wake`.
+
+        It returns how long it can wait to be called again, s.
+        """
+        _spare_the_collector()
+        while not self.stopped:
+            try:
+                self.wait(min(advance(), TURN_S))
+            except ExternalShutdownException:
+                return
+
+    def wait(self, timeout_s: float) -> None:
+        """Handle what happens within `timeout_s`, or until somebody calls `wake`."""
+        self._wait = Future()
+        self.executor.spin_until_future_complete(self._wait, timeout_sec=timeout_s)
+
+    def wake(self) -> None:
+        """End the present `wait`, so that `drive` calls `advance` next; for callbacks."""
+        if not self._wait.done():
+            self._wait.set_result(None)
+
+    def close(self) -> None:
+        """Let go of the nodes; they are destroyed by their owner."""
+        for node in list(self.executor.get_nodes()):
+            self.executor.remove_node(node)
+        self.executor.shutdown()
+
+
+def _spare_the_collector() -> None:
+    """Take what setting up has left out of the garbage collector's rounds (5 % of the time)."""
+    gc.collect()
+    gc.freeze()
+
+
+@contextmanager
+def ros_context(args: Sequence[str] | None = None) -> Iterator[Context]:
+    """Initialise rclpy and shut it down after.
+
+    Signals stay ours: rclpy's own handlers would shut the context under a node that still has a
+    ledger to publish.
+    """
+    keep_freed_memory()
+    rclpy.init(args=None if args is None else list(args),
+               signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        yield rclpy.get_default_context()
+    finally:
+        rclpy.try_shutdown()
+
+
+@contextmanager
+def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` on SIGINT, SIGTERM, SIGHUP while inside; a second SIGINT interrupts at once."""
+    def handle(number: int, frame: Any) -> None:
+        stop()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = {number: signal.signal(number, handle)
+              for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> int:
+    """Run one node as a process: the whole `main` of every node of the rig.
+
+    `factory` builds the node. A node with `advance()` is driven by it and gets a `wake` (see
+    `Spinner.drive`); its optional `close()` is called before it is destroyed. A mistake of the
+    user's ends with its sentence on stderr and exit code 2.
+    """
+    with ros_context(args) as context:
+        node: Node | None = None
+        spinner = Spinner(context)
+        try:
+            with stop_on_signals(spinner.stop):
+                node = factory()
+                spinner.add(node)
+                if hasattr(node, 'advance'):
+                    node.wake = spinner.wake
+                    spinner.drive(node.advance)
+                else:
+                    spinner.run()
+        except RigError as error:
+            print(f'error: {error}', file=sys.stderr, flush=True)
+            return RigError.EXIT_CODE
+        except KeyboardInterrupt:
+            return 128 + signal.SIGINT
+        finally:
+            if node is not None:
+                spinner.close()
+                close_node(node)
+    return 0
+
+
+def close_node(node: Node) -> None:
+    """Give a node the chance to say its last word, then destroy it."""
+    close = getattr(node, 'close', None)
+    try:
+        if callable(close):
+            close()
+    finally:
+        with suppress(Exception):  # handles may be gone after an external shutdown
+            node.destroy_node()

@@ -1,0 +1,136 @@
+"""ROS parameters out of pydantic models: one per key, with description, range, read-only flag."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from rig_common.errors import RigError
+from rig_common.validation import validated
+
+ModelT = TypeVar('ModelT', bound=BaseModel)
+
+HUGE = 1.0e308
+
+
+def leaves(model: BaseModel, prefix: str = '') -> Iterator[tuple[str, Any, FieldInfo]]:
+    """Yield (dotted key, value, field) of everything in `model` that a parameter can hold."""
+    for name, info in type(model).model_fields.items():
+        value = getattr(model, name)
+        key = f'{prefix}{name}'
+        if isinstance(value, BaseModel):
+            yield from leaves(value, f'{key}.')
+        elif isinstance(value, Mapping):
+            for inner, item in value.items():
+                if isinstance(item, BaseModel):
+                    yield from leaves(item, f'{key}.{inner}.')
+        else:
+            yield key, value, info
+
+
+class ConfigParameters(Generic[ModelT]):
+    """The parameters of one config model, kept in step with it.
+
+    A change is validated by the model as a whole, handed to `on_change`, and refused with the
+    reason when either raises RigError.
+    """
+
+    def __init__(self, node: Node, prefix: str, config: ModelT, *,
+                 changeable: Callable[[str], bool] = lambda key: False,
+                 on_change: Callable[[ModelT], None] | None = None,
+                 fixed: Callable[[str], bool] = lambda key: False) -> None:
+        """Declare every key of `config` under `prefix` (`world.`).
+
+        `changeable` keys can be set at run time; `fixed` keys cannot even be overridden when the
+        node starts, because other nodes derive the same thing from the same file.
+        """
+        self._prefix = prefix
+        self._changeable = changeable
+        self._on_change = on_change
+        self.config = config
+        values: dict[str, Any] = {}
+        for key, value, info in leaves(config):
+            descriptor = describe(info, value, read_only=not changeable(key))
+            found = node.declare_parameter(prefix + key, _plain(value), descriptor).value
+            if found != _plain(value):
+                if fixed(key):
+                    raise RigError(f'{prefix}{key} is {found!r} here and {value!r} in the rig '
+                                   f'file; all nodes must agree on it, so change the rig file')
+                values[key] = found
+        if values:
+            self.config = self._changed(values)
+        node.add_on_set_parameters_callback(self._on_set)
+
+    def _changed(self, values: Mapping[str, Any]) -> ModelT:
+        nested = self.config.model_dump()
+        for key, value in values.items():
+            *path, last = key.split('.')
+            place = nested
+            for part in path:
+                place = place[part]
+            place[last] = value
+        return validated(type(self.config), nested, self._prefix.rstrip('.'))
+
+    def _on_set(self, parameters: Sequence[Parameter]) -> SetParametersResult:
+        mine = {p.name[len(self._prefix):]: p.value for p in parameters
+                if p.name.startswith(self._prefix)}
+        mine = {key: value for key, value in mine.items() if self._changeable(key)}
+        if not mine:
+            return SetParametersResult(successful=True)
+        try:
+            config = self._changed(mine)
+            if self._on_change is not None:
+                self._on_change(config)
+        except RigError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        self.config = config
+        return SetParametersResult(successful=True)
+
+
+def describe(info: FieldInfo, value: Any, *, read_only: bool) -> ParameterDescriptor:
+    """Return the descriptor of a field: its docstring, its choices, its range."""
+    descriptor = ParameterDescriptor(description=' '.join((info.description or '').split()),
+                                     read_only=read_only)
+    choices = get_args(info.annotation) if get_origin(info.annotation) is not None else ()
+    if choices and all(isinstance(choice, str) for choice in choices):
+        descriptor.additional_constraints = f'one of {", ".join(choices)}'
+    low, high = _bounds(info)
+    if (low, high) != (None, None):
+        if isinstance(value, float):
+            descriptor.floating_point_range = [FloatingPointRange(
+                from_value=-HUGE if low is None else float(low),
+                to_value=HUGE if high is None else float(high))]
+        elif isinstance(value, int) and not isinstance(value, bool):
+            descriptor.integer_range = [IntegerRange(
+                from_value=-2**63 if low is None else int(low),
+                to_value=2**63 - 1 if high is None else int(high), step=1)]
+    return descriptor
+
+
+def _bounds(info: FieldInfo) -> tuple[Any, Any]:
+    """Return the inclusive bounds of a field; open ones are left to the model's own check."""
+    low = high = None
+    for rule in info.metadata:
+        low = next((v for v in (getattr(rule, 'ge', None), getattr(rule, 'gt', None))
+                    if v is not None), low)
+        high = next((v for v in (getattr(rule, 'le', None), getattr(rule, 'lt', None))
+                     if v is not None), high)
+    return low, high
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as ROS parameters know it."""
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, (bool, int, float, str)) else str(value)

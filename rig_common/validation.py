@@ -1,0 +1,126 @@
+"""One sentence out of a pydantic error: where, which value, what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from rig_common.errors import RigError
+
+RULES = {
+    'bool_parsing': 'true or false', 'bool_type': 'true or false',
+    'dict_type': 'a map', 'model_type': 'a map', 'model_attributes_type': 'a map',
+    'float_parsing': 'a number', 'float_type': 'a number',
+    'int_parsing': 'a whole number', 'int_type': 'a whole number',
+    'int_from_float': 'a whole number', 'int_parsing_size': 'a whole number of at most 64 bits',
+    'list_type': 'a list', 'tuple_type': 'a list', 'string_type': 'a text',
+    'too_long': 'a list of at most {max_length}', 'too_short': 'at least {min_length}',
+}
+"""What is allowed, by pydantic's kind of problem, where its own words say less."""
+
+LISTED = 40
+"""Names that a hint lists at most."""
+
+ModelT = TypeVar('ModelT', bound=BaseModel)
+
+
+class Strict(BaseModel):
+    """A frozen model that refuses unknown keys and NaN."""
+
+    model_config = ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False,
+                              use_attribute_docstrings=True)
+
+
+def validated(model: type[ModelT], values: Mapping[str, Any], where: str, *,
+              also: Sequence[str] = ()) -> ModelT:
+    """Return `values` as a `model`, or raise RigError that names the key below `where`.
+
+    `also` are keys that a user may write beside the model's own.
+    """
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        raise RigError(first_sentence(error, model, where, also)) from None
+
+
+def first_sentence(error: ValidationError, model: type[BaseModel], where: str,
+                   also: Sequence[str] = ()) -> str:
+    """Return the first problem as a sentence, and how many more there are."""
+    problems = error.errors(include_url=False)
+    sentence = _sentence(problems[0], model, where, also)
+    more = len(problems) - 1
+    if more:
+        sentence += f' (and {more} more problem{"s" if more > 1 else ""})'
+    return sentence
+
+
+def unknown_key(where: str, key: str, allowed: Sequence[str]) -> str:
+    """Return the sentence for a key that does not exist, with the likely meant one first."""
+    near = difflib.get_close_matches(key, allowed, n=1)
+    hint = f'did you mean {near[0]!r}? ' if near else ''
+    return f'{where}: unknown key {key!r}; {hint}allowed are {", ".join(sorted(allowed))}'
+
+
+def hint(name: str, known: Sequence[str], all_of_them: str = 'there are') -> str:
+    """Return what may be meant by an unknown `name`: the nearest of the known ones, or all."""
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return f'did you mean {near[0]!r}?'
+    more = f' and {len(known) - LISTED} more' if len(known) > LISTED else ''
+    return f'{all_of_them} {", ".join(known[:LISTED]) or "none"}{more}'
+
+
+def shown(value: Any) -> str:
+    """Return a value as a user wrote it, cut to a readable length."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + '...'
+
+
+def _sentence(problem: Any, model: type[BaseModel], where: str, also: Sequence[str]) -> str:
+    location = problem['loc']
+    path = _path(where, location)
+    kind, message = problem['type'], problem['msg']
+    if kind == 'extra_forbidden':
+        parent = _path(where, location[:-1]) or 'rig file'
+        known = [*_keys_at(model, location[:-1]), *(also if len(location) == 1 else ())]
+        return unknown_key(parent, str(location[-1]), known)
+    if kind == 'missing':
+        if isinstance(location[-1], int):
+            return f'{_path(where, location[:-1])} has too few values; {location[-1]} are there'
+        return f'{path} is missing; it must be given'
+    if kind == 'value_error':
+        return f'{path}: {message.removeprefix("Value error, ")}'
+    rule = RULES.get(kind) or message.removeprefix('Input should be ').removeprefix('Input ')
+    limits = problem.get('ctx', {})
+    return f'{path} is {shown(problem["input"])}; it should be {rule.format(**limits)}'
+
+
+def _path(where: str, location: Sequence[Any]) -> str:
+    """Return `where` and the key in it; `demo.yaml:` stands apart, `sensors.imu` takes a dot."""
+    inside = '.'.join(str(part) for part in location)
+    if where.endswith(':'):
+        return f'{where} {inside}' if inside else where[:-1]
+    return '.'.join(filter(None, (where, inside)))
+
+
+def _keys_at(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
+    """Return the keys of the model that `location` leads to, through nested models and maps."""
+    current: Any = model
+    for part in location:
+        annotation = current.model_fields[part].annotation if part in getattr(
+            current, 'model_fields', {}) else current
+        current = _model_inside(annotation) or current
+    return list(getattr(current, 'model_fields', {}))
+
+
+def _model_inside(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in getattr(annotation, '__args__', ()):
+        found = _model_inside(argument)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,5 @@
+"""The executables: they read the rig file and start the nodes of the two halves."""
+
+from rig_common.early import end_quietly_on_interrupt
+
+end_quietly_on_interrupt()

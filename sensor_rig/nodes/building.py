@@ -1,0 +1,35 @@
+"""The nodes of a rig file: what its sections say, handed to the node classes of the two halves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rig_common.errors import RigError
+from sensor_rig.rigfile import RigConfig
+
+if TYPE_CHECKING:
+    from sim_sensors.nodes.emulator import EmulatorNode
+    from sim_sensors.nodes.world import WorldNode
+    from sync_engine.nodes.sync import SyncNode
+
+
+def make_world(rig: RigConfig, **options: Any) -> WorldNode:
+    """Return the world node of `rig`; lockstep waits for its sync node where it runs one."""
+    from sim_sensors.nodes.world import WorldNode
+    return WorldNode(rig.simulation, collectors=['sync'] if rig.runs_sync else [], **options)
+
+
+def make_emulator(rig: RigConfig, sensors: Sequence[str] = (), **options: Any) -> EmulatorNode:
+    """Return an emulator node for some sensors of `rig`, or for all of them."""
+    from sim_sensors.nodes.emulator import EmulatorNode
+    return EmulatorNode(rig.simulation, sensors, **options)
+
+
+def make_sync(rig: RigConfig, **options: Any) -> SyncNode:
+    """Return the sync node of `rig`; a rig without sensors needs no simulator installed."""
+    from sync_engine.nodes.sync import SyncNode
+    if rig.sync is None:
+        raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
+    return SyncNode(rig.sync, follows_world=rig.world is not None,
+                    simulated_topics=rig.published_topics(), **options)

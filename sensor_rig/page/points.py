@@ -1,0 +1,140 @@
+"""A scan or cloud as points in the world: every ray from where the sensor was when it fired."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from rig_common.cdr import Buffer
+from rig_common.msgs.decode import Motion, read_cloud, read_scan
+from rig_common.times import NS_PER_S
+
+Floats = NDArray[np.float64]
+KEPT_POSES = 200
+MOST_POINTS = 6000
+
+
+class Placed(NamedTuple):
+    """Points in the world and what they can be coloured by."""
+
+    points_m: Floats
+    """[n, 3]."""
+    time: Floats
+    """When each was measured within the sweep, [n] from 0 to 1."""
+    intensity: Floats
+    """[n] from 0 to 1; 0.5 where the sensor measures none."""
+
+
+class Mount(NamedTuple):
+    """Where a sensor sits on what carries it."""
+
+    rotation: Floats
+    """Vectors of the sensor's frame into the carrier's, [3, 3]."""
+    offset_m: Floats
+    is_fixed: bool
+    """The carrier is the world: the sensor never moves."""
+
+
+def mount_of(model: mujoco.MjModel, data: mujoco.MjData, site: str, base: int) -> Mount | None:
+    """Return the mount of `site` on body `base` or on the world; None on any other moving body.
+
+    `data` holds the forward kinematics of any state.
+    """
+    index = model.site(site).id
+    root = model.body_weldid[model.site_bodyid[index]]
+    if root not in (0, model.body_weldid[base]):
+        return None
+    carrier = 0 if root == 0 else base
+    turn, place = data.xmat[carrier].reshape(3, 3), data.xpos[carrier]
+    return Mount(turn.T @ data.site_xmat[index].reshape(3, 3),
+                 turn.T @ (data.site_xpos[index] - place), root == 0)
+
+
+class Placer:
+    """Keeps the true poses of a body and places what a sensor on it saw."""
+
+    def __init__(self, mount: Mount) -> None:
+        """Place what a sensor sees that sits at `mount`."""
+        self._mount = mount
+        self._poses: deque[tuple[int, Floats, Floats]] = deque(maxlen=KEPT_POSES)
+
+    def add_pose(self, motion: Motion) -> None:
+        """Take the carrying body's true pose."""
+        if self._poses and motion.stamp_ns < self._poses[-1][0]:
+            self._poses.clear()
+        self._poses.append((motion.stamp_ns, np.array(motion.position_m),
+                            np.array(motion.orientation_xyzw)))
+
+    def scan(self, message: Buffer, capture_ns: int) -> Placed | None:
+        """Place a LaserScan whose first ray was fired at `capture_ns`."""
+        scan = read_scan(message)
+        rays = np.flatnonzero(np.isfinite(scan.ranges))
+        angle = scan.angle_min_rad + rays * scan.angle_increment_rad
+        reach = scan.ranges[rays].astype(float)
+        local = np.stack([np.cos(angle) * reach, np.sin(angle) * reach, np.zeros(len(rays))], 1)
+        intensity = scan.intensities[rays] if len(scan.intensities) else None
+        times_s = (rays * scan.time_increment_s).astype(float)
+        return self._placed(local, capture_ns, times_s, intensity)
+
+    def cloud(self, message: Buffer, capture_ns: int) -> Placed | None:
+        """Place a PointCloud2 whose point times count from `capture_ns`."""
+        points = read_cloud(message).points
+        points = points[:: max(1, len(points) // MOST_POINTS)]
+        points = points[np.isfinite(np.stack([points[axis] for axis in 'xyz'])).all(0)]
+        local = np.stack([points[axis] for axis in 'xyz'], 1).astype(float)
+        names = points.dtype.names or ()
+        times_s = points['time'].astype(float) if 'time' in names else np.zeros(len(points))
+        return self._placed(local, capture_ns, times_s,
+                            points['intensity'] if 'intensity' in names else None)
+
+    def _placed(self, local: Floats, capture_ns: int, times_s: Floats,
+                intensity: NDArray[np.float32] | None) -> Placed | None:
+        if not len(local):
+            return None
+        carried = local @ self._mount.rotation.T + self._mount.offset_m
+        placed = carried if self._mount.is_fixed else self._moved(carried, capture_ns, times_s)
+        if placed is None:
+            return None
+        shade = np.full(len(local), 0.5) if intensity is None else _share(intensity.astype(float))
+        return Placed(placed, _share(times_s), shade)
+
+    def _moved(self, carried: Floats, capture_ns: int, times_s: Floats) -> Floats | None:
+        """Return the points in the world; None where the body's poses do not cover the sweep."""
+        if len(self._poses) < 2:
+            return None
+        known_s = np.array([(pose[0] - capture_ns) / NS_PER_S for pose in self._poses])
+        if known_s[0] > 0.0 or known_s[-1] < times_s.max():
+            return None
+        positions = np.array([pose[1] for pose in self._poses])
+        quats = _continuous(np.array([pose[2] for pose in self._poses]))
+        place = np.stack([np.interp(times_s, known_s, column) for column in positions.T], 1)
+        turn = _matrix(np.stack([np.interp(times_s, known_s, column) for column in quats.T], 1))
+        moved: Floats = place + np.einsum('nij,nj->ni', turn, carried)
+        return moved
+
+
+def _share(values: Floats) -> Floats:
+    """Return values [n] >= 0 as shares of the largest."""
+    shares: Floats = values / max(values.max(), 1e-9)
+    return shares
+
+
+def _continuous(quats: Floats) -> Floats:
+    """Flip quaternions so that neighbours lie on the same side: then they interpolate."""
+    flips = np.sign(np.einsum('ni,ni->n', quats[1:], quats[:-1]))
+    quats[1:] *= np.cumprod(np.where(flips < 0, -1.0, 1.0))[:, None]
+    return quats
+
+
+def _matrix(quat_xyzw: Floats) -> Floats:
+    """Return rotation matrices [..., 3, 3] of quaternions [..., 4] of any length."""
+    x, y, z, w = np.moveaxis(quat_xyzw / np.linalg.norm(quat_xyzw, axis=-1, keepdims=True), -1, 0)
+    return np.stack([
+        1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
+        2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
+        2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y),
+    ], -1).reshape(*quat_xyzw.shape[:-1], 3, 3)

@@ -1,0 +1,1 @@
+"""From a true value to a late, noisy, stamped sample; start reading at pipeline.py."""

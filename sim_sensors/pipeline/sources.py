@@ -1,0 +1,128 @@
+"""What feeds a pipeline without ROS: truth read from the world, at once or part by part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim_sensors.pipeline.layout import Array
+from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.world.truth import TruthReader
+from sim_sensors.world.world import WorldBase
+
+Envs = NDArray[np.intp]
+
+
+class Source(Protocol):
+    """Keeps one pipeline supplied while the world moves."""
+
+    pipeline: Pipeline
+
+    @property
+    def next_ns(self) -> int:
+        """When `advance` has something to do; it need not be called before."""
+
+    def advance(self, now_ns: int) -> None:
+        """Take what is due, the world being at `now_ns`."""
+
+    def reset(self, envs: Envs, now_ns: int) -> None:
+        """Begin a new episode of `envs` at `now_ns`, the world having been reset."""
+
+
+def make_source(world: WorldBase, reader: TruthReader, pipeline: Pipeline) -> Source:
+    """Return the source for a reader: lazy for an instant, gathering for a capture that lasts."""
+    if tuple(reader.parts_ns) == (0,):
+        return Instant(world, reader, pipeline)
+    return Sweep(world, reader, pipeline)
+
+
+class Instant:
+    """Truth of an instant: the pipeline asks for it when it needs it."""
+
+    def __init__(self, world: WorldBase, reader: TruthReader, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        everyone = range(world.num_envs)
+
+        def supply(envs: Envs, out: Array) -> None:
+            reader.read(world, everyone if len(envs) == len(everyone) else envs.tolist(), 0, out)
+        pipeline.supplier = supply
+        self._progress = pipeline.progress
+
+    @property
+    def next_ns(self) -> int:
+        """When the next truth is due."""
+        return self._progress.next_ns
+
+    def advance(self, now_ns: int) -> None:
+        """Let the pipeline take what it needs."""
+        self.pipeline.update(now_ns)
+
+    def reset(self, envs: Envs, now_ns: int) -> None:
+        """Begin a new episode of `envs`; the pipeline takes their first sample now."""
+        self.pipeline.reset(envs, now_ns)
+
+
+@dataclass(slots=True)
+class _Capture:
+    """A capture under way."""
+
+    envs: Envs
+    time_ns: int
+    rows: Array
+    part: int = 0
+
+
+class Sweep:
+    """Truth that takes time: gathered over ticks, handed over with its last part."""
+
+    def __init__(self, world: WorldBase, reader: TruthReader, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self._world, self._reader = world, reader
+        self._parts = [int(part) for part in reader.parts_ns]
+        self._schedule = pipeline.schedule
+        self._origin_ns = np.zeros(world.num_envs, np.int64)
+        self._all: Envs = np.arange(world.num_envs)
+        self._open: list[_Capture] = []
+        self._next_capture_ns = self.next_ns = self._schedule.time_of(0)
+
+    def advance(self, now_ns: int) -> None:
+        """Read the parts that are due and hand over the captures that are complete."""
+        if now_ns >= self._next_capture_ns:
+            self._start(now_ns)
+        for capture in self._open:
+            while capture.part < len(self._parts) and \
+                    capture.time_ns + self._parts[capture.part] <= now_ns:
+                self._reader.read(self._world, capture.envs.tolist(), capture.part, capture.rows)
+                capture.part += 1
+            if capture.part == len(self._parts):
+                self.pipeline.tick(capture.envs, capture.time_ns, capture.rows)
+        self._open = [each for each in self._open if each.part < len(self._parts)]
+        self._plan()
+
+    def _start(self, now_ns: int) -> None:
+        elapsed = now_ns - self._origin_ns
+        envs = self._all[self._schedule.indices_at(elapsed) >= 0]
+        if len(envs):
+            rows = self.pipeline.sensor.truth_layout.empty(len(envs))
+            self._open.append(_Capture(envs, now_ns, rows))
+        self._next_capture_ns = int((self._schedule.times_of(
+            self._schedule.indices_before(elapsed) + 1) + self._origin_ns).min())
+
+    def _plan(self) -> None:
+        self.next_ns = min((each.time_ns + self._parts[each.part] for each in self._open),
+                           default=self._next_capture_ns)
+        self.next_ns = min(self.next_ns, self._next_capture_ns)
+
+    def reset(self, envs: Envs, now_ns: int) -> None:
+        """Forget what `envs` had under way and begin their new episode."""
+        for capture in self._open:
+            kept = ~np.isin(capture.envs, envs)
+            capture.envs, capture.rows = capture.envs[kept], capture.rows[kept]
+        self._open = [each for each in self._open if len(each.envs)]
+        self._origin_ns[envs] = now_ns
+        self.pipeline.reset(envs, now_ns)
+        self._next_capture_ns = now_ns
+        self.advance(now_ns)

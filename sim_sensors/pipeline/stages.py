@@ -1,0 +1,157 @@
+"""The stages of both branches, in order, with copies only where a stage changes something."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim_sensors.pipeline.faults import Ailment
+from sim_sensors.pipeline.imperfections import clip_to
+from sim_sensors.pipeline.layout import Array
+from sim_sensors.pipeline.rings import Rows, TimelineRing
+from sim_sensors.sensors.base import Batch, Sensor
+
+
+class Stages:
+    """Runs a sensor's hooks over a batch and keeps what they remember.
+
+    A hook the sensor does not override is the identity and costs nothing: the branches then share
+    one array with the truth they came from.
+    """
+
+    def __init__(self, sensor: Sensor[Any], num_envs: int) -> None:
+        """Make the timelines and the state of `num_envs` environments."""
+        self.sensor = sensor
+        layout = sensor.truth_layout
+        self._disturbs = _overrides(sensor, 'physics_imperfections')
+        self._responds = sensor.responds and _overrides(sensor, 'respond')
+        self._projects = _overrides(sensor, 'post_process')
+        self._owns_sensed = self._disturbs or self._responds
+        """Whether `sense` hands out rows that nothing else looks at, to be worked on in place."""
+        self._reads_out = _overrides(sensor, 'hardware_imperfections')
+        self._truth_responds = self._responds and sensor.truth_responds
+        self._has_timeline = sensor.stateful and self._responds
+        depth, rows = (sensor.timeline_length, num_envs) if self._has_timeline else (1, 0)
+        self._sensed_line = TimelineRing(depth, rows, layout)
+        self._clean_line = TimelineRing(depth, rows, layout)
+        self.state: dict[str, Array] = _zeros(sensor, num_envs)
+        """`Sensor.state_shapes` of the measured branch."""
+        self._clean_state = _zeros(sensor, num_envs)
+        self._has_last = np.zeros(num_envs, np.bool_)
+        self._keeps_last = False
+        if sensor.stateful and self._projects:
+            self.keep_last()
+
+    def keep_last(self) -> None:
+        """Remember outputs from now on: for `post_process`, or for a `stuck` fault."""
+        if not self._keeps_last:
+            self._keeps_last = True
+            self._last = self.sensor.return_layout.zeros(len(self._has_last))
+            self._last_clean = self.sensor.return_layout.zeros(len(self._has_last))
+
+    # ---- truth tick -> timeline ---------------------------------------------------------------
+
+    def sense(self, truth: Array, batch: Batch) -> tuple[Array, Array]:
+        """Return (clean, sensed) rows [n, width] after physics imperfections and response."""
+        clean = sensed = truth
+        if self._disturbs:
+            sensed = truth.copy()
+            self.sensor.physics_imperfections(sensed, batch)
+        if self._responds:
+            sensed = truth.copy() if sensed is truth else sensed
+            self._respond(sensed, self._sensed_line, batch)
+        if self._truth_responds:
+            clean = truth.copy()
+            _as_truth(batch, self._clean_state)
+            self._respond(clean, self._clean_line, batch)
+            _as_measured(batch, self.state)
+        return clean, sensed
+
+    def _respond(self, values: Array, line: TimelineRing, batch: Batch) -> None:
+        self.sensor.respond(values, line.bind(batch.envs), batch)
+        if self._has_timeline:
+            line.push(values, batch.envs)
+
+    # ---- capture -> return space ----------------------------------------------------------------
+
+    def measure(self, clean: Array, sensed: Array, batch: Batch,
+                ailment: Ailment) -> tuple[Array, Array]:
+        """Return (measured, ground truth) rows [n, width] in return space."""
+        work = sensed
+        if self._reads_out or not batch.noise.generic.is_identity or ailment.wrong:
+            work = sensed if self._owns_sensed else sensed.copy()
+            batch.noise.gain = ailment.noise_gain
+            self.sensor.hardware_imperfections(work, batch)
+            batch.noise.gain = 1.0
+            for scale, offset in ailment.wrong:
+                clip_to(work, work.astype(np.float64) * scale + offset)
+        if self._projects:
+            borrowed = work is sensed and not self._owns_sensed
+            work = self._project(work.copy() if borrowed else work, batch)
+            _as_truth(batch, self._clean_state)
+            clean = self._project(clean if self._truth_responds else clean.copy(), batch)
+            _as_measured(batch, self.state)
+        if self._keeps_last:
+            work = self._remember(work, clean, batch.envs, ailment.stuck)
+        return work, clean
+
+    def _project(self, values: Array, batch: Batch) -> Array:
+        """Run `post_process`, apart for rows that have an earlier output and rows that do not."""
+        if not self.sensor.stateful:
+            return self.sensor.post_process(values, None, batch)
+        last = self._last if batch.is_measured else self._last_clean
+        known = self._has_last[batch.envs]
+        if known.all():
+            return self.sensor.post_process(values, last[batch.envs], batch)
+        if not known.any():
+            return self.sensor.post_process(values, None, batch)
+        out = self.sensor.return_layout.empty(len(values))
+        for chosen in (known, ~known):
+            part = rows_of(batch, chosen, np.arange(len(self._has_last)))
+            previous = last[part.envs] if chosen is known else None
+            out[chosen] = self.sensor.post_process(values[chosen], previous, part)
+        return out
+
+    def _remember(self, values: Array, clean: Array, envs: Rows, stuck: bool) -> Array:
+        """Note the last output; a stuck sensor gives it again instead of a new one."""
+        if stuck:
+            values = np.where(self._has_last[envs][:, None], self._last[envs], values)
+        self._last[envs] = values
+        self._last_clean[envs] = clean
+        self._has_last[envs] = True
+        return values
+
+    def reset(self, envs: Rows) -> None:
+        """Forget everything about `envs`."""
+        if self._has_timeline:
+            self._sensed_line.reset(envs)
+            self._clean_line.reset(envs)
+        self._has_last[envs] = False
+        for state in (self.state, self._clean_state):
+            for array in state.values():
+                array[envs] = 0.0
+
+
+def rows_of(batch: Batch, chosen: NDArray[np.bool_], ids: NDArray[np.intp]) -> Batch:
+    """Return the rows of `batch` where `chosen`; `ids` are all environments."""
+    return Batch(ids[batch.envs][chosen], batch.index[chosen], batch.tick[chosen],
+                 batch.time_ns[chosen], batch.dt_s, batch.period_s, batch.is_measured,
+                 batch.noise, batch.state)
+
+
+def _as_truth(batch: Batch, state: dict[str, Array]) -> None:
+    batch.is_measured, batch.state = False, state
+
+
+def _as_measured(batch: Batch, state: dict[str, Array]) -> None:
+    batch.is_measured, batch.state = True, state
+
+
+def _overrides(sensor: Sensor[Any], hook: str) -> bool:
+    return getattr(type(sensor), hook) is not getattr(Sensor, hook)
+
+
+def _zeros(sensor: Sensor[Any], num_envs: int) -> dict[str, Array]:
+    return {name: np.zeros((num_envs, *shape)) for name, shape in sensor.state_shapes.items()}

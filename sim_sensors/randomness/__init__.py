@@ -1,0 +1,1 @@
+"""Random numbers by index, and the noise processes that are made of them."""

@@ -1,0 +1,114 @@
+"""All the randomness of one sensor, by name and index; see `streams` for how and `processes`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from sim_sensors.pipeline.layout import Array
+from sim_sensors.randomness.processes import DriftSpec, DriftStream, MarkovStream
+from sim_sensors.randomness.streams import Indices, Kind, NoiseStream, Rows
+
+if TYPE_CHECKING:
+    from sim_sensors.pipeline.imperfections import Generic
+    from sim_sensors.sensors.base import Batch
+
+
+class NoiseSource:
+    """All random streams of one sensor, made on first use and named by their purpose."""
+
+    def __init__(self, seed: int, sensor: str, num_envs: int, generic: Generic,
+                 dtype: DTypeLike = np.float64) -> None:
+        """Serve `num_envs` environments of `sensor`.
+
+        White noise comes as float64 where the sensor's values (`dtype`) are, else as float32:
+        enough for pixels and ranges, in half the memory.
+        """
+        self.generic = generic
+        self.seed, self.sensor = seed, sensor
+        self.episode: Indices = np.zeros(num_envs, np.int64)
+        """Episode of each environment; see `reset`."""
+        self.gain = 1.0
+        """Factor on white noise, for the `noisy` fault."""
+        self._dtype = np.dtype(np.float64 if np.dtype(dtype) == np.float64 else np.float32)
+        self._streams: dict[str, NoiseStream] = {}
+        self._markov: dict[str, MarkovStream] = {}
+        self._drifts: dict[str, DriftStream] = {}
+
+    def normal(self, stream: str, batch: Batch, width: int, *, per_tick: bool = False) -> Array:
+        """Return white standard normals [n, width] of each row's capture, the caller's own.
+
+        `per_tick` indexes by truth tick instead, for `physics_imperfections`, which also runs
+        between captures.
+        """
+        values = self._stream(stream, 'normal', width, self._dtype).at(
+            batch.envs, batch.tick if per_tick else batch.index)
+        return values if self.gain == 1.0 else values * values.dtype.type(self.gain)
+
+    def uniform(self, stream: str, batch: Batch, width: int) -> Array:
+        """Return uniforms [0, 1) [n, width] of each row's capture, the caller's own."""
+        return self.uniform_at(stream, batch.envs, batch.index, width)
+
+    def uniform_at(self, stream: str, envs: Rows, k: Indices, width: int) -> Array:
+        """Return uniforms [0, 1) [n, width] of index `k` [n] of `envs`, the caller's own."""
+        return self.uniforms(stream, width).at(envs, k)
+
+    def uniforms(self, stream: str, width: int) -> NoiseStream:
+        """Return the uniforms [0, 1) `stream`, for those who ask at every capture."""
+        return self._stream(stream, 'uniform', width, np.float64)
+
+    def constant(self, stream: str, envs: Rows, width: int, kind: Kind = 'normal') -> Array:
+        """Return numbers [n, width] that hold for an episode (a turn-on bias, a misalignment)."""
+        found = self._streams.get(stream)
+        if found is None:
+            found = NoiseStream(self.seed, self.sensor, stream, width, self.episode, kind,
+                                values_per_block=0)
+            self._streams[stream] = found
+        return found.first(envs)
+
+    def walk(self, stream: str, batch: Batch, width: int) -> Array:
+        """Return unit random walks [n, width]: a standard normal per capture so far, summed."""
+        return self.walk_at(stream, batch.envs, batch.index, width)
+
+    def walk_at(self, stream: str, envs: Rows, k: Indices, width: int) -> Array:
+        """Return unit random walks [n, width] of `envs` after captures 0..k."""
+        one = np.ones(width)
+        return self.markov(stream, decay=one, gain=one, start=one).at(envs, k)
+
+    def markov(self, stream: str, *, decay: Array, gain: Array, start: Array) -> MarkovStream:
+        """Return the first-order processes `stream`; see `MarkovStream`."""
+        found = self._markov.get(stream)
+        if found is None:
+            found = MarkovStream(self.seed, self.sensor, stream, self.episode,
+                                 decay=decay, gain=gain, start=start)
+            self._markov[stream] = found
+        return found
+
+    def drift(self, stream: str, spec: Callable[[], DriftSpec]) -> DriftStream:
+        """Return the slow drift `stream`, made of `spec()` on first use."""
+        found = self._drifts.get(stream)
+        if found is None:
+            found = DriftStream(self.seed, self.sensor, stream, self.episode, spec())
+            self._drifts[stream] = found
+        return found
+
+    def reset(self, envs: Rows) -> None:
+        """Begin the next episode of `envs`: every number they get is new."""
+        self.episode[envs] += 1
+        for streams in (self._streams, self._markov, self._drifts):
+            for stream in streams.values():
+                stream.reset(envs)
+
+    def apply_generic(self, values: Array, batch: Batch) -> None:
+        """Apply the `noise`, `bias`, `random_walk` and `resolution` every sensor has, in place."""
+        self.generic.apply(values, batch)
+
+    def _stream(self, stream: str, kind: Kind, width: int, dtype: DTypeLike) -> NoiseStream:
+        found = self._streams.get(stream)
+        if found is None:
+            found = NoiseStream(self.seed, self.sensor, stream, width, self.episode, kind, dtype)
+            self._streams[stream] = found
+        return found

@@ -1,0 +1,139 @@
+"""What accumulates: random walks, Gauss-Markov processes and slow drifts, by index.
+
+They advance through every period that elapsed, whether anybody read them or not.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim_sensors.pipeline.layout import Array
+from sim_sensors.randomness.streams import GROUP, Indices, NoiseStream, Rows
+
+
+class MarkovStream(NoiseStream):
+    """Independent first-order processes x_k = decay * x_(k-1) + gain * n_k, by index.
+
+    Decay 1 is a random walk. The recurrence always runs in order from index 0, block after block,
+    so a value does not depend on which indices were asked for before. Indices may be skipped, but
+    within an episode they never go back to an earlier block.
+    """
+
+    def __init__(self, seed: int, sensor: str, stream: str, episode: Indices, *, decay: Array,
+                 gain: Array, start: Array) -> None:
+        """Make `len(decay)` processes that begin (k = 0) at `start` times a standard normal."""
+        super().__init__(seed, sensor, stream, len(decay), episode)
+        self._decay, self._gain, self._start = decay, gain, start
+        self._is_walk = bool((decay == 1.0).all())
+        self._powers = decay ** np.arange(self._mask + 1)[:, None]
+        self._is_slow = bool((self._powers[-1] > 1e-3).all())
+
+    def _refill(self, envs: NDArray[np.intp], blocks: Indices) -> None:
+        if (blocks < self._held[envs]).any():
+            raise ValueError('a random walk was asked for an index of an earlier block')
+        while len(envs):
+            following = self._held[envs] + 1
+            last = self._blocks[-1, envs]
+            last[following == 0] = 0.0
+            values = self._recur(last, self._drawn(envs, following), envs, following)
+            self._blocks[:, envs] = values.transpose(1, 0, 2)
+            self._held[envs] = following
+            behind = following < blocks
+            envs, blocks = envs[behind], blocks[behind]
+
+    def _recur(self, x: Array, normals: Array, envs: NDArray[np.intp], blocks: Indices) -> Array:
+        """Return the processes over one block [n, size, width], given their last value `x`."""
+        steps = self._gain * normals
+        for row in (blocks == 0).nonzero()[0]:  # index 0 lies `stagger` places into block 0
+            origin = self._stagger[envs[row]]
+            steps[row, :origin] = 0.0
+            steps[row, origin] = self._start * normals[row, origin]
+        steps[:, 0] += self._decay * x
+        if self._is_walk:
+            return np.cumsum(steps, axis=1)
+        if self._is_slow:  # the same sum with the decay taken out, in one go
+            steps /= self._powers
+            return np.asarray(np.cumsum(steps, axis=1) * self._powers)
+        for j in range(1, steps.shape[1]):
+            steps[:, j] += self._decay * steps[:, j - 1]
+        return steps
+
+
+class DriftSpec(NamedTuple):
+    """What a drift is made of: first-order processes that step at every `every`th capture."""
+
+    every: int
+    decay: Array
+    """Per group of `width` processes, [groups]; so are `gain` and `start`."""
+    gain: Array
+    start: Array
+    width: int
+
+
+class DriftStream:
+    """A slow drift: processes that step at knots, every so many captures, straight in between.
+
+    A bias that wanders over seconds needs no new numbers at 1 kHz. The output is a weighted sum of
+    `groups` processes per column. Knots are staggered over environments like blocks are.
+    """
+
+    def __init__(self, seed: int, sensor: str, stream: str, episode: Indices,
+                 spec: DriftSpec) -> None:
+        """Make the processes of `spec`."""
+        num_envs = len(episode)
+        decay, gain, start = (np.repeat(each, spec.width)
+                              for each in (spec.decay, spec.gain, spec.start))
+        self._processes = MarkovStream(seed, sensor, stream, episode, decay=decay, gain=gain,
+                                       start=start)
+        self._every, self._width = spec.every, spec.width
+        self._stagger: Indices = np.arange(num_envs) // GROUP % spec.every
+        self._knot: Indices = np.full(num_envs, -2, np.int64)
+        self._low, self._high, self._slope = np.zeros((3, num_envs, spec.width))
+        self._ids = np.arange(num_envs)
+
+    def at(self, envs: Rows, k: Indices, weights: Array) -> Array:
+        """Return the drift [n, width] at capture `k` [n]; `weights` is [groups, width]."""
+        if len(self._ids) == 1:
+            return self._at_one(k.item(), weights)
+        knot, part = np.divmod(k + self._stagger[envs], self._every)
+        stale = knot != self._knot[envs]
+        if stale.any():
+            self._move(self._ids[envs][stale], knot[stale], weights)
+        out = self._slope[envs] * part[:, None]
+        out += self._low[envs]
+        return np.asarray(out)
+
+    def _at_one(self, k: int, weights: Array) -> Array:
+        """Answer for the only environment there is, without arrays of indices."""
+        knot, part = divmod(k, self._every)
+        if knot != self._knot.item():
+            self._move(self._ids, np.array([knot]), weights)
+        out = self._slope * part
+        out += self._low
+        return out
+
+    def _move(self, envs: NDArray[np.intp], knot: Indices, weights: Array) -> None:
+        """Put `envs` between `knot` and the one after it."""
+        jumped = knot != self._knot[envs] + 1
+        self._low[envs] = self._high[envs]
+        if jumped.any():
+            late = envs[jumped]
+            self._low[late] = self._sum(late, knot[jumped], weights)
+        self._high[envs] = high = self._sum(envs, knot + 1, weights)
+        self._slope[envs] = (high - self._low[envs]) / self._every
+        self._knot[envs] = knot
+
+    def _sum(self, envs: NDArray[np.intp], knot: Indices, weights: Array) -> Array:
+        values = self._processes.at(envs, knot)
+        total: Array = values[:, :self._width] * weights[0]
+        for group in range(1, len(weights)):  # in order: a reduction's order may depend on shapes
+            total += values[:, group * self._width:(group + 1) * self._width] * weights[group]
+        return total
+
+    def reset(self, envs: Rows) -> None:
+        """Start `envs` again, in their new episode."""
+        self._processes.reset(envs)
+        self._knot[envs] = -2

@@ -1,0 +1,1 @@
+"""The scanning sensors: lidar2d and lidar3d."""

@@ -1,0 +1,1 @@
+"""When things happen: capture schedules, ticks, pacing against the wall clock."""

@@ -1,0 +1,313 @@
+"""Who is in the rig, how far the world may go, and where it must send a tick.
+
+Every node answers a tick with the time of the next one it needs and promises to publish nothing
+before. The world may therefore run to the earliest of these times without asking anybody, and
+what it sends is the same as if it had stopped at every step. In lockstep it waits there for the
+answers; otherwise a node may lag by `SLACK_NS` before the world slows down for it.
+
+Pure bookkeeping: no ROS, no clock of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from rig_common.errors import RigError
+from rig_common.lockstep import NEVER_NS, Ack, Tick
+from rig_common.times import NS_PER_MS, NS_PER_S
+
+SLACK_NS = 2 * NS_PER_MS
+"""How far, in simulated time, the world may run ahead of a node outside lockstep. More would let
+samples go out late when the machine is slow; it is the clock that has to wait then."""
+HEARTBEAT_NS = 50 * NS_PER_MS
+"""Longest simulated time between ticks, so that late joiners and readers of time hear of it."""
+REPEAT_S = 0.05
+"""Wall time between repetitions of an unanswered tick: who joins now must hear one."""
+GONE_S = 1.0
+"""Outside lockstep, a node that says nothing for this long when the world waits for it is gone."""
+
+STUCK_S = 1.0
+"""Wall time for which the world may wait before it says so: in lockstep it waits all the time."""
+
+Send = Callable[[Tick], None]
+
+
+@dataclass(slots=True)
+class Member:
+    """A node that follows the world's time."""
+
+    serves: tuple[str, ...]
+    """Its sensors; empty for one that collects (the sync node)."""
+    wake_ns: int
+    """Next time it needs a tick."""
+    sent: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def collects(self) -> bool:
+        """Whether it is served after the emulators, with what they have sent."""
+        return not self.serves
+
+
+class Conductor:
+    """Decides when ticks go out and whether the world may move."""
+
+    def __init__(self, *, dt_ns: int, seed: int, lockstep: bool, sensors: Collection[str],
+                 collectors: Collection[str], timeout_s: float, send_tick: Send,
+                 send_settled: Send, connected: Callable[[], bool], run: str = '') -> None:
+        """Conduct the nodes of a rig; `run` tells this world from one that ran before it.
+
+        In lockstep, every one of `sensors` must be served and every node of `collectors` (names
+        without namespace) present. `connected` says whether the world's own topics are matched
+        with everyone the graph knows.
+        """
+        self.lockstep = lockstep
+        self.members: dict[str, Member] = {}
+        self._dt_ns = dt_ns
+        self._sensors = frozenset(sensors)
+        self._collectors = frozenset(collectors)
+        self._timeout_s = timeout_s
+        self._send_tick, self._send_settled = send_tick, send_settled
+        self._connected = connected
+        self._run, self._starts = run, 0
+        self._episode, self._seed = 0, seed
+        self._time_ns = -dt_ns
+        """Time of the last tick."""
+        self._barrier: set[str] | None = set() if lockstep else None
+        """Members that answered the barrier; None while running."""
+        self._round = 1
+        """Number of the barrier's present or last round."""
+        self._complete = False
+        """Everybody is there; a second round then makes sure that all know of all."""
+        self._waiting: set[str] = set()
+        """Members whose answer to the current tick or settlement is missing."""
+        self._settling = False
+        self._wants_barrier = False
+        self._left: dict[str, Member] = {}
+        self._since_s: float | None = None
+        self._repeat_s = 0.0
+        self._last: Callable[[], None] = self._send_barrier
+
+    # ---- what the world asks ------------------------------------------------------------------
+
+    @property
+    def waiting_for(self) -> list[str]:
+        """Names of what is missing before the world may move; empty when it may."""
+        if self._barrier is not None:
+            return self.missing() or ['connections']
+        return sorted(self._waiting)
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the world must stand still, whatever the time (lockstep)."""
+        return self._barrier is not None or bool(self.lockstep and self._waiting)
+
+    def stuck(self, wall_s: float) -> bool:
+        """Return whether the world has been waiting for unusually long."""
+        return self.blocked and self._since_s is not None and wall_s - self._since_s > STUCK_S
+
+    @property
+    def limit_ns(self) -> int:
+        """Time the world must not pass before somebody has answered."""
+        if self.blocked:
+            return self._time_ns
+        slack = 0 if self.lockstep else SLACK_NS
+        earliest = min([m.wake_ns for m in self.members.values()], default=NEVER_NS)
+        return self._on_grid(earliest + slack)
+
+    @property
+    def next_tick_ns(self) -> int:
+        """Time, on the physics grid, of the next tick somebody needs."""
+        earliest = min([m.wake_ns for m in self.members.values() if m.wake_ns > self._time_ns],
+                       default=NEVER_NS)
+        return self._on_grid(max(min(earliest, self._time_ns + HEARTBEAT_NS), self._time_ns + 1))
+
+    def _on_grid(self, time_ns: int) -> int:
+        """Return the first tick of the physics at or after `time_ns`."""
+        return -(-time_ns // self._dt_ns) * self._dt_ns
+
+    @property
+    def in_barrier(self) -> bool:
+        """Whether nodes are still joining."""
+        return self._barrier is not None
+
+    @property
+    def wants_barrier(self) -> bool:
+        """Whether a node waits to join at the next tick (lockstep)."""
+        return self._wants_barrier
+
+    def tick(self, time_ns: int, wall_ns: int, sent: Mapping[str, int]) -> None:
+        """The world has reached `time_ns`: tell everyone, and note whose answer matters."""
+        self._time_ns = time_ns
+        self._since_s = None
+        if not self.lockstep:
+            tick = self._make(time_ns, wall_ns, {})
+            self._last = lambda: self._send_tick(tick)
+            self._send_tick(tick)
+            self._send_settled(tick)
+            return
+        tick = self._make(time_ns, wall_ns, sent)
+        self._last = lambda: self._send_tick(tick)
+        self._waiting = {name for name, member in self.members.items()
+                         if not member.collects and member.wake_ns <= time_ns}
+        self._settling = False
+        unheeded = not self._waiting  # an answer may come while it is being sent
+        self._send_tick(tick)
+        if unheeded:
+            self._answered()
+
+    def remind(self) -> None:
+        """Say the time again, for those who join while the world stands still."""
+        tick = self._make(self._time_ns, 0, {})
+        self._send_tick(tick)
+        self._send_settled(tick)
+
+    def new_episode(self, episode: int, seed: int, time_ns: int) -> None:
+        """Start again before time 0; all have to confirm, so that no old sample is mixed in."""
+        self._starts += 1
+        self._episode, self._seed = episode, seed
+        self._time_ns = time_ns
+        self._waiting.clear()
+        self._open_barrier()
+
+    # ---- what the nodes say ---------------------------------------------------------------------
+
+    def on_ack(self, ack: Ack) -> None:
+        """Take an answer, a request for an earlier tick, or a node that joins."""
+        if ack.serves is not None:
+            self._join(ack, ack.serves)
+            return
+        member = self.members.get(ack.name) or self._welcome_back(ack.name)
+        if member is None:
+            return
+        member.wake_ns = ack.wake_ns
+        if ack.name in self._waiting and ack.time_ns == self._time_ns:
+            for topic, count in ack.sent.items():
+                member.sent[topic] += count
+            self._waiting.discard(ack.name)
+            if not self._waiting:
+                self._answered()
+
+    def _welcome_back(self, name: str) -> Member | None:
+        """Return a node that was given up and speaks again."""
+        if name in self._left:
+            self.members[name] = self._left.pop(name)
+        return self.members.get(name)
+
+    def _join(self, ack: Ack, serves: tuple[str, ...]) -> None:
+        if ack.round and (self._barrier is None or ack.round != self._round):
+            return  # an answer to a barrier that was said twice and is over
+        self.members[ack.name] = Member(serves, ack.wake_ns)
+        if self._barrier is not None:
+            if ack.round:
+                self._barrier.add(ack.name)
+        elif self.lockstep:
+            self._wants_barrier = True
+            if ack.name in self._waiting:
+                self._waiting.discard(ack.name)
+                if not self._waiting:
+                    self._answered()
+
+    # ---- barrier and settlement -----------------------------------------------------------------
+
+    def missing(self) -> list[str]:
+        """Return which sensors and nodes have not joined (lockstep), or not confirmed a reset."""
+        if self._barrier is None:
+            return []
+        served = {s for name in self._barrier for s in self.members[name].serves}
+        names = {name.rsplit('/', 1)[-1] for name in self._barrier}
+        silent = {name for name in self.members if name not in self._barrier}
+        if not self.lockstep:
+            return sorted(silent)
+        return sorted((self._sensors - served) | (self._collectors - names) | silent)
+
+    def attend(self, wall_s: float, now_ns: int) -> None:
+        """Repeat what is unanswered, lift the barrier when all are there, give up after a while.
+
+        Call it while the world stands still at `now_ns`, a few times per `REPEAT_S`.
+        """
+        if self._barrier is None and not self._behind(now_ns):
+            self._since_s = None
+            return
+        if self._since_s is None:
+            self._since_s, self._repeat_s = wall_s, wall_s + REPEAT_S
+        if self._barrier is not None and not self.missing() and self._connected():
+            self._finish_round()
+            return
+        if wall_s - self._since_s > (self._timeout_s if self.lockstep else GONE_S):
+            self._give_up(now_ns)
+            return
+        if wall_s >= self._repeat_s:
+            self._repeat_s = wall_s + REPEAT_S
+            self._last()
+
+    def _behind(self, now_ns: int) -> bool:
+        return bool(self._waiting) if self.lockstep else self.limit_ns <= now_ns
+
+    def _give_up(self, now_ns: int) -> None:
+        """Lockstep: an error that names who is missing. Else: go on without them."""
+        self._since_s = None
+        if self.lockstep:
+            raise RigError(f'lockstep: no answer from {", ".join(self.waiting_for)} within '
+                           f'{self._timeout_s:g} s at {self._time_ns / NS_PER_S:.3f} s of '
+                           f'simulated time')
+        gone = self.missing() or [name for name, member in self.members.items()
+                                  if member.wake_ns + SLACK_NS <= now_ns]
+        for name in gone:
+            self._left[name] = self.members.pop(name)
+        self._barrier = None
+
+    def _finish_round(self) -> None:
+        if self._complete:
+            self._barrier = None
+            self._since_s = None
+        else:
+            self._complete = True
+            self._round += 1
+            self._barrier = set()
+            self._send_barrier()
+
+    def _open_barrier(self) -> None:
+        self._barrier = set()
+        self._round += 1
+        self._complete = False
+        self._wants_barrier = False
+        self._since_s = None
+        self._last = self._send_barrier
+        self._send_barrier()
+
+    def _send_barrier(self) -> None:
+        tick = self._make(self._time_ns, 0, {}, self._round)
+        self._send_tick(tick)
+        self._send_settled(tick)
+
+    def _answered(self) -> None:
+        """All have answered: settle with those who collect, then let a waiting node in."""
+        if not self._settling and self._settle():
+            return
+        if self._wants_barrier:
+            self._open_barrier()
+
+    def _settle(self) -> bool:
+        """Hand what the emulators sent to those who collect; False when nobody needs it."""
+        sent: Counter[str] = Counter()
+        for member in self.members.values():
+            if member.sent:
+                sent.update(member.sent)
+                member.sent.clear()
+        self._waiting = {name for name, member in self.members.items()
+                         if member.collects and (sent or member.wake_ns <= self._time_ns)}
+        if not self._waiting:
+            return False
+        self._settling = True
+        self._since_s = None
+        tick = self._make(self._time_ns, 0, sent)
+        self._last = lambda: self._send_settled(tick)
+        self._send_settled(tick)
+        return True
+
+    def _make(self, time_ns: int, wall_ns: int, sent: Mapping[str, int],
+              round_: int = 0) -> Tick:
+        return Tick(time_ns, wall_ns, self._episode, self._seed, round_, self.lockstep, sent,
+                    f'{self._run}.{self._starts}')

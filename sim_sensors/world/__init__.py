@@ -1,0 +1,1 @@
+"""The simulated world: model, mounts, drivers, physics, rendering; start at world.py."""

@@ -1,0 +1,1 @@
+"""How wrong each sensor's clock is: the filter, clock steps, epochs."""

@@ -1,0 +1,274 @@
+"""One sensor's clock: from (stamp, arrival) pairs and motion to an offset with a sigma.
+
+Offsets are sensor clock minus host clock: capture on the host's clock is `stamp - offset`. The
+filter works in seconds around `base_ns`, the first offset seen, because a clock that counts from
+its power-up is 1.7e9 s away and a float would lose the microseconds.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any, NamedTuple
+
+from rig_common.times import NS_PER_S
+from sync_engine.bundle import OffsetState
+from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior, Outcome
+from sync_engine.clocks.steps import StepDetector, Verdict
+from sync_engine.config import AdaKFConfig, EpochConfig, InputConfig, SyncConfig
+
+_FIRST_ARRIVAL_SIGMA_S = 0.005
+"""Jitter allowed for in the single arrival that starts a device clock."""
+_TIED_SKEW_SIGMA = 1e-6
+"""Skew of stamps that the host writes, or that PTP disciplines."""
+_FIRST_BLOCK_SHARE = 0.2
+"""The first block is short, so that something is known soon."""
+_BLOCK_MESSAGES = 15
+"""A block with fewer is kept open for up to twice its time."""
+_SLACK_S = 0.003
+"""How far below no latency at all a message must be to prove that its clock stepped."""
+_STEP_SIGMA_FLOOR_S = 3e-4
+_RESUME_LIMIT_NS = NS_PER_S // 4
+"""A saved clock that is off by more than drift and queueing explain was restarted meanwhile."""
+_NO_IMU_SIGMA_S = 100.0
+_FOREVER_NS = 2**62
+
+
+class Offset(NamedTuple):
+    """A clock difference as selection and status use it."""
+
+    offset_ns: int
+    sigma_s: float
+    state: OffsetState
+
+
+class SensorClock:
+    """Learns one sensor's clock offset to the host."""
+
+    def __init__(
+        self,
+        given: InputConfig,
+        config: AdaKFConfig,
+        epochs: EpochConfig,
+        anchor_sigma_s: float,
+        is_anchor: bool = False,
+    ) -> None:
+        self._given = given
+        self._config = config
+        self._anchor_sigma_s = anchor_sigma_s
+        self._is_anchor = is_anchor
+        self._gap_reset_ns = int(epochs.gap_reset_s * NS_PER_S)
+        self._block_ns = int(config.block_s * NS_PER_S)
+        self.steps = StepDetector(int(epochs.restart_jump_s * NS_PER_S))
+        self.clock_steps = 0
+        self.latency_steps = 0
+        self.resets = 0
+        self._restored: dict[str, Any] | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the offset; the next message starts it anew."""
+        self._least_delay_ns = _FOREVER_NS
+        self._block_count = 0
+        self.bias_var = 0.0
+        """What motion cannot tell however long it is watched, s^2; 0 before the first fix."""
+        self.filter: ClockFilter | None = None
+        self.base_ns = 0
+        self._epoch_ns = 0
+        self._settling = self._resumed = False
+        self.steps.reset()
+        self._start_block(0, 1.0)
+        self._block_end_ns = _FOREVER_NS
+        self._refresh()
+
+    def observe(self, stamp_ns: int, arrival_ns: int) -> Verdict:
+        """Take one message. Costs about a microsecond, but for the end of a block."""
+        last_ns = self.steps.arrival_ns
+        if last_ns is not None and arrival_ns - last_ns > self._gap_reset_ns:
+            self.reset()
+            self.resets += 1
+        verdict = self.steps.observe(stamp_ns, arrival_ns)
+        if verdict is Verdict.FINE:
+            delay_ns = arrival_ns - stamp_ns
+            self._block_count += 1
+            if delay_ns < self._least_delay_ns:
+                self._least_delay_ns = delay_ns
+                self._least_at_ns = arrival_ns
+            if arrival_ns >= self._block_end_ns:
+                self._close_block(arrival_ns)
+            elif self.filter is None:
+                self._start(stamp_ns, arrival_ns)
+        elif verdict is Verdict.STEP:
+            self._step(stamp_ns, arrival_ns)
+        elif verdict is Verdict.RESTART:
+            self.resets += 1
+            self._restored = None
+            self._start(stamp_ns, arrival_ns)
+        return verdict
+
+    def observe_motion(self, offset_s: float, variance: float, time_ns: int) -> Outcome:
+        """Take the offset (s, relative to `base_ns`) that the sensor's rotations ask for.
+
+        It belongs to host time `time_ns`; the state may be ahead of that and is compared there.
+        """
+        if self.filter is None:
+            return Outcome.REJECTED
+        time_s = (time_ns - self._epoch_ns) / NS_PER_S
+        carried = self.filter.skew * max(0.0, self.filter.time_s - time_s)
+        self.filter.predict(time_s)
+        self.bias_var = self._given.cue_bias_s**2
+        outcome = self.filter.observe_motion(offset_s + carried, variance + self.bias_var)
+        self._refresh()
+        return outcome
+
+    def offset_ns(self, time_ns: int) -> int:
+        """Return the offset to the host at host time `time_ns`, 0 where nothing is known."""
+        return self._offset_ns + int(self._skew * (time_ns - self._state_ns))
+
+    def _refresh(self) -> None:
+        """Keep what selection asks for on every bundle as plain numbers."""
+        learned = self.filter
+        if learned is None:
+            self._offset_ns = self._state_ns = self.anchor_ns = 0
+            self._skew = 0.0
+            self.sigma_s = self.host_sigma_s = float('inf')
+        else:
+            self._offset_ns = self.base_ns + round(learned.offset_s * 1e9)
+            self._state_ns = self._epoch_ns + round(learned.time_s * 1e9)
+            self._skew = learned.skew
+            self.anchor_ns = round(learned.anchor_s * 1e9)
+            """What this sensor's filter believes the IMU's offset to be wrong by."""
+            self.sigma_s = sqrt(learned.sigma_s**2 + self.bias_var)
+            """Sigma of the offset against the surer of host and IMU (s)."""
+            self.host_sigma_s = sqrt(max(learned.offset_var, 0.0) + self.bias_var)
+            """Sigma of the offset against the host (s)."""
+        self.state = self.judge(self.sigma_s)
+        """How far the offset can be believed."""
+
+    def judge(self, sigma_s: float) -> OffsetState:
+        """Return the state that goes with `sigma_s`."""
+        if sigma_s > self._config.unobservable_sigma_s:
+            return OffsetState.UNOBSERVABLE
+        if sigma_s > self._config.lock_sigma_s:
+            return OffsetState.CONVERGING
+        return OffsetState.LOCKED
+
+    def prior(self) -> ClockPrior:
+        """Return what the input's declaration says before any message."""
+        given = self._given
+        ptp = given.stamp_source == 'ptp'
+        device = given.stamp_source in ('device', 'trigger')
+        return ClockPrior(
+            offset_s=self._config.initial_offset if ptp else given.latency_s,
+            offset_sigma_s=self._config.ptp_sigma_s if ptp else _FIRST_ARRIVAL_SIGMA_S,
+            latency_s=given.latency_s,
+            latency_sigma_s=given.latency_sigma_s,
+            skew_sigma=self._config.skew_sigma if device else _TIED_SKEW_SIGMA,
+            anchor_sigma_s=self._anchor_sigma_s,
+            is_anchor=self._is_anchor,
+            tied=not ptp,
+        )
+
+    def _start(self, stamp_ns: int, arrival_ns: int) -> None:
+        """Begin from one message: the offset is the latency prior behind what arrival shows."""
+        self.filter = ClockFilter(self.prior(), self._config)
+        self._epoch_ns = arrival_ns
+        self.base_ns = 0 if self._given.stamp_source == 'ptp' else stamp_ns - arrival_ns
+        self._resumed = self._restored is not None and self._resume(stamp_ns - arrival_ns)
+        self._settling = True
+        self._refresh()
+        self._start_block(arrival_ns, _FIRST_BLOCK_SHARE)
+        self._least_delay_ns = arrival_ns - stamp_ns
+
+    def _start_block(self, arrival_ns: int, share: float) -> None:
+        self._least_delay_ns = _FOREVER_NS
+        self._least_at_ns = arrival_ns
+        self._block_count = 0
+        self._block_end_ns = arrival_ns + int(self._block_ns * share)
+
+    def _close_block(self, arrival_ns: int) -> None:
+        """One observation out of the smallest delay of the block."""
+        assert self.filter is not None
+        late_ns = arrival_ns - self._block_end_ns
+        if self._block_count < _BLOCK_MESSAGES and late_ns < self._block_ns and not self._settling:
+            return  # a slow stream: the least of a few says little, so wait for some more
+        if self._settling and self._given.stamp_source != 'ptp':
+            # The message that started the filter may have been a slow one; the best of the
+            # first block is a better start than a correction of the worst.
+            self.filter = self.filter if self._resumed else ClockFilter(self.prior(), self._config)
+            self.base_ns = self.base_ns if self._resumed else -self._least_delay_ns
+        self._settling = False
+        self.filter.predict((self._least_at_ns - self._epoch_ns) / NS_PER_S)
+        z = (-self._least_delay_ns - self.base_ns) / NS_PER_S
+        if self.filter.observe_arrival(z) is Outcome.JUMP:
+            self.latency_steps += 1
+        self._refresh()
+        margin_ns = round((3.0 * self.host_sigma_s + _SLACK_S) * 1e9)
+        self.steps.least_delay_ns = -self._offset_ns - margin_ns
+        self._start_block(arrival_ns, 1.0)
+
+    def _step(self, stamp_ns: int, arrival_ns: int) -> None:
+        """The clock stepped: the stamps' own spacing says by how much."""
+        if self.filter is None:
+            return
+        self.clock_steps += 1
+        scatter_s = self.steps.scatter_ns / NS_PER_S
+        sigma_s = max(_STEP_SIGMA_FLOOR_S, 2.0 * scatter_s, self.steps.step_spread_ns / NS_PER_S)
+        if self.steps.period_ns < 4e9 * sqrt(self.filter.arrivals.noise):
+            sigma_s = self.steps.period_ns / NS_PER_S  # jitter hides which period it fell in
+        self.filter.step_clock(self.steps.step_ns / NS_PER_S, sigma_s)
+        self._refresh()
+        self._start_block(arrival_ns, _FIRST_BLOCK_SHARE)
+
+    def dump(self) -> dict[str, Any] | None:
+        """Return the learned clock as JSON values, None where there is none."""
+        if self.filter is None:
+            return None
+        return {'base_ns': self.base_ns, **self.filter.dump()}
+
+    def restore(self, values: dict[str, Any]) -> None:
+        """Resume from `dump` with the next message, if that message fits; ValueError if unfit."""
+        ClockFilter(self.prior(), self._config).load(values)
+        int(values['base_ns'])
+        self.reset()
+        self._restored = dict(values)
+
+    def _resume(self, shown_ns: int) -> bool:
+        """Take the saved state, unless the clock has been restarted since it was saved."""
+        values, self._restored = self._restored, None
+        assert values is not None
+        saved = ClockFilter(self.prior(), self._config)
+        saved.load(values)
+        base_ns = int(values['base_ns'])
+        expected_ns = base_ns + round((saved.offset_s - saved.latency_s) * 1e9)
+        if abs(shown_ns - expected_ns) > _RESUME_LIMIT_NS:
+            return False
+        self.filter, self.base_ns = saved, base_ns
+        return True
+
+
+def imu_sigma_s(config: SyncConfig) -> float:
+    """Return how wrong the IMU's offset to the host may be (s); huge where there is no IMU."""
+    imu = config.inputs.get(config.imu_sensor_id)
+    if imu is None:
+        return _NO_IMU_SIGMA_S
+    return config.adakf.ptp_sigma_s if imu.stamp_source == 'ptp' else imu.latency_sigma_s
+
+
+def relative_offset(
+    sensor: SensorClock, reference: SensorClock, time_ns: int
+) -> tuple[int, float]:
+    """Return (sensor's clock minus the reference's in ns, its sigma in s) at host time `time_ns`.
+
+    Two sensors can be compared over the host or over the IMU. Over the IMU the error of its own
+    offset cancels; the surer of the two ways is taken.
+    """
+    one, two = sensor.filter, reference.filter
+    difference = sensor.offset_ns(time_ns) - reference.offset_ns(time_ns)
+    if one is None or two is None:
+        return difference, float('inf')
+    biases = sensor.bias_var + reference.bias_var
+    over_host = one.offset_var + two.offset_var + biases
+    over_imu = one.anchored_var + two.anchored_var + biases
+    if over_imu < over_host:
+        return difference - sensor.anchor_ns + reference.anchor_ns, sqrt(max(over_imu, 0.0))
+    return difference, sqrt(max(over_host, 0.0))

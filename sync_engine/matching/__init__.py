@@ -1,0 +1,1 @@
+"""Which messages belong together: buffers, window, selection, assembly of bundles."""

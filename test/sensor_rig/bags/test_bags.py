@@ -1,0 +1,156 @@
+"""Recordings: what is written is read back, by us and by independent readers."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import numpy as np
+import pytest
+import yaml
+from rosbags.highlevel import AnyReader
+
+from rig_common import msgs
+from rig_common.errors import RigError
+from sensor_rig.bags.reader import BagReader
+from sensor_rig.bags.writer import STORAGES, BagWriter
+
+IMU = msgs.imu('imu_link')
+CUSTOM = ('std_msgs/Header header\nuint8 mode\n'
+          '================================================================================\n'
+          'MSG: std_msgs/Header\nbuiltin_interfaces/Time stamp\nstring frame_id\n'
+          '================================================================================\n'
+          'MSG: builtin_interfaces/Time\nint32 sec\nuint32 nanosec\n')
+
+
+def write_imu(path, storage='mcap', count=50, compress=False):
+    with BagWriter(path, storage, compress=compress) as writer:
+        writer.add_topic('/imu/data_raw', 'sensor_msgs/msg/Imu')
+        writer.add_topic('/contact', 'std_msgs/msg/Bool')
+        for index in range(count):
+            writer.write('/imu/data_raw', index * 10**7 + 5,
+                         IMU.fill(index * 10**7, angular_velocity=[index, 0, 0]))
+        writer.write('/contact', 3, msgs.bool_message(True))
+    return path
+
+
+@pytest.mark.parametrize('compress', [False, True])
+@pytest.mark.parametrize('storage', STORAGES)
+def test_what_is_written_is_read_back_in_order(tmp_path, storage, compress):
+    path = write_imu(tmp_path / 'bag', storage, compress=compress)
+    with BagReader(path) as bag:
+        assert bag.message_count == 51
+        assert {name: (topic.type_name, topic.message_count, topic.stamped)
+                for name, topic in bag.topics.items()} == {
+            '/contact': ('std_msgs/msg/Bool', 1, False),
+            '/imu/data_raw': ('sensor_msgs/msg/Imu', 50, True)}
+        messages = list(bag.messages())
+        assert [m.receive_ns for m in messages] == sorted(m.receive_ns for m in messages)
+        assert messages[0].topic == '/contact'
+        only = list(bag.messages(['/imu/data_raw']))
+        assert [m.raw for m in only] == [
+            IMU.fill(k * 10**7, angular_velocity=[k, 0, 0]) for k in range(50)]
+        assert bag.find('imu/data_raw') is bag.topics['/imu/data_raw']
+
+
+def test_rosbags_decodes_what_we_wrote(tmp_path):
+    with AnyReader([write_imu(tmp_path / 'bag')]) as reader:
+        connection = next(c for c in reader.connections if c.topic == '/imu/data_raw')
+        *_, (_, _, raw) = reader.messages([connection])
+        assert reader.deserialize(raw, connection.msgtype).angular_velocity.x == 49.0
+
+
+def test_the_metadata_is_what_ros2_bag_reads(tmp_path):
+    path = write_imu(tmp_path / 'bag', 'sqlite3')
+    info = yaml.safe_load((path / 'metadata.yaml').read_text())['rosbag2_bagfile_information']
+    assert info['storage_identifier'] == 'sqlite3'
+    assert info['message_count'] == 51
+    assert info['relative_file_paths'] == ['bag.db3']
+    topic = info['topics_with_message_count'][0]['topic_metadata']
+    assert topic['serialization_format'] == 'cdr'
+    assert topic['type_description_hash'].startswith('RIHS01_')
+    rows = sqlite3.connect(path / 'bag.db3').execute(
+        'SELECT name, COUNT(*) FROM messages JOIN topics ON topic_id = topics.id GROUP BY name')
+    assert dict(rows) == {'/contact': 1, '/imu/data_raw': 50}
+
+
+def test_an_independent_mcap_reader_agrees(tmp_path):
+    make_reader = pytest.importorskip('mcap.reader', reason='mcap is not installed').make_reader
+    path = write_imu(tmp_path / 'bag')
+    with (path / 'bag.mcap').open('rb') as file:
+        found = [(channel.topic, schema.name, message.log_time, message.data)
+                 for schema, channel, message in make_reader(file).iter_messages()]
+    assert len(found) == 51
+    assert found[0] == ('/contact', 'std_msgs/msg/Bool', 3, msgs.bool_message(True))
+
+
+def test_a_type_of_the_users_own_is_carried_on(tmp_path):
+    digest = 'RIHS01_' + '0' * 64
+    with BagWriter(tmp_path / 'own') as writer:
+        with pytest.raises(RigError, match='no definition is known'):
+            writer.add_topic('/mode', 'my_msgs/msg/Mode')
+        writer.add_topic('/mode', 'my_msgs/msg/Mode', definition=(CUSTOM, digest))
+        writer.write('/mode', 7, msgs.imu('').fill(5)[:21])
+    with pytest.raises(RigError, match='not a readable'):
+        BagReader(tmp_path / 'own').close()  # the invented hash does not fit, and that is told
+
+
+def test_mistakes_are_one_sentence(tmp_path):
+    path = write_imu(tmp_path / 'bag')
+    with pytest.raises(RigError, match='exists already'):
+        BagWriter(path)
+    with pytest.raises(RigError, match='no recording'):
+        BagReader(tmp_path / 'nothing')
+    (tmp_path / 'old.bag').write_bytes(b'#ROSBAG V2.0\n')
+    with pytest.raises(RigError, match='rosbags-convert'):
+        BagReader(tmp_path / 'old.bag')
+    (tmp_path / 'broken.mcap').write_bytes(b'not mcap at all, not even a little')
+    with pytest.raises(RigError, match='not a readable') as caught:
+        BagReader(tmp_path / 'broken.mcap')
+    assert '\n' not in str(caught.value)
+    (tmp_path / 'folder').mkdir()
+    with pytest.raises(RigError, match=r'there is no metadata\.yaml in it') as caught:
+        BagReader(tmp_path / 'folder')
+    assert str(caught.value).count(str(tmp_path)) == 1
+    (tmp_path / 'folder' / 'drive_0.mcap').touch()
+    with pytest.raises(RigError, match=r'give its file drive_0\.mcap instead'):
+        BagReader(tmp_path / 'folder')
+
+
+def test_a_cut_off_recording_is_told(tmp_path):
+    path = write_imu(tmp_path / 'bag', count=2000)
+    data = (path / 'bag.mcap').read_bytes()
+    (path / 'bag.mcap').write_bytes(data[:len(data) // 2])
+    with pytest.raises(RigError) as caught, BagReader(path) as bag:
+        list(bag.messages())
+    assert '\n' not in str(caught.value)
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_an_empty_recording(tmp_path, storage):
+    with BagWriter(tmp_path / 'empty', storage) as writer:
+        writer.add_topic('/imu', 'sensor_msgs/msg/Imu')
+    with BagReader(tmp_path / 'empty') as bag:
+        assert bag.message_count == 0
+        assert bag.duration_s == 0
+        assert list(bag.messages()) == []
+
+
+def test_reading_keeps_the_memory_flat(tmp_path):
+    """Ten times the messages, the same peak: only a chunk is held at a time."""
+    import tracemalloc
+
+    image = msgs.image('cam', 100, 100, 'rgb8')
+    pixels = np.zeros((100, 100, 3), np.uint8)
+    peaks = []
+    for count in (100, 1000):
+        with BagWriter(tmp_path / f'{count}') as writer:
+            writer.add_topic('/cam', image.type_name)
+            for index in range(count):
+                writer.write('/cam', index, image.fill(index, data=pixels))
+        with BagReader(tmp_path / f'{count}') as bag:
+            tracemalloc.start()
+            for _ in bag.messages():
+                pass
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 2_000_000

@@ -1,0 +1,195 @@
+"""What is hit and what is not, against answers worked out by hand."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from rig_common.errors import RigError
+from sim_sensors.raycast import make_caster, subtree_bodies, visible_geoms
+
+BACKENDS = ('mujoco', 'embree')
+XML = """
+<mujoco>
+  <asset><material name="glass" rgba="1 1 1 0.2"/></asset>
+  <worldbody>
+    <geom name="wall" type="box" size=".1 5 5" pos="6 0 0"/>
+    <geom name="pane" type="box" size=".05 5 5" pos="5 0 0" material="glass"/>
+    <geom name="ghost" type="box" size=".05 5 5" pos="4.5 0 0" rgba="1 1 1 0"/>
+    <geom name="marker" type="sphere" size=".2" pos="3.5 0 0" group="3"/>
+    <body name="robot">
+      <freejoint/>
+      <geom name="hull" type="sphere" size=".3"/>
+      <body name="mast" pos="1 0 0"><geom name="pole" type="cylinder" size=".1 1"/></body>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
+@pytest.fixture(scope='module')
+def world():
+    model = mujoco.MjModel.from_xml_string(XML)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    return model, data
+
+
+def forward_hit(world, backend, max_range=20.0, **chosen):
+    model, data = world
+    caster = make_caster(backend, model, max_range, visible_geoms(model, **chosen))
+    hits = caster.cast(data, np.zeros(3), np.array([[1.0, 0.0, 0.0]]))
+    geom = int(hits.geom[0])
+    return (model.geom(geom).name if geom >= 0 else None), float(hits.range_m[0])
+
+
+@pytest.mark.parametrize('backend', BACKENDS)
+def test_what_is_left_out_is_not_hit(world, backend):
+    model = world[0]
+    robot, mast = model.body('robot').id, model.body('mast').id
+    assert forward_hit(world, backend) == ('hull', pytest.approx(0.3, abs=1e-5))
+    assert forward_hit(world, backend, exclude_bodies=(robot,))[0] == 'pole'
+    own = subtree_bodies(model, robot)
+    assert own == (robot, mast)
+    assert forward_hit(world, backend, exclude_bodies=own) == ('marker', pytest.approx(3.3))
+    rest = {'exclude_bodies': own, 'groups': (0, 1, 2)}
+    assert forward_hit(world, backend, **rest) == ('pane', pytest.approx(4.95))
+    assert forward_hit(world, backend, transparent_below=0.5, **rest) == (
+        'wall',
+        pytest.approx(5.9),
+    )
+
+
+@pytest.mark.parametrize('backend', BACKENDS)
+def test_beyond_the_maximum_range_nothing_is_hit(world, backend):
+    own = subtree_bodies(world[0], world[0].body('robot').id)
+    name, distance = forward_hit(world, backend, max_range=3.2, exclude_bodies=own)
+    assert name is None
+    assert distance == np.inf
+
+
+@pytest.mark.parametrize('backend', BACKENDS)
+def test_an_analytic_box(backend):
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><worldbody><geom type="box" size="1 2 3" pos="5 0 0"/></worldbody></mujoco>'
+    )
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    angles = np.deg2rad(np.linspace(-60, 60, 241))
+    directions = np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1)
+    hits = make_caster(backend, model, 50.0).cast(data, np.zeros(3), directions, 'incidence')
+    # The near face x = 4 ends at y = 2; beyond it a ray from the origin misses the sides too.
+    meets = np.abs(4.0 * np.tan(angles)) <= 2.0
+    np.testing.assert_allclose(hits.range_m[meets], 4.0 / np.cos(angles[meets]), atol=1e-5)
+    np.testing.assert_allclose(hits.cos_incidence[meets], np.cos(angles[meets]), atol=1e-5)
+    assert np.isinf(hits.range_m[~meets]).all()
+
+
+@pytest.mark.parametrize('backend', BACKENDS)
+@pytest.mark.parametrize('size', ['0 0 1', '9 9 1', '500 0 1'])
+@pytest.mark.parametrize('quat', ['1 0 0 0', '0.99 0.1 0.02 0.01'])
+def test_planes_show_their_front_only(backend, size, quat):
+    model = mujoco.MjModel.from_xml_string(
+        f'<mujoco><worldbody><geom type="plane" size="{size}" quat="{quat}"/></worldbody></mujoco>'
+    )
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    up = data.geom_xmat[0].reshape(3, 3)[:, 2]
+    caster = make_caster(backend, model, 50.0)
+    for origin, toward, expected in (
+        (2 * up, -up, 2.0),
+        (-2 * up, up, np.inf),
+        (2 * up, up, np.inf),
+    ):
+        assert caster.cast(data, origin, toward[None].copy()).range_m[0] == pytest.approx(expected)
+    both = np.stack([2 * up, -2 * up])
+    hits = caster.cast(data, both, np.stack([-up, up]), 'normal')
+    assert hits.range_m[0] == pytest.approx(2.0)
+    assert hits.range_m[1] == np.inf
+    np.testing.assert_allclose(hits.normal[0], up, atol=1e-6)
+
+
+def test_far_and_flat_rays_keep_their_digits_on_endless_ground():
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><worldbody><geom type="plane" size="0 0 1" pos="0 0 0.137"/></worldbody></mujoco>'
+    )
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    origin = np.array([57.3, -41.7, 1.637])
+    depression = np.linspace(0.016, 1.5, 300)
+    directions = np.stack([np.cos(depression), 0 * depression, -np.sin(depression)], axis=1)
+    hits = make_caster('embree', model, 120.0).cast(data, origin, directions)
+    np.testing.assert_allclose(hits.range_m, 1.5 / np.sin(depression), atol=1e-4)
+
+
+@pytest.fixture
+def no_memory(tmp_path, monkeypatch):
+    from sim_sensors.raycast import memory
+
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path))
+    monkeypatch.setattr(memory, '_known', {})
+    return memory
+
+
+def test_auto_says_what_it_chose_and_why(world, no_memory):
+    model, data = world
+    angles = np.linspace(0, 2 * np.pi, 90)
+    directions = np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1)
+    caster = make_caster('auto', model, 20.0, directions=directions, data=data)
+    assert caster.name in ('mujoco', 'embree')
+    assert 'for 90 rays' in caster.reason
+    assert caster.reason.count(' ms') == 6
+    reference = make_caster('mujoco', model, 20.0).cast(data, np.zeros(3), directions)
+    hits = caster.cast(data, np.zeros(3), directions)
+    np.testing.assert_allclose(hits.range_m, reference.range_m, atol=1e-4)
+
+
+def test_auto_chooses_the_same_in_a_later_process(world, no_memory, monkeypatch):
+    model = world[0]
+    directions = np.eye(3)
+    key = no_memory.scene_key(model, visible_geoms(model), 20.0, 3)
+    assert no_memory.recall(key) is None
+    make_caster('auto', model, 20.0, directions=directions)
+    first = no_memory.recall(key)
+    for choice in ('mujoco', 'embree, 8 bundled rays a call'):
+        no_memory.remember(key, choice)
+        monkeypatch.setattr(no_memory, '_known', {})  # as a new process begins
+        caster = make_caster('auto', model, 20.0, directions=directions)
+        assert f'chose {choice} for 3 rays: as measured before' in caster.reason
+    assert first is not None
+
+
+def test_without_embree_auto_uses_mujoco_and_says_so(world, no_memory, monkeypatch):
+    from sim_sensors.raycast import auto, embree_api
+
+    def absent():
+        raise RigError('no Embree here')
+
+    monkeypatch.setattr(embree_api, 'load_embree', absent)
+    monkeypatch.setattr(auto, 'load_embree', absent)
+    caster = make_caster('auto', world[0], 20.0, directions=np.eye(3))
+    assert caster.name == 'mujoco'
+    assert 'no Embree here' in caster.reason
+    with pytest.raises(RigError, match='no Embree here'):
+        make_caster('embree', world[0], 20.0)
+
+
+def test_an_unknown_backend_is_named(world):
+    with pytest.raises(RigError, match="'optix' is unknown; allowed: auto, mujoco, embree"):
+        make_caster('optix', world[0], 20.0)
+
+
+@pytest.mark.parametrize('backend', BACKENDS)
+def test_no_rays_have_no_hits(world, backend):
+    hits = make_caster(backend, world[0], 5.0).cast(
+        world[1], np.zeros(3), np.empty((0, 3)), 'incidence'
+    )
+    assert hits.range_m.shape == hits.geom.shape == (0,)
+
+
+def test_a_scene_of_nothing_but_a_sensor():
+    model = mujoco.MjModel.from_xml_string('<mujoco><worldbody/></mujoco>')
+    data = mujoco.MjData(model)
+    for backend in BACKENDS:
+        hits = make_caster(backend, model, 5.0).cast(data, np.zeros(3), np.eye(3), 'normal')
+        assert (hits.geom == -1).all()
+        assert np.isinf(hits.range_m).all()

@@ -1,0 +1,225 @@
+"""Our delay line and MuJoCo's agree wherever MuJoCo is exact; where it is not, a test says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+from support.toy_sensors import MS, Plain, config, make
+
+from rig_common.errors import RigError
+from sim_sensors.config import WorldConfig
+from sim_sensors.rig import Rig
+from sim_sensors.world import native_delay
+from sim_sensors.world.actuators import ControlDelay
+from sim_sensors.world.truth import ColumnReader
+
+STEP_NS = 2 * MS
+XML = """
+<mujoco>
+  <option timestep="0.002" gravity="0 0 0"/>
+  <worldbody>
+    <body><joint name="slide" type="slide"/><geom size="0.1"/></body>
+    <body><joint name="ball" type="ball"/><geom size="0.1"/></body>
+  </worldbody>
+  <actuator><motor joint="slide"/></actuator>
+  <sensor><clock/><jointpos joint="slide"/><ballquat joint="ball"/></sensor>
+</mujoco>"""
+
+
+def native(delay_s: float, interpolation: str = 'zoh', **keys: Any) -> mujoco.MjModel:
+    spec = mujoco.MjSpec.from_string(XML)
+    native_delay.delay_sensors(spec.sensors, delay_s, STEP_NS, interpolation,
+                               keys.get('interval_s', 0.0))
+    for sensor in spec.sensors:
+        sensor.nsample = keys.get('nsample', sensor.nsample)
+    native_delay.delay_actuators(spec, delay_s, STEP_NS, interpolation)
+    return spec.compile()
+
+
+def moving(model: mujoco.MjModel) -> mujoco.MjData:
+    data = mujoco.MjData(model)
+    data.qvel[:] = [1.0, 0.0, 0.0, 60.0]
+    return data
+
+
+def clock_ms(model: mujoco.MjModel, steps: int) -> list[float]:
+    """Return what the delayed clock sensor says at each step, ms."""
+    data = moving(model)
+    out = []
+    for _ in range(steps):
+        mujoco.mj_step(model, data)
+        out.append(round(data.sensordata[0] * 1e3, 6))
+    return out
+
+
+@pytest.mark.parametrize('interpolation', ['zoh', 'linear', 'cubic'])
+@pytest.mark.parametrize('delay_s', [0.002, 0.004, 0.0053, 0.031])
+def test_sensor_reads_agree(interpolation: str, delay_s: float) -> None:
+    plain = mujoco.MjModel.from_xml_string(XML)
+    model = native(delay_s, interpolation)
+    truth, delayed = moving(plain), moving(model)
+    pipeline = make(1, dt_ns=STEP_NS, delay_range_s=(delay_s, delay_s),
+                    interpolation=interpolation)
+    random = np.random.default_rng(1)
+    settled = round(delay_s * 1e9) + 3 * STEP_NS  # before: zeros there, nothing here
+    for step in range(120):
+        now = step * STEP_NS
+        truth.qfrc_applied[0] = delayed.qfrc_applied[0] = random.normal(scale=1e4)
+        mujoco.mj_step(plain, truth)
+        mujoco.mj_step(model, delayed)
+        pipeline.tick(None, now, truth.sensordata[None, :2])
+        reading = pipeline.read(now)
+        if now >= settled:
+            np.testing.assert_allclose(reading.values[0], delayed.sensordata[:2], rtol=1e-9,
+                                       atol=1e-12)
+
+
+@pytest.mark.parametrize('interpolation', ['zoh', 'linear', 'cubic'])
+@pytest.mark.parametrize('delay_s', [0.002, 0.006, 0.0053])
+def test_commands_agree(interpolation: str, delay_s: float) -> None:
+    model = native(delay_s, interpolation)
+    data = mujoco.MjData(model)
+    line = ControlDelay(1, 1, delay_s, STEP_NS, interpolation)
+    history = model.actuator_history[0, 0]
+    times_ns = [-STEP_NS * n for n in range(history, 0, -1)]
+    line.start_history(times_ns, np.zeros((len(times_ns), 1, 1)))
+    random = np.random.default_rng(2)
+    for step in range(60):
+        data.ctrl[:] = command = random.normal(size=1)
+        line.set(step * STEP_NS, command[None])
+        mujoco.mj_step(model, data)
+        assert data.actuator_force[0] == pytest.approx(line.read(step * STEP_NS)[0, 0], abs=1e-9)
+
+
+def test_histories_start_with_the_present() -> None:
+    model = native(0.01)
+    data = moving(model)
+    data.qpos[0] = 3.0
+    data.ctrl[:] = 7.0
+    mujoco.mj_forward(model, data)
+    native_delay.start_histories(model, data)
+    assert (model.sensor_delay == 0.01).all()
+    for _ in range(4):
+        mujoco.mj_step(model, data)
+        assert data.sensordata[1] == pytest.approx(3.0)
+        assert data.actuator_force[0] == pytest.approx(7.0)
+
+
+# ---- where MuJoCo is not exact ---------------------------------------------------------------
+
+def test_inexact_shorter_than_a_step_is_one_step() -> None:
+    assert clock_ms(native(0.0005), 6)[3:] == [4.0, 6.0, 8.0]
+    assert clock_ms(native(0.002), 6)[3:] == [4.0, 6.0, 8.0]
+    pipeline = make(1, dt_ns=STEP_NS, delay_range_s=(0.0005, 0.0005), interpolation='linear')
+    for step in range(6):
+        pipeline.tick(None, step * STEP_NS, np.full((1, 2), 2.0 * step))
+    # ours waits half a millisecond: 1.5 ms after a capture it is there
+    assert pipeline.read(5 * STEP_NS + 3 * MS // 2).values[0, 0] == 10.0
+
+
+def test_inexact_zeros_before_the_first_sample() -> None:
+    model = native(0.006)
+    data = moving(model)
+    data.qpos[0] = 3.0
+    seen = []
+    for _ in range(5):
+        mujoco.mj_step(model, data)
+        seen.append(data.sensordata[1])
+    assert seen[:3] == [0.0, 0.0, 0.0] and seen[3] == pytest.approx(3.0)
+    pipeline = make(1, dt_ns=STEP_NS, delay_range_s=(0.006, 0.006))
+    pipeline.tick(None, 0, np.full((1, 2), 3.0))
+    assert not pipeline.read(4 * MS).valid[0] and pipeline.read(6 * MS).valid[0]
+
+
+def test_inexact_a_short_history_shortens_the_delay() -> None:
+    assert clock_ms(native(0.020, nsample=3), 30)[-1] == 58.0 - 6.0
+    assert clock_ms(native(0.020), 30)[-1] == 58.0 - 20.0
+
+
+def test_inexact_intervals_slip() -> None:
+    times = clock_ms(native(0.0, interval_s=0.01), 20_000)
+    captures = np.unique(times)
+    late = np.count_nonzero(np.abs(captures % 10.0) > 1e-6) / len(captures)
+    assert late > 0.1
+    exact = make(1, dt_ns=STEP_NS, rate_hz=100.0).schedule
+    assert all(exact.time_of(k) == k * 10 * MS for k in range(4000))
+
+
+def test_inexact_orientations_leave_the_sphere() -> None:
+    model = native(0.0053, 'linear')
+    data = moving(model)
+    for _ in range(20):
+        mujoco.mj_step(model, data)
+    assert np.linalg.norm(data.sensordata[2:6]) < 1.0 - 1e-5  # slerp in test_delay stays on it
+
+
+# ---- as a backend ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize(('keys', 'message'), [
+    ({'delay_range_s': (0.01, 0.02)}, 'one fixed delay and no jitter'),
+    ({'delay_range_s': (0.01, 0.01), 'jitter_s': 0.001}, 'one fixed delay and no jitter'),
+    ({'delay_range_s': (0.001, 0.001)}, 'shortest delay is one physics step, 0.002 s'),
+    ({'delay_range_s': (0.01, 0.01), 'interpolation': 'slerp'}, 'zoh, linear and cubic')])
+def test_what_mujoco_cannot_do_is_refused(keys: dict[str, Any], message: str) -> None:
+    sensor = Plain('toy', config(delay_backend='mujoco', **keys))
+    with pytest.raises(RigError, match=message):
+        native_delay.check(sensor, STEP_NS)
+
+
+class Slider(Plain):
+    """Position of the slider, and a clock."""
+
+    def mount(self, spec: mujoco.MjSpec) -> None:
+        spec.add_sensor(name=f'{self.name}_clock', type=mujoco.mjtSensor.mjSENS_CLOCK)
+        spec.add_sensor(name=f'{self.name}_pos', type=mujoco.mjtSensor.mjSENS_JOINTPOS,
+                        objtype=mujoco.mjtObj.mjOBJ_JOINT, objname='slide')
+
+    def reader(self, view: Any) -> ColumnReader:
+        return ColumnReader(view.model, [f'{self.name}_clock', f'{self.name}_pos'])
+
+
+def rig_of(tmp_path: Path, num_envs: int, sensor_keys: dict[str, Any],
+           **world: Any) -> Rig:
+    (tmp_path / 'slider.xml').write_text(XML.replace(
+        '</mujoco>', '<keyframe><key name="home" qpos="2 1 0 0 0" ctrl="3"/></keyframe></mujoco>'))
+    sensor = Slider('slider', config(history_length=2, noise=0.1, **sensor_keys))
+    keys = WorldConfig(model='slider.xml', timestep_s=0.002, num_envs=num_envs, keyframe='home',
+                       **world)
+    return Rig(keys, [sensor], seed=3, base_dir=tmp_path)
+
+
+@pytest.mark.parametrize('num_envs', [1, 3])
+@pytest.mark.parametrize('delay_s', [0.006, 0.0091])
+def test_a_rig_gives_the_same_with_either_backend(tmp_path: Path, num_envs: int,
+                                                  delay_s: float) -> None:
+    keys = {'rate_hz': 100.0, 'delay_range_s': (delay_s, delay_s)}
+    ours = rig_of(tmp_path, num_envs, keys)
+    theirs = rig_of(tmp_path, num_envs, {**keys, 'delay_backend': 'mujoco'})
+    for step in range(80):
+        ours.step(), theirs.step()
+        if step == 43:
+            ours.reset([num_envs - 1]), theirs.reset([num_envs - 1])
+        for one, other in zip(ours.read('slider', history_length=2),
+                              theirs.read('slider', history_length=2), strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
+    assert ours.read('slider').valid.all()
+
+
+@pytest.mark.parametrize('num_envs', [1, 3])
+def test_commands_reach_a_world_the_same_way_with_either_backend(tmp_path: Path,
+                                                                 num_envs: int) -> None:
+    rigs = [rig_of(tmp_path, num_envs, {}, control_delay_s=0.01, control_delay_backend=backend)
+            for backend in ('rig', 'mujoco')]
+    for step in range(60):
+        for rig in rigs:
+            rig.world.command_all(np.full((num_envs, 1), np.sin(step) * 100.0))
+            rig.step()
+            if step == 30:
+                rig.reset([0])
+        one, other = (rig.world.sensordata for rig in rigs)
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-9)
+    assert np.ptp(rigs[0].world.sensordata[:, -1]) > 0 or num_envs == 1

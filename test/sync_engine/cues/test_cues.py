@@ -1,0 +1,263 @@
+"""Rotations out of raw data: right to their own covariance, and none where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from support.sync_feeder import MS, T0, S, config
+
+from bench.synthetic_yard import Yard, sweep
+from sync_engine.cues.base import Cue, matrix_from_wxyz, rotation_vector
+from sync_engine.cues.image import ImageCue
+from sync_engine.cues.inertial import OdometryCue, RateCue
+from sync_engine.cues.motion import Rotation
+from sync_engine.cues.scan import CloudCue, ScanCue
+from sync_engine.engine import SyncEngine
+
+FloatArray = NDArray[np.float64]
+YARD = Yard.of_boxes()
+RAYS = 1024
+
+
+def yaw(time: FloatArray) -> FloatArray:
+    return 0.8 * np.sin(0.9 * time) + 0.3 * np.sin(2.3 * time + 1.0)
+
+
+def pose(time: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    return 1.5 * np.sin(0.5 * time), 1.2 * np.cos(0.37 * time), yaw(time)
+
+
+def scan_values(ranges: FloatArray, sweep_s: float = 0.0) -> dict[str, Any]:
+    return {
+        'ranges': ranges,
+        'angle_min': -np.pi,
+        'angle_increment': 2.0 * np.pi / len(ranges),
+        'time_increment': sweep_s / len(ranges),
+        'range_min': 0.1,
+        'range_max': 40.0,
+    }
+
+
+def seconds(stamp_ns: int) -> float:
+    return (stamp_ns - T0) / 1e9
+
+
+def yaw_errors(rotations: list[Rotation]) -> tuple[FloatArray, FloatArray]:
+    """Return (errors in rad, errors over sigma)."""
+    times = np.array([[seconds(r.stamp_from_ns), seconds(r.stamp_to_ns)] for r in rotations])
+    truth = yaw(times[:, 1]) - yaw(times[:, 0])
+    errors = np.array([r.values_rad[0] for r in rotations]) - truth
+    return errors, errors / np.sqrt([r.variances[0] for r in rotations])
+
+
+def run_scans(
+    cue: ScanCue, sweep_s: float, values: Callable[[FloatArray], dict[str, Any]], gyro: Any = None
+) -> list[Rotation]:
+    rng = np.random.default_rng(0)
+    found = []
+    for k in range(60):
+        ranges = sweep(YARD, pose, k * 0.1, RAYS, sweep_s, 0.01, rng)
+        rotation = cue.feed(T0 + k * 100 * MS, values(ranges), gyro)
+        if rotation is not None:
+            found.append(rotation)
+    return found
+
+
+def test_yaw_from_scans() -> None:
+    rotations = run_scans(ScanCue(), 0.0, scan_values)
+    errors, scaled = yaw_errors(rotations)
+    assert len(rotations) == 59
+    assert np.degrees(np.median(np.abs(errors))) < 0.006
+    assert 0.3 < np.std(scaled) < 1.5
+
+
+def test_yaw_from_sweeps_seen_through_the_gyro() -> None:
+    """Timed at the middle of the sweep, and free of distortion, with a gyro that is 5 ms off."""
+
+    def gyro(stamp_ns: int, times_s: FloatArray, axis: tuple[float, ...]) -> FloatArray:
+        start = seconds(stamp_ns) + 0.005
+        return axis[2] * (yaw(start + times_s) - yaw(np.array(start)))
+
+    rotations = run_scans(ScanCue(), 0.1, lambda ranges: scan_values(ranges, 0.1), gyro)
+    errors, scaled = yaw_errors(rotations)
+    assert rotations[0].stamp_from_ns - T0 == pytest.approx(50 * MS, abs=MS // 10)
+    assert np.degrees(np.median(np.abs(errors))) < 0.008
+    assert np.std(scaled) < 2.0
+
+
+@pytest.mark.parametrize('guess_error_rad', [-0.03, 0.03])
+def test_where_scans_settle_does_not_depend_on_the_guess(guess_error_rad: float) -> None:
+    """The guess is the gyro's; if it showed in the yaw, a wrong clock would confirm itself."""
+
+    def gyro(stamp_ns: int, times_s: FloatArray, axis: tuple[float, ...]) -> FloatArray:
+        start = seconds(stamp_ns)
+        return yaw(start + times_s) - yaw(np.array(start)) + guess_error_rad
+
+    free = run_scans(ScanCue(), 0.0, scan_values)
+    guessed = run_scans(ScanCue(), 0.0, scan_values, gyro)
+    assert len(guessed) == len(free)
+    for one, other in zip(guessed, free, strict=True):
+        assert abs(one.values_rad[0] - other.values_rad[0]) < 0.2 * np.sqrt(one.variances[0])
+
+
+def test_scans_with_holes_and_a_partial_view() -> None:
+    rng = np.random.default_rng(2)
+
+    def some(ranges: FloatArray) -> dict[str, Any]:
+        broken = ranges.copy()
+        broken[rng.random(len(broken)) < 0.1] = np.nan
+        broken[rng.random(len(broken)) < 0.1] = np.inf
+        part = broken[128:896]
+        angle_min = -np.pi + 128 * 2.0 * np.pi / RAYS
+        increment = 2.0 * np.pi / RAYS
+        return {'ranges': part, 'angle_min': angle_min, 'angle_increment': increment}
+
+    errors, _ = yaw_errors(run_scans(ScanCue(), 0.0, some))
+    assert len(errors) > 50
+    assert np.degrees(np.median(np.abs(errors))) < 0.02
+
+
+def test_clockwise_scans() -> None:
+    def reversed_values(ranges: FloatArray) -> dict[str, Any]:
+        increment = 2.0 * np.pi / RAYS
+        return scan_values(ranges[::-1]) | {
+            'angle_min': np.pi - increment,
+            'angle_increment': -increment,
+        }
+
+    errors, _ = yaw_errors(run_scans(ScanCue(), 0.0, reversed_values))
+    assert np.degrees(np.median(np.abs(errors))) < 0.006
+
+
+def test_an_empty_yard_tells_nothing() -> None:
+    cue = ScanCue()
+    for k in range(4):
+        assert cue.feed(T0 + k * 100 * MS, scan_values(np.full(RAYS, np.inf))) is None
+
+
+def test_yaw_from_clouds() -> None:
+    rng = np.random.default_rng(0)
+    cue, found = CloudCue(), []
+    angles = -np.pi + 2.0 * np.pi * np.arange(RAYS) / RAYS
+    for k in range(40):
+        flat = sweep(YARD, pose, k * 0.1, RAYS, 0.0, 0.01, rng)
+        rings = [
+            np.stack([flat * np.cos(angles), flat * np.sin(angles), flat * np.tan(e)], axis=1)
+            for e in np.radians([-15.0, -1.0, 1.0, 15.0])
+        ]
+        ground = np.stack([2.0 * np.cos(angles), 2.0 * np.sin(angles), -0.7 + 0 * angles], axis=1)
+        points = rng.permutation(np.concatenate([*rings, ground]))
+        rotation = cue.feed(T0 + k * 100 * MS, {'points': points})
+        if rotation is not None:
+            found.append(rotation)
+    errors, _ = yaw_errors(found)
+    assert len(found) == 39
+    assert np.degrees(np.median(np.abs(errors))) < 0.02
+
+
+def picture(rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
+    """Return a camera (160 x 120, f 140 px) looking at far clouds, as a function of its turn."""
+    count = 60
+    directions = rng.normal(size=(count, 3)) * np.array([1.0, 0.6, 0.3]) + np.array([0, 0, 1.0])
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    sizes, lights = rng.uniform(60.0, 900.0, count), rng.uniform(-120.0, 120.0, count)
+    rows, columns = np.mgrid[0:120, 0:160]
+    rays = np.stack([(columns - 79.5) / 140.0, (rows - 59.5) / 140.0, np.ones((120, 160))], -1)
+    rays /= np.linalg.norm(rays, axis=-1)[..., None]
+
+    def render(vector: FloatArray) -> FloatArray:
+        half = 0.5 * float(np.linalg.norm(vector))
+        axis = vector / max(2.0 * half, 1e-12)
+        quat = (float(np.cos(half)), *(float(v) for v in np.sin(half) * axis))
+        turned = rays @ matrix_from_wxyz(quat).T
+        near = np.einsum('hwi,ki->hwk', turned, directions) - 1.0
+        image: FloatArray = 128.0 + (lights * np.exp(near * sizes)).sum(axis=-1)
+        return np.clip(image + rng.normal(0.0, 2.0, image.shape), 0, 255).astype(np.uint8)
+
+    return render
+
+
+def test_rotation_from_images() -> None:
+    """All three angles, at every size of turn up to a quarter of the view, with its own sigma."""
+    render = picture(np.random.default_rng(1))
+    errors, scaled = [], []
+    for turn in ([0.0, 0.03, 0.0], [0.02, -0.15, 0.0], [0.0, 0.0, 0.03], [-0.05, 0.1, -0.02]):
+        cue, vector = ImageCue(), np.array(turn)
+        for k, at in enumerate((np.zeros(3), np.zeros(3), vector)):
+            values = {'gray': render(at), 'fx': 140.0, 'fy': 140.0}
+            rotation = cue.feed(T0 + k * 33 * MS, values)
+        assert rotation is not None
+        error = np.array(rotation.values_rad) - vector
+        errors.append(error)
+        scaled.append(error / np.sqrt(rotation.variances))
+    assert np.abs(errors).max() < 2e-3
+    assert np.sqrt(np.mean(np.square(scaled))) < 2.0
+
+
+def test_an_image_is_reduced_and_needs_a_focal_length() -> None:
+    render = picture(np.random.default_rng(1))
+    cue, vector = ImageCue(), np.array([0.0, 0.05, 0.0])
+    for k, at in enumerate((np.zeros(3), np.zeros(3), vector)):
+        large = np.kron(render(at), np.ones((4, 4), dtype=np.uint8))
+        rotation = cue.feed(T0 + k * 33 * MS, {'gray': large, 'fx': 560.0, 'fy': 560.0})
+    assert rotation is not None
+    assert rotation.values_rad[1] == pytest.approx(0.05, abs=1e-3)
+    with pytest.raises(ValueError, match='focal length'):
+        cue.feed(T0, {'gray': large, 'fx': 0.0, 'fy': 0.0})
+
+
+def test_a_gray_wall_tells_nothing() -> None:
+    cue = ImageCue()
+    for k in range(3):
+        values = {'gray': np.full((120, 160), 99, dtype=np.uint8), 'fx': 140.0, 'fy': 140.0}
+        assert cue.feed(T0 + k * 33 * MS, values) is None
+
+
+def test_rates_are_integrated_between_stamps() -> None:
+    cue = RateCue()
+    assert cue.feed(T0, {'angular_velocity': [0.1, 0.0, 0.2]}) is None
+    rotation = cue.feed(T0 + 20 * MS, {'angular_velocity': [0.3, 0.0, 0.2]})
+    assert rotation is not None
+    assert rotation.values_rad == pytest.approx((0.004, 0.004))
+    assert rotation.axes == ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0))  # y was never measured
+    assert cue.feed(T0 + 2 * S, {'angular_velocity': [0.3, 0.0, 0.2]}) is None
+
+
+def test_orientations_give_body_frame_turns() -> None:
+    half = np.array([0.0, 0.0, np.sin(0.4), np.cos(0.4)])
+    more = np.array([0.0, 0.0, np.sin(0.45), np.cos(0.45)])
+    cue = OdometryCue()
+    cue.feed(T0, {'orientation': half})
+    rotation = cue.feed(T0 + 50 * MS, {'orientation': -more})  # the same orientation
+    assert rotation is not None
+    assert rotation.values_rad == pytest.approx((0.1,))
+    assert cue.feed(T0 + 90 * MS, {'orientation': np.zeros(4)}) is None
+    assert rotation_vector(half, half) == pytest.approx(np.zeros(3))
+
+
+@pytest.mark.parametrize('cue', [ScanCue(), CloudCue(), ImageCue(), RateCue(), OdometryCue()])
+def test_every_cue_forgets(cue: Cue) -> None:
+    cue.reset()
+
+
+def test_the_engine_runs_cues_when_asked_and_survives_a_broken_payload() -> None:
+    def read(payload: Any) -> dict[str, Any]:
+        if payload is None:
+            raise ValueError('truncated')
+        return {'angular_velocity': payload}
+
+    section = config(
+        {'imu': {'member': False}, 'odom': {'cue': 'rate'}}, 'odom', imu_sensor_id='imu'
+    )
+    engine = SyncEngine(section, readers={'odom': read})
+    for k in range(12):
+        engine.push('odom', T0 + k * 20 * MS, [0.0, 0.0, 0.1], T0 + k * 20 * MS + 5 * MS)
+    assert engine.run_cues(max_jobs=1) == 7  # of 12 the last 8 waited, one is done
+    assert engine.status().cues_skipped == 4
+    engine.push('odom', T0 + 240 * MS, None, T0 + 245 * MS)
+    assert engine.run_cues() == 0
+    assert engine.status().cue_failures == {'odom': 'ValueError: truncated'}

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.sync_feeder import MS, T0, Feeder, exact
+
+from sync_engine.bundle import MissingReason
+from sync_engine.engine import SyncEngine
+from sync_engine.matching.interpolate import (
+    CannotInterpolate,
+    FloatArray,
+    Kind,
+    interpolate_field,
+    slerp,
+)
+
+
+def about_z(angle: float) -> FloatArray:
+    return np.array([0.0, 0.0, np.sin(angle / 2), np.cos(angle / 2)])
+
+
+@given(st.floats(-3.0, 3.0), st.floats(-3.0, 3.0), st.floats(0.0, 1.0), st.booleans())
+def test_slerp_turns_evenly_the_short_way(
+    start: float, end: float, fraction: float, flip: bool
+) -> None:
+    turn = (end - start + np.pi) % (2 * np.pi) - np.pi
+    if abs(abs(turn) - np.pi) < 1e-3:
+        return  # both ways are equally short
+    result = slerp(about_z(start), about_z(end) * (-1 if flip else 1), fraction)
+    expected = about_z(start + fraction * turn)
+    assert np.linalg.norm(result) == pytest.approx(1.0)
+    assert abs(float(result @ expected)) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_kinds() -> None:
+    a, b = np.array([1.0, 3.0]), np.array([2.0, 5.0])
+    assert interpolate_field(Kind.LINEAR, a, b, 0.25) == pytest.approx([1.25, 3.5])
+    assert interpolate_field(Kind.NEAREST, a, b, 0.4) is a
+    angle = interpolate_field(Kind.ANGLE_RAD, np.array([3.0]), np.array([-3.0]), 0.5)
+    assert angle == pytest.approx([np.pi])
+
+
+@pytest.mark.parametrize(
+    ('kind', 'a', 'b'),
+    [
+        (Kind.LINEAR, [1.0], [1.0, 2.0]),
+        (Kind.LINEAR, [1.0], [np.nan]),
+        (Kind.SLERP_XYZW, [0.0] * 4, [0.0, 0.0, 0.0, 1.0]),
+    ],
+)
+def test_what_does_not_fit_is_refused(kind: Kind, a: list[float], b: list[float]) -> None:
+    with pytest.raises(CannotInterpolate):
+        interpolate_field(kind, np.array(a), np.array(b), 0.5)
+
+
+class Number:
+    """A payload 'name@stamp' whose value is its stamp in ms after T0."""
+
+    kinds: Mapping[str, Kind] = {'value': Kind.LINEAR}
+
+    def decode(self, payload: Any) -> Mapping[str, FloatArray]:
+        stamp = payload.split('@')[1]
+        return {'value': np.array([(int(stamp) - T0) / MS])}
+
+    def encode(self, payload: Any, values: Mapping[str, FloatArray]) -> Any:
+        return float(values['value'][0])
+
+
+def feeder(max_gap_s: float = 0.5, codec: bool = True) -> Feeder:
+    section = exact(
+        'a b',
+        missing_strategy='interpolate',
+        window={'min_ms': 20.0, 'max_ms': 20.0},
+        inputs={'b': {'max_gap_s': max_gap_s, 'deadline_s': 0.4}},
+    )
+    return Feeder(SyncEngine(section, codecs={'b': Number()} if codec else None))
+
+
+def test_a_hole_is_filled_and_flagged() -> None:
+    feed = feeder()
+    feed.push('b', 50)
+    feed.push('a', 50)
+    feed.push('a', 130)
+    feed.push('b', 250)
+    member = feed.bundles[-1].members['b']
+    assert member.interpolated
+    assert not member.missing
+    assert member.payload == pytest.approx(130.0)  # between one already bundled and the next
+    assert member.time_delta_ns == 0
+    assert feed.engine.ledger['b'].bundled == 1
+
+
+def test_never_across_a_long_gap() -> None:
+    feed = feeder(max_gap_s=0.1)
+    feed.push('b', 50)
+    feed.push('a', 50)
+    feed.push('a', 130)
+    feed.push('b', 250)
+    assert len(feed.bundles) == 1
+    assert feed.engine.status().bundles_dropped == {'b: gap_too_long': 1}
+
+
+def test_what_nobody_can_decode_is_refused_with_a_reason() -> None:
+    feed = feeder(codec=False)
+    feed.push('b', 50)
+    feed.push('a', 130)
+    feed.push('b', 250)
+    assert feed.engine.status().bundles_dropped == {
+        f'b: {MissingReason.NOT_INTERPOLABLE.value}': 1
+    }

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from support.sync_feeder import S
+
+from sync_engine.config import WindowConfig
+from sync_engine.matching.window import AdaptiveWindow, motion_intensity, window_size_s
+
+REST = (0.0, 0.0, 9.8)
+
+
+@pytest.mark.parametrize(
+    ('intensity', 'window_ms'), [(0.0, 100), (0.25, 80), (0.5, 60), (0.75, 40), (1.0, 20)]
+)
+def test_the_design_notes_table(intensity: float, window_ms: float) -> None:
+    assert window_size_s(intensity, WindowConfig()) == pytest.approx(window_ms / 1000)
+
+
+@pytest.mark.parametrize(
+    ('linear', 'angular', 'expected'),
+    [
+        (9.8, 0.0, 0.0),
+        (12.3, 0.0, 0.5),
+        (7.3, 0.0, 0.5),
+        (9.8, 0.5, 0.5),
+        (12.3, 0.25, 0.75),
+        (30.0, 3.0, 1.0),
+    ],
+)
+def test_the_design_notes_formula(linear: float, angular: float, expected: float) -> None:
+    assert motion_intensity(linear, angular, WindowConfig()) == pytest.approx(expected)
+
+
+def test_without_an_imu_the_window_is_the_maximum() -> None:
+    window = AdaptiveWindow(WindowConfig())
+    assert window.half_width_ns(S) == 100_000_000
+    assert not window.is_stale(S)
+
+
+def test_a_silent_imu_widens_the_window_and_says_so() -> None:
+    window = AdaptiveWindow(WindowConfig(stale_after_s=0.5))
+    window.update(S, (2.0, 0.0, 0.0), REST, S)
+    assert window.half_width_ns(S) == 20_000_000
+    assert not window.is_stale(S + S // 2)
+    assert window.half_width_ns(S + S // 2) == 20_000_000
+    assert window.is_stale(S + S // 2 + 1)
+    assert window.half_width_ns(S + S // 2 + 1) == 100_000_000
+
+
+def test_smoothing_follows_an_exponential() -> None:
+    window = AdaptiveWindow(WindowConfig(smoothing_s=0.1))
+    window.update(S, (0.0, 0.0, 0.0), REST, S)
+    for k in range(1, 21):
+        window.update(S + k * 5_000_000, (0.8, 0.0, 0.0), REST, S)
+    assert window.intensity == pytest.approx(0.8 * (1 - math.exp(-1.0)), rel=1e-6)
+
+
+def test_noise_at_rest_does_not_look_like_motion() -> None:
+    window = AdaptiveWindow(WindowConfig(smoothing_s=0.2))
+    for k in range(400):
+        window.update(S + k * 5_000_000, (0, 0, 0), (0, 0, 9.8 + (2.0 if k % 2 else -2.0)), S)
+    assert window.intensity < 0.03
+
+
+def test_a_broken_sample_changes_nothing() -> None:
+    window = AdaptiveWindow(WindowConfig(smoothing_s=0.0))
+    window.update(S, (0.5, 0.0, 0.0), REST, S)
+    window.update(S + 1, (math.nan, 0.0, 0.0), REST, S)
+    window.update(S + 2, (0.0, 0.0, 0.0), (0.0, math.inf, 0.0), S)
+    assert window.intensity == pytest.approx(0.5)

@@ -1,0 +1,72 @@
+"""The arrays that the cues want, read out of serialised messages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rig_common import msgs
+from sync_engine.config import load_config
+from sync_engine.wire.cue_readers import READERS, FocalLengths, readers_of
+from sync_engine.wire.session import WireSync
+
+
+def test_a_scan():
+    template = msgs.laser_scan('l', 3, angle_min_rad=-1, angle_max_rad=1, angle_increment_rad=1,
+                               range_min_m=0.5, range_max_m=9, time_increment_s=0.25)
+    values = READERS['scan'][template.type_name](template.fill(1, ranges=[1, 2, 3]))
+    np.testing.assert_array_equal(values['ranges'], [1, 2, 3])
+    assert (values['angle_min'], values['angle_increment'], values['time_increment'],
+            values['range_min'], values['range_max']) == (-1, 1, 0.25, 0.5, 9)
+
+
+@pytest.mark.parametrize(('kind', 'times'), [('<f4', [0, 0.05]), ('<u4', [0, 50_000_000]),
+                                             ('<f8', [1.7e9, 1.7e9 + 0.05])])
+def test_a_cloud_with_times_of_any_kind(kind, times):
+    points = np.zeros(2, [('x', '<f4'), ('y', '<f4'), ('z', '<f4'), ('time', kind)])
+    points['y'], points['time'] = [3, 4], times
+    raw = msgs.point_cloud2_message(1_700_000_000_000_000_000, 'l', points)
+    values = READERS['cloud']['sensor_msgs/msg/PointCloud2'](raw)
+    np.testing.assert_array_equal(values['points'], [[0, 3, 0], [0, 4, 0]])
+    np.testing.assert_allclose(values['times'], [0, 0.05], atol=1e-6)
+
+
+@pytest.mark.parametrize(('encoding', 'gray'), [('mono8', 200), ('rgb8', 200), ('bgra8', 200),
+                                                ('mono16', 200 / 256)])
+def test_an_image_becomes_gray(encoding, gray):
+    template = msgs.image('c', 2, 3, encoding)
+    raw = template.fill(0, data=np.full(template.blocks['data'].shape, 200))
+    values = READERS['image'][template.type_name](raw)
+    assert values['gray'].shape == (2, 3)
+    assert (values['gray'] == gray).all()
+
+
+def test_rates_and_orientations():
+    odom = msgs.odometry('o', 'b').fill(0, orientation=[0, 0, 1, 0])
+    np.testing.assert_array_equal(
+        READERS['odometry']['nav_msgs/msg/Odometry'](odom)['orientation'], [0, 0, 1, 0])
+    pose = msgs.pose_stamped('map').fill(0, orientation=[0, 1, 0, 0])
+    np.testing.assert_array_equal(
+        READERS['odometry']['geometry_msgs/msg/PoseStamped'](pose)['orientation'], [0, 1, 0, 0])
+    for raw, type_name in ((msgs.imu('i').fill(0, angular_velocity=[1, 2, 3]),
+                            'sensor_msgs/msg/Imu'),
+                           (msgs.twist_stamped('b').fill(0, angular=[1, 2, 3]),
+                            'geometry_msgs/msg/TwistStamped')):
+        np.testing.assert_array_equal(
+            READERS['rate'][type_name](raw)['angular_velocity'], [1, 2, 3])
+    assert 'nav_msgs/msg/Odometry' not in READERS['rate']  # a mean over its period, not a rate
+
+
+def test_the_focal_length_comes_from_the_camera_info_beside_the_image():
+    config = load_config({
+        'inputs': {'cam': {'topic': 'c/image', 'type': 'sensor_msgs/msg/Image', 'cue': 'image'},
+                   'info': {'topic': 'c/camera_info', 'type': 'sensor_msgs/msg/CameraInfo',
+                            'clock_of': 'cam'}},
+        'reference_sensor_id': 'cam'})
+    focal = FocalLengths(config)
+    read = readers_of(config, focal)['cam']
+    raw = msgs.image('c', 2, 2, 'mono8').fill(5)
+    assert 'fx' not in read(raw)
+    focal.offer('info', msgs.camera_info('c', 2, 2, [[50, 0, 1], [0, 60, 1], [0, 0, 1]]).fill(5))
+    assert (read(raw)['fx'], read(raw)['fy']) == (50, 60)
+    WireSync(config).push('info', b'\0\1\0\0' + bytes(10), 1)  # too short to be read: no matter
