@@ -61,7 +61,7 @@ class Doppler(Sensor[DopplerConfig]):
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Add the noise of every sensor, then saturate."""
-        batch.noise.apply_generic(values, batch)
+        batch.noise.apply_readout_errors(values, batch)
         np.clip(values, -self.config.max_speed_m_s, self.config.max_speed_m_s, out=values)
 
     def truth_template(self) -> tuple[str, Template]:

@@ -27,15 +27,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from rig_common.cdr import HEADER_BYTES, LITTLE_ENDIAN_HEADER, Buffer, CdrError
-from rig_common.times import MAX_STAMP_NS, NS_PER_S
+from rig_common.times import NEVER_NS, NS_PER_S
 
 TICK_TOPIC = 'world/tick'
 SETTLED_TOPIC = 'world/settled'
 ACK_TOPIC = 'world/ack'
 TYPE_NAME = 'sensor_msgs/msg/TimeReference'
-
-NEVER_NS = MAX_STAMP_NS
-"""Wake time of a node that waits for nothing."""
 
 BARRIER = 'barrier-'
 RUN = 'run'

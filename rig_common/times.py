@@ -9,6 +9,8 @@ NS_PER_MS = 1_000_000
 
 MAX_STAMP_NS = (2**31 - 1) * NS_PER_S + NS_PER_S - 1
 """Latest time a builtin_interfaces/Time can hold (int32 seconds)."""
+NEVER_NS = MAX_STAMP_NS
+"""Time of what does not happen: later than any time there is, and it fits into a message."""
 
 
 def seconds_to_ns(seconds: float) -> int:

@@ -70,9 +70,9 @@ def add_imu_rotations(inputs: dict[str, dict[str, Any]],
 
     A mount on a site of the model counts as lying along its body's axes.
     """
-    from sim_sensors.world.mounts import quat_wxyz_from_rpy
     if not isinstance(imu, str) or imu not in sensors:
         return
+    from sim_sensors.world.mounts import quat_wxyz_from_rpy
     to_imu = conjugate(quat_wxyz_from_rpy(sensors[imu].config.mount.rpy_rad))
     for name, sensor in sensors.items():
         if name in inputs and name != imu:

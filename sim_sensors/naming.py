@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sim_sensors.sensors.base import Sensor
+
 
 def env_prefix(env: int, num_envs: int) -> str:
     """Return `env_3/` in a world of several environments, else nothing."""
     return f'env_{env}/' if num_envs > 1 else ''
+
+
+def sensor_topics(sensor: Sensor[Any], env: int, num_envs: int) -> dict[str, str]:
+    """Return what `sensor` publishes in environment `env`: relative topic by suffix."""
+    prefix = env_prefix(env, num_envs)
+    return {topic.suffix: prefix + topic.of(sensor.name) for topic in sensor.topics()}
 
 
 def truth_topic(sensor: str, *, hidden: bool = False) -> str:

@@ -18,17 +18,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rig_common.errors import RigError, UnavailableError
-from rig_common.times import NS_PER_S
+from rig_common.errors import RigError
+from rig_common.times import NEVER_NS, NS_PER_S
 from sim_sensors.config import WorldConfig
+from sim_sensors.naming import sensor_topics
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.pipeline.readout import Reading
-from sim_sensors.pipeline.rings import NEVER_NS
 from sim_sensors.pipeline.sources import Source, make_source
 from sim_sensors.sensors.base import Sample, Sensor
 from sim_sensors.timekeeping.schedule import schedules_of
 from sim_sensors.world.mounts import unknown_name
-from sim_sensors.world.native_delay import truth_reader
+from sim_sensors.world.readers import truth_readers
 from sim_sensors.world.world import WorldBase, make_world
 
 log = logging.getLogger(__name__)
@@ -71,30 +71,16 @@ class Rig:
         self.episode = 0
         """Number of resets of the whole rig so far."""
         self._messages, self._arrays = messages, arrays
-        self._readers = {}
-        self.sensors: dict[str, Sensor[Any]] = {}
+        self._readers = truth_readers(offered, self.world, log.warning)
+        self.sensors = {each.name: each for each in offered if each.name in self._readers}
         """The sensors that run, by name."""
-        for sensor in offered:
-            try:
-                sensor.validate(self.world)
-                self._readers[sensor.name] = truth_reader(sensor, self.world)
-            except UnavailableError as error:
-                if not world.skip_unavailable:
-                    raise
-                log.warning('running without sensor %r: %s', sensor.name, error)
-                continue
-            self.sensors[sensor.name] = sensor
         self._schedules = schedules_of({each.name: each.config for each in offered},
                                        self.world.dt_ns)
-        self._names = {(name, env): self._topic_names(sensor, env)
+        self._names = {(name, env): sensor_topics(sensor, env, self.num_envs)
                        for name, sensor in self.sensors.items()
                        for env in range(self.num_envs if messages else 0)}
         self._sources: dict[str, Source] = {}
         self._build()
-
-    def _topic_names(self, sensor: Sensor[Any], env: int) -> dict[str, str]:
-        prefix = f'env_{env}/' if self.num_envs > 1 else ''
-        return {topic.suffix: prefix + topic.of(sensor.name) for topic in sensor.topics()}
 
     def _build(self) -> None:
         """Make fresh pipelines for the present seed and episode."""
@@ -102,9 +88,7 @@ class Rig:
         for name, sensor in self.sensors.items():
             pipeline = Pipeline(sensor, world.num_envs, seed=self.seed, dt_ns=world.dt_ns,
                                 schedule=self._schedules[name], messages=self._messages,
-                                arrays=self._arrays)
-            for _ in range(self.episode):
-                pipeline.reset(time_ns=0)
+                                arrays=self._arrays, episode=self.episode)
             self._sources[name] = make_source(world, self._readers[name], pipeline)
         self._in_order = list(self._sources.values())
         self._flights = [(name, source.pipeline, source.pipeline.in_flight)

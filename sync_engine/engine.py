@@ -20,10 +20,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rig_common.errors import RigError
-from rig_common.times import NS_PER_S
+from rig_common.times import NEVER_NS, NS_PER_S
 from sync_engine.bundle import Bundle
 from sync_engine.clocks.epochs import Epochs
-from sync_engine.clocks.offset import Offset, SensorClock, imu_sigma_s, relative_offset
+from sync_engine.clocks.offset import ClockEstimate, Offset, imu_sigma_s, relative_offset
 from sync_engine.clocks.states import StateMachine, SyncState
 from sync_engine.clocks.steps import Verdict
 from sync_engine.config import SyncConfig
@@ -37,8 +37,6 @@ from sync_engine.parameters import changed_config
 from sync_engine.snapshot import dump_clocks, load_clocks
 from sync_engine.status import EngineStatus, engine_status
 from sync_engine.stream import Stream
-
-_NEVER_NS = 2**63
 
 
 class SyncEngine:
@@ -70,7 +68,7 @@ class SyncEngine:
         )
         self._cues = CueRunner(config, self._streams, dict(readers or {}))
         self._head: Pending | None = None
-        self._due_ns = _NEVER_NS
+        self._due_ns = NEVER_NS
         self._now_ns = 0
         self._backward_ns = int(config.epochs.host_backward_s * NS_PER_S)
 
@@ -78,7 +76,7 @@ class SyncEngine:
         config = self.config
         is_imu = name == config.imu_sensor_id
         anchor_sigma_s = 0.0 if is_imu else imu_sigma_s(config)
-        clock = SensorClock(
+        clock = ClockEstimate(
             config.inputs[name], config.adakf, config.epochs, anchor_sigma_s, is_imu
         )
         return Stream(name, config, clock, self.ledger[name], self._on_jump)
@@ -167,7 +165,7 @@ class SyncEngine:
                 self.machine.enter(SyncState.OUTPUT_READY)
                 bundles.append(bundle)
             self.machine.enter(SyncState.BUFFERING if self._has_packets() else SyncState.IDLE)
-        self._due_ns = _NEVER_NS if self._head is None else self._head.next_deadline_ns
+        self._due_ns = NEVER_NS if self._head is None else self._head.next_deadline_ns
         return bundles
 
     def _has_packets(self) -> bool:
@@ -179,7 +177,7 @@ class SyncEngine:
     @property
     def next_deadline_ns(self) -> int | None:
         """Host time at which `poll` has something to decide; None while nothing waits."""
-        return None if self._due_ns == _NEVER_NS else self._due_ns
+        return None if self._due_ns == NEVER_NS else self._due_ns
 
     # -- motion -----------------------------------------------------------------------------
 
@@ -249,7 +247,7 @@ class SyncEngine:
     def _close_head(self) -> None:
         """The targets of the waiting reference frame are void; it is opened anew."""
         self._head = None
-        self._due_ns = _NEVER_NS
+        self._due_ns = NEVER_NS
         for stream in self._streams.values():
             stream.settles_at_ns = None
 

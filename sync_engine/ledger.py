@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 
 
-class Fate(str, Enum):
+class Outcome(str, Enum):
     """How a packet left the engine; the value is the name of its counter."""
 
     BUNDLED = 'bundled'
@@ -39,13 +39,13 @@ class Fate(str, Enum):
 
 
 MEANING = {
-    Fate.UNMATCHED: 'no bundle wanted it, as of a stream faster than the reference',
-    Fate.EXPIRED: 'waited longer than the buffer keeps it',
-    Fate.OVERFLOW: 'pushed out of a full buffer',
-    Fate.LATE: 'came after the bundles of its time',
-    Fate.INVALID: 'a stamp of zero or before it (a clock that is behind, at the start), or a far '
-                  'one that no second message confirmed',
-    Fate.FLUSHED: 'cleared by a reset, a restart or a jump of a clock',
+    Outcome.UNMATCHED: 'no bundle wanted it, as of a stream faster than the reference',
+    Outcome.EXPIRED: 'waited longer than the buffer keeps it',
+    Outcome.OVERFLOW: 'pushed out of a full buffer',
+    Outcome.LATE: 'came after the bundles of its time',
+    Outcome.INVALID: 'a stamp of zero or before it (a clock that is behind, at the start), or a '
+                     'far one that no second message confirmed',
+    Outcome.FLUSHED: 'cleared by a reset, a restart or a jump of a clock',
 }
 """What a fate means to whoever reads its name in a table."""
 
@@ -68,13 +68,13 @@ class Counts:
     out_of_order: int = 0
     """Arrived after a later stamp; also counted under its fate."""
 
-    def add(self, fate: Fate, number: int = 1) -> None:
+    def add(self, fate: Outcome, number: int = 1) -> None:
         """Count `number` packets that ended as `fate`."""
         setattr(self, fate.value, getattr(self, fate.value) + number)
 
     def settled(self) -> int:
         """Return how many packets have met their fate."""
-        return sum(getattr(self, fate.value) for fate in Fate)
+        return sum(getattr(self, fate.value) for fate in Outcome)
 
     def as_dict(self) -> dict[str, int]:
         """Return every counter by its name."""

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from rig_common.times import MAX_STAMP_NS, NS_PER_S
-from sync_engine.clocks.offset import SensorClock
+from sync_engine.clocks.offset import ClockEstimate
 from sync_engine.clocks.pairing import PairingOffset, TriggerOffset
 from sync_engine.clocks.steps import Verdict
 from sync_engine.config import SyncConfig
-from sync_engine.ledger import Counts, Fate
+from sync_engine.ledger import Counts, Outcome
 from sync_engine.matching.buffer import Packet, SensorBuffer
 
 _REORDER_FADE = 0.95
@@ -24,7 +24,7 @@ class Stream:
         self,
         sensor_id: str,
         config: SyncConfig,
-        clock: SensorClock,
+        clock: ClockEstimate,
         counts: Counts,
         on_jump: Callable[[Stream, Verdict], None],
     ) -> None:
@@ -155,9 +155,9 @@ class Stream:
             return False
         if not self.buffer.push(packet):
             return True
-        self.let_go(self.buffer.evict_expired(packet.arrival_ns), Fate.EXPIRED)
+        self.let_go(self.buffer.evict_expired(packet.arrival_ns), Outcome.EXPIRED)
         overflow = self.buffer.evict_overflow()
-        self.let_go(overflow, Fate.OVERFLOW)
+        self.let_go(overflow, Outcome.OVERFLOW)
         return packet not in overflow
 
     def _judge(self, verdict: Verdict, packet: Packet) -> bool:
@@ -172,10 +172,10 @@ class Stream:
             if confirmed and self.is_member:
                 self._insert(held)
             else:
-                self.counts.add(Fate.CONSUMED if confirmed else Fate.INVALID)
+                self.counts.add(Outcome.CONSUMED if confirmed else Outcome.INVALID)
         return verdict is not Verdict.HOLD
 
-    def let_go(self, packets: list[Packet], fate: Fate) -> None:
+    def let_go(self, packets: list[Packet], fate: Outcome) -> None:
         """Count packets that have left the buffer; one that served a bundle is bundled."""
         if not packets:
             return
@@ -191,9 +191,9 @@ class Stream:
             self.counts.add(fate, len(packets) - used)
         self._let_go_of(packets[-1], fate)
 
-    def _let_go_of(self, last: Packet, fate: Fate) -> None:
+    def _let_go_of(self, last: Packet, fate: Outcome) -> None:
         """Nothing up to the last packet that left may come in again, unless time started over."""
-        if fate is Fate.FLUSHED:
+        if fate is Outcome.FLUSHED:
             return
         if self.floor_ns is None or last.stamp_ns > self.floor_ns:
             self.floor_ns = last.stamp_ns
@@ -203,7 +203,7 @@ class Stream:
         """Let go of everything older than the timeout at `now_ns`; return if packets left."""
         expired = self.buffer.evict_expired(now_ns)
         if expired:
-            self.let_go(expired, Fate.EXPIRED)
+            self.let_go(expired, Outcome.EXPIRED)
         held = self.quarantined
         if held is not None and now_ns - held.arrival_ns > self.buffer.timeout_ns:
             self.quarantined = None
@@ -212,7 +212,7 @@ class Stream:
 
     def flush(self, keep_quarantined: bool = False) -> None:
         """Clear the buffer and what was derived from the old stamps."""
-        self.let_go(self.buffer.clear(), Fate.FLUSHED)
+        self.let_go(self.buffer.clear(), Outcome.FLUSHED)
         if self.quarantined is not None and not keep_quarantined:
             self.quarantined = None
             self.counts.flushed += 1

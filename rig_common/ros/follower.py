@@ -16,9 +16,10 @@ from sensor_msgs.msg import TimeReference
 
 from rig_common.cdr import CdrError
 from rig_common.handover import Handover
-from rig_common.lockstep import ACK_TOPIC, NEVER_NS, TICK_TOPIC, Ack, Tick
+from rig_common.lockstep import ACK_TOPIC, TICK_TOPIC, Ack, Tick
 from rig_common.malformed import Malformed
 from rig_common.ros import qos
+from rig_common.times import NEVER_NS
 
 Handler = Callable[[int], int]
 """Called with the simulated time; publishes what is due and returns when it must be called next.

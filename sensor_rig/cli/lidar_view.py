@@ -48,12 +48,12 @@ def run(args: argparse.Namespace) -> int:
     if args.png is not None:
         matplotlib.use('Agg')
         message = _scan_at(rig, sensor, args.at)
-        plot = Plot(sensor)
+        plot = LidarPlot(sensor)
         plot.show(message)
         plot.save(args.png)
         print(f'{args.png}: {plot.caption}')
         return 0
-    _follow(rig, Plot(sensor, window=True), args.seconds)
+    _follow(rig, LidarPlot(sensor, window=True), args.seconds)
     return 0
 
 
@@ -93,7 +93,7 @@ def _scan_at(rig: Rig, sensor: Lidar[Any], at_s: float) -> Message:
                    f'{until_s:.1f} s of simulated time; see its loss, faults, phase_s and trigger')
 
 
-def _follow(rig: Rig, plot: Plot, seconds: float | None) -> None:
+def _follow(rig: Rig, plot: LidarPlot, seconds: float | None) -> None:
     """Draw scans at the pace of the clock until the window is closed."""
     start = time.monotonic()
     waited_ns = 0
@@ -106,7 +106,7 @@ def _follow(rig: Rig, plot: Plot, seconds: float | None) -> None:
             waited_ns = rig.time_ns
 
 
-class Plot:
+class LidarPlot:
     """A polar plot of one LiDAR."""
 
     def __init__(self, sensor: Lidar[Any], *, window: bool = False) -> None:

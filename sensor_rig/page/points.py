@@ -18,7 +18,7 @@ KEPT_POSES = 200
 MOST_POINTS = 6000
 
 
-class Placed(NamedTuple):
+class PlacedPoints(NamedTuple):
     """Points in the world and what they can be coloured by."""
 
     points_m: Floats
@@ -69,7 +69,7 @@ class Placer:
         self._poses.append((motion.stamp_ns, np.array(motion.position_m),
                             np.array(motion.orientation_xyzw)))
 
-    def scan(self, message: Buffer, capture_ns: int) -> Placed | None:
+    def scan(self, message: Buffer, capture_ns: int) -> PlacedPoints | None:
         """Place a LaserScan whose first ray was fired at `capture_ns`."""
         scan = read_scan(message)
         rays = np.flatnonzero(np.isfinite(scan.ranges))
@@ -80,7 +80,7 @@ class Placer:
         times_s = (rays * scan.time_increment_s).astype(float)
         return self._placed(local, capture_ns, times_s, intensity)
 
-    def cloud(self, message: Buffer, capture_ns: int) -> Placed | None:
+    def cloud(self, message: Buffer, capture_ns: int) -> PlacedPoints | None:
         """Place a PointCloud2 whose point times count from `capture_ns`."""
         points = read_cloud(message).points
         points = points[:: max(1, len(points) // MOST_POINTS)]
@@ -92,7 +92,7 @@ class Placer:
                             points['intensity'] if 'intensity' in names else None)
 
     def _placed(self, local: Floats, capture_ns: int, times_s: Floats,
-                intensity: NDArray[np.float32] | None) -> Placed | None:
+                intensity: NDArray[np.float32] | None) -> PlacedPoints | None:
         if not len(local):
             return None
         carried = local @ self._mount.rotation.T + self._mount.offset_m
@@ -100,7 +100,7 @@ class Placer:
         if placed is None:
             return None
         shade = np.full(len(local), 0.5) if intensity is None else _share(intensity.astype(float))
-        return Placed(placed, _share(times_s), shade)
+        return PlacedPoints(placed, _share(times_s), shade)
 
     def _moved(self, carried: Floats, capture_ns: int, times_s: Floats) -> Floats | None:
         """Return the points in the world; None where the body's poses do not cover the sweep."""

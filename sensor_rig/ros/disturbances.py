@@ -29,7 +29,7 @@ SENSOR_FAULTS: dict[str, dict[str, float]] = {
 }
 
 
-class Mischief:
+class Disturbances:
     """Does something to a running rig now and then."""
 
     def __init__(self, rig: RigConfig, nodes: OneProcess, seed: int) -> None:

@@ -10,9 +10,8 @@ from typing import Any
 from rclpy.node import Node
 
 from rig_common.errors import RigError
-from rig_common.lockstep import NEVER_NS
 from rig_common.ros.executor import Spinner, close_node, ros_context, stop_on_signals
-from rig_common.times import seconds_to_ns
+from rig_common.times import NEVER_NS, seconds_to_ns
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.ros.monitor import Monitor
 from sensor_rig.running.plan import planned_nodes

@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 from rclpy.node import Node
 
 from rig_common.handover import Handover
-from rig_common.lockstep import NEVER_NS
 from rig_common.ros.executor import Spinner, close_node, ros_context, stop_on_signals
-from rig_common.times import seconds_to_ns
+from rig_common.times import NEVER_NS, seconds_to_ns
 from sensor_rig.nodes.building import make_emulator, make_sync, make_world
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.ros.monitor import Monitor

@@ -11,7 +11,7 @@ from typing import Any
 from rig_common.ros.executor import Spinner, ros_context, stop_on_signals
 from rig_common.times import NS_PER_S
 from sensor_rig.rigfile import RigConfig
-from sensor_rig.ros.disturbances import LONGEST_FAULT_S, Mischief
+from sensor_rig.ros.disturbances import LONGEST_FAULT_S, Disturbances
 from sensor_rig.ros.one_process import OneProcess
 from sensor_rig.running.vitals import Vitals, sample
 
@@ -60,7 +60,7 @@ class Soak:
         """Run `rig` for `seconds` of simulated time; `advance(seconds)` shows progress."""
         self.report = SoakReport()
         self._nodes = OneProcess(rig, spinner)
-        self._mischief = Mischief(rig, self._nodes, seed)
+        self._mischief = Disturbances(rig, self._nodes, seed)
         self._spinner = spinner
         self._seconds, self._show = seconds, advance
         self._next_sample_s = 0.0

@@ -26,7 +26,7 @@ model anew before the old one's pages are used again)."""
 
 
 @dataclass(frozen=True)
-class Sample:
+class Vital:
     """This process at one moment."""
 
     simulated_s: float
@@ -41,7 +41,7 @@ class Sample:
     """The longest queue of the run."""
 
 
-def sample(simulated_s: float, queued: int) -> Sample:
+def sample(simulated_s: float, queued: int) -> Vital:
     """Look at this process now."""
     try:
         pages = int((SELF / 'statm').read_text().split()[1])
@@ -49,7 +49,7 @@ def sample(simulated_s: float, queued: int) -> Sample:
         files = len(list((SELF / 'fd').iterdir()))
     except OSError:
         raise RigError('a soak run measures itself in /proc, which this system lacks') from None
-    return Sample(simulated_s, pages * os.sysconf('SC_PAGE_SIZE') / MIB, threads, files,
+    return Vital(simulated_s, pages * os.sysconf('SC_PAGE_SIZE') / MIB, threads, files,
                   _children(), queued)
 
 
@@ -67,7 +67,7 @@ def _children() -> int:
 class Vitals:
     """The samples of a run and the judgement on them."""
 
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[Vital] = field(default_factory=list)
 
     def slope_mib_per_h(self) -> float:
         """Return the median slope of memory over simulated time (Theil-Sen), MiB/h."""
@@ -105,7 +105,7 @@ class Vitals:
         return found
 
 
-def thinned(samples: Sequence[Sample], count: int = 200) -> list[Sample]:
+def thinned(samples: Sequence[Vital], count: int = 200) -> list[Vital]:
     """Return at most `count` of the samples, evenly."""
     step = max(1, len(samples) // count)
     return list(samples[::step])

@@ -12,14 +12,14 @@ from rclpy.node import Node
 from rig_common.cdr import CdrError
 from rig_common.errors import RigError
 from rig_common.handover import Handover
-from rig_common.lockstep import NEVER_NS, Tick
+from rig_common.lockstep import Tick
 from rig_common.msgs import Level, Status
 from rig_common.ros.clock import steady_timer
 from rig_common.ros.diagnostics import Diagnostics
 from rig_common.ros.follower import Follower
 from rig_common.ros.matching import Matching
 from rig_common.ros.parameters import ConfigParameters
-from rig_common.times import NS_PER_S
+from rig_common.times import NEVER_NS, NS_PER_S
 from sim_sensors.config import SensorConfig, Simulation
 from sim_sensors.pipeline.pipeline import FIXED_KEYS, Pipeline
 from sim_sensors.pipeline.transit import Fate
@@ -90,11 +90,9 @@ class EmulatorNode(Node):
         from sim_sensors.registry import sensor_class
         config = self._settings[name].config
         sensor = sensor_class(config.type)(name, config)
-        pipeline = Pipeline(sensor, self._num_envs, seed=self._seed, dt_ns=self._dt_ns,
-                            schedule=self._schedules[name], messages=True, arrays=False)
-        for _ in range(self._episode):
-            pipeline.reset(time_ns=0)
-        return pipeline
+        return Pipeline(sensor, self._num_envs, seed=self._seed, dt_ns=self._dt_ns,
+                        schedule=self._schedules[name], messages=True, arrays=False,
+                        episode=self._episode)
 
     def report(self) -> None:
         """Publish the diagnostics now."""

@@ -14,7 +14,6 @@ from rclpy.publisher import Publisher
 from sensor_msgs.msg import TimeReference
 
 from rig_common.cdr import CdrError
-from rig_common.errors import UnavailableError
 from rig_common.handover import Handover
 from rig_common.lockstep import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC, Ack, Tick
 from rig_common.malformed import Malformed
@@ -26,7 +25,7 @@ from rig_common.ros.parameters import ConfigParameters
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.config import Simulation, WorldConfig
 from sim_sensors.ros.commands import Commands
-from sim_sensors.ros.controls import Controls
+from sim_sensors.ros.controls import WorldServices
 from sim_sensors.ros.periodics import Clock, Odometry
 from sim_sensors.ros.scene import Markers, Transforms, transforms_available
 from sim_sensors.ros.truth_channels import HeavyChannel, TruthChannel
@@ -35,6 +34,7 @@ from sim_sensors.timekeeping.conductor import Conductor
 from sim_sensors.timekeeping.pacer import Pacer
 from sim_sensors.timekeeping.schedule import Schedule, schedules_of
 from sim_sensors.timekeeping.world_loop import WorldLoop
+from sim_sensors.world.readers import truth_readers
 from sim_sensors.world.world import make_world
 
 CHANGEABLE = ('real_time_factor',)
@@ -84,7 +84,7 @@ class WorldNode(Node):
         if handover is not None:
             handover.conduct(self._hear)
         self._commands = Commands(self, self.world)
-        self._controls = Controls(self, self.loop, simulation.seed)
+        self._controls = WorldServices(self, self.loop, simulation.seed)
         self._diagnostics = Diagnostics(self, lambda: max(self.world.time_ns, 0))
         self._diagnostics.add(self._statuses)
         self._malformed = Malformed(self.get_name())
@@ -111,17 +111,12 @@ class WorldNode(Node):
     def _make_channels(self, sensors: dict[str, Sensor[Any]]) -> list[TruthChannel]:
         schedules = schedules_of({name: each.config for name, each in sensors.items()},
                                  self.world.dt_ns)
+        readers = truth_readers(sensors.values(), self.world, self.get_logger().warning)
         channels = []
-        for name, sensor in sensors.items():
-            ticks = truth_ticks(sensor, schedules[name])
-            kind = HeavyChannel if sensor.heavy else TruthChannel
-            try:
-                sensor.validate(self.world)
-                channels.append(kind(self, sensor, ticks, self.world, hidden=self._hidden))
-            except UnavailableError as error:
-                if not self.world.config.skip_unavailable:
-                    raise
-                self.get_logger().warning(f'running without sensor {name!r}: {error}')
+        for name, reader in readers.items():
+            kind = HeavyChannel if sensors[name].heavy else TruthChannel
+            channels.append(kind(self, sensors[name], sensors[name].truth_ticks(schedules[name]),
+                                 reader, self.world, hidden=self._hidden))
         return channels
 
     def _make_loop(self, config: WorldConfig, sensors: list[Sensor[Any]]) -> WorldLoop:
@@ -211,11 +206,3 @@ class WorldNode(Node):
             return (Level.WARN, name, f'too slow for a real-time factor of {pacer.factor:g}: '
                     f'{achieved:.2f} achieved; the clock is slowed, no capture is skipped')
         return Level.OK, name, 'running'
-
-
-def truth_ticks(sensor: Sensor[Any], schedule: Schedule) -> Schedule:
-    """Return when a sensor's truth is needed: at its captures, or more often for its response."""
-    if not sensor.fine_truth:
-        return schedule
-    return schedule.finer(sensor.config.truth_rate_hz, sensor.name)
-

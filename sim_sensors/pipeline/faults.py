@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rig_common.times import seconds_to_ns
+from rig_common.times import NEVER_NS, seconds_to_ns
 from sim_sensors.config import FaultConfig
-
-FOREVER_NS = 2**62
 
 
 @dataclass(slots=True)
-class Ailment:
+class Condition:
     """Everything that is wrong with a sensor at one moment, all active faults together."""
 
     dead: bool = False
@@ -26,7 +24,7 @@ class Ailment:
     """Fraction lost on top of the channel's own losses."""
 
 
-HEALTHY = Ailment()
+HEALTHY = Condition()
 
 
 class Faults:
@@ -42,7 +40,7 @@ class Faults:
         """Add one; it may already have begun."""
         start = seconds_to_ns(fault.at_s)
         length = seconds_to_ns(fault.duration_s)
-        self._faults.append((start, start + length if length else FOREVER_NS, fault))
+        self._faults.append((start, start + length if length else NEVER_NS, fault))
 
     def __bool__(self) -> bool:
         """Whether there are any faults, active or not."""
@@ -57,12 +55,12 @@ class Faults:
         """The most that `slow` faults add at any one time, ns."""
         return max((self.at(start).latency_ns for start, _, _ in self._faults), default=0)
 
-    def at(self, time_ns: int) -> Ailment:
+    def at(self, time_ns: int) -> Condition:
         """Return what is wrong with a sample captured at `time_ns`."""
         active = [f for start, end, f in self._faults if start <= time_ns < end]
         if not active:
             return HEALTHY
-        found = Ailment()
+        found = Condition()
         passing = 1.0
         for fault in active:
             if fault.kind == 'dead':

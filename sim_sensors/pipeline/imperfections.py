@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sim_sensors.sensors.base import Batch
 
 
-class Generic:
+class ReadoutErrors:
     """`value + bias + walk + white noise`, rounded to `resolution`; in the sensor's own unit.
 
     Every column has its own numbers. Integer values (pixels) are disturbed as real numbers,

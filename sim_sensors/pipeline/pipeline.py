@@ -25,7 +25,7 @@ from rig_common.errors import RigError
 from sim_sensors.config import FaultConfig, SensorConfig
 from sim_sensors.pipeline.columns import listed
 from sim_sensors.pipeline.faults import HEALTHY, Faults
-from sim_sensors.pipeline.imperfections import Generic
+from sim_sensors.pipeline.imperfections import ReadoutErrors
 from sim_sensors.pipeline.interpolation import Interpolator
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.pipeline.progress import Progress
@@ -58,8 +58,8 @@ class Pipeline:
 
     def __init__(self, sensor: Sensor[Any], num_envs: int = 1, *, seed: int, dt_ns: int,
                  schedule: Schedule | None = None, supplier: Supplier | None = None,
-                 messages: bool = False, arrays: bool = True) -> None:
-        """Make the pipeline of `sensor`.
+                 messages: bool = False, arrays: bool = True, episode: int = 0) -> None:
+        """Make the pipeline of `sensor`, as it is at the start of `episode`.
 
         `schedule` is given for triggered sensors; `messages` keeps samples for `due`, `arrays` for
         `read`.
@@ -67,12 +67,11 @@ class Pipeline:
         self.config = config = sensor.config
         self.sensor, self.num_envs = sensor, num_envs
         self.schedule = schedule or Schedule.of(sensor.name, config, dt_ns)
-        self.ticks = (self.schedule.finer(config.truth_rate_hz, sensor.name) if sensor.fine_truth
-                      else self.schedule)
+        self.ticks = sensor.truth_ticks(self.schedule)
         """When truth is needed: at captures, or more often for a stateful response."""
         self._tick_s, self._capture_s = self.ticks.period_s, self.schedule.period_s
-        generic = Generic(config)
-        self.noise = NoiseSource(seed, sensor.name, num_envs, generic, sensor.truth_layout.dtype)
+        self.noise = NoiseSource(seed, sensor.name, num_envs, ReadoutErrors(config),
+                                 sensor.truth_layout.dtype, episode)
         self.stages = Stages(sensor, num_envs)
         self.transit = Transit(config, sensor.duration_ns, self.noise)
         self.faults = Faults(config.faults.values())
@@ -139,9 +138,9 @@ class Pipeline:
 
     def _capture(self, batch: Batch, clean: Array, sensed: Array, time_ns: int) -> None:
         """Measure, and send what was measured on its way."""
-        ailment = self.faults.at(time_ns) if self.faults else HEALTHY
-        values, truth = self.stages.measure(clean, sensed, batch, ailment)
-        passage = self.transit.send(batch, ailment)
+        condition = self.faults.at(time_ns) if self.faults else HEALTHY
+        values, truth = self.stages.measure(clean, sensed, batch, condition)
+        passage = self.transit.send(batch, condition)
         if self._readout is not None:
             self._readout.push(batch, values, truth, passage)
         if self.in_flight is not None:
@@ -209,7 +208,7 @@ class Pipeline:
         if not len(self._envs[rows]):
             return
         self.noise.reset(rows)
-        self.noise.generic.reset(rows)
+        self.noise.readout_errors.reset(rows)
         self.stages.reset(rows)
         self.transit.reset(rows)
         self._least_ns[rows] = self.transit.latency_ns[rows]
@@ -229,7 +228,7 @@ class Pipeline:
         What is on its way keeps the times it has.
         """
         self._check_change(config)
-        self.noise.generic.reconfigure(config, self.noise, self.progress.last_captures())
+        self.noise.readout_errors.reconfigure(config, self.noise, self.progress.last_captures())
         self.sensor = self.stages.sensor = type(self.sensor)(self.sensor.name, config)
         self.transit.take(config)
         latency_ns = self.transit.latency_ns

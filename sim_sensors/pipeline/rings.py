@@ -12,14 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.times import NEVER_NS
 from sim_sensors.pipeline.columns import Column
 from sim_sensors.pipeline.layout import Array, Layout
 
 Rows = slice | NDArray[np.intp]
 Indices = NDArray[np.int64]
 
-NEVER_NS = 2**62
-"""Arrival time of what does not arrive."""
 ALL = slice(None)
 
 

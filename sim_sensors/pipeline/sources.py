@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.world.readers import Capture
 from sim_sensors.world.truth import TruthReader
 from sim_sensors.world.world import WorldBase
 
@@ -65,16 +65,6 @@ class Instant:
         self.pipeline.reset(envs, now_ns)
 
 
-@dataclass(slots=True)
-class _Capture:
-    """A capture under way."""
-
-    envs: Envs
-    time_ns: int
-    rows: Array
-    part: int = 0
-
-
 class Sweep:
     """Truth that takes time: gathered over ticks, handed over with its last part."""
 
@@ -85,7 +75,7 @@ class Sweep:
         self._schedule = pipeline.schedule
         self._origin_ns = np.zeros(world.num_envs, np.int64)
         self._all: Envs = np.arange(world.num_envs)
-        self._open: list[_Capture] = []
+        self._open: list[Capture] = []
         self._next_capture_ns = self.next_ns = self._schedule.time_of(0)
 
     def advance(self, now_ns: int) -> None:
@@ -93,13 +83,12 @@ class Sweep:
         if now_ns >= self._next_capture_ns:
             self._start(now_ns)
         for capture in self._open:
-            while capture.part < len(self._parts) and \
-                    capture.time_ns + self._parts[capture.part] <= now_ns:
-                self._reader.read(self._world, capture.envs.tolist(), capture.part, capture.rows)
-                capture.part += 1
-            if capture.part == len(self._parts):
-                self.pipeline.tick(capture.envs, capture.time_ns, capture.rows)
-        self._open = [each for each in self._open if each.part < len(self._parts)]
+            while not capture.is_complete and capture.due_ns <= now_ns:
+                capture.read(self._reader, self._world)
+            if capture.is_complete:
+                self.pipeline.tick(np.asarray(capture.envs, np.intp), capture.time_ns,
+                                   capture.rows)
+        self._open = [each for each in self._open if not each.is_complete]
         self._plan()
 
     def _start(self, now_ns: int) -> None:
@@ -107,21 +96,21 @@ class Sweep:
         envs = self._all[self._schedule.indices_at(elapsed) >= 0]
         if len(envs):
             rows = self.pipeline.sensor.truth_layout.empty(len(envs))
-            self._open.append(_Capture(envs, now_ns, rows))
+            self._open.append(Capture(self._parts, now_ns, envs.tolist(), rows))
         self._next_capture_ns = int((self._schedule.times_of(
             self._schedule.indices_before(elapsed) + 1) + self._origin_ns).min())
 
     def _plan(self) -> None:
-        self.next_ns = min((each.time_ns + self._parts[each.part] for each in self._open),
-                           default=self._next_capture_ns)
+        self.next_ns = min((each.due_ns for each in self._open), default=self._next_capture_ns)
         self.next_ns = min(self.next_ns, self._next_capture_ns)
 
     def reset(self, envs: Envs, now_ns: int) -> None:
         """Forget what `envs` had under way and begin their new episode."""
         for capture in self._open:
             kept = ~np.isin(capture.envs, envs)
-            capture.envs, capture.rows = capture.envs[kept], capture.rows[kept]
-        self._open = [each for each in self._open if len(each.envs)]
+            capture.envs = [env for env, keep in zip(capture.envs, kept, strict=True) if keep]
+            capture.rows = capture.rows[kept]
+        self._open = [each for each in self._open if each.envs]
         self._origin_ns[envs] = now_ns
         self.pipeline.reset(envs, now_ns)
         self._next_capture_ns = now_ns

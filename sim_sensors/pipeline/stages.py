@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_sensors.pipeline.faults import Ailment
+from sim_sensors.pipeline.faults import Condition
 from sim_sensors.pipeline.imperfections import clip_to
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.pipeline.rings import Rows, TimelineRing
@@ -77,15 +77,15 @@ class Stages:
     # ---- capture -> return space ----------------------------------------------------------------
 
     def measure(self, clean: Array, sensed: Array, batch: Batch,
-                ailment: Ailment) -> tuple[Array, Array]:
+                condition: Condition) -> tuple[Array, Array]:
         """Return (measured, ground truth) rows [n, width] in return space."""
         work = sensed
-        if self._reads_out or not batch.noise.generic.is_identity or ailment.wrong:
+        if self._reads_out or not batch.noise.readout_errors.is_identity or condition.wrong:
             work = sensed if self._owns_sensed else sensed.copy()
-            batch.noise.gain = ailment.noise_gain
+            batch.noise.gain = condition.noise_gain
             self.sensor.hardware_imperfections(work, batch)
             batch.noise.gain = 1.0
-            for scale, offset in ailment.wrong:
+            for scale, offset in condition.wrong:
                 clip_to(work, work.astype(np.float64) * scale + offset)
         if self._projects:
             borrowed = work is sensed and not self._owns_sensed
@@ -94,7 +94,7 @@ class Stages:
             clean = self._project(clean if self._truth_responds else clean.copy(), batch)
             _as_measured(batch, self.state)
         if self._keeps_last:
-            work = self._remember(work, clean, batch.envs, ailment.stuck)
+            work = self._remember(work, clean, batch.envs, condition.stuck)
         return work, clean
 
     def _project(self, values: Array, batch: Batch) -> Array:

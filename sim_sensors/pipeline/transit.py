@@ -15,7 +15,7 @@ from rig_common.times import seconds_to_ns
 from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.clocks import SensorClock
 from sim_sensors.pipeline.columns import Column, column, truncated
-from sim_sensors.pipeline.faults import HEALTHY, Ailment
+from sim_sensors.pipeline.faults import HEALTHY, Condition
 from sim_sensors.pipeline.loss import LossChannel
 from sim_sensors.randomness.noise import NoiseSource
 from sim_sensors.sensors.base import Batch, Sample
@@ -77,28 +77,28 @@ class Transit:
         """True when arrival follows from the capture index alone."""
         return not (self.jitter_ns or self._loss.probability)
 
-    def send(self, batch: Batch, ailment: Ailment = HEALTHY) -> Passage:
+    def send(self, batch: Batch, condition: Condition = HEALTHY) -> Passage:
         """Return stamp, arrival and loss of a batch of captures."""
         arrival = column(batch.time_ns) + column(self.latency_ns[batch.envs])
         if self._jitter is not None:
             draw = column(self._jitter.at(batch.envs, batch.index)[:, 0])
             arrival = arrival + truncated(draw * self.jitter_ns)
-        if ailment.latency_ns:
-            arrival = arrival + ailment.latency_ns
-        stamp = self._clock.stamps(batch, arrival, ailment.clock_step_ns)
-        return Passage(stamp, arrival, self._lost(batch, ailment))
+        if condition.latency_ns:
+            arrival = arrival + condition.latency_ns
+        stamp = self._clock.stamps(batch, arrival, condition.clock_step_ns)
+        return Passage(stamp, arrival, self._lost(batch, condition))
 
-    def _lost(self, batch: Batch, ailment: Ailment) -> NDArray[np.bool_] | None:
+    def _lost(self, batch: Batch, condition: Condition) -> NDArray[np.bool_] | None:
         captures = len(batch.index)
         self.counts[Fate.CAPTURED] += captures
         lost = self._loss.advance(batch) if self._loss.probability else None
-        if ailment.dead:
+        if condition.dead:
             self.counts[Fate.DEAD] += captures
             return np.ones(captures, np.bool_)
         if lost is not None:
             self.counts[Fate.LOST] += int(lost.sum())
-        if ailment.loss:
-            more = self._noise.uniform('loss_burst', batch, 1)[:, 0] < ailment.loss
+        if condition.loss:
+            more = self._noise.uniform('loss_burst', batch, 1)[:, 0] < condition.loss
             if lost is not None:
                 more &= ~lost
             self.counts[Fate.FAULT_LOSS] += int(more.sum())

@@ -13,23 +13,23 @@ from sim_sensors.randomness.processes import DriftSpec, DriftStream, MarkovStrea
 from sim_sensors.randomness.streams import Indices, Kind, NoiseStream, Rows
 
 if TYPE_CHECKING:
-    from sim_sensors.pipeline.imperfections import Generic
+    from sim_sensors.pipeline.imperfections import ReadoutErrors
     from sim_sensors.sensors.base import Batch
 
 
 class NoiseSource:
     """All random streams of one sensor, made on first use and named by their purpose."""
 
-    def __init__(self, seed: int, sensor: str, num_envs: int, generic: Generic,
-                 dtype: DTypeLike = np.float64) -> None:
-        """Serve `num_envs` environments of `sensor`.
+    def __init__(self, seed: int, sensor: str, num_envs: int, readout_errors: ReadoutErrors,
+                 dtype: DTypeLike = np.float64, episode: int = 0) -> None:
+        """Serve `num_envs` environments of `sensor`, all in the given episode.
 
         White noise comes as float64 where the sensor's values (`dtype`) are, else as float32:
         enough for pixels and ranges, in half the memory.
         """
-        self.generic = generic
+        self.readout_errors = readout_errors
         self.seed, self.sensor = seed, sensor
-        self.episode: Indices = np.zeros(num_envs, np.int64)
+        self.episode: Indices = np.full(num_envs, episode, np.int64)
         """Episode of each environment; see `reset`."""
         self.gain = 1.0
         """Factor on white noise, for the `noisy` fault."""
@@ -102,9 +102,9 @@ class NoiseSource:
             for stream in streams.values():
                 stream.reset(envs)
 
-    def apply_generic(self, values: Array, batch: Batch) -> None:
+    def apply_readout_errors(self, values: Array, batch: Batch) -> None:
         """Apply the `noise`, `bias`, `random_walk` and `resolution` every sensor has, in place."""
-        self.generic.apply(values, batch)
+        self.readout_errors.apply(values, batch)
 
     def _stream(self, stream: str, kind: Kind, width: int, dtype: DTypeLike) -> NoiseStream:
         found = self._streams.get(stream)

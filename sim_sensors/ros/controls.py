@@ -14,7 +14,7 @@ from sim_sensors.timekeeping.world_loop import WorldLoop
 KEEP_SEED = -1
 
 
-class Controls:
+class WorldServices:
     """`~/pause`, `~/resume`, `~/step` (parameter `step_count`), `~/reset` (`reset_seed`)."""
 
     def __init__(self, node: Node, loop: WorldLoop, seed: int) -> None:

@@ -13,12 +13,17 @@ from sensor_msgs.msg import TimeReference
 
 from rig_common import msgs
 from rig_common.cdr import CdrError
-from rig_common.lockstep import NEVER_NS
 from rig_common.ros import qos
 from rig_common.ros.types import message_class
-from rig_common.times import NS_PER_S
+from rig_common.times import NEVER_NS, NS_PER_S
 from sim_sensors.config import SensorConfig
-from sim_sensors.naming import env_prefix, truth_key, truth_time_topic, truth_topic
+from sim_sensors.naming import (
+    env_prefix,
+    sensor_topics,
+    truth_key,
+    truth_time_topic,
+    truth_topic,
+)
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.pipeline.stream_stats import StreamStats
 from sim_sensors.pipeline.transit import Fate
@@ -46,8 +51,7 @@ class EmulatorChannel:
         self._truth_type, self._template = sensor.truth_template()
         self._row = sensor.truth_layout.zeros(1)
         self._subscriptions: list[Subscription] = []
-        self._topics = [{t.suffix: env_prefix(env, len(envs)) + t.of(sensor.name)
-                         for t in sensor.topics()} for env in envs]
+        self._topics = [sensor_topics(sensor, env, len(envs)) for env in envs]
         self._publishers = [
             {t.suffix: node.create_publisher(message_class(t.type_name),
                                              self._topics[env][t.suffix], qos.sensor_out())

@@ -19,7 +19,7 @@ from sim_sensors.world.frames import WORLD_FRAME
 from sim_sensors.world.world import WorldBase
 
 
-class Periodic(ABC):
+class PeriodicTopic(ABC):
     """Work at a fixed rate of simulated time."""
 
     def __init__(self, schedule: Schedule) -> None:
@@ -40,7 +40,7 @@ class Periodic(ABC):
         """Publish the present instant, whenever it is called."""
 
 
-class Clock(Periodic):
+class Clock(PeriodicTopic):
     """/clock, for everybody's nodes. Our own follow `world/tick`."""
 
     def __init__(self, node: Node, schedule: Schedule) -> None:
@@ -54,7 +54,7 @@ class Clock(Periodic):
             self._publisher.publish(self._template.fill(max(world.time_ns, 0)))
 
 
-class Odometry(Periodic):
+class Odometry(PeriodicTopic):
     """`truth/odom`: the base's true pose in the world and its twist in its own frame."""
 
     def __init__(self, node: Node, world: WorldBase, schedule: Schedule, *, hidden: bool) -> None:

@@ -19,10 +19,10 @@ from rig_common.msgs import Transform
 from rig_common.ros import qos
 from rig_common.ros.types import message_class
 from rig_common.times import split_ns
-from sim_sensors.ros.periodics import Periodic, xyzw
+from sim_sensors.ros.periodics import PeriodicTopic, xyzw
 from sim_sensors.sensors.base import Sensor
 from sim_sensors.timekeeping.schedule import Schedule
-from sim_sensors.world.frames import WORLD_FRAME, FrameTree, Placed
+from sim_sensors.world.frames import WORLD_FRAME, FrameTree, PlacedFrame
 from sim_sensors.world.markers import Scene, Shape
 from sim_sensors.world.world import WorldBase
 
@@ -33,7 +33,7 @@ THIN_M = 0.001
 """Thickness of a plane, m: RViz draws nothing that is flat."""
 
 
-class Markers(Periodic):
+class Markers(PeriodicTopic):
     """`world/markers`: one marker per visible geom of environment 0.
 
     What cannot move is sent once and again when somebody new subscribes; the rest at a fixed rate
@@ -87,7 +87,7 @@ def _place(markers: Sequence[Marker], positions: NDArray[np.float64],
         turn.w, turn.x, turn.y, turn.z = quat
 
 
-class Transforms(Periodic):
+class Transforms(PeriodicTopic):
     """/tf and /tf_static: the frames of bodies, of sensors on them, and those that poses are in.
 
     A frame has one parent (REP 105): with `hide_truth` what moves and the origins of poses stay
@@ -125,7 +125,7 @@ class Transforms(Periodic):
                 self._publisher.publish(_tf_message(world.time_ns, placed))
 
 
-def _tf_message(stamp_ns: int, placed: Iterable[Placed]) -> bytes:
+def _tf_message(stamp_ns: int, placed: Iterable[PlacedFrame]) -> bytes:
     return msgs.tf_message(
         Transform(stamp_ns, each.parent, each.child, each.pos_m,
                   xyzw(np.array(each.quat_wxyz)).tolist()) for each in placed)

@@ -9,15 +9,16 @@ from typing import Any
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 
-from rig_common.lockstep import NEVER_NS
 from rig_common.ros import qos
 from rig_common.ros.types import message_class
+from rig_common.times import NEVER_NS
 from sim_sensors.naming import env_prefix, truth_key, truth_topic
 from sim_sensors.sensors.base import Sensor
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.timekeeping.worker import Worker
-from sim_sensors.world.native_delay import truth_reader
+from sim_sensors.world.readers import Capture
 from sim_sensors.world.snapshot import Snapshot
+from sim_sensors.world.truth import TruthReader
 from sim_sensors.world.world import WorldBase
 
 LISTENERS_REFRESH_NS = 10_000_000
@@ -31,12 +32,12 @@ class TruthChannel:
     and carries the time of its first.
     """
 
-    def __init__(self, node: Node, sensor: Sensor[Any], schedule: Schedule, view: WorldBase, *,
-                 hidden: bool) -> None:
+    def __init__(self, node: Node, sensor: Sensor[Any], schedule: Schedule,
+                 reader: TruthReader, view: WorldBase, *, hidden: bool) -> None:
         self.sensor = sensor
         self._schedule = schedule
-        self._reader = truth_reader(sensor, view)
-        self._parts: list[int] = list(self._reader.parts_ns)
+        self._reader = reader
+        self._parts: list[int] = list(reader.parts_ns)
         type_name, self._template = sensor.truth_template()
         topic_type = message_class(type_name)
         self.publishers = [
@@ -53,23 +54,27 @@ class TruthChannel:
 
     def reset(self) -> None:
         """Begin a new episode at time 0."""
-        self._capture_ns = self._schedule.time_of(0)
-        self.next_ns = self._capture_ns + self._parts[0]
-        self._part = 0
-        self._envs: Sequence[int] = ()
+        self._begin(self._schedule.time_of(0))
         self._listening_until_ns = -1
+
+    def _begin(self, time_ns: int) -> None:
+        self._capture = Capture(self._parts, time_ns, (), self._rows)
+        self.next_ns = self._capture.due_ns
 
     def work(self, view: WorldBase, sent: Counter[str]) -> None:
         """Do what is due at the view's time (`next_ns`), and count what was published."""
-        if self._part == 0:
-            self._envs = self._listeners(view.time_ns)
-        if self._envs:
-            self._read(view, self._envs, self._part, self._capture_ns, sent)
-        self._part += 1
-        if self._part == len(self._parts):
-            self._part = 0
-            self._capture_ns = self._schedule.next_time(self._capture_ns)
-        self.next_ns = self._capture_ns + self._parts[self._part]
+        capture = self._capture
+        if capture.part == 0:
+            capture.envs = self._listeners(view.time_ns)
+            capture.rows = self._rows[:len(capture.envs)]
+        if capture.envs:
+            self._read(capture, view)
+        else:
+            capture.part += 1
+        if capture.is_complete:
+            sent.update([self.keys[env] for env in capture.envs])
+            self._begin(self._schedule.next_time(capture.time_ns))
+        self.next_ns = self._capture.due_ns
 
     def _listeners(self, time_ns: int) -> Sequence[int]:
         """Return the environments whose truth somebody reads."""
@@ -79,20 +84,16 @@ class TruthChannel:
                                if self.publishers[env].get_subscription_count()]
         return self._listening
 
-    def _read(self, view: WorldBase, envs: Sequence[int], part: int, capture_ns: int,
-              sent: Counter[str]) -> None:
-        rows = self._rows[:len(envs)]
-        self._reader.read(view, envs, part, rows)
-        if part == len(self._parts) - 1:
-            self._held += self._messages(rows, envs, capture_ns)
-            for env in envs:
-                sent[self.keys[env]] += 1
+    def _read(self, capture: Capture, view: WorldBase) -> None:
+        """Read the next part of `capture`."""
+        capture.read(self._reader, view)
+        if capture.is_complete:
+            self._held += self._messages(capture)
 
-    def _messages(self, rows: Any, envs: Sequence[int],
-                  capture_ns: int) -> Iterator[tuple[Publisher, bytes]]:
-        for row, env in zip(rows, envs, strict=True):
+    def _messages(self, capture: Capture) -> Iterator[tuple[Publisher, bytes]]:
+        for row, env in zip(capture.rows, capture.envs, strict=True):
             yield self.publishers[env], self._template.fill(
-                capture_ns, **self.sensor.truth_to_blocks(row))
+                capture.time_ns, **self.sensor.truth_to_blocks(row))
 
     def release(self) -> None:
         """Publish what was read since the last call.
@@ -131,9 +132,9 @@ class HeavyChannel(TruthChannel):
     have to be delivered.
     """
 
-    def __init__(self, node: Node, sensor: Sensor[Any], schedule: Schedule, view: WorldBase, *,
-                 hidden: bool) -> None:
-        super().__init__(node, sensor, schedule, view, hidden=hidden)
+    def __init__(self, node: Node, sensor: Sensor[Any], schedule: Schedule,
+                 reader: TruthReader, view: WorldBase, *, hidden: bool) -> None:
+        super().__init__(node, sensor, schedule, reader, view, hidden=hidden)
         self._worker = Worker(f'truth of {sensor.name}')
         # Shared with the worker: both lists are only appended to and removed from, one call each,
         # which the interpreter does as a whole. A snapshot belongs to whoever took it out; `_rows`
@@ -142,28 +143,27 @@ class HeavyChannel(TruthChannel):
         self._under_way: list[int] = []
         self._prepared = False
 
-    def _read(self, view: WorldBase, envs: Sequence[int], part: int, capture_ns: int,
-              sent: Counter[str]) -> None:
+    def _read(self, capture: Capture, view: WorldBase) -> None:
+        """Have the worker read the next part of `capture` from a snapshot of the view."""
         if self._snapshots:
             snapshot = self._snapshots.pop()
             snapshot.take()
         else:
             snapshot = Snapshot(view)
-        last = part == len(self._parts) - 1
+        part = capture.part
+        capture.part += 1
+        last = capture.is_complete
         if part == 0:
-            self._under_way.append(capture_ns)
-        if last:
-            sent.update([self.keys[env] for env in envs])
-        rows = self._rows[:len(envs)]
+            self._under_way.append(capture.time_ns)
 
         def job() -> None:
-            self._reader.read(snapshot, envs, part, rows)
+            self._reader.read(snapshot, capture.envs, part, capture.rows)
             self._prepared = True
             self._snapshots.append(snapshot)
             if last:
-                for publisher, message in self._messages(rows, envs, capture_ns):
+                for publisher, message in self._messages(capture):
                     publisher.publish(message)
-                self._under_way.remove(capture_ns)
+                self._under_way.remove(capture.time_ns)
         self._worker.do(job)
 
     @property

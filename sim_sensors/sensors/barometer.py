@@ -109,7 +109,7 @@ class Barometer(Sensor[BarometerConfig]):
             values += config.turn_on_bias_pa * batch.noise.constant('turn_on', batch.envs, 1)
         if config.drift_pa > 0.0:
             values += config.drift_pa * gauss_markov('drift', config.drift_time_s, batch, 1)
-        batch.noise.apply_generic(values, batch)
+        batch.noise.apply_readout_errors(values, batch)
         np.clip(values, *config.range_pa, out=values)
 
     def truth_template(self) -> tuple[str, Template]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from rig_common.cdr import Template
     from sim_sensors.randomness.noise import NoiseSource
+    from sim_sensors.timekeeping.schedule import Schedule
     from sim_sensors.world.truth import TruthReader, WorldView
 
 ConfigT = TypeVar('ConfigT', bound=SensorConfig)
@@ -160,6 +161,12 @@ class Sensor(ABC, Generic[ConfigT]):
         """
         return self.stateful
 
+    def truth_ticks(self, captures: Schedule) -> Schedule:
+        """Return when truth is needed: at `captures`, or more often for `respond`."""
+        if not self.fine_truth:
+            return captures
+        return captures.finer(self.config.truth_rate_hz, self.name)
+
     @property
     def duration_ns(self) -> int:
         """How long a capture takes (a sweep, a readout), ns; delay counts from its end."""
@@ -190,7 +197,7 @@ class Sensor(ABC, Generic[ConfigT]):
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Apply noise, bias, random walk and resolution to a working copy; measured only."""
-        batch.noise.apply_generic(values, batch)
+        batch.noise.apply_readout_errors(values, batch)
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Project to return space (cast, clamp, threshold).

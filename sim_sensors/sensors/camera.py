@@ -117,7 +117,7 @@ class Camera(Imager[CameraConfig]):
                 light += np.sqrt(variance) * batch.noise.normal('pixels', batch, light.shape[1])
             np.rint(light, out=light)
             np.copyto(values, np.clip(light, 0.0, FULL_SCALE), casting='unsafe')
-        batch.noise.apply_generic(values, batch)
+        batch.noise.apply_readout_errors(values, batch)
 
     def _falloff(self) -> Array:
         """Return the light that each value keeps, [width of a row of the pipeline]."""

@@ -96,7 +96,7 @@ class DepthCamera(Imager[DepthCameraConfig]):
             values[:] = np.where(np.isfinite(values), measured, np.inf)
             if holes is not None:
                 values[holes] = np.nan
-        batch.noise.apply_generic(values, batch)
+        batch.noise.apply_readout_errors(values, batch)
 
     def _holes(self, values: Array) -> NDArray[np.bool_]:
         """Return the pixels of `values` [n, pixels] that the second eye, to the right, misses."""

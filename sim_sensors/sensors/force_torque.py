@@ -92,7 +92,7 @@ class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
         values[:, FORCE] += batch.state['overload'][batch.envs]
         if self._mixing is not None:
             values[:] = values @ self._mixing.T
-        batch.noise.apply_generic(values[:, FORCE], batch)
+        batch.noise.apply_readout_errors(values[:, FORCE], batch)
         if self.config.torque_noise_nm > 0.0:
             values[:, TORQUE] += self.config.torque_noise_nm * batch.noise.normal(
                 'torque', batch, 3)

@@ -159,7 +159,7 @@ class Gnss(Sensor[GnssConfig]):
             error += self._white * batch.noise.normal('white', batch, 6)
         if self._drift.any():
             error[:, :3] += self._drift * gauss_markov('drift', self.config.drift_time_s, batch, 3)
-        batch.noise.apply_generic(error[:, :3], batch)
+        batch.noise.apply_readout_errors(error[:, :3], batch)
         values[:, :3] += error[:, :3] @ self._to_enu
         values[:, 3:] += error[:, 3:] @ self._to_enu
 

@@ -242,7 +242,7 @@ class _Errors:
             warmer = self._temperature.at_s(batch.time_ns / NS_PER_S)
             values += np.outer(warmer - self._temperature.reference_c, self._per_kelvin)
         self._allan.apply(values, batch)
-        batch.noise.apply_generic(values, batch)
+        batch.noise.apply_readout_errors(values, batch)
         if self._is_stepped:
             quantise(values[:, :3], self._steps[0])
             quantise(values[:, 3:], self._steps[3])

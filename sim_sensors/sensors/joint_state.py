@@ -122,7 +122,7 @@ class JointState(Sensor[JointStateConfig]):
         position, velocity, effort = self._layout.unpack(values).values()
         if self.config.drop_probability:
             self._lose_counts(position, batch)
-        batch.noise.apply_generic(position, batch)
+        batch.noise.apply_readout_errors(position, batch)
         quantise(position, self._count_size)
         for name, rows, sigma in (('velocity', velocity, self.config.velocity_noise),
                                   ('effort', effort, self.config.effort_noise)):

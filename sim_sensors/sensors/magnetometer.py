@@ -85,7 +85,7 @@ class Magnetometer(Sensor[MagnetometerConfig]):
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Apply soft iron, hard iron, what every sensor has, and the range."""
         values[:] = values @ self._soft_iron.T + self._hard_iron
-        batch.noise.apply_generic(values, batch)
+        batch.noise.apply_readout_errors(values, batch)
         if self.config.range_t > 0.0:
             np.clip(values, -self.config.range_t, self.config.range_t, out=values)
 

@@ -150,7 +150,7 @@ class Tactile(Sensor[TactileConfig]):
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Disturb the readings, not the elastomer."""
-        batch.noise.apply_generic(values[:, self._truth.slices['field']], batch)
+        batch.noise.apply_readout_errors(values[:, self._truth.slices['field']], batch)
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Show the elastomer."""

@@ -149,7 +149,7 @@ class TemperatureGrid(Sensor[TemperatureGridConfig]):
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Disturb the readings, not the heat."""
-        batch.noise.apply_generic(values[:, self._truth.slices['reading']], batch)
+        batch.noise.apply_readout_errors(values[:, self._truth.slices['reading']], batch)
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Show the thermometers."""

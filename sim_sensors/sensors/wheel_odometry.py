@@ -178,7 +178,7 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
         """Apply radius error and slip, what every sensor has, and count."""
         self._period_s = batch.period_s
         values *= self._gain
-        batch.noise.apply_generic(values[:, :2], batch)
+        batch.noise.apply_readout_errors(values[:, :2], batch)
         quantise(values[:, :2], self._count_m)
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:

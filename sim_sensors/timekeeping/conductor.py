@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from rig_common.errors import RigError
-from rig_common.lockstep import NEVER_NS, Ack, Tick
-from rig_common.times import NS_PER_MS, NS_PER_S
+from rig_common.lockstep import Ack, Tick
+from rig_common.times import NEVER_NS, NS_PER_MS, NS_PER_S
 
 SLACK_NS = 2 * NS_PER_MS
 """How far, in simulated time, the world may run ahead of a node outside lockstep. More would let
@@ -35,7 +35,7 @@ Send = Callable[[Tick], None]
 
 
 @dataclass(slots=True)
-class Member:
+class Participant:
     """A node that follows the world's time."""
 
     serves: tuple[str, ...]
@@ -63,7 +63,7 @@ class Conductor:
         with everyone the graph knows.
         """
         self.lockstep = lockstep
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, Participant] = {}
         self._dt_ns = dt_ns
         self._sensors = frozenset(sensors)
         self._collectors = frozenset(collectors)
@@ -84,7 +84,7 @@ class Conductor:
         """Members whose answer to the current tick or settlement is missing."""
         self._settling = False
         self._wants_barrier = False
-        self._left: dict[str, Member] = {}
+        self._left: dict[str, Participant] = {}
         self._since_s: float | None = None
         self._repeat_s = 0.0
         self._last: Callable[[], None] = self._send_barrier
@@ -189,7 +189,7 @@ class Conductor:
             if not self._waiting:
                 self._answered()
 
-    def _welcome_back(self, name: str) -> Member | None:
+    def _welcome_back(self, name: str) -> Participant | None:
         """Return a node that was given up and speaks again."""
         if name in self._left:
             self.members[name] = self._left.pop(name)
@@ -198,7 +198,7 @@ class Conductor:
     def _join(self, ack: Ack, serves: tuple[str, ...]) -> None:
         if ack.round and (self._barrier is None or ack.round != self._round):
             return  # an answer to a barrier that was said twice and is over
-        self.members[ack.name] = Member(serves, ack.wake_ns)
+        self.members[ack.name] = Participant(serves, ack.wake_ns)
         if self._barrier is not None:
             if ack.round:
                 self._barrier.add(ack.name)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from rig_common.lockstep import NEVER_NS
-from rig_common.times import NS_PER_S
+from rig_common.times import NEVER_NS, NS_PER_S
 
 MAX_LAG_S = 0.05
 """A world that is further behind than this does not catch up: its clock has been slow."""

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from rig_common.lockstep import NEVER_NS
+from rig_common.times import NEVER_NS
 from sim_sensors.timekeeping.conductor import REPEAT_S, Conductor
 from sim_sensors.timekeeping.pacer import Pacer
 from sim_sensors.world.world import WorldBase

@@ -21,7 +21,7 @@ WORLD_FRAME = 'world'
 UNTURNED: Quaternion = (1.0, 0.0, 0.0, 0.0)
 
 
-class Placed(NamedTuple):
+class PlacedFrame(NamedTuple):
     """A frame and its pose in its parent."""
 
     parent: str
@@ -40,17 +40,17 @@ class Link(NamedTuple):
     level: bool = False
     """Whether it keeps the axes of its parent, however its body turns."""
 
-    def at(self, model: mujoco.MjModel, data: mujoco.MjData) -> Placed:
+    def at(self, model: mujoco.MjModel, data: mujoco.MjData) -> PlacedFrame:
         """Return where it is, from the poses of the bodies in `data`."""
         body, pos_m, turn = self.place
         parent = model.body(self.base).name
         if body == self.base and not self.level:
-            return Placed(parent, self.child, pos_m, turn)
+            return PlacedFrame(parent, self.child, pos_m, turn)
         axes = data.xmat[self.base].reshape(3, 3)
         away = data.xpos[body] + data.xmat[body].reshape(3, 3) @ pos_m - data.xpos[self.base]
         quat = UNTURNED if self.level else product(
             conjugate(_quat(data, self.base)), product(_quat(data, body), turn))
-        return Placed(parent, self.child, (away @ axes).tolist(), quat)
+        return PlacedFrame(parent, self.child, (away @ axes).tolist(), quat)
 
 
 class FrameTree:
@@ -74,15 +74,15 @@ class FrameTree:
             self._add_sensor(sensor)
         self.fixed_links = [each for each in self._links.values() if self._is_fixed(each)]
         self.moving_links = [each for each in self._links.values() if not self._is_fixed(each)]
-        self._origins: dict[str, Placed] = {}
+        self._origins: dict[str, PlacedFrame] = {}
         self._starts: dict[str, FramePose] = {}
         for sensor in sensors:
             self._add_origin(sensor)
-        self._started: list[Placed] = []
+        self._started: list[PlacedFrame] = []
 
     # ---- poses ----------------------------------------------------------------------------------
 
-    def fixed(self, *, hidden: bool = False) -> list[Placed]:
+    def fixed(self, *, hidden: bool = False) -> list[PlacedFrame]:
         """Return the frames that stay where they are on their parents; `hidden`, no origins."""
         data = mujoco.MjData(self._model)
         mujoco.mj_kinematics(self._model, data)
@@ -98,7 +98,7 @@ class FrameTree:
             yaw = atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
             self._started.append(at._replace(quat_wxyz=_about_z(yaw)))
 
-    def moving(self, data: mujoco.MjData) -> list[Placed]:
+    def moving(self, data: mujoco.MjData) -> list[PlacedFrame]:
         """Return the frames that move on their parents, and origins that `begin` found."""
         return [*(link.at(self._model, data) for link in self.moving_links), *self._started]
 
@@ -135,7 +135,7 @@ class FrameTree:
         if origin is None or place is None or origin.frame_id == WORLD_FRAME:
             return
         known = {**self._links, **self._origins, **self._starts}.get(origin.frame_id)
-        new: Any = place if origin.at_start else Placed(
+        new: Any = place if origin.at_start else PlacedFrame(
             WORLD_FRAME, origin.frame_id, [0.0, 0.0, 0.0], _about_z(origin.yaw_rad))
         if known is None:
             (self._starts if origin.at_start else self._origins)[origin.frame_id] = new

@@ -125,15 +125,6 @@ def compile_into(sensor: Sensor[Any], natives: Iterable[mujoco.MjsSensor], dt_ns
         delay_sensors(natives, sensor.config.delay_range_s[0], dt_ns, sensor.config.interpolation)
 
 
-def truth_reader(sensor: Sensor[Any], view: WorldView) -> TruthReader:
-    """Return the reader of `sensor`, which waits where MuJoCo delays what it reads."""
-    reader = sensor.reader(view)
-    if sensor.config.delay_backend != 'mujoco':
-        return reader
-    dt_ns = seconds_to_ns(view.model.opt.timestep)
-    return DelayedReader(reader, sensor.config.delay_range_s[0], dt_ns)
-
-
 class DelayedReader:
     """Reads a capture when MuJoCo's delay has brought it into `sensordata`.
 

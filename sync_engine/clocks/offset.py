@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any, NamedTuple
 
-from rig_common.times import NS_PER_S
+from rig_common.times import NEVER_NS, NS_PER_S
 from sync_engine.bundle import OffsetState
 from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior, Outcome
 from sync_engine.clocks.steps import StepDetector, Verdict
@@ -30,7 +30,6 @@ _STEP_SIGMA_FLOOR_S = 3e-4
 _RESUME_LIMIT_NS = NS_PER_S // 4
 """A saved clock that is off by more than drift and queueing explain was restarted meanwhile."""
 _NO_IMU_SIGMA_S = 100.0
-_FOREVER_NS = 2**62
 
 
 class Offset(NamedTuple):
@@ -41,7 +40,7 @@ class Offset(NamedTuple):
     state: OffsetState
 
 
-class SensorClock:
+class ClockEstimate:
     """Learns one sensor's clock offset to the host."""
 
     def __init__(
@@ -67,7 +66,7 @@ class SensorClock:
 
     def reset(self) -> None:
         """Forget the offset; the next message starts it anew."""
-        self._least_delay_ns = _FOREVER_NS
+        self._least_delay_ns = NEVER_NS
         self._block_count = 0
         self.bias_var = 0.0
         """What motion cannot tell however long it is watched, s^2; 0 before the first fix."""
@@ -77,7 +76,7 @@ class SensorClock:
         self._settling = self._resumed = False
         self.steps.reset()
         self._start_block(0, 1.0)
-        self._block_end_ns = _FOREVER_NS
+        self._block_end_ns = NEVER_NS
         self._refresh()
 
     def observe(self, stamp_ns: int, arrival_ns: int) -> Verdict:
@@ -180,7 +179,7 @@ class SensorClock:
         self._least_delay_ns = arrival_ns - stamp_ns
 
     def _start_block(self, arrival_ns: int, share: float) -> None:
-        self._least_delay_ns = _FOREVER_NS
+        self._least_delay_ns = NEVER_NS
         self._least_at_ns = arrival_ns
         self._block_count = 0
         self._block_end_ns = arrival_ns + int(self._block_ns * share)
@@ -255,7 +254,7 @@ def imu_sigma_s(config: SyncConfig) -> float:
 
 
 def relative_offset(
-    sensor: SensorClock, reference: SensorClock, time_ns: int
+    sensor: ClockEstimate, reference: ClockEstimate, time_ns: int
 ) -> tuple[int, float]:
     """Return (sensor's clock minus the reference's in ns, its sigma in s) at host time `time_ns`.
 

@@ -10,7 +10,7 @@ import numpy as np
 from rig_common.times import NS_PER_S
 from sync_engine.cues.base import Z_AXIS, FloatArray, GyroLookup
 from sync_engine.cues.motion import Rotation
-from sync_engine.cues.scan_match import BoolArray, Scan, ScanGeometry
+from sync_engine.cues.scan_match import BoolArray, ScanGeometry, ScanShape
 
 _LONGEST_S = 0.5
 """Two scans further apart have too little in common."""
@@ -32,7 +32,7 @@ class ScanCue:
 
     def reset(self) -> None:
         """Forget the last scan."""
-        self._last: tuple[int, Scan] | None = None
+        self._last: tuple[int, ScanShape] | None = None
         self._twist: FloatArray = np.zeros((3, 1))
 
     def feed(

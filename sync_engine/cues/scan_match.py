@@ -47,7 +47,7 @@ _NOWHERE_M = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class ScanShape:
     """One sweep as points in the sensor's frame at its middle, with a line through each ray."""
 
     points: FloatArray
@@ -98,7 +98,7 @@ class ScanGeometry:
         same = abs(angle_min - self.angle_min) + abs(angle_increment - self.increment) < 1e-6
         return count == self.count and same
 
-    def scan(self, ranges: FloatArray, valid: BoolArray, moved: FloatArray) -> Scan:
+    def scan(self, ranges: FloatArray, valid: BoolArray, moved: FloatArray) -> ScanShape:
         """Build a scan from ranges [n] (m), 0 where they are not `valid`.
 
         `moved` [3, n] is where the sensor was at each ray (rad, m, m).
@@ -109,12 +109,12 @@ class ScanGeometry:
         y = ranges * np.sin(bearings) + up
         step = self.increment + float(turn[-1] - turn[0]) / (self.count - 1)
         points = np.stack([x, y]).compress(valid, axis=1)
-        return Scan(points, self._lines(x, y, ranges, valid), ranges, step)
+        return ScanShape(points, self._lines(x, y, ranges, valid), ranges, step)
 
     def _lines(
         self, x: FloatArray, y: FloatArray, ranges: FloatArray, valid: BoolArray
     ) -> FloatArray:
-        """Fit a line through the neighbours of every ray, [4, n + 2] (see `Scan.lines`)."""
+        """Fit a line through the neighbours of every ray, [4, n + 2] (see `ScanShape.lines`)."""
         count, cx, cy, sxx, sxy, syy = self._windowed(x * valid, y * valid, valid)
         enough = count > _LEAST_SHARE * (2 * _HALF_WIDTH + 1)
         safe = np.maximum(count, 1.0)
@@ -155,7 +155,7 @@ class ScanGeometry:
         sums: FloatArray = total[:, before + behind:] - total[:, :self.count]
         return sums
 
-    def correlate(self, before: Scan, after: Scan) -> float:
+    def correlate(self, before: ScanShape, after: ScanShape) -> float:
         """Return the turn (rad) that lays `after` over `before` best, from log range alone."""
         length = self.count if self.is_full else 2 * self.count
         spectra = np.fft.rfft([_log_range(before), _log_range(after)], length)
@@ -167,7 +167,7 @@ class ScanGeometry:
         lag = best + fraction
         return (lag - length if lag > length / 2 else lag) * self.increment
 
-    def match(self, before: Scan, after: Scan, guess: Pose) -> Match | None:
+    def match(self, before: ScanShape, after: ScanShape, guess: Pose) -> Match | None:
         """Return the sensor's motion from `before` to `after`, None where they do not fit."""
         yaw, x, y = guess
         some = np.ascontiguousarray(after.points[:, ::_ROUGH_STRIDE])
@@ -190,7 +190,7 @@ class ScanGeometry:
             near = near or abs(move.yaw_rad) < _NEAR_RAD
         return None
 
-    def _columns(self, scan: Scan, x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
+    def _columns(self, scan: ScanShape, x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
         """Return the column of `scan.lines` whose ray each point falls on.
 
         What is out of view may lie beyond the ends; `take` with mode='clip' brings it to them.
@@ -204,7 +204,7 @@ class ScanGeometry:
         return away.astype(np.intp)
 
     def _step(
-        self, before: Scan, points: FloatArray, pose: Pose, reach: float
+        self, before: ScanShape, points: FloatArray, pose: Pose, reach: float
     ) -> _Move | None:
         """One weighted least-squares step from `pose` (rad, m, m), with points up to `reach`."""
         yaw, shift_x, shift_y = pose
@@ -225,7 +225,7 @@ class ScanGeometry:
         return _solve(rows) if rows.shape[1] >= _LEAST_PAIRS else None
 
 
-def _log_range(scan: Scan) -> FloatArray:
+def _log_range(scan: ScanShape) -> FloatArray:
     """Return the log of the ranges without their mean [n]; 0, the mean, where there is none."""
     valid = scan.ranges > 0.0
     logs = np.log(np.where(valid, np.maximum(scan.ranges, 0.05), 1.0))

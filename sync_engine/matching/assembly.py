@@ -10,7 +10,7 @@ from sync_engine.clocks.epochs import Epochs
 from sync_engine.clocks.offset import Offset, relative_offset
 from sync_engine.clocks.pairing import PairingOffset, TriggerOffset
 from sync_engine.config import SyncConfig
-from sync_engine.ledger import Fate
+from sync_engine.ledger import Outcome
 from sync_engine.matching.buffer import Packet
 from sync_engine.matching.interpolate import CannotInterpolate, Codec, interpolate
 from sync_engine.matching.selection import Choice, choose, choose_again
@@ -198,7 +198,7 @@ class Assembler:
             if member.missing and stream.is_required and stream.strategy != 'empty':
                 self.dropped[stream.sensor_id, member.reason] += 1
                 self._reference.let_go(self._reference.buffer.take_through(
-                    head.packet.stamp_ns), Fate.UNMATCHED)  # fmt: skip
+                    head.packet.stamp_ns), Outcome.UNMATCHED)  # fmt: skip
                 return None
             members[stream.sensor_id] = member
         self._evict(head, members)
@@ -273,14 +273,14 @@ class Assembler:
 
     def _evict(self, head: Pending, members: dict[str, Member]) -> None:
         """Let go of what went out and of what no later reference frame can want."""
-        self._reference.let_go(self._take_used(self._reference, head.packet), Fate.UNMATCHED)
+        self._reference.let_go(self._take_used(self._reference, head.packet), Outcome.UNMATCHED)
         self._reference.fade_reorder()
         for stream in self._partners:
             member = members[stream.sensor_id]
             stream.fade_reorder()
             if stream.given.collect:
                 taken = stream.buffer.take_through(member.target_ns)
-                stream.let_go(taken, Fate.COLLECTED)
+                stream.let_go(taken, Outcome.COLLECTED)
                 member.collected = taken
                 continue
             packet = head.choices[stream.sensor_id].packet
@@ -288,9 +288,9 @@ class Assembler:
                 continue
             if stream.given.reuse:
                 packet.used = True
-                stream.let_go(stream.buffer.take_before(packet.stamp_ns), Fate.UNMATCHED)
+                stream.let_go(stream.buffer.take_before(packet.stamp_ns), Outcome.UNMATCHED)
             else:
-                stream.let_go(self._take_used(stream, packet), Fate.UNMATCHED)
+                stream.let_go(self._take_used(stream, packet), Outcome.UNMATCHED)
 
     @staticmethod
     def _take_used(stream: Stream, packet: Packet) -> list[Packet]:

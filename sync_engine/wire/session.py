@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.msgs.decode import read_imu
-from rig_common.times import MAX_STAMP_NS, NS_PER_S
+from rig_common.times import NEVER_NS, NS_PER_S
 from sync_engine.bundle import Bundle, Member
 from sync_engine.config import IMU_TYPE, SyncConfig
 from sync_engine.engine import SyncEngine
@@ -34,7 +34,6 @@ from sync_engine.wire.facts import (
 from sync_engine.wire.restamp import restamp
 
 SYNCED = 'synced/'
-NEVER_NS = MAX_STAMP_NS
 _NO_STAMP_NS = -1
 """What the engine books as invalid: bytes in which no stamp can be read."""
 

@@ -8,9 +8,10 @@ import pytest
 from rclpy.node import Node
 
 from rig_common.handover import Handover
-from rig_common.lockstep import NEVER_NS, TICK_TOPIC, Ack, Tick
+from rig_common.lockstep import TICK_TOPIC, Ack, Tick
 from rig_common.ros.executor import ros_context
 from rig_common.ros.follower import Follower
+from rig_common.times import NEVER_NS
 
 pytestmark = pytest.mark.ros
 

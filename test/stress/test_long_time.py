@@ -12,7 +12,7 @@ from rig_common.lockstep import Ack, Tick
 from rig_common.times import MAX_STAMP_NS, seconds_to_ns
 from sim_sensors.timekeeping.schedule import Schedule
 from sync_engine.engine import SyncEngine
-from sync_engine.ledger import Counts, Fate, Ledger
+from sync_engine.ledger import Counts, Ledger, Outcome
 
 YEAR_S = 365 * 86400
 TEN_YEARS_NS = 10 * YEAR_S * S
@@ -66,11 +66,11 @@ def test_the_engine_pairs_to_the_nanosecond_late_in_time(start_ns: int) -> None:
 
 def test_counters_of_a_thousand_million_messages() -> None:
     counts = Counts(received=10**9)
-    counts.add(Fate.BUNDLED, 10**9 - 1)
-    counts.add(Fate.LATE)
+    counts.add(Outcome.BUNDLED, 10**9 - 1)
+    counts.add(Outcome.LATE)
     assert counts.settled() == 10**9
     ledger = Ledger(['a'])
     ledger['a'].received = 10**12
-    ledger['a'].add(Fate.COLLECTED, 10**12 - 3)
+    ledger['a'].add(Outcome.COLLECTED, 10**12 - 3)
     assert ledger.imbalance({'a': 3}) == {}
     assert Tick.decode(Tick(0, sent={'imu': 10**9}).encode()).sent == {'imu': 10**9}

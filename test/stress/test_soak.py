@@ -7,7 +7,7 @@ import json
 import pytest
 from support.processes import Processes
 
-from sensor_rig.running.vitals import Sample, Vitals
+from sensor_rig.running.vitals import Vital, Vitals
 
 MINUTES = 5
 
@@ -26,7 +26,7 @@ def test_five_minutes_of_faults(processes: Processes) -> None:
 
 
 def samples(rss_mib, threads=9, files=20):
-    return Vitals([Sample(60.0 * k, rss_mib(k), threads, files, 0, 3) for k in range(60)])
+    return Vitals([Vital(60.0 * k, rss_mib(k), threads, files, 0, 3) for k in range(60)])
 
 
 def test_growth_is_told_from_noise() -> None:
@@ -38,6 +38,6 @@ def test_growth_is_told_from_noise() -> None:
 
 def test_leaked_threads_and_files_are_told() -> None:
     vitals = samples(lambda k: 200.0)
-    vitals.samples.append(Sample(3600.0, 200.0, 20, 99, 1, 3))
+    vitals.samples.append(Vital(3600.0, 200.0, 20, 99, 1, 3))
     assert vitals.violations() == ['threads went from 9 to 20', 'open files went from 20 to 99',
                                    'child processes went from 0 to 1']

@@ -13,11 +13,12 @@ import yaml
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from rig_common.lockstep import NEVER_NS, SETTLED_TOPIC, TYPE_NAME, Tick
+from rig_common.lockstep import SETTLED_TOPIC, TYPE_NAME, Tick
 from rig_common.ros import qos
 from rig_common.ros.executor import Spinner, close_node, ros_context
 from rig_common.ros.follower import Follower
 from rig_common.ros.types import message_class
+from rig_common.times import NEVER_NS
 from sensor_rig.nodes.building import make_emulator, make_world
 from sensor_rig.rigfile import RigConfig, load_rig
 from sim_sensors.pipeline.digest import StreamDigests

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from rosbags.typesys import Stores, get_typestore
 
+from rig_common.times import NEVER_NS
 from sim_sensors.config import WorldConfig
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.pipeline.pipeline import Pipeline
@@ -21,8 +22,6 @@ from sim_sensors.timekeeping.schedule import schedules_of
 from sim_sensors.world.batch import BatchWorld
 from sim_sensors.world.truth import WorldView
 from sim_sensors.world.world import World, WorldBase
-
-FOREVER_NS = 2**62
 
 
 def make_sensor(name: str, **keys: Any) -> Sensor[Any]:
@@ -87,7 +86,7 @@ def run(folder: Path, model: str | Path, sensors: Mapping[str, Mapping[str, Any]
         world.step()
         for source in sources:
             source.advance(world.time_ns)
-    return Run(world, made, {each.sensor.name: each.due(FOREVER_NS) for each in pipelines})
+    return Run(world, made, {each.sensor.name: each.due(NEVER_NS) for each in pipelines})
 
 
 class Wired:

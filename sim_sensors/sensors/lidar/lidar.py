@@ -120,7 +120,7 @@ class Lidar(Sensor[LidarT]):
         deviation = optics.extra_deviation(ranges, signal, config)
         if deviation is not None:
             ranges += deviation * batch.noise.normal('range', batch, self.pattern.count)
-        batch.noise.apply_generic(ranges, batch)
+        batch.noise.apply_readout_errors(ranges, batch)
         if lost is not None:
             ranges[lost] = np.inf
 

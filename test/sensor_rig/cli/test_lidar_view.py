@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sensor_rig.cli.lidar_view import Plot, _open, _scan_at
+from sensor_rig.cli.lidar_view import LidarPlot, _open, _scan_at
 from sensor_rig.cli.main import main
 
 RIG = """/**:
@@ -80,7 +80,7 @@ def test_the_window_follows_the_simulation(rig: Path, monkeypatch: pytest.Monkey
 
     matplotlib.use('Agg')
     opened, sensor = lidar_view._open(str(rig), 'flat')
-    plot = lidar_view.Plot(sensor)
+    plot = lidar_view.LidarPlot(sensor)
     captions = []
     monkeypatch.setattr(plot, 'wait', lambda seconds: captions.append(plot.caption))
     lidar_view._follow(opened, plot, 0.35)
@@ -98,7 +98,7 @@ def test_a_window_without_a_scan_is_attended_to(tmp_path: Path, monkeypatch: pyt
     file = tmp_path / 'silent.yaml'
     file.write_text(RIG.replace('num_rays: 90', 'num_rays: 90, faults: {off: {kind: dead}}'))
     opened, sensor = lidar_view._open(str(file), 'flat')
-    plot = lidar_view.Plot(sensor)
+    plot = lidar_view.LidarPlot(sensor)
     waited = []
     monkeypatch.setattr(plot, 'wait', waited.append)
     lidar_view._follow(opened, plot, 1.0)
@@ -109,7 +109,7 @@ def test_distances_have_a_unit_and_heights_one_colour_bar(rig: Path) -> None:
     import matplotlib
     matplotlib.use('Agg')
     opened, sensor = _open(str(rig), 'deep')
-    plot = Plot(sensor)
+    plot = LidarPlot(sensor)
     for at_s in (0.0, 0.1):
         plot.show(_scan_at(opened, sensor, at_s))
     polar, *bars = plot._figure.axes

@@ -249,6 +249,23 @@ def test_after_a_reset_nothing_of_before_is_read() -> None:
             assert reading.valid[1].sum() == max(0, (t - 72) // 10 + 1)
 
 
+def test_a_pipeline_made_for_an_episode_is_one_that_was_reset_so_often() -> None:
+    keys = {'rate_hz': 100.0, 'noise': 1.0, 'random_walk': 0.1, 'delay_range_s': (0.01, 0.03),
+            'jitter_s': 0.01, 'loss': {'probability': 0.3, 'burst_mean': 3.0}}
+    fresh = Pipeline(Plain('plain', config(**keys)), 3, seed=5, dt_ns=MS, episode=4)
+    reset = Pipeline(Plain('plain', config(**keys)), 3, seed=5, dt_ns=MS)
+    for _ in range(4):
+        reset.reset(time_ns=0)
+    for step in range(60):
+        for each in (fresh, reset):
+            each.tick(None, 10 * MS * step, np.full((3, 2), float(step)))
+        a, b = (each.read(10 * MS * step) for each in (fresh, reset))
+        np.testing.assert_array_equal(a.values, b.values)
+        np.testing.assert_array_equal(a.valid, b.valid)
+    assert fresh.counts == reset.counts
+    assert a.valid.all()
+
+
 def test_a_new_episode_draws_its_own_noise_and_delay() -> None:
     pipeline = make(3, noise=1.0, delay_range_s=(0.001, 0.02))
     before = pipeline.transit.latency_ns.copy()

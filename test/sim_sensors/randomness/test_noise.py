@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.toy_sensors import config
 
-from sim_sensors.pipeline.imperfections import Generic
+from sim_sensors.pipeline.imperfections import ReadoutErrors
 from sim_sensors.randomness.noise import NoiseSource
 from sim_sensors.randomness.processes import DriftSpec, DriftStream, MarkovStream
 from sim_sensors.randomness.streams import NoiseStream
@@ -123,7 +123,7 @@ def test_a_drift_is_straight_between_knots_and_the_same_when_skipped(asked: set[
 
 
 def test_a_reset_begins_another_episode_of_those_environments_only() -> None:
-    source = NoiseSource(1, 'imu', 4, Generic(config()))
+    source = NoiseSource(1, 'imu', 4, ReadoutErrors(config()))
     before = source.constant('turn_on', slice(None), 3).copy()
     source.reset(np.array([1, 3]))
     after = source.constant('turn_on', slice(None), 3)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from rig_common.errors import RigError
-from rig_common.lockstep import NEVER_NS, Ack, Tick
+from rig_common.lockstep import Ack, Tick
+from rig_common.times import NEVER_NS
 from sim_sensors.timekeeping.conductor import GONE_S, HEARTBEAT_NS, REPEAT_S, SLACK_NS, Conductor
 
 MS = 1_000_000

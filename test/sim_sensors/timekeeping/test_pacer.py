@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rig_common.lockstep import NEVER_NS
+from rig_common.times import NEVER_NS
 from sim_sensors.timekeeping.pacer import MAX_LAG_S, Pacer
 
 S = 1_000_000_000

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rig_common.lockstep import NEVER_NS
+from rig_common.times import NEVER_NS
 from sim_sensors.config import WorldConfig
 from sim_sensors.timekeeping.conductor import Conductor
 from sim_sensors.timekeeping.pacer import Pacer

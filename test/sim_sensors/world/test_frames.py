@@ -13,7 +13,7 @@ from support.sensor_run import make_sensor
 
 from sensor_rig.rigfile import load_rig
 from sim_sensors.sensors.base import Sensor
-from sim_sensors.world.frames import WORLD_FRAME, FrameTree, Placed
+from sim_sensors.world.frames import WORLD_FRAME, FrameTree, PlacedFrame
 from sim_sensors.world.mounts import frame_pose
 from sim_sensors.world.world import make_world
 
@@ -56,7 +56,7 @@ def compiled(sensors: Iterable[Sensor[Any]]) -> tuple[mujoco.MjModel, mujoco.MjD
     return model, data
 
 
-def in_world(placed: Iterable[Placed], frame: str) -> tuple[np.ndarray, Rotation]:
+def in_world(placed: Iterable[PlacedFrame], frame: str) -> tuple[np.ndarray, Rotation]:
     """Follow the parents of `frame` up to the world, as tf2 does."""
     parents = {each.child: each for each in placed}
     pos, turn = np.zeros(3), Rotation.identity()

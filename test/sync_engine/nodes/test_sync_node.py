@@ -348,3 +348,27 @@ def test_the_process_says_what_is_wrong_and_exits_with_2(processes, tmp_path):
     assert node.wait() == 2
     assert "imx" in node.output
     assert 'Traceback' not in node.output
+
+
+WITHOUT_SIMULATOR = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split('.')[0] in ('mujoco', 'sim_sensors'):
+            raise ModuleNotFoundError(f'blocked by the test: {name}', name=name)
+
+sys.meta_path.insert(0, Blocker())
+from sensor_rig.nodes.sync import main
+sys.exit(main(['sync', *sys.argv[1:]]))
+"""
+
+
+def test_a_rig_with_sync_alone_runs_without_a_simulator(processes, tmp_path):
+    rig = tmp_path / 'rig.yaml'
+    rig.write_text(RIG.replace('    offsets_file: "{offsets}"\n', '').format())
+    node = processes.start(sys.executable, '-c', WITHOUT_SIMULATOR, '--rig', str(rig),
+                           '--ros-args', '-p', f'offsets_file:={tmp_path / "none.json"}')
+    node.wait_for_output('starting without saved offsets')
+    node.interrupt()
+    assert node.wait() == 0, node.output
