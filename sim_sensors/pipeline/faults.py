@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rig_common.times import NEVER_NS, seconds_to_ns
-from sim_sensors.config import FaultConfig
+from sim_sensors.timing_config import FaultConfig
 
 
 @dataclass(slots=True)

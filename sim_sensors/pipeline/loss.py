@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_sensors.config import LossConfig
-
-if TYPE_CHECKING:
-    from sim_sensors.randomness.noise import NoiseSource
-    from sim_sensors.sensors.base import Batch
+from sim_sensors.randomness.noise import RandomStreams
+from sim_sensors.randomness.streams import Captures
+from sim_sensors.timing_config import LossConfig
 
 
 class LossChannel:
@@ -22,10 +18,10 @@ class LossChannel:
     already 1 / (1 - probability) long, so a shorter `burst_mean` means independent losses.
     """
 
-    def __init__(self, config: LossConfig, noise: NoiseSource) -> None:
-        """Draw from `noise`, one uniform per environment and capture index."""
-        num_envs = len(noise.episode)
-        self._noise = noise
+    def __init__(self, config: LossConfig, streams: RandomStreams) -> None:
+        """Draw from `streams`, one uniform per environment and capture index."""
+        num_envs = len(streams.episode)
+        self._streams = streams
         self._lost = np.zeros(num_envs, np.bool_)
         self._last = np.full(num_envs, -1, np.int64)
         self.reconfigure(config)
@@ -37,7 +33,7 @@ class LossChannel:
         self._enter = config.probability * leave / (1.0 - config.probability)
         self._stay = 1.0 - leave
 
-    def advance(self, batch: Batch) -> NDArray[np.bool_]:
+    def advance(self, batch: Captures) -> NDArray[np.bool_]:
         """Return which rows [n] of a batch of captures are lost."""
         envs, index = batch.envs, batch.index
         before = self._lost[envs]
@@ -49,7 +45,7 @@ class LossChannel:
                 before[row] = self._state_at(env, int(index[row]) - 1)
         threshold = np.where(before, self._stay, self._enter)
         threshold[index == 0] = self.probability
-        lost = self._noise.uniform('loss', batch, 1)[:, 0] < threshold
+        lost = self._streams.uniform_at('loss', envs, index, 1)[:, 0] < threshold
         self._lost[envs] = lost
         self._last[envs] = index
         return lost
@@ -63,7 +59,7 @@ class LossChannel:
         undecided = []
         rows = np.array([env])
         while k > 0:
-            draw = float(self._noise.uniform_at('loss', rows, np.array([k]), 1)[0, 0])
+            draw = float(self._streams.uniform_at('loss', rows, np.array([k]), 1)[0, 0])
             if draw < min(self._enter, self._stay):
                 state = True
                 break
@@ -73,7 +69,7 @@ class LossChannel:
             undecided.append(draw)
             k -= 1
         else:
-            draw = float(self._noise.uniform_at('loss', rows, np.zeros(1, np.int64), 1)[0, 0])
+            draw = float(self._streams.uniform_at('loss', rows, np.zeros(1, np.int64), 1)[0, 0])
             state = draw < self.probability
         for draw in reversed(undecided):
             state = draw < (self._stay if state else self._enter)

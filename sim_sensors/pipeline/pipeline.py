@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError
-from sim_sensors.config import FaultConfig, SensorConfig
+from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.columns import listed
 from sim_sensors.pipeline.faults import HEALTHY, Faults
 from sim_sensors.pipeline.imperfections import ReadoutErrors
@@ -36,6 +36,7 @@ from sim_sensors.pipeline.transit import Fate, InFlight, Transit
 from sim_sensors.randomness.noise import NoiseSource
 from sim_sensors.sensors.base import Batch, Sample, Sensor
 from sim_sensors.timekeeping.schedule import Schedule
+from sim_sensors.timing_config import FaultConfig
 
 Envs = Sequence[int] | NDArray[np.intp] | NDArray[np.bool_] | slice | None
 """Environments by number, by a mask [num_envs] or by a slice; None is all of them."""
@@ -73,7 +74,7 @@ class Pipeline:
         self.noise = NoiseSource(seed, sensor.name, num_envs, ReadoutErrors(config),
                                  sensor.truth_layout.dtype, episode)
         self.stages = Stages(sensor, num_envs)
-        self.transit = Transit(config, sensor.duration_ns, self.noise)
+        self.transit = Transit(config, self.noise, sensor.duration_ns)
         self.faults = Faults(config.faults.values())
         self.in_flight = InFlight() if messages else None
         self.watched = False

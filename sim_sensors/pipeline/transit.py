@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container
+from dataclasses import dataclass
 from enum import Enum
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
@@ -12,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.times import seconds_to_ns
-from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.clocks import SensorClock
 from sim_sensors.pipeline.columns import Column, column, truncated
 from sim_sensors.pipeline.faults import HEALTHY, Condition
 from sim_sensors.pipeline.loss import LossChannel
-from sim_sensors.randomness.noise import NoiseSource
-from sim_sensors.sensors.base import Batch, Sample
+from sim_sensors.randomness.noise import RandomStreams
+from sim_sensors.randomness.streams import Captures
+from sim_sensors.sensors.base import Sample
+from sim_sensors.timing_config import TimingConfig
 
 Times = NDArray[np.int64]
 Rows = slice | NDArray[np.intp]
@@ -44,27 +46,41 @@ class Passage(NamedTuple):
     """Rows that never arrive; None when all do."""
 
 
-class Transit:
-    """Delay, jitter, loss and clock of one sensor, for every environment."""
+@dataclass(slots=True)
+class Capture:
+    """Captures by their numbers alone, for whoever has no batch of a pipeline; see `Captures`."""
 
-    def __init__(self, config: SensorConfig, duration_ns: int, noise: NoiseSource) -> None:
+    envs: Rows
+    index: Times
+    time_ns: Times
+
+
+class Transit:
+    """Delay, jitter, loss and clock of one stream, for every environment.
+
+    It needs no simulated sensor: `Transit(TimingConfig(...), RandomStreams(seed, name))` times a
+    recorded stream, one `Captures` after another.
+    """
+
+    def __init__(self, config: TimingConfig, streams: RandomStreams,
+                 duration_ns: int = 0) -> None:
         """Draw each environment's delay; it counts from the end of a capture's `duration_ns`."""
         self.counts: Counter[Fate] = Counter()
-        self._noise = noise
+        self._streams = streams
         self._duration_ns = duration_ns
-        self._loss = LossChannel(config.loss, noise)
-        self.latency_ns: Times = np.zeros(len(noise.episode), np.int64)
+        self._loss = LossChannel(config.loss, streams)
+        self.latency_ns: Times = np.zeros(len(streams.episode), np.int64)
         """Time from capture to arrival without jitter, ns [num_envs]."""
         self.take(config)
 
-    def take(self, config: SensorConfig) -> None:
+    def take(self, config: TimingConfig) -> None:
         """Take delay, jitter, clock and loss from `config`, for captures to come."""
-        self._clock = SensorClock(config.clock)
+        self._clock = SensorClock(config.clock, self._streams)
         self._loss.reconfigure(config.loss)
         low, high = config.delay_range_s
         self._low_ns, self._high_ns = seconds_to_ns(low), seconds_to_ns(high)
         self.jitter_ns = seconds_to_ns(config.jitter_s)
-        self._jitter = self._noise.uniforms('jitter', 1) if self.jitter_ns else None
+        self._jitter = self._streams.uniforms('jitter', 1) if self.jitter_ns else None
         self._draw_delay(slice(None))
 
     @property
@@ -77,18 +93,26 @@ class Transit:
         """True when arrival follows from the capture index alone."""
         return not (self.jitter_ns or self._loss.probability)
 
-    def send(self, batch: Batch, condition: Condition = HEALTHY) -> Passage:
-        """Return stamp, arrival and loss of a batch of captures."""
+    def arrival_of(self, batch: Captures) -> Column:
+        """Return when captures arrive where no fault makes them later, ns.
+
+        Everything is drawn by index, so this is known before a capture is made.
+        """
         arrival = column(batch.time_ns) + column(self.latency_ns[batch.envs])
         if self._jitter is not None:
             draw = column(self._jitter.at(batch.envs, batch.index)[:, 0])
             arrival = arrival + truncated(draw * self.jitter_ns)
+        return arrival
+
+    def send(self, batch: Captures, condition: Condition = HEALTHY) -> Passage:
+        """Return stamp, arrival and loss of a batch of captures."""
+        arrival = self.arrival_of(batch)
         if condition.latency_ns:
             arrival = arrival + condition.latency_ns
         stamp = self._clock.stamps(batch, arrival, condition.clock_step_ns)
         return Passage(stamp, arrival, self._lost(batch, condition))
 
-    def _lost(self, batch: Batch, condition: Condition) -> NDArray[np.bool_] | None:
+    def _lost(self, batch: Captures, condition: Condition) -> NDArray[np.bool_] | None:
         captures = len(batch.index)
         self.counts[Fate.CAPTURED] += captures
         lost = self._loss.advance(batch) if self._loss.probability else None
@@ -98,7 +122,8 @@ class Transit:
         if lost is not None:
             self.counts[Fate.LOST] += int(lost.sum())
         if condition.loss:
-            more = self._noise.uniform('loss_burst', batch, 1)[:, 0] < condition.loss
+            more = self._streams.uniform_at('loss_burst', batch.envs, batch.index, 1)[:, 0]
+            more = more < condition.loss
             if lost is not None:
                 more &= ~lost
             self.counts[Fate.FAULT_LOSS] += int(more.sum())
@@ -113,7 +138,7 @@ class Transit:
     def _draw_delay(self, envs: Rows) -> None:
         self.latency_ns[envs] = self._duration_ns + self._low_ns
         if self._high_ns > self._low_ns:
-            draw = self._noise.constant('delay', envs, 1, 'uniform')[:, 0]
+            draw = self._streams.constant('delay', envs, 1, 'uniform')[:, 0]
             self.latency_ns[envs] += (draw * (self._high_ns - self._low_ns)).astype(np.int64)
 
 

@@ -17,48 +17,35 @@ if TYPE_CHECKING:
     from sim_sensors.sensors.base import Batch
 
 
-class NoiseSource:
-    """All random streams of one sensor, made on first use and named by their purpose."""
+class RandomStreams:
+    """Random streams of one name (a sensor, a recorded topic), made on first use, by purpose."""
 
-    def __init__(self, seed: int, sensor: str, num_envs: int, readout_errors: ReadoutErrors,
+    def __init__(self, seed: int, sensor: str, num_envs: int = 1,
                  dtype: DTypeLike = np.float64, episode: int = 0) -> None:
         """Serve `num_envs` environments of `sensor`, all in the given episode.
 
         White noise comes as float64 where the sensor's values (`dtype`) are, else as float32:
         enough for pixels and ranges, in half the memory.
         """
-        self.readout_errors = readout_errors
         self.seed, self.sensor = seed, sensor
         self.episode: Indices = np.full(num_envs, episode, np.int64)
         """Episode of each environment; see `reset`."""
-        self.gain = 1.0
-        """Factor on white noise, for the `noisy` fault."""
         self._dtype = np.dtype(np.float64 if np.dtype(dtype) == np.float64 else np.float32)
         self._streams: dict[str, NoiseStream] = {}
         self._markov: dict[str, MarkovStream] = {}
         self._drifts: dict[str, DriftStream] = {}
 
-    def normal(self, stream: str, batch: Batch, width: int, *, per_tick: bool = False) -> Array:
-        """Return white standard normals [n, width] of each row's capture, the caller's own.
+    def normals(self, stream: str, width: int) -> NoiseStream:
+        """Return the standard normals `stream`."""
+        return self._stream(stream, 'normal', width, self._dtype)
 
-        `per_tick` indexes by truth tick instead, for `physics_imperfections`, which also runs
-        between captures.
-        """
-        values = self._stream(stream, 'normal', width, self._dtype).at(
-            batch.envs, batch.tick if per_tick else batch.index)
-        return values if self.gain == 1.0 else values * values.dtype.type(self.gain)
-
-    def uniform(self, stream: str, batch: Batch, width: int) -> Array:
-        """Return uniforms [0, 1) [n, width] of each row's capture, the caller's own."""
-        return self.uniform_at(stream, batch.envs, batch.index, width)
+    def uniforms(self, stream: str, width: int) -> NoiseStream:
+        """Return the uniforms [0, 1) `stream`."""
+        return self._stream(stream, 'uniform', width, np.float64)
 
     def uniform_at(self, stream: str, envs: Rows, k: Indices, width: int) -> Array:
         """Return uniforms [0, 1) [n, width] of index `k` [n] of `envs`, the caller's own."""
         return self.uniforms(stream, width).at(envs, k)
-
-    def uniforms(self, stream: str, width: int) -> NoiseStream:
-        """Return the uniforms [0, 1) `stream`, for those who ask at every capture."""
-        return self._stream(stream, 'uniform', width, np.float64)
 
     def constant(self, stream: str, envs: Rows, width: int, kind: Kind = 'normal') -> Array:
         """Return numbers [n, width] that hold for an episode (a turn-on bias, a misalignment)."""
@@ -68,10 +55,6 @@ class NoiseSource:
                                 values_per_block=0)
             self._streams[stream] = found
         return found.first(envs)
-
-    def walk(self, stream: str, batch: Batch, width: int) -> Array:
-        """Return unit random walks [n, width]: a standard normal per capture so far, summed."""
-        return self.walk_at(stream, batch.envs, batch.index, width)
 
     def walk_at(self, stream: str, envs: Rows, k: Indices, width: int) -> Array:
         """Return unit random walks [n, width] of `envs` after captures 0..k."""
@@ -102,13 +85,43 @@ class NoiseSource:
             for stream in streams.values():
                 stream.reset(envs)
 
-    def apply_readout_errors(self, values: Array, batch: Batch) -> None:
-        """Apply the `noise`, `bias`, `random_walk` and `resolution` every sensor has, in place."""
-        self.readout_errors.apply(values, batch)
-
     def _stream(self, stream: str, kind: Kind, width: int, dtype: DTypeLike) -> NoiseStream:
         found = self._streams.get(stream)
         if found is None:
             found = NoiseStream(self.seed, self.sensor, stream, width, self.episode, kind, dtype)
             self._streams[stream] = found
         return found
+
+
+class NoiseSource(RandomStreams):
+    """The random streams of a simulated sensor, asked for by the batch a stage works on."""
+
+    def __init__(self, seed: int, sensor: str, num_envs: int, readout_errors: ReadoutErrors,
+                 dtype: DTypeLike = np.float64, episode: int = 0) -> None:
+        """Serve `num_envs` environments of `sensor`, whose values are of `dtype`."""
+        super().__init__(seed, sensor, num_envs, dtype, episode)
+        self.readout_errors = readout_errors
+        self.gain = 1.0
+        """Factor on white noise, for the `noisy` fault."""
+
+    def normal(self, stream: str, batch: Batch, width: int, *, per_tick: bool = False) -> Array:
+        """Return white standard normals [n, width] of each row's capture, the caller's own.
+
+        `per_tick` indexes by truth tick instead, for `physics_imperfections`, which also runs
+        between captures.
+        """
+        values = self.normals(stream, width).at(
+            batch.envs, batch.tick if per_tick else batch.index)
+        return values if self.gain == 1.0 else values * values.dtype.type(self.gain)
+
+    def uniform(self, stream: str, batch: Batch, width: int) -> Array:
+        """Return uniforms [0, 1) [n, width] of each row's capture, the caller's own."""
+        return self.uniform_at(stream, batch.envs, batch.index, width)
+
+    def walk(self, stream: str, batch: Batch, width: int) -> Array:
+        """Return unit random walks [n, width]: a standard normal per capture so far, summed."""
+        return self.walk_at(stream, batch.envs, batch.index, width)
+
+    def apply_readout_errors(self, values: Array, batch: Batch) -> None:
+        """Apply the `noise`, `bias`, `random_walk` and `resolution` every sensor has, in place."""
+        self.readout_errors.apply(values, batch)

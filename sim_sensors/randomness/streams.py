@@ -8,7 +8,7 @@ running in another process changes no number.
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -24,6 +24,22 @@ VALUES_PER_BLOCK = 1024
 MAX_BLOCK = 256
 GROUP = 32
 """Neighbouring environments whose blocks begin together."""
+
+
+class Captures(Protocol):
+    """Which numbers are asked for: one row a capture."""
+
+    @property
+    def envs(self) -> Rows:
+        """Select the rows' environments."""
+
+    @property
+    def index(self) -> Indices:
+        """Capture index k of each row, [n]."""
+
+    @property
+    def time_ns(self) -> Indices:
+        """True time of each capture, ns [n]."""
 
 
 class NoiseStream:

@@ -26,7 +26,7 @@ from sim_sensors.naming import (
 )
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.pipeline.stream_stats import StreamStats
-from sim_sensors.pipeline.transit import Fate
+from sim_sensors.pipeline.transit import Capture, Fate
 from sim_sensors.sensors.base import Sample
 
 
@@ -188,17 +188,13 @@ class EmulatorChannel:
     def _capture_after(self, env: int, time_ns: int) -> tuple[int, int]:
         """Return when the first capture after `time_ns` is made, and when it arrives.
 
-        Jitter is drawn by index, so it is known before the capture is made; only a fault can make
-        the sample later than this.
+        It is known before the capture is made; only a fault can make the sample later than this.
         """
-        schedule, transit = self.pipeline.schedule, self.pipeline.transit
+        schedule = self.pipeline.schedule
         k = schedule.index_before(time_ns) + 1
         capture_ns = schedule.time_of(k)
-        arrival_ns = capture_ns + int(transit.latency_ns[env])
-        if transit.jitter_ns:
-            draw = self.pipeline.noise.uniform_at('jitter', np.array([env]), np.array([k]), 1)
-            arrival_ns += int(draw[0, 0] * transit.jitter_ns)
-        return capture_ns, arrival_ns
+        sent = Capture(np.array([env]), np.array([k]), np.array([capture_ns]))
+        return capture_ns, int(self.pipeline.transit.arrival_of(sent))
 
     def _expect(self) -> None:
         """Note the captures that follow the truth that has come."""

@@ -11,7 +11,7 @@ from std_srvs.srv import Trigger
 from rig_common.errors import RigError
 from rig_common.ros.parameters import describe
 from rig_common.validation import validated
-from sim_sensors.config import FaultConfig
+from sim_sensors.timing_config import FaultConfig
 
 
 class FaultService:

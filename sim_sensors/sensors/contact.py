@@ -10,10 +10,11 @@ import numpy as np
 from pydantic import model_validator
 
 from rig_common import msgs
-from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
 from sim_sensors.sensors.netforce import NetForceReader, add_net_force
+from sim_sensors.timing_config import NonNegative
 
 if TYPE_CHECKING:
     from rig_common.cdr import Template

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from rig_common import msgs
-from sim_sensors.config import NonNegative
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Topic
 from sim_sensors.sensors.imager import Imager, ImagerConfig, ImageReader
+from sim_sensors.timing_config import NonNegative
 
 if TYPE_CHECKING:
     from rig_common.cdr import Template

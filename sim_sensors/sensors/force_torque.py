@@ -11,12 +11,13 @@ from pydantic import Field
 
 from rig_common import msgs
 from rig_common.errors import RigError
-from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.drift import LowPass
 from sim_sensors.sensors.native import add_native, native_name
 from sim_sensors.sensors.netforce import NetForceReader, add_net_force
+from sim_sensors.timing_config import NonNegative
 from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ from pydantic import Field
 
 from rig_common import msgs
 from rig_common.times import seconds_to_ns
-from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.sensors.base import Sensor
 from sim_sensors.sensors.optics import OPTICAL_QUAT_WXYZ, Pinhole, add_camera
+from sim_sensors.timing_config import NonNegative
 from sim_sensors.world import render
 
 if TYPE_CHECKING:

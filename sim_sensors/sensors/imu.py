@@ -13,13 +13,14 @@ from pydantic import Field
 from rig_common import msgs
 from rig_common.times import NS_PER_S
 from rig_common.validation import Strict
-from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.axes import NonNegativePerAxis, PerAxis, quantise, sensitivity
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.drift import AllanNoise, LowPass
 from sim_sensors.sensors.native import add_native, native_name
 from sim_sensors.sensors.rotations import rotate
+from sim_sensors.timing_config import NonNegative
 from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:

@@ -13,11 +13,12 @@ from pydantic import Field, model_validator
 from rig_common import msgs
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
-from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.axes import quantise
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.native import add_joint_native
+from sim_sensors.timing_config import NonNegative
 from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:

@@ -10,11 +10,12 @@ import numpy as np
 
 from rig_common import msgs
 from rig_common.errors import RigError
-from sim_sensors.config import NonNegative, SensorConfig, Vector3
+from sim_sensors.config import SensorConfig, Vector3
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.axes import PerAxis
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
 from sim_sensors.sensors.native import LinearReader, add_native, native_name
+from sim_sensors.timing_config import NonNegative
 
 if TYPE_CHECKING:
     from rig_common.cdr import Template

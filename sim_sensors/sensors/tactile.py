@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from rig_common import msgs
-from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.taxels import TaxelReader, add_taxels, grid_points
+from sim_sensors.timing_config import NonNegative
 
 if TYPE_CHECKING:
     from rig_common.cdr import Template

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from rig_common import msgs
 from rig_common.times import NS_PER_S
-from sim_sensors.config import NonNegative, SensorConfig
+from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.columns import (
     Column,
     columns_of,
@@ -27,6 +27,7 @@ from sim_sensors.sensors.axes import quantise
 from sim_sensors.sensors.base import Batch, Origin, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.native import LinearReader, add_joint_native, add_native, native_name
 from sim_sensors.sensors.rotations import yaw_quat
+from sim_sensors.timing_config import NonNegative
 
 if TYPE_CHECKING:
     from rig_common.cdr import Template

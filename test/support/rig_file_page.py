@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sim_sensors.config import FaultConfig, SensorConfig, WorldConfig
+from sim_sensors.config import SensorConfig, WorldConfig
 from sim_sensors.registry import sensor_class, type_names
+from sim_sensors.timing_config import FaultConfig
 from support.parameter_table import parameter_table
 from sync_engine.config import InputConfig, SyncConfig
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.toy_sensors import MS, make
 
-from sim_sensors.config import FaultConfig
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.pipeline.transit import Fate
 from sim_sensors.sensors.base import Sample
+from sim_sensors.timing_config import FaultConfig
 
 
 def emulator(num_envs: int = 1, **keys: Any) -> Pipeline:
