@@ -29,8 +29,10 @@ from bench.figures import Figure, absent
 from bench.realtime import without
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
+from sensor_rig.cli.progress import note
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.rigfile import RigConfig, load_rig
+from sensor_rig.running.middleware import prepare_middleware
 from sensor_rig.running.plan import planned_nodes
 
 IMU_RIG = {
@@ -191,7 +193,7 @@ def main() -> int:
     """Print the figures as JSON."""
     parser = argparse.ArgumentParser(description='what ROS costs a rig')
     parser.add_argument('--quick', action='store_true')
-    os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    prepare_middleware(note)
     print(json.dumps(run(parser.parse_args().quick), indent=2))
     return 0
 

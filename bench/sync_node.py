@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -27,6 +26,8 @@ import psutil
 
 from bench.figures import Figure
 from bench.sync_node_roles import CAMERAS, CLOUDS, FLOOD, FLOOD_REFERENCE, IMU
+from sensor_rig.cli.progress import note
+from sensor_rig.running.middleware import prepare_middleware
 
 ROLES = [sys.executable, '-m', 'bench.sync_node_roles']
 SYNC = [sys.executable, '-m', 'sensor_rig.nodes.sync', '--rig']
@@ -200,7 +201,7 @@ def _json(text: str) -> Any:
 
 def run(quick: bool = False) -> dict[str, Any]:
     """Run all three parts; figures and targets by name."""
-    os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    prepare_middleware(note)
     from rig_common.ros.executor import ros_context
 
     with tempfile.TemporaryDirectory() as folder, ros_context([]):

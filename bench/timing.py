@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
 from typing import Any
 
@@ -20,7 +19,9 @@ import numpy as np
 
 from bench.figures import Figure
 from bench.realtime import without
+from sensor_rig.cli.progress import note
 from sensor_rig.rigfile import RigConfig, load_rig
+from sensor_rig.running.middleware import prepare_middleware
 
 QUANTILES = {'p50': 0.5, 'p90': 0.9, 'p99': 0.99, 'max': 1.0}
 TIMER_HZ = 200.0
@@ -120,7 +121,7 @@ def main() -> int:
     """Print the figures as JSON."""
     parser = argparse.ArgumentParser(description='wall-clock precision in real time')
     parser.add_argument('--quick', action='store_true')
-    os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    prepare_middleware(note)
     print(json.dumps(run(parser.parse_args().quick), indent=2))
     return 0
 

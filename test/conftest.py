@@ -15,10 +15,13 @@ from support.places import ROOT
 from support.processes import Processes
 from support.waiting import wait_until as _wait_until
 
+from sensor_rig.running.middleware import FILE_VARIABLES, OPENING, prepare_middleware
+
 # Before any test module can import rclpy, and for every process that a test starts.
 os.environ['ROS_DOMAIN_ID'] = str(claim_domain())
-os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-os.environ.pop('ROS_LOCALHOST_ONLY', None)
+for _name in ('ROS_AUTOMATIC_DISCOVERY_RANGE', 'ROS_LOCALHOST_ONLY', *OPENING, *FILE_VARIABLES):
+    os.environ.pop(_name, None)
+prepare_middleware(print)
 os.environ['PYTHONPATH'] = os.pathsep.join(
     filter(None, [str(ROOT), os.environ.get('PYTHONPATH', '')]))
 

@@ -38,8 +38,10 @@ def internal(depth: int = 1000) -> QoSProfile:
 def beat_out() -> QoSProfile:
     """Publishers of ticks and answers: reliable, and no deeper than what is repeated soon.
 
-    A reader in the same process that was being matched while a message went out can miss it, and
-    Fast DDS then withholds all later ones until the writer has forgotten that message.
+    A reader that joins in the same process counts all earlier messages of the writer as missing.
+    Where these are more than its `max_samples` (5000 by default), Fast DDS gives it nothing until
+    `depth` more were sent. Our profiles (config/fastdds) lift that limit; a small depth keeps the
+    time short for those who run without them.
     """
     return QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE)
 

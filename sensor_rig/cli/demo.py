@@ -14,8 +14,9 @@ from sensor_rig.page.access import DEFAULT_PORT, LOCAL, PagePlace
 NAME = 'demo'
 TAKES_SIGNALS = True
 HELP = 'run the demo rig and show its live page'
-EPILOG = """Everything stays on this machine: the page answers on localhost only, and ROS nodes on
-other machines are not looked for unless ROS_AUTOMATIC_DISCOVERY_RANGE is set."""
+EPILOG = """Everything stays on this machine: the page answers on localhost only, and no other
+machine can reach the rig unless ROS_AUTOMATIC_DISCOVERY_RANGE, ROS_STATIC_PEERS,
+ROS_DISCOVERY_SERVER or a Fast DDS profile of your own says so (docs/security.md)."""
 TOKEN_VARIABLE = 'SENSOR_RIG_PAGE_TOKEN'
 
 

@@ -9,8 +9,9 @@ from sensor_rig.cli.running import add_run_arguments, print_summary, run_rig
 NAME = 'run'
 TAKES_SIGNALS = True
 HELP = 'run a rig file over ROS 2 and print a summary at the end'
-EPILOG = """The discovery of other ROS nodes stays on this machine unless
-ROS_AUTOMATIC_DISCOVERY_RANGE is set."""
+EPILOG = """No other machine can reach the rig unless ROS_AUTOMATIC_DISCOVERY_RANGE,
+ROS_STATIC_PEERS, ROS_DISCOVERY_SERVER or a Fast DDS profile of your own says so
+(docs/security.md)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +16,7 @@ from sensor_rig.cli.progress import note, progress
 from sensor_rig.cli.registry import program_name
 from sensor_rig.page.access import PagePlace
 from sensor_rig.rigfile import RigConfig
+from sensor_rig.running.middleware import prepare_middleware
 
 PROGRESS_NS = NS_PER_S // 10
 """Simulated time between two movements of the progress bar."""
@@ -38,7 +38,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 def run_rig(rig: RigConfig, args: argparse.Namespace,
             page: PagePlace | None = None) -> dict[str, Any]:
     """Run a rig as the arguments say, with a live page if it has a place; return the summary."""
-    os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    prepare_middleware(note)
     require_ros()
     overrides: dict[str, Any] = {}
     if args.rtf is not None:

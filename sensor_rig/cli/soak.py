@@ -8,7 +8,6 @@ ledger of every message are watched.
 from __future__ import annotations
 
 import argparse
-import os
 from typing import TYPE_CHECKING
 
 from sensor_rig.cli.arguments import positive
@@ -38,11 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Soak, print what happened, and fail on a violation."""
-    from sensor_rig.cli.progress import progress
+    from sensor_rig.cli.progress import note, progress
     from sensor_rig.rigfile import load_rig
+    from sensor_rig.running.middleware import prepare_middleware
 
     rig = load_rig(args.rig)
-    os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    prepare_middleware(note)
     require_ros()
     from sensor_rig.ros.soaking import soak
 

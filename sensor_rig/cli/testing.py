@@ -28,6 +28,8 @@ TYPED_NUMPY = (2, 3)
 """From here on the stubs of numpy fit our annotations; Python 3.10 and some ROS have older."""
 WORKERS = 2
 """Test processes side by side; the suite is meant to fit two cores."""
+LONG = ('-m', 'long', '--timeout', '1800')
+"""What selects the long tests, and gives each of them half an hour."""
 CHECKS_VARIABLE = 'RIG_FAILED_CHECKS'
 """Tells the test session's summary which checks failed, so that its end shows everything."""
 
@@ -37,6 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument('--no-checks', action='store_true', help='only pytest, no ruff, no mypy')
     which.add_argument('--only-checks', action='store_true', help='only ruff and mypy')
+    parser.add_argument('--long', action='store_true',
+                        help='the tests that are too long for every day, instead of the others')
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
     if args.only_checks:
         return 1 if failed else 0
     environment = dict(os.environ, **{CHECKS_VARIABLE: ','.join(failed)})
-    command = [sys.executable, '-m', 'pytest', *_workers(args.passed_on), *args.passed_on]
+    which = [*_workers(args.passed_on), *(LONG if args.long else ())]
+    command = [sys.executable, '-m', 'pytest', *which, *args.passed_on]
     code = subprocess.run(command, cwd=root, env=environment, check=False).returncode
     return code or (1 if failed else 0)  # pytest itself fails (5) when no test ran
 
