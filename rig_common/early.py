@@ -10,18 +10,26 @@ import signal
 import sys
 from pathlib import Path
 
-PROGRAMS = frozenset({'sensor_rig', 'sensor_rig.nodes.world', 'sensor_rig.nodes.emulator',
-                      'sensor_rig.nodes.sync', 'sensor-rig', 'world', 'emulator', 'sync'})
+COMMANDS = frozenset({'sensor_rig', 'sensor-rig'})
+NODES = frozenset({'sensor_rig.nodes.world', 'sensor_rig.nodes.emulator', 'sensor_rig.nodes.sync',
+                   'world', 'emulator', 'sync'})
 """Modules after `-m`, and installed executables."""
 
 
 def end_quietly_on_interrupt() -> None:
-    """Let SIGINT end this process at once, if the process is one of `PROGRAMS`."""
+    """Let SIGINT end this process at once, if the process is one of ours.
+
+    A node ends with 0, on SIGTERM too: being told to end is no failure of a node.
+    """
     words = sys.orig_argv[1:]
     module = words[words.index('-m') + 1] if '-m' in words[:-1] else ''
-    script = Path(words[0]).name if words else ''
-    if PROGRAMS & {module, script} and signal.getsignal(
-            signal.SIGINT) is signal.default_int_handler:
+    program = {module, Path(words[0]).name if words else ''}
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return
+    if program & NODES:
+        signal.signal(signal.SIGINT, _end_node)
+        signal.signal(signal.SIGTERM, _end_node)
+    elif program & COMMANDS:
         signal.signal(signal.SIGINT, _end)
 
 
@@ -34,3 +42,7 @@ def interrupt_as_usual() -> None:
 def _end(number: int, frame: object) -> None:
     # No exception: half-loaded C modules swallow it, or make an error of their own of it.
     os._exit(128 + number)
+
+
+def _end_node(number: int, frame: object) -> None:
+    os._exit(0)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree
@@ -58,6 +59,25 @@ def test_versions_agree(root: Path) -> None:
     assert package.get('format') == '3'
     assert package.findtext('version') == sensor_rig.__version__
     assert f'## {sensor_rig.__version__}' in (root / 'CHANGELOG.md').read_text()
+
+
+def test_no_two_test_files_have_one_name(root: Path) -> None:
+    """A plugin that imports test files by their base name takes the second for the first."""
+    names = Counter(path.name for path in (root / 'test').rglob('test_*.py'))
+    assert [name for name, number in names.items() if number > 1] == []
+
+
+def test_package_xml_names_what_pip_installs(root: Path) -> None:
+    config = configparser.ConfigParser()
+    config.read(root / 'setup.cfg')
+    names = {re.split(r'[>=<; ]', line)[0].lower()
+             for line in config['options']['install_requires'].split('\n') if line}
+    package = ElementTree.parse(root / 'package.xml').getroot()
+    declared = {element.text for element in package.iter('exec_depend')}
+    known_as = {'pyyaml': 'yaml', 'pillow': 'pil'}
+    missing = {name for name in names if not declared & {
+        f'python3-{known_as.get(name, name)}', f'python3-{name}-pip'}}
+    assert missing == {'viser', 'embreex'}  # no rosdep keys; package.xml says so
 
 
 def test_every_executable_exists(root: Path) -> None:
@@ -166,6 +186,12 @@ def workspace(copy: Path) -> Path:
     folder = copy.parents[1]
     run(sys.executable, '-m', 'colcon', 'build', cwd=folder)
     return folder
+
+
+def test_colcon_builds_without_warnings_of_the_manifest(workspace: Path) -> None:
+    told = (workspace / 'log' / 'latest_build' / 'sensor_rig' / 'stderr.log').read_text()
+    assert 'no files found' not in told
+    assert 'no previously-included' not in told
 
 
 def test_colcon_knows_the_package(workspace: Path) -> None:

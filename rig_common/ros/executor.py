@@ -6,8 +6,10 @@ import gc
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import rclpy
@@ -19,9 +21,12 @@ from rclpy.task import Future
 
 from rig_common.errors import RigError
 from rig_common.memory import keep_freed_memory
+from rig_common.watchdog import Watchdog
 
 TURN_S = 0.05
 """Longest time between two looks at the stop flag."""
+REPEAT_S = 1.0
+"""Signals this close together are one: `ros2 launch` without a terminal sends SIGINT twice."""
 
 
 def make_executor(context: Context | None = None) -> Any:
@@ -41,12 +46,14 @@ class Spinner:
     `spin_once` would come back to Python after each.
     """
 
-    def __init__(self, context: Context | None = None) -> None:
+    def __init__(self, context: Context | None = None,
+                 stop: threading.Event | None = None) -> None:
+        """`stop` ends `run` when it is set; it may be set already."""
         self.context = context or rclpy.get_default_context()
         self.executor = make_executor(self.context)
         self._never: Future = Future(executor=self.executor)
         self._wait: Future = Future()
-        self._stop = threading.Event()
+        self._stop = stop or threading.Event()
 
     def add(self, node: Node) -> None:
         """Handle the callbacks of `node`."""
@@ -137,16 +144,28 @@ def ros_context(args: Sequence[str] | None = None) -> Iterator[Context]:
 
 @contextmanager
 def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` on SIGINT, SIGTERM, SIGHUP while inside; a second SIGINT interrupts at once."""
+    """Call `stop` on SIGINT, SIGTERM, SIGHUP while inside.
+
+    A SIGINT within `REPEAT_S` of the first signal is the same one; a later SIGINT interrupts at
+    once. The rule holds for SIGINT after the end as well, once a signal has come.
+    """
+    first_s: float | None = None
+
     def handle(number: int, frame: Any) -> None:
-        stop()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        nonlocal first_s
+        if first_s is None:
+            first_s = time.monotonic()
+            stop()
+        elif number == signal.SIGINT and time.monotonic() - first_s > REPEAT_S:
+            raise KeyboardInterrupt
 
     before = {number: signal.signal(number, handle)
               for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
+        if first_s is not None:
+            del before[signal.SIGINT]
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -156,30 +175,49 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
 
     `factory` builds the node. A node with `advance()` is driven by it and gets a `wake` (see
     `Spinner.drive`); its optional `close()` is called before it is destroyed. A mistake of the
-    user's ends with its sentence on stderr and exit code 2.
+    user's ends with its sentence on stderr and exit code 2. A node that does not end although it
+    should is ended by a watchdog.
     """
-    with ros_context(args) as context:
-        node: Node | None = None
-        spinner = Spinner(context)
-        try:
-            with stop_on_signals(spinner.stop):
-                node = factory()
-                spinner.add(node)
-                if hasattr(node, 'advance'):
-                    node.wake = spinner.wake
-                    spinner.drive(node.advance)
-                else:
-                    spinner.run()
-        except RigError as error:
-            print(f'error: {error}', file=sys.stderr, flush=True)
-            return RigError.EXIT_CODE
-        except KeyboardInterrupt:
-            return 128 + signal.SIGINT
-        finally:
-            if node is not None:
-                spinner.close()
-                close_node(node)
-    return 0
+    watchdog = Watchdog(Path(sys.argv[0]).stem)
+    asked = threading.Event()
+
+    def stop() -> None:
+        watchdog.arm(0)
+        asked.set()
+
+    try:
+        with stop_on_signals(stop), ros_context(args) as context:
+            code = _run_until_stopped(factory, Spinner(context, asked), watchdog)
+    except KeyboardInterrupt:
+        code = 128 + signal.SIGINT
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # it is ending: nothing is left to be stopped
+    return code
+
+
+def _run_until_stopped(factory: Callable[[], Node], spinner: Spinner, watchdog: Watchdog) -> int:
+    """Build the node, run it until its end, destroy it; return the exit code."""
+    node: Node | None = None
+    code = 1
+    try:
+        node = factory()
+        watchdog.name = node.get_name()
+        spinner.add(node)
+        if hasattr(node, 'advance'):
+            node.wake = spinner.wake
+            spinner.drive(node.advance)
+        else:
+            spinner.run()
+        code = 0
+    except RigError as error:
+        print(f'error: {error}', file=sys.stderr, flush=True)
+        code = RigError.EXIT_CODE
+    finally:
+        watchdog.arm(code)
+        if node is not None:
+            spinner.close()
+            close_node(node)
+    return code
 
 
 def close_node(node: Node) -> None:

@@ -7,6 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+pytest.importorskip('viser', reason='the live page needs viser')
+
 from sensor_rig.page import svg
 from sensor_rig.page.app import table
 from sensor_rig.page.history import History, Mark, OffsetPoint, WindowPoint
