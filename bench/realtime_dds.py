@@ -117,7 +117,7 @@ def real_time(name: str, seconds: float) -> dict[str, float]:
     cpu, wall = time.process_time(), time.monotonic()
     summary = run_in_one_process(rig.with_world(real_time_factor=1.0), seconds)
     wall = time.monotonic() - wall
-    return {'factor at the end': summary['real_time_factor'], 'slowed by (s)': summary['slowed_s'],
+    return {'factor at the end': summary.real_time_factor, 'slowed by (s)': summary.slowed_s,
             'cores used': (time.process_time() - cpu) / wall}
 
 

@@ -38,6 +38,10 @@ class Outcome(str, Enum):
     """Cleared by a reset, a restart or a clock jump."""
 
 
+USED = (Outcome.BUNDLED, Outcome.COLLECTED, Outcome.CONSUMED)
+"""Ends that a message was received for."""
+DROPPED = tuple(each for each in Outcome if each not in USED)
+
 MEANING = {
     Outcome.UNMATCHED: 'no bundle wanted it, as of a stream faster than the reference',
     Outcome.EXPIRED: 'waited longer than the buffer keeps it',
@@ -75,6 +79,11 @@ class Counts:
     def settled(self) -> int:
         """Return how many packets have met their fate."""
         return sum(getattr(self, fate.value) for fate in Outcome)
+
+    def ledger(self) -> dict[str, int]:
+        """Return the received packets and every fate, by name."""
+        names = ('received', *(each.value for each in Outcome))
+        return {name: getattr(self, name) for name in names}
 
     def as_dict(self) -> dict[str, int]:
         """Return every counter by its name."""

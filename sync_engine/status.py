@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from math import isfinite
 from typing import Any, Protocol
@@ -13,6 +13,7 @@ from sync_engine.clocks.epochs import Epochs
 from sync_engine.clocks.states import SyncState
 from sync_engine.config import SyncConfig
 from sync_engine.cues.runner import CueRunner
+from sync_engine.ledger import Counts
 from sync_engine.matching.assembly import Assembler
 from sync_engine.matching.window import AdaptiveWindow
 from sync_engine.stream import Stream
@@ -45,8 +46,8 @@ class SensorStatus:
     resets: int
     buffered: int
     bytes_held: int
-    counts: dict[str, int]
-    """The ledger's counters: received, and every fate by its name."""
+    counts: Counts
+    """The ledger's counters."""
 
 
 @dataclass(slots=True)
@@ -169,5 +170,5 @@ def _sensor_status(
         resets=clock.resets,
         buffered=stream.held,
         bytes_held=stream.buffer.nbytes,
-        counts=stream.counts.as_dict(),
+        counts=replace(stream.counts),
     )

@@ -221,7 +221,7 @@ def _run_until_stopped(factory: Callable[[], Node], spinner: Spinner, watchdog: 
 
 
 def close_node(node: Node) -> None:
-    """Give a node the chance to say its last word, then destroy it."""
+    """Let a node publish its last diagnostics, then destroy it."""
     close = getattr(node, 'close', None)
     try:
         if callable(close):

@@ -6,6 +6,8 @@ import argparse
 import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from math import isnan
 from typing import Any
 
 from rig_common.errors import RigError
@@ -17,6 +19,7 @@ from sensor_rig.cli.registry import program_name
 from sensor_rig.page.access import PagePlace
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.running.middleware import prepare_middleware
+from sensor_rig.running.summary import Summary
 
 PROGRESS_NS = NS_PER_S // 10
 """Simulated time between two movements of the progress bar."""
@@ -36,7 +39,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_rig(rig: RigConfig, args: argparse.Namespace,
-            page: PagePlace | None = None) -> dict[str, Any]:
+            page: PagePlace | None = None) -> Summary:
     """Run a rig as the arguments say, with a live page if it has a place; return the summary."""
     prepare_middleware(note)
     require_ros()
@@ -57,10 +60,9 @@ def run_rig(rig: RigConfig, args: argparse.Namespace,
         else:
             from sensor_rig.ros.one_process import run_in_one_process
             summary = run_in_one_process(rig, args.seconds, extras, on_time)
-    for name, sensor in rig.make_sensors().items():
-        if name in summary['sensors']:
-            summary['sensors'][name]['capture_ms'] = sensor.duration_ns / 1e6
-    return summary
+    lasts_ms = {name: each.duration_ns / 1e6 for name, each in rig.make_sensors().items()}
+    return replace(summary, sensors={name: replace(each, capture_ms=lasts_ms.get(name, 0.0))
+                                     for name, each in summary.sensors.items()})
 
 
 @contextmanager
@@ -89,53 +91,52 @@ def require_ros() -> None:
                        f'rig without ROS in Python (sensor_rig.inprocess.open_rig)') from None
 
 
-def print_summary(summary: dict[str, Any], as_json: bool) -> None:
+def print_summary(summary: Summary, as_json: bool) -> None:
     """Print what a run came to."""
-    from sync_engine.ledger import MEANING
     if as_json:
-        print_json(summary)
+        print_json(summary.as_json())
         return
-    factor = summary['real_time_factor']
-    again = ' since the last reset' if summary['resets'] else ''
-    print(f'{summary["simulated_s"]:.2f} s simulated{again}'
+    factor = summary.real_time_factor
+    again = ' since the last reset' if summary.resets else ''
+    print(f'{summary.simulated_s:.2f} s simulated{again}'
           + (f', last at {factor:.2f} times real time' if factor else '')
-          + (f', clock slowed by {summary["slowed_s"]:.2f} s' if summary['slowed_s'] else ''))
+          + (f', clock slowed by {summary.slowed_s:.2f} s' if summary.slowed_s else ''))
+    _print_sensors(summary, again)
+    if summary.bundles is not None:
+        _print_sync(summary, ' in the whole run' if again else '')
+
+
+def _print_sensors(summary: Summary, again: str) -> None:
     print_table(
         ['sensor', 'rate (Hz)', 'achieved', 'latency p50 (ms)', 'p99', 'published', 'lost'],
-        [[name, _figure(s['rate_hz'], 1), _figure(s['achieved_hz'], 3),
-          _figure(s['latency_p50_ms'], 2), _figure(s['latency_p99_ms'], 2), s['published'],
-          f'{s["lost"]} ({_figure(100 * (s["lost_fraction"] or 0.0), 1)} %)']
-         for name, s in summary['sensors'].items()],
+        [[name, _figure(s.rate_hz, 1), _figure(s.achieved_hz, 3), _figure(s.latency_p50_ms, 2),
+          _figure(s.latency_p99_ms, 2), s.published,
+          f'{s.lost} ({_figure(100 * (s.lost_fraction or 0.0), 1)} %)']
+         for name, s in summary.sensors.items()],
         title=f'sensors{again}' if again else None)
-    lasting = [f'{name} {s["capture_ms"]:.3g} ms' for name, s in summary['sensors'].items()
-               if s.get('capture_ms')]
+    lasting = [f'{name} {s.capture_ms:.3g} ms' for name, s in summary.sensors.items()
+               if s.capture_ms]
     if lasting:
         print(f'latency counts from the start of a capture, which itself lasts: '
               f'{", ".join(lasting)}\n')
-    if summary['bundles'] is None:
-        return
-    whole = ' in the whole run' if again else ''
+
+
+def _print_sync(summary: Summary, whole: str) -> None:
+    from sync_engine.ledger import MEANING
     print_table(
         ['sync input', 'offset (ms)', 'true', 'error', 'sigma', 'state'],
-        [[name, _figure(i['offset_ms'], 3), _figure(i['true_offset_ms'], 3), _error(i),
-          _figure(i['sigma_ms'], 3), i['state']] for name, i in summary['inputs'].items()],
-        title=f'{summary["bundles"]} bundles{whole}; offsets to the reference')
-    keys = [key for key in next(iter(summary['inputs'].values()), {'ledger': {}})['ledger']
-            if any(i['ledger'].get(key) for i in summary['inputs'].values())]
+        [[name, _figure(i.offset_ms, 3), _figure(i.true_offset_ms, 3),
+          _figure(i.error_ms, 3, sign='+'), _figure(i.sigma_ms, 3), i.state]
+         for name, i in summary.inputs.items()],
+        title=f'{summary.bundles} bundles{whole}; offsets to the reference')
+    keys = summary.ledger_keys()
     print_table(['ledger', *keys],
-                [[name, *(i['ledger'].get(key, 0) for key in keys)]
-                 for name, i in summary['inputs'].items()],
+                [[name, *(i.ledger[key] for key in keys)] for name, i in summary.inputs.items()],
                 title=f'messages{whole}' if whole else None)
     for fate, meaning in MEANING.items():
         if fate.value in keys:
             print(f'{fate.value}: {meaning}')
 
 
-def _figure(value: float | None, digits: int) -> str:
-    return '-' if value is None else f'{value:.{digits}f}'
-
-
-def _error(row: dict[str, Any]) -> str:
-    if row['offset_ms'] is None or row['true_offset_ms'] is None:
-        return '-'
-    return f'{row["offset_ms"] - row["true_offset_ms"]:+.3f}'
+def _figure(value: float | None, digits: int, sign: str = '') -> str:
+    return '-' if value is None or isnan(value) else f'{value:{sign}.{digits}f}'

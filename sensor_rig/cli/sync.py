@@ -69,13 +69,14 @@ def summary(document: dict[str, Any]) -> dict[str, Any]:
 
 def print_document(document: dict[str, Any]) -> None:
     """Print what a run came to."""
+    from sync_engine.ledger import USED
     print(f'{document["bundles"]} bundles in {document["duration_s"]:.1f} s, '
           f'{document["complete"]} of them complete')
     reference = document['reference']
     rows = []
     for name, sensor in document['sensors'].items():
         counts, last, pairing = sensor['counts'], sensor['last'], sensor['pairing']
-        settled = counts['bundled'] + counts['collected'] + counts['consumed']
+        settled = sum(counts[each.value] for each in USED)
         rows.append((
             name, sensor['topic'], counts['received'], settled,
             counts['received'] - settled - counts['buffered'],

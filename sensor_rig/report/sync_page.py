@@ -7,9 +7,10 @@ from typing import Any
 
 from sensor_rig.report import page
 from sensor_rig.report.svg import LETTER, Plot, legend
+from sync_engine.ledger import DROPPED, USED
 
-GOOD_FATES = ('bundled', 'collected', 'consumed', 'buffered')
-DROP_FATES = ('unmatched', 'expired', 'overflow', 'duplicate', 'late', 'invalid', 'flushed')
+GOOD_FATES = (*(each.value for each in USED), 'buffered')
+DROP_FATES = tuple(each.value for each in DROPPED)
 NAN = float('nan')
 DOUBT_MS = 10.0
 """Offsets more certain than this (2 sigma) are nothing to warn of."""

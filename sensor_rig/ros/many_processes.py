@@ -15,6 +15,7 @@ from rig_common.times import NEVER_NS, seconds_to_ns
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.ros.monitor import Monitor
 from sensor_rig.running.plan import planned_nodes
+from sensor_rig.running.summary import Summary
 
 GRACE_S = 3.0
 """How long processes may take to end after they were asked to, or to be heard of at all, s."""
@@ -67,7 +68,7 @@ def _until(condition: Callable[[], bool], meanwhile: Callable[[], None]) -> None
 def run_in_many_processes(rig: RigConfig, seconds: float | None = None,
                           world_parameters: dict[str, Any] | None = None,
                           extras: Sequence[Callable[[], Node]] = (),
-                          on_time: Callable[[int], None] | None = None) -> dict[str, Any]:
+                          on_time: Callable[[int], None] | None = None) -> Summary:
     """Run a rig until its time is over or a signal comes; return the summary.
 
     A monitor and the extra nodes run in this process.
@@ -98,7 +99,7 @@ def run_in_many_processes(rig: RigConfig, seconds: float | None = None,
                 if monitor.now_ns >= end_ns:
                     _until(lambda: monitor.has_heard_all, spinner.turn)
             finally:
-                # Its followers' last words should not be that there is no world any more.
+                # Followers that end after the world would report that it is gone.
                 children.stop(spinner.turn, last='world')
             summary = monitor.summary()
             spinner.close()

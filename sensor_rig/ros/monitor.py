@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.node import Node
 from sensor_msgs.msg import TimeReference
 
 from rig_common.cdr import CdrError
+from rig_common.facts import from_values
 from rig_common.lockstep import TICK_TOPIC, Tick
 from rig_common.msgs import Level, Status, read_diagnostic_array, read_time_reference
 from rig_common.ros import qos
 from rig_common.times import NS_PER_S
 from sensor_rig.rigfile import RigConfig
+from sensor_rig.running.summary import InputSummary, SensorSummary, Summary
+from sim_sensors.facts import SensorFacts, WorldFacts
 from sim_sensors.naming import env_prefix, truth_time_topic
+from sync_engine.wire.statuses import EngineFacts, InputFacts
 
-LEDGER = ('received', 'bundled', 'collected', 'consumed', 'unmatched', 'expired', 'overflow',
-          'duplicate', 'late', 'invalid', 'flushed', 'buffered')
-"""Where an input's messages went, as the sync node reports it."""
-
+FactsT = TypeVar('FactsT')
 
 class Monitor(Node):
-    """Collects, for a summary, the last word of every part of a running rig."""
+    """Collects, for a summary, the latest report of every part of a running rig."""
 
     def __init__(self, rig: RigConfig, name: str = 'monitor', *,
                  now_ns: Callable[[], int] | None = None, **node_options: Any) -> None:
@@ -65,7 +66,7 @@ class Monitor(Node):
 
     @property
     def has_heard_all(self) -> bool:
-        """Whether every part of the rig has reported, so that its last word will be heard too."""
+        """Whether every part of the rig has reported, and its final report will be heard."""
         return self._expected <= self.statuses.keys()
 
     @property
@@ -95,37 +96,43 @@ class Monitor(Node):
 
     # ---- the summary --------------------------------------------------------------------------
 
-    def summary(self) -> dict[str, Any]:
-        """Return plain facts: time, sensors, sync inputs with estimated and true offsets."""
-        world = self.values('world: time')
-        engine = self.values('sync: engine')
-        return {
-            'simulated_s': max(self.now_ns, 0) / NS_PER_S,
-            'real_time_factor': _number(world.get('real-time factor achieved')),
-            'slowed_s': _number(world.get('clock slowed by (s)')),
-            'resets': int(world.get('resets', 0)),
-            'sensors': {name.partition(': ')[2]: _sensor(status.values)
-                        for name, status in sorted(self.statuses.items())
-                        if 'configured rate (Hz)' in status.values},
-            'bundles': int(engine['bundles']) if 'bundles' in engine else None,
-            'inputs': {name.partition(': ')[2]: self._input(name.partition(': ')[2], status.values)
-                       for name, status in sorted(self.statuses.items())
-                       if name.startswith('sync: ') and 'offset state' in status.values},
-            'warnings': [f'{status.name}: {status.message}' for status in self.statuses.values()
-                         if status.level != Level.OK],
-        }
+    def summary(self) -> Summary:
+        """Return what the parts of the rig have reported, with the true offsets beside it."""
+        world, engine = self.world_facts(), self.engine_facts()
+        return Summary(
+            simulated_s=max(self.now_ns, 0) / NS_PER_S,
+            real_time_factor=world.factor_achieved if world else None,
+            slowed_s=world.slowed_s if world else None,
+            resets=world.resets if world else 0,
+            sensors={name: _sensor(facts) for name, facts in self._all('emulator', SensorFacts)},
+            bundles=engine.bundles if engine else None,
+            inputs={name: self._input(name, facts)
+                    for name, facts in self._all('sync', InputFacts)},
+            warnings=[f'{status.name}: {status.message}' for status in self.statuses.values()
+                      if status.level != Level.OK])
 
-    def values(self, name: str) -> Mapping[str, str]:
-        """Return the values of a status, empty before it was heard."""
+    def world_facts(self) -> WorldFacts | None:
+        """Return what the world has reported; None before it was heard."""
+        return self._facts('world: time', WorldFacts)
+
+    def engine_facts(self) -> EngineFacts | None:
+        """Return what the sync engine has reported; None before it was heard."""
+        return self._facts('sync: engine', EngineFacts)
+
+    def _facts(self, name: str, kind: type[FactsT]) -> FactsT | None:
         status = self.statuses.get(name)
-        return {} if status is None else status.values
+        return None if status is None else from_values(kind, status.values)
 
-    def _input(self, name: str, values: Mapping[str, str]) -> dict[str, Any]:
-        return {'offset_ms': _number(values.get('offset to reference (ms)')),
-                'sigma_ms': _number(values.get('sigma to reference (ms)')),
-                'true_offset_ms': self._true_offset_ms(name),
-                'state': values.get('offset state', ''),
-                'ledger': {key: int(values[key]) for key in LEDGER if key in values}}
+    def _all(self, part: str, kind: type[FactsT]) -> Iterator[tuple[str, FactsT]]:
+        """Yield (sensor, facts) for every status `<part>: <sensor>` that holds such facts."""
+        for status in sorted(self.statuses):
+            facts = self._facts(status, kind) if status.startswith(f'{part}: ') else None
+            if facts is not None:
+                yield status.removeprefix(f'{part}: '), facts
+
+    def _input(self, name: str, facts: InputFacts) -> InputSummary:
+        return InputSummary(facts.offset_to_reference_ms, facts.sigma_to_reference_ms,
+                            self._true_offset_ms(name), facts.offset_state, facts.ledger())
 
     def _true_offset_ms(self, name: str) -> float | None:
         """Return the true offset of an input's clock to the reference's, as last seen."""
@@ -139,19 +146,7 @@ class Monitor(Node):
         return (errors[mine] - errors[reference]) * 1e3
 
 
-def _sensor(values: Mapping[str, str]) -> dict[str, Any]:
-    captured, lost = int(values['captured']), int(values['lost'])
-    return {'rate_hz': _number(values['configured rate (Hz)']),
-            'achieved_hz': _number(values['achieved rate (Hz)']),
-            'latency_p50_ms': _number(values['latency p50 (ms)']),
-            'latency_p99_ms': _number(values['latency p99 (ms)']),
-            'published': int(values['published']), 'lost': lost,
-            'lost_fraction': lost / captured if captured else None}
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        value = float(text or 'nan')
-    except ValueError:
-        return None
-    return value if value == value else None
+def _sensor(facts: SensorFacts) -> SensorSummary:
+    return SensorSummary(
+        facts.rate_hz, facts.achieved_hz, facts.latency_p50_ms, facts.latency_p99_ms,
+        facts.published, facts.lost, facts.lost / facts.captured if facts.captured else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rclpy.node import Node
 
@@ -14,6 +14,7 @@ from rig_common.times import NEVER_NS, seconds_to_ns
 from sensor_rig.nodes.building import make_emulator, make_sync, make_world
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.ros.monitor import Monitor
+from sensor_rig.running.summary import Summary
 from sim_sensors.nodes.emulator import EmulatorNode
 from sim_sensors.nodes.world import WorldNode
 from sync_engine.nodes.sync import SyncNode
@@ -22,7 +23,7 @@ NodeFactory = Callable[[], Node]
 AnyNode = TypeVar('AnyNode', bound=Node)
 OnTime = Callable[[int], None]
 """Hears the simulated time of a run, ns."""
-LAST_WORDS_S = 0.2
+FINAL_REPORT_S = 0.2
 """Wall time for the last diagnostics to come in."""
 
 
@@ -104,13 +105,13 @@ class OneProcess:
             return self.world.advance()
         self.spinner.drive(advance)
 
-    def last_words(self) -> None:
+    def final_report(self) -> None:
         """Have everybody report once more, and listen."""
         for node in self.nodes:
             report = getattr(node, 'report', None)
             if callable(report):
                 report()
-        self.spinner.turn(LAST_WORDS_S)
+        self.spinner.turn(FINAL_REPORT_S)
 
     def close(self) -> None:
         """Destroy the nodes, those who listen first."""
@@ -121,7 +122,7 @@ class OneProcess:
 
 def run_in_one_process(rig: RigConfig, seconds: float | None = None,
                        extras: Sequence[NodeFactory] = (),
-                       on_time: OnTime | None = None) -> dict[str, Any]:
+                       on_time: OnTime | None = None) -> Summary:
     """Run a rig until its time is over or a signal comes; return the summary."""
     with ros_context([]) as context:
         spinner = Spinner(context)
@@ -129,7 +130,7 @@ def run_in_one_process(rig: RigConfig, seconds: float | None = None,
             nodes = OneProcess(rig, spinner, extras)
             try:
                 nodes.run(seconds, on_time)
-                nodes.last_words()
+                nodes.final_report()
                 return nodes.monitor.summary()
             finally:
                 nodes.close()

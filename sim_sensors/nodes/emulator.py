@@ -11,6 +11,7 @@ from rclpy.node import Node
 
 from rig_common.cdr import CdrError
 from rig_common.errors import RigError
+from rig_common.facts import to_values
 from rig_common.handover import Handover
 from rig_common.lockstep import Tick
 from rig_common.msgs import Level, Status
@@ -21,6 +22,7 @@ from rig_common.ros.matching import Matching
 from rig_common.ros.parameters import ConfigParameters
 from rig_common.times import NEVER_NS, NS_PER_S
 from sim_sensors.config import SensorConfig, Simulation
+from sim_sensors.facts import SensorFacts
 from sim_sensors.pipeline.pipeline import FIXED_KEYS, Pipeline
 from sim_sensors.pipeline.transit import Fate
 from sim_sensors.ros.emulator_channel import EmulatorChannel
@@ -99,7 +101,7 @@ class EmulatorNode(Node):
         self._diagnostics.publish()
 
     def close(self) -> None:
-        """Say the last word."""
+        """Publish the last diagnostics and leave the lockstep."""
         self._diagnostics.publish_last()
         self._follower.leave()
 
@@ -173,24 +175,21 @@ def _changeable(key: str) -> bool:
     return key.partition('.')[0] not in (*FIXED_KEYS, 'faults')
 
 
-def _status(name: str, channel: EmulatorChannel, num_envs: int) -> Status:
+def _facts(channel: EmulatorChannel, num_envs: int) -> SensorFacts:
     figures, counts = channel.stats.figures(num_envs), channel.counts
-    lost = counts[Fate.LOST] + counts[Fate.FAULT_LOSS] + counts[Fate.DEAD]
-    values = {
-        'configured rate (Hz)': f'{channel.stats.rate_hz:g}',
-        'achieved rate (Hz)': f'{figures.rate_hz:.3f}',
-        'latency p50 (ms)': f'{figures.latency_ms[0]:.3f}',
-        'latency p95 (ms)': f'{figures.latency_ms[1]:.3f}',
-        'latency p99 (ms)': f'{figures.latency_ms[2]:.3f}',
-        'published late by p99 (ms)': f'{figures.late_ms:.3f}',
-        'captured': str(counts[Fate.CAPTURED]),
-        'published': str(figures.published),
-        'lost': str(lost),
-        'in flight': str(channel.on_the_way),
-    }
-    if not channel.listening:
-        return Status(Level.OK, f'emulator: {name}', 'idle, nobody reads it', values)
-    if not channel.connected:
-        return Status(Level.WARN, f'emulator: {name}', 'no world publishes its truth', values)
-    return Status(Level.OK, f'emulator: {name}', 'running', values)
+    p50_ms, p95_ms, p99_ms = figures.latency_ms
+    return SensorFacts(
+        rate_hz=channel.stats.rate_hz, achieved_hz=figures.rate_hz,
+        latency_p50_ms=p50_ms, latency_p95_ms=p95_ms, latency_p99_ms=p99_ms,
+        late_p99_ms=figures.late_ms, captured=counts[Fate.CAPTURED], published=figures.published,
+        lost=counts[Fate.LOST] + counts[Fate.FAULT_LOSS] + counts[Fate.DEAD],
+        in_flight=channel.on_the_way)
 
+
+def _status(name: str, channel: EmulatorChannel, num_envs: int) -> Status:
+    level, message = Level.OK, 'running'
+    if not channel.listening:
+        message = 'idle, nobody reads it'
+    elif not channel.connected:
+        level, message = Level.WARN, 'no world publishes its truth'
+    return Status(level, f'emulator: {name}', message, to_values(_facts(channel, num_envs)))

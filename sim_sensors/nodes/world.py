@@ -14,6 +14,7 @@ from rclpy.publisher import Publisher
 from sensor_msgs.msg import TimeReference
 
 from rig_common.cdr import CdrError
+from rig_common.facts import to_values
 from rig_common.handover import Handover
 from rig_common.lockstep import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC, Ack, Tick
 from rig_common.malformed import Malformed
@@ -24,6 +25,7 @@ from rig_common.ros.matching import Matching
 from rig_common.ros.parameters import ConfigParameters
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.config import Simulation, WorldConfig
+from sim_sensors.facts import WorldFacts
 from sim_sensors.ros.commands import Commands
 from sim_sensors.ros.controls import WorldServices
 from sim_sensors.ros.periodics import Clock, Odometry
@@ -99,7 +101,7 @@ class WorldNode(Node):
         self._diagnostics.publish()
 
     def close(self) -> None:
-        """Say the last word and end the worker threads."""
+        """Publish the last diagnostics and end the worker threads."""
         self._diagnostics.publish_last()
         if self._handover is not None:
             self._handover.conduct(None)
@@ -181,19 +183,14 @@ class WorldNode(Node):
     def _statuses(self) -> Iterable[Status]:
         pacer, conductor = self.loop.pacer, self.conductor
         achieved = pacer.achieved
-        values = {
-            'simulated time (s)': f'{self.world.time_ns / NS_PER_S:.3f}',
-            'real-time factor wanted': f'{pacer.factor:g}' if pacer.factor else 'unlimited',
-            'real-time factor achieved': 'unknown' if achieved is None else f'{achieved:.3f}',
-            'clock slowed by (s)': f'{pacer.slipped_s:.3f}',
-            'resets': str(self.loop.resets),
-            'lockstep': str(conductor.lockstep).lower(),
-            'nodes': ' '.join(sorted(conductor.members)),
-        }
+        facts = WorldFacts(
+            simulated_s=self.world.time_ns / NS_PER_S, factor_wanted=pacer.factor or None,
+            factor_achieved=achieved, slowed_s=pacer.slipped_s, resets=self.loop.resets,
+            lockstep=conductor.lockstep, nodes=' '.join(sorted(conductor.members)))
         level, name, message = self._health(achieved)
         if level == Level.WARN:
             self.get_logger().warning(message, throttle_duration_sec=WARN_PERIOD_S)
-        yield Status(level, name, message, values)
+        yield Status(level, name, message, to_values(facts))
 
     def _health(self, achieved: float | None) -> tuple[Level, str, str]:
         pacer, conductor = self.loop.pacer, self.conductor

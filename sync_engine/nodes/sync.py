@@ -233,7 +233,7 @@ class SyncNode(Node):
         self._diagnostics.publish()
 
     def close(self) -> None:
-        """Say the last word: diagnostics, the learned clocks, and where the messages went."""
+        """Publish the last diagnostics, save the learned clocks, check the ledger."""
         self._diagnostics.publish_last()
         if self._follower is not None:
             self._follower.leave()

@@ -3,12 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
+from rig_common.facts import fact, to_values
 from rig_common.msgs import Level, Status
 from rig_common.quantiles import LogHistogram
 from sync_engine.bundle import OffsetState
 from sync_engine.config import SyncConfig
+from sync_engine.ledger import Counts
 from sync_engine.status import EngineStatus, SensorStatus
+
+
+@dataclass(frozen=True)
+class EngineFacts:
+    """The engine as a whole."""
+
+    state: str = fact('state')
+    epoch: int = fact('epoch')
+    epoch_reason: str = fact('epoch reason')
+    bundles: int = fact('bundles')
+    window_ms: float = fact('window (ms)', '.2f')
+    motion_intensity: float = fact('motion intensity', '.3f')
+    imu: str = fact('imu')
+    bytes_held: int = fact('bytes held')
+    latency_p50_ms: float = fact('latency p50 (ms)', '.3f')
+    """Last member received -> bundle published, wall time."""
+    latency_p99_ms: float = fact('latency p99 (ms)', '.3f')
+    latency_max_ms: float = fact('latency max (ms)', '.3f')
+
+
+@dataclass(frozen=True)
+class InputFacts:
+    """One input; offsets are its clock minus the other."""
+
+    rate_hz: float = fact('rate (Hz)', '.2f')
+    offset_to_reference_ms: float = fact('offset to reference (ms)', '.4f')
+    sigma_to_reference_ms: float = fact('sigma to reference (ms)', '.4f')
+    offset_to_host_ms: float = fact('offset to host (ms)', '.4f')
+    sigma_to_host_ms: float = fact('sigma to host (ms)', '.4f')
+    skew_ppm: float = fact('skew (ppm)', '.2f')
+    latency_ms: float = fact('latency (ms)', '.3f')
+    offset_state: str = fact('offset state')
+    observability: str = fact('observability')
+    motion_fixes: int = fact('motion fixes')
+    motion_refused: int = fact('motion refused')
+    clock_steps: int = fact('clock steps')
+    latency_steps: int = fact('latency steps')
+    buffered: int = fact('buffered')
+    bytes_held: int = fact('bytes held')
+    counts: Counts = field(default_factory=Counts)
+
+    def ledger(self) -> dict[str, int]:
+        """Return the messages received and where they went; the parts add up."""
+        return {**self.counts.ledger(), 'buffered': self.buffered}
 
 
 def statuses(status: EngineStatus, config: SyncConfig, latency: LogHistogram,
@@ -23,18 +70,15 @@ def _engine(status: EngineStatus, config: SyncConfig, latency: LogHistogram,
             extra: Mapping[str, str]) -> Status:
     silent = [name for name, sensor in status.sensors.items() if sensor.silent]
     waiting = [name for name in config.required_sensors if name in silent]
+    facts = EngineFacts(
+        state=status.state.value, epoch=status.epoch,
+        epoch_reason=status.epochs[-1][2] if status.epochs else '', bundles=status.bundles,
+        window_ms=status.window_ms, motion_intensity=status.motion_intensity, imu=status.imu,
+        bytes_held=sum(sensor.bytes_held for sensor in status.sensors.values()),
+        latency_p50_ms=latency.quantile_s(0.5) * 1e3,
+        latency_p99_ms=latency.quantile_s(0.99) * 1e3, latency_max_ms=latency.max_s * 1e3)
     values = {
-        'state': status.state.value,
-        'epoch': str(status.epoch),
-        'epoch reason': status.epochs[-1][2] if status.epochs else '',
-        'bundles': str(status.bundles),
-        'window (ms)': f'{status.window_ms:.2f}',
-        'motion intensity': f'{status.motion_intensity:.3f}',
-        'imu': status.imu,
-        'bytes held': str(sum(sensor.bytes_held for sensor in status.sensors.values())),
-        'latency p50 (ms)': f'{latency.quantile_s(0.5) * 1e3:.3f}',
-        'latency p99 (ms)': f'{latency.quantile_s(0.99) * 1e3:.3f}',
-        'latency max (ms)': f'{latency.max_s * 1e3:.3f}',
+        **to_values(facts),
         **{f'no bundle: {why}': str(count) for why, count in status.bundles_dropped.items()},
         **extra,
     }
@@ -51,24 +95,17 @@ def _engine(status: EngineStatus, config: SyncConfig, latency: LogHistogram,
 
 def _sensor(name: str, sensor: SensorStatus, config: SyncConfig, cue_failure: str) -> Status:
     given = config.inputs[name]
-    values = {
-        'rate (Hz)': f'{sensor.rate_hz:.2f}',
-        'offset to reference (ms)': f'{sensor.offset_to_reference_s * 1e3:.4f}',
-        'sigma to reference (ms)': f'{sensor.sigma_to_reference_s * 1e3:.4f}',
-        'offset to host (ms)': f'{sensor.offset_to_host_s * 1e3:.4f}',
-        'sigma to host (ms)': f'{sensor.sigma_to_host_s * 1e3:.4f}',
-        'skew (ppm)': f'{sensor.skew_ppm:.2f}',
-        'latency (ms)': f'{sensor.latency_s * 1e3:.3f}',
-        'offset state': sensor.state.value,
-        'observability': sensor.observability,
-        'motion fixes': str(sensor.motion_fixes),
-        'motion refused': str(sensor.motion_refused),
-        'clock steps': str(sensor.clock_steps),
-        'latency steps': str(sensor.latency_steps),
-        'buffered': str(sensor.buffered),
-        'bytes held': str(sensor.bytes_held),
-        **{name: str(count) for name, count in sensor.counts.items()},
-    }
+    values = to_values(InputFacts(
+        rate_hz=sensor.rate_hz,
+        offset_to_reference_ms=sensor.offset_to_reference_s * 1e3,
+        sigma_to_reference_ms=sensor.sigma_to_reference_s * 1e3,
+        offset_to_host_ms=sensor.offset_to_host_s * 1e3,
+        sigma_to_host_ms=sensor.sigma_to_host_s * 1e3,
+        skew_ppm=sensor.skew_ppm, latency_ms=sensor.latency_s * 1e3,
+        offset_state=sensor.state.value, observability=sensor.observability,
+        motion_fixes=sensor.motion_fixes, motion_refused=sensor.motion_refused,
+        clock_steps=sensor.clock_steps, latency_steps=sensor.latency_steps,
+        buffered=sensor.buffered, bytes_held=sensor.bytes_held, counts=sensor.counts))
     if cue_failure:
         values['cue failure'] = cue_failure
     level, message = _judged(sensor, config)
@@ -77,7 +114,7 @@ def _sensor(name: str, sensor: SensorStatus, config: SyncConfig, cue_failure: st
 
 def _judged(sensor: SensorStatus, config: SyncConfig) -> tuple[Level, str]:
     if sensor.silent:
-        return Level.WARN, 'silent' if sensor.counts['received'] else 'never seen'
+        return Level.WARN, 'silent' if sensor.counts.received else 'never seen'
     if config.estimator == 'none':
         return Level.OK, 'stamps taken as they are'
     if sensor.state is OffsetState.UNOBSERVABLE:

@@ -14,12 +14,13 @@ from rclpy.node import Node
 
 from rig_common import msgs
 from rig_common.cdr import Template, read_stamp_ns
+from rig_common.facts import from_values
 from rig_common.msgs import Status, read_diagnostic_array
 from rig_common.ros import qos
 from rig_common.ros.executor import Spinner
 from rig_common.ros.types import message_class
-from sensor_rig.ros.monitor import LEDGER
 from support.processes import Process, Processes
+from sync_engine.wire.statuses import InputFacts
 
 MS, S = 1_000_000, 1_000_000_000
 PATIENCE_S = 60.0
@@ -117,8 +118,9 @@ class Observer(Node):
             self.statuses.pop(f'sync: {name}', None)
         self.until(lambda: all(f'sync: {name}' in self.statuses for name in names),
                    f'diagnostics of {names}')
-        found = {name: {key: int(self.statuses[f'sync: {name}'].values[key]) for key in LEDGER}
+        facts = {name: from_values(InputFacts, self.statuses[f'sync: {name}'].values)
                  for name in names}
+        found = {name: each.ledger() for name, each in facts.items()}
         for counts in found.values():
             assert counts['received'] == sum(counts.values()) - counts['received'], found
         return found

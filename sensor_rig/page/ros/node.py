@@ -28,7 +28,7 @@ from sensor_rig.page.points import Placer, mount_of
 from sensor_rig.page.ros.remote import Remote
 from sensor_rig.page.scene import PageScene
 from sensor_rig.rigfile import RigConfig
-from sensor_rig.ros.monitor import LEDGER, Monitor
+from sensor_rig.ros.monitor import Monitor
 from sim_sensors.config import SensorConfig
 from sim_sensors.ros.periodics import base_body
 from sim_sensors.world.world import World
@@ -171,16 +171,15 @@ class PageNode(Monitor):
 
     def _note_offsets(self) -> None:
         now_s = self._history.now_ns / 1e9
-        for name, facts in self.summary()['inputs'].items():
-            known = None not in (facts['offset_ms'], facts['sigma_ms'], facts['true_offset_ms'])
-            if known and self._rig.sync is not None \
-                    and name != self._rig.sync.reference_sensor_id:
+        reference = self._rig.sync.reference_sensor_id if self._rig.sync is not None else ''
+        for name, facts in self.summary().inputs.items():
+            if facts.true_offset_ms is not None and name != reference:
                 self._history.add_offset(name, OffsetPoint(
-                    now_s, facts['offset_ms'], facts['sigma_ms'], facts['true_offset_ms']))
-        engine = self.values('sync: engine')
-        if 'window (ms)' in engine:
-            self._history.add_window(WindowPoint(now_s, float(engine['window (ms)']),
-                                                 float(engine['motion intensity'])))
+                    now_s, facts.offset_ms, facts.sigma_ms, facts.true_offset_ms))
+        engine = self.engine_facts()
+        if engine is not None:
+            self._history.add_window(WindowPoint(now_s, engine.window_ms,
+                                                 engine.motion_intensity))
 
     def _show_world(self) -> None:
         fresh, self._fresh = self._fresh, {}
@@ -208,26 +207,23 @@ class PageNode(Monitor):
 
     def _show_facts(self) -> None:
         summary = self.summary()
-        factor = summary['real_time_factor']
-        line = f'**{summary["simulated_s"]:.1f} s** simulated'
+        factor = summary.real_time_factor
+        line = f'**{summary.simulated_s:.1f} s** simulated'
         world = self.statuses.get('world: time')
         if world is not None and world.message == 'paused':
             line += ', paused'
         elif factor:
             line += f', {factor:.2f} x real time'
-        line += f', **{summary["bundles"]}** bundles' if summary['bundles'] is not None else ''
+        line += f', **{summary.bundles}** bundles' if summary.bundles is not None else ''
         self.page.show_status(f'{line}\n\n{self._said}' if self._said else line)
         maximum = self._rig.sync.window.max_ms if self._rig.sync is not None else 100.0
         self.page.show_history(self._history, maximum)
         self.page.show_streams([
-            (name, f'{_number(s["achieved_hz"]):.1f} / {s["rate_hz"]:g}',
-             f'{_number(s["latency_p50_ms"]):.1f}', str(s['lost']))
-            for name, s in summary['sensors'].items()])
-        keys = [key for key in LEDGER if any(i['ledger'].get(key)
-                                             for i in summary['inputs'].values())]
+            (name, f'{s.achieved_hz:.1f} / {s.rate_hz:g}', f'{s.latency_p50_ms:.1f}', str(s.lost))
+            for name, s in summary.sensors.items()])
+        keys = summary.ledger_keys()
         self.page.show_drops(('input', *keys), [
-            (name, *(str(i['ledger'].get(key, '')) for key in keys))
-            for name, i in summary['inputs'].items()])
+            (name, *(str(i.ledger[key]) for key in keys)) for name, i in summary.inputs.items()])
 
     def _say(self, text: str) -> None:
         self._said = text
@@ -236,7 +232,3 @@ class PageNode(Monitor):
 
 def _setting(config: SensorConfig) -> Setting:
     return Setting(config.delay_range_s, config.jitter_s, config.clock.offset_s)
-
-
-def _number(value: float | None) -> float:
-    return float('nan') if value is None else value
