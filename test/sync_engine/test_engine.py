@@ -229,7 +229,7 @@ def test_memory_is_bounded_under_a_dead_reference() -> None:
         feeder.push('b', k)
     status = feeder.engine.status().sensors['b']
     assert status.bytes_held == 300
-    assert status.counts['overflow'] == 170
+    assert status.counts.overflow == 170
     feeder.poll(100_000)
     assert feeder.engine.status().sensors['b'].bytes_held == 0
     assert feeder.engine.state is SyncState.IDLE

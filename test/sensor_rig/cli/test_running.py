@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from dataclasses import replace
 
 import pytest
 
 from sensor_rig.cli.main import main
 from sensor_rig.cli.running import print_summary
+from sensor_rig.running.summary import InputSummary, SensorSummary, Summary
 
 
-def summary(resets: int) -> dict[str, Any]:
-    sensor = {'rate_hz': 10.0, 'achieved_hz': 9.9, 'latency_p50_ms': 151.0, 'published': 56,
-              'latency_p99_ms': 154.0, 'lost': 0, 'lost_fraction': 0.0, 'capture_ms': 99.8611}
+def summary(resets: int) -> Summary:
+    sensor = SensorSummary(rate_hz=10.0, achieved_hz=9.9, latency_p50_ms=151.0, published=56,
+                           latency_p99_ms=154.0, lost=0, lost_fraction=0.0, capture_ms=99.8611)
     ledger = {'received': 96, 'bundled': 95, 'late': 0, 'invalid': 1}
-    return {'simulated_s': 5.6, 'real_time_factor': 1.0, 'slowed_s': 0.0, 'resets': resets,
-            'sensors': {'lidar': sensor}, 'bundles': 95, 'warnings': [],
-            'inputs': {'lidar': {'offset_ms': 0.0, 'sigma_ms': 0.1, 'true_offset_ms': 0.0,
-                                 'state': 'locked', 'ledger': ledger}}}
+    lidar = InputSummary(offset_ms=0.25, sigma_ms=0.1, true_offset_ms=0.5, state='locked',
+                         ledger=ledger)
+    return Summary(simulated_s=5.6, real_time_factor=1.0, slowed_s=0.0, resets=resets,
+                   sensors={'lidar': sensor}, bundles=95, inputs={'lidar': lidar})
+
+
+def test_json_has_a_version_and_null_for_what_is_not_known(
+        capsys: pytest.CaptureFixture[str]) -> None:
+    unknown = replace(summary(0).sensors['lidar'], achieved_hz=float('nan'))
+    print_summary(replace(summary(0), sensors={'lidar': unknown}), as_json=True)
+    document = json.loads(capsys.readouterr().out)
+    assert document['version'] == 1
+    assert document['sensors']['lidar']['achieved_hz'] is None
+    assert document['inputs']['lidar']['ledger']['received'] == 96
+
+
+def test_the_error_of_an_offset_has_its_sign(capsys: pytest.CaptureFixture[str]) -> None:
+    print_summary(summary(0), as_json=False)
+    assert '-0.250' in capsys.readouterr().out
 
 
 def test_what_counts_since_a_reset_and_what_does_not_is_said(
