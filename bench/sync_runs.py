@@ -57,7 +57,8 @@ def make_config(scenario: Scenario, latency: str = 'declared', **more: Any) -> S
             'unknown': (0.0, 0.02),
         }
         latency_s, sigma_s = values[latency]
-        inputs[name] = {'latency_s': latency_s, 'latency_sigma_s': sigma_s, 'deadline_s': 0.4}
+        inputs[name] = {'latency_s': latency_s, 'latency_sigma_s': sigma_s, 'deadline_s': 0.4,
+                        'imu_quat_wxyz': (1.0, 0.0, 0.0, 0.0)}
     inputs['imu']['collect'] = True
     section = {
         'inputs': inputs,

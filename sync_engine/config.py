@@ -16,9 +16,11 @@ from rig_common.validation import Strict
 StampSource = Literal['device', 'host', 'ptp', 'trigger']
 MissingStrategy = Literal['drop', 'empty', 'interpolate']
 CueKind = Literal['none', 'scan', 'cloud', 'image', 'odometry', 'rate']
+CueAxes = Literal['', 'vector', 'yaw', 'size']
 StampPolicy = Literal['bundle', 'corrected', 'raw']
 
 IMU_TYPE = 'sensor_msgs/msg/Imu'
+TF_TYPE = 'tf2_msgs/msg/TFMessage'
 
 
 class InputConfig(Strict):
@@ -58,14 +60,48 @@ class InputConfig(Strict):
     cue_bias_s: float = Field(0.0, ge=0.0, le=1.0)
     """Error of the cue that does not average out, one sigma (s): near things shift in images by
     translation too. It is part of every sigma of this input."""
-    imu_quat_wxyz: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
-    """Rotation that takes vectors from the sensor's frame to the IMU's (cameras: optical)."""
+    cue_axes: CueAxes = ''
+    """What of its turns is used: `vector`, all three components; `yaw`, the turn about the
+    sensor's own z; `size`, how far it turned, which needs no mounting. Empty: all that the cue
+    measures."""
+    frame_id: str = ''
+    """Of a transform (`TransformStamped`, `/tf`): the frame it is in."""
+    child_frame_id: str = ''
+    """Of a transform: the frame whose turns are read."""
+    imu_quat_wxyz: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    """Rotation that takes vectors from the sensor's frame to the IMU's (cameras: optical). All
+    zeros: not declared, so it is estimated from the motion together with the offset. A declared
+    one is checked against the motion."""
 
     @model_validator(mode='after')
     def _unit_rotation(self) -> InputConfig:
         norm = sum(value * value for value in self.imu_quat_wxyz)
-        if abs(norm - 1.0) > 1e-3:
-            raise ValueError(f'imu_quat_wxyz must be a unit quaternion, its norm is {norm**0.5:g}')
+        if norm != 0.0 and abs(norm - 1.0) > 1e-3:
+            raise ValueError(f'imu_quat_wxyz must be a unit quaternion, or all zeros where it is '
+                             f'not known; its norm is {norm**0.5:g}')
+        return self
+
+    @model_validator(mode='after')
+    def _one_transform(self) -> InputConfig:
+        if self.wrong_transform:
+            raise ValueError(self.wrong_transform)
+        return self
+
+    @property
+    def wrong_transform(self) -> str:
+        """Say what an input of `/tf` lacks; else empty."""
+        if self.type == TF_TYPE and not (self.frame_id and self.child_frame_id):
+            return (f'an input of {TF_TYPE} carries many transforms; frame_id and child_frame_id '
+                    f'must say which one is meant')
+        if self.type == TF_TYPE and self.member:
+            return f'an input of {TF_TYPE} cannot be in a bundle; it needs member: false'
+        return ''
+
+    @model_validator(mode='after')
+    def _axes_of_cue(self) -> InputConfig:
+        if self.cue in ('scan', 'cloud') and self.cue_axes not in ('', 'yaw'):
+            raise ValueError(f"cue_axes {self.cue_axes!r} does not go with cue {self.cue!r}, "
+                             "which tells the yaw alone; allowed is 'yaw'")
         return self
 
 

@@ -201,8 +201,9 @@ class SyncEngine:
     ) -> None:
         """Take how far a sensor turned between two of its stamps; `run_cues` compares it.
 
-        `turn_rad` is an angle about `axis` (IMU frame), a rotation vector [3] (IMU frame), or,
-        without an axis, the size of the turn; `variance` (rad^2) is that of each value.
+        `turn_rad` is an angle about `axis` [3], a rotation vector [3], or, without an axis, the
+        size of the turn; `variance` (rad^2) is that of each value. Axis and vector are in the
+        sensor's frame; `imu_quat_wxyz` of its input takes them to the IMU's, or is estimated.
         """
         self._known(sensor_id)
         rotation = rotation_of(stamp_from_ns, stamp_to_ns, turn_rad, axis, variance)

@@ -12,6 +12,7 @@ from sync_engine.bundle import OffsetState
 from sync_engine.clocks.epochs import Epochs
 from sync_engine.clocks.states import SyncState
 from sync_engine.config import SyncConfig
+from sync_engine.cues.mounting import MountingStatus
 from sync_engine.cues.runner import CueRunner
 from sync_engine.ledger import Counts
 from sync_engine.matching.assembly import Assembler
@@ -39,8 +40,12 @@ class SensorStatus:
     motion_fixes: int
     motion_refused: int
     """Stretches of motion that were not sharp enough to be an observation."""
+    motion_mismatched: int
+    """Of these, stretches in which the gyro does not explain what the sensor reports."""
     motion_sigma_s: float
     """Sharpness of the last stretch tried (s)."""
+    mounting: MountingStatus | None
+    """Rotation against the IMU, declared or estimated; None for a sensor without rotations."""
     clock_steps: int
     latency_steps: int
     resets: int
@@ -164,7 +169,9 @@ def _sensor_status(
         observability=_observability(stream),
         motion_fixes=fit.fits,
         motion_refused=fit.refused,
+        motion_mismatched=fit.mismatched,
         motion_sigma_s=fit.last_sigma_s,
+        mounting=cues.mounting_of(stream.sensor_id),
         clock_steps=clock.clock_steps,
         latency_steps=clock.latency_steps,
         resets=clock.resets,

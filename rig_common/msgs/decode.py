@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.cdr import HEADER_BYTES, Buffer, CdrError, Reader, endianness
+from rig_common.msgs.facts import Transform
 from rig_common.msgs.scene import IMAGE_ENCODINGS
 
 Vector = NDArray[np.float64]
@@ -203,6 +204,24 @@ def read_odometry(buf: Buffer) -> Motion:
     reader.string()
     values = reader.array('f8', 7 + 36 + 6).astype(np.float64)  # pose, its covariance, twist
     return Motion(stamp_ns, values[:3], values[3:7], values[43:46], values[46:])
+
+
+def _transform(reader: Reader) -> Transform:
+    stamp_ns, frame_id = reader.header()
+    child = reader.string()
+    pose = reader.array('f8', 7).tolist()
+    return Transform(stamp_ns, frame_id, child, pose[:3], pose[3:])
+
+
+def read_transform(buf: Buffer) -> Transform:
+    """Read a geometry_msgs/TransformStamped."""
+    return _transform(Reader(buf))
+
+
+def read_transforms(buf: Buffer) -> list[Transform]:
+    """Read a tf2_msgs/TFMessage."""
+    reader = Reader(buf)
+    return [_transform(reader) for _ in range(reader.count(72))]
 
 
 def read_twist(buf: Buffer) -> tuple[int, Vector, Vector]:

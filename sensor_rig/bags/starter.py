@@ -20,8 +20,6 @@ LATENCY_S = {'sensor_msgs/msg/Image': (0.03, 0.03),
 """Usual delay from capture to arrival and its sigma, a sweep not counted; a recording cannot tell
 it from the clock's offset."""
 OTHER_LATENCY_S = (0.02, 0.02)
-OPTICAL_WXYZ = '[0.5, -0.5, 0.5, -0.5]'
-"""From an optical frame (z forward) to one with x forward: a camera that looks ahead."""
 CUE_BIAS_S = {'image': 0.002, 'odometry': 0.02}
 """What parallax does to an image's rotation, and slip to that of wheels."""
 OURS = re.compile(r'/?(.*/)?(synced|sync|truth|_truth|world)/|/?(tf|tf_static|clock|rosout|'
@@ -111,8 +109,6 @@ def _cue(topic: TopicFacts, topics: Sequence[TopicFacts]) -> dict[str, str]:
     entries = {'cue': cue}
     if cue in CUE_BIAS_S:
         entries['cue_bias_s'] = f'{CUE_BIAS_S[cue]:g}'
-    if cue == 'image':
-        entries['imu_quat_wxyz'] = f'{OPTICAL_WXYZ}  # looks where the IMU\'s x axis points'
     return entries
 
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from rig_common.cdr import CdrError, read_stamp_ns
+from rig_common.cdr import CdrError
 from rig_common.errors import RigError
 from rig_common.msgs import read_time_reference
 from sensor_rig.bags.reader import BagReader, Recorded
@@ -122,14 +122,19 @@ class BagSync:
     def document(self) -> dict[str, Any]:
         """Return the report's data."""
         engine = self.sync.engine
-        return self.record.document(engine.ledger.as_dict(), engine.buffered())
+        document = self.record.document(engine.ledger.as_dict(), engine.buffered())
+        for name, sensor in engine.status().as_dict()['sensors'].items():
+            document['sensors'][name]['mounting'] = sensor['mounting']
+        return document
 
     def _note(self, name: str, raw: bytes, receive_ns: int) -> None:
         if name in self.sync.headerless:
             self.record.message(name, receive_ns, receive_ns)
             return
         try:
-            self.record.message(name, read_stamp_ns(raw), receive_ns)
+            stamp_ns = self.sync.stamp_ns(name, raw)
+            if stamp_ns is not None:
+                self.record.message(name, stamp_ns, receive_ns)
         except CdrError:
             self.record.message(name, 0, receive_ns)
 

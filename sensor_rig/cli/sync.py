@@ -62,7 +62,7 @@ def summary(document: dict[str, Any]) -> dict[str, Any]:
         'duration_s': document['duration_s'],
         'sensors': {name: {'topic': sensor['topic'], 'counts': sensor['counts'],
                            'pairing': sensor['pairing'], 'missing': sensor['missing'],
-                           **sensor['last']}
+                           'mounting': sensor['mounting'], **sensor['last']}
                     for name, sensor in document['sensors'].items()},
     }
 
@@ -84,6 +84,15 @@ def print_document(document: dict[str, Any]) -> None:
             '-' if not pairing['count'] else f'{pairing["p95_s"] * 1e3:.2f}'))
     print_table(('input', 'topic', 'received', 'used', 'dropped', 'offset (ms)', 'state',
                  'pairing p95 (ms)'), rows)
+    for sentence in contradictions(document):
+        print(f'\n{sentence}.')
+
+
+def contradictions(document: dict[str, Any]) -> list[str]:
+    """Return a sentence for every declared rotation that the motion contradicts."""
+    mountings = [sensor.get('mounting') for sensor in document['sensors'].values()]
+    return [mounting['contradiction'] for mounting in mountings
+            if mounting is not None and mounting['contradiction']]
 
 
 def _offset(last: dict[str, Any]) -> str:

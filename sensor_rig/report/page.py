@@ -65,6 +65,11 @@ def text(sentence: str) -> str:
     return f'<p class="soft">{escape(sentence)}</p>'
 
 
+def warning(sentence: str) -> str:
+    """Return a paragraph that must not be missed."""
+    return f'<p class="bad">{escape(sentence)}</p>'
+
+
 def figure(svg: str, caption: str = '') -> str:
     """Return a plot with its caption."""
     return f'<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>'

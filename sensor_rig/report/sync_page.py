@@ -33,7 +33,8 @@ def sync_sections(run: Document) -> list[str]:
         sections.append(_timeline(run))
     if run['zoom']['bundles']:
         sections.append(_zoom(run))
-    return [*sections, _offsets(run), *_truth(run), _pairing(run), _drops(run), _window(run)]
+    return [*sections, _offsets(run), *_mountings(run), *_truth(run), _pairing(run),
+            _drops(run), _window(run)]
 
 
 def unaccounted(run: Document) -> int:
@@ -162,6 +163,31 @@ def _offsets(run: Document) -> str:
     if not figures:
         return page.section('Clock offsets', page.text('There were too few bundles to draw.'))
     return page.section('Clock offsets', *figures)
+
+
+def _mountings(run: Document) -> list[str]:
+    """Return how the sensors are turned against the IMU, where any tells rotations."""
+    rows, wrong = [], []
+    for name, sensor in run['sensors'].items():
+        mounting = sensor.get('mounting')
+        if mounting is None:
+            continue
+        axis = mounting['axis_imu']
+        shown = ' '.join(f'{value:+.4f}' for value in axis or mounting['quat_wxyz'])
+        off = mounting['declared_off_deg']
+        rows.append((name, mounting['source'], ('axis ' if axis else '') + shown,
+                     f'{mounting["sigma_deg"]:.2f}', 'yes' if mounting['observable'] else 'no',
+                     '-' if off is None else f'{off:.2f}'))
+        if mounting['contradiction']:
+            wrong.append(mounting['contradiction'] + '.')
+    if not rows:
+        return []
+    return [page.section(
+        'Mounting against the IMU', *map(page.warning, wrong),
+        page.table(('sensor', 'from', 'rotation to the IMU (w x y z)', 'sigma (deg)',
+                    'shown by motion', 'off the declared (deg)'), rows),
+        page.text('A rotation that is not declared is estimated together with the offset; it '
+                  'takes turns about two axes. A yaw-only cue tells where its axis points.'))]
 
 
 def _truth(run: Document) -> list[str]:

@@ -64,10 +64,11 @@ class GyroTrack:
         if covered is None or covered[0] > stamp_ns + int(low_s * NS_PER_S) or (
                 covered[1] < stamp_ns + int(high_s * NS_PER_S)):
             return None
-        return self.about(axis, stamp_ns, low_s, high_s).angle(times_s)
+        about: FloatArray = self.about(axis[None], stamp_ns, low_s, high_s).angles(times_s)[0]
+        return about
 
-    def about(self, axis: FloatArray, origin_ns: int, low_s: float, high_s: float) -> AxisTrack:
-        """Return the track about `axis` [3] with times in seconds after `origin_ns` (IMU clock).
+    def about(self, axes: FloatArray, origin_ns: int, low_s: float, high_s: float) -> TurnTrack:
+        """Return the track about `axes` [m, 3], times in seconds after `origin_ns` (IMU clock).
 
         It holds what `low_s` .. `high_s` needs and no more; there are at least two samples.
         """
@@ -79,7 +80,7 @@ class GyroTrack:
         last = min(max(self._from + high + 2, first + 2), self._to)
         knots = (self._stamps_ns[first:last] - origin_ns) / NS_PER_S
         part = self._rates_theta[:, first:last]
-        return AxisTrack(knots, axis @ part[:3], axis @ part[3:])
+        return TurnTrack(knots, axes @ part[:3], axes @ part[3:])
 
     def _settle(self) -> None:
         """Integrate and append what came since the last call; forget what is too old."""
@@ -113,36 +114,39 @@ class GyroTrack:
         self._from, self._to = 0, length
 
 
-class AxisTrack:
-    """Rate and angle about one axis.
+class TurnTrack:
+    """Rate and angle about some axes.
 
     The rate runs linearly between its samples, so the angle is a parabola; a straight line would
     add up to rate' dt^2 / 8 to it.
     """
 
     def __init__(self, knots_s: FloatArray, rates: FloatArray, angles: FloatArray) -> None:
+        """Take knots [n] and, about every axis, rates and angles [m, n] there."""
         self._inner = knots_s[1:-1]
         """Without the first and the last: what lies beyond them belongs to the end intervals."""
-        table = self._table = np.empty((4, len(knots_s) - 1))
-        """Per interval: its first knot, angle and rate there, half the slope of the rate."""
-        table[0], table[1], table[2] = knots_s[:-1], angles[:-1], rates[:-1]
-        table[3] = 0.5 * (rates[1:] - rates[:-1]) / (knots_s[1:] - knots_s[:-1])
+        self._count = count = len(rates)
+        table = self._table = np.empty((1 + 3 * count, len(knots_s) - 1))
+        """Per interval: its first knot; angles, rates there and half the slopes of the rates."""
+        table[0], table[1:1 + count] = knots_s[:-1], angles[:, :-1]
+        table[1 + count:1 + 2 * count] = rates[:, :-1]
+        table[1 + 2 * count:] = 0.5 * (rates[:, 1:] - rates[:, :-1]) / np.diff(knots_s)
 
-    def angle(self, times_s: FloatArray) -> FloatArray:
-        """Return the angle (rad, from any start) at times of any shape."""
+    def angles(self, times_s: FloatArray) -> FloatArray:
+        """Return the angles (rad, from any start) [m, ...] at times of any shape."""
         after, angle, rate, half_slope = self._at(times_s)
         result: FloatArray = angle + after * (rate + half_slope * after)
         return result
 
-    def angle_and_rate(self, times_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the angle (rad, from any start) and the rate (rad/s) at times of any shape."""
+    def angles_and_rates(self, times_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return angles (rad, from any start) and rates (rad/s), [m, ...] each."""
         after, angle, rate, half_slope = self._at(times_s)
         gained = half_slope * after
         return angle + after * (rate + gained), rate + 2.0 * gained
 
-    def _at(self, times_s: FloatArray) -> FloatArray:
-        """Return (time since its knot, angle, rate, half of its slope there), [4, ...]."""
-        index = self._inner.searchsorted(times_s)
-        rows: FloatArray = self._table.take(index, axis=1)
+    def _at(self, times_s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return time since its knot [...], angles, rates, half of their slopes there [m, ...]."""
+        rows = self._table.take(self._inner.searchsorted(times_s), axis=1)
         np.subtract(times_s, rows[0], out=rows[0])
-        return rows
+        angle, rate, half_slope = rows[1:].reshape(3, self._count, *rows.shape[1:])
+        return rows[0], angle, rate, half_slope

@@ -16,12 +16,13 @@ import numpy as np
 from rig_common.times import NS_PER_S
 from sync_engine.clocks.clock_filter import Outcome
 from sync_engine.clocks.offset import relative_offset
-from sync_engine.config import SyncConfig
+from sync_engine.config import CueAxes, InputConfig, SyncConfig
 from sync_engine.cues.base import XYZ_AXES, Cue, FloatArray, GyroLookup, matrix_from_wxyz
 from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.image import ImageCue
 from sync_engine.cues.inertial import OdometryCue, RateCue
 from sync_engine.cues.motion import Axis, MotionFix, Rotation, RotationFit
+from sync_engine.cues.mounting import Mounting, MountingStatus
 from sync_engine.cues.scan import CloudCue, ScanCue
 from sync_engine.matching.buffer import Packet
 from sync_engine.stream import Stream
@@ -53,13 +54,12 @@ class CueRunner:
         self._cues = {
             name: CUES[given.cue]() for name, given in config.inputs.items() if given.cue != 'none'
         }
-        self._frames = {
-            name: matrix_from_wxyz(given.imu_quat_wxyz) for name, given in config.inputs.items()
-        }
-        self._turned_axes: dict[tuple[str, tuple[Axis, ...]], tuple[Axis, ...]] = {}
-        """(sensor, axes in its frame) -> axes in the IMU's; a cue only ever has a few."""
+        self._axes_used = {name: given.cue_axes for name, given in config.inputs.items()}
         self._focal_px = {name: given.focal_px for name, given in config.inputs.items()}
-        self._fits = {name: RotationFit(config.motion) for name in config.inputs}
+        self._fits = {
+            name: RotationFit(config.motion, Mounting(_declared(given)))
+            for name, given in config.inputs.items()
+        }
         motion = config.motion
         self.gyro = GyroTrack(motion.max_span_s + 2.0 * motion.grid_s + 4.0)
         self._waiting: deque[tuple[str, int, Any]] = deque(maxlen=_QUEUE)
@@ -96,8 +96,11 @@ class CueRunner:
         self._waiting.clear()
 
     def add_rotation(self, sensor_id: str, rotation: Rotation) -> None:
-        """Queue a rotation whose axes are in the IMU's frame."""
-        self._fits[sensor_id].add(rotation)
+        """Queue a rotation whose axes are in the sensor's frame."""
+        used = used_part(rotation, self._axes_used[sensor_id])
+        if used is None:
+            return
+        self._fits[sensor_id].add(used)
         self._touched.add(sensor_id)
 
     def run(self, max_jobs: int) -> int:
@@ -121,14 +124,16 @@ class CueRunner:
             self.failed[sensor_id] = f'{type(error).__name__}: {error}'
             return
         if rotation is not None:
-            self.add_rotation(sensor_id, self._in_imu_frame(sensor_id, rotation))
+            self.add_rotation(sensor_id, rotation)
 
     def _lookup(self, sensor_id: str) -> GyroLookup | None:
         """Return how the gyro is looked up on the sensor's clock, as far as that is known."""
-        clock = self._streams[sensor_id].clock
+        clock, mounting = self._streams[sensor_id].clock, self._fits[sensor_id].mounting
         if self._imu is None or clock.filter is None or self._imu.clock.filter is None:
             return None
-        imu, to_imu = self._imu.clock, self._frames[sensor_id]
+        if not mounting.is_known:
+            return None
+        imu, to_imu = self._imu.clock, mounting.matrix
         now_ns = self._streams[sensor_id].last_arrival_ns or 0
 
         def look(stamp_ns: int, times_s: FloatArray, axis: Axis) -> FloatArray | None:
@@ -136,19 +141,6 @@ class CueRunner:
             return self.gyro.angle(stamp_ns - offset_ns, times_s, to_imu @ axis)
 
         return look
-
-    def _in_imu_frame(self, sensor_id: str, rotation: Rotation) -> Rotation:
-        if rotation.axes is None:
-            return rotation
-        axes = self._turned_axes.get((sensor_id, rotation.axes))
-        if axes is None:
-            turned = np.array(rotation.axes) @ self._frames[sensor_id].T
-            axes = tuple((float(a[0]), float(a[1]), float(a[2])) for a in turned)
-            self._turned_axes[sensor_id, rotation.axes] = axes
-        return Rotation(
-            rotation.stamp_from_ns, rotation.stamp_to_ns, rotation.values_rad, axes,
-            rotation.variances,
-        )  # fmt: skip
 
     def _compare(self, sensor_id: str) -> None:
         """Lay the sensor's rotations over the gyro and tell its clock."""
@@ -173,9 +165,38 @@ class CueRunner:
         wander = imu.filter.arrival_var if imu.filter else 0.0
         return clock.observe_motion(offset_s, fix.variance + wander, time_ns)
 
+    def mounting_of(self, sensor_id: str) -> MountingStatus | None:
+        """Return how the sensor is turned against the IMU; None where it gives no rotations."""
+        fit = self._fits[sensor_id]
+        has_any = sensor_id in self._cues or fit.has_rotations
+        return fit.mounting_status(sensor_id) if has_any else None
+
     def fit_of(self, sensor_id: str) -> RotationFit:
         """Return the sensor's fit, for its figures."""
         return self._fits[sensor_id]
+
+
+def used_part(rotation: Rotation, axes: CueAxes) -> Rotation | None:
+    """Return what `cue_axes` says is used of a rotation; None where nothing is left."""
+    if rotation.axes is None or axes in ('', 'vector'):
+        return rotation
+    if axes == 'size':
+        turn = np.array(rotation.values_rad)
+        size = float(np.sqrt(turn @ turn))
+        along = turn / size if size > 0.0 else np.full(len(turn), len(turn) ** -0.5)
+        variance = float(along**2 @ np.array(rotation.variances))
+        return Rotation(rotation.stamp_from_ns, rotation.stamp_to_ns, (size,), None, (variance,))
+    for axis, value, variance in zip(
+            rotation.axes, rotation.values_rad, rotation.variances, strict=True):
+        if abs(axis[2]) > 1.0 - 1e-9:
+            return Rotation(rotation.stamp_from_ns, rotation.stamp_to_ns, (value,), (axis,),
+                            (variance,))
+    return None
+
+
+def _declared(given: InputConfig) -> FloatArray | None:
+    """Return the declared rotation from the sensor's frame to the IMU's, None for unknown."""
+    return matrix_from_wxyz(given.imu_quat_wxyz) if any(given.imu_quat_wxyz) else None
 
 
 def rotation_of(

@@ -9,6 +9,7 @@ import numpy as np
 
 from rig_common.cdr import CdrError, Reader
 from rig_common.errors import RigError
+from rig_common.msgs import Transform
 from rig_common.msgs.decode import (
     read_camera_info,
     read_cloud,
@@ -16,13 +17,16 @@ from rig_common.msgs.decode import (
     read_imu,
     read_odometry,
     read_scan,
+    read_transform,
+    read_transforms,
     read_twist,
 )
-from sync_engine.config import SyncConfig
+from sync_engine.config import TF_TYPE, InputConfig, SyncConfig
 from sync_engine.wire.restamp import point_times_s
 
 PayloadReader = Callable[[Any], Mapping[str, Any]]
 INFO_TYPE = 'sensor_msgs/msg/CameraInfo'
+TRANSFORMS = frozenset({'geometry_msgs/msg/TransformStamped', TF_TYPE})
 
 
 class FocalLengths:
@@ -50,11 +54,14 @@ def readers_of(config: SyncConfig, focal: FocalLengths) -> dict[str, PayloadRead
     for name, given in config.inputs.items():
         if given.cue == 'none':
             continue
-        known = READERS[given.cue]
+        known = {*READERS[given.cue], *(TRANSFORMS if given.cue == 'odometry' else ())}
         if given.type not in known:
             raise RigError(f'sync.inputs.{name}.cue is {given.cue!r}, which reads '
                            f'{" or ".join(sorted(known))}; its type is {given.type!r}')
-        read = known[given.type]
+        if given.wrong_transform:
+            raise RigError(f'sync.inputs.{name}: {given.wrong_transform}')
+        read = _transform_reader(given) if given.type in TRANSFORMS else (
+            READERS[given.cue][given.type])
         readers[name] = _with_focal(name, read, focal) if given.cue == 'image' else read
     return readers
 
@@ -104,6 +111,25 @@ def _pose_orientation(raw: bytes) -> Mapping[str, Any]:
     return {'orientation': reader.array('f8', 7)[3:]}
 
 
+def find_transform(given: InputConfig, raw: bytes) -> Transform | None:
+    """Return the transform that the input names, None where the message has none of it."""
+    found = read_transforms(raw) if given.type == TF_TYPE else [read_transform(raw)]
+    for each in found:
+        if (given.frame_id.strip('/') in ('', each.frame_id.strip('/'))
+                and given.child_frame_id.strip('/') in ('', each.child_frame_id.strip('/'))):
+            return each
+    return None
+
+
+def _transform_reader(given: InputConfig) -> PayloadReader:
+    def read(raw: bytes) -> Mapping[str, Any]:
+        found = find_transform(given, raw)
+        if found is None:
+            raise CdrError(f'no transform from {given.frame_id} to {given.child_frame_id}')
+        return {'orientation': found.rotation_xyzw}
+    return read
+
+
 def _imu_orientation(raw: bytes) -> Mapping[str, Any]:
     reader = Reader(raw)
     reader.header()
@@ -126,4 +152,4 @@ READERS: dict[str, dict[str, PayloadReader]] = {
         'sensor_msgs/msg/Imu': _imu_orientation,
     },
 }
-"""Cue -> message type -> reader."""
+"""Cue -> message type -> reader; transforms have one per input, which names its frames."""

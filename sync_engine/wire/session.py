@@ -22,7 +22,7 @@ from sync_engine.bundle import Bundle, Member
 from sync_engine.config import IMU_TYPE, SyncConfig
 from sync_engine.engine import SyncEngine
 from sync_engine.wire.codecs import codec_of
-from sync_engine.wire.cue_readers import FocalLengths, readers_of
+from sync_engine.wire.cue_readers import TRANSFORMS, FocalLengths, find_transform, readers_of
 from sync_engine.wire.facts import (
     BUNDLE_TOPIC,
     BUNDLE_TYPE,
@@ -60,7 +60,9 @@ class WireSync:
         self._focal = FocalLengths(config)
         self.engine = SyncEngine(config, codecs, readers_of(config, self._focal))
         self.has_cues = any(given.cue != 'none' for given in config.inputs.values())
-        self.headerless = frozenset(headerless)
+        self._transforms = {name: given for name, given in config.inputs.items()
+                            if given.type in TRANSFORMS}
+        self.headerless = frozenset(headerless) - set(self._transforms)
         self._order = {name: index for index, name in enumerate(config.inputs)}
         imu = config.imu_sensor_id
         self._imu_id = imu if imu and config.inputs[imu].type == IMU_TYPE else None
@@ -86,13 +88,24 @@ class WireSync:
         if sensor_id in self.headerless:
             return self.engine.push(sensor_id, None, raw, arrival_ns, len(raw))
         try:
-            stamp_ns = read_stamp_ns(raw)
+            found_ns = self.stamp_ns(sensor_id, raw)
+            if found_ns is None:
+                return []
+            stamp_ns = found_ns
             if sensor_id == self._imu_id:
                 self.engine.push_imu(stamp_ns, *read_imu(raw))
             self._focal.offer(sensor_id, raw)
         except CdrError:
             stamp_ns = _NO_STAMP_NS
         return self.engine.push(sensor_id, stamp_ns, raw, arrival_ns, len(raw))
+
+    def stamp_ns(self, sensor_id: str, raw: bytes) -> int | None:
+        """Return a message's own stamp; None for transforms without the one that is meant."""
+        given = self._transforms.get(sensor_id)
+        if given is None:
+            return read_stamp_ns(raw)
+        found = find_transform(given, raw)
+        return None if found is None else found.stamp_ns
 
     def push_together(self, messages: Sequence[tuple[str, bytes]],
                       arrival_ns: int) -> list[Bundle]:

@@ -10,6 +10,7 @@ from rig_common.msgs import Level, Status
 from rig_common.quantiles import LogHistogram
 from sync_engine.bundle import OffsetState
 from sync_engine.config import SyncConfig
+from sync_engine.cues.mounting import MountingStatus
 from sync_engine.ledger import Counts
 from sync_engine.status import EngineStatus, SensorStatus
 
@@ -47,6 +48,7 @@ class InputFacts:
     observability: str = fact('observability')
     motion_fixes: int = fact('motion fixes')
     motion_refused: int = fact('motion refused')
+    motion_mismatched: int = fact('motion mismatched')
     clock_steps: int = fact('clock steps')
     latency_steps: int = fact('latency steps')
     buffered: int = fact('buffered')
@@ -56,6 +58,18 @@ class InputFacts:
     def ledger(self) -> dict[str, int]:
         """Return the messages received and where they went; the parts add up."""
         return {**self.counts.ledger(), 'buffered': self.buffered}
+
+
+@dataclass(frozen=True)
+class MountingFacts:
+    """How one input is turned against the IMU; only inputs that tell rotations have it."""
+
+    source: str = fact('mounting')
+    quat_wxyz: str = fact('mounting quaternion (wxyz)')
+    axis: str = fact('axis in the IMU frame')
+    """Of a yaw-only cue."""
+    sigma_deg: float = fact('mounting sigma (deg)', '.2f')
+    observable: str = fact('mounting observable')
 
 
 def statuses(status: EngineStatus, config: SyncConfig, latency: LogHistogram,
@@ -104,12 +118,23 @@ def _sensor(name: str, sensor: SensorStatus, config: SyncConfig, cue_failure: st
         skew_ppm=sensor.skew_ppm, latency_ms=sensor.latency_s * 1e3,
         offset_state=sensor.state.value, observability=sensor.observability,
         motion_fixes=sensor.motion_fixes, motion_refused=sensor.motion_refused,
+        motion_mismatched=sensor.motion_mismatched,
         clock_steps=sensor.clock_steps, latency_steps=sensor.latency_steps,
         buffered=sensor.buffered, bytes_held=sensor.bytes_held, counts=sensor.counts))
+    if sensor.mounting is not None:
+        values |= to_values(_mounting(sensor.mounting))
     if cue_failure:
         values['cue failure'] = cue_failure
     level, message = _judged(sensor, config)
     return Status(level, f'sync: {name}', message, values, given.topic)
+
+
+def _mounting(mounting: MountingStatus) -> MountingFacts:
+    return MountingFacts(
+        source=mounting.source.value,
+        quat_wxyz=' '.join(f'{value:.4f}' for value in mounting.quat_wxyz),
+        axis=' '.join(f'{value:.4f}' for value in mounting.axis_imu or ()),
+        sigma_deg=mounting.sigma_deg, observable='yes' if mounting.observable else 'no')
 
 
 def _judged(sensor: SensorStatus, config: SyncConfig) -> tuple[Level, str]:
@@ -117,6 +142,8 @@ def _judged(sensor: SensorStatus, config: SyncConfig) -> tuple[Level, str]:
         return Level.WARN, 'silent' if sensor.counts.received else 'never seen'
     if config.estimator == 'none':
         return Level.OK, 'stamps taken as they are'
+    if sensor.mounting is not None and sensor.mounting.contradiction:
+        return Level.WARN, sensor.mounting.contradiction
     if sensor.state is OffsetState.UNOBSERVABLE:
         return Level.WARN, 'offset unobservable, so it corrects nothing'
     return Level.OK, f'offset {sensor.state.value}'

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from rig_common import msgs
+from rig_common.cdr import Writer
+from rig_common.errors import RigError
 from sync_engine.config import load_config
 from sync_engine.wire.cue_readers import READERS, FocalLengths, readers_of
 from sync_engine.wire.session import WireSync
@@ -70,3 +72,54 @@ def test_the_focal_length_comes_from_the_camera_info_beside_the_image():
     focal.offer('info', msgs.camera_info('c', 2, 2, [[50, 0, 1], [0, 60, 1], [0, 0, 1]]).fill(5))
     assert (read(raw)['fx'], read(raw)['fy']) == (50, 60)
     WireSync(config).push('info', b'\0\1\0\0' + bytes(10), 1)  # too short to be read: no matter
+
+
+TF = {'type': 'tf2_msgs/msg/TFMessage', 'cue': 'odometry', 'member': False,
+      'frame_id': 'map', 'child_frame_id': 'base'}
+
+
+def tf_config(**changes):
+    inputs = {'imu': {'type': 'sensor_msgs/msg/Imu'}, 'pose': TF | changes}
+    return load_config({'inputs': inputs, 'reference_sensor_id': 'imu', 'imu_sensor_id': 'imu'})
+
+
+def test_of_tf_the_transform_that_is_named_is_read_and_stamped():
+    sync = WireSync(tf_config(), headerless=['pose'])
+    turned = (0.0, 0.0, 0.6, 0.8)
+    wanted = msgs.Transform(7_000_000_000, 'map', '/base', (1, 2, 3), turned)
+    other = msgs.Transform(9_000_000_000, 'base', 'arm', (1, 2, 3), (0, 0, 0, 1))
+    both, none = msgs.tf_message([other, wanted]), msgs.tf_message([other])
+    assert sync.stamp_ns('pose', both) == 7_000_000_000
+    assert sync.stamp_ns('pose', none) is None
+    read = readers_of(sync.config, FocalLengths(sync.config))['pose']
+    assert read(both)['orientation'] == pytest.approx(turned)
+    sync.push('pose', both, 7_010_000_000)
+    sync.push('pose', none, 7_020_000_000)
+    counts = sync.engine.ledger['pose']
+    assert (counts.received, counts.invalid) == (1, 0)  # a message about other frames is not ours
+
+
+@pytest.mark.parametrize(('changes', 'says'), [
+    ({'child_frame_id': ''}, 'must say which one is meant'), ({'member': True}, 'member: false')])
+def test_an_input_of_tf_says_what_it_lacks(changes, says):
+    with pytest.raises(RigError, match=says):
+        tf_config(**changes)
+
+
+def test_a_transform_topic_and_a_pose_with_covariance_are_cues():
+    for type_name in ('geometry_msgs/msg/TransformStamped', 'geometry_msgs/msg/PoseStamped',
+                      'geometry_msgs/msg/PoseWithCovarianceStamped'):
+        config = tf_config(type=type_name, member=True)
+        assert set(readers_of(config, FocalLengths(config))) == {'pose'}
+    config = tf_config(type='geometry_msgs/msg/TransformStamped', child_frame_id='', frame_id='')
+    read = readers_of(config, FocalLengths(config))['pose']
+    writer = Writer()
+    writer.header(5, 'map')
+    writer.string('base')
+    writer.array([1.0, 2.0, 3.0, 0.0, 0.6, 0.0, 0.8], 'f8')
+    assert read(writer.finish())['orientation'] == pytest.approx([0.0, 0.6, 0.0, 0.8])
+
+
+def test_cue_axes_that_a_scan_does_not_have_are_refused():
+    with pytest.raises(RigError, match="cue_axes 'size' does not go with cue 'scan'"):
+        tf_config(type='sensor_msgs/msg/LaserScan', cue='scan', cue_axes='size')
