@@ -22,6 +22,7 @@ from sensor_rig.rigsync import add_imu_rotations, merged_inputs, simulated_input
 from sync_engine.config import SyncConfig
 
 if TYPE_CHECKING:
+    from sensor_rig.degrade.config import StreamConfig
     from sim_sensors.config import SensorConfig, Simulation, WorldConfig
     from sim_sensors.sensors.base import Sensor
 
@@ -47,6 +48,8 @@ class RigConfig:
     """The simulated world; absent in a rig for a real robot."""
     sensors: Mapping[str, SensorConfig] = field(default_factory=dict)
     """Sensors by name."""
+    streams: Mapping[str, StreamConfig] = field(default_factory=dict)
+    """Recorded or live streams to degrade, by name."""
     sync: SyncConfig | None = None
     """The sync engine; absent when nothing is synchronised."""
     path: Path = Path()
@@ -104,6 +107,7 @@ class RigConfig:
         return {
             'seed': self.seed,
             'sensors': {name: each.model_dump(mode='json') for name, each in self.sensors.items()},
+            'streams': {name: each.model_dump(mode='json') for name, each in self.streams.items()},
             'path': str(self.path),
             **{key: part and part.model_dump(mode='json') for key, part in parts.items()},
         }
@@ -144,7 +148,8 @@ def rig_from_parameters(values: Mapping[str, Any], file: Path = Path('rig')) -> 
     if world is not None:
         _check_periods(sensors, world, file)
     seed = validated(SeedConfig, {'seed': values.get('seed', 0)}, f'{file.name}:').seed
-    rig = RigConfig(seed, world, sensors, path=file)
+    streams = _stream_configs(_section(values, 'streams', file), file)
+    rig = RigConfig(seed, world, sensors, streams, path=file)
     made = rig.make_sensors()
     inputs = simulated_inputs(made, file)
     if 'sync' not in values:
@@ -166,13 +171,15 @@ def _read_extended(file: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
         raise RigError(f'{file.name}: extends goes round in a circle: {chain}')
     values = paramfile.read(file)
     base = values.pop('extends', None)
-    sensors = values.get('sensors')
-    if isinstance(sensors, dict):
-        for name, sensor in sensors.items():
-            if isinstance(sensor, dict) and 'extends' in sensor:
-                where = f'{file.name}: sensors.{name}.extends'
-                parent = _extended_file(sensor.pop('extends'), file, where)
-                sensors[name] = paramfile.merged(_read_extended(parent, (*seen, file)), sensor)
+    for section in ('sensors', 'streams'):
+        parts = values.get(section)
+        if not isinstance(parts, dict):
+            continue
+        for name, part in parts.items():
+            if isinstance(part, dict) and 'extends' in part:
+                where = f'{file.name}: {section}.{name}.extends'
+                parent = _extended_file(part.pop('extends'), file, where)
+                parts[name] = paramfile.merged(_read_extended(parent, (*seen, file)), part)
     if base is None:
         return values
     parent = _extended_file(base, file, f'{file.name}: extends')
@@ -207,9 +214,8 @@ def _world_config(values: Mapping[str, Any], file: Path) -> WorldConfig:
     return validated(WorldConfig, _section(values, 'world', file), f'{file.name}: world')
 
 
-def _sensor_config(name: str, raw: Any, file: Path) -> SensorConfig:
-    from sim_sensors.registry import sensor_class, type_names
-    where = f'{file.name}: sensors.{name}'
+def _require_part(name: str, raw: Any, where: str) -> None:
+    """Refuse a sensor or stream whose name or value cannot be one."""
     if not SENSOR_NAME.match(name):
         raise RigError(f'{where}: the name {name!r} should be lower-case letters, digits and '
                        f'underscores, a letter first')
@@ -217,6 +223,27 @@ def _sensor_config(name: str, raw: Any, file: Path) -> SensorConfig:
         raise RigError(f'{where}: the name {name!r} belongs to the rig itself; choose another')
     if not isinstance(raw, dict):
         raise RigError(f'{where} is {raw!r}; it should be a map')
+
+
+def _stream_configs(raw_streams: Mapping[str, Any], file: Path) -> dict[str, StreamConfig]:
+    if not raw_streams:
+        return {}
+    from sensor_rig.degrade.config import check_clocks, stream_config
+    from sensor_rig.degrade.topics import refuse_shared
+    where = f'{file.name}: streams'
+    streams = {}
+    for name, raw in raw_streams.items():
+        _require_part(name, raw, f'{where}.{name}')
+        streams[name] = stream_config(raw, f'{where}.{name}')
+    check_clocks(streams, where)
+    refuse_shared(streams, where)
+    return streams
+
+
+def _sensor_config(name: str, raw: Any, file: Path) -> SensorConfig:
+    from sim_sensors.registry import sensor_class, type_names
+    where = f'{file.name}: sensors.{name}'
+    _require_part(name, raw, where)
     if not isinstance(raw.get('type'), str):
         given = repr(raw['type']) if 'type' in raw else 'missing'
         raise RigError(f'{where}.type is {given}; it should be one of '

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from sensor_rig.degrade.config import TYPES, StreamConfig, typed_config
 from sensor_rig.rigfile import SeedConfig
 from sim_sensors.config import WorldConfig
 from sim_sensors.registry import sensor_class, type_names
@@ -21,16 +22,25 @@ def rig_schema() -> dict[str, Any]:
     for key, section in sections.items():
         definitions[section.__name__] = _defined(section, definitions)
         schema['properties'][key] = {'$ref': f'#/$defs/{section.__name__}'}
-    alternatives = []
-    for type_name in type_names():
-        model = sensor_class(type_name).config_class
-        own = _defined(model, definitions)
-        own['properties']['type'] = {'const': type_name}
-        definitions[model.__name__ + '_' + type_name] = own
-        alternatives.append({'$ref': f'#/$defs/{model.__name__}_{type_name}'})
-    schema['properties']['sensors'] = {'type': 'object',
-                                       'additionalProperties': {'oneOf': alternatives}}
+    sensors: dict[str, type[BaseModel]] = {
+        name: sensor_class(name).config_class for name in type_names()}
+    streams: dict[str, type[BaseModel]] = {
+        '': StreamConfig, **{name: typed_config(name) for name in TYPES}}
+    for key, models in (('sensors', sensors), ('streams', streams)):
+        schema['properties'][key] = {'type': 'object', 'additionalProperties': {
+            'oneOf': [_alternative(name, model, definitions) for name, model in models.items()]}}
     return {**schema, '$defs': definitions}
+
+
+def _alternative(type_name: str, model: type[BaseModel],
+                 definitions: dict[str, Any]) -> dict[str, str]:
+    """Return a reference to the keys of one `type`; without a type they have no such key."""
+    own = _defined(model, definitions)
+    if type_name:
+        own['properties']['type'] = {'const': type_name}
+    name = f'{model.__name__}_{type_name}' if type_name else model.__name__
+    definitions[name] = own
+    return {'$ref': f'#/$defs/{name}'}
 
 
 def _defined(model: type[BaseModel], definitions: dict[str, Any]) -> dict[str, Any]:

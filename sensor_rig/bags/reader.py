@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from rosbags.highlevel import AnyReader
-from rosbags.interfaces import Nodetype
+from rosbags.interfaces import Nodetype, QosDurability
 from rosbags.typesys import Stores, get_typestore
 
 from rig_common.errors import RigError
@@ -28,6 +28,8 @@ class BagTopic(NamedTuple):
     """Whether the message starts with a std_msgs/Header."""
     definition: tuple[str, str] | None
     """(definition text, type hash) as recorded, so that a copy can carry it on."""
+    latched: bool = False
+    """Whether it was offered to late joiners (transient local), as /tf_static is."""
 
 
 class Recorded(NamedTuple):
@@ -50,6 +52,8 @@ class BagReader:
         self.message_count = count
         self.start_ns = self._reader.start_time if count else 0
         self.end_ns = self._reader.end_time if count else 0
+        self.note = self._note()
+        """What its maker wrote beside it (`custom_data` of metadata.yaml)."""
 
     @property
     def duration_s(self) -> float:
@@ -83,6 +87,12 @@ class BagReader:
         """Return the topic called `topic`; a rig file's relative name means the root's."""
         return self.topics.get(topic) or self.topics.get('/' + topic.lstrip('/'))
 
+    def _note(self) -> dict[str, str]:
+        storage: Any = getattr(self._reader.readers[0], 'storage', None)
+        metadata = getattr(storage, 'metadata', None)
+        return {str(key): str(value)
+                for key, value in (getattr(metadata, 'custom', None) or {}).items()}
+
     def _topics(self) -> dict[str, BagTopic]:
         types = self._reader.typestore
         topics: dict[str, BagTopic] = {}
@@ -93,7 +103,7 @@ class BagReader:
             topics[connection.topic] = BagTopic(
                 connection.topic, connection.msgtype, count,
                 _starts_with_header(types, connection.msgtype),
-                definition if all(definition) else None)
+                definition if all(definition) else None, _is_latched(connection))
         return dict(sorted(topics.items()))
 
 
@@ -114,6 +124,11 @@ def _opened(path: Path) -> AnyReader:
         # a broken file surfaces as whatever its storage raises: sqlite3, zstd, struct, yaml
         raise RigError(f'{path} is not a readable rosbag2 recording: {_sentence(error)}') from None
     return reader
+
+
+def _is_latched(connection: Any) -> bool:
+    profiles = getattr(connection.ext, 'offered_qos_profiles', ())
+    return bool(profiles) and all(p.durability == QosDurability.TRANSIENT_LOCAL for p in profiles)
 
 
 def _starts_with_header(types: Any, type_name: str) -> bool:

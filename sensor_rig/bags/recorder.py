@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rig_common import msgs
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from sensor_rig.inprocess import InProcessRig
     from sim_sensors.rig import Message
 
+NOTE = 'sensor_rig'
+"""Where a recording says what a simulation knows of its timing: see `RigNote`."""
 TIME_TYPE = 'sensor_msgs/msg/TimeReference'
 
 
@@ -26,7 +30,32 @@ def record_rig(rig: InProcessRig, writer: BagWriter, seconds: float,
     Besides the sensors' topics: `truth/time/<sensor>`, and what the rig's sync engine makes.
     `topics` (relative or not) keeps only some.
     """
+    writer.note(NOTE, json.dumps({
+        'start_time_ns': 0, 'step_ns': rig.world.dt_ns,
+        'captures_ns': {name: sensor.duration_ns for name, sensor in rig.sensors.items()}}))
     Recorder(rig, writer, {topic.lstrip('/') for topic in topics}).run(seconds, advance)
+
+
+@dataclass(frozen=True)
+class RigNote:
+    """What `rig record` notes beside the messages of a simulated rig."""
+
+    start_time_ns: int
+    """When the simulation started; its sensors count from here."""
+    step_ns: int
+    """The physics step; a message is recorded at the first one at or after its arrival."""
+    captures_ns: Mapping[str, int]
+    """How long a capture of each sensor lasts (a sweep, an exposure)."""
+
+    @classmethod
+    def of(cls, note: Mapping[str, str]) -> RigNote | None:
+        """Return the note of a recording, None where it has none that can be read."""
+        try:
+            given = json.loads(note[NOTE])
+            return cls(int(given['start_time_ns']), max(int(given['step_ns']), 1),
+                       {str(name): int(ns) for name, ns in given['captures_ns'].items()})
+        except (KeyError, ValueError, TypeError, AttributeError):
+            return None
 
 
 def require_topics(rig: InProcessRig, topics: Collection[str]) -> None:

@@ -92,6 +92,10 @@ class BagWriter:
             offered_qos_profiles=[_qos(latched)])
         self.counts[topic] = 0
 
+    def note(self, key: str, value: str) -> None:
+        """Write a fact beside the messages (`custom_data` of metadata.yaml)."""
+        self._writer.set_custom_data(key, value)
+
     def write(self, topic: str, receive_ns: int, raw: bytes | memoryview) -> None:
         """Append a message of a topic that was added."""
         self._unseen += len(raw)

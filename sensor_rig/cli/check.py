@@ -16,6 +16,7 @@ from sensor_rig.cli.progress import note
 if TYPE_CHECKING:
     from sensor_rig.rigfile import RigConfig
     from sim_sensors.sensors.base import Sensor
+    from sim_sensors.timing_config import TimingConfig
 
 NAME = 'check'
 HELP = 'validate a rig file and say what is in it'
@@ -71,6 +72,11 @@ def print_summary(rig: RigConfig) -> None:
             [_sensor_row(name, sensor) for name, sensor in rig.make_sensors().items()],
         )
         print('capture: how long one lasts (a sweep, an exposure); the delay counts from its end')
+    if rig.streams:
+        print_table(('stream', 'topics', 'base', 'delay ms', 'jitter ms', 'clock ms', 'ppm',
+                     'loss %'),
+                    [(name, ' '.join(each.topics), each.base, *_timing(each))
+                     for name, each in rig.streams.items()])
     if rig.sync_left_out:
         print(f'WARNING: {rig.sync_left_out}')
     if rig.sync is not None:
@@ -85,12 +91,18 @@ def print_summary(rig: RigConfig) -> None:
 
 def _sensor_row(name: str, sensor: Sensor[Any]) -> tuple[object, ...]:
     config = sensor.config
-    low, high = (_milliseconds(value) for value in config.delay_range_s)
     return (
         name,
         config.type,
         f'{config.rate_hz:g}' if config.rate_hz else 'every step',
         f'{sensor.duration_ns / 1e6:.3g}',
+        *_timing(config),
+    )
+
+
+def _timing(config: TimingConfig) -> tuple[str, ...]:
+    low, high = (_milliseconds(value) for value in config.delay_range_s)
+    return (
         low if low == high else f'{low} to {high}',
         _milliseconds(config.jitter_s),
         _milliseconds(config.clock.offset_s),

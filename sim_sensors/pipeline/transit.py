@@ -75,7 +75,7 @@ class Transit:
 
     def take(self, config: TimingConfig) -> None:
         """Take delay, jitter, clock and loss from `config`, for captures to come."""
-        self._clock = SensorClock(config.clock, self._streams)
+        self.clock = SensorClock(config.clock, self._streams)
         self._loss.reconfigure(config.loss)
         low, high = config.delay_range_s
         self._low_ns, self._high_ns = seconds_to_ns(low), seconds_to_ns(high)
@@ -104,12 +104,17 @@ class Transit:
             arrival = arrival + truncated(draw * self.jitter_ns)
         return arrival
 
-    def send(self, batch: Captures, condition: Condition = HEALTHY) -> Passage:
-        """Return stamp, arrival and loss of a batch of captures."""
+    def send(self, batch: Captures, condition: Condition = HEALTHY,
+             stamped: Captures | None = None) -> Passage:
+        """Return stamp, arrival and loss of a batch of captures.
+
+        `stamped` has the times that the clock reads where they are not those the delay counts
+        from: a recorded message is sent on from when it was received.
+        """
         arrival = self.arrival_of(batch)
         if condition.latency_ns:
             arrival = arrival + condition.latency_ns
-        stamp = self._clock.stamps(batch, arrival, condition.clock_step_ns)
+        stamp = self.clock.stamps(stamped or batch, arrival, condition.clock_step_ns)
         return Passage(stamp, arrival, self._lost(batch, condition))
 
     def _lost(self, batch: Captures, condition: Condition) -> NDArray[np.bool_] | None:

@@ -87,6 +87,12 @@ def point_times_s(cloud: Cloud) -> NDArray[np.float64] | None:
     return times
 
 
+def has_absolute_times(cloud: Cloud) -> bool:
+    """Whether the points carry dates on the sensor's clock, not times since the stamp."""
+    name = point_time_field(cloud)
+    return name is not None and bool(cloud.points.size) and _is_absolute(cloud.points[name])
+
+
 def _is_absolute(times: NDArray[Any]) -> bool:
     return times.dtype.kind == 'f' and float(times[0]) > ABSOLUTE_FROM_S
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from sensor_rig.degrade.config import StreamKeys
 from sim_sensors.config import SensorConfig, WorldConfig
 from sim_sensors.registry import sensor_class, type_names
 from sim_sensors.timing_config import FaultConfig
@@ -16,7 +17,7 @@ from sync_engine.config import InputConfig, SyncConfig
 
 PAGE = Path(__file__).resolve().parents[2] / 'docs' / 'rig_file.md'
 MODELS = {'## world': WorldConfig, '## sensors': SensorConfig, '### faults': FaultConfig,
-          '## sync': SyncConfig, '### inputs': InputConfig}
+          '## streams': StreamKeys, '## sync': SyncConfig, '### inputs': InputConfig}
 """The heading above each table, and the class that the table describes."""
 
 

@@ -1,0 +1,77 @@
+"""Put delay, clock error, loss and faults on streams that exist: a recording, or live topics.
+
+The rig file's streams: say which topics, with the keys of a simulated sensor. The truth goes
+beside them: truth/time/<stream> (header: original stamp, time_ref: new stamp), and what was lost
+or duplicated in truth/fate/<stream> and fates.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sensor_rig.cli.output import add_json_argument, print_json, print_table
+
+if TYPE_CHECKING:
+    from sensor_rig.degrade.recording import DegradeResult
+
+NAME = 'degrade'
+HELP = 'put delay, clock error, loss and faults on a recording or on live topics'
+EPILOG = """examples:
+  rig degrade drive/ drive_late/ --rig faults.yaml     a recording into a new one
+  rig degrade --live --rig faults.yaml                 live: <topic> to degraded/<topic>
+exit code: 1 when the recording breaks off (OUT has what was before), 2 for a mistake"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the recordings, the rig and how to write."""
+    parser.add_argument('input', metavar='IN', type=Path, nargs='?',
+                        help='a rosbag2 folder, .mcap or .db3')
+    parser.add_argument('output', metavar='OUT', type=Path, nargs='?',
+                        help='the recording to write')
+    parser.add_argument('--rig', required=True, metavar='FILE',
+                        help='a rig file with a streams: section')
+    parser.add_argument('--storage', choices=('mcap', 'sqlite3'), default='mcap',
+                        help='how OUT is stored (mcap)')
+    parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
+    add_json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Degrade the recording and say where its messages went."""
+    from rig_common.errors import RigError
+    from sensor_rig.bags.reader import BagReader
+    from sensor_rig.cli.progress import note, progress
+    from sensor_rig.degrade.recording import degrade_recording
+    from sensor_rig.rigfile import load_rig
+
+    if args.input is None or args.output is None:
+        raise RigError('degrade needs a recording IN and a new one OUT (see degrade --help)')
+    rig = load_rig(args.rig)
+    with BagReader(args.input) as bag:
+        count = bag.message_count
+    with progress(f'degrading {args.input.name}', count) as advance:
+        result = degrade_recording(args.input, args.output, rig, storage=args.storage,
+                                   compress=args.compress, advance=advance)
+    for text in (*result.notes, *([f'WARNING: {result.broken}'] if result.broken else [])):
+        note(text)
+    if args.json:
+        print_json(result.as_dict())
+    else:
+        print_result(result)
+    return 1 if result.broken else 0
+
+
+def print_result(result: DegradeResult) -> None:
+    """Print where the messages went and how late they are."""
+    print_table(
+        ('topic', 'stream', 'read', 'lost by loss', 'by fault', 'thinned', 'duplicated',
+         'written'),
+        [(topic, each.stream or '-', each.read, each.lost_by_loss, each.lost_by_fault,
+          each.thinned, each.duplicated, each.written)
+         for topic, each in sorted(result.accounts.items())])
+    print_table(('stream', 'delay p50 ms', 'p99 ms', 'max ms'),
+                [(name, *(f'{each[key] * 1e3:.3f}' for key in ('p50_s', 'p99_s', 'max_s')))
+                 for name, each in result.delays.items()])
+    print(f'written: {result.target}')

@@ -1,0 +1,1 @@
+"""The faults of simulated sensors on streams that somebody else made: recordings, live topics."""

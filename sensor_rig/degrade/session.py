@@ -1,0 +1,239 @@
+"""All streams of a rig file together: messages in as they were received, out in order of arrival.
+
+    session = DegradeSession(streams, seed)
+    session.add_topic('/imu/data', 'sensor_msgs/msg/Imu', stamped=True)
+    session.push('/imu/data', receive_ns, raw)
+    for topic, arrival_ns, raw in session.due(now_ns): ...
+
+Topics of no stream pass unchanged. Beside the messages go `truth/time/<stream>` (header: original
+stamp, time_ref: new stamp) for every capture that arrives, and `truth/fate/<stream>` (header:
+original stamp, time_ref: arrival, source: the fate) for every one that does not arrive just once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from rig_common import msgs
+from rig_common.cdr import CdrError, Template, read_stamp_ns
+from rig_common.errors import RigError
+from rig_common.msgs import read_time_reference
+from rig_common.quantiles import LogHistogram
+from rig_common.times import NS_PER_S
+from sensor_rig.degrade.config import TYPES, StreamConfig
+from sensor_rig.degrade.ledger import Account, Fate
+from sensor_rig.degrade.stream import KEPT, DegradedStream, Incoming, Outgoing
+from sensor_rig.degrade.topics import find_stream
+from sim_sensors.naming import truth_time_topic, truth_topic
+from sim_sensors.timing_config import ClockConfig, FaultConfig
+
+TIME_TYPE = 'sensor_msgs/msg/TimeReference'
+
+
+class Degraded(NamedTuple):
+    """A message that arrives."""
+
+    topic: str
+    arrival_ns: int
+    raw: bytes
+
+
+OnFate = Callable[[str, Incoming, Outgoing], None]
+"""Called with the stream's name for every message of a stream, and for every copy."""
+
+
+class DegradeSession:
+    """Degrades messages in the order they come; `due` hands them out as they arrive."""
+
+    def __init__(self, streams: Mapping[str, StreamConfig], seed: int, *,
+                 origin_ns: int | None = None, captures_ns: Mapping[str, int] | None = None,
+                 on_fate: OnFate | None = None) -> None:
+        """Make the streams.
+
+        `origin_ns` is when time starts to count (by default when the first message was received),
+        `captures_ns` how long captures of the sensors last, as far as known.
+        """
+        lasting = captures_ns or {}
+        self._configs, self._seed, self._lasting = streams, seed, lasting
+        self._origin_ns = origin_ns
+        self._on_fate = on_fate
+        self.streams = {name: DegradedStream(name, config, seed, capture_ns=lasting.get(name, 0))
+                        for name, config in streams.items()}
+        for stream in self.streams.values():
+            if stream.config.clock_of:
+                stream.owner = self.streams[stream.config.clock_of]
+                stream.owner.remembers = True
+        self.accounts: dict[str, Account] = {}
+        self.delays = {name: LogHistogram() for name in streams}
+        """From the receive time to the new arrival, s; of `base: stamp` from the stamp."""
+        self._of: dict[str, DegradedStream | None] = {}
+        self._stamped: dict[str, bool] = {}
+        self._heap: list[tuple[int, int, str, bytes, bool]] = []
+        self._pushed = 0
+        self._times = {name: msgs.time_reference(name, name) for name in streams}
+        self._fates: dict[tuple[str, Fate], Template] = {}
+        self._known_truth: dict[str, dict[int, int]] = {}
+
+    # ---- topics -------------------------------------------------------------------------------
+
+    def add_topic(self, topic: str, type_name: str, *, stamped: bool) -> str:
+        """Announce a topic; return the stream it belongs to, empty for none.
+
+        Raises where the stream wants what the type does not have.
+        """
+        name = find_stream(topic, self._configs)
+        self.accounts[topic] = Account(name)
+        self._of[topic] = stream = self.streams[name] if name else None
+        self._stamped[topic] = stamped
+        if stream is None:
+            of = topic.removeprefix('/truth/time/')
+            if of in self.streams and topic != of and type_name == TIME_TYPE:
+                self._known_truth[topic] = {}
+            return ''
+        _check_type(stream, topic, type_name, stamped)
+        stream.types[topic] = type_name
+        stream.remembers |= len(stream.types) > 1
+        return name
+
+    def truth_topics(self) -> dict[str, str]:
+        """Return the relative topics of the truth and their type."""
+        return {topic: TIME_TYPE for name in self.streams
+                for topic in (truth_time_topic(name), fate_topic(name))}
+
+    # ---- messages -----------------------------------------------------------------------------
+
+    def push(self, topic: str, receive_ns: int, raw: bytes) -> None:
+        """Take a message of a topic that was added."""
+        account = self.accounts[topic]
+        account.read += 1
+        if self._origin_ns is None:
+            self._origin_ns = receive_ns
+        stream = self._of[topic]
+        if stream is None:
+            if topic in self._known_truth:
+                self._learn(topic, raw)
+                account.replaced += 1
+                return
+            account.in_flight += 1
+            self._send(receive_ns, topic, raw)
+            return
+        try:
+            stamp_ns = read_stamp_ns(raw) if self._stamped[topic] else None
+        except CdrError:
+            account.unreadable += 1
+            account.in_flight += 1
+            self._send(receive_ns, topic, raw)
+            return
+        message = Incoming(topic, raw, receive_ns, stamp_ns)
+        if not stream.started:
+            stream.start(message, self._origin_ns)
+        for outgoing in stream.take(message):
+            account.note(outgoing.fate)
+            self._pass_on(stream, message, outgoing)
+
+    def _pass_on(self, stream: DegradedStream, message: Incoming, outgoing: Outgoing) -> None:
+        fate, arrival_ns = outgoing.fate, outgoing.arrival_ns
+        original_ns = message.receive_ns if message.stamp_ns is None else message.stamp_ns
+        if outgoing.is_first:
+            self._tell(stream.name, original_ns, outgoing)
+        if fate in (Fate.DELIVERED, Fate.DUPLICATE):
+            self._send(arrival_ns, message.topic, outgoing.raw)
+        if fate is Fate.DELIVERED:
+            base_ns = original_ns if stream.config.base == 'stamp' else message.receive_ns
+            self.delays[stream.name].add((arrival_ns - base_ns) / NS_PER_S)
+        if self._on_fate is not None:
+            self._on_fate(stream.name, message, outgoing)
+
+    def _tell(self, name: str, original_ns: int, outgoing: Outgoing) -> None:
+        """Put the truth about a capture beside it."""
+        fate, arrival_ns = outgoing.fate, outgoing.arrival_ns
+        true_ns = self._true_ns(name, original_ns)
+        if fate is Fate.DELIVERED:
+            raw = self._times[name].fill(true_ns, time_ref=divmod(outgoing.stamp_ns, NS_PER_S))
+            self._send(arrival_ns, '/' + truth_time_topic(name), raw, truth=True)
+            return
+        template = self._fates.get((name, fate))
+        if template is None:
+            template = self._fates[name, fate] = msgs.time_reference(name, fate.value)
+        self._send(arrival_ns, '/' + fate_topic(name), template.fill(
+            true_ns, time_ref=divmod(arrival_ns, NS_PER_S)), truth=True)
+
+    def _learn(self, topic: str, raw: bytes) -> None:
+        """Remember a capture time that the input itself knows, by the stamp it was given there."""
+        known = self._known_truth[topic]
+        with suppress(CdrError):
+            capture_ns, _, stamp_ns, _ = read_time_reference(raw)
+            known[stamp_ns] = capture_ns
+            if len(known) > KEPT:
+                del known[next(iter(known))]
+
+    def _true_ns(self, name: str, original_ns: int) -> int:
+        """Return the capture time of a stamp: what the input knows of it, or the stamp itself."""
+        known = self._known_truth.get('/' + truth_time_topic(name))
+        return original_ns if known is None else known.get(original_ns, original_ns)
+
+    # ---- arrivals -----------------------------------------------------------------------------
+
+    def _send(self, arrival_ns: int, topic: str, raw: bytes, truth: bool = False) -> None:
+        self._pushed += 1
+        heappush(self._heap, (arrival_ns, self._pushed, topic, raw, truth))
+
+    def __len__(self) -> int:
+        """Return how many messages are on their way."""
+        return len(self._heap)
+
+    @property
+    def next_ns(self) -> int | None:
+        """When the next message arrives, ns, or None."""
+        return self._heap[0][0] if self._heap else None
+
+    def due(self, now_ns: int) -> Iterator[Degraded]:
+        """Take out what has arrived by `now_ns`, in order of arrival; ties in order of coming."""
+        heap, accounts = self._heap, self.accounts
+        while heap and heap[0][0] <= now_ns:
+            arrival_ns, _, topic, raw, truth = heappop(heap)
+            if not truth:
+                account = accounts[topic]
+                account.in_flight -= 1
+                account.written += 1
+            yield Degraded(topic, arrival_ns, raw)
+
+    # ---- changes at run time ------------------------------------------------------------------
+
+    def reconfigure(self, name: str, config: StreamConfig) -> None:
+        """Take other delays, clocks and losses; what is on its way keeps the times it has."""
+        stream = self.streams[name]
+        for topic, type_name in stream.types.items():
+            _check_type(stream, topic, type_name, self._stamped[topic], config)
+        stream.reconfigure(config)
+
+    def inject(self, name: str, fault: FaultConfig) -> None:
+        """Start a fault in a stream."""
+        self.streams[name].inject(fault)
+
+
+def fate_topic(stream: str) -> str:
+    """Return the topic that says which captures did not arrive just once."""
+    return truth_topic(f'fate/{stream}')
+
+
+def _check_type(stream: DegradedStream, topic: str, type_name: str, stamped: bool,
+                config: StreamConfig | None = None) -> None:
+    """Refuse what a topic's type cannot do: stamps where there is no header, noise of others."""
+    config = stream.config if config is None else config
+    where = f'streams.{stream.name}'
+    noise_of = TYPES.get(getattr(config, 'type', ''))
+    if noise_of and len(stream.types) == 0 and type_name != noise_of:
+        raise RigError(f'{where}.type is {getattr(config, "type", "")}, which is noise for '
+                       f'{noise_of}; {topic} is {type_name}')
+    if stamped:
+        return
+    steps = any(fault.kind == 'clock_step' for fault in config.faults.values())
+    wanted = ('clock' if config.clock != ClockConfig() else 'clock_of' if config.clock_of else
+              'base: stamp' if config.base == 'stamp' else 'a clock_step fault' if steps else '')
+    if wanted:
+        raise RigError(f'{where} has {wanted}, but {topic} is {type_name}, which has no header '
+                       f'and so no stamp; such topics take delay, loss and rate only')

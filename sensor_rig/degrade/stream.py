@@ -1,0 +1,259 @@
+"""One degraded stream: the `Transit` of a simulated sensor over messages that exist already.
+
+    message (stamp, receive time) -> number k of its capture -> rate_hz -> faults, loss, delay,
+    clock, all drawn by k -> the same bytes with another stamp, at another time, or not at all
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from rig_common.cdr import CdrError, read_stamp_ns, with_stamp_ns
+from rig_common.errors import RigError
+from rig_common.msgs.decode import read_cloud
+from rig_common.times import NS_PER_S, rational_rate, seconds_to_ns
+from sensor_rig.degrade.config import StreamConfig
+from sensor_rig.degrade.ledger import Fate
+from sim_sensors.pipeline.faults import HEALTHY, Condition, Faults
+from sim_sensors.pipeline.transit import Capture as Numbers
+from sim_sensors.pipeline.transit import Fate as TransitFate
+from sim_sensors.pipeline.transit import Transit
+from sim_sensors.randomness.noise import RandomStreams
+from sim_sensors.timing_config import FaultConfig
+from sync_engine.wire.restamp import CLOUD_TYPE, has_absolute_times, restamp
+
+KEPT = 512
+"""Captures that messages of other topics may still belong to."""
+SAME_EPOCH_NS = 3600 * NS_PER_S
+"""Stamps further than this from the receive times are of another epoch."""
+EARLY = 0.1
+"""Part of a period by which a message may be early and still count for it (`rate_hz`)."""
+
+_ALL = slice(None)
+
+
+class Incoming(NamedTuple):
+    """One message as it was received."""
+
+    topic: str
+    raw: bytes
+    receive_ns: int
+    stamp_ns: int | None
+    """None for a type without header."""
+
+
+class Outgoing(NamedTuple):
+    """What becomes of one message."""
+
+    fate: Fate
+    number: int
+    """Of its capture in the stream, the index of all its draws; -1 where it was thinned out."""
+    arrival_ns: int
+    """When it arrives, or would have."""
+    stamp_ns: int
+    """Its new stamp; that of a headerless message is its arrival."""
+    raw: bytes
+    is_first: bool
+    """Whether it is the first message of its capture, which tells the truth for all."""
+
+
+@dataclass(slots=True)
+class _Capture:
+    """Messages of one stamp, on any topic of the stream, have one fate."""
+
+    index: int
+    fate: Fate
+    latency_ns: int = 0
+    """From the base (receive time or stamp) to the arrival."""
+    stamp_ns: int = 0
+    copy_after_ns: int = -1
+    """When a second copy arrives after the first; negative for none."""
+    condition: Condition = field(default_factory=lambda: HEALTHY)
+    topics: set[str] = field(default_factory=set)
+
+
+class DegradedStream:
+    """Everything that happens to the messages of one stream, in the order they come."""
+
+    def __init__(self, name: str, config: StreamConfig, seed: int, *, capture_ns: int = 0) -> None:
+        """Draw from `seed` and `name`, as the simulated sensor of that name does.
+
+        `capture_ns` is how long a capture lasts where the config does not say it.
+        """
+        self.name, self.config = name, config
+        given_ns = seconds_to_ns(config.capture_s) if config.capture_s >= 0.0 else capture_ns
+        self._duration_ns = given_ns if config.base == 'stamp' else 0
+        self._transit = Transit(config, RandomStreams(seed, name), self._duration_ns)
+        self._faults = Faults(config.faults.values())
+        self._injected: list[FaultConfig] = []
+        self.owner: DegradedStream | None = None
+        """The stream whose clock this one shares (`clock_of`)."""
+        self.remembers = False
+        """Whether other messages may belong to a capture: several topics, or a shared clock."""
+        self.origin_ns = 0
+        """What the clock's drift and the faults' times count from, on the stamps."""
+        self.started = False
+        self.count = 0
+        """Captures so far, without those thinned out."""
+        self._captures: OrderedDict[int, _Capture] = OrderedDict()
+        self._slot = 0
+        self._first_ns = 0
+        self._last_raw: dict[str, bytes] = {}
+        self._moves_points: dict[str, bool] = {}
+        self.types: dict[str, str] = {}
+        """Message types by topic."""
+
+    # ---- changes at run time ------------------------------------------------------------------
+
+    def reconfigure(self, config: StreamConfig) -> None:
+        """Take delay, clock and loss from the next message on."""
+        self._transit.take(config)
+        self.config = config
+        self._faults = Faults([*config.faults.values(), *self._injected])
+
+    def inject(self, fault: FaultConfig) -> None:
+        """Add a fault while running."""
+        self._injected.append(fault)
+        self._faults.add(fault)
+
+    # ---- time ---------------------------------------------------------------------------------
+
+    def start(self, message: Incoming, origin_ns: int) -> None:
+        """Take the first message; `origin_ns` is when the recording starts."""
+        self.started = True
+        time_ns = message.receive_ns if message.stamp_ns is None else message.stamp_ns
+        self._first_ns = time_ns
+        if self.config.start_time_s >= 0.0:
+            self.origin_ns = seconds_to_ns(self.config.start_time_s)
+        else:
+            self.origin_ns = (origin_ns if abs(time_ns - message.receive_ns) <= SAME_EPOCH_NS
+                              else time_ns)
+
+    # ---- one message --------------------------------------------------------------------------
+
+    def take(self, message: Incoming) -> list[Outgoing]:
+        """Return what becomes of a message: one fate, or two where it is duplicated."""
+        topic, raw, receive_ns, original_ns = message
+        capture, is_first = self._capture_of(message)
+        condition = capture.condition
+        base_ns = (receive_ns if original_ns is None or self.config.base == 'arrival'
+                   else original_ns)
+        arrival_ns = base_ns + capture.latency_ns
+        if capture.fate is Fate.THINNED:
+            return [Outgoing(Fate.THINNED, -1, receive_ns, original_ns or 0, raw, is_first)]
+        if self._faults and self._faults.has('stuck'):
+            raw = self._stuck(topic, raw, condition)
+        stamp_ns = arrival_ns
+        if original_ns is not None:
+            stamp_ns = self._stamp(capture, original_ns, arrival_ns)
+            if capture.fate is Fate.DELIVERED:
+                raw = self._stamped(topic, raw, stamp_ns)
+        found = [Outgoing(capture.fate, capture.index, arrival_ns, stamp_ns, raw, is_first)]
+        if capture.copy_after_ns >= 0:
+            found.append(Outgoing(Fate.DUPLICATE, capture.index,
+                                  arrival_ns + capture.copy_after_ns, stamp_ns, raw, is_first))
+        return found
+
+    def _capture_of(self, message: Incoming) -> tuple[_Capture, bool]:
+        """Return the capture a message belongs to, and whether it is its first message."""
+        stamp_ns = message.stamp_ns
+        if not self.remembers or stamp_ns is None:
+            return self._new_capture(message), True
+        known = self._captures.get(stamp_ns)
+        if known is not None and message.topic not in known.topics:
+            known.topics.add(message.topic)
+            return known, False
+        capture = self._new_capture(message)
+        capture.topics.add(message.topic)
+        self._captures[stamp_ns] = capture
+        self._captures.move_to_end(stamp_ns)
+        if len(self._captures) > KEPT:
+            self._captures.popitem(last=False)
+        return capture, True
+
+    def _new_capture(self, message: Incoming) -> _Capture:
+        receive_ns, stamp_ns = message.receive_ns, message.stamp_ns
+        clock_ns = receive_ns if stamp_ns is None else stamp_ns
+        if self.config.rate_hz and not self._is_kept(clock_ns):
+            return _Capture(-1, Fate.THINNED)
+        index, self.count = self.count, self.count + 1
+        time_ns = clock_ns - self.origin_ns
+        condition = self._faults.at(time_ns) if self._faults else HEALTHY
+        base_ns = time_ns if self.config.base == 'stamp' else receive_ns - self.origin_ns
+        counts = self._transit.counts
+        before = counts[TransitFate.LOST]
+        numbers = np.array([index])
+        passage = self._transit.send(Numbers(_ALL, numbers, np.array([base_ns])), condition,
+                                     Numbers(_ALL, numbers, np.array([time_ns])))
+        fate = Fate.DELIVERED
+        if passage.lost is not None and passage.lost[0]:
+            fate = Fate.LOST if counts[TransitFate.LOST] > before else Fate.FAULT
+        return _Capture(index, fate, passage.arrival_ns - base_ns,
+                        passage.stamp_ns + self.origin_ns, condition=condition)
+
+    def _is_kept(self, time_ns: int) -> bool:
+        """Whether `rate_hz` keeps a message: the first one of each period is, counted from 0."""
+        rate = rational_rate(self.config.rate_hz)
+        periods = (time_ns - self._first_ns) * rate / NS_PER_S
+        if periods + EARLY < self._slot:
+            return False
+        self._slot = int(periods + EARLY) + 1
+        return True
+
+    def _stuck(self, topic: str, raw: bytes, condition: Condition) -> bytes:
+        """Return the last message's bytes where the stream is stuck, and remember them."""
+        if condition.stuck:
+            raw = self._last_raw.get(topic, raw)
+        self._last_raw[topic] = raw
+        return raw
+
+    # ---- stamps -------------------------------------------------------------------------------
+
+    def _stamp(self, capture: _Capture, original_ns: int, arrival_ns: int) -> int:
+        owner = self.owner or self
+        if owner.config.clock.stamp_at == 'arrival':
+            return arrival_ns
+        return capture.stamp_ns if self.owner is None else self.owner.clock_at(original_ns)
+
+    def clock_at(self, original_ns: int) -> int:
+        """Return what this stream's clock makes of a stamp, for one that shares the clock.
+
+        Who comes first does not matter: the capture of that stamp has the next number.
+        """
+        known = self._captures.get(original_ns)
+        if known is not None and known.index >= 0:
+            return known.stamp_ns
+        time_ns = original_ns - self.origin_ns
+        step_ns = self._faults.at(time_ns).clock_step_ns if self._faults else 0
+        numbers = Numbers(_ALL, np.array([self.count]), np.array([time_ns]))
+        return int(self._transit.clock.stamps(numbers, 0, step_ns)) + self.origin_ns
+
+    def _stamped(self, topic: str, raw: bytes, stamp_ns: int) -> bytes:
+        """Return the message with its new stamp; a date in its points moves with it."""
+        original_ns = read_stamp_ns(raw)
+        if original_ns == stamp_ns:
+            return raw
+        try:
+            if self.types[topic] == CLOUD_TYPE and self._has_dates(topic, raw):
+                return restamp(CLOUD_TYPE, raw, original_ns, stamp_ns, stamp_ns)[0]
+            return with_stamp_ns(raw, stamp_ns)
+        except CdrError:
+            raise RigError(f'streams.{self.name}: a stamp of {original_ns / 1e9:.3f} s becomes '
+                           f'{stamp_ns / 1e9:.3f} s, which the int32 seconds of a stamp cannot '
+                           f'hold; choose a smaller clock error') from None
+
+    def _has_dates(self, topic: str, raw: bytes) -> bool:
+        """Whether the points of a topic's clouds carry dates, seen in its first one."""
+        found = self._moves_points.get(topic)
+        if found is None:
+            try:
+                found = has_absolute_times(read_cloud(raw))
+            except CdrError:
+                return False
+            self._moves_points[topic] = found
+        return found
+
