@@ -29,9 +29,10 @@ from sync_engine.clocks.steps import Verdict
 from sync_engine.config import SyncConfig
 from sync_engine.cues.runner import CueRunner, PayloadReader, rotation_of
 from sync_engine.ledger import Ledger
-from sync_engine.matching.assembly import Assembler, Pending
+from sync_engine.matching.assembly import Assembler
 from sync_engine.matching.buffer import Packet
 from sync_engine.matching.interpolate import Codec
+from sync_engine.matching.waiting import Pending
 from sync_engine.matching.window import AdaptiveWindow
 from sync_engine.parameters import changed_config
 from sync_engine.snapshot import dump_clocks, load_clocks
@@ -105,10 +106,9 @@ class SyncEngine:
                 self._cues.offer(stream, packet)
             if self.machine.state is SyncState.IDLE and stream.is_member:
                 self.machine.enter(SyncState.BUFFERING)
-        settles_ns = stream.settles_at_ns
-        if settles_ns is not None and self._head is not None and stream.reached(settles_ns):
-            stream.settles_at_ns = None
-            self._head.waiting -= 1
+        head = self._head
+        if head is not None and head.settles_at_ns:
+            head.see(stream)
         if self._may_advance(stream, packet):
             bundles += self._advance(self._now_ns)
         return bundles
@@ -121,7 +121,7 @@ class SyncEngine:
         if head is None:
             return bool(self._reference.buffer.stamps)
         if not head.awaits_next or packet is None:
-            return not head.waiting
+            return not head.settles_at_ns
         return packet.stamp_ns != stream.latest_ns  # out of order: perhaps a better partner
 
     def poll(self, now_ns: int) -> list[Bundle]:
@@ -148,11 +148,11 @@ class SyncEngine:
                 self._head = None
                 break
             if self._head is None or self._head.packet is not earliest:
-                self._head = self._assembler.open(earliest)
+                self._head = self._assembler.waiting_room.open(earliest)
             head = self._head
-            if head.waiting and now_ns >= head.next_deadline_ns:
-                self._assembler.give_up(head, now_ns)
-            if head.waiting:
+            if head.settles_at_ns and now_ns >= head.next_deadline_ns:
+                self._assembler.waiting_room.give_up(head, now_ns)
+            if head.settles_at_ns:
                 break
             self.machine.enter(SyncState.SYNCING)
             if not self._assembler.select(head, now_ns):
@@ -249,8 +249,6 @@ class SyncEngine:
         """The targets of the waiting reference frame are void; it is opened anew."""
         self._head = None
         self._due_ns = NEVER_NS
-        for stream in self._streams.values():
-            stream.settles_at_ns = None
 
     # -- settings, state --------------------------------------------------------------------
 
@@ -292,7 +290,7 @@ class SyncEngine:
         """Return the sensor's clock minus another's (by default the reference's), as of now."""
         stream = self._known(sensor_id)
         if not to:
-            return self._assembler.relative_to_reference(stream, self._now_ns)
+            return self._assembler.clocks.of(stream, self._now_ns)
         offset_ns, sigma_s = relative_offset(stream.clock, self._known(to).clock, self._now_ns)
         return Offset(offset_ns, sigma_s, stream.clock.judge(sigma_s))
 

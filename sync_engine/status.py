@@ -154,7 +154,7 @@ def _sensor_status(
     stream: Stream, now_ns: int, assembler: Assembler, cues: CueRunner
 ) -> SensorStatus:
     clock, fit = stream.clock, cues.fit_of(stream.sensor_id)
-    relative = assembler.relative_to_reference(stream, now_ns)
+    relative = assembler.clocks.of(stream, now_ns)
     learned = clock.filter
     return SensorStatus(
         rate_hz=stream.rate_hz,

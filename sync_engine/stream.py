@@ -51,7 +51,6 @@ class Stream:
         self.awaited_since_ns: int | None = None
         self.period_ns = 0.0
         self.reorder_ns = 0
-        self.settles_at_ns: int | None = None
         self.configure(config)
 
     def configure(self, config: SyncConfig) -> None:
@@ -216,7 +215,7 @@ class Stream:
         if self.quarantined is not None and not keep_quarantined:
             self.quarantined = None
             self.counts.flushed += 1
-        self.floor_ns = self.latest_ns = self.previous = self.settles_at_ns = None
+        self.floor_ns = self.latest_ns = self.previous = None
         self.reorder_ns = 0
 
     def restart(self) -> None:

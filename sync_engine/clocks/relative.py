@@ -1,0 +1,55 @@
+"""Clocks against the reference sensor's: what selection and bundles use."""
+
+from __future__ import annotations
+
+from sync_engine.bundle import OffsetState
+from sync_engine.clocks.offset import Offset, relative_offset
+from sync_engine.stream import Stream
+
+_UNKNOWN = float('inf')
+
+
+class RelativeClocks:
+    """Offsets of the streams' clocks to that of the reference stream."""
+
+    def __init__(self, reference: Stream, estimator: str) -> None:
+        self._reference = reference
+        self._estimator = estimator
+
+    def to_partner(self, stream: Stream, now_ns: int) -> Offset:
+        """Return the stream's clock minus the reference's at host time `now_ns`."""
+        if self._estimator == 'none':
+            return Offset(0, _UNKNOWN, OffsetState.UNOBSERVABLE)
+        if stream.pairing is not None:
+            offset_ns = round(stream.pairing.offset_s * 1e9)
+            return Offset(offset_ns, stream.pairing.variance**0.5, OffsetState.CONVERGING)
+        if stream.trigger is not None:
+            sigma_s = stream.trigger.variance**0.5
+            offset_ns = round(stream.trigger.offset_s * 1e9)
+            return Offset(offset_ns, sigma_s, stream.clock.judge(sigma_s))
+        return self._from_clocks(stream, now_ns)
+
+    def of(self, stream: Stream, now_ns: int) -> Offset:
+        """As `to_partner`, for any stream: the reference itself is how sure its own clock is."""
+        if stream is self._reference:
+            return Offset(0, stream.clock.sigma_s, stream.clock.state)
+        return self.to_partner(stream, now_ns)
+
+    def _from_clocks(self, stream: Stream, now_ns: int) -> Offset:
+        clock, reference = stream.clock, self._reference.clock
+        if clock is reference:
+            return Offset(0, 0.0, OffsetState.LOCKED)
+        blind = clock.state is OffsetState.UNOBSERVABLE
+        if blind or reference.state is OffsetState.UNOBSERVABLE:
+            # What cannot be observed corrects nothing: those stamps are taken as host time.
+            offset_ns = (0 if blind else clock.offset_ns(now_ns)) - self.host_offset_ns(now_ns)
+            return Offset(offset_ns, _UNKNOWN, OffsetState.UNOBSERVABLE)
+        offset_ns, sigma_s = relative_offset(clock, reference, now_ns)
+        return Offset(offset_ns, sigma_s, clock.judge(sigma_s))
+
+    def host_offset_ns(self, now_ns: int) -> int:
+        """Return the reference's clock minus the host's; 0 where it is not observable."""
+        clock = self._reference.clock
+        if self._estimator != 'adaptive' or clock.state is OffsetState.UNOBSERVABLE:
+            return 0
+        return clock.offset_ns(now_ns)
