@@ -204,7 +204,7 @@ def _run_until_stopped(factory: Callable[[], Node], spinner: Spinner, watchdog: 
         watchdog.name = node.get_name()
         spinner.add(node)
         if hasattr(node, 'advance'):
-            node.wake = spinner.wake
+            setattr(node, 'wake', spinner.wake)  # noqa: B010
             spinner.drive(node.advance)
         else:
             spinner.run()

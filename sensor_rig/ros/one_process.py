@@ -69,7 +69,8 @@ class OneProcess:
 
     def restart_sync(self) -> None:
         """End the sync node and put a new one in its place."""
-        self.sync = self._replace(self.sync, self._make_sync)
+        if self.sync is not None:
+            self.sync = self._replace(self.sync, self._make_sync)
 
     def restart_emulator(self) -> None:
         """End the emulator and put a new one in its place."""

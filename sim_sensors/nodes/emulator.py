@@ -72,9 +72,10 @@ class EmulatorNode(Node):
     # ---- setting up ---------------------------------------------------------------------------
 
     def _choose(self, sensors: Sequence[str]) -> list[str]:
-        only = self.declare_parameter('only', list(sensors) or [''], ParameterDescriptor(
-            description='Sensors this node serves; all of the rig when empty.',
-            read_only=True)).value
+        only: list[str] = self.declare_parameter(
+            'only', list(sensors) or [''], ParameterDescriptor(
+                description='Sensors this node serves; all of the rig when empty.',
+                read_only=True)).value
         chosen = [name for name in only if name] or list(self._configs)
         for name in chosen:
             if name not in self._configs:

@@ -136,7 +136,7 @@ class WorldNode(Node):
                                         hidden=self._hidden))
         loop = WorldLoop(self.world, self.conductor, Pacer(config.real_time_factor),
                          self.channels, periodics, self._while_paused)
-        stop_at_s = self.declare_parameter('stop_at_s', 0.0, ParameterDescriptor(
+        stop_at_s: float = self.declare_parameter('stop_at_s', 0.0, ParameterDescriptor(
             description='Simulated time at which the world stands still (s); 0 is never.',
             read_only=True)).value
         if stop_at_s:
@@ -144,10 +144,11 @@ class WorldNode(Node):
         return loop
 
     def _collectors(self, default: Sequence[str]) -> list[str]:
-        names = self.declare_parameter('wait_for', list(default) or [''], ParameterDescriptor(
-            description='Nodes that lockstep waits for besides the emulators; they follow '
-                        'world/settled. The sync node where the rig has one.',
-            read_only=True)).value
+        names: list[str] = self.declare_parameter(
+            'wait_for', list(default) or [''], ParameterDescriptor(
+                description='Nodes that lockstep waits for besides the emulators; they follow '
+                            'world/settled. The sync node where the rig has one.',
+                read_only=True)).value
         return [name for name in names if name]
 
     # ---- running ------------------------------------------------------------------------------

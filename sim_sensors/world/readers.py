@@ -25,7 +25,7 @@ def truth_reader(sensor: Sensor[Any], view: WorldView) -> TruthReader:
 
 
 def truth_readers(sensors: Iterable[Sensor[Any]], world: WorldBase,
-                  warn: Callable[[str], None]) -> dict[str, TruthReader]:
+                  warn: Callable[[str], object]) -> dict[str, TruthReader]:
     """Return the readers by sensor name.
 
     A sensor that cannot work here (a camera with no renderer) is an error, or, where

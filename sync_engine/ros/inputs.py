@@ -89,9 +89,10 @@ class Inputs:
             self._types[sensor_id], given.topic, partial(self._on_message, sensor_id),
             qos.sensor_in(rate_hz, reliable=reliable), event_callbacks=events, raw=True)
 
-    def _on_mismatch(self, sensor_id: str, note: Callable[[Any], None], event: Any) -> None:
+    def _on_mismatch(self, sensor_id: str, note: Callable[[Any], None] | None,
+                     event: Any) -> None:
         if event.last_policy_kind == QoSPolicyKind.RELIABILITY:
             if sensor_id not in self._to_change:
                 self._to_change.append(sensor_id)
-        else:
+        elif note is not None:
             note(event)

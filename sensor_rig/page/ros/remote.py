@@ -60,7 +60,7 @@ class Remote:
         future = self._client(Trigger, service)
         if future is not None:
             future.call_async(Trigger.Request()).add_done_callback(
-                lambda done: self._say(done.result().message))
+                lambda done: self._say(getattr(done.result(), 'message', 'no answer')))
 
     def _set(self, node: str, values: Mapping[str, Any], then: Callable[[], None] | None = None
              ) -> None:
