@@ -291,8 +291,9 @@ class SyncEngine:
         stream = self._known(sensor_id)
         if not to:
             return self._assembler.clocks.of(stream, self._now_ns)
-        offset_ns, sigma_s = relative_offset(stream.clock, self._known(to).clock, self._now_ns)
-        return Offset(offset_ns, sigma_s, stream.clock.judge(sigma_s))
+        other = self._known(to).clock
+        offset_ns, sigma_s = relative_offset(stream.clock, other, self._now_ns)
+        return Offset(offset_ns, sigma_s, stream.clock.judge(sigma_s, other))
 
     def offset_to_host(self, sensor_id: str) -> Offset:
         """Return the sensor's clock minus the host's, with sigma and state, as of now."""

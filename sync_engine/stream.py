@@ -8,7 +8,7 @@ from typing import Any
 from rig_common.times import MAX_STAMP_NS, NS_PER_S
 from sync_engine.clocks.offset import ClockEstimate
 from sync_engine.clocks.pairing import PairingOffset, TriggerOffset
-from sync_engine.clocks.steps import Verdict
+from sync_engine.clocks.steps import JUMPS, Verdict
 from sync_engine.config import SyncConfig
 from sync_engine.ledger import Counts, Outcome
 from sync_engine.matching.buffer import Packet, SensorBuffer
@@ -132,7 +132,7 @@ class Stream:
         if last_ns is None or arrival_ns - last_ns < 0.5 * self.period_ns:
             return Verdict.FINE
         verdict = self._own_clock.observe(stamp_ns, arrival_ns)
-        return verdict if verdict in (Verdict.STEP, Verdict.RESTART) else Verdict.FINE
+        return verdict if verdict in JUMPS else Verdict.FINE
 
     def _see(self, stamp_ns: int) -> None:
         """Follow the latest stamp; learn how far behind it others may come."""
@@ -164,10 +164,10 @@ class Stream:
         held, self.quarantined = self.quarantined, None
         if verdict is Verdict.HOLD:
             self.quarantined = packet
-        if verdict in (Verdict.STEP, Verdict.RESTART):
+        if verdict in JUMPS:
             self._on_jump(self, verdict)
         if held is not None:
-            confirmed = verdict in (Verdict.STEP, Verdict.RESTART)
+            confirmed = verdict in JUMPS
             if confirmed and self.is_member:
                 self._insert(held)
             else:

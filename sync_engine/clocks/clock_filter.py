@@ -181,8 +181,8 @@ class ClockFilter:
         self._kf.predict(F=self._f, Q=noise)
         self._time_s = time_s
 
-    def observe_arrival(self, z: float) -> Outcome:
-        """Take o - l (s) at the state's time."""
+    def observe_arrival(self, z: float, clock_held: bool = True) -> Outcome:
+        """Take o - l (s) at the state's time; `clock_held`: the stamps prove that o held."""
         noise = self.arrivals.noise
         innovation = z - (self._kf.x[0, 0] - self._kf.x[2, 0])
         variance = self._projected(2) + noise
@@ -190,10 +190,13 @@ class ClockFilter:
         if outcome is Outcome.REJECTED:
             return outcome
         if outcome is Outcome.JUMP:
-            # Stamp spacing is watched message by message, so what shows only here is latency,
-            # unless it would make the latency negative.
-            clock = self.latency_s - innovation < -3.0 * self._config.lock_sigma_s
-            self._open(0 if clock else 2, innovation)
+            # Stamps that kept to their grid leave only the latency, unless it would be negative.
+            if self.latency_s - innovation < -3.0 * self._config.lock_sigma_s:
+                self._open(0, innovation)
+            elif clock_held:
+                self._open(2, innovation)
+            else:
+                self.open_either(innovation)
         self._kf.update(z, R=noise, H=_H_ARRIVAL)
         residual = z - float(self._kf.x[0, 0] - self._kf.x[2, 0])
         self.arrivals.adapt(residual**2 + self._projected(2))
@@ -220,6 +223,12 @@ class ClockFilter:
         """The clock was seen to step by `step_s`: move the offset, widen it by `sigma_s`."""
         self._kf.x[0, 0] += step_s
         self._open(0, sigma_s)
+        self._cache()
+
+    def open_either(self, size_s: float) -> None:
+        """Offset or latency changed by `size_s`: widen both, so that motion may tell which."""
+        self._open(0, size_s)
+        self._open(2, size_s)
         self._cache()
 
     def _open(self, index: int, size_s: float) -> None:

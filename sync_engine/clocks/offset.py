@@ -73,7 +73,7 @@ class ClockEstimate:
         self.filter: ClockFilter | None = None
         self.base_ns = 0
         self._epoch_ns = 0
-        self._settling = self._resumed = False
+        self._settling = self._resumed = self._unproven = False
         self.steps.reset()
         self._start_block(0, 1.0)
         self._block_end_ns = NEVER_NS
@@ -96,8 +96,8 @@ class ClockEstimate:
                 self._close_block(arrival_ns)
             elif self.filter is None:
                 self._start(stamp_ns, arrival_ns)
-        elif verdict is Verdict.STEP:
-            self._step(stamp_ns, arrival_ns)
+        elif verdict in (Verdict.STEP, Verdict.UNSURE):
+            self._step(arrival_ns, verdict)
         elif verdict is Verdict.RESTART:
             self.resets += 1
             self._restored = None
@@ -140,16 +140,28 @@ class ClockEstimate:
             """Sigma of the offset against the surer of host and IMU (s)."""
             self.host_sigma_s = sqrt(max(learned.offset_var, 0.0) + self.bias_var)
             """Sigma of the offset against the host (s)."""
-        self.state = self.judge(self.sigma_s)
-        """How far the offset can be believed."""
 
-    def judge(self, sigma_s: float) -> OffsetState:
-        """Return the state that goes with `sigma_s`."""
+    @property
+    def state(self) -> OffsetState:
+        """How far the offset can be believed."""
+        return self.judge(self.sigma_s)
+
+    def judge(self, sigma_s: float, other: ClockEstimate | None = None) -> OffsetState:
+        """Return the state that goes with `sigma_s`, of the difference to an `other` clock.
+
+        Where one of them may have stepped it is not locked, whatever sigma says.
+        """
         if sigma_s > self._config.unobservable_sigma_s:
             return OffsetState.UNOBSERVABLE
-        if sigma_s > self._config.lock_sigma_s:
+        doubtful = self.in_doubt or (other is not None and other.in_doubt)
+        if sigma_s > self._config.lock_sigma_s or doubtful:
             return OffsetState.CONVERGING
         return OffsetState.LOCKED
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the clock may have stepped, or has and nothing came since to confirm it."""
+        return self._unproven or self.steps.in_doubt
 
     def prior(self) -> ClockPrior:
         """Return what the input's declaration says before any message."""
@@ -179,6 +191,7 @@ class ClockEstimate:
         self._least_delay_ns = arrival_ns - stamp_ns
 
     def _start_block(self, arrival_ns: int, share: float) -> None:
+        self.steps.grid_held = True
         self._least_delay_ns = NEVER_NS
         self._least_at_ns = arrival_ns
         self._block_count = 0
@@ -198,23 +211,29 @@ class ClockEstimate:
         self._settling = False
         self.filter.predict((self._least_at_ns - self._epoch_ns) / NS_PER_S)
         z = (-self._least_delay_ns - self.base_ns) / NS_PER_S
-        if self.filter.observe_arrival(z) is Outcome.JUMP:
+        if self.filter.observe_arrival(z, self.steps.grid_held) is Outcome.JUMP:
             self.latency_steps += 1
+        self._unproven = False
         self._refresh()
         margin_ns = round((3.0 * self.host_sigma_s + _SLACK_S) * 1e9)
         self.steps.least_delay_ns = -self._offset_ns - margin_ns
         self._start_block(arrival_ns, 1.0)
 
-    def _step(self, stamp_ns: int, arrival_ns: int) -> None:
-        """The clock stepped: the stamps' own spacing says by how much."""
+    def _step(self, arrival_ns: int, verdict: Verdict) -> None:
+        """The clock stepped, by as much as the stamps' own spacing says; or its latency did."""
         if self.filter is None:
             return
-        self.clock_steps += 1
-        scatter_s = self.steps.scatter_ns / NS_PER_S
-        sigma_s = max(_STEP_SIGMA_FLOOR_S, 2.0 * scatter_s, self.steps.step_spread_ns / NS_PER_S)
-        if self.steps.period_ns < 4e9 * sqrt(self.filter.arrivals.noise):
-            sigma_s = self.steps.period_ns / NS_PER_S  # jitter hides which period it fell in
-        self.filter.step_clock(self.steps.step_ns / NS_PER_S, sigma_s)
+        step_s = self.steps.step_ns / NS_PER_S
+        if verdict is Verdict.UNSURE:
+            self.filter.open_either(step_s)
+        else:
+            self.clock_steps += 1
+            sigma_s = max(_STEP_SIGMA_FLOOR_S, 2.0 * self.steps.step_spread_ns / NS_PER_S)
+            if self.steps.period_ns < 4.0 * self.steps.spread_ns:
+                # jitter hides which period it fell in
+                sigma_s = max(sigma_s, self.steps.period_ns / NS_PER_S)
+            self.filter.step_clock(step_s, sigma_s)
+        self._unproven = True
         self._refresh()
         self._start_block(arrival_ns, _FIRST_BLOCK_SHARE)
 

@@ -45,7 +45,7 @@ class RelativeClocks:
             offset_ns = (0 if blind else clock.offset_ns(now_ns)) - self.host_offset_ns(now_ns)
             return Offset(offset_ns, _UNKNOWN, OffsetState.UNOBSERVABLE)
         offset_ns, sigma_s = relative_offset(clock, reference, now_ns)
-        return Offset(offset_ns, sigma_s, clock.judge(sigma_s))
+        return Offset(offset_ns, sigma_s, clock.judge(sigma_s, reference))
 
     def host_offset_ns(self, now_ns: int) -> int:
         """Return the reference's clock minus the host's; 0 where it is not observable."""

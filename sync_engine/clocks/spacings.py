@@ -1,0 +1,91 @@
+"""How far apart a stream's stamps usually are: what was seen lately, and the grid it lies on."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+
+from rig_common.times import NS_PER_MS
+
+_KEPT = 48
+"""Spacings that are remembered."""
+_REVIEW = 16
+"""Spacings between two looks at the period, which may have been learnt while frames were lost."""
+_FIRST_REVIEW = 6
+_ON_GRID = 0.95
+"""Share of the spacings that must lie on multiples of the period."""
+
+SEEN, FITTING, ODD = 2, 1, 0
+"""How usual a spacing is: seen lately, a multiple of the period, or neither."""
+
+
+class Spacings:
+    """The stamps' spacings of one stream, ns.
+
+    Frames get lost, are thinned out by a throttle, or come at a rate that varies: so the period is
+    the cluster of the shortest spacings, it is looked at again and again, and where the others are
+    no multiples of it the stream has none. Example: 33, 67, 33, 100, 33 ms have the period 33;
+    67, 67, 100, 67 ms (every second frame, and one lost before the throttle) have none.
+    """
+
+    def __init__(self) -> None:
+        self._seen: deque[int] = deque(maxlen=_KEPT)
+        self._until_review = _FIRST_REVIEW
+        self.period_ns = 0.0
+        """Shortest usual spacing; 0 before anything is known."""
+        self.scatter_ns = 0.0
+        """Median distance of the stamps from the grid of the period."""
+        self.is_periodic = False
+        """Whether the stamps keep to a grid that is fine enough to show a step."""
+
+    def add(self, spacing_ns: int) -> None:
+        """Remember one spacing of stamps that are believed."""
+        self._seen.append(spacing_ns)
+        self._until_review -= 1
+        if not self._until_review:
+            self._review()
+
+    def _review(self) -> None:
+        self._until_review = _FIRST_REVIEW if len(self._seen) < _REVIEW else _REVIEW
+        ordered = sorted(self._seen)
+        low = ordered[len(ordered) // 5]
+        cluster = [each for each in ordered if 0.7 * low < each < 1.4 * low]
+        self.period_ns = float(cluster[len(cluster) // 2])
+        errors = sorted(abs(self._grid_error(each)) for each in ordered)
+        self.scatter_ns = errors[len(errors) // 2]
+        inside = sum(error <= self.tolerance_ns for error in errors)
+        fine = self.tolerance_ns < 0.25 * self.period_ns
+        self.is_periodic = fine and inside >= _ON_GRID * len(errors)
+
+    @property
+    def tolerance_ns(self) -> float:
+        """How far from the grid a stamp may lie."""
+        return max(1.0 * NS_PER_MS, 6.0 * self.scatter_ns)
+
+    def _grid_error(self, spacing_ns: float) -> float:
+        return spacing_ns - self.period_ns * max(1, round(spacing_ns / self.period_ns))
+
+    def on_grid(self, spacing_ns: float, slack_ns: float = 0.0) -> bool:
+        """Return whether `spacing_ns` is a multiple of the period, as well as that is known."""
+        if not self.is_periodic or spacing_ns <= 0:
+            return False
+        # The period is known to a share of the scatter; over many periods that adds up.
+        allowed = self.tolerance_ns + slack_ns + 1e-4 * spacing_ns
+        return abs(self._grid_error(spacing_ns)) <= allowed
+
+    def usual(self, spacing_ns: float, slack_ns: float = 0.0) -> int:
+        """Return how usual `spacing_ns` is, known to `slack_ns`: SEEN, FITTING or ODD."""
+        reach = self.tolerance_ns + slack_ns
+        if spacing_ns <= -reach:
+            return ODD
+        ordered = sorted(self._seen)
+        at = bisect_left(ordered, spacing_ns - reach)
+        if at < len(ordered) and ordered[at] <= spacing_ns + reach:
+            return SEEN
+        return FITTING if self.on_grid(spacing_ns, slack_ns) else ODD
+
+    def nearest(self, spacing_ns: float) -> float:
+        """Return the multiple of the period next to `spacing_ns`; itself without a grid."""
+        if not self.is_periodic:
+            return spacing_ns
+        return self.period_ns * max(1, round(spacing_ns / self.period_ns))

@@ -1,0 +1,77 @@
+"""(stamp, arrival) pairs of streams with the habits of real ones: loss, throttles, varying rates,
+stamps off the grid, arrivals that are skewed, correlated, held up or sent in batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+MS = 1_000_000
+START_NS = 10**15
+
+Pairs = list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How a stream behaves; times in ms."""
+
+    rate_hz: float = 30.0
+    loss: float = 0.0
+    """Share of the frames that get lost."""
+    keep_every: int = 1
+    """A throttle behind the loss: of what is left every so-manieth goes on."""
+    vary: float = 0.0
+    """Spacings vary uniformly by this share."""
+    stamp_jitter_ms: float = 0.1
+    jitter_ms: float = 3.0
+    """Mean of the exponential delay on top of the latency."""
+    correlation: float = 0.0
+    """Lag-1 correlation of that delay."""
+    early: float = 0.0
+    """Share of messages that are early instead: a tail to the other side."""
+    stalls: int = 0
+    """Times that the transport stops, up to 0.6 s, and lets go of everything at once."""
+    batch: int = 1
+    """Messages that are sent together."""
+    latency_ms: float = 20.0
+
+
+def pairs(habits: Habits, count: int, seed: int,
+          steps_ms: dict[int, float] | None = None) -> Pairs:
+    """Return what a host receives of `count` frames; the clock steps at received frame k."""
+    rng = np.random.default_rng(seed)
+    period = 1e3 / habits.rate_hz
+    capture = np.cumsum(period * (1.0 + habits.vary * rng.uniform(-1.0, 1.0, count)))
+    stamp = capture + rng.normal(0.0, habits.stamp_jitter_ms, count)
+    arrival = capture + habits.latency_ms + _delays(habits, count, rng)
+    for _ in range(habits.stalls):
+        start, lasts = rng.uniform(capture[0], capture[-1]), rng.uniform(20.0, 600.0)
+        held = (arrival > start) & (arrival < start + lasts)
+        arrival = np.where(held, start + lasts, arrival)
+    group = np.arange(count) // habits.batch
+    last = np.minimum((group + 1) * habits.batch, count) - 1
+    arrival = np.maximum.accumulate(np.maximum.accumulate(arrival)[last])
+    kept = np.flatnonzero(rng.random(count) >= habits.loss)[::habits.keep_every]
+    stamp, arrival = stamp[kept], arrival[kept] + 1e-3 * np.arange(len(kept))
+    for at, size_ms in (steps_ms or {}).items():
+        stamp[at:] += size_ms
+    return [(START_NS + round(s * MS), START_NS + round(a * MS))
+            for s, a in zip(stamp.tolist(), arrival.tolist(), strict=True)]
+
+
+def _delays(habits: Habits, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    fresh = rng.exponential(habits.jitter_ms, count)
+    delays = np.empty(count)
+    last = habits.jitter_ms
+    for k, value in enumerate(fresh.tolist()):
+        last = delays[k] = habits.correlation * last + (1.0 - habits.correlation) * value
+    early = rng.random(count) < habits.early
+    return np.where(early, -delays, delays)
+
+
+def spread_ms(received: Pairs) -> float:
+    """Return the standard deviation of arrival - stamp."""
+    return float(np.std([arrival - stamp for stamp, arrival in received])) / MS

@@ -1,0 +1,96 @@
+"""Streams that behave badly, as real ones do: no clock step where there is none, and the real ones
+are found and leave `locked` at once."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.stream_habits import MS, Habits, Pairs, pairs, spread_ms
+from support.sync_feeder import S, config
+
+from sync_engine.bundle import OffsetState
+from sync_engine.clocks.steps import JUMPS, StepDetector, Verdict
+from sync_engine.engine import SyncEngine
+
+HABITS = {
+    'plain': Habits(),
+    'half is lost': Habits(loss=0.5),
+    'slow': Habits(rate_hz=5.0, loss=0.1),
+    'throttled': Habits(loss=0.3, keep_every=2),
+    'thinned out': Habits(rate_hz=20.0, loss=0.1, keep_every=3),
+    'varying rate': Habits(rate_hz=20.0, vary=0.3),
+    'stamps jitter by 2 ms': Habits(stamp_jitter_ms=2.0),
+    'stalls': Habits(stalls=5),
+    'batches': Habits(rate_hz=200.0, batch=4),
+    'correlated': Habits(correlation=0.8),
+    'early outliers': Habits(early=0.1),
+    'all of it': Habits(loss=0.3, vary=0.3, stamp_jitter_ms=1.5, stalls=3, correlation=0.5),
+}
+
+
+def judged(received: Pairs) -> list[tuple[int, Verdict, float]]:
+    """Return (index, verdict, size in ms) of every jump."""
+    detector, jumps = StepDetector(S), []
+    for k, (stamp_ns, arrival_ns) in enumerate(received):
+        verdict = detector.observe(stamp_ns, arrival_ns)
+        if verdict in JUMPS:
+            jumps.append((k, verdict, detector.step_ns / MS))
+    return jumps
+
+
+@pytest.mark.parametrize('name', HABITS)
+def test_no_step_is_seen_where_there_is_none(name: str) -> None:
+    for seed in range(8):
+        assert not judged(pairs(HABITS[name], 600, seed)), seed
+
+
+@settings(max_examples=40, deadline=None)
+@given(loss=st.floats(0.0, 0.5), keep_every=st.integers(1, 4), vary=st.floats(0.0, 0.3),
+       stamp_jitter_ms=st.floats(0.0, 2.0), stalls=st.integers(0, 4), seed=st.integers(0, 10**6),
+       rate_hz=st.sampled_from([5.0, 10.0, 20.0, 30.0]))
+def test_no_mixture_of_habits_is_a_step(
+    loss: float, keep_every: int, vary: float, stamp_jitter_ms: float, stalls: int, seed: int,
+    rate_hz: float,
+) -> None:
+    habits = Habits(rate_hz, loss, keep_every, vary, stamp_jitter_ms, stalls=stalls)
+    assert not judged(pairs(habits, 400, seed))
+
+
+@pytest.mark.parametrize('name', ['plain', 'half is lost', 'slow', 'correlated', 'early outliers'])
+@pytest.mark.parametrize('spreads', [-8.0, -6.0, 6.0, 8.0])
+def test_a_real_step_is_found_with_its_size(name: str, spreads: float) -> None:
+    habits = HABITS[name]
+    for seed in range(5):
+        plain = pairs(habits, 400, seed)
+        at = len(plain) // 2
+        step_ms = spreads * max(1.25, spread_ms(plain))
+        jumps = judged(pairs(habits, 400, seed, {at: step_ms}))
+        assert jumps and at <= jumps[0][0] <= at + 3, (seed, step_ms, jumps)
+        assert jumps[0][1] is Verdict.STEP
+        assert jumps[0][2] == pytest.approx(step_ms, abs=2.0 * spread_ms(plain))
+
+
+def test_the_period_is_learnt_again_when_the_loss_ends() -> None:
+    detector = StepDetector(S)
+    lossy, clean = pairs(Habits(loss=0.5, keep_every=2), 200, 1), pairs(Habits(), 300, 1)
+    for stamp_ns, arrival_ns in lossy + clean[200:]:
+        detector.observe(stamp_ns, arrival_ns)
+    assert detector.period_ns == pytest.approx(1e9 / 30.0, rel=0.01)
+
+
+@pytest.mark.parametrize('name', ['plain', 'half is lost', 'varying rate', 'slow'])
+@pytest.mark.parametrize('periods', [-2.4, -1.0, 1.0, 1.7])
+def test_after_a_step_the_state_is_not_locked(name: str, periods: float) -> None:
+    """Also where nobody can tell at once, as with whole periods of a stream that loses frames."""
+    habits = HABITS[name]
+    plain = pairs(habits, 400, 3)
+    at = len(plain) // 2
+    received = pairs(habits, 400, 3, {at: periods * 1e3 / habits.rate_hz})
+    engine = SyncEngine(config({'a': {'latency_s': 0.02, 'latency_sigma_s': 1e-3}}, 'a'))
+    states = []
+    for stamp_ns, arrival_ns in received:
+        engine.push('a', stamp_ns, None, arrival_ns)
+        states.append(engine.offset_to_host('a').state)
+    assert states[at - 1] is OffsetState.LOCKED
+    assert OffsetState.CONVERGING in states[at:at + 3]
