@@ -6,7 +6,7 @@ from setuptools import setup
 
 SHARED = ('launch', 'config', 'worlds', 'datasheets', 'examples')
 """Folders that are installed as they are under share/sensor_rig."""
-EXECUTABLES = ('world', 'emulator', 'sync')
+EXECUTABLES = ('world', 'emulator', 'sync', 'degrade')
 """What `ros2 run` finds; not console scripts, because `sync` would hide the one of coreutils."""
 
 

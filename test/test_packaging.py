@@ -164,7 +164,7 @@ def test_the_installed_wheel_finds_its_files(root: Path, installed: Path, tmp_pa
     assert Path(shown[1]) == installed / 'share' / 'sensor_rig'
     assert shared_files(root) == shared_files(Path(shown[1]))
     assert not (installed / 'bin' / 'sync').exists()
-    for executable in ('world', 'emulator', 'sync'):
+    for executable in ('world', 'emulator', 'sync', 'degrade'):
         assert os.access(installed / 'lib' / 'sensor_rig' / executable, os.X_OK)
 
 
@@ -202,7 +202,7 @@ def test_colcon_knows_the_package(workspace: Path) -> None:
 def test_colcon_installs_what_ros_looks_for(root: Path, workspace: Path) -> None:
     prefix = workspace / 'install' / 'sensor_rig'
     assert (prefix / 'share/ament_index/resource_index/packages/sensor_rig').is_file()
-    for executable in ('world', 'emulator', 'sync', 'sensor-rig'):
+    for executable in ('world', 'emulator', 'sync', 'degrade', 'sensor-rig'):
         assert os.access(prefix / 'lib' / 'sensor_rig' / executable, os.X_OK)
     for file in shared_files(root):
         assert (prefix / 'share' / 'sensor_rig' / file).is_file()

@@ -8,12 +8,14 @@ or duplicated in truth/fate/<stream> and fates.csv.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
+    from sensor_rig.degrade.ledger import Account
     from sensor_rig.degrade.recording import DegradeResult
 
 NAME = 'degrade'
@@ -35,17 +37,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--storage', choices=('mcap', 'sqlite3'), default='mcap',
                         help='how OUT is stored (mcap)')
     parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
+    parser.add_argument('--live', action='store_true',
+                        help='degrade live topics until Ctrl-C, instead of a recording')
     add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Degrade the recording and say where its messages went."""
+    """Degrade the recording or the live topics and say where the messages went."""
     from rig_common.errors import RigError
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.cli.progress import note, progress
     from sensor_rig.degrade.recording import degrade_recording
     from sensor_rig.rigfile import load_rig
 
+    if args.live:
+        return _live(args)
     if args.input is None or args.output is None:
         raise RigError('degrade needs a recording IN and a new one OUT (see degrade --help)')
     rig = load_rig(args.rig)
@@ -63,15 +69,50 @@ def run(args: argparse.Namespace) -> int:
     return 1 if result.broken else 0
 
 
+def _live(args: argparse.Namespace) -> int:
+    from rig_common.errors import RigError
+    from sensor_rig.cli.live import need_ros
+    from sensor_rig.rigfile import load_rig
+
+    if args.input is not None:
+        raise RigError(f'--live degrades live topics, so {args.input} has nothing to do there; '
+                       f'leave one of them out')
+    need_ros()
+    from rig_common.ros.executor import run_node
+    from sensor_rig.nodes.building import make_degrade
+    from sensor_rig.ros.degrade import DegradeNode
+    rig = load_rig(args.rig)
+    made: list[DegradeNode] = []
+
+    def make() -> DegradeNode:
+        made.append(make_degrade(rig))
+        return made[0]
+
+    code = run_node(make, [])
+    if made and code == 0:
+        accounts = made[0].session.accounts
+        if args.json:
+            print_json({'version': 1, 'topics': {topic: each.as_dict()
+                                                 for topic, each in accounts.items()}})
+        else:
+            print_accounts(accounts)
+    return code
+
+
 def print_result(result: DegradeResult) -> None:
     """Print where the messages went and how late they are."""
-    print_table(
-        ('topic', 'stream', 'read', 'lost by loss', 'by fault', 'thinned', 'duplicated',
-         'written'),
-        [(topic, each.stream or '-', each.read, each.lost_by_loss, each.lost_by_fault,
-          each.thinned, each.duplicated, each.written)
-         for topic, each in sorted(result.accounts.items())])
+    print_accounts(result.accounts)
     print_table(('stream', 'delay p50 ms', 'p99 ms', 'max ms'),
                 [(name, *(f'{each[key] * 1e3:.3f}' for key in ('p50_s', 'p99_s', 'max_s')))
                  for name, each in result.delays.items()])
     print(f'written: {result.target}')
+
+
+def print_accounts(accounts: Mapping[str, Account]) -> None:
+    """Print where the messages of each topic went."""
+    print_table(
+        ('topic', 'stream', 'read', 'duplicated', 'lost by loss', 'by fault', 'thinned',
+         'written'),
+        [(topic, each.stream or '-', each.read, each.duplicated, each.lost_by_loss,
+          each.lost_by_fault, each.thinned, each.written)
+         for topic, each in sorted(accounts.items()) if not each.replaced])

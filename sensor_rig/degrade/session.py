@@ -76,6 +76,8 @@ class DegradeSession:
         self._times = {name: msgs.time_reference(name, name) for name in streams}
         self._fates: dict[tuple[str, Fate], Template] = {}
         self._known_truth: dict[str, dict[int, int]] = {}
+        self.unread: frozenset[str] = frozenset()
+        """Relative topics of the truth that nobody reads; their messages are not made."""
 
     # ---- topics -------------------------------------------------------------------------------
 
@@ -150,15 +152,18 @@ class DegradeSession:
     def _tell(self, name: str, original_ns: int, outgoing: Outgoing) -> None:
         """Put the truth about a capture beside it."""
         fate, arrival_ns = outgoing.fate, outgoing.arrival_ns
+        topic = truth_time_topic(name) if fate is Fate.DELIVERED else fate_topic(name)
+        if topic in self.unread:
+            return
         true_ns = self._true_ns(name, original_ns)
         if fate is Fate.DELIVERED:
             raw = self._times[name].fill(true_ns, time_ref=divmod(outgoing.stamp_ns, NS_PER_S))
-            self._send(arrival_ns, '/' + truth_time_topic(name), raw, truth=True)
+            self._send(arrival_ns, '/' + topic, raw, truth=True)
             return
         template = self._fates.get((name, fate))
         if template is None:
             template = self._fates[name, fate] = msgs.time_reference(name, fate.value)
-        self._send(arrival_ns, '/' + fate_topic(name), template.fill(
+        self._send(arrival_ns, '/' + topic, template.fill(
             true_ns, time_ref=divmod(arrival_ns, NS_PER_S)), truth=True)
 
     def _learn(self, topic: str, raw: bytes) -> None:
@@ -211,8 +216,10 @@ class DegradeSession:
         stream.reconfigure(config)
 
     def inject(self, name: str, fault: FaultConfig) -> None:
-        """Start a fault in a stream."""
-        self.streams[name].inject(fault)
+        """Start a fault with the next message of a stream."""
+        stream = self.streams[name]
+        begun_s = max(stream.last_ns + 1 - stream.origin_ns, 0) / NS_PER_S
+        stream.inject(fault.model_copy(update={'at_s': begun_s}))
 
 
 def fate_topic(stream: str) -> str:

@@ -96,6 +96,8 @@ class DegradedStream:
         """Whether other messages may belong to a capture: several topics, or a shared clock."""
         self.origin_ns = 0
         """What the clock's drift and the faults' times count from, on the stamps."""
+        self.last_ns = 0
+        """Time of the newest message, on the stamps."""
         self.started = False
         self.count = 0
         """Captures so far, without those thinned out."""
@@ -181,6 +183,7 @@ class DegradedStream:
         if self.config.rate_hz and not self._is_kept(clock_ns):
             return _Capture(-1, Fate.THINNED)
         index, self.count = self.count, self.count + 1
+        self.last_ns = max(self.last_ns, clock_ns)
         time_ns = clock_ns - self.origin_ns
         condition = self._faults.at(time_ns) if self._faults else HEALTHY
         base_ns = time_ns if self.config.base == 'stamp' else receive_ns - self.origin_ns

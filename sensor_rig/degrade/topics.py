@@ -12,7 +12,7 @@ from sensor_rig.degrade.config import StreamConfig
 PATTERN = frozenset('*?[')
 OWN = ('/truth/', '/_truth/', '/degraded/')
 """What patterns never mean: the truth, and what this makes itself."""
-SYSTEM = frozenset({'/clock', '/tf_static', '/rosout', '/parameter_events'})
+SYSTEM = frozenset({'/clock', '/diagnostics', '/parameter_events', '/rosout', '/tf_static'})
 """Nor these: nobody means them by `*`. An exact name takes any topic."""
 
 

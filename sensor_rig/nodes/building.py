@@ -9,6 +9,7 @@ from rig_common.errors import RigError
 from sensor_rig.rigfile import RigConfig
 
 if TYPE_CHECKING:
+    from sensor_rig.ros.degrade import DegradeNode
     from sim_sensors.nodes.emulator import EmulatorNode
     from sim_sensors.nodes.world import WorldNode
     from sync_engine.nodes.sync import SyncNode
@@ -33,3 +34,9 @@ def make_sync(rig: RigConfig, **options: Any) -> SyncNode:
         raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
     return SyncNode(rig.sync, follows_world=rig.world is not None,
                     simulated_topics=rig.published_topics(), **options)
+
+
+def make_degrade(rig: RigConfig, **options: Any) -> DegradeNode:
+    """Return the node that degrades the live topics of `rig.streams`."""
+    from sensor_rig.ros.degrade import DegradeNode
+    return DegradeNode(rig, **options)

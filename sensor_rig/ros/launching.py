@@ -41,6 +41,7 @@ ARGUMENTS = {
                   ('debug', 'info', 'warn', 'error', 'fatal')),
     'use_sim_time': ('false', 'follow /clock (a bag played with --clock, another simulator)',
                      ('true', 'false')),
+    'remap': ('', 'topics under other names: "/points:=/ouster/points ..."', None),
     'rviz': ('false', 'start RViz with the view that comes with the rig', ('true', 'false')),
     'record': ('', 'record every topic into this folder (needs ros2 bag)', None),
 }
@@ -73,6 +74,24 @@ def rig_nodes(*, world: bool, sync: bool) -> OpaqueFunction:
         left_out = rig.sync_left_out if simulated and sync else ''
         return [*([LogInfo(msg=f'WARNING: {left_out}')] if left_out else []),
                 *(entity for node in planned for entity in _actions(node, value, simulated))]
+    return OpaqueFunction(function=start)
+
+
+def degrade_node() -> OpaqueFunction:
+    """Return the action that starts the degrade node of a rig file."""
+    def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+        def value(name: str) -> str:
+            return str(context.launch_configurations[name])
+        rig = _load(value('rig'))
+        if not rig.streams:
+            raise RigError(f'{rig.path} has no streams: section, so there is nothing to degrade')
+        rules = [rule.partition(':=')[::2] for rule in value('remap').split()]
+        return [Node(
+            package='sensor_rig', executable='degrade', name='degrade',
+            namespace=value('namespace'), arguments=['--rig', str(rig.path)],
+            parameters=[{'use_sim_time': value('use_sim_time') == 'true'}], remappings=rules,
+            output='screen', emulate_tty=True, respawn=value('respawn') == 'true',
+            ros_arguments=['--log-level', value('log_level')])]
     return OpaqueFunction(function=start)
 
 

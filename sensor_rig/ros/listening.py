@@ -57,13 +57,13 @@ class Listener(Node):
             return
         self._on_topic(topic, type_name, is_stamped(kind))
         self.heard[topic] = self.create_subscription(
-            kind, topic, partial(self._receive, topic), _as_offered(publishers), raw=True)
+            kind, topic, partial(self._receive, topic), as_offered(publishers), raw=True)
 
     def _receive(self, topic: str, raw: bytes) -> None:
         self._on_message(topic, raw, time.time_ns())
 
 
-def _as_offered(publishers: Collection[Any]) -> QoSProfile:
+def as_offered(publishers: Collection[Any]) -> QoSProfile:
     """Return the most that all present publishers offer."""
     profiles = [info.qos_profile for info in publishers]
     reliable = all(p.reliability == ReliabilityPolicy.RELIABLE for p in profiles)
