@@ -96,7 +96,7 @@ def simulated_yard(seed: int, duration_s: float) -> FloatArray | None:
             sync.push(name, message.data, message.arrival_ns)
             sync.run_cues()
             latest[name] = message.stamp_ns - message.sample.capture_ns
-            if name == 'lidar' and message.arrival_ns > SETTLED_S * 1e9:
+            if name == 'lidar' and rig.elapsed_ns > SETTLED_S * 1e9:
                 offset_ns = sync.engine.offset('lidar', to='imu').offset_ns
                 found.append(offset_ns - (latest['lidar'] - latest['imu']))
         witness.look()

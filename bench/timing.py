@@ -77,7 +77,8 @@ def emulator_errors_s(rig: RigConfig, seconds: float) -> np.ndarray:
         pacer = nodes.world.loop.pacer
         for channel in nodes.emulator.channels.values():
             def add(sample: Any, now_ns: int, then: Any = channel.stats.add) -> None:
-                errors.append(time.monotonic() - pacer.wall_at(sample.arrival_ns))
+                arrival_ns = sample.arrival_ns - sample.start_ns
+                errors.append(time.monotonic() - pacer.wall_at(arrival_ns))
                 then(sample, now_ns)
             channel.stats.add = add  # type: ignore[method-assign]
         nodes.run(seconds)

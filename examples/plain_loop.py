@@ -40,7 +40,7 @@ def overshoot_deg(latency_s: float) -> float:
     layout = rig.sensors['imu'].return_layout
     start_rad = rig.world.base_poses()[0, 2]
     heading_rad = turned_rad = 0.0
-    capture_ns = 0
+    capture_ns = rig.time_ns
     for _ in range(3000):
         rig.step()
         reading = rig.read('imu')

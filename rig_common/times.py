@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 NS_PER_S = 1_000_000_000
@@ -21,6 +22,26 @@ def seconds_to_ns(seconds: float) -> int:
 def ns_to_seconds(time_ns: int) -> float:
     """Return `time_ns` in seconds; exact to a nanosecond only below about 50 days."""
     return time_ns / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBase:
+    """Where the times of a simulated run begin for everybody outside it.
+
+    Inside (world, schedules, noise, faults) a run counts from 0. What leaves it, and what comes
+    back (stamps, /clock, ticks, arrival times), counts from `start_ns`: a stamp of 0 means "none"
+    to many nodes, and ROS time has no negative ones.
+    """
+
+    start_ns: int = 0
+
+    def stamp_ns(self, run_ns: int) -> int:
+        """Return a time of the run as stamps and /clock say it, ns."""
+        return run_ns + self.start_ns
+
+    def run_ns(self, stamp_ns: int) -> int:
+        """Return the time since the start of the run, ns."""
+        return stamp_ns - self.start_ns
 
 
 def split_ns(time_ns: int) -> tuple[int, int]:

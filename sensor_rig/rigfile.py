@@ -17,6 +17,7 @@ from pydantic import Field
 from rig_common import paramfile
 from rig_common.errors import RigError
 from rig_common.paths import find_shared, shared_names
+from rig_common.times import seconds_to_ns
 from rig_common.validation import Strict, hint, unknown_key, validated
 from sensor_rig.rigsync import add_imu_rotations, merged_inputs, simulated_inputs
 from sync_engine.config import SyncConfig
@@ -147,6 +148,7 @@ def rig_from_parameters(values: Mapping[str, Any], file: Path = Path('rig')) -> 
     _check_triggers(sensors, file)
     if world is not None:
         _check_periods(sensors, world, file)
+        _check_stamps(sensors, world, file)
     seed = validated(SeedConfig, {'seed': values.get('seed', 0)}, f'{file.name}:').seed
     streams = _stream_configs(_section(values, 'streams', file), file)
     rig = RigConfig(seed, world, sensors, streams, path=file)
@@ -279,3 +281,15 @@ def _check_periods(sensors: Mapping[str, SensorConfig], world: WorldConfig, file
         problem = config.too_long_for(period_s)
         if problem:
             raise RigError(f'{file.name}: sensors.{name}: {problem}')
+
+
+def _check_stamps(sensors: Mapping[str, SensorConfig], world: WorldConfig, file: Path) -> None:
+    """Refuse clocks that are so far off that their stamps are no ROS time."""
+    from sim_sensors.timekeeping.schedule import schedules_of
+    from sim_sensors.timekeeping.stamps import require_stamps
+    odd = [name for name, config in sensors.items() if config.clock.offset_s or config.faults
+           or config.clock.stamp_jitter_s]
+    schedules = schedules_of(sensors, seconds_to_ns(world.timestep_s)) if odd else {}
+    for name in odd:
+        require_stamps(f'{file.name}: sensors.{name}', sensors[name], schedules[name],
+                       world.time_base)

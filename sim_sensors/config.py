@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from rig_common.times import TimeBase, seconds_to_ns
 from rig_common.validation import Strict
 from sim_sensors.timing_config import Latency, Moment, NonNegative, TimingConfig
 
@@ -45,7 +46,7 @@ class SensorConfig(TimingConfig):
     frame_id: str = ''
     """Header frame; the sensor's name when empty."""
     phase_s: Moment = 0.0
-    """Time of capture 0, s."""
+    """Time of capture 0, s since the start of the run."""
     truth_rate_hz: NonNegative = 0.0
     """Rate of the truth a response model runs on; 0 is the physics rate. Only used by sensors
     with a stateful response; others get truth at `rate_hz`."""
@@ -94,6 +95,9 @@ class WorldConfig(Strict):
     """Keyframe of the model to start at; its reference pose when empty."""
     timestep_s: Annotated[float, Field(gt=0.0, le=0.1)] = 0.001
     """Physics step, s; a whole number of nanoseconds."""
+    start_time_s: Annotated[float, Field(gt=0.0, le=2.0e9)] = 1000.0
+    """Simulated time at which a run starts, s: the first stamps and /clock. Everything else in
+    this file counts from the start of the run."""
     real_time_factor: NonNegative = 1.0
     """Simulated seconds per wall second; 0 runs as fast as it can."""
     lockstep: bool = False
@@ -116,6 +120,11 @@ class WorldConfig(Strict):
     """`mujoco` compiles that latency into the model; it is then one physics step at least."""
     allow_outside_files: bool = False
     """Let the model read meshes and textures from outside its own folder."""
+
+    @property
+    def time_base(self) -> TimeBase:
+        """Turns times of the run into stamps and back."""
+        return TimeBase(seconds_to_ns(self.start_time_s))
 
 
 @dataclass(frozen=True)

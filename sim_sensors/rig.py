@@ -27,6 +27,7 @@ from sim_sensors.pipeline.readout import Reading
 from sim_sensors.pipeline.sources import Source, make_source
 from sim_sensors.sensors.base import Sample, Sensor
 from sim_sensors.timekeeping.schedule import schedules_of
+from sim_sensors.timekeeping.stamps import require_stamps
 from sim_sensors.world.mounts import unknown_name
 from sim_sensors.world.readers import truth_readers
 from sim_sensors.world.world import WorldBase, make_world
@@ -38,7 +39,7 @@ class Message(NamedTuple):
     """One message as it arrives at the host."""
 
     arrival_ns: int
-    """When the host has it, simulated time."""
+    """When the host has it, ns of simulated time."""
     topic: str
     """Relative topic name; under `env_<i>/` where there are several environments."""
     type_name: str
@@ -76,6 +77,9 @@ class Rig:
         """The sensors that run, by name."""
         self._schedules = schedules_of({each.name: each.config for each in offered},
                                        self.world.dt_ns)
+        for sensor in self.sensors.values():
+            require_stamps(f'sensor {sensor.name!r}', sensor.config, self._schedules[sensor.name],
+                           self.world.time_base)
         self._names = {(name, env): sensor_topics(sensor, env, self.num_envs)
                        for name, sensor in self.sensors.items()
                        for env in range(self.num_envs if messages else 0)}
@@ -108,7 +112,12 @@ class Rig:
 
     @property
     def time_ns(self) -> int:
-        """Simulated time of the present tick, ns; negative before the first."""
+        """Simulated time of the present tick, ns: the time base of messages and readings."""
+        return self.world.stamp_ns
+
+    @property
+    def elapsed_ns(self) -> int:
+        """Time since the start of the run, ns; negative before the first tick."""
         return self.world.time_ns
 
     @property
@@ -147,6 +156,7 @@ class Rig:
             next_ns = flight.next_ns()
             if next_ns is not None and next_ns <= now_ns:
                 for sample in pipeline.due(now_ns):
+                    sample.leave(self.world.time_base)
                     due += self._encode(name, pipeline, sample)
                 next_ns = flight.next_ns()
             if next_ns is not None and next_ns < self._arrival_ns:
@@ -166,17 +176,24 @@ class Rig:
     def read(self, name: str, envs: Sequence[int] | NDArray[np.intp] | None = None,
              history_length: int | None = None) -> Reading:
         """Return what sensor `name` has delivered by now, [n, width]; see `Pipeline.read`."""
-        return self._ready(name).read(self.world.time_ns, envs, history_length)
+        return self._outside(self._ready(name).read(self.world.time_ns, envs, history_length))
 
     def read_ground_truth(self, name: str, envs: Sequence[int] | NDArray[np.intp] | None = None,
                           history_length: int | None = None) -> Reading:
         """Return the newest capture without noise, delay or loss."""
-        return self._ready(name).read_ground_truth(envs, history_length)
+        return self._outside(self._ready(name).read_ground_truth(envs, history_length))
 
     def read_sensors(self, kind: str = '') -> dict[str, Reading]:
         """Return `read` of every sensor, or of those of type `kind`; the arrays are yours."""
         return {name: self.read(name) for name, sensor in self.sensors.items()
                 if not kind or sensor.config.type == kind}
+
+    def _outside(self, reading: Reading) -> Reading:
+        """Give the times of a reading the time base of `time_ns`, in place."""
+        start_ns = self.world.time_base.start_ns
+        for times_ns in (reading.capture_ns, reading.stamp_ns):
+            np.add(times_ns, start_ns, out=times_ns, where=reading.valid)
+        return reading
 
     def _ready(self, name: str) -> Pipeline:
         if name not in self._sources:

@@ -15,7 +15,7 @@ NonNegative = Annotated[float, Field(ge=0.0)]
 Latency = Annotated[float, Field(ge=0.0, le=60.0)]
 """s; what is under way is kept in memory, so it has a limit."""
 Moment = Annotated[float, Field(ge=0.0, le=1e9)]
-"""s of simulated time; 30 years."""
+"""s since the start of the run; 30 years."""
 ClockTime = Annotated[float, Field(ge=-2.1e9, le=2.1e9)]
 """s; what a stamp's int32 seconds hold, with a year and a half to spare."""
 MIN_RATE_HZ = 1e-6
@@ -25,7 +25,7 @@ class ClockConfig(Strict):
     """What the sensor's own clock makes of true time."""
 
     offset_s: ClockTime = 0.0
-    """Sensor clock minus true time at t = 0, s."""
+    """Sensor clock minus true time at the start of the run, s."""
     drift_ppm: Annotated[float, Field(ge=-1000.0, le=1000.0)] = 0.0
     """Rate error, parts per million."""
     stamp_jitter_s: Latency = 0.0
@@ -59,7 +59,7 @@ class FaultConfig(Strict):
     times `scale`. slow: `offset` seconds more latency. clock_step: the clock jumps by `offset`
     seconds and stays. loss_burst: a fraction `scale` of samples is lost."""
     at_s: Moment = 0.0
-    """Start, s of simulated time."""
+    """Start, s since the start of the run."""
     duration_s: Moment = 0.0
     """Length, s; 0 means until the end."""
     offset: float = 0.0

@@ -92,11 +92,11 @@ class Recorder:
 
     def run(self, seconds: float, advance: Callable[[float], None]) -> None:
         """Run the rig for `seconds` (simulated)."""
-        end_ns = self._rig.time_ns + round(seconds * NS_PER_S)
-        before_ns = max(self._rig.time_ns, 0)
-        while self._rig.time_ns < end_ns:
+        end_ns = self._rig.elapsed_ns + round(seconds * NS_PER_S)
+        before_ns = max(self._rig.elapsed_ns, 0)
+        while self._rig.elapsed_ns < end_ns:
             self.tick()
-            now_ns = self._rig.time_ns
+            now_ns = self._rig.elapsed_ns
             if now_ns - before_ns >= NS_PER_S // 20:
                 advance((now_ns - before_ns) / NS_PER_S)
                 before_ns = now_ns

@@ -85,9 +85,9 @@ def _scan_at(rig: Rig, sensor: Lidar[Any], at_s: float) -> Message:
     latency_s = (sensor.duration_ns + Faults(config.faults.values()).most_latency_ns) / 1e9
     latency_s += config.delay_range_s[1] + config.jitter_s
     until_s = at_s + PATIENCE_S + period_s + latency_s
-    while rig.time_ns < until_s * 1e9:
+    while rig.elapsed_ns < until_s * 1e9:
         for message in rig.step():
-            if message.sample.capture_ns >= at_s * 1e9:
+            if message.sample.elapsed_ns >= at_s * 1e9:
                 return message
     raise RigError(f'no scan that {sensor.name!r} took at {at_s:g} s or later arrived by '
                    f'{until_s:.1f} s of simulated time; see its loss, faults, phase_s and trigger')
@@ -97,13 +97,13 @@ def _follow(rig: Rig, plot: LidarPlot, seconds: float | None) -> None:
     """Draw scans at the pace of the clock until the window is closed."""
     start = time.monotonic()
     waited_ns = 0
-    while plot.is_open and (seconds is None or rig.time_ns < seconds * 1e9):
+    while plot.is_open and (seconds is None or rig.elapsed_ns < seconds * 1e9):
         messages = rig.step()
         for message in messages:
             plot.show(message)
-        if messages or rig.time_ns - waited_ns >= IDLE_NS:
-            plot.wait(max(start + rig.time_ns / 1e9 - time.monotonic(), 0.001))
-            waited_ns = rig.time_ns
+        if messages or rig.elapsed_ns - waited_ns >= IDLE_NS:
+            plot.wait(max(start + rig.elapsed_ns / 1e9 - time.monotonic(), 0.001))
+            waited_ns = rig.elapsed_ns
 
 
 class LidarPlot:
@@ -133,7 +133,7 @@ class LidarPlot:
 
         sensor, sample = self._sensor, message.sample
         from sim_sensors.sensors.lidar.reader import frame_of
-        frame = frame_of(sample.capture_ns, sensor.config.rate_hz, sensor.pattern.frames)
+        frame = frame_of(sample.elapsed_ns, sensor.config.rate_hz, sensor.pattern.frames)
         rays = sensor.pattern.directions[frame]
         angles = np.arctan2(rays[:, 1], rays[:, 0])
         measured, true = (sensor.return_layout.view(values, 'ranges')
@@ -153,7 +153,7 @@ class LidarPlot:
             axes.legend(loc='lower right')
         farthest = measured[found].max() if found.any() else sensor.config.max_range_m
         axes.set_ylim(0.0, min(sensor.config.max_range_m, 1.1 * float(farthest)))
-        self.caption = (f'{sensor.name} at {sample.capture_ns / 1e9:.3f} s: '
+        self.caption = (f'{sensor.name} at {sample.elapsed_ns / 1e9:.3f} s: '
                         f'{int(found.sum())} of {len(measured)} rays return')
         axes.set_title(self.caption)
         axes.yaxis.set_major_formatter('{x:g} m')

@@ -42,7 +42,7 @@ class Take:
     @property
     def time_s(self) -> Array:
         """True capture times [n], s."""
-        return np.array([each.capture_ns - self.start_ns for each in self.samples]) / NS_PER_S
+        return np.array([each.elapsed_ns - self.start_ns for each in self.samples]) / NS_PER_S
 
     def measured(self, field: str) -> Array:
         """Return what it measured of `field`, [n, *shape]."""
@@ -73,7 +73,7 @@ def record(config: RigConfig, seconds: float, lead_s: float = 0.0,
         span_s = min(CHUNK_S, left_s)
         for message in rig.run(span_s):  # a sample may make several
             sample = message.sample
-            if sample.capture_ns >= start_ns:
+            if sample.elapsed_ns >= start_ns:
                 found[sample.sensor][sample.index] = sample
         left_s -= span_s
         advance(span_s)

@@ -92,7 +92,7 @@ class Disturbances:
         topic = self._random.choice(list(self._inputs))
         publisher = self._stranger.create_publisher(self._inputs[topic], topic, qos.sensor_out())
         for _ in range(count):
-            publisher.publish(make(self._random, self._nodes.world.world.time_ns))
+            publisher.publish(make(self._random, self._nodes.world.world.stamp_ns))
         self._stranger.destroy_publisher(publisher)
 
 

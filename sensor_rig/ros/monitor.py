@@ -16,7 +16,7 @@ from rig_common.facts import from_values
 from rig_common.lockstep import TICK_TOPIC, Tick
 from rig_common.msgs import Level, Status, read_diagnostic_array, read_time_reference
 from rig_common.ros import qos
-from rig_common.times import NS_PER_S
+from rig_common.times import NS_PER_S, TimeBase
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.running.summary import InputSummary, SensorSummary, Summary
 from sim_sensors.facts import SensorFacts, WorldFacts
@@ -30,9 +30,10 @@ class Monitor(Node):
 
     def __init__(self, rig: RigConfig, name: str = 'monitor', *,
                  now_ns: Callable[[], int] | None = None, **node_options: Any) -> None:
-        """Watch `rig`; `now_ns` tells the simulated time where the world is in this process."""
+        """Watch `rig`; `now_ns` tells the time of the run where the world is in this process."""
         super().__init__(name, **node_options)
         self._sync = rig.sync
+        self._base = TimeBase() if rig.world is None else rig.world.time_base
         self._expected = {'world: time', *(f'emulator: {sensor}' for sensor in rig.sensors)}
         if rig.runs_sync:
             self._expected.add('sync: engine')
@@ -71,11 +72,11 @@ class Monitor(Node):
 
     @property
     def now_ns(self) -> int:
-        """Simulated time, ns; negative before the world runs."""
+        """Time since the start of the run, ns; negative before the world runs."""
         if self._now_ns is not None:
             return self._now_ns()
         with suppress(CdrError):
-            return Tick.decode(self._tick).time_ns if self._tick else -1
+            return self._base.run_ns(Tick.decode(self._tick).time_ns) if self._tick else -1
         return -1
 
     @property

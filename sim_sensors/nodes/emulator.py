@@ -48,21 +48,23 @@ class EmulatorNode(Node):
         world = simulation.world
         self._configs = simulation.sensors
         self._num_envs = world.num_envs
+        self._base = world.time_base
         self._dt_ns = whole_timestep_ns(world.timestep_s)
         self._schedules = schedules_of(simulation.sensors, self._dt_ns)
         self._episode, self._seed = 0, simulation.seed
         chosen = self._choose(sensors)
         self._settings = {each: self._declare(each) for each in chosen}
         self.channels = {each: EmulatorChannel(
-            self, self._pipeline(each), hidden=world.hide_truth, on_truth=self._on_truth,
-            on_sent=self._on_sent, on_malformed=self._on_malformed) for each in chosen}
+            self, self._pipeline(each), hidden=world.hide_truth, time_base=self._base,
+            on_truth=self._on_truth, on_sent=self._on_sent, on_malformed=self._on_malformed)
+            for each in chosen}
         self._matching = Matching(self, (p for channel in self.channels.values()
                                          for p in channel.publishers))
         self._follower = Follower(self, self._on_time, serves=chosen,
                                   on_episode=self._on_episode, ready=self._ready,
                                   handover=handover)
         self._faults = FaultService(self, chosen, self._inject,
-                                    lambda: self._follower.now_ns / NS_PER_S)
+                                    lambda: max(self._now_ns, 0) / NS_PER_S)
         self._diagnostics = Diagnostics(self, lambda: self._follower.now_ns)
         self._diagnostics.add(self._statuses)
         self._diagnostics.add(self._follower.malformed.statuses)
@@ -108,18 +110,27 @@ class EmulatorNode(Node):
 
     # ---- time ---------------------------------------------------------------------------------
 
-    def _on_time(self, now_ns: int) -> int:
-        next_ns = NEVER_NS
+    @property
+    def _now_ns(self) -> int:
+        """Latest time heard of, ns since the start of the run."""
+        return self._base.run_ns(self._follower.now_ns)
+
+    def _on_time(self, stamp_ns: int) -> int:
+        next_ns, now_ns = NEVER_NS, self._base.run_ns(stamp_ns)
         for channel in self.channels.values():
             channel.publish_due(now_ns)
             next_ns = min(next_ns, channel.next_ns(now_ns))
-        return next_ns
+        return self._base.stamp_ns(next_ns)
+
+    def _wake(self, channel: EmulatorChannel) -> None:
+        """Have the world call this node when `channel` has something to publish."""
+        self._follower.wake_at(self._base.stamp_ns(channel.next_ns(self._now_ns)))
 
     def _on_truth(self, channel: EmulatorChannel, key: str) -> None:
         follower = self._follower
         if not follower.lockstep:
-            channel.publish_due(follower.now_ns)  # truth that was late
-            follower.wake_at(channel.next_ns(follower.now_ns))
+            channel.publish_due(self._now_ns)  # truth that was late
+            self._wake(channel)
         follower.received(key)
 
     def _on_malformed(self, topic: str, error: CdrError) -> None:
@@ -160,10 +171,10 @@ class EmulatorNode(Node):
     def _reconfigure(self, name: str, config: SensorConfig) -> None:
         channel = self.channels[name]
         channel.reconfigure(config)
-        self._follower.wake_at(channel.next_ns(self._follower.now_ns))
+        self._wake(channel)
 
     def _inject(self, name: str, fault: Any) -> None:
-        self.channels[name].pipeline.inject(fault)
+        self.channels[name].inject(fault)
 
     # ---- diagnostics ----------------------------------------------------------------------------
 

@@ -80,14 +80,15 @@ class WorldNode(Node):
             timeout_s=config.lockstep_timeout_s,
             send_tick=partial(self._send, self._tick, TICK_TOPIC),
             send_settled=partial(self._send, self._settled, SETTLED_TOPIC),
-            connected=matching.stands, run=f'{os.getpid():x}.{id(self):x}')
+            connected=matching.stands, run=f'{os.getpid():x}.{id(self):x}',
+            time_base=self.world.time_base)
         self.loop = self._make_loop(config, list(sensors.values()))
         self.create_subscription(TimeReference, ACK_TOPIC, self._on_ack, qos.internal(), raw=True)
         if handover is not None:
             handover.conduct(self._hear)
         self._commands = Commands(self, self.world)
         self._controls = WorldServices(self, self.loop, simulation.seed)
-        self._diagnostics = Diagnostics(self, lambda: max(self.world.time_ns, 0))
+        self._diagnostics = Diagnostics(self, lambda: self.world.stamp_ns)
         self._diagnostics.add(self._statuses)
         self._malformed = Malformed(self.get_name())
         self._diagnostics.add(self._malformed.statuses)
@@ -137,7 +138,7 @@ class WorldNode(Node):
         loop = WorldLoop(self.world, self.conductor, Pacer(config.real_time_factor),
                          self.channels, periodics, self._while_paused)
         stop_at_s: float = self.declare_parameter('stop_at_s', 0.0, ParameterDescriptor(
-            description='Simulated time at which the world stands still (s); 0 is never.',
+            description='Time of the run at which the world stands still (s); 0 is never.',
             read_only=True)).value
         if stop_at_s:
             loop.stop_ns = -(-seconds_to_ns(stop_at_s) // dt_ns) * dt_ns

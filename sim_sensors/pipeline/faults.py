@@ -42,6 +42,10 @@ class Faults:
         length = seconds_to_ns(fault.duration_s)
         self._faults.append((start, start + length if length else NEVER_NS, fault))
 
+    def with_one(self, fault: FaultConfig) -> Faults:
+        """Return these faults and one more."""
+        return Faults([*(each for _, _, each in self._faults), fault])
+
     def __bool__(self) -> bool:
         """Whether there are any faults, active or not."""
         return bool(self._faults)
@@ -54,6 +58,12 @@ class Faults:
     def most_latency_ns(self) -> int:
         """The most that `slow` faults add at any one time, ns."""
         return max((self.at(start).latency_ns for start, _, _ in self._faults), default=0)
+
+    @property
+    def step_times_ns(self) -> list[int]:
+        """When a clock jumps, there or back, ns."""
+        return [time_ns for start, end, fault in self._faults if fault.kind == 'clock_step'
+                for time_ns in (start, end) if time_ns != NEVER_NS]
 
     def at(self, time_ns: int) -> Condition:
         """Return what is wrong with a sample captured at `time_ns`."""

@@ -15,7 +15,7 @@ from rig_common import msgs
 from rig_common.cdr import CdrError
 from rig_common.ros import qos
 from rig_common.ros.types import message_class
-from rig_common.times import NEVER_NS, NS_PER_S
+from rig_common.times import NEVER_NS, NS_PER_S, TimeBase
 from sim_sensors.config import SensorConfig
 from sim_sensors.naming import (
     env_prefix,
@@ -28,22 +28,25 @@ from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.pipeline.stream_stats import StreamStats
 from sim_sensors.pipeline.transit import Capture, Fate
 from sim_sensors.sensors.base import Sample
+from sim_sensors.timekeeping.stamps import require_stamps
+from sim_sensors.timing_config import FaultConfig
 
 
 class EmulatorChannel:
     """The pipeline of one sensor between `truth/<sensor>` and the sensor's own topics."""
 
-    def __init__(self, node: Node, pipeline: Pipeline, *, hidden: bool,
+    def __init__(self, node: Node, pipeline: Pipeline, *, hidden: bool, time_base: TimeBase,
                  on_truth: Callable[[EmulatorChannel, str], None],
                  on_sent: Callable[[str], None],
                  on_malformed: Callable[[str, CdrError], None]) -> None:
         """Call `on_truth(channel, key)` after each truth, `on_sent(topic)` after each message.
 
-        `on_malformed(topic, error)` hears of truth that is none; it is dropped.
+        `on_malformed(topic, error)` hears of truth that is none; it is dropped. Messages carry
+        the times of `time_base`; in here all count from the start of the run.
         """
         self._node = node
         self._on_truth, self._on_sent, self._on_malformed = on_truth, on_sent, on_malformed
-        self._hidden = hidden
+        self._hidden, self._base = hidden, time_base
         sensor = pipeline.sensor
         self.name = sensor.name
         envs = range(pipeline.num_envs)
@@ -117,10 +120,11 @@ class EmulatorChannel:
 
         def receive(buf: bytes) -> None:
             try:
-                time_ns, blocks = self._template.read(buf)
+                stamp_ns, blocks = self._template.read(buf)
             except CdrError as error:
                 self._on_malformed(topic, error)
                 return
+            time_ns = self._base.run_ns(stamp_ns)
             if time_ns > self._ignore_above_ns:
                 return  # sent before a reset, came after it
             if time_ns <= self._last_truth_ns[env]:
@@ -142,8 +146,17 @@ class EmulatorChannel:
 
     def reconfigure(self, config: SensorConfig) -> None:
         """Take delay, noise, clock and loss of `config` from the next capture on."""
+        require_stamps(f'sensors.{self.name}', config, self.pipeline.schedule, self._base,
+                       self.pipeline.faults)
         self.pipeline.reconfigure(config)
         self._expect()
+
+    def inject(self, fault: FaultConfig) -> None:
+        """Add a fault while running; one that makes stamps impossible is refused."""
+        config = self.pipeline.config
+        require_stamps(f'sensors.{self.name}', config, self.pipeline.schedule, self._base,
+                       self.pipeline.faults.with_one(fault))
+        self.pipeline.inject(fault)
 
     # ---- samples out ----------------------------------------------------------------------------
 
@@ -155,8 +168,9 @@ class EmulatorChannel:
         if next_ns is None or next_ns > now_ns:
             return
         for sample in self.pipeline.due(now_ns):
+            sample.leave(self._base)
             self._publish(sample)
-            self.stats.add(sample, now_ns)
+            self.stats.add(sample, self._base.stamp_ns(now_ns))
 
     def _publish(self, sample: Sample) -> None:
         publishers, topics = self._publishers[sample.env], self._topics[sample.env]

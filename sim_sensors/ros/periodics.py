@@ -51,7 +51,7 @@ class Clock(PeriodicTopic):
     def publish(self, world: WorldBase) -> None:
         """Publish the time, if somebody reads it."""
         if self._publisher.get_subscription_count():
-            self._publisher.publish(self._template.fill(max(world.time_ns, 0)))
+            self._publisher.publish(self._template.fill(world.stamp_ns))
 
 
 class Odometry(PeriodicTopic):
@@ -75,7 +75,7 @@ class Odometry(PeriodicTopic):
                 mujoco.mj_objectVelocity(world.model, data, mujoco.mjtObj.mjOBJ_XBODY, self.body,
                                          self._velocity, 1)
                 publisher.publish(self._template.fill(
-                    world.time_ns, position=data.xpos[self.body],
+                    world.stamp_ns, position=data.xpos[self.body],
                     orientation=xyzw(data.xquat[self.body]),
                     angular=self._velocity[:3], linear=self._velocity[3:]))
 

@@ -52,11 +52,11 @@ class Markers(PeriodicTopic):
         readers, data = self._publisher.get_subscription_count(), world.data(0)
         if readers > self._readers:
             static = [_marker(shape) for shape in self._scene.static]
-            _place(static, *self._scene.static_poses(data), world.time_ns)
+            _place(static, *self._scene.static_poses(data), world.stamp_ns)
             self._publisher.publish(MarkerArray(markers=static))
         self._readers = readers
         if readers and self._moving:
-            _place(self._moving, *self._scene.moving_poses(data), world.time_ns)
+            _place(self._moving, *self._scene.moving_poses(data), world.stamp_ns)
             self._publisher.publish(MarkerArray(markers=self._moving))
 
 
@@ -76,9 +76,9 @@ def _marker(shape: Shape) -> Marker:
 
 
 def _place(markers: Sequence[Marker], positions: NDArray[np.float64],
-           quats_wxyz: NDArray[np.float64], time_ns: int) -> None:
+           quats_wxyz: NDArray[np.float64], stamp_ns: int) -> None:
     """Give every marker its pose in the world and the time it belongs to."""
-    sec, nanosec = split_ns(max(time_ns, 0))
+    sec, nanosec = split_ns(stamp_ns)
     stamp = Time(sec=sec, nanosec=nanosec)
     for marker, place, quat in zip(markers, positions.tolist(), quats_wxyz.tolist(), strict=True):
         marker.header.stamp = stamp
@@ -106,7 +106,8 @@ class Transforms(PeriodicTopic):
         self._begun = False
         self._publisher = node.create_publisher(message, '/tf', qos.sensor_out())
         self._static = node.create_publisher(message, '/tf_static', qos.latched())
-        self._static.publish(_tf_message(0, self._tree.fixed(hidden=hidden)))
+        self._static.publish(_tf_message(world.time_base.stamp_ns(0),
+                                         self._tree.fixed(hidden=hidden)))
 
     def reset(self) -> None:
         """Begin a new episode: odometry counts from its start."""
@@ -122,7 +123,7 @@ class Transforms(PeriodicTopic):
         if not self._hidden and self._publisher.get_subscription_count():
             placed = self._tree.moving(data)
             if placed:
-                self._publisher.publish(_tf_message(world.time_ns, placed))
+                self._publisher.publish(_tf_message(world.stamp_ns, placed))
 
 
 def _tf_message(stamp_ns: int, placed: Iterable[PlacedFrame]) -> bytes:

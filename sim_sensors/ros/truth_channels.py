@@ -45,6 +45,7 @@ class TruthChannel:
                                   + truth_topic(sensor.name, hidden=hidden), qos.internal())
             for env in range(view.num_envs)]
         self.keys = [truth_key(sensor.name, env, view.num_envs) for env in range(view.num_envs)]
+        self._base = view.time_base
         self._rows = sensor.truth_layout.zeros(view.num_envs)
         self._all = list(range(view.num_envs))
         self._listening: Sequence[int] = []
@@ -93,7 +94,7 @@ class TruthChannel:
     def _messages(self, capture: Capture) -> Iterator[tuple[Publisher, bytes]]:
         for row, env in zip(capture.rows, capture.envs, strict=True):
             yield self.publishers[env], self._template.fill(
-                capture.time_ns, **self.sensor.truth_to_blocks(row))
+                self._base.stamp_ns(capture.time_ns), **self.sensor.truth_to_blocks(row))
 
     def release(self) -> None:
         """Publish what was read since the last call.

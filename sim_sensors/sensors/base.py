@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, 
 import numpy as np
 from numpy.typing import NDArray
 
-from rig_common.times import seconds_to_ns
+from rig_common.times import TimeBase, seconds_to_ns
 from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.layout import Array, Layout
 
@@ -68,6 +68,21 @@ class Sample:
     """Return-space row [width], frozen at capture."""
     truth: Array = field(repr=False)
     """Ground-truth return-space row [width] of the same capture, undelayed and noise-free."""
+
+    start_ns: int = 0
+    """What its times count from: the start of the run, 0, until it leaves the pipeline."""
+
+    @property
+    def elapsed_ns(self) -> int:
+        """Time of the capture since the start of the run: what a scan pattern counts from, ns."""
+        return self.capture_ns - self.start_ns
+
+    def leave(self, base: TimeBase) -> None:
+        """Turn its times into those that everybody outside knows."""
+        self.start_ns = base.start_ns
+        self.capture_ns += base.start_ns
+        self.stamp_ns += base.start_ns
+        self.arrival_ns += base.start_ns
 
 
 @dataclass(slots=True)

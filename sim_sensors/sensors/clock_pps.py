@@ -41,7 +41,7 @@ class _TimeReader:
 
     def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
         """Write the instant, ns."""
-        out[:] = view.time_ns
+        out[:] = view.stamp_ns
 
 
 class ClockPps(Sensor[ClockPpsConfig]):

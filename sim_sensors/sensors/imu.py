@@ -199,7 +199,7 @@ class Imu(Sensor[ImuConfig]):
             made.append((DATA, self._full.fill(sample.stamp_ns, orientation=orientation,
                                                **fields)))
         if self.config.temperature.publish:
-            warmth = float(self.config.temperature.at_s(sample.capture_ns / NS_PER_S))
+            warmth = float(self.config.temperature.at_s(sample.elapsed_ns / NS_PER_S))
             made.append((TEMPERATURE, self._warmth.fill(sample.stamp_ns, temperature=warmth)))
         return made
 

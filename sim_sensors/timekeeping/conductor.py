@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from rig_common.errors import RigError
 from rig_common.lockstep import Ack, Tick
-from rig_common.times import NEVER_NS, NS_PER_MS, NS_PER_S
+from rig_common.times import NEVER_NS, NS_PER_MS, NS_PER_S, TimeBase
 
 SLACK_NS = 2 * NS_PER_MS
 """How far, in simulated time, the world may run ahead of a node outside lockstep. More would let
@@ -55,12 +55,14 @@ class Conductor:
 
     def __init__(self, *, dt_ns: int, seed: int, lockstep: bool, sensors: Collection[str],
                  collectors: Collection[str], timeout_s: float, send_tick: Send,
-                 send_settled: Send, connected: Callable[[], bool], run: str = '') -> None:
+                 send_settled: Send, connected: Callable[[], bool], time_base: TimeBase,
+                 run: str = '') -> None:
         """Conduct the nodes of a rig; `run` tells this world from one that ran before it.
 
         In lockstep, every one of `sensors` must be served and every node of `collectors` (names
         without namespace) present. `connected` says whether the world's own topics are matched
-        with everyone the graph knows.
+        with everyone the graph knows. Ticks and answers carry the times of `time_base`; in here
+        they count from the start of the run.
         """
         self.lockstep = lockstep
         self.members: dict[str, Participant] = {}
@@ -71,6 +73,7 @@ class Conductor:
         self._send_tick, self._send_settled = send_tick, send_settled
         self._connected = connected
         self._run, self._starts = run, 0
+        self._base = time_base
         self._episode, self._seed = 0, seed
         self._time_ns = -dt_ns
         """Time of the last tick."""
@@ -181,8 +184,8 @@ class Conductor:
         member = self.members.get(ack.name) or self._welcome_back(ack.name)
         if member is None:
             return
-        member.wake_ns = ack.wake_ns
-        if ack.name in self._waiting and ack.time_ns == self._time_ns:
+        member.wake_ns = self._base.run_ns(ack.wake_ns)
+        if ack.name in self._waiting and self._base.run_ns(ack.time_ns) == self._time_ns:
             for topic, count in ack.sent.items():
                 member.sent[topic] += count
             self._waiting.discard(ack.name)
@@ -198,7 +201,7 @@ class Conductor:
     def _join(self, ack: Ack, serves: tuple[str, ...]) -> None:
         if ack.round and (self._barrier is None or ack.round != self._round):
             return  # an answer to a barrier that was said twice and is over
-        self.members[ack.name] = Participant(serves, ack.wake_ns)
+        self.members[ack.name] = Participant(serves, self._base.run_ns(ack.wake_ns))
         if self._barrier is not None:
             if ack.round:
                 self._barrier.add(ack.name)
@@ -309,5 +312,5 @@ class Conductor:
 
     def _make(self, time_ns: int, wall_ns: int, sent: Mapping[str, int],
               round_: int = 0) -> Tick:
-        return Tick(time_ns, wall_ns, self._episode, self._seed, round_, self.lockstep, sent,
-                    f'{self._run}.{self._starts}')
+        return Tick(self._base.stamp_ns(time_ns), wall_ns, self._episode, self._seed, round_,
+                    self.lockstep, sent, f'{self._run}.{self._starts}')

@@ -20,14 +20,14 @@ class Snapshot:
         self.envs = tuple(range(world.num_envs)) if envs is None else tuple(envs)
         self.model = world.model
         self.num_envs = world.num_envs
-        self.time_ns = world.time_ns
+        self.time_ns, self.stamp_ns = world.time_ns, world.stamp_ns
         self.sensordata: NDArray[np.float64] = np.array(world.sensordata)
         self._data = {env: mujoco.MjData(world.model) for env in self.envs}
         self.take()
 
     def take(self) -> None:
         """Copy the world as it is now; only the thread that steps the world may call it."""
-        self.time_ns = self.world.time_ns
+        self.time_ns, self.stamp_ns = self.world.time_ns, self.world.stamp_ns
         np.copyto(self.sensordata, self.world.sensordata)
         for env, data in self._data.items():
             mujoco.mj_copyData(data, self.model, self.world.data(env))

@@ -29,7 +29,11 @@ class WorldView(Protocol):
 
     @property
     def time_ns(self) -> int:
-        """The instant, ns."""
+        """The instant, ns since the start of the run."""
+
+    @property
+    def stamp_ns(self) -> int:
+        """The instant as headers and /clock say it, ns."""
 
     @property
     def sensordata(self) -> NDArray[np.float64]:

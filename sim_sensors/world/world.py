@@ -45,7 +45,8 @@ class WorldBase(ABC):
     """What one world and a batch of worlds share: model, time, commands and driver.
 
     `step()` moves from tick to tick; the first one is tick 0. After it `sensordata` and every
-    derived array belong to `time_ns` = tick * dt_ns, whatever integrator the model uses.
+    derived array belong to `time_ns` = tick * dt_ns, whatever integrator the model uses. That
+    time counts from the start of the run; `stamp_ns` is the same instant for everybody outside.
     """
 
     def __init__(self, config: WorldConfig, sensors: Iterable[Sensor[Any]],
@@ -56,6 +57,7 @@ class WorldBase(ABC):
         self.num_envs = num_envs
         self.tick = -1
         self.time_ns = -self.dt_ns
+        self.time_base = config.time_base
         self.is_rk4 = self.model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
         self.keyframe = self._keyframe(config.keyframe)
         self.drive = find_drive(self.model)
@@ -71,6 +73,11 @@ class WorldBase(ABC):
                                            self._driver_ticks * self.dt_ns / NS_PER_S)
 
     # ---- time -----------------------------------------------------------------------------
+
+    @property
+    def stamp_ns(self) -> int:
+        """The present instant as headers and /clock say it, ns."""
+        return self.time_base.stamp_ns(self.time_ns)
 
     def step(self) -> None:
         """Move to the next tick."""

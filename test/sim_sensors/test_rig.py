@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.cart import MS, Place, SweepingPlace, cart_rig, place
+from support.start import START_NS
 
 from rig_common import msgs
 from rig_common.cdr import read_stamp_ns
@@ -47,7 +48,8 @@ def test_messages_come_when_they_arrive_with_the_sensors_stamp(tmp_path):
             position = msgs.joint_state(['0']).read(message.data)[1]['position'][0]
             seen.append((message.topic, message.arrival_ns, message.stamp_ns, position))
     assert [row[:3] for row in seen] == [
-        ('place/place', (10 * k + 4) * MS, 2_000_000_000 + 10 * k * MS) for k in range(6)]
+        ('place/place', START_NS + (10 * k + 4) * MS, START_NS + (2000 + 10 * k) * MS)
+        for k in range(6)]
     assert [row[3] for row in seen] == pytest.approx([10 * k for k in range(6)])
 
 
@@ -55,8 +57,9 @@ def test_a_sweep_is_gathered_part_by_part_and_arrives_after_its_end(tmp_path):
     rig = cart_rig(tmp_path, place(kind=SweepingPlace, rate_hz=50.0,
                                    delay_range_s=(0.003, 0.003)), messages=True)
     messages = list(rig.run(0.1))
-    assert [m.sample.capture_ns for m in messages] == [20 * k * MS for k in range(5)]
-    assert [m.arrival_ns for m in messages] == [(20 * k + 13) * MS for k in range(5)]
+    assert [m.sample.capture_ns for m in messages] == [START_NS + 20 * k * MS for k in range(5)]
+    assert [m.arrival_ns for m in messages] == [START_NS + (20 * k + 13) * MS
+                                                 for k in range(5)]
     for k, message in enumerate(messages):
         assert message.sample.values == pytest.approx([20 * k, 20 * k + 4, 20 * k + 8])
 
@@ -98,7 +101,7 @@ def test_a_reset_with_the_seed_is_a_new_rig_and_without_one_a_new_episode():
     rig = yard_rig()
     first = digests(rig)
     rig.reset()
-    assert rig.time_ns < 0
+    assert rig.elapsed_ns < 0
     second = digests(rig)
     rig.reset(seed=5)
     assert digests(rig) == first != second
@@ -125,13 +128,13 @@ def test_reads_are_delayed_and_the_truth_is_not(tmp_path):
     rig = cart_rig(tmp_path, place(rate_hz=100.0, delay_range_s=(0.015, 0.015)), num_envs=2)
     for _ in range(50):
         assert rig.step() == []
-        now_ms = rig.time_ns // MS
+        now_ms = rig.elapsed_ns // MS
         reading = rig.read('place')
         assert reading.valid.all() == (now_ms >= 15)
         if now_ms >= 15:
             expected = (now_ms - 15) // 10 * 10
             assert reading.values[:, 0] == pytest.approx([expected] * 2)
-            assert reading.capture_ns.tolist() == [expected * MS] * 2
+            assert reading.capture_ns.tolist() == [START_NS + expected * MS] * 2
         truth = rig.read_ground_truth('place')
         assert truth.values[:, 0] == pytest.approx([now_ms // 10 * 10] * 2)
 
@@ -157,14 +160,14 @@ def test_a_partial_reset_begins_anew_for_those_alone(tmp_path):
     assert not rig.read('place').valid[1]
     for _ in range(30):
         rig.step()
-        now_ms = rig.time_ns // MS
+        now_ms = rig.elapsed_ns // MS
         reading, sweep = rig.read('place'), rig.read('sweep')
         assert reading.values[[0, 2], 0] == pytest.approx([(now_ms - 5) // 10 * 10] * 2)
         assert reading.valid[1] == (now_ms >= 28)
         if now_ms >= 28:
             since = (now_ms - 28) // 10 * 10
             assert reading.values[1, 0] == pytest.approx(since)
-            assert reading.capture_ns[1] == (23 + since) * MS
+            assert reading.capture_ns[1] == START_NS + (23 + since) * MS
         k = (now_ms - 10) // 20 * 20
         assert sweep.values[0] == pytest.approx([k, k + 4, k + 8])
         assert sweep.valid[1] == (now_ms >= 33)

@@ -23,6 +23,7 @@ from sensor_rig.nodes.building import make_emulator, make_world
 from sensor_rig.rigfile import RigConfig, load_rig
 from sim_sensors.pipeline.digest import StreamDigests
 from support.body_sensors import PLATE
+from support.start import START_NS
 
 MS = 1_000_000
 
@@ -64,7 +65,7 @@ class Heard:
     """What a subscriber saw of one topic in the present episode."""
 
     arrivals_ns: list[int] = field(default_factory=list)
-    """Simulated time of the tick it came with."""
+    """Time since the start of the run of the tick it came with."""
     messages: list[bytes] = field(default_factory=list)
 
 
@@ -100,7 +101,7 @@ class Recorder(Node):
     def _on_time(self, now_ns: int) -> int:
         for topic, raw in self._fresh:
             self.digests.add(topic, raw)
-            self.heard[topic].arrivals_ns.append(now_ns)
+            self.heard[topic].arrivals_ns.append(now_ns - START_NS)
             self.heard[topic].messages.append(raw)
         self._fresh.clear()
         return NEVER_NS
@@ -159,7 +160,7 @@ class LockstepRun:
 
     @property
     def now_s(self) -> float:
-        """Simulated time."""
+        """Time since the start of the run."""
         return self.world.world.time_ns / 1e9
 
     def run(self, seconds: float) -> None:

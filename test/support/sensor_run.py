@@ -102,9 +102,9 @@ class Wired:
             return
         template = self._sensor.truth_template()[1]
         for row in out:
-            message = template.fill(view.time_ns, **self._sensor.truth_to_blocks(row))
+            message = template.fill(view.stamp_ns, **self._sensor.truth_to_blocks(row))
             stamp_ns, blocks = template.read(message)
-            assert stamp_ns == view.time_ns
+            assert stamp_ns == view.stamp_ns
             row[:] = 0
             self._sensor.blocks_to_truth(blocks, row)
 

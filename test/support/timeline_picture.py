@@ -22,17 +22,20 @@ SPAN_S = 0.8
 def draw() -> str:
     """Return the last moments of a run of the demo as SVG on white."""
     rig = InProcessRig(load_rig('demo'))
+    run_ns = rig.world.time_base.run_ns
     history = History(SENSORS, span_s=SPAN_S)
-    while rig.time_ns < END_NS:
+    while rig.elapsed_ns < END_NS:
         for message in rig.step():
             name, _, suffix = message.topic.partition('/')
             if name in SENSORS and suffix == rig.sensors[name].topics()[0].suffix:
-                history.add_mark(name, Mark(message.sample.capture_ns, message.stamp_ns,
-                                            message.arrival_ns))
+                history.add_mark(name, Mark(
+                    run_ns(message.sample.capture_ns), run_ns(message.stamp_ns),
+                    run_ns(message.arrival_ns)))
         for bundle in rig.bundles:
-            history.add_bundle({name: member.stamp_ns for name, member in bundle.members.items()
+            history.add_bundle({name: run_ns(member.stamp_ns)
+                                for name, member in bundle.members.items()
                                 if not member.missing and not member.collected})
-        history.advance(rig.time_ns)
+        history.advance(rig.elapsed_ns)
     return svg.timeline(history).replace(
         '<svg ', '<svg color="#1c2024" ', 1).replace(
         '>', '><rect width="100%" height="100%" fill="#ffffff"/>', 1)

@@ -92,7 +92,9 @@ class PageNode(Monitor):
         if not self._is_watched:
             return
         capture_ns, _, stamp_ns, _ = read_time_reference(buf)
-        self._history.add_mark(sensor, Mark(capture_ns, stamp_ns, max(self.now_ns, capture_ns)))
+        run_ns = self._base.run_ns(capture_ns)
+        self._history.add_mark(sensor, Mark(run_ns, self._base.run_ns(stamp_ns),
+                                            max(self.now_ns, run_ns)))
         if self._scan is not None and sensor == self._scan[1]:
             self._captures.append((stamp_ns, capture_ns))
 
@@ -113,7 +115,7 @@ class PageNode(Monitor):
 
     def _on_bundle(self, buf: bytes) -> None:
         _, statuses = read_diagnostic_array(buf)
-        self._history.add_bundle({status.name: int(status.values['stamp_ns'])
+        self._history.add_bundle({status.name: self._base.run_ns(int(status.values['stamp_ns']))
                                   for status in statuses[1:]
                                   if status.values.get('missing') == 'false'
                                   and 'collected' not in status.values})

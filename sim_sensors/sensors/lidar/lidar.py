@@ -241,7 +241,7 @@ class Lidar3d(Lidar[Lidar3dConfig]):
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Write the cloud: of fixed size with NaN points, or without the rays that met nothing."""
-        frame = frame_of(sample.capture_ns, self.config.rate_hz, self.pattern.frames)
+        frame = frame_of(sample.elapsed_ns, self.config.rate_hz, self.pattern.frames)
         fields = self._return.unpack(sample.values)
         points = self._points
         self._write_points(points, self._directions[frame], fields['ranges'])

@@ -94,7 +94,7 @@ def test_a_misspelt_rig_gets_a_hint(
 
 
 @pytest.mark.parametrize(
-    ('offset_s', 'shown'), [('1000.0', '1000 s'), ('-1.5e9', '-1500000000 s'), ('0.0125', '12.5')]
+    ('offset_s', 'shown'), [('1000.0', '1000 s'), ('-999.5', '-999.5 s'), ('0.0125', '12.5')]
 )
 def test_check_shows_clocks_readably(
     tmp_path: Path, offset_s: str, shown: str, capsys: pytest.CaptureFixture[str]

@@ -13,6 +13,7 @@ import pytest
 from support.browser import browser_page, picture
 from support.places import SMALL_RIG as RIG
 from support.processes import Processes
+from support.start import START_NS
 from support.waiting import wait_until
 
 pytest.importorskip('rclpy', reason='the live page listens to ROS')
@@ -116,7 +117,7 @@ def assert_fault_happens(page: Any, monitor: Watch, spinner: Spinner) -> None:
 
     def dead() -> bool:
         spinner.turn(0.05)
-        last_ns = monitor.captures_ns.get('imu', 0)
+        last_ns = monitor.captures_ns.get('imu', START_NS) - START_NS
         return monitor.now_ns > (since_s + 1.0) * 1e9 and last_ns < (since_s + 0.1) * 1e9
     wait_until(dead, PATIENCE_S, 'silence of a dead IMU')
 

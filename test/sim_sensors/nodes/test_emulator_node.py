@@ -15,6 +15,7 @@ from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 from support.ros_client import Client
 from support.ros_rigs import MS, LockstepRun, write_rig
+from support.start import START_NS
 
 from rig_common.errors import RigError
 from rig_common.msgs import read_time_reference
@@ -45,7 +46,7 @@ def client(run: LockstepRun) -> Client:
 def latencies_ms(run: LockstepRun, since_s: float, sensor: str = 'baro') -> dict[int, float]:
     """Return what the subscriber saw of captures since then: capture (ms) -> latency (ms)."""
     times = run.recorder.heard[f'truth/time/{sensor}']
-    captures = [read_time_reference(raw)[0] for raw in times.messages]
+    captures = [read_time_reference(raw)[0] - START_NS for raw in times.messages]
     return {capture // MS: (arrival - capture) / MS
             for capture, arrival in zip(captures, times.arrivals_ns, strict=True)
             if capture >= since_s * 1e9}
@@ -82,6 +83,7 @@ def test_a_shorter_delay_is_kept_exactly_too(run: LockstepRun, client: Client) -
     ('jitter_s', -0.01, 'out of bounds|range|greater'),
     ('noise', float('nan'), 'finite|range'),
     ('loss__probability', 1.0, 'less than 1'),
+    ('clock__offset_s', -1000.0, 'sensors.baro: its stamps would begin at 0 s'),
     ('rate_hz', 10.0, 'read-only|read only'),
     ('jitter_s', 'much', 'type'),
 ])
@@ -122,6 +124,14 @@ def test_a_wrong_fault_is_refused(run: LockstepRun, client: Client) -> None:
     answer = client.call(run, Trigger, f'/{NODE}/inject_fault')
     assert not answer.success
     assert 'this node serves baro, mag' in answer.message
+
+
+def test_a_fault_that_stamps_before_zero_is_refused(run: LockstepRun, client: Client) -> None:
+    client.set(run, NODE, fault__sensor='mag', fault__kind='clock_step', fault__offset=-2000.0)
+    answer = client.call(run, Trigger, f'/{NODE}/inject_fault')
+    assert not answer.success
+    assert 'sensors.mag: its stamps would begin at' in answer.message
+    assert not run.emulators[0].channels['mag'].pipeline.faults.has('clock_step')
 
 
 def test_diagnostics_tell_what_it_does(run: LockstepRun, client: Client) -> None:

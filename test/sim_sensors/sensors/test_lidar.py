@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 from support.sensor_run import decode, feed, make_sensor
+from support.start import START_NS
 
 from rig_common.errors import RigError
 from sensor_rig.rigfile import rig_from_parameters
@@ -120,8 +121,8 @@ def test_laser_scan_fields_are_true(room: Any) -> None:
     assert (scan.range_min, scan.range_max) == (pytest.approx(0.1), 30.0)
     assert len(scan.ranges) == len(scan.intensities) == 5
     # stamped at the first ray, there after the last
-    assert messages[1].stamp_ns == messages[1].sample.capture_ns == 50_000_000
-    assert messages[1].arrival_ns == 50_000_000 + 20_000_000
+    assert messages[1].stamp_ns == messages[1].sample.capture_ns == START_NS + 50_000_000
+    assert messages[1].arrival_ns == START_NS + 50_000_000 + 20_000_000
 
 
 def test_rep_117(room: Any) -> None:
@@ -163,7 +164,7 @@ def test_each_ray_is_cast_from_where_the_sensor_was_when_it_fired(room: Any,
     rig = room('moving', s={'type': 'lidar2d', 'num_rays': 500, 'backend': backend})
     second = [each for each in rig.run(0.35) if each.sample.sensor == 's'][1]
     sensor = rig.sensors['s']
-    times = second.sample.capture_ns / 1e9 + sensor.time_offsets_s
+    times = (second.sample.capture_ns - START_NS) / 1e9 + sensor.time_offsets_s
     assert times[0] == 0.1
     assert times[-1] == pytest.approx(0.1998)
     position = np.stack([SPEED * times, 0 * times], axis=1)
@@ -195,7 +196,7 @@ def test_points_put_back_by_their_times_lie_on_the_walls(room: Any) -> None:
         'formats': [{7: '<f4', 4: '<u2'}[each.datatype] for each in cloud.fields],
         'offsets': [each.offset for each in cloud.fields], 'itemsize': cloud.point_step}))
     assert [each.name for each in cloud.fields] == ['x', 'y', 'z', 'intensity', 'time', 'ring']
-    times = second.stamp_ns / 1e9 + points['time'].astype(float)
+    times = (second.stamp_ns - START_NS) / 1e9 + points['time'].astype(float)
     cos, sin = np.cos(TURN * times), np.sin(TURN * times)
     x, y = points['x'] + 0.2, points['y']
     world = np.stack([SPEED * times + cos * x - sin * y, sin * x + cos * y], axis=1)

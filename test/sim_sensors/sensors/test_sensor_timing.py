@@ -65,7 +65,8 @@ def test_a_pulse_tells_which_time_it_marks(tmp_path: Path) -> None:
     messages = [decode('sensor_msgs/msg/TimeReference', each['pps'])
                 for each in done.messages('pps')]
     marked = [(each.time_ref.sec, each.time_ref.nanosec) for each in messages]
-    assert marked == [(0, 0), (0, 250_000_000), (0, 500_000_000), (0, 750_000_000), (1, 0)]
+    assert marked == [(1000, 0), (1000, 250_000_000), (1000, 500_000_000), (1000, 750_000_000),
+                      (1001, 0)]
     assert [each.header.stamp.sec for each in messages] == [100, 100, 100, 100, 101]
     assert {each.source for each in messages} == {'gps'}
 
@@ -102,7 +103,7 @@ def test_faults_happen_when_the_config_says(tmp_path: Path, kind: str) -> None:
 
 
 WRONG: dict[str, dict[str, Any]] = {
-    'contact': {'offset': 100.0, 'scale': 1.0}, 'clock_pps': {'offset': 5e6, 'scale': 1.0},
+    'contact': {'offset': 100.0, 'scale': 1.0}, 'clock_pps': {'offset': 0.0, 'scale': 1.2},
     'range': {'offset': 0.0, 'scale': 1.5}, 'segmentation': {'offset': 1.0, 'scale': 1.0}}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rig_common.errors import RigError
 from rig_common.lockstep import Ack, Tick
-from rig_common.times import NEVER_NS
+from rig_common.times import NEVER_NS, TimeBase
 from sim_sensors.timekeeping.conductor import GONE_S, HEARTBEAT_NS, REPEAT_S, SLACK_NS, Conductor
 
 MS = 1_000_000
@@ -29,7 +29,8 @@ class Stage:
         self.conductor = Conductor(
             dt_ns=MS, seed=3, lockstep=self.lockstep, sensors=['imu', 'lidar'],
             collectors=self.collectors, timeout_s=10.0, send_tick=self.ticks.append,
-            send_settled=self.settled.append, connected=lambda: self.connected, run='r')
+            send_settled=self.settled.append, connected=lambda: self.connected,
+            time_base=TimeBase(), run='r')
 
     def join(self, name: str, *serves: str, wake_ms: float = 2.5) -> None:
         conductor = self.conductor
