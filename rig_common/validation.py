@@ -27,6 +27,10 @@ LISTED = 40
 ModelT = TypeVar('ModelT', bound=BaseModel)
 
 
+class PartError(ValueError):
+    """A problem in a part that was validated on its own; its sentence begins with its key."""
+
+
 class Strict(BaseModel):
     """A frozen model that refuses unknown keys and NaN."""
 
@@ -92,6 +96,8 @@ def _sentence(problem: Any, model: type[BaseModel], where: str, also: Sequence[s
             return f'{_path(where, location[:-1])} has too few values; {location[-1]} are there'
         return f'{path} is missing; it must be given'
     if kind == 'value_error':
+        if isinstance(problem['ctx']['error'], PartError):
+            return _path(where, (*location[:-1], problem['ctx']['error']))
         return f'{path}: {message.removeprefix("Value error, ")}'
     rule = RULES.get(kind) or message.removeprefix('Input should be ').removeprefix('Input ')
     limits = problem.get('ctx', {})

@@ -11,11 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from rig_common.times import TimeBase, seconds_to_ns
 from rig_common.validation import Strict
 from sim_sensors.timing_config import Latency, Moment, NonNegative, TimingConfig
+from sim_sensors.world.driverconfig import (
+    ActuatorConfig,
+    DriveConfig,
+    DriverConfig,
+    driver_config,
+)
 
 if TYPE_CHECKING:
     from sim_sensors.sensors.base import Sensor
@@ -90,9 +96,15 @@ class WorldConfig(Strict):
     """The simulated world."""
 
     model: str
-    """MJCF file: absolute, beside the rig file, or one shipped in worlds/."""
-    keyframe: str = ''
-    """Keyframe of the model to start at; its reference pose when empty."""
+    """MJCF or URDF file: absolute, beside the rig file, or one shipped in worlds/."""
+    keyframe: str | int = ''
+    """Keyframe of the model to start at, by name or number, or one of `poses`; the model's
+    reference pose when empty."""
+    poses: dict[str, dict[str, float]] = {}
+    """Poses by name: positions of joints by name, rad or m, `*` and `?` stand for any letters; of
+    a free joint the height, m. Other joints are as at the start."""
+    ground: bool = False
+    """Put a plane at height 0 under a model that has none."""
     timestep_s: Annotated[float, Field(gt=0.0, le=0.1)] = 0.001
     """Physics step, s; a whole number of nanoseconds."""
     start_time_s: Annotated[float, Field(gt=0.0, le=2.0e9)] = 1000.0
@@ -104,8 +116,15 @@ class WorldConfig(Strict):
     """Wait at every tick for every node of the rig; runs are then bit-identical."""
     lockstep_timeout_s: Annotated[float, Field(gt=0.0)] = 10.0
     """How long lockstep waits for a node before it is an error, s of wall time."""
-    driver: str = 'none'
-    """Scripted driver: none, figure_eight, rest_cruise_turn, or commands (cmd_vel)."""
+    driver: str | DriverConfig = 'none'
+    """What moves the robot: none, commands (cmd_vel), figure_eight, rest_cruise_turn, or a map
+    with `type` hold, excite, trajectory, python, mocap or waypoints."""
+    drive: DriveConfig | None = None
+    """Geometry of a wheeled base."""
+    actuators: dict[str, ActuatorConfig] = {}
+    """Actuators to add to the model, by a name of your choice."""
+    package_paths: tuple[str, ...] = ()
+    """Folders in which `package://` of a URDF is looked up, before the ament index."""
     num_envs: Annotated[int, Field(ge=1, le=65_536)] = 1
     """Copies of the world."""
     clock_rate_hz: Annotated[float, Field(gt=0.0, le=2000.0)] = 250.0
@@ -116,6 +135,8 @@ class WorldConfig(Strict):
     """Run without sensors that cannot work here (a camera with no renderer)."""
     control_delay_s: Latency = 0.0
     """Latency of every actuator command, s."""
+    control_delays_s: dict[str, Latency] = {}
+    """Latency of single actuators by name of actuator or joint, s, instead of the above."""
     control_delay_backend: Literal['rig', 'mujoco'] = 'rig'
     """`mujoco` compiles that latency into the model; it is then one physics step at least."""
     allow_outside_files: bool = False
@@ -125,6 +146,10 @@ class WorldConfig(Strict):
     def time_base(self) -> TimeBase:
         """Turns times of the run into stamps and back."""
         return TimeBase(seconds_to_ns(self.start_time_s))
+    @field_validator('driver', mode='before')
+    @classmethod
+    def _known_driver(cls, value: Any) -> Any:
+        return driver_config(value)
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class Rig:
         is looked up in `base_dir` and among the shipped ones.
         """
         offered = list(sensors)
-        self.world: WorldBase = make_world(world, offered, base_dir)
+        self.world: WorldBase = make_world(world, offered, base_dir, seed)
         self.seed = seed
         self.episode = 0
         """Number of resets of the whole rig so far."""
@@ -228,7 +228,7 @@ class Rig:
         if envs is None:
             self.episode = self.episode + 1 if seed is None else 0
             self.seed = self.seed if seed is None else seed
-            self.world.reset()
+            self.world.reset(seed=seed)
             self._build()
             return
         if seed is not None:

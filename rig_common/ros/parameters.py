@@ -35,7 +35,7 @@ def leaves(model: BaseModel, prefix: str = '') -> Iterator[tuple[str, Any, Field
             for inner, item in value.items():
                 if isinstance(item, BaseModel):
                     yield from leaves(item, f'{key}.{inner}.')
-        else:
+        elif value is not None:
             yield key, value, info
 
 

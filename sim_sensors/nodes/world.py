@@ -67,7 +67,8 @@ class WorldNode(Node):
         config = self._settings.config
         sensors = simulation.make_sensors()
         self._hidden = config.hide_truth
-        self.world = make_world(config, sensors.values(), simulation.folder)
+        self.world = make_world(config, sensors.values(), simulation.folder,
+                                simulation.seed)
         self.channels = self._make_channels(sensors)
         self._tick = self.create_publisher(TimeReference, TICK_TOPIC, qos.beat_out())
         self._settled = self.create_publisher(TimeReference, SETTLED_TOPIC, qos.beat_out())

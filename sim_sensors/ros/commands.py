@@ -1,30 +1,50 @@
-"""Commands from outside: `cmd_vel` for a driven base, `joint_commands` for any actuator."""
+"""Commands from outside: twists, joints, joint trajectories and poses of bodies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from geometry_msgs.msg import Twist
+import numpy as np
+from geometry_msgs.msg import PoseStamped, Twist
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from rig_common.errors import RigError
+from rig_common.ros.types import message_class
 from sim_sensors.naming import env_prefix
+from sim_sensors.world.following import JointPath
+from sim_sensors.world.frames import WORLD_FRAME
 from sim_sensors.world.world import WorldBase
+
+FIELDS = ('position', 'velocity', 'effort')
+MOST_BODIES = 64
+"""Bodies of one environment that get a topic for their pose."""
 
 
 class Commands:
-    """Takes commands for every environment. A scripted driver leaves `cmd_vel` alone."""
+    """Takes commands for every environment. A driver that steers leaves `cmd_vel` alone."""
 
     def __init__(self, node: Node, world: WorldBase) -> None:
         self._node = node
         self._world = world
+        trajectory = _trajectory_type(node)
+        bodies = [*world.placing.mocap, *world.placing.free]
+        if len(bodies) > MOST_BODIES:
+            self._warn(f'only the first {MOST_BODIES} of {len(bodies)} mocap and free bodies take '
+                       f'pose commands')
         for env in range(world.num_envs):
             prefix = env_prefix(env, world.num_envs)
             if world.drive is not None and world.driver is None:
                 node.create_subscription(Twist, prefix + 'cmd_vel', self._on_twist(env), 10)
             node.create_subscription(JointState, prefix + 'joint_commands',
                                      self._on_joints(env), 10)
+            if trajectory is not None:
+                node.create_subscription(trajectory, prefix + 'joint_trajectory',
+                                         self._on_trajectory(env), 10)
+            for body in bodies[:MOST_BODIES]:
+                node.create_subscription(PoseStamped, f'{prefix}pose_commands/{_token(body)}',
+                                         self._on_pose(env, body), 10)
 
     def _on_twist(self, env: int) -> Callable[[Twist], None]:
         def take(message: Twist) -> None:
@@ -32,15 +52,26 @@ class Commands:
         return take
 
     def _on_joints(self, env: int) -> Callable[[JointState], None]:
-        """Take position, velocity or effort, whichever is there: the actuator knows its unit."""
+        """Take position, velocity and effort, each for the actuators that take it."""
         def take(message: JointState) -> None:
-            values = message.position or message.velocity or message.effort
-            if len(values) != len(message.name):
-                self._warn(f'joint_commands has {len(message.name)} names and {len(values)} '
-                           f'values; they must be as many')
+            self._try(lambda: self._world.command_joints(_fields(message), env))
+        return take
+
+    def _on_trajectory(self, env: int) -> Callable[[Any], None]:
+        def take(message: Any) -> None:
+            self._try(lambda: self._world.command_trajectory(_path(message), env))
+        return take
+
+    def _on_pose(self, env: int, body: str) -> Callable[[PoseStamped], None]:
+        def take(message: PoseStamped) -> None:
+            frame, at, turn = message.header.frame_id, message.pose.position, (
+                message.pose.orientation)
+            if frame not in ('', WORLD_FRAME):
+                self._warn(f'the pose command of {body!r} is in the frame {frame!r}; it should '
+                           f'be in {WORLD_FRAME!r}')
                 return
-            self._try(lambda: self._world.command(
-                dict(zip(message.name, values, strict=True)), env))
+            self._try(lambda: self._world.command_pose(
+                body, (at.x, at.y, at.z), (turn.w, turn.x, turn.y, turn.z), env))
         return take
 
     def _try(self, act: Callable[[], None]) -> None:
@@ -51,3 +82,54 @@ class Commands:
 
     def _warn(self, sentence: str) -> None:
         self._node.get_logger().warning(sentence, throttle_duration_sec=1.0)
+
+
+def _fields(message: JointState) -> dict[str, dict[str, float]]:
+    """Return what a JointState gives of each joint."""
+    values: dict[str, dict[str, float]] = {name: {} for name in message.name}
+    if len(values) != len(message.name):
+        raise RigError('joint_commands names a joint twice')
+    given = [field for field in FIELDS if len(getattr(message, field))]
+    if not given:
+        raise RigError('joint_commands has no position, velocity or effort')
+    for field in given:
+        column = getattr(message, field)
+        if len(column) != len(message.name):
+            raise RigError(f'joint_commands has {len(message.name)} names and {len(column)} '
+                           f'values of {field}; they must be as many')
+        for name, value in zip(message.name, column, strict=True):
+            values[name][field] = float(value)
+    return values
+
+
+def _path(message: Any) -> JointPath | None:
+    """Return the path of a JointTrajectory, None for one without points: stop."""
+    points = message.points
+    if not points:
+        return None
+    times = [each.time_from_start.sec + each.time_from_start.nanosec * 1e-9 for each in points]
+    width = len(message.joint_names)
+    if any(len(each.positions) != width for each in points):
+        raise RigError(f'joint_trajectory has {width} joints; every point must have as many '
+                       f'positions')
+    speeds = None
+    if all(len(each.velocities) == width for each in points):
+        speeds = np.array([each.velocities for each in points], float).reshape(-1, width)
+    return JointPath(tuple(message.joint_names), np.array(times),
+                     np.array([each.positions for each in points], float).reshape(-1, width),
+                     speeds)
+
+
+def _trajectory_type(node: Node) -> Any:
+    try:
+        return message_class('trajectory_msgs/msg/JointTrajectory')
+    except RigError:
+        node.get_logger().info('trajectory_msgs is not installed, so joint_trajectory is not '
+                               'listened to')
+        return None
+
+
+def _token(name: str) -> str:
+    """Return a body's name as a part of a topic's."""
+    token = ''.join(letter if letter.isalnum() else '_' for letter in name)
+    return token if token[0].isalpha() else f'body_{token}'

@@ -113,7 +113,7 @@ class WorldLoop:
     def _reset(self, episode: int, seed: int) -> None:
         self._wanted_reset = None
         self.resets += 1
-        self.world.reset()
+        self.world.reset(seed=seed, episode=episode)
         for channel in self._channels:
             channel.reset()
         for periodic in self._periodics:

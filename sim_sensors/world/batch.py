@@ -30,19 +30,20 @@ class BatchWorld(WorldBase):
     """
 
     def __init__(self, config: WorldConfig, sensors: Iterable[Sensor[Any]] = (),
-                 base_dir: Path | None = None, threads: int = 0) -> None:
+                 base_dir: Path | None = None, threads: int = 0, seed: int = 0) -> None:
         """Compile `config.model` with `sensors` mounted; `threads` 0 takes every core."""
-        super().__init__(config, sensors, base_dir, config.num_envs)
+        super().__init__(config, sensors, base_dir, config.num_envs, seed)
         # Persistent: every environment keeps its derived arrays, which readers of `data` need.
         self._batch = Batch(self.model, self.num_envs, threads, persistent=True)
         self._sensordata: Floats = self._batch.bind('sensordata')
         self._ctrl: Floats = self._batch.bind('ctrl')
         self._xpos: Floats = self._batch.bind('xpos')
         self._xmat: Floats = self._batch.bind('xmat')
+        self._bound: dict[str, Floats] = {}
         self._copies: dict[int, mujoco.MjData] = {}
         self._copied: dict[int, int] = {}
         self._version = 0
-        self.reset()
+        self.reset(seed=seed)
 
     @property
     def sensordata(self) -> Floats:
@@ -55,6 +56,12 @@ class BatchWorld(WorldBase):
             self._copies[env] = self._batch.get_data(env, self._copies.get(env))
             self._copied[env] = self._version
         return self._copies[env]
+
+    def bound(self, name: str) -> Floats:
+        """Return array `name` of MjData of all environments, [num_envs, ...]."""
+        if name not in self._bound:
+            self._bound[name] = self._batch.bind(name)
+        return self._bound[name]
 
     def poses(self, body: int) -> Floats:
         """Return (x m, y m, yaw rad) of a body in the world at `time_ns`, [num_envs, 3]."""
@@ -84,6 +91,7 @@ class BatchWorld(WorldBase):
         self._batch.reset(envs, self.keyframe)
         if self._history is not None:
             self._batch.bind('history')[envs] = self._history
+        self._hold_start(envs)
         if is_midway and not self.is_rk4:
             self._batch.step(envs)  # the state is one step ahead, as after step()
         self._batch.warning[envs] = 0

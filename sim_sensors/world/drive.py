@@ -1,27 +1,32 @@
 """How a model is driven: from a twist of its base to speeds of its wheels.
 
-A model says so itself, in `<custom>`: a text `drive` (the base body), tuples `drive_left` and
-`drive_right` (velocity actuators of each side), a numeric `drive_geometry_m` (wheel radius and
-track).
+The rig file says so (`world.drive`), or the model itself, in `<custom>`: a text `drive` (the base
+body), tuples `drive_left` and `drive_right` (actuators of each side), a numeric `drive_geometry_m`
+(wheel radius and track). Wheels with velocity servos get their speeds as they are; torque motors
+get a velocity loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError
+from sim_sensors.world.driverconfig import DriveConfig
 from sim_sensors.world.mounts import unknown_name
+from sim_sensors.world.transmissions import Actuators
+
+if TYPE_CHECKING:
+    from sim_sensors.world.actuation import Actuation
 
 Floats = NDArray[np.float64]
 Twist = tuple[float, float]
 """Forward speed m/s and yaw rate rad/s of a base, in its own frame."""
-
-JOINT_TRANSMISSIONS = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,48 +42,57 @@ class DiffDrive:
     radius_m: float
     track_m: float
 
-    def write(self, twists: Iterable[Sequence[float]], ctrl: Floats) -> None:
-        """Write the wheel speeds [rad/s] of E `twists` (m/s, rad/s) into `ctrl` [E, nu]."""
+    def write(self, twists: Iterable[Sequence[float]], actuation: Actuation,
+              envs: Any = slice(None)) -> None:
+        """Want the wheel speeds of the `twists` (m/s, rad/s) of `envs`, one each."""
+        servo = actuation.servo
+        is_held = servo is not None and self.left[0] in servo.row
+        wanted = actuation.rates if is_held else actuation.ctrl
+        column = servo.row if servo is not None and is_held else range(actuation.actuators.count)
         per_turn = 0.5 * self.track_m / self.radius_m
-        for (forward_m_s, turn_rad_s), row in zip(twists, ctrl, strict=True):
+        rows = wanted[envs].reshape(-1, wanted.shape[1])
+        for (forward_m_s, turn_rad_s), row in zip(twists, rows, strict=True):
             forward, turn = forward_m_s / self.radius_m, turn_rad_s * per_turn
             for wheel in self.left:
-                row[wheel] = forward - turn
+                row[column[wheel]] = forward - turn
             for wheel in self.right:
-                row[wheel] = forward + turn
+                row[column[wheel]] = forward + turn
+        wanted[envs] = rows.reshape(wanted[envs].shape)
 
 
-def find_drive(model: mujoco.MjModel) -> DiffDrive | None:
-    """Return the drive that `model` describes, None if it describes none."""
-    name = custom_text(model, 'drive')
-    if name is None:
-        return None
-    body = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name)
+def find_drive(model: mujoco.MjModel, actuators: Actuators,
+               config: DriveConfig | None) -> DiffDrive | None:
+    """Return the drive that the rig file or `model` describes, None if neither does."""
+    if config is not None:
+        left, right = ([index for name in names
+                        for index in actuators.of(name, f'world.drive.{key}')]
+                       for key, names in (('left', config.left), ('right', config.right)))
+        drive = DiffDrive(_body(model, config.body, 'world.drive.body'), left, right,
+                          config.wheel_radius_m, config.track_m)
+    else:
+        name = custom_text(model, 'drive')
+        if name is None:
+            return None
+        geometry = custom_numbers(model, 'drive_geometry_m')
+        if geometry is None or len(geometry) != 2 or min(geometry) <= 0.0:
+            raise RigError("the model's custom numeric 'drive_geometry_m' must be two positive "
+                           'numbers: wheel radius and track, m')
+        drive = DiffDrive(_body(model, name, "the model's custom text 'drive'"),
+                          _actuators(model, 'drive_left'), _actuators(model, 'drive_right'),
+                          float(geometry[0]), float(geometry[1]))
+    kinds = {actuators.kinds[wheel] for wheel in (*drive.left, *drive.right)}
+    if len(kinds) > 1 or not kinds <= {'velocity', 'effort'}:
+        raise RigError(f'the wheels of the drive have {" and ".join(sorted(kinds))} actuators; '
+                       f'they should all be velocity servos, or all torque motors')
+    return drive
+
+
+def _body(model: mujoco.MjModel, name: str, where: str) -> int:
+    body: int = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name)
     if body < 0:
-        raise RigError(unknown_name("the model's custom text 'drive'", 'body', name,
-                                    (model.body(i).name for i in range(model.nbody))))
-    geometry = custom_numbers(model, 'drive_geometry_m')
-    if geometry is None or len(geometry) != 2 or min(geometry) <= 0.0:
-        raise RigError("the model's custom numeric 'drive_geometry_m' must be two positive "
-                       'numbers: wheel radius and track, m')
-    return DiffDrive(body, _actuators(model, 'drive_left'), _actuators(model, 'drive_right'),
-                     float(geometry[0]), float(geometry[1]))
-
-
-def command_names(model: mujoco.MjModel) -> dict[str, int]:
-    """Return actuator ids by the names commands may use.
-
-    An actuator answers to its own name and to that of the joint it drives, where that joint has
-    no other actuator: many models name their joints only.
-    """
-    drives: dict[str, list[int]] = {}
-    for index in range(model.nu):
-        if model.actuator_trntype[index] in JOINT_TRANSMISSIONS:
-            joint = model.joint(int(model.actuator_trnid[index, 0])).name
-            drives.setdefault(joint, []).append(index)
-    names = {joint: ids[0] for joint, ids in drives.items() if joint and len(ids) == 1}
-    own = {model.actuator(index).name: index for index in range(model.nu)}
-    return names | {name: index for name, index in own.items() if name}
+        raise RigError(unknown_name(where, 'body', name, (
+            model.body(i).name for i in range(model.nbody))))
+    return body
 
 
 def custom_text(model: mujoco.MjModel, name: str) -> str | None:

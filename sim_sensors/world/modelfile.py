@@ -14,8 +14,9 @@ from rig_common.paths import find_shared, shared_names
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.config import WorldConfig
 from sim_sensors.sensors.base import Sensor
-from sim_sensors.world import native_delay
+from sim_sensors.world import additions, native_delay
 from sim_sensors.world.modelfolder import require_inside, require_own_folder
+from sim_sensors.world.urdf import resolved_urdf
 
 SUFFIXES = ('.xml', '.mjcf', '.urdf')
 AUTORESET_OFF = int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
@@ -64,14 +65,16 @@ def compile_model(config: WorldConfig, sensors: Iterable[Sensor[Any]],
     """Return the model of `config` with every sensor mounted."""
     file = find_model(config.model, base_dir)
     step_ns = whole_timestep_ns(config.timestep_s)
-    if not config.allow_outside_files:
+    if not config.allow_outside_files and file.suffix.lower() != '.urdf':
         require_own_folder(file)
     try:
-        spec = mujoco.MjSpec.from_file(str(file))
+        spec = mujoco.MjSpec.from_file(str(file)) if file.suffix.lower() != '.urdf' else (
+            mujoco.MjSpec.from_string(resolved_urdf(file, config, base_dir)))
     except ValueError as error:
         raise RigError(f'world.model {file.name}: {one_line(error)}') from None
-    if not config.allow_outside_files:
+    if not config.allow_outside_files and file.suffix.lower() != '.urdf':
         _refuse_assets(spec, file)
+    additions.add(spec, config)
     spec.option.timestep = step_ns / NS_PER_S
     # An unstable step must be seen: MuJoCo then resets, which `World` notices and reports.
     spec.option.disableflags = int(spec.option.disableflags) & ~AUTORESET_OFF
@@ -80,9 +83,12 @@ def compile_model(config: WorldConfig, sensors: Iterable[Sensor[Any]],
         sensor.mount(spec)
         native_delay.compile_into(sensor, spec.sensors[mounted:], step_ns)
     if config.control_delay_backend == 'mujoco':
+        native_delay.check_control(spec, config)
         native_delay.delay_actuators(spec, config.control_delay_s, step_ns)
     try:
         model: mujoco.MjModel = spec.compile()
+        if additions.add_start(spec, model, config):
+            model = spec.compile()
     except ValueError as error:
         raise RigError(_missing_asset(spec, file) or f'world.model {file.name} with its sensors: '
                        f'{one_line(error)}') from None

@@ -52,7 +52,7 @@ def _parts(file: Path, main: Path, folder: Path, seen: set[Path]
     if file in seen or not file.is_file():
         return
     seen.add(file)
-    for element in _root(file).iter():
+    for element in well_formed(file).iter():
         yield element, file.parent
         if element.tag == 'include':
             for name in _files_of(element):
@@ -61,7 +61,8 @@ def _parts(file: Path, main: Path, folder: Path, seen: set[Path]
                     yield from _parts(found, main, folder, seen)
 
 
-def _root(file: Path) -> Element:
+def well_formed(file: Path) -> Element:
+    """Return the root of an XML file, or say that it cannot be read."""
     try:
         return ElementTree.parse(file).getroot()
     except (ElementTree.ParseError, ValueError, LookupError) as error:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
+from sim_sensors.config import WorldConfig
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.sensors.base import Sensor
 from sim_sensors.world.truth import TruthReader, WorldView
@@ -48,6 +49,18 @@ def check(sensor: Sensor[Any], dt_ns: int) -> None:
     if sensor.duration_ns or sensor.fine_truth:
         raise RigError(f'{where}, which only delays captures of an instant; {sensor.name!r} '
                        'captures over time or filters what it measures')
+
+
+def check_control(spec: mujoco.MjSpec, config: WorldConfig) -> None:
+    """Raise RigError where MuJoCo cannot delay commands as `config` asks."""
+    where = 'world.control_delay_backend is mujoco'
+    if int(spec.option.integrator) == int(mujoco.mjtIntegrator.mjINT_RK4) and (
+            config.control_delay_s):
+        raise RigError(f'{where}, but the model uses the integrator RK4, whose substeps would '
+                       f'see commands of other times; use rig, or another integrator')
+    if config.control_delays_s:
+        raise RigError(f'{where}, which has one latency for all actuators; control_delays_s needs '
+                       f'rig')
 
 
 def delay_sensors(natives: Iterable[mujoco.MjsSensor], delay_s: float, dt_ns: int,

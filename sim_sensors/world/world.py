@@ -18,12 +18,15 @@ from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sim_sensors.config import WorldConfig
 from sim_sensors.sensors.base import Sensor
-from sim_sensors.world import drivers
-from sim_sensors.world.actuators import ControlDelay
-from sim_sensors.world.drive import DiffDrive, command_names, find_drive
+from sim_sensors.world.actuation import Actuation
+from sim_sensors.world.drive import DiffDrive, find_drive
+from sim_sensors.world.drivers.choice import make_driver
+from sim_sensors.world.following import Following, JointPath
 from sim_sensors.world.modelfile import compile_model, one_line, whole_timestep_ns
-from sim_sensors.world.mounts import unknown_name
 from sim_sensors.world.native_delay import initial_history
+from sim_sensors.world.placing import Placing
+from sim_sensors.world.poses import find_keyframe
+from sim_sensors.world.transmissions import Actuators, Field
 
 Floats = NDArray[np.float64]
 
@@ -50,27 +53,33 @@ class WorldBase(ABC):
     """
 
     def __init__(self, config: WorldConfig, sensors: Iterable[Sensor[Any]],
-                 base_dir: Path | None, num_envs: int) -> None:
+                 base_dir: Path | None, num_envs: int, seed: int) -> None:
         self.config = config
+        self.base_dir = base_dir
+        self.sensors = list(sensors)
+        self.seed = seed
+        """Seed of what a driver draws."""
+        self.episode = 0
+        """Number of resets of the whole world since it got this seed."""
         self.dt_ns = whole_timestep_ns(config.timestep_s)
-        self.model = compile_model(config, sensors, base_dir)
+        self.model = compile_model(config, self.sensors, base_dir)
         self.num_envs = num_envs
         self.tick = -1
         self.time_ns = -self.dt_ns
         self.time_base = config.time_base
         self.is_rk4 = self.model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
-        self.keyframe = self._keyframe(config.keyframe)
-        self.drive = find_drive(self.model)
-        self.actuators = command_names(self.model)
-        """Actuator ids by the names that `command` takes."""
+        self.keyframe = find_keyframe(self.model, config.keyframe)
         self._home = (np.zeros(self.model.nu) if self.keyframe < 0
                       else self.model.key_ctrl[self.keyframe].copy())
-        self._wanted = np.tile(self._home, (num_envs, 1))
-        self._line = self._delay_line()
+        actuators = Actuators(self.model)
+        self.actuation = Actuation(config, actuators, self._home, num_envs, self.dt_ns)
+        self.following = Following(self.actuation, self._position_of)
+        self.placing = Placing(self.model, num_envs, config.control_delay_s, self.dt_ns)
+        self.drive = find_drive(self.model, actuators, config.drive)
+        self.driver = make_driver(config.driver, self)
         self._history = initial_history(self.model, self.keyframe, self._home)
-        self._driver_ticks = max(1, round(drivers.PERIOD_S * NS_PER_S / self.dt_ns))
-        self.driver = drivers.make_drivers(config.driver, self.model, self.drive, num_envs,
-                                           self._driver_ticks * self.dt_ns / NS_PER_S)
+        period_s = 0.0 if self.driver is None else self.driver.period_s
+        self._driver_ticks = max(1, round(period_s * NS_PER_S / self.dt_ns))
 
     # ---- time -----------------------------------------------------------------------------
 
@@ -82,58 +91,88 @@ class WorldBase(ABC):
     def step(self) -> None:
         """Move to the next tick."""
         tick = self.tick + 1
-        if self.driver is not None and self.drive is not None and tick % self._driver_ticks == 0:
-            self.drive.write(self.driver.twists(self.poses(self.drive.body)), self._wanted)
-        ctrl = self._wanted
-        if self._line is not None:
-            self._line.set(tick * self.dt_ns, ctrl)
-            ctrl = self._line.read(tick * self.dt_ns)
+        now_ns = tick * self.dt_ns
+        if self.driver is not None and tick % self._driver_ticks == 0:
+            self.driver.act(self, now_ns)
+        self.following.act(now_ns)
+        self.placing.apply(now_ns, self.bound)
         try:
-            self._advance(ctrl)
+            self._advance(self.actuation.outputs(now_ns, self.bound))
         except ENGINE_ERRORS as error:
             raise self._stopped(error) from None
         self.tick = tick
-        self.time_ns = tick * self.dt_ns
+        self.time_ns = now_ns
         self._check()
+        if self.driver is not None:
+            self.driver.observe(self)
 
-    def reset(self, envs: Sequence[int] | NDArray[np.intp] | None = None) -> None:
+    def reset(self, envs: Sequence[int] | NDArray[np.intp] | None = None, *,
+              seed: int | None = None, episode: int = 0) -> None:
         """Go back to the start.
 
-        Without `envs` time starts anew: the next `step()` is tick 0. With `envs` time goes on and
-        these environments are at their start now, at `time_ns`.
+        Without `envs` time starts anew: the next `step()` is tick 0, of the next episode, or of
+        `episode` of another `seed`. With `envs` time goes on and these environments are at their
+        start now, at `time_ns`.
         """
         chosen = np.arange(self.num_envs) if envs is None else np.unique(np.asarray(envs, np.intp))
         if len(chosen) and not 0 <= chosen[0] <= chosen[-1] < self.num_envs:
             raise RigError(f'reset of environments {chosen.tolist()}: there are 0 to '
                            f'{self.num_envs - 1}')
-        self._wanted[chosen] = self._home
         if envs is None:
             self.tick, self.time_ns = -1, -self.dt_ns
-            self._line = self._delay_line()
-        elif self._line is not None:
-            self._line.reset(chosen, self._home)
-        if self.driver is not None:
-            self.driver.reset(chosen)
+            self.episode = self.episode + 1 if seed is None else episode
+            self.seed = self.seed if seed is None else seed
+            if self.driver is not None:
+                self.driver.restart()
+        some = None if envs is None else chosen
+        self.actuation.reset(some)
+        self.placing.reset(some)
+        self.following.reset(chosen)
         try:
             self._reset(chosen, is_midway=self.tick >= 0)
         except ENGINE_ERRORS as error:
             raise self._stopped(error) from None
+        if self.driver is not None:
+            self.driver.reset(chosen, max(self.time_ns, 0))
 
     # ---- commands -------------------------------------------------------------------------
 
+    @property
+    def actuators(self) -> dict[str, int]:
+        """Actuator ids by the names that `command` takes."""
+        return self.actuation.actuators.names
+
     def command(self, values: Mapping[str, float], envs: Any = slice(None)) -> None:
-        """Set commands by name of actuator or joint, in the actuator's unit, for some `envs`."""
-        for name, value in values.items():
-            index = self.actuators.get(name)
-            if index is None:
-                raise RigError(unknown_name('the command', 'actuator', name, self.actuators))
-            if not np.isfinite(value):
-                raise RigError(f'the command of actuator {name!r} is {value}; it must be finite')
-            self._wanted[envs, index] = value
+        """Set commands by name of actuator or joint, in the actuator's unit, for some `envs`.
+
+        All are taken or, with a RigError, none.
+        """
+        self.actuation.apply(self.actuation.raw_changes(values), envs)
+
+    def command_joints(self, values: Mapping[str, Mapping[Field, float]],
+                       envs: Any = slice(None)) -> None:
+        """Set positions, velocities and efforts of joints (rad, rad/s, N m; m, m/s, N).
+
+        Each goes to the actuators that take it, or to the driver's PD layer; all are taken or,
+        with a RigError, none.
+        """
+        self.actuation.apply(self.actuation.joint_changes(values), envs)
+
+    def command_trajectory(self, path: JointPath | None, env: int = 0,
+                           start_ns: int | None = None) -> None:
+        """Let the joints of `env` follow `path` from `start_ns` (now) on; None stops them."""
+        now_ns = max(self.time_ns, 0)
+        self.following.start(path, env, now_ns if start_ns is None else start_ns)
+
+    def command_pose(self, body: str, pos_m: Sequence[float], quat_wxyz: Sequence[float],
+                     envs: Any = slice(None)) -> None:
+        """Put a mocap or free body at a pose in the world; a flown body goes there itself."""
+        if self.driver is None or not self.driver.take_pose(body, pos_m, quat_wxyz, envs):
+            self.placing.place(body, pos_m, quat_wxyz, envs, self.bound)
 
     def command_all(self, ctrl: Floats) -> None:
         """Set every actuator of every environment: [num_envs, nu]."""
-        self._wanted[:] = ctrl
+        self.actuation.ctrl[:] = ctrl
 
     def command_twist(self, forward_m_s: ArrayLike, turn_rad_s: ArrayLike,
                       envs: Any = slice(None)) -> None:
@@ -141,23 +180,29 @@ class WorldBase(ABC):
 
         Each is one value for all `envs`, or an array of one for each.
         """
-        drive = self._required_drive()
-        rows = self._wanted[envs].reshape(-1, self.model.nu)
-        twist = np.empty((len(rows), 2))
+        drive = self.required_drive()
+        twist = np.empty((np.size(np.arange(self.num_envs)[envs]), 2))
         twist[:, 0], twist[:, 1] = forward_m_s, turn_rad_s
         if not np.isfinite(twist).all():
             raise RigError(f'the twist ({forward_m_s!r}, {turn_rad_s!r}) is not finite')
-        drive.write(twist.tolist(), rows)
-        self._wanted[envs] = rows.reshape(self._wanted[envs].shape)
+        drive.write(twist.tolist(), self.actuation, envs)
+
+    def _position_of(self, name: str, env: int) -> float:
+        """Return the present position of the joint or tendon of an actuator."""
+        index = self.actuation.actuators.of(name)[0]
+        return float(self.bound('actuator_length')[env, index]
+                     / self.actuation.actuators.gear[index])
 
     def base_poses(self) -> Floats:
         """Return (x m, y m, yaw rad) of the driven base at `time_ns`, [num_envs, 3]."""
-        return self.poses(self._required_drive().body)
+        return self.poses(self.required_drive().body)
 
-    def _required_drive(self) -> DiffDrive:
+    def required_drive(self) -> DiffDrive:
+        """Return the drive of a wheeled base, or say that there is none."""
         if self.drive is None:
-            raise RigError('the model does not say how it is driven; a twist needs the custom '
-                           'entries drive, drive_left, drive_right and drive_geometry_m')
+            raise RigError('the model does not say how it is driven; a twist needs '
+                           'world.drive, or the custom entries drive, drive_left, '
+                           'drive_right and drive_geometry_m')
         return self.drive
 
     # ---- state ----------------------------------------------------------------------------
@@ -170,6 +215,13 @@ class WorldBase(ABC):
     @abstractmethod
     def data(self, env: int) -> mujoco.MjData:
         """Return the state of `env`; read its derived arrays only (see `WorldView`)."""
+
+    @abstractmethod
+    def bound(self, name: str) -> Floats:
+        """Return array `name` of MjData of all environments, [num_envs, ...], for writing too.
+
+        Derived arrays belong to `time_ns`; qpos and qvel are one step ahead.
+        """
 
     @abstractmethod
     def poses(self, body: int) -> Floats:
@@ -187,22 +239,14 @@ class WorldBase(ABC):
     def _reset(self, envs: NDArray[np.intp], *, is_midway: bool) -> None:
         """Put `envs` back to the start; midway, their derived arrays are those of this tick."""
 
-    def _delay_line(self) -> ControlDelay | None:
-        """Return what holds commands back on their way to the actuators."""
-        if not self.config.control_delay_s or self.config.control_delay_backend == 'mujoco':
-            return None
-        return ControlDelay(self.num_envs, self.model.nu, self.config.control_delay_s,
-                            self.dt_ns, initial=self._home)
+    def _hold_start(self, envs: NDArray[np.intp]) -> None:
+        """Let the PD layer hold `envs`, which were just reset, in their first step."""
+        if self.actuation.servo is not None:
+            ctrl = self.bound('ctrl').copy()
+            self.actuation.hold(ctrl, self.actuation.wanted, self.bound)
+            self.bound('ctrl')[envs] = ctrl[envs]
 
     # ---- trouble --------------------------------------------------------------------------
-
-    def _keyframe(self, name: str) -> int:
-        if not name:
-            return -1
-        names = [self.model.key(i).name for i in range(self.model.nkey)]
-        if name not in names:
-            raise RigError(unknown_name('world.keyframe', 'keyframe', name, names))
-        return names.index(name)
 
     def _stopped(self, error: Exception) -> RigError:
         seconds = max(self.time_ns, 0) / NS_PER_S
@@ -239,9 +283,9 @@ class World(WorldBase):
     """One copy of the world, on one MjData."""
 
     def __init__(self, config: WorldConfig, sensors: Iterable[Sensor[Any]] = (),
-                 base_dir: Path | None = None) -> None:
+                 base_dir: Path | None = None, seed: int = 0) -> None:
         """Compile `config.model` with `sensors` mounted; files are looked up in `base_dir`."""
-        super().__init__(config, sensors, base_dir, 1)
+        super().__init__(config, sensors, base_dir, 1, seed)
         self._data = mujoco.MjData(self.model)
         self._sensordata: Floats = self._data.sensordata[None]
         self._ctrl: Floats = self._data.ctrl
@@ -249,7 +293,7 @@ class World(WorldBase):
         self._xmat: Floats = self._data.xmat
         self._warned: NDArray[Any] = self._data.warning.number
         self._clock = -1.0
-        self.reset()
+        self.reset(seed=seed)
 
     @property
     def sensordata(self) -> Floats:
@@ -259,6 +303,11 @@ class World(WorldBase):
     def data(self, env: int = 0) -> mujoco.MjData:
         """Return the state; read its derived arrays only (see `WorldView`)."""
         return self._data
+
+    def bound(self, name: str) -> Floats:
+        """Return array `name` of MjData, [1, ...]."""
+        array: Floats = getattr(self._data, name)[None]
+        return array
 
     def poses(self, body: int) -> Floats:
         """Return (x m, y m, yaw rad) of a body in the world at `time_ns`, [1, 3]."""
@@ -302,15 +351,16 @@ class World(WorldBase):
         if self._history is not None:
             self._data.history[:] = self._history
         mujoco.mj_forward(self.model, self._data)
+        self._hold_start(envs)
         if is_midway and not self.is_rk4:
             mujoco.mj_step(self.model, self._data)  # the state is one step ahead, as after step()
         self._clock = -1.0
 
 
 def make_world(config: WorldConfig, sensors: Iterable[Sensor[Any]] = (),
-               base_dir: Path | None = None) -> WorldBase:
+               base_dir: Path | None = None, seed: int = 0) -> WorldBase:
     """Return the world of `config`: one MjData, or a batch when `num_envs` is larger."""
     if config.num_envs == 1:
-        return World(config, sensors, base_dir)
+        return World(config, sensors, base_dir, seed)
     from sim_sensors.world.batch import BatchWorld
-    return BatchWorld(config, sensors, base_dir)
+    return BatchWorld(config, sensors, base_dir, seed=seed)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import BaseModel, BeforeValidator
@@ -32,7 +33,7 @@ def parameter_table(config_class: type[BaseModel], *, with_common: bool = False)
 def _rows(prefix: str, fields: dict[str, FieldInfo]) -> Iterator[str]:
     for key, field in fields.items():
         meaning = ' '.join((field.description or '').split()).replace('|', '\\|')
-        inner = field.annotation
+        inner = _optional(field.annotation)
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             yield f'| `{prefix}{key}` | | map | {meaning} |'
             yield from _rows(f'{prefix}{key}.', dict(inner.model_fields))
@@ -41,6 +42,13 @@ def _rows(prefix: str, fields: dict[str, FieldInfo]) -> Iterator[str]:
             yield from _rows(f'{prefix}{key}.<label>.', dict(each.model_fields))
         else:
             yield f'| `{prefix}{key}` | {_default(field)} | {_allowed(field)} | {meaning} |'
+
+
+def _optional(kind: Any) -> Any:
+    """Return the model of `Model | None`; other kinds as they are."""
+    parts = [part for part in get_args(kind) if part is not type(None)]
+    is_optional = get_origin(kind) in (Union, UnionType) and len(parts) < len(get_args(kind))
+    return parts[0] if is_optional and len(parts) == 1 else kind
 
 
 def _model_of_map(kind: Any) -> type[BaseModel] | None:
@@ -77,6 +85,12 @@ def _allowed(field: FieldInfo) -> str:
         text = _of_tuple(get_args(kind), bounds)
         is_spread = any(isinstance(each, BeforeValidator) for each in field.metadata)
         return f'1 or {text}' if is_spread else text
+    if get_origin(kind) in (Union, UnionType):
+        maps = any(isinstance(part, type) and issubclass(part, BaseModel)
+                   for part in get_args(kind))
+        return 'text or map' if maps else 'text or whole number'
+    if get_origin(kind) is dict and get_origin(get_args(kind)[1]) is dict:
+        return 'map of maps'
     if get_origin(kind) is dict and not isinstance(get_args(kind)[1], type):
         return 'map of numbers'
     names = {float: 'number', int: 'whole number', str: 'text'}

@@ -140,10 +140,10 @@ def test_joint_commands_reach_actuators_by_name(run: LockstepRun, client: Client
     run.until(lambda: publisher.get_subscription_count() > 0)
     name, index = next(iter(run.world.world.actuators.items()))
     publisher.publish(JointState(name=[name], velocity=[0.5]))
-    run.until(lambda: run.world.world._wanted[0, index] == 0.5)
+    run.until(lambda: run.world.world.actuation.ctrl[0, index] == 0.5)
     publisher.publish(JointState(name=['nobody'], velocity=[0.5]))
     publisher.publish(JointState(name=[name], velocity=[0.0]))
-    run.until(lambda: run.world.world._wanted[0, index] == 0.0)
+    run.until(lambda: run.world.world.actuation.ctrl[0, index] == 0.0)
 
 
 def test_clock_comes_at_its_rate_and_markers_show_the_scene(run: LockstepRun,

@@ -1,6 +1,6 @@
-"""Scripted drivers: closed loop on the true pose, so that a run of hours stays on its course.
+"""Drivers of wheeled bases: closed loop on the true pose, so that a run of hours stays on course.
 
-A driver steers one base: it sees a pose (x m, y m, yaw rad) and answers with a twist (m/s, rad/s).
+Each steers one base: it sees a pose (x m, y m, yaw rad) and answers with a twist (m/s, rad/s).
 It draws no random numbers and starts each episode with a rest, so that everything that adapts to
 motion sees rest, cruise and hard turns. It reckons in plain floats: between two physics steps
 caches are cold for all but the interpreter, and arrays of one element took three times as long.
@@ -8,9 +8,9 @@ caches are cold for all but the interpreter, and arrays of one element took thre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import atan2, cos, pi, sin, sqrt
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import mujoco
 import numpy as np
@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 
 from rig_common.errors import RigError
 from sim_sensors.world.course import LOOK_AHEAD_M, Course, lay_out
-from sim_sensors.world.drive import DiffDrive, Twist, custom_numbers
+from sim_sensors.world.drive import Twist, custom_numbers
+from sim_sensors.world.driverconfig import FigureEightConfig, RestCruiseTurnConfig
+from sim_sensors.world.drivers.base import Driver
+
+if TYPE_CHECKING:
+    from sim_sensors.world.world import WorldBase
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +35,7 @@ PERIOD_S = 0.02
 """Time between two decisions of a driver, s; longer where the physics step is."""
 
 
-class Driver(Protocol):
+class Steering(Protocol):
     """Decides where one base goes."""
 
     def reset(self) -> None:
@@ -40,41 +45,44 @@ class Driver(Protocol):
         """Return the wanted (forward, turn); called once a period."""
 
 
-class Drivers:
-    """A driver for every environment."""
+class Wheeled(Driver):
+    """Steers the base of every environment."""
 
-    def __init__(self, drivers: Sequence[Driver]) -> None:
-        self._drivers = drivers
+    period_s = PERIOD_S
 
-    def reset(self, envs: NDArray[np.intp]) -> None:
+    def __init__(self, world: WorldBase, steering: Callable[[float], Steering]) -> None:
+        """Make one `steering` for each environment; it is told its period, s."""
+        super().__init__(world)
+        ticks = max(1, round(PERIOD_S * 1e9 / world.dt_ns))
+        self._steering = [steering(ticks * world.dt_ns / 1e9) for _ in range(world.num_envs)]
+
+    def reset(self, envs: NDArray[np.intp], time_ns: int) -> None:
         """Begin a new episode in `envs`."""
+        super().reset(envs, time_ns)
         for env in envs.tolist():
-            self._drivers[env].reset()
+            self._steering[env].reset()
 
-    def twists(self, poses: Floats) -> list[Twist]:
-        """Return the wanted twists of all at `poses` [E, 3]; called once a period."""
-        return [driver.twist(*pose) for driver, pose
-                in zip(self._drivers, poses.tolist(), strict=True)]
+    def act(self, world: WorldBase, time_ns: int) -> None:
+        """Steer all bases by where they are."""
+        drive = world.required_drive()
+        twists = [each.twist(*pose) for each, pose
+                  in zip(self._steering, world.poses(drive.body).tolist(), strict=True)]
+        drive.write(twists, world.actuation)
 
 
-def make_drivers(name: str, model: mujoco.MjModel, drive: DiffDrive | None,
-                 num_envs: int, period_s: float = PERIOD_S) -> Drivers | None:
-    """Return drivers `name` that decide every `period_s`; None for `none` and `commands`."""
-    if name in ('none', 'commands'):
-        return None
-    if name not in ('figure_eight', 'rest_cruise_turn'):
-        raise RigError(f'world.driver is {name!r}; allowed are none, commands, figure_eight, '
-                       f'rest_cruise_turn')
-    if drive is None:
-        raise RigError(f'world.driver is {name!r}, but the model does not say how it is driven; '
-                       f'give it the custom entries drive, drive_left, drive_right and '
-                       f'drive_geometry_m, or set driver: none')
-    if name == 'figure_eight':
-        size_m = custom_numbers(model, 'course_m')
-        course = lay_out(*((4.0, 1.6) if size_m is None else size_m))
-        return Drivers([FigureEight(course, period_s) for _ in range(num_envs)])
-    waypoints = _waypoints(model)
-    return Drivers([RestCruiseTurn(waypoints, period_s) for _ in range(num_envs)])
+def figure_eight(world: WorldBase, config: FigureEightConfig) -> Wheeled:
+    """Return the driver of a figure eight."""
+    own = custom_numbers(world.model, 'course_m')
+    length, width = (4.0, 1.6) if own is None else own
+    course = lay_out(config.half_length_m or length, config.half_width_m or width)
+    return Wheeled(world, lambda period_s: FigureEight(course, period_s))
+
+
+def rest_cruise_turn(world: WorldBase, config: RestCruiseTurnConfig) -> Wheeled:
+    """Return the driver from waypoint to waypoint."""
+    flat = config.waypoints_m
+    waypoints = np.reshape(flat, (-1, 2)).tolist() if flat else _waypoints(world.model)
+    return Wheeled(world, lambda period_s: RestCruiseTurn(waypoints, period_s))
 
 
 def wrap(angle: float) -> float:
