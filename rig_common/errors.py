@@ -1,5 +1,7 @@
 """The one exception a user's mistake raises."""
 
+from rig_common.text import printable
+
 
 class RigError(Exception):
     """A mistake the user can mend.
@@ -9,6 +11,10 @@ class RigError(Exception):
     """
 
     EXIT_CODE = 2
+
+    def __str__(self) -> str:
+        """Return the sentence; what it quotes from a file cannot break its line."""
+        return printable(super().__str__())
 
 
 def why(error: Exception) -> str:

@@ -83,6 +83,8 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 def _text_of(file: Path) -> str:
     try:
+        if file.exists() and not (file.is_file() or file.is_dir()):
+            raise RigError(f'cannot read {file}: it is a pipe or a device, not a file')
         with file.open('rb') as stream:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rig_common.errors import RigError
-from rig_common.times import NEVER_NS, NS_PER_S
+from rig_common.times import MAX_STAMP_NS, NEVER_NS, NS_PER_S
 from sync_engine.bundle import Bundle
 from sync_engine.clocks.epochs import Epochs
 from sync_engine.clocks.offset import ClockEstimate, Offset, imu_sigma_s, relative_offset
@@ -93,6 +93,9 @@ class SyncEngine:
         `arrival_ns` on the host's. `payload` is kept as it is, `nbytes` is its size.
         """
         stream = self._streams.get(sensor_id) or self._known(sensor_id)
+        if not 0 <= arrival_ns <= MAX_STAMP_NS:
+            stream.refuse()
+            return []
         bundles: list[Bundle] = []
         if arrival_ns >= self._due_ns:
             bundles = self._advance(arrival_ns)  # what was due before this message comes first

@@ -82,6 +82,11 @@ class Stream:
         """Return whether a packet with this stamp or a later one has come."""
         return self.latest_ns is not None and self.latest_ns >= stamp_ns
 
+    def refuse(self) -> None:
+        """Count a message that came at a time which no stamp can hold (a broken recording)."""
+        self.counts.received += 1
+        self.counts.invalid += 1
+
     def admit(
         self, stamp_ns: int | None, payload: Any, arrival_ns: int, nbytes: int
     ) -> Packet | None:

@@ -30,6 +30,8 @@ SWEEPS = 10
 """Scans per topic whose sweep is looked at; the first ones."""
 LONGEST_SWEEP = 1.5
 """Periods; a longer sweep is a driver's mistake in the unit, and is not believed."""
+FAR_S = 4e9
+"""Times further apart than this (127 years) can overflow int64 when they are subtracted."""
 CLOSE_S = 0.005
 """A host stamps within this of handing a message on."""
 
@@ -145,7 +147,7 @@ def _facts(topic: TopicTimes, owner: str) -> TopicFacts:
     arrivals = np.array(topic.arrivals_ns, np.int64)
     stamps = np.array(topic.stamps_ns, np.int64)
     span_s = (topic.last_arrival_ns - topic.first_arrival_ns) / 1e9
-    delays: NDArray[np.float64] = (arrivals - stamps) / 1e9
+    delays = _seconds_between(stamps, arrivals)
     arrival_jitter, stamp_jitter = _jitter(arrivals), _jitter(stamps)
     low, middle, high = np.percentile(delays, (5, 50, 95)) if len(delays) else (math.nan,) * 3
     if not topic.stamped:
@@ -163,11 +165,21 @@ def _facts(topic: TopicTimes, owner: str) -> TopicFacts:
         sweep if sweep * rate_hz <= LONGEST_SWEEP else 0.0)
 
 
+def _seconds_between(earlier_ns: NDArray[np.int64],
+                     later_ns: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the differences, s; exact, but for times so far apart that int64 cannot hold them."""
+    rough: NDArray[np.float64] = (later_ns.astype(np.float64) - earlier_ns) / 1e9
+    if len(rough) and np.abs(rough).max() > FAR_S:
+        return rough
+    exact: NDArray[np.float64] = (later_ns - earlier_ns) / 1e9
+    return exact
+
+
 def _jitter(times_ns: NDArray[np.int64]) -> float:
     """Return the robust sigma of the spacing (s)."""
     if len(times_ns) < 3:
         return math.nan
-    steps = np.diff(times_ns) / 1e9
+    steps = _seconds_between(times_ns[:-1], times_ns[1:])
     return float(np.median(np.abs(steps - np.median(steps))) * 1.4826)
 
 
@@ -186,12 +198,13 @@ def _source(arrival_jitter: float, stamp_jitter: float, delay_s: float,
 
 def _drift_ppm(arrivals: NDArray[np.int64], delays: NDArray[np.float64]) -> float:
     """Return how fast the smallest delays grow (a clock that is slow grows them), in ppm."""
-    if len(arrivals) < 20 or arrivals[-1] - arrivals[0] < 10e9:
+    if len(arrivals) < 20 or _seconds_between(arrivals[:1], arrivals[-1:])[0] < 10.0:
         return math.nan
     parts = np.array_split(np.arange(len(arrivals)), 10)
-    times = np.array([arrivals[part[np.argmin(delays[part])]] for part in parts]) - arrivals[0]
+    chosen = np.array([part[np.argmin(delays[part])] for part in parts])
+    times_s = _seconds_between(arrivals[:1], arrivals[chosen])
     least = [float(delays[part].min()) for part in parts]
-    return float(np.polyfit(times / 1e9, least, 1)[0] * 1e6)
+    return float(np.polyfit(times_s, least, 1)[0] * 1e6)
 
 
 def as_dict(facts: TopicFacts) -> dict[str, Any]:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, NamedTuple
 
+import yaml
 from rosbags.highlevel import AnyReader
 from rosbags.interfaces import Nodetype, QosDurability
 from rosbags.typesys import Stores, get_typestore
 
 from rig_common.errors import RigError
+from sensor_rig.bags.salvage import has_side_file, repair
 
 HEADER_TYPE = 'std_msgs/msg/Header'
 METADATA = 'metadata.yaml'
 STORAGES = ('.mcap', '.db3')
+MAX_RECEIVE_NS = 2**63 - 1
+"""The last time that ROS can hold; MCAP has twice the room."""
 
 
 class BagTopic(NamedTuple):
@@ -45,13 +51,23 @@ class BagReader:
     """A recording: what is in it, and its messages. Holds one chunk in memory at a time."""
 
     def __init__(self, path: str | Path) -> None:
+        """Open a recording; what cannot be read to its end is read up to the break."""
         self.path = Path(path)
-        self._reader = _opened(self.path)
+        self.problems: list[str] = []
+        """What is missing, and why: a sentence each. `messages` may find more. Whoever writes a
+        result all the same says them and ends with exit code 1."""
+        self._scratch: TemporaryDirectory[str] | None = None
+        try:
+            self._reader = self._opened()
+        except BaseException:
+            self._clean()
+            raise
         self.topics = self._topics()
         count = self._reader.message_count
         self.message_count = count
-        self.start_ns = self._reader.start_time if count else 0
-        self.end_ns = self._reader.end_time if count else 0
+        # At the last time that sqlite can hold, its sum of one more is a float.
+        self.start_ns = int(self._reader.start_time) if count else 0
+        self.end_ns = int(self._reader.end_time) if count else 0
         self.note = self._note()
         """What its maker wrote beside it (`custom_data` of metadata.yaml)."""
 
@@ -70,18 +86,39 @@ class BagReader:
     def close(self) -> None:
         """Close the files."""
         self._reader.close()
+        self._clean()
+
+    def _clean(self) -> None:
+        if self._scratch is not None:
+            self._scratch.cleanup()
 
     def messages(self, topics: Collection[str] | None = None) -> Iterator[Recorded]:
         """Yield the messages of `topics` (all without) in the order they were received."""
         wanted = [connection for connection in self._reader.connections
-                  if topics is None or connection.topic in topics]
+                  if (topics is None or connection.topic in topics)
+                  and connection.msgtype == self.topics[connection.topic].type_name]
         if not wanted:
             return
-        try:
-            for connection, receive_ns, raw in self._reader.messages(wanted):
-                yield Recorded(connection.topic, receive_ns, bytes(raw))
-        except Exception as error:  # whatever the storage raises about broken bytes
-            raise RigError(f'{self.path} cannot be read further: {_sentence(error)}') from None
+        count = 0
+        stored = self._reader.messages(wanted)
+        while True:
+            try:
+                connection, receive_ns, raw = next(stored)
+            except StopIteration:
+                return
+            except Exception as error:  # whatever the storage raises about broken bytes
+                if not count:
+                    raise RigError(f'{self.path} is not a readable rosbag2 recording: '
+                                   f'{_sentence(error)}') from None
+                self._miss(f'{self.path} cannot be read further than {count} messages: '
+                           f'{_sentence(error)}')
+                return
+            count += 1
+            yield Recorded(connection.topic, min(receive_ns, MAX_RECEIVE_NS), bytes(raw))
+
+    def _miss(self, problem: str) -> None:
+        if problem not in self.problems:
+            self.problems.append(problem)
 
     def find(self, topic: str) -> BagTopic | None:
         """Return the topic called `topic`; a rig file's relative name means the root's."""
@@ -94,22 +131,78 @@ class BagReader:
                 for key, value in (getattr(metadata, 'custom', None) or {}).items()}
 
     def _topics(self) -> dict[str, BagTopic]:
+        """Return the topics; of one that was recorded with several types, its commonest."""
         types = self._reader.typestore
         topics: dict[str, BagTopic] = {}
+        counts: dict[str, Counter[str]] = {}
         for connection in self._reader.connections:
-            known = topics.get(connection.topic)
-            count = connection.msgcount + (known.message_count if known else 0)
+            counts.setdefault(connection.topic, Counter())[connection.msgtype] += \
+                connection.msgcount
+        for connection in self._reader.connections:
+            by_type = counts[connection.topic].most_common()
+            type_name, count = by_type[0]
+            if connection.msgtype != type_name:
+                continue
             definition = (connection.msgdef.data, connection.digest)
             topics[connection.topic] = BagTopic(
-                connection.topic, connection.msgtype, count,
-                _starts_with_header(types, connection.msgtype),
+                connection.topic, type_name, count, _starts_with_header(types, type_name),
                 definition if all(definition) else None, _is_latched(connection))
+            for other, left_out in by_type[1:]:
+                self._miss(f'{connection.topic} of {self.path} has several types: it is read as '
+                           f'{type_name}, and {left_out} messages of {other} are left out')
         return dict(sorted(topics.items()))
 
+    # ---- opening ------------------------------------------------------------------------------
 
-def _opened(path: Path) -> AnyReader:
+    def _opened(self) -> AnyReader:
+        _require_recording(self.path)
+        try:
+            reader = _open(self.path)
+        except Exception as error:
+            # a broken file surfaces as whatever its storage raises: sqlite3, zstd, struct, yaml
+            return self._repaired(f'{self.path} is not a readable rosbag2 recording: '
+                                  f'{_sentence(error)}')
+        if any(map(has_side_file, _storage_files(self.path))) or not _has_index(reader):
+            reader.close()
+            return self._repaired(f'{self.path} is not a readable rosbag2 recording')
+        return reader
+
+    def _repaired(self, unreadable: str) -> AnyReader:
+        """Return a reader of copies: broken storage files up to their break, the others whole.
+
+        Raises `unreadable` where that does not help.
+        """
+        self._scratch = TemporaryDirectory(prefix='sensor_rig_')
+        folder = Path(self._scratch.name)
+        found = 0
+        for file in _storage_files(self.path):
+            try:
+                repaired = repair(file, folder / file.name)
+            except RigError as error:
+                self._miss(str(error))
+                continue
+            found += repaired.messages
+            if repaired.broken:
+                self._miss(f'{file} is broken: {repaired.broken}; the {repaired.messages} '
+                           f'messages before that are read')
+        copies = [path for path in sorted(folder.iterdir()) if path.suffix in STORAGES]
+        if not found or not copies:
+            raise RigError(unreadable)
+        try:
+            if self.path.is_dir():
+                _write_metadata(self.path / METADATA, folder)
+                return _open(folder)
+            return _open(copies[0])
+        except Exception as error:
+            raise RigError(f'{unreadable}; nor is what could be saved of it: '
+                           f'{_sentence(error)}') from None
+
+
+def _require_recording(path: Path) -> None:
     if not path.exists():
         raise RigError(f'there is no recording at {path}')
+    if not (path.is_file() or path.is_dir()):
+        raise RigError(f'{path} is neither a file nor a folder, so it is no recording')
     if path.suffix == '.bag':
         raise RigError(f'{path} is a ROS 1 bag; convert it first: rosbags-convert --src {path} '
                        f'--dst {path.with_suffix("")}')
@@ -117,18 +210,58 @@ def _opened(path: Path) -> AnyReader:
         files = sorted(each.name for each in path.iterdir() if each.suffix in STORAGES)
         instead = f'; give its file {files[0]} instead' if files else ''
         raise RigError(f'{path} is not a rosbag2 recording: there is no {METADATA} in it{instead}')
-    try:
-        reader = AnyReader([path], default_typestore=get_typestore(Stores.ROS2_KILTED))
-        reader.open()
-    except Exception as error:
-        # a broken file surfaces as whatever its storage raises: sqlite3, zstd, struct, yaml
-        raise RigError(f'{path} is not a readable rosbag2 recording: {_sentence(error)}') from None
+    if path.is_file() and path.suffix not in STORAGES:
+        raise RigError(f'{path} is not a readable rosbag2 recording: its name should end in '
+                       f'{" or ".join(STORAGES)}')
+
+
+def _open(path: Path) -> AnyReader:
+    reader = AnyReader([path], default_typestore=get_typestore(Stores.ROS2_KILTED))
+    reader.open()
     return reader
 
 
 def _is_latched(connection: Any) -> bool:
     profiles = getattr(connection.ext, 'offered_qos_profiles', ())
     return bool(profiles) and all(p.durability == QosDurability.TRANSIENT_LOCAL for p in profiles)
+
+
+def _storage_files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    return sorted(each for each in path.iterdir() if each.suffix in STORAGES and each.is_file())
+
+
+def _has_index(reader: AnyReader) -> bool:
+    """Whether messages come in order of time; an MCAP without a summary has them as written."""
+    first: Any = reader.readers[0]
+    storage = first.storage
+    storages = getattr(storage, 'storages', [storage])
+    return all(getattr(each, 'chunks', True) or not each.metadata.message_count
+               for each in storages)
+
+
+def _write_metadata(source: Path, folder: Path) -> None:
+    """Write the metadata of a recording for the copies of its files that there are."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for copy in _storage_files(folder):
+        reader = _open(copy)
+        for connection in reader.connections:
+            counts[connection.topic, connection.msgtype] += connection.msgcount
+        reader.close()
+    try:
+        values = yaml.safe_load(source.read_text(encoding='utf-8'))
+        information = values['rosbag2_bagfile_information']
+        names = [Path(name).name for name in information['relative_file_paths']]
+        information['relative_file_paths'] = [name for name in names if (folder / name).exists()]
+        information.pop('files', None)
+        information['message_count'] = sum(counts.values())
+        for topic in information['topics_with_message_count']:
+            about = topic['topic_metadata']
+            topic['message_count'] = counts.pop((about['name'], about['type']), 0)
+    except (yaml.YAMLError, KeyError, TypeError, OSError, UnicodeDecodeError) as error:
+        raise RigError(f'{source} is not readable: {_sentence(error)}') from None
+    (folder / METADATA).write_text(yaml.safe_dump(values), encoding='utf-8')
 
 
 def _starts_with_header(types: Any, type_name: str) -> bool:

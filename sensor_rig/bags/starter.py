@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from rig_common.errors import RigError
+from rig_common.text import printable
 from sensor_rig.bags.inspect import CLOUD_TYPE, INFO_TYPE, SCAN_TYPE, TopicFacts
 
 IMU_TYPE = 'sensor_msgs/msg/Imu'
@@ -25,13 +26,20 @@ CUE_BIAS_S = {'image': 0.002, 'odometry': 0.02}
 OURS = re.compile(r'/?(.*/)?(synced|sync|truth|_truth|world)/|/?(tf|tf_static|clock|rosout|'
                   r'diagnostics|parameter_events)\Z')
 """Topics that are no sensor's."""
+TOPIC_NAME = re.compile(r'/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*', re.ASCII)
+TYPE_NAME = re.compile(r'[A-Za-z]\w*/msg/[A-Za-z]\w*', re.ASCII)
+"""What ROS takes for a name of a topic and of a type."""
 GENERIC = frozenset({'data', 'data_raw', 'image', 'image_raw', 'image_color', 'scan', 'points',
                      'fix', 'odom', 'camera_info', 'compressed', 'imu', 'points_raw'})
 
 
 def usable(facts: Sequence[TopicFacts]) -> list[TopicFacts]:
-    """Return the topics that can be inputs: stamped, and not the rig's or ROS's own."""
-    return [topic for topic in facts if topic.source != 'none' and not OURS.match(topic.name)]
+    """Return the topics that can be inputs: stamped, and not the rig's or ROS's own.
+
+    A recording may hold any text for a name; what is none in ROS stays out of the file.
+    """
+    return [topic for topic in facts if topic.source != 'none' and not OURS.match(topic.name)
+            and TOPIC_NAME.fullmatch(topic.name) and TYPE_NAME.fullmatch(topic.type_name)]
 
 
 def starter_rig(facts: Sequence[TopicFacts], source: str) -> str:
@@ -45,11 +53,12 @@ def starter_rig(facts: Sequence[TopicFacts], source: str) -> str:
     required = [topic for topic in topics if topic is reference
                 or (topic.type_name in SEEING and topic.rate_hz >= 0.9 * reference.rate_hz)]
     lines = [
-        f'# Made from {source}. Latencies are usual values: set them to what is known of yours.',
+        f'# Made from {printable(source)}. Latencies are usual values: set them to what is known '
+        'of yours.',
         '# latency_sigma_s is how far off they may be; offsets can be no better without a cue.',
         '/**:', '  ros__parameters:', '    sync:', '      inputs:']
     for topic in topics:
-        lines += _input(topic, names, topics, is_imu=topic is imu)
+        lines += _input(topic, names, topics, is_imu=topic is imu is not reference)
     lines.append(f'      reference_sensor_id: {names[reference.name]}')
     lines.append(f'      required_sensors: [{", ".join(names[t.name] for t in required)}]')
     if imu is not None:

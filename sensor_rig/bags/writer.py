@@ -103,7 +103,8 @@ class BagWriter:
             self._unseen = 0
             self._require_space(len(raw))
         try:
-            self._writer.write(self._connections[topic], receive_ns, raw)
+            # Sqlite holds times before 1970, MCAP does not.
+            self._writer.write(self._connections[topic], max(receive_ns, 0), raw)
         except OSError as error:
             raise RigError(f'cannot write to {self.path}: {error.strerror}') from None
         self.counts[topic] += 1

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
+from rich.text import Text
 
 from rig_common.errors import RigError
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
@@ -23,7 +23,7 @@ HELP = 'measure speed and accuracy against the peers'
 EPILOG = ('exit code: 1 when a benchmark failed or, with --check, when something got worse by '
           'more than 20 %; a missed target is shown and is no failure')
 
-VERDICTS = {None: '', True: '[green]met[/]', False: '[red]missed[/]'}
+VERDICTS = {None: Text(''), True: Text('met', 'green'), False: Text('missed', 'red')}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,11 +110,11 @@ def show(driver: Any, entries: dict[str, Any]) -> None:
     for name, entry in entries.items():
         if 'figures' not in entry:
             why = entry.get('absent') or entry.get('failed')
-            rows.append((name, escape(why), '', '', '',
-                         '[yellow]absent[/]' if 'absent' in entry else '[red]failed[/]'))
+            rows.append((name, why, '', '', '',
+                         Text('absent', 'yellow') if 'absent' in entry else Text('failed', 'red')))
         for figure in driver.figures_of(entry):
             sign = '>=' if figure.better == 'higher' else '<='
-            rows.append((name, escape(figure.name), escape(figures.shown(figure)),
+            rows.append((name, figure.name, figures.shown(figure),
                          'this machine' if figure.kind == 'absolute' else figure.kind,
                          '' if figure.target is None
                          else f'{sign} {figures.number(figure.target)}',

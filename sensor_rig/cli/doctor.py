@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from rich.markup import escape
+from rich.text import Text
 
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
@@ -16,7 +16,7 @@ NAME = 'doctor'
 HELP = 'say what this machine can do, and what to do about the rest'
 EPILOG = 'exit code: 0 when everything required is there, 1 otherwise'
 
-MARKS = {'ok': '[green]ok[/]', 'missing': '[yellow]missing[/]', 'failed': '[red]failed[/]'}
+MARKS = {'ok': 'green', 'missing': 'yellow', 'failed': 'red'}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         return 0 if healthy else 1
     print_table(
         ('what', '', 'found', 'what to do'),
-        [(f.name, MARKS[f.state], escape(f.detail), escape(f.advice)) for f in findings],
+        [(f.name, Text(f.state, MARKS[f.state]), f.detail, f.advice) for f in findings],
     )
     if not any(f.state == 'ok' for f in findings if f.name.startswith('renderer')):
         print('No renderer works: cameras are not available, everything else is.')

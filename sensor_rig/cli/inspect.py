@@ -7,6 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rig_common.text import printable
 from sensor_rig.cli.arguments import positive
 from sensor_rig.cli.output import (
     add_json_argument,
@@ -46,14 +47,17 @@ def run(args: argparse.Namespace) -> int:
     from rig_common.errors import RigError, why
     from sensor_rig.bags.inspect import as_dict, facts_of
     from sensor_rig.bags.starter import starter_rig
+    from sensor_rig.cli.progress import tell_problems
 
     if args.write is not None and args.write.exists():
         raise RigError(f'{args.write} exists already; choose another name or remove it first')
     source = 'the live graph' if args.live else str(args.bag)
-    times = _listen(args.seconds) if args.live else _read(args.bag)
+    problems: list[str] = []
+    times = _listen(args.seconds) if args.live else _read(args.bag, problems)
     facts = facts_of(times)
     if args.json:
-        print_json({'source': source, 'topics': [as_dict(topic) for topic in facts]})
+        print_json({'source': source, 'topics': [as_dict(topic) for topic in facts],
+                    'problems': problems})
     else:
         _print(facts, source)
     if args.write is not None:
@@ -63,10 +67,11 @@ def run(args: argparse.Namespace) -> int:
             raise RigError(f'cannot write {args.write}: {why(error)}') from None
         if not args.json:
             print(f'written: {args.write} (see what is in it with "check {args.write}")')
-    return 0
+    return tell_problems(problems)
 
 
-def _read(path: Path) -> list[TopicTimes]:
+def _read(path: Path, problems: list[str]) -> list[TopicTimes]:
+    """Return the times of a recording's topics; add to `problems` what is missing of it."""
     from sensor_rig.bags.inspect import TopicTimes
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.bags.sync import ADVANCE_EVERY
@@ -80,6 +85,7 @@ def _read(path: Path) -> list[TopicTimes]:
                 topics[message.topic].add(message.raw, message.receive_ns)
                 if index % ADVANCE_EVERY == 0:
                     advance(ADVANCE_EVERY)
+        problems += bag.problems
     return list(topics.values())
 
 
@@ -135,8 +141,8 @@ def _print_reasons(facts: list[TopicFacts]) -> None:
             shared = f'has the stamps of {topic.shares_stamps_with}'
             reasons.setdefault(shared, []).append(topic.name)
     for reason, names in reasons.items():
-        print(textwrap.fill(reason, console().width))
-        print(textwrap.fill(', '.join(names), console().width, initial_indent='  ',
+        print(textwrap.fill(printable(reason), console().width))
+        print(textwrap.fill(printable(', '.join(names)), console().width, initial_indent='  ',
                             subsequent_indent='  ', break_long_words=False,
                             break_on_hyphens=False))
     print()

@@ -13,6 +13,8 @@ from rich.console import Console, ConsoleOptions
 from rich.table import Table
 from rich.text import Text
 
+from rig_common.text import printable
+
 WIDEST = 10_000
 """Columns of a screen that nothing has to be broken for."""
 
@@ -31,7 +33,10 @@ def print_json(document: Any) -> None:
 def print_table(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None
 ) -> None:
-    """Print a table on stdout; columns whose cells are numbers are aligned right."""
+    """Print a table on stdout; columns whose cells are numbers are aligned right.
+
+    Cells are shown as they are; one that is to be coloured is a rich `Text`.
+    """
     console().print(_table(columns, rows, title))
 
 
@@ -59,14 +64,20 @@ def _wide(where: Console) -> ConsoleOptions:
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None, *,
            no_wrap: bool = False) -> Table:
     cells = [list(row) for row in rows]
-    table = Table(title=title, title_justify='left', box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=None if title is None else _cell(title), title_justify='left',
+                  box=box.SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
         numeric = any(isinstance(row[index], (int, float)) for row in cells)
         table.add_column(column, justify='right' if numeric else 'left', overflow='fold',
                          no_wrap=no_wrap)
     for row in cells:
-        table.add_row(*(Text.from_markup(c) if isinstance(c, str) else str(c) for c in row))
+        table.add_row(*(_cell(c) for c in row))
     return table
+
+
+def _cell(value: Any) -> Text:
+    """Return a cell: a `Text` as it is, everything else as plain characters without markup."""
+    return value if isinstance(value, Text) else Text(printable(str(value)))
 
 
 def console() -> Console:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from rig_common.text import printable
 
 Advance = Callable[[float], None]
 
@@ -35,7 +37,18 @@ def progress(description: str, total: float) -> Iterator[Advance]:
 
 def note(text: str) -> None:
     """Print a remark on stderr, where it cannot disturb a piped result."""
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def tell_problems(problems: Sequence[str]) -> int:
+    """Say what is wrong with an input whose result was written all the same; return the exit code.
+
+    >>> tell_problems([])
+    0
+    """
+    for problem in problems:
+        note(f'WARNING: {problem}')
+    return 1 if problems else 0
 
 
 @contextmanager

@@ -31,9 +31,12 @@ def run(args: argparse.Namespace) -> int:
     """Make the page and say where it is."""
     from rig_common.errors import RigError, why
     from sensor_rig.bags.sync import REPORT_PAGE
+    from sensor_rig.cli.progress import tell_problems
     from sensor_rig.report.sync_page import sync_page
 
-    document = _saved(args.run) if args.rig is None else _synced(args.run, args.rig)
+    problems: list[str] = []
+    document = (_saved(args.run) if args.rig is None
+                else _synced(args.run, args.rig, problems))
     folder = args.run if args.run.is_dir() else None
     output = args.output or (folder / REPORT_PAGE if folder else args.run.with_suffix('.html'))
     try:
@@ -42,10 +45,10 @@ def run(args: argparse.Namespace) -> int:
         raise RigError(f'cannot write {output}: {why(error)}') from None
     if args.json:
         from sensor_rig.cli.sync import summary
-        print_json({'report': str(output), **summary(document)})
+        print_json({'report': str(output), 'problems': problems, **summary(document)})
     else:
         print(f'written: {output}')
-    return 0
+    return tell_problems(problems)
 
 
 def _saved(folder: Path) -> dict[str, Any]:
@@ -69,8 +72,8 @@ def _saved(folder: Path) -> dict[str, Any]:
     return document
 
 
-def _synced(path: Path, rig_file: str) -> dict[str, Any]:
-    """Sync a recording and keep nothing but the report's data."""
+def _synced(path: Path, rig_file: str, problems: list[str]) -> dict[str, Any]:
+    """Sync a recording and keep nothing but the report's data, and what is missing of it."""
     from rig_common.errors import RigError
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.bags.sync import BagSync
@@ -83,4 +86,6 @@ def _synced(path: Path, rig_file: str) -> dict[str, Any]:
     with BagReader(path) as bag:
         job = BagSync(bag, None, rig.sync, f'Sync of {path.name}')
         with progress(f'syncing {path.name}', bag.message_count) as advance:
-            return job.run(advance)
+            document = job.run(advance)
+        problems += bag.problems
+    return document

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.bags.sync import BagSync, fitted, write_report
     from sensor_rig.bags.writer import BagWriter
-    from sensor_rig.cli.progress import progress
+    from sensor_rig.cli.progress import progress, tell_problems
     from sensor_rig.rigfile import load_rig
 
     rig = load_rig(args.rig)
@@ -42,17 +43,24 @@ def run(args: argparse.Namespace) -> int:
         raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
     with BagReader(args.input) as bag:
         fitted(rig.sync, bag)  # a mistake is told before OUT is made
-        with BagWriter(args.output, args.storage, compress=args.compress) as writer:
-            job = BagSync(bag, writer, rig.sync, f'Sync of {args.input.name}')
-            with progress(f'syncing {args.input.name}', bag.message_count) as advance:
-                document = job.run(advance, copy=args.copy)
-    page = write_report(args.output, document)
+        writer = BagWriter(args.output, args.storage, compress=args.compress)
+        try:
+            with writer:
+                job = BagSync(bag, writer, rig.sync, f'Sync of {args.input.name}')
+                with progress(f'syncing {args.input.name}', bag.message_count) as advance:
+                    document = job.run(advance, copy=args.copy)
+            page = write_report(args.output, document)
+        except BaseException:
+            shutil.rmtree(args.output, ignore_errors=True)  # nothing half done is left
+            raise
+        problems = bag.problems
     if args.json:
-        print_json({'output': str(args.output), 'report': str(page), **summary(document)})
-        return 0
-    print_document(document)
-    print(f'\nwritten: {args.output} and {page}')
-    return 0
+        print_json({'output': str(args.output), 'report': str(page), 'problems': problems,
+                    **summary(document)})
+    else:
+        print_document(document)
+        print(f'\nwritten: {args.output} and {page}')
+    return tell_problems(problems)
 
 
 def summary(document: dict[str, Any]) -> dict[str, Any]:

@@ -94,9 +94,15 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
 
+LAST_DATE_NS = 250_000_000_000 * 10**9
+"""Python's dates end with the year 9999."""
+
+
 def date(time_ns: int) -> str:
     """Return a host time as a date in UTC, or as seconds where it counts from a start."""
     if time_ns < 10**17:  # before 1973: simulated time
         return f'{time_ns / 1e9:.3f} s'
+    if time_ns > LAST_DATE_NS:
+        return f'{time_ns / 1e9:.0f} s after 1970'
     moment = datetime.datetime.fromtimestamp(time_ns / 1e9, datetime.timezone.utc)
     return moment.strftime('%Y-%m-%d %H:%M:%S UTC')

@@ -1,0 +1,327 @@
+"""Recordings that are broken, or made to harm: salvaged, refused in a sentence, shown as text."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import struct
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_typestore
+
+from rig_common import msgs
+from rig_common.errors import RigError
+from sensor_rig.bags.reader import BagReader
+from sensor_rig.bags.writer import STORAGES, BagWriter, Storage
+from sensor_rig.cli.main import main
+
+IMU, MAG = 'sensor_msgs/msg/Imu', 'sensor_msgs/msg/MagneticField'
+MS = 1_000_000
+START_NS = 1_700_000_000_000_000_000
+RIG = """/**:
+  ros__parameters:
+    sync:
+      inputs:
+        imu: {topic: /imu, type: sensor_msgs/msg/Imu, latency_s: 0.0, latency_sigma_s: 0.01}
+        mag: {topic: /mag, type: sensor_msgs/msg/MagneticField, latency_s: 0.0,
+          latency_sigma_s: 0.01}
+      reference_sensor_id: imu
+      required_sensors: [imu, mag]
+"""
+
+
+def write_bag(path: Path, storage: Storage = 'mcap', *, count: int = 3000, compress: bool = False,
+              times: tuple[int, ...] = (), stamps: tuple[int, ...] = ()) -> Path:
+    """Write `count` pairs of messages 10 ms apart; `times` and `stamps` replace the first ones."""
+    imu, mag = msgs.imu('imu_link'), msgs.magnetic_field('mag_link')
+    with BagWriter(path, storage, compress=compress) as writer:
+        writer.add_topic('/imu', imu.type_name)
+        writer.add_topic('/mag', mag.type_name)
+        for index in range(count):
+            receive_ns = times[index] if index < len(times) else START_NS + index * 10 * MS
+            stamp_ns = stamps[index] if index < len(stamps) else START_NS + index * 10 * MS
+            for topic, template in (('/imu', imu), ('/mag', mag)):
+                raw = bytearray(template.fill(0))
+                sec, nanosec = divmod(stamp_ns, 10**9)
+                struct.pack_into('<iI', raw, 4, sec, nanosec)
+                writer.write(topic, receive_ns, bytes(raw))
+    return path
+
+
+def storage_file(path: Path) -> Path:
+    return next(each for each in path.iterdir() if each.suffix in ('.mcap', '.db3'))
+
+
+def cut(path: Path, fraction: float) -> None:
+    file = storage_file(path)
+    with file.open('r+b') as handle:
+        handle.truncate(int(file.stat().st_size * fraction))
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Path:
+    (tmp_path / 'rig.yaml').write_text(RIG)
+    return tmp_path / 'rig.yaml'
+
+
+# ---- cut off ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('fraction', [0.12, 0.5, 0.97])
+@pytest.mark.parametrize(('storage', 'compress'), [('mcap', False), ('mcap', True),
+                                                   ('sqlite3', False), ('sqlite3', True)])
+def test_everything_before_the_break_is_read(tmp_path: Path, storage: Storage, compress: bool,
+                                             fraction: float) -> None:
+    path = write_bag(tmp_path / 'bag', storage, compress=compress)
+    with BagReader(path) as bag:
+        whole = list(bag.messages())
+    cut(path, fraction)
+    for given in (path, storage_file(path)):
+        with BagReader(given) as bag:
+            found = list(bag.messages())
+            assert len(bag.problems) == 1
+            assert f'the {len(found)} messages before that are read' in bag.problems[0]
+            assert bag.message_count == len(found)
+            assert sum(topic.message_count for topic in bag.topics.values()) == len(found)
+        if given == path or not compress or storage == 'mcap':  # a db3 alone says no compression
+            assert found == whole[:len(found)]
+    # Compressed bytes are not spread evenly, and the last pages or chunk may be incomplete.
+    assert len(found) > len(whole) * (fraction - 0.1) - 500
+
+
+def test_a_recording_of_several_chunks_keeps_all_that_are_whole(tmp_path: Path) -> None:
+    path = write_bag(tmp_path / 'bag', count=8000)
+    size = storage_file(path).stat().st_size
+    assert size > 4 << 20, 'several chunks of a mebibyte'
+    cut(path, 0.6)
+    with BagReader(path) as bag:
+        assert len(list(bag.messages())) > 0.55 * 16_000
+
+
+def test_what_is_cut_to_nothing_is_refused(tmp_path: Path) -> None:
+    for storage in STORAGES:
+        path = write_bag(tmp_path / storage, storage, count=5)
+        for size in (0, 8, 60):
+            with storage_file(path).open('r+b') as handle:
+                handle.truncate(size)
+            with pytest.raises(RigError, match='not a readable rosbag2 recording'):
+                BagReader(path)
+    assert not list(Path('/tmp').glob('sensor_rig_*/bag.part'))
+
+
+def test_damage_in_the_middle_ends_the_reading_there(tmp_path: Path) -> None:
+    path = write_bag(tmp_path / 'bag', count=8000, compress=True)
+    file = storage_file(path)
+    data = bytearray(file.read_bytes())
+    chunk = data.index(b'\x28\xb5\x2f\xfd', len(data) // 2)  # where a zstd frame begins
+    data[chunk:chunk + 64] = bytes(64)
+    file.write_bytes(data)
+    with BagReader(path) as bag:
+        found = list(bag.messages())
+        assert 0 < len(found) < 16_000
+        assert 'cannot be read further' in bag.problems[0]
+
+
+def test_the_verbs_write_their_result_and_end_with_1(
+        tmp_path: Path, rig: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_bag(tmp_path / 'bag')
+    cut(path, 0.5)
+    out = tmp_path / 'out'
+    assert main(['sync', str(path), str(out), '--rig', str(rig), '--json']) == 1
+    shown = capsys.readouterr()
+    assert (out / 'report.html').is_file() and (out / 'metadata.yaml').is_file()
+    assert json.loads(shown.out)['bundles'] > 1000
+    assert 'is broken' in json.loads(shown.out)['problems'][0] and 'is broken' in shown.err
+    page = tmp_path / 'page.html'
+    assert main(['report', str(path), '--rig', str(rig), '-o', str(page)]) == 1
+    assert page.is_file()
+    assert main(['inspect', str(path), '--write', str(tmp_path / 'made.yaml')]) == 1
+    assert (tmp_path / 'made.yaml').is_file()
+
+
+def test_messages_out_of_order_in_a_file_without_summary_come_in_order(tmp_path: Path) -> None:
+    times = tuple(START_NS + (3000 - index) * MS for index in range(3000))
+    path = write_bag(tmp_path / 'bag', times=times)
+    file = storage_file(path)
+    data = file.read_bytes()
+    summary = int.from_bytes(data[-28:-20], 'little')
+    file.write_bytes(data[:summary])
+    with BagReader(path) as bag:
+        found = [message.receive_ns for message in bag.messages()]
+    assert len(found) == 6000 and found == sorted(found)
+
+
+# ---- changes beside the file --------------------------------------------------------------------
+
+
+def test_a_log_beside_the_file_is_read_and_nothing_is_written_there(tmp_path: Path) -> None:
+    path = write_bag(tmp_path / 'bag', 'sqlite3', count=100)
+    file = storage_file(path)
+    with closing(sqlite3.connect(file)) as database:
+        assert database.execute('PRAGMA journal_mode=WAL').fetchone() == ('wal',)
+        database.execute('PRAGMA wal_autocheckpoint=0')
+        rows = database.execute('SELECT topic_id, timestamp, data FROM messages').fetchall()
+        database.executemany('INSERT INTO messages(topic_id, timestamp, data) VALUES(?, ?, ?)',
+                             [(topic, time + 10**9, data) for topic, time, data in rows])
+        database.commit()
+        copied = tmp_path / 'killed'
+        shutil.copytree(path, copied)  # as a recorder that is killed leaves it
+    before = {each.name: each.read_bytes() for each in copied.iterdir()}
+    assert before[file.name + '-wal']
+    with BagReader(copied) as bag:
+        assert len(list(bag.messages())) == 400
+        assert bag.problems == []
+    assert {each.name: each.read_bytes() for each in copied.iterdir()} == before
+
+
+# ---- two types on one topic ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('storage', list(StoragePlugin))
+def test_a_topic_with_two_types_is_read_as_one_of_them(tmp_path: Path,
+                                                       storage: StoragePlugin) -> None:
+    types = get_typestore(Stores.ROS2_KILTED)
+    imu, mag = msgs.imu('a').fill(5), msgs.magnetic_field('b').fill(5)
+    with Writer(tmp_path / 'bag', version=8, storage_plugin=storage) as writer:
+        first = writer.add_connection('/x', MAG, typestore=types)
+        second = writer.add_connection('/x', IMU, typestore=types)
+        for index in range(10):
+            writer.write(second if index % 3 else first, index, imu if index % 3 else mag)
+    with BagReader(tmp_path / 'bag') as bag:
+        assert {name: (topic.type_name, topic.message_count)
+                for name, topic in bag.topics.items()} == {'/x': (IMU, 6)}
+        assert [message.raw for message in bag.messages()] == [imu] * 6
+        assert bag.problems == [f'/x of {tmp_path / "bag"} has several types: it is read as '
+                                f'{IMU}, and 4 messages of {MAG} are left out']
+
+
+# ---- times at the edges -------------------------------------------------------------------------
+
+INT64_MAX, UINT64_MAX = 2**63 - 1, 2**64 - 1
+EDGES_NS = {
+    'stamps at the last second of int32': ((), (0, (2**31 - 1) * 10**9 + 999_999_999) * 5),
+    'negative stamps': ((), (-2**31 * 10**9, -1) * 5),
+    'receive times near the end of int64': ((0, 1, INT64_MAX - 5, INT64_MAX - 1), ()),
+    'receive times at the end of int64': ((INT64_MAX,) * 30, ()),
+    'everything at once': ((0, INT64_MAX), (-2**31 * 10**9, (2**31 - 1) * 10**9)),
+}
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+@pytest.mark.parametrize('edge', list(EDGES_NS))
+def test_every_time_that_the_format_can_hold_is_handled(
+        tmp_path: Path, rig: Path, storage: Storage, edge: str,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    times, stamps = EDGES_NS[edge]
+    path = write_bag(tmp_path / 'bag', storage, count=30, times=times, stamps=stamps)
+    for out_storage in STORAGES:
+        out = tmp_path / f'out_{out_storage}'
+        assert main(['sync', str(path), str(out), '--rig', str(rig), '--storage', out_storage,
+                     '--copy', '--json']) in (0, 1)
+        counts = [sensor['counts'] for sensor in
+                  json.loads(capsys.readouterr().out)['sensors'].values()]
+        for each in counts:
+            received = each.pop('received')
+            assert received == 30 == sum(each.values())
+        assert (out / 'report.html').is_file()
+        with BagReader(out) as bag:
+            assert bag.topics['/imu'].message_count == 30
+    assert main(['report', str(path), '--rig', str(rig)]) in (0, 1)
+    assert main(['inspect', str(path), '--write', str(tmp_path / 'made.yaml')]) in (0, 1, 2)
+    assert 'Traceback' not in capsys.readouterr().err
+
+
+def test_receive_times_above_int64_are_handled(tmp_path: Path, rig: Path) -> None:
+    path = write_bag(tmp_path / 'bag', count=20, times=(UINT64_MAX - 1,) * 3)
+    assert main(['sync', str(path), str(tmp_path / 'out'), '--rig', str(rig)]) in (0, 1)
+    assert main(['inspect', str(path)]) in (0, 1)
+
+
+def test_a_run_that_fails_leaves_nothing(tmp_path: Path, rig: Path,
+                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_bag(tmp_path / 'bag', count=30)
+
+    def fail(*_: object) -> Path:
+        raise RigError('the page could not be made')
+    monkeypatch.setattr('sensor_rig.bags.sync.write_report', fail)
+    assert main(['sync', str(path), str(tmp_path / 'out'), '--rig', str(rig)]) == 2
+    assert not (tmp_path / 'out').exists()
+
+
+# ---- hostile text -------------------------------------------------------------------------------
+
+HOSTILE = '/a\x1b[2J[red]\n      evil: {topic: /b} # <script>alert(1)</script>'
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """Return a recording whose topic name and frame id are made to harm."""
+    imu = msgs.imu(HOSTILE)
+    with BagWriter(tmp_path / 'bag') as writer:
+        for topic in ('/imu', HOSTILE):
+            writer.add_topic(topic, imu.type_name)
+            for index in range(50):
+                writer.write(topic, START_NS + index * MS, imu.fill(START_NS + index * MS))
+    return tmp_path / 'bag'
+
+
+def test_hostile_names_are_shown_as_text(hostile: Path, tmp_path: Path,
+                                         capsys: pytest.CaptureFixture[str]) -> None:
+    made = tmp_path / 'made.yaml'
+    main(['inspect', str(hostile), '--write', str(made)])
+    shown = capsys.readouterr()
+    assert '\x1b' not in shown.out + shown.err
+    assert '[red]' in shown.out and '\\x1b[2J' in shown.out
+    assert 'evil' not in made.read_text() and 'script' not in made.read_text()
+    assert main(['check', str(made)]) == 0
+    main(['inspect', str(hostile), '--json'])
+    assert '\x1b' not in capsys.readouterr().out
+
+
+def test_hostile_names_in_a_report_are_escaped(hostile: Path, tmp_path: Path) -> None:
+    rig = tmp_path / 'rig.yaml'
+    rig.write_text(RIG.replace('/mag', '/other').replace('MagneticField', 'Imu').replace(
+        'required_sensors: [imu, mag]', 'required_sensors: [imu]'))
+    named = hostile.rename(tmp_path / '<script>alert(2)<!--')
+    page = tmp_path / 'page.html'
+    assert main(['report', str(named), '--rig', str(rig), '-o', str(page)]) == 0
+    assert '<script>alert' not in page.read_text() and 'alert(2)' in page.read_text()
+
+
+# ---- what is no file ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('kind', ['recording', 'rig', 'extends', 'model'])
+def test_a_pipe_or_device_is_refused_and_not_read_for_ever(tmp_path: Path, kind: str,
+                                                           capsys: pytest.CaptureFixture[str]
+                                                           ) -> None:
+    for name, place in (('pipe', tmp_path / 'pipe.xml'), ('device', Path('/dev/zero'))):
+        if name == 'pipe':
+            os.mkfifo(place)
+        rig = tmp_path / f'{name}.yaml'
+        if kind == 'extends':
+            rig.write_text(f'/**:\n  ros__parameters:\n    extends: {place}\n    seed: 1\n')
+        else:
+            rig.write_text(f'/**:\n  ros__parameters:\n    seed: 1\n    world: {{model: {place}, '
+                           f'timestep_s: 0.001, allow_outside_files: true}}\n    sensors:\n'
+                           f'      a: {{type: imu, mount: {{body: b}}, rate_hz: 10.0}}\n')
+        command = ['inspect', str(place)] if kind == 'recording' else [
+            'check', str(place if kind == 'rig' else rig)]
+        ended = _code_of(command)
+        assert ended == 2, f'{kind} {name} is being read'
+        assert 'error: ' in capsys.readouterr().err
+
+
+def _code_of(command: list[str]) -> int | None:
+    """Return the exit code, or None where the command is still reading after 20 s."""
+    codes: list[int] = []
+    thread = threading.Thread(target=lambda: codes.append(main(command)), daemon=True)
+    thread.start()
+    thread.join(20.0)
+    return codes[0] if codes else None
