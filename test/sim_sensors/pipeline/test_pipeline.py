@@ -249,6 +249,27 @@ def test_after_a_reset_nothing_of_before_is_read() -> None:
             assert reading.valid[1].sum() == max(0, (t - 72) // 10 + 1)
 
 
+def test_a_partial_reset_forgets_the_response_in_both_branches() -> None:
+    pipeline = make(2, LowPass, rate_hz=0.0)
+    for tick in range(2):
+        pipeline.tick(None, tick * MS, np.full((2, 2), 8.0))
+    pipeline.reset([0], 2 * MS)
+    pipeline.tick(None, 2 * MS, np.zeros((2, 2)))
+    for reading in (pipeline.read(2 * MS), pipeline.read_ground_truth()):
+        # environment 0 starts at the value it sees first; 1 keeps half of the 8 before
+        np.testing.assert_array_equal(reading.values, [[0.0, 0.0], [4.0, 4.0]])
+
+
+def test_a_partial_reset_forgets_the_last_output_in_both_branches() -> None:
+    pipeline = make(2, Counter, rate_hz=0.0)
+    for tick in range(3):
+        pipeline.tick(None, tick * MS, np.zeros((2, 2)))
+    pipeline.reset([1], 3 * MS)
+    pipeline.tick(None, 3 * MS, np.zeros((2, 2)))
+    for reading in (pipeline.read(3 * MS), pipeline.read_ground_truth()):
+        assert reading.values[:, 0].tolist() == [3, 0]
+
+
 def test_a_pipeline_made_for_an_episode_is_one_that_was_reset_so_often() -> None:
     keys = {'rate_hz': 100.0, 'noise': 1.0, 'random_walk': 0.1, 'delay_range_s': (0.01, 0.03),
             'jitter_s': 0.01, 'loss': {'probability': 0.3, 'burst_mean': 3.0}}

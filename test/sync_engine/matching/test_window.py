@@ -3,9 +3,10 @@ from __future__ import annotations
 import math
 
 import pytest
-from support.sync_feeder import S
+from support.sync_feeder import T0, Feeder, S, config
 
 from sync_engine.config import WindowConfig
+from sync_engine.engine import SyncEngine
 from sync_engine.matching.window import AdaptiveWindow, motion_intensity, window_size_s
 
 REST = (0.0, 0.0, 9.8)
@@ -70,3 +71,21 @@ def test_a_broken_sample_changes_nothing() -> None:
     window.update(S + 1, (math.nan, 0.0, 0.0), REST, S)
     window.update(S + 2, (0.0, 0.0, 0.0), (0.0, math.inf, 0.0), S)
     assert window.intensity == pytest.approx(0.5)
+
+
+def test_the_status_says_how_the_imu_is() -> None:
+    inputs = {'a': {'stamp_source': 'ptp'}, 'imu': {'member': False}}
+    without = Feeder(SyncEngine(config({'a': inputs['a']}, 'a')))
+    assert without.engine.status().imu == 'none'
+    feeder = Feeder(SyncEngine(config(inputs, 'a', imu_sensor_id='imu',
+                                      window={'stale_after_s': 0.5})))
+    assert feeder.engine.status().imu == 'waiting'
+    feeder.poll(0)
+    feeder.engine.push_imu(T0, (0.0, 0.0, 0.0), REST)
+    assert feeder.engine.status().imu == 'ok'
+    feeder.poll(500)
+    assert feeder.engine.status().imu == 'ok'
+    feeder.poll(501)
+    assert feeder.engine.status().imu == 'stale'
+    feeder.engine.reset('test')
+    assert feeder.engine.status().imu == 'waiting'
