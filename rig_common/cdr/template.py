@@ -88,7 +88,8 @@ class TemplateBuilder(Writer):
 
     def build(self) -> Template:
         """Return the finished template."""
-        return Template(self._type_name, self.finish(), self._blocks)
+        least_bytes = len(self.buf)
+        return Template(self._type_name, self.finish(), self._blocks, least_bytes)
 
 
 class Template:
@@ -98,10 +99,12 @@ class Template:
     and keeps no state, so a template may be shared between sensors and threads.
     """
 
-    def __init__(self, type_name: str, message: bytes, blocks: Mapping[str, Block]) -> None:
+    def __init__(self, type_name: str, message: bytes, blocks: Mapping[str, Block],
+                 least_bytes: int) -> None:
+        """Take a message, the places of its blocks, and its length without the last padding."""
         self.type_name = type_name
         self.blocks = dict(blocks)
-        self.nbytes = len(message)
+        self._least_bytes = least_bytes
         ordered = sorted(self.blocks.items(), key=lambda item: item[1].offset)
         pieces: list[bytes] = [message[:HEADER_BYTES], message[HEADER_BYTES:STAMP_END]]
         self._slots: dict[str, tuple[int, np.dtype[Any], tuple[int, ...]]] = {}
@@ -119,7 +122,7 @@ class Template:
         message = self.fill(0, **blocks)
         return Template(self.type_name, message, {
             name: block._replace(default=message[block.offset:block.offset + len(block.default)])
-            for name, block in self.blocks.items()})
+            for name, block in self.blocks.items()}, self._least_bytes)
 
     def fill(self, stamp_ns: int, **blocks: ArrayLike) -> bytes:
         """Return the message with this stamp and these blocks; others keep their defaults."""
@@ -148,10 +151,10 @@ class Template:
     def read(self, buf: Buffer) -> tuple[int, Blocks]:
         """Return (stamp_ns, blocks) of a message made by this template.
 
-        DDS pads a message to a multiple of four bytes on its way between processes.
+        Others may send it without the padding at its end.
         """
-        if not 0 <= len(buf) - self.nbytes < 4:
-            raise CdrError(f'{self.type_name} of this template has {self.nbytes} bytes, '
+        if not 0 <= len(buf) - self._least_bytes < 4:
+            raise CdrError(f'{self.type_name} of this template has {self._least_bytes} bytes, '
                            f'got {len(buf)}')
         if not endianness(buf):
             raise CdrError(f'{self.type_name} of a template is little endian, got big endian')

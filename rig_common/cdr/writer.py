@@ -126,5 +126,10 @@ class Writer:
         self.string(frame_id)
 
     def finish(self) -> bytes:
-        """Return the message."""
+        """Return the message, of whole 4-byte words.
+
+        DDS fills up the last word on the way to another process; filled up here, a message has
+        the same bytes wherever it is read.
+        """
+        self.align(4)
         return bytes(self.buf)

