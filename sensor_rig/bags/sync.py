@@ -18,6 +18,7 @@ from sensor_rig.report.sync_data import SyncRecord
 from sensor_rig.report.sync_page import sync_page
 from sync_engine.bundle import Bundle
 from sync_engine.config import SyncConfig
+from sync_engine.wire.batch import BATCH
 from sync_engine.wire.session import SYNCED, WireSync, synced_topic
 
 AFTER_NS = 10**12
@@ -75,7 +76,7 @@ class BagSync:
         for topic, type_name in self.sync.output_topics().items():
             if topic in present:
                 writer.add_topic('/' + topic, type_name, definition=present[topic].definition)
-            elif not topic.startswith(SYNCED):
+            elif not topic.startswith(SYNCED) or topic.removesuffix(BATCH) in present:
                 writer.add_topic('/' + topic, type_name)
 
     def _truth_topics(self) -> dict[str, list[str]]:

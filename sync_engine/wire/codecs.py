@@ -45,12 +45,16 @@ class WireCodec:
     def decode(self, payload: Buffer) -> dict[str, FloatArray]:
         """Return every run as float64, and the fingerprint of what stands before the first."""
         try:
-            runs = list(self._walk(Reader(payload)))
+            runs = self.runs(payload)
         except CdrError as error:
             raise CannotInterpolate(str(error)) from None
         values = {run.name: run.values.astype(np.float64) for run in runs}
         values[FINGERPRINT] = np.array([float(crc32(payload[STAMP_END : runs[0].start]))])
         return values
+
+    def runs(self, payload: Buffer) -> list[Run]:
+        """Return the runs of numbers as they stand in a message; raises CdrError."""
+        return list(self._walk(Reader(payload)))
 
     def encode(self, payload: Buffer, values: Mapping[str, FloatArray]) -> bytes:
         """Return a copy of `payload` with these numbers."""

@@ -21,6 +21,7 @@ from rig_common.times import NEVER_NS, NS_PER_S
 from sync_engine.bundle import Bundle, Member
 from sync_engine.config import IMU_TYPE, SyncConfig
 from sync_engine.engine import SyncEngine
+from sync_engine.wire.batch import BATCH, BATCH_TYPE, batch_message
 from sync_engine.wire.codecs import codec_of
 from sync_engine.wire.cue_readers import TRANSFORMS, FocalLengths, find_transform, readers_of
 from sync_engine.wire.facts import (
@@ -146,6 +147,8 @@ class WireSync:
             if not given.member:
                 continue
             topics[synced_topic(given.topic)] = given.type
+            if self._has_batch(name):
+                topics[synced_topic(given.topic) + BATCH] = BATCH_TYPE
             if name != reference:
                 topics[offset_topic(name)] = OFFSET_TYPE
         return topics
@@ -153,7 +156,7 @@ class WireSync:
     def outputs(
         self, bundle: Bundle, wanted: Callable[[str], bool] = lambda topic: True
     ) -> Iterator[Output]:
-        """Yield the messages of a bundle: members, what was collected, then what is known.
+        """Yield the messages of a bundle: members, what was collected, batches, what is known.
 
         A topic that is not `wanted` (nobody listens) is not even copied.
         """
@@ -165,6 +168,11 @@ class WireSync:
             for raw, shift_ns in self._restamped(name, member, bundle):
                 shifts_ns[name] = shift_ns
                 yield Output(topic, self._types[name], raw)
+        for name, member in bundle.members.items():
+            topic = synced_topic(self._topics[name]) + BATCH
+            if member.collected and self._has_batch(name) and wanted(topic):
+                codec = codec_of(self._types[name])
+                yield Output(topic, BATCH_TYPE, batch_message(codec, bundle, member))
         if wanted(BUNDLE_TOPIC):
             facts = bundle_message(bundle, self._topics, shifts_ns)
             yield Output(BUNDLE_TOPIC, BUNDLE_TYPE, facts)
@@ -175,6 +183,11 @@ class WireSync:
                 time_ref = divmod(member.target_ns, NS_PER_S)
                 yield Output(topic, OFFSET_TYPE,
                              self._offsets[name].fill(reference_ns, time_ref=time_ref))
+
+    def _has_batch(self, name: str) -> bool:
+        """Whether what an input collects has stamps, so that its batch can tell times."""
+        return (self.config.inputs[name].collect and name not in self.headerless
+                and name not in self._transforms)
 
     def _restamped(self, name: str, member: Member, bundle: Bundle) -> Iterator[tuple[bytes, int]]:
         """Yield (message, shift of its point times): one, or all that were collected."""

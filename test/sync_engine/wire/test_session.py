@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from rig_common import msgs
-from rig_common.cdr import read_stamp_ns
+from rig_common.cdr import Reader, read_stamp_ns
 from rig_common.errors import RigError
+from rig_common.msgs.decode import read_cloud
 from sync_engine.config import load_config
 from sync_engine.wire.session import WireSync
 
@@ -80,6 +81,33 @@ def test_the_imu_is_collected_with_its_own_stamps():
     assert collected == sorted(set(collected))
     steps = set(np.diff(collected))
     assert steps == {10 * MS}
+
+
+@pytest.mark.parametrize('policy', ['bundle', 'corrected', 'raw'])
+def test_what_was_collected_is_there_under_the_bundles_stamp_too(policy):
+    """So that an exact TimeSynchronizer over the members and the batch gets every bundle."""
+    sync = WireSync(config(stamp_policy=policy))
+    for bundle, outputs in run(sync):
+        (raw,) = by_topic(outputs)['synced/imu/data_raw/batch']
+        cloud = read_cloud(raw)
+        assert cloud.stamp_ns == bundle.stamp_ns
+        assert Reader(raw).header()[1] == 'imu'
+        member = bundle.members['imu']
+        expected_s = [(packet.stamp_ns - member.target_ns) / 1e9 for packet in member.collected]
+        assert cloud.points['time'].tolist() == expected_s
+        assert max(expected_s) <= 0.0
+        assert set(cloud.points['linear_acceleration_z']) == {9.8}
+        assert 'orientation_w' not in cloud.points.dtype.names  # this IMU has none
+    assert sync.output_topics()['synced/imu/data_raw/batch'] == 'sensor_msgs/msg/PointCloud2'
+
+
+def test_a_type_that_nobody_can_read_has_a_batch_of_times():
+    given = config().model_dump()['inputs']
+    given['imu'] |= {'type': 'sensor_msgs/msg/Joy'}
+    made = run(WireSync(config(inputs=given, imu_sensor_id='')))
+    cloud = read_cloud(by_topic(made[3][1])['synced/imu/data_raw/batch'][0])
+    assert cloud.points.dtype.names == ('time',)
+    assert len(cloud.points) == 10
 
 
 @pytest.mark.parametrize('policy', ['corrected', 'raw'])
