@@ -45,7 +45,8 @@ class InProcessRig(Rig):
         self.config = config
         world = config.simulated_world
         super().__init__(world, config.make_sensors().values(), seed=config.seed,
-                         base_dir=config.path.parent, messages=messages, arrays=arrays)
+                         base_dir=config.path.parent, messages=messages, arrays=arrays,
+                         links=config.links)
         self._wants_sync = sync and messages and config.runs_sync
         self.sync: WireSync | None = None
         """The engine, None where nothing is synced."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sensor_rig.degrade.config import StreamConfig
     from sim_sensors.config import SensorConfig, Simulation, WorldConfig
     from sim_sensors.sensors.base import Sensor
+    from sim_sensors.timing_config import LinkConfig
 
 SENSOR_NAME = re.compile(r'[a-z][a-z0-9_]*\Z')
 RESERVED_NAMES = frozenset({'clock', 'diagnostics', 'odom', 'sync', 'synced', 'tf', 'tf_static',
@@ -49,6 +50,8 @@ class RigConfig:
     """The simulated world; absent in a rig for a real robot."""
     sensors: Mapping[str, SensorConfig] = field(default_factory=dict)
     """Sensors by name."""
+    links: Mapping[str, LinkConfig] = field(default_factory=dict)
+    """Lines that sensors share, by name."""
     streams: Mapping[str, StreamConfig] = field(default_factory=dict)
     """Recorded or live streams to degrade, by name."""
     sync: SyncConfig | None = None
@@ -67,7 +70,8 @@ class RigConfig:
     def simulation(self) -> Simulation:
         """The part of the rig that is simulated."""
         from sim_sensors.config import Simulation
-        return Simulation(self.simulated_world, self.sensors, self.seed, self.path.parent)
+        return Simulation(self.simulated_world, self.sensors, self.seed, self.links,
+                          self.path.parent)
 
     @property
     def num_envs(self) -> int:
@@ -109,6 +113,7 @@ class RigConfig:
             'seed': self.seed,
             'sensors': {name: each.model_dump(mode='json') for name, each in self.sensors.items()},
             'streams': {name: each.model_dump(mode='json') for name, each in self.streams.items()},
+            'links': {name: each.model_dump(mode='json') for name, each in self.links.items()},
             'path': str(self.path),
             **{key: part and part.model_dump(mode='json') for key, part in parts.items()},
         }
@@ -151,7 +156,7 @@ def rig_from_parameters(values: Mapping[str, Any], file: Path = Path('rig')) -> 
         _check_stamps(sensors, world, file)
     seed = validated(SeedConfig, {'seed': values.get('seed', 0)}, f'{file.name}:').seed
     streams = _stream_configs(_section(values, 'streams', file), file)
-    rig = RigConfig(seed, world, sensors, streams, path=file)
+    rig = RigConfig(seed, world, sensors, _links(values, sensors, file), streams, path=file)
     made = rig.make_sensors()
     inputs = simulated_inputs(made, file)
     if 'sync' not in values:
@@ -236,6 +241,7 @@ def _stream_configs(raw_streams: Mapping[str, Any], file: Path) -> dict[str, Str
     streams = {}
     for name, raw in raw_streams.items():
         _require_part(name, raw, f'{where}.{name}')
+        raw = _with_file(raw, file, f'{where}.{name}')
         streams[name] = stream_config(raw, f'{where}.{name}')
     check_clocks(streams, where)
     refuse_shared(streams, where)
@@ -254,7 +260,38 @@ def _sensor_config(name: str, raw: Any, file: Path) -> SensorConfig:
         model = sensor_class(raw['type']).config_class
     except RigError as error:
         raise RigError(f'{where}.type: {error}') from None
-    return validated(model, raw, where, also=('extends',))
+    return validated(model, _with_file(raw, file, where), where, also=('extends',))
+
+
+def _with_file(raw: Mapping[str, Any], file: Path, where: str) -> Mapping[str, Any]:
+    """Return a sensor's keys with the path of its latency trace made absolute."""
+    latency = raw.get('latency')
+    name = latency.get('file') if isinstance(latency, dict) else None
+    if not name or not isinstance(name, str) or latency is None:
+        return raw
+    found = _extended_file(name, file, f'{where}.latency.file')
+    return {**raw, 'latency': {**latency, 'file': str(found)}}
+
+
+def _links(values: Mapping[str, Any], sensors: Mapping[str, SensorConfig],
+           file: Path) -> dict[str, LinkConfig]:
+    raw = _section(values, 'links', file)
+    used = {config.link for config in sensors.values()}
+    if not raw and used <= {''}:
+        return {}
+    from sim_sensors.timing_config import LinkConfig
+    for name, config in sensors.items():
+        if config.link and config.link not in raw:
+            raise RigError(f'{file.name}: sensors.{name}.link is {config.link!r}; '
+                           f'{hint(config.link, list(raw), "the links are")}')
+    for name in raw:
+        if not isinstance(raw[name], dict):
+            raise RigError(f'{file.name}: links.{name} is {raw[name]!r}; it should be a map')
+        if name not in used:
+            raise RigError(f'{file.name}: links.{name} carries nothing; a sensor takes it with '
+                           f'link: {name}')
+    return {name: validated(LinkConfig, each, f'{file.name}: links.{name}')
+            for name, each in raw.items()}
 
 
 def _check_triggers(sensors: Mapping[str, SensorConfig], file: Path) -> None:

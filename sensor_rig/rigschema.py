@@ -10,6 +10,7 @@ from sensor_rig.degrade.config import TYPES, StreamConfig, typed_config
 from sensor_rig.rigfile import SeedConfig
 from sim_sensors.config import WorldConfig
 from sim_sensors.registry import sensor_class, type_names
+from sim_sensors.timing_config import LinkConfig
 from sync_engine.config import SyncConfig
 
 
@@ -22,6 +23,9 @@ def rig_schema() -> dict[str, Any]:
     for key, section in sections.items():
         definitions[section.__name__] = _defined(section, definitions)
         schema['properties'][key] = {'$ref': f'#/$defs/{section.__name__}'}
+    definitions['LinkConfig'] = _defined(LinkConfig, definitions)
+    schema['properties']['links'] = {
+        'type': 'object', 'additionalProperties': {'$ref': '#/$defs/LinkConfig'}}
     sensors: dict[str, type[BaseModel]] = {
         name: sensor_class(name).config_class for name in type_names()}
     streams: dict[str, type[BaseModel]] = {

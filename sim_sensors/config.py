@@ -7,7 +7,7 @@ frozen and unknown keys are refused; ROS parameter files know no null, so `[0.0,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,7 +15,8 @@ from pydantic import Field, field_validator, model_validator
 
 from rig_common.times import TimeBase, seconds_to_ns
 from rig_common.validation import Strict
-from sim_sensors.timing_config import Latency, Moment, NonNegative, TimingConfig
+from sim_sensors.timing_config import LinkConfig, TimingConfig
+from sim_sensors.units import Latency, Moment, NonNegative
 from sim_sensors.world.driverconfig import (
     ActuatorConfig,
     DriveConfig,
@@ -160,6 +161,8 @@ class Simulation:
     sensors: Mapping[str, SensorConfig]
     """By name."""
     seed: int = 0
+    links: Mapping[str, LinkConfig] = field(default_factory=dict)
+    """Lines that sensors share, by name."""
     folder: Path | None = None
     """Where the model is looked up first."""
 

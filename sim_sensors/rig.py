@@ -25,9 +25,11 @@ from sim_sensors.naming import sensor_topics
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.pipeline.readout import Reading
 from sim_sensors.pipeline.sources import Source, make_source
+from sim_sensors.pipeline.wiring import link_shares
 from sim_sensors.sensors.base import Sample, Sensor
 from sim_sensors.timekeeping.schedule import schedules_of
 from sim_sensors.timekeeping.stamps import require_stamps
+from sim_sensors.timing_config import LinkConfig
 from sim_sensors.world.mounts import unknown_name
 from sim_sensors.world.readers import truth_readers
 from sim_sensors.world.world import WorldBase, make_world
@@ -59,9 +61,9 @@ class Rig:
     """
 
     def __init__(self, world: WorldConfig, sensors: Iterable[Sensor[Any]], *, seed: int = 0,
-                 base_dir: Path | None = None, messages: bool = False,
-                 arrays: bool = True) -> None:
-        """Build the world and one pipeline a sensor.
+                 base_dir: Path | None = None, messages: bool = False, arrays: bool = True,
+                 links: Mapping[str, LinkConfig] | None = None) -> None:
+        """Build the world and one pipeline a sensor; `links` are lines that they may name.
 
         `messages` makes `step()` return messages, `arrays` keeps values for `read()`. The model
         is looked up in `base_dir` and among the shipped ones.
@@ -80,6 +82,8 @@ class Rig:
         for sensor in self.sensors.values():
             require_stamps(f'sensor {sensor.name!r}', sensor.config, self._schedules[sensor.name],
                            self.world.time_base)
+        self._links = link_shares({each.name: each for each in offered}, links or {},
+                                  self._schedules)
         self._names = {(name, env): sensor_topics(sensor, env, self.num_envs)
                        for name, sensor in self.sensors.items()
                        for env in range(self.num_envs if messages else 0)}
@@ -92,7 +96,9 @@ class Rig:
         for name, sensor in self.sensors.items():
             pipeline = Pipeline(sensor, world.num_envs, seed=self.seed, dt_ns=world.dt_ns,
                                 schedule=self._schedules[name], messages=self._messages,
-                                arrays=self._arrays, episode=self.episode)
+                                arrays=self._arrays, episode=self.episode,
+                                link=self._links.get(name),
+                                start_ns=world.time_base.start_ns)
             self._sources[name] = make_source(world, self._readers[name], pipeline)
         self._in_order = list(self._sources.values())
         self._flights = [(name, source.pipeline, source.pipeline.in_flight)

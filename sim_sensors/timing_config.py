@@ -10,37 +10,36 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from rig_common.validation import Strict
+from sim_sensors.clock_config import ClockConfig
+from sim_sensors.latency_config import LatencyConfig
+from sim_sensors.units import Latency, Moment, NonNegative, Probability
 
-NonNegative = Annotated[float, Field(ge=0.0)]
-Latency = Annotated[float, Field(ge=0.0, le=60.0)]
-"""s; what is under way is kept in memory, so it has a limit."""
-Moment = Annotated[float, Field(ge=0.0, le=1e9)]
-"""s since the start of the run; 30 years."""
-ClockTime = Annotated[float, Field(ge=-2.1e9, le=2.1e9)]
-"""s; what a stamp's int32 seconds hold, with a year and a half to spare."""
 MIN_RATE_HZ = 1e-6
 
 
-class ClockConfig(Strict):
-    """What the sensor's own clock makes of true time."""
-
-    offset_s: ClockTime = 0.0
-    """Sensor clock minus true time at the start of the run, s."""
-    drift_ppm: Annotated[float, Field(ge=-1000.0, le=1000.0)] = 0.0
-    """Rate error, parts per million."""
-    stamp_jitter_s: Latency = 0.0
-    """Standard deviation of the stamp around the sensor's clock, s."""
-    stamp_at: Literal['capture', 'arrival'] = 'capture'
-    """`arrival` makes a host-stamped sensor: the header carries the time the host received it."""
-
-
 class LossConfig(Strict):
-    """Samples that never arrive."""
+    """Samples that never arrive, and samples that arrive twice."""
 
-    probability: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    probability: Probability = 0.0
     """Stationary fraction of samples lost."""
     burst_mean: Annotated[float, Field(ge=1.0)] = 1.0
-    """Mean length of a run of losses, samples; 1 is independent loss."""
+    """Mean length of the bad state, samples; 1 is independent loss."""
+    bad_probability: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
+    """Of a sample to be lost in the bad state; in the good state none is."""
+    packet_probability: Probability = 0.0
+    """Of each packet to be lost; a message is lost with any of its packets, so large ones more
+    often."""
+    packet_bytes: Annotated[int, Field(ge=64, le=65_536)] = 1472
+    """Payload of a packet, bytes."""
+    duplicate_probability: Probability = 0.0
+    """Of a sample that arrives to arrive twice, the copy right behind."""
+
+    @model_validator(mode='after')
+    def _bad_state_ends(self) -> LossConfig:
+        if self.bad_probability < 1.0 and self.probability >= self.bad_probability:
+            raise ValueError(f'probability is {self.probability}; it must be smaller than '
+                             f'bad_probability, {self.bad_probability}, or all is bad state')
+        return self
 
     @field_validator('probability', mode='before')
     @classmethod
@@ -75,6 +74,32 @@ class FaultConfig(Strict):
         return self
 
 
+class LinkConfig(Strict):
+    """A line that several sensors share: messages wait for those before them."""
+
+    bandwidth_bps: Annotated[float, Field(gt=0.0, le=1e13)]
+    """What it carries, bit/s."""
+    queue_bytes: Annotated[int, Field(ge=0)] = 0
+    """What waits or is being sent, at most, bytes: a message that does not fit is dropped. 0 is no
+    limit."""
+    reliable: bool = False
+    """Send again what `loss` loses: it arrives `round_trip_s` later for each try."""
+    round_trip_s: Latency = 0.0
+    """Time until a loss is noticed and the message is sent again, s."""
+
+    @model_validator(mode='after')
+    def _has_one_meaning(self) -> LinkConfig:
+        if self.reliable != bool(self.round_trip_s):
+            raise ValueError(f'reliable is {str(self.reliable).lower()} and round_trip_s is '
+                             f'{self.round_trip_s}; a reliable link needs a round trip above 0, '
+                             'another one none')
+        if self.queue_bytes * 8 / self.bandwidth_bps > 60.0:
+            raise ValueError(f'queue_bytes is {self.queue_bytes}, which takes '
+                             f'{self.queue_bytes * 8 / self.bandwidth_bps:.3g} s at '
+                             f'{self.bandwidth_bps:g} bit/s; at most 60 s')
+        return self
+
+
 class TimingConfig(Strict):
     """When samples are made, when they arrive, and what their stamps say."""
 
@@ -84,6 +109,15 @@ class TimingConfig(Strict):
     """Latency (min, max), s, drawn once per environment; equal values fix it."""
     jitter_s: Latency = 0.0
     """Further latency, uniform in [0, jitter_s), s, drawn per sample; at most the least delay."""
+    latency: LatencyConfig = LatencyConfig()
+    """Latency as a distribution, with correlation and stalls, in place of `jitter_s`."""
+    order: Literal['any', 'fifo'] = 'any'
+    """`fifo`: no sample arrives before an earlier one; `any`: a later one may overtake."""
+    link: str = ''
+    """Name of the link (section `links:`) that carries the messages; none when empty."""
+    size_bytes: Annotated[int, Field(ge=0, le=2**40)] = 0
+    """Size of a message on the link, bytes (compressed images, other drivers); 0 is the size that
+    the sensor's messages have here."""
     clock: ClockConfig = ClockConfig()
     """The sensor's clock."""
     loss: LossConfig = LossConfig()
@@ -106,4 +140,7 @@ class TimingConfig(Strict):
         if self.jitter_s > low:
             raise ValueError(f'jitter_s is {self.jitter_s}; it must not be larger than the '
                              f'smallest delay, {low}')
+        if self.jitter_s and self.latency.model != 'delay':
+            raise ValueError(f'jitter_s is {self.jitter_s} and latency.model is '
+                             f'{self.latency.model}; only the model delay has jitter_s')
         return self

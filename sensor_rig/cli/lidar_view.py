@@ -72,18 +72,17 @@ def _open(path: str, wanted: str | None) -> tuple[Rig, Lidar[Any]]:
         raise RigError(f'{config.path.name} has no LiDAR {name!r}; {known}' if wanted
                        else f'{config.path.name}: {known}')
     world = config.simulated_world.model_copy(update={'num_envs': 1})
-    rig = Rig(world, [lidars[name]], seed=config.seed, base_dir=config.path.parent, messages=True)
+    rig = Rig(world, [lidars[name]], seed=config.seed, base_dir=config.path.parent, messages=True,
+              links=config.links)
     return rig, lidars[name]
 
 
 def _scan_at(rig: Rig, sensor: Lidar[Any], at_s: float) -> Message:
     """Return the first scan captured at `at_s` or later, or say that none comes."""
-    from sim_sensors.pipeline.faults import Faults
-
     config = sensor.config
     period_s = 1.0 / config.rate_hz if config.rate_hz else 0.0
-    latency_s = (sensor.duration_ns + Faults(config.faults.values()).most_latency_ns) / 1e9
-    latency_s += config.delay_range_s[1] + config.jitter_s
+    pipeline = rig.pipelines[sensor.name]
+    latency_s = (pipeline.transit.most_latency_ns + pipeline.faults.most_latency_ns) / 1e9
     until_s = at_s + PATIENCE_S + period_s + latency_s
     while rig.elapsed_ns < until_s * 1e9:
         for message in rig.step():

@@ -23,7 +23,7 @@ from sensor_rig.degrade.session import Degraded, DegradeSession
 from sensor_rig.degrade.stream import SAME_EPOCH_NS, Incoming, Outgoing
 from sensor_rig.degrade.topics import assign
 from sensor_rig.rigfile import RigConfig
-from sim_sensors.timing_config import ClockConfig
+from sim_sensors.clock_config import ClockConfig
 
 VERSION = 1
 """Of the JSON document; it grows when a key changes its meaning or goes."""

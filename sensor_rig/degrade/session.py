@@ -27,8 +27,9 @@ from sensor_rig.degrade.config import TYPES, StreamConfig
 from sensor_rig.degrade.ledger import Account, Fate
 from sensor_rig.degrade.stream import KEPT, DegradedStream, Incoming, Outgoing
 from sensor_rig.degrade.topics import find_stream
+from sim_sensors.clock_config import ClockConfig
 from sim_sensors.naming import truth_time_topic, truth_topic
-from sim_sensors.timing_config import ClockConfig, FaultConfig
+from sim_sensors.timing_config import FaultConfig
 
 TIME_TYPE = 'sensor_msgs/msg/TimeReference'
 

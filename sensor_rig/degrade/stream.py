@@ -21,7 +21,7 @@ from sensor_rig.degrade.ledger import Fate
 from sim_sensors.pipeline.faults import HEALTHY, Condition, Faults
 from sim_sensors.pipeline.transit import Capture as Numbers
 from sim_sensors.pipeline.transit import Fate as TransitFate
-from sim_sensors.pipeline.transit import Transit
+from sim_sensors.pipeline.transit import Stream, Transit
 from sim_sensors.randomness.noise import RandomStreams
 from sim_sensors.timing_config import FaultConfig
 from sync_engine.wire.restamp import CLOUD_TYPE, has_absolute_times, restamp
@@ -87,7 +87,7 @@ class DegradedStream:
         self.name, self.config = name, config
         given_ns = seconds_to_ns(config.capture_s) if config.capture_s >= 0.0 else capture_ns
         self._duration_ns = given_ns if config.base == 'stamp' else 0
-        self._transit = Transit(config, RandomStreams(seed, name), self._duration_ns)
+        self._transit = Transit(config, RandomStreams(seed, name), Stream(self._duration_ns))
         self._faults = Faults(config.faults.values())
         self._injected: list[FaultConfig] = []
         self.owner: DegradedStream | None = None
@@ -134,6 +134,7 @@ class DegradedStream:
         else:
             self.origin_ns = (origin_ns if abs(time_ns - message.receive_ns) <= SAME_EPOCH_NS
                               else time_ns)
+        self._transit.clock.start_ns = self.origin_ns
 
     # ---- one message --------------------------------------------------------------------------
 
@@ -195,8 +196,9 @@ class DegradedStream:
         fate = Fate.DELIVERED
         if passage.lost is not None and passage.lost[0]:
             fate = Fate.LOST if counts[TransitFate.LOST] > before else Fate.FAULT
+        copied = passage.twice is not None and passage.twice[0] and fate is Fate.DELIVERED
         return _Capture(index, fate, passage.arrival_ns - base_ns,
-                        passage.stamp_ns + self.origin_ns, condition=condition)
+                        passage.stamp_ns + self.origin_ns, 0 if copied else -1, condition)
 
     def _is_kept(self, time_ns: int) -> bool:
         """Whether `rate_hz` keeps a message: the first one of each period is, counted from 0."""

@@ -64,7 +64,7 @@ def record(config: RigConfig, seconds: float, lead_s: float = 0.0,
            advance: Callable[[float], None] = lambda _: None) -> list[Take]:
     """Run a rig for `lead_s` + `seconds` and return what its sensors captured in the latter."""
     world = config.simulated_world.model_copy(update={'num_envs': 1})
-    rig = Rig(world, config.make_sensors().values(), seed=config.seed,
+    rig = Rig(world, config.make_sensors().values(), seed=config.seed, links=config.links,
               base_dir=config.path.parent, messages=True, arrays=False)
     start_ns = round(lead_s * NS_PER_S)
     found: dict[str, dict[int, Sample]] = {name: {} for name in rig.sensors}

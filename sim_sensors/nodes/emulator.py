@@ -24,7 +24,8 @@ from rig_common.times import NEVER_NS, NS_PER_S
 from sim_sensors.config import SensorConfig, Simulation
 from sim_sensors.facts import SensorFacts
 from sim_sensors.pipeline.pipeline import FIXED_KEYS, Pipeline
-from sim_sensors.pipeline.transit import Fate
+from sim_sensors.pipeline.transit import LOSSES, Fate
+from sim_sensors.pipeline.wiring import link_shares
 from sim_sensors.ros.emulator_channel import EmulatorChannel
 from sim_sensors.ros.fault_service import FaultService
 from sim_sensors.timekeeping.schedule import schedules_of
@@ -51,6 +52,7 @@ class EmulatorNode(Node):
         self._base = world.time_base
         self._dt_ns = whole_timestep_ns(world.timestep_s)
         self._schedules = schedules_of(simulation.sensors, self._dt_ns)
+        self._links = link_shares(simulation.make_sensors(), simulation.links, self._schedules)
         self._episode, self._seed = 0, simulation.seed
         chosen = self._choose(sensors)
         self._settings = {each: self._declare(each) for each in chosen}
@@ -97,7 +99,8 @@ class EmulatorNode(Node):
         sensor = sensor_class(config.type)(name, config)
         return Pipeline(sensor, self._num_envs, seed=self._seed, dt_ns=self._dt_ns,
                         schedule=self._schedules[name], messages=True, arrays=False,
-                        episode=self._episode)
+                        episode=self._episode, link=self._links.get(name),
+                        start_ns=self._base.start_ns)
 
     def report(self) -> None:
         """Publish the diagnostics now."""
@@ -194,7 +197,7 @@ def _facts(channel: EmulatorChannel, num_envs: int) -> SensorFacts:
         rate_hz=channel.stats.rate_hz, achieved_hz=figures.rate_hz,
         latency_p50_ms=p50_ms, latency_p95_ms=p95_ms, latency_p99_ms=p99_ms,
         late_p99_ms=figures.late_ms, captured=counts[Fate.CAPTURED], published=figures.published,
-        lost=counts[Fate.LOST] + counts[Fate.FAULT_LOSS] + counts[Fate.DEAD],
+        lost=sum(counts[fate] for fate in LOSSES),
         in_flight=channel.on_the_way)
 
 

@@ -74,3 +74,42 @@ def sine_ratio(x: Column) -> Column:
         x = np.where(x, x, np.finfo(float).eps)
         return np.sin(x) / x
     return sin(x) / x if x else 1.0
+
+
+def exp(x: Column) -> Column:
+    """Return the exponential."""
+    return np.exp(x) if isinstance(x, np.ndarray) else float(np.exp(x))
+
+
+def floored(x: Column) -> Column:
+    """Return whole numbers, rounded down."""
+    return np.floor(x).astype(np.int64) if isinstance(x, np.ndarray) else math.floor(x)
+
+
+def larger(a: Column, b: Column) -> Column:
+    """Return the larger of two columns, row by row."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.maximum(a, b)
+    return max(a, b)
+
+
+def chosen(condition: Column, a: Column, b: Column) -> Column:
+    """Return `a` where the condition holds, else `b`, row by row."""
+    return np.where(condition, a, b) if isinstance(condition, np.ndarray) else (
+        a if condition else b)
+
+
+def looked_up(place: Column, table: Array, listed: list[float]) -> Column:
+    """Return `table` at fractional places, straight in between; its ends go on for ever.
+
+    `listed` is the same table as a list, for a single row.
+    """
+    last = len(listed) - 1
+    if not isinstance(place, np.ndarray):
+        place = min(max(place, 0.0), float(last))
+        at = min(int(place), last - 1)
+        return listed[at] + (listed[at + 1] - listed[at]) * (place - at)
+    place = np.clip(place, 0.0, float(last))
+    index = np.minimum(place.astype(np.int64), last - 1)
+    low = table[index]
+    return low + (table[index + 1] - low) * (place - index)

@@ -1,4 +1,4 @@
-"""Samples that never arrive: a two-state (Gilbert-Elliott) channel, drawn by index."""
+"""Samples that never arrive: a two-state (Gilbert-Elliott) channel and lost packets, by index."""
 
 from __future__ import annotations
 
@@ -6,37 +6,83 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_sensors.randomness.noise import RandomStreams
-from sim_sensors.randomness.streams import Captures
+from sim_sensors.randomness.streams import Captures, Indices, Rows
 from sim_sensors.timing_config import LossConfig
+
+Mask = NDArray[np.bool_]
+MOST_TRIES = 8
+"""Times that a reliable link sends a message again, at most."""
 
 
 class LossChannel:
-    """Loses a stationary fraction of samples in runs of a mean length.
+    """Loses a stationary fraction of samples, in the bad state of a two-state channel.
 
-    In the bad state every sample is lost. It is left with probability 1 / burst_mean, and entered
-    so often that the fraction of time in it is `probability`. Runs of independent losses are
-    already 1 / (1 - probability) long, so a shorter `burst_mean` means independent losses.
+    The bad state is left with probability 1 / burst_mean, and entered so often that the fraction
+    lost is `probability`; in it a sample is lost with `bad_probability`. Runs of independent
+    losses are already 1 / (1 - probability) long, so a shorter `burst_mean` means independent
+    losses. Beside that, a message of several packets is lost with any of them.
     """
 
-    def __init__(self, config: LossConfig, streams: RandomStreams) -> None:
-        """Draw from `streams`, one uniform per environment and capture index."""
+    def __init__(self, config: LossConfig, streams: RandomStreams, size_bytes: int = 0) -> None:
+        """Draw from `streams`, by environment and capture index; messages have `size_bytes`."""
         num_envs = len(streams.episode)
         self._streams = streams
-        self._lost = np.zeros(num_envs, np.bool_)
+        self._size_bytes = size_bytes
+        self._bad = np.zeros(num_envs, np.bool_)
         self._last = np.full(num_envs, -1, np.int64)
         self.reconfigure(config)
 
     def reconfigure(self, config: LossConfig) -> None:
         """Take other probabilities from the next sample on; the state of the channel stays."""
-        self.probability = config.probability
-        leave = min(1.0 / config.burst_mean, 1.0 - config.probability)
-        self._enter = config.probability * leave / (1.0 - config.probability)
+        self._in_bad = config.bad_probability
+        self._fraction = bad = config.probability / config.bad_probability
+        leave = min(1.0 / config.burst_mean, 1.0 - bad)
+        self._enter = bad * leave / (1.0 - bad)
         self._stay = 1.0 - leave
+        packets = max(1, -(-self._size_bytes // config.packet_bytes))
+        self._packet = 1.0 - (1.0 - config.packet_probability) ** packets
+        self.probability = 1.0 - (1.0 - config.probability) * (1.0 - self._packet)
+        """Fraction lost altogether."""
+        self.duplicate_probability = config.duplicate_probability
 
-    def advance(self, batch: Captures) -> NDArray[np.bool_]:
-        """Return which rows [n] of a batch of captures are lost."""
+    def lost(self, batch: Captures) -> Mask:
+        """Return which rows [n] of captures that come next are lost; nothing is remembered."""
+        return self._lost(batch, self._bad_state(batch)) if self.probability else \
+            np.zeros(len(batch.index), np.bool_)
+
+    def advance(self, batch: Captures) -> Mask:
+        """Return which rows [n] of a batch of captures are lost, and go on from there."""
+        bad = self._bad_state(batch)
+        self._bad[batch.envs] = bad
+        self._last[batch.envs] = batch.index
+        return self._lost(batch, bad)
+
+    def tries(self, batch: Captures) -> Indices:
+        """Return how often lost messages [n] are sent again until one passes."""
+        draw = self._streams.uniform_at('retransmission', batch.envs, batch.index, 1)[:, 0]
+        passed = np.log(np.maximum(draw, 1e-300)) / np.log(self.probability)
+        return np.asarray(1 + np.minimum(passed.astype(np.int64), MOST_TRIES - 1))
+
+    def duplicated(self, batch: Captures) -> Mask:
+        """Return which rows [n] arrive twice."""
+        draw = self._streams.uniform_at('duplicate', batch.envs, batch.index, 1)[:, 0]
+        return np.asarray(draw < self.duplicate_probability)
+
+    def _lost(self, batch: Captures, lost: Mask) -> Mask:
+        if self._in_bad < 1.0:
+            draw = self._streams.uniform_at('loss_in_bad', batch.envs, batch.index, 1)[:, 0]
+            lost = lost & (draw < self._in_bad)
+        if self._packet:
+            draw = self._streams.uniform_at('packet_loss', batch.envs, batch.index, 1)[:, 0]
+            lost = lost | (draw < self._packet)
+        return lost
+
+    def _bad_state(self, batch: Captures) -> Mask:
+        """Return which rows [n] are in the bad state."""
         envs, index = batch.envs, batch.index
-        before = self._lost[envs]
+        if not self._fraction:
+            return np.zeros(len(index), np.bool_)
+        before = self._bad[envs]
         skipped = index > self._last[envs] + 1
         if skipped.any():
             before = before.copy()
@@ -44,11 +90,8 @@ class LossChannel:
                 env = int(row) if isinstance(envs, slice) else int(envs[row])
                 before[row] = self._state_at(env, int(index[row]) - 1)
         threshold = np.where(before, self._stay, self._enter)
-        threshold[index == 0] = self.probability
-        lost = self._streams.uniform_at('loss', envs, index, 1)[:, 0] < threshold
-        self._lost[envs] = lost
-        self._last[envs] = index
-        return lost
+        threshold[index == 0] = self._fraction
+        return np.asarray(self._streams.uniform_at('loss', envs, index, 1)[:, 0] < threshold)
 
     def _state_at(self, env: int, k: int) -> bool:
         """Return the state at `k` after captures nobody made, without visiting all of them.
@@ -69,13 +112,14 @@ class LossChannel:
             undecided.append(draw)
             k -= 1
         else:
-            draw = float(self._streams.uniform_at('loss', rows, np.zeros(1, np.int64), 1)[0, 0])
-            state = draw < self.probability
+            first = np.zeros(1, np.int64)
+            draw = float(self._streams.uniform_at('loss', rows, first, 1)[0, 0])
+            state = draw < self._fraction
         for draw in reversed(undecided):
             state = draw < (self._stay if state else self._enter)
         return state
 
-    def reset(self, envs: slice | NDArray[np.intp]) -> None:
+    def reset(self, envs: Rows) -> None:
         """Start `envs` in the stationary state again."""
-        self._lost[envs] = False
+        self._bad[envs] = False
         self._last[envs] = -1

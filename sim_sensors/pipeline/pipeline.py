@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,13 @@ from sim_sensors.pipeline.faults import HEALTHY, Faults
 from sim_sensors.pipeline.imperfections import ReadoutErrors
 from sim_sensors.pipeline.interpolation import Interpolator
 from sim_sensors.pipeline.layout import Array
+from sim_sensors.pipeline.link import LinkShare
 from sim_sensors.pipeline.progress import Progress
 from sim_sensors.pipeline.readout import Reading, Readout
 from sim_sensors.pipeline.rings import ALL, Rows
 from sim_sensors.pipeline.stages import Stages, rows_of
 from sim_sensors.pipeline.transit import Fate, InFlight, Transit
+from sim_sensors.pipeline.wiring import stream_of
 from sim_sensors.randomness.noise import NoiseSource
 from sim_sensors.sensors.base import Batch, Sample, Sensor
 from sim_sensors.timekeeping.schedule import Schedule
@@ -45,7 +48,7 @@ Supplier = Callable[[NDArray[np.intp], Array], None]
 
 FIXED_KEYS: tuple[str, ...] = (
     'type', 'mount', 'rate_hz', 'phase_s', 'truth_rate_hz', 'trigger', 'trigger_delay_s',
-    'delay_backend', 'interpolation', 'history_length', 'frame_id')
+    'delay_backend', 'interpolation', 'history_length', 'frame_id', 'link', 'size_bytes')
 """What cannot change while a rig runs."""
 
 
@@ -59,11 +62,13 @@ class Pipeline:
 
     def __init__(self, sensor: Sensor[Any], num_envs: int = 1, *, seed: int, dt_ns: int,
                  schedule: Schedule | None = None, supplier: Supplier | None = None,
-                 messages: bool = False, arrays: bool = True, episode: int = 0) -> None:
+                 messages: bool = False, arrays: bool = True, episode: int = 0,
+                 link: LinkShare | None = None, start_ns: int = 0) -> None:
         """Make the pipeline of `sensor`, as it is at the start of `episode`.
 
         `schedule` is given for triggered sensors; `messages` keeps samples for `due`, `arrays` for
-        `read`.
+        `read`; `link` is the line that its messages share with other sensors', `start_ns` what
+        stamps count the start of the run as.
         """
         self.config = config = sensor.config
         self.sensor, self.num_envs = sensor, num_envs
@@ -74,8 +79,9 @@ class Pipeline:
         self.noise = NoiseSource(seed, sensor.name, num_envs, ReadoutErrors(config),
                                  sensor.truth_layout.dtype, episode)
         self.stages = Stages(sensor, num_envs)
-        self.transit = Transit(config, self.noise, sensor.duration_ns)
-        self.faults = Faults(config.faults.values())
+        self.transit = Transit(config, self.noise,
+                               stream_of(sensor, self.schedule, link, start_ns))
+        self.faults = self.transit.faults = Faults(config.faults.values())
         self.in_flight = InFlight() if messages else None
         self.watched = False
         """Set by whoever looks on (a page, a viewer): capture on schedule while it is true."""
@@ -88,7 +94,7 @@ class Pipeline:
         self._now_ns = 0
         self._injected: list[FaultConfig] = []
         self._least_ns = self.transit.latency_ns.copy()
-        self._most_ns = self._least_ns + self.transit.jitter_ns
+        self._most_ns = self._least_ns + self.transit.spread_ns
         self._plan()
 
     # ---- time passes --------------------------------------------------------------------------
@@ -150,9 +156,12 @@ class Pipeline:
                         listed(passage.arrival_ns), strict=True)
             for row, (env, index, capture_ns, stamp_ns, arrival_ns) in enumerate(times):
                 if passage.lost is None or not passage.lost[row]:
-                    self.in_flight.add(Sample(
-                        self.sensor.name, env, index, capture_ns, stamp_ns, arrival_ns,
-                        values[row].copy(), truth[row].copy()))
+                    sample = Sample(self.sensor.name, env, index, capture_ns, stamp_ns,
+                                    arrival_ns, values[row].copy(), truth[row].copy())
+                    self.in_flight.add(sample)
+                    if passage.twice is not None and passage.twice[row]:
+                        self.transit.counts[Fate.DUPLICATED] += 1
+                        self.in_flight.add(replace(sample))
 
     # ---- reading --------------------------------------------------------------------------------
 
@@ -213,7 +222,7 @@ class Pipeline:
         self.stages.reset(rows)
         self.transit.reset(rows)
         self._least_ns[rows] = self.transit.latency_ns[rows]
-        self._most_ns[rows] = self._least_ns[rows] + self.transit.jitter_ns
+        self._most_ns[rows] = self._least_ns[rows] + self.transit.spread_ns
         if self._readout is not None:
             self._readout.reset(rows)
         if self.in_flight is not None:
@@ -234,15 +243,15 @@ class Pipeline:
         self.transit.take(config)
         latency_ns = self.transit.latency_ns
         np.minimum(self._least_ns, latency_ns, out=self._least_ns)
-        np.maximum(self._most_ns, latency_ns + self.transit.jitter_ns, out=self._most_ns)
+        np.maximum(self._most_ns, latency_ns + self.transit.spread_ns, out=self._most_ns)
         self.config = config
-        self.faults = Faults([*config.faults.values(), *self._injected])
+        self.faults = self.transit.faults = Faults([*config.faults.values(), *self._injected])
         self._plan()
 
     def _check_change(self, config: SensorConfig) -> None:
         fixed = FIXED_KEYS
         if config.delay_backend == 'mujoco':
-            fixed += ('delay_range_s', 'jitter_s')
+            fixed += ('delay_range_s', 'jitter_s', 'latency', 'order')
         for key in fixed:
             if getattr(config, key) != getattr(self.config, key):
                 raise RigError(f'{key} of {self.sensor.name!r} cannot change while it runs')
@@ -312,6 +321,11 @@ class Pipeline:
 
 def check_interpolation(sensor: Sensor[Any], config: SensorConfig) -> None:
     """Refuse jitter where reads are interpolated: there is no one time to interpolate at."""
-    if config.jitter_s and config.interpolation != 'zoh':
-        raise RigError(f'{sensor.name!r} has jitter_s {config.jitter_s} and interpolation '
-                       f'{config.interpolation}; only zoh knows jitter')
+    if config.interpolation == 'zoh':
+        return
+    for key, given in (('jitter_s', config.jitter_s), ('link', config.link),
+                       ('latency.model', config.latency.model != 'delay'),
+                       ('latency.stalls', config.latency.stalls.probability)):
+        if given:
+            raise RigError(f'{sensor.name!r} has {key} and interpolation {config.interpolation}; '
+                           'only zoh knows latencies that change from sample to sample')

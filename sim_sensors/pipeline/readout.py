@@ -58,7 +58,8 @@ class Readout:
     def push(self, batch: Batch, values: Array, truth: Array, passage: Passage) -> None:
         """Keep one batch of captures."""
         envs, index, time_ns = batch.envs, batch.index, batch.time_ns
-        self._samples.push(envs, index, values, time_ns, *passage)
+        self._samples.push(envs, index, values, time_ns, passage.stamp_ns,
+                           passage.arrival_ns, passage.lost)
         self._truth.push(envs, index, truth, time_ns, time_ns, time_ns, None)
 
     def reset(self, envs: Rows) -> None:

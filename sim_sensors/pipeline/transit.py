@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container
-from dataclasses import dataclass
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
@@ -12,14 +12,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rig_common.times import seconds_to_ns
+from rig_common.errors import RigError
+from rig_common.times import NEVER_NS, seconds_to_ns
 from sim_sensors.pipeline.clocks import SensorClock
-from sim_sensors.pipeline.columns import Column, column, truncated
-from sim_sensors.pipeline.faults import HEALTHY, Condition
-from sim_sensors.pipeline.loss import LossChannel
+from sim_sensors.pipeline.columns import Column, chosen, column, larger, truncated
+from sim_sensors.pipeline.faults import HEALTHY, Condition, Faults
+from sim_sensors.pipeline.latency import make_latency
+from sim_sensors.pipeline.link import LinkShare
+from sim_sensors.pipeline.loss import MOST_TRIES, LossChannel
 from sim_sensors.randomness.noise import RandomStreams
 from sim_sensors.randomness.streams import Captures
 from sim_sensors.sensors.base import Sample
+from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.timing_config import TimingConfig
 
 Times = NDArray[np.int64]
@@ -32,9 +36,15 @@ class Fate(Enum):
     CAPTURED = 'captured'
     DELIVERED = 'delivered'
     LOST = 'lost on the way'
+    DUPLICATED = 'arrived twice'
+    QUEUE_FULL = 'dropped by a full link'
     FAULT_LOSS = 'lost in a loss_burst fault'
     DEAD = 'sensor dead'
     FLUSHED = 'on its way at a reset'
+
+
+LOSSES = (Fate.LOST, Fate.QUEUE_FULL, Fate.FAULT_LOSS, Fate.DEAD)
+"""What never arrives, by the reason."""
 
 
 class Passage(NamedTuple):
@@ -44,6 +54,8 @@ class Passage(NamedTuple):
     arrival_ns: Column
     lost: NDArray[np.bool_] | None
     """Rows that never arrive; None when all do."""
+    twice: NDArray[np.bool_] | None = None
+    """Rows that arrive twice; None when none does."""
 
 
 @dataclass(slots=True)
@@ -55,67 +67,202 @@ class Capture:
     time_ns: Times
 
 
+@dataclass(frozen=True)
+class Stream:
+    """What is known of a stream beside its config; a recorded one needs none of it."""
+
+    duration_ns: int = 0
+    """How long a capture takes; latency counts from its end, ns."""
+    stamp_points_ns: Mapping[str, int] = field(default_factory=dict)
+    """From the capture's time to its start, middle and end, ns."""
+    schedule: Schedule | None = None
+    """When captures are made; without one they come one after another, at `rate_hz`."""
+    size_bytes: int = 0
+    """Size of a message, bytes."""
+    link: LinkShare | None = None
+    """The line it shares with others."""
+    start_ns: int = 0
+    """What the clock shows at the start of the run, where its errors are zero, ns."""
+
+
 class Transit:
-    """Delay, jitter, loss and clock of one stream, for every environment.
+    """Latency, order, loss and clock of one stream, for every environment.
 
     It needs no simulated sensor: `Transit(TimingConfig(...), RandomStreams(seed, name))` times a
-    recorded stream, one `Captures` after another.
+    recorded stream, one `Capture` after another.
+
+        arrival = capture + duration + link + delay + jitter or latency + faults
+        hold    = max(hold, arrival + length of the stall that this sample begins)
+        arrival = max(arrival, hold), and with `order: fifo` not before the arrival of the last
     """
 
     def __init__(self, config: TimingConfig, streams: RandomStreams,
-                 duration_ns: int = 0) -> None:
-        """Draw each environment's delay; it counts from the end of a capture's `duration_ns`."""
+                 stream: Stream = Stream()) -> None:  # noqa: B008  (frozen)
+        """Draw each environment's delay; it counts from the end of a capture."""
+        if config.link and stream.link is None:
+            raise RigError(f'link of {streams.sensor!r} is {config.link!r}, which is not there; '
+                           'links are for the sensors of a simulated rig')
+        num_envs = len(streams.episode)
         self.counts: Counter[Fate] = Counter()
-        self._streams = streams
-        self._duration_ns = duration_ns
-        self._loss = LossChannel(config.loss, streams)
-        self.latency_ns: Times = np.zeros(len(streams.episode), np.int64)
-        """Time from capture to arrival without jitter, ns [num_envs]."""
+        self.faults = Faults()
+        """What makes captures late that nobody made; set by whoever has faults."""
+        self._streams, self._stream = streams, stream
+        self._loss = LossChannel(config.loss, streams, config.size_bytes or stream.size_bytes)
+        self.clock = SensorClock(config, streams, stream.schedule, stream.stamp_points_ns,
+                                 stream.start_ns)
+        self.latency_ns: Times = np.zeros(num_envs, np.int64)
+        """Least time from capture to arrival, ns [num_envs]."""
+        self._hold_ns: Times = np.full(num_envs, -NEVER_NS, np.int64)
+        self._last_ns: Times = np.full(num_envs, -NEVER_NS, np.int64)
+        self._last: Times = np.full(num_envs, -1, np.int64)
         self.take(config)
 
     def take(self, config: TimingConfig) -> None:
-        """Take delay, jitter, clock and loss from `config`, for captures to come."""
-        self.clock = SensorClock(config.clock, self._streams)
+        """Take latency, order, clock and loss from `config`, for captures to come."""
+        self.clock.take(config)
         self._loss.reconfigure(config.loss)
         low, high = config.delay_range_s
         self._low_ns, self._high_ns = seconds_to_ns(low), seconds_to_ns(high)
-        self.jitter_ns = seconds_to_ns(config.jitter_s)
-        self._jitter = self._streams.uniforms('jitter', 1) if self.jitter_ns else None
+        self._jitter_ns = seconds_to_ns(config.jitter_s)
+        self._jitter = self._streams.uniforms('jitter', 1) if self._jitter_ns else None
+        self._latency = make_latency(config.latency, self._streams)
+        self._fixed_ns = 0
+        self.spread_ns = self._jitter_ns
+        """What samples may be later than `latency_ns`, at most, ns."""
+        if self._latency is not None:
+            self._fixed_ns = self._latency.least_ns
+            self.spread_ns += self._latency.most_ns - self._latency.least_ns
+        self._take_line(config)
         self._draw_delay(slice(None))
+
+    def _take_line(self, config: TimingConfig) -> None:
+        """Take what depends on earlier samples: stalls, the link, the order."""
+        stalls, link = config.latency.stalls, self._stream.link
+        self._fifo = config.order == 'fifo'
+        self._stall = stalls.probability
+        self._stall_ns = tuple(seconds_to_ns(each) for each in stalls.duration_range_s)
+        self._in_turn = bool(self._fifo or self._stall)
+        """Whether a sample's arrival depends on those before it."""
+        if self._stall:
+            self.spread_ns += self._stall_ns[1]
+        if link is not None:
+            self.spread_ns += link.most_ns
+            if link.reliable:
+                self.spread_ns += (MOST_TRIES + 1) * link.round_trip_ns
+
+    @property
+    def _reliable(self) -> bool:
+        return self._stream.link is not None and self._stream.link.reliable
 
     @property
     def most_latency_ns(self) -> int:
         """Longest time from capture to arrival without faults, ns."""
-        return self._duration_ns + self._high_ns + self.jitter_ns
+        return self._stream.duration_ns + self._high_ns + self._fixed_ns + self.spread_ns
 
     @property
     def is_regular(self) -> bool:
         """True when arrival follows from the capture index alone."""
-        return not (self.jitter_ns or self._loss.probability)
+        return not (self.spread_ns or self._loss.probability)
+
+    # ---- arrival ------------------------------------------------------------------------------
 
     def arrival_of(self, batch: Captures) -> Column:
-        """Return when captures arrive where no fault makes them later, ns.
+        """Return when captures to come arrive where no fault makes them later, ns.
 
         Everything is drawn by index, so this is known before a capture is made.
         """
-        arrival = column(batch.time_ns) + column(self.latency_ns[batch.envs])
-        if self._jitter is not None:
-            draw = column(self._jitter.at(batch.envs, batch.index)[:, 0])
-            arrival = arrival + truncated(draw * self.jitter_ns)
-        return arrival
+        return self._arrivals(batch, 0)[0]
 
     def send(self, batch: Captures, condition: Condition = HEALTHY,
              stamped: Captures | None = None) -> Passage:
-        """Return stamp, arrival and loss of a batch of captures.
+        """Return stamp, arrival and loss of a batch of captures, in order of their index.
 
         `stamped` has the times that the clock reads where they are not those the delay counts
         from: a recorded message is sent on from when it was received.
         """
-        arrival = self.arrival_of(batch)
-        if condition.latency_ns:
-            arrival = arrival + condition.latency_ns
+        arrival, hold_ns = self._arrivals(batch, condition.latency_ns)
+        if self._in_turn:
+            self._hold_ns[batch.envs], self._last_ns[batch.envs] = hold_ns, arrival
+            self._last[batch.envs] = batch.index
         stamp = self.clock.stamps(stamped or batch, arrival, condition.clock_step_ns)
-        return Passage(stamp, arrival, self._lost(batch, condition))
+        twice = self._loss.duplicated(batch) if self._loss.duplicate_probability else None
+        return Passage(stamp, arrival, self._lost(batch, condition), twice)
+
+    def _drawn(self, batch: Captures) -> Column:
+        """Return arrivals as if no sample waited for another, ns."""
+        arrival = column(batch.time_ns) + column(self.latency_ns[batch.envs])
+        if self._jitter is not None:
+            draw = column(self._jitter.at(batch.envs, batch.index)[:, 0])
+            arrival = arrival + truncated(draw * self._jitter_ns)
+        if self._latency is not None:
+            arrival = arrival + (self._latency.at(batch.envs, batch.index) - self._fixed_ns)
+        if self._stream.link is not None:
+            arrival = arrival + column(self._on_link(self._stream.link, batch))
+        return arrival
+
+    def _on_link(self, link: LinkShare, batch: Captures) -> Times:
+        """Return the time on the link, ns [n]; what is lost on a reliable one is sent again."""
+        delay_ns, dropped = link.at(batch.index)
+        if link.reliable:
+            delay_ns[dropped] = link.most_ns + link.round_trip_ns
+            if self._loss.probability:
+                lost = self._loss.lost(batch)
+                if lost.any():
+                    again_ns = self._loss.tries(batch) * link.round_trip_ns
+                    delay_ns[lost] += again_ns[lost]
+        return delay_ns
+
+    def _arrivals(self, batch: Captures, late_ns: int) -> tuple[Column, Column]:
+        """Return arrivals and what they hold up, ns; nothing is remembered."""
+        arrival = self._drawn(batch)
+        if late_ns:
+            arrival = arrival + late_ns
+        if not self._in_turn:
+            return arrival, arrival
+        hold_ns, last_ns = self._hold_ns[batch.envs], self._last_ns[batch.envs]
+        if self._stream.schedule is not None:
+            skipped = batch.index - self._last[batch.envs] - 1
+            if skipped.any():
+                hold_ns, last_ns = self._caught_up(batch, skipped, self._stream.schedule)
+        return self._waited(batch, arrival, column(hold_ns), column(last_ns))
+
+    def _waited(self, batch: Captures, arrival: Column, hold_ns: Column,
+                last_ns: Column) -> tuple[Column, Column]:
+        if self._stall:
+            draws = self._streams.uniform_at('stalls', batch.envs, batch.index, 2)
+            low_ns, high_ns = self._stall_ns
+            length_ns = low_ns + truncated(column(draws[:, 1]) * (high_ns - low_ns))
+            begins = column(draws[:, 0]) < self._stall
+            hold_ns = larger(hold_ns, chosen(begins, arrival + length_ns, -NEVER_NS))
+            arrival = larger(arrival, hold_ns)
+        if self._fifo:
+            arrival = larger(arrival, last_ns)
+        return arrival, hold_ns
+
+    def _caught_up(self, batch: Captures, skipped: Times,
+                   schedule: Schedule) -> tuple[Times, Times]:
+        """Return what captures that nobody made hold up, as if they had been made.
+
+        Only those matter whose latest arrival lies after the earliest of the present capture.
+        """
+        ids = np.arange(len(self._last))[batch.envs]
+        hold_ns, last_ns = self._hold_ns[ids], self._last_ns[ids]
+        origin_ns = batch.time_ns - schedule.times_of(batch.index)
+        window = schedule.captures_in(self.spread_ns + self.faults.most_latency_ns)
+        for back in range(min(int(skipped.max()), window), 0, -1):
+            rows = (skipped >= back).nonzero()[0]
+            index = batch.index[rows] - back
+            times_ns = schedule.times_of(index) + origin_ns[rows]
+            past = Capture(ids[rows], index, times_ns)
+            arrival = self._drawn(past)
+            if self.faults:
+                late = [self.faults.at(each).latency_ns for each in times_ns.tolist()]
+                arrival = arrival + column(np.array(late))
+            last_ns[rows], hold_ns[rows] = self._waited(
+                past, arrival, column(hold_ns[rows]), column(last_ns[rows]))
+        return hold_ns, last_ns
+
+    # ---- loss ---------------------------------------------------------------------------------
 
     def _lost(self, batch: Captures, condition: Condition) -> NDArray[np.bool_] | None:
         captures = len(batch.index)
@@ -124,24 +271,36 @@ class Transit:
         if condition.dead:
             self.counts[Fate.DEAD] += captures
             return np.ones(captures, np.bool_)
+        if self._reliable:
+            lost = None  # it was sent again, see `_on_link`
         if lost is not None:
             self.counts[Fate.LOST] += int(lost.sum())
+        if self._stream.link is not None and not self._reliable:
+            lost = self._also(lost, self._stream.link.at(batch.index)[1], Fate.QUEUE_FULL)
         if condition.loss:
-            more = self._streams.uniform_at('loss_burst', batch.envs, batch.index, 1)[:, 0]
-            more = more < condition.loss
-            if lost is not None:
-                more &= ~lost
-            self.counts[Fate.FAULT_LOSS] += int(more.sum())
-            lost = more if lost is None else lost | more
+            draw = self._streams.uniform_at('loss_burst', batch.envs, batch.index, 1)[:, 0]
+            lost = self._also(lost, draw < condition.loss, Fate.FAULT_LOSS)
         return lost
+
+    def _also(self, lost: NDArray[np.bool_] | None, more: NDArray[np.bool_],
+              fate: Fate) -> NDArray[np.bool_]:
+        """Return `lost` and `more` together; what was not lost yet counts as `fate`."""
+        if lost is None:
+            self.counts[fate] += int(more.sum())
+            return more
+        self.counts[fate] += int((more & ~lost).sum())
+        return lost | more
 
     def reset(self, envs: Rows) -> None:
         """Draw the delays of `envs` again, for their new episode."""
         self._loss.reset(envs)
+        self.clock.reset(envs)
+        self._hold_ns[envs] = self._last_ns[envs] = -NEVER_NS
+        self._last[envs] = -1
         self._draw_delay(envs)
 
     def _draw_delay(self, envs: Rows) -> None:
-        self.latency_ns[envs] = self._duration_ns + self._low_ns
+        self.latency_ns[envs] = self._stream.duration_ns + self._fixed_ns + self._low_ns
         if self._high_ns > self._low_ns:
             draw = self._streams.constant('delay', envs, 1, 'uniform')[:, 0]
             self.latency_ns[envs] += (draw * (self._high_ns - self._low_ns)).astype(np.int64)
@@ -152,7 +311,8 @@ class InFlight:
 
     def __init__(self) -> None:
         """Start with nothing on the way."""
-        self._heap: list[tuple[int, int, int, Sample]] = []
+        self._heap: list[tuple[int, int, int, int, Sample]] = []
+        self._added = 0
 
     def __len__(self) -> int:
         """Return how many are on their way."""
@@ -160,14 +320,15 @@ class InFlight:
 
     def add(self, sample: Sample) -> None:
         """Send one off."""
-        heappush(self._heap, (sample.arrival_ns, sample.env, sample.index, sample))
+        self._added += 1  # a sample and its copy differ in nothing else
+        heappush(self._heap, (sample.arrival_ns, sample.env, sample.index, self._added, sample))
 
     def due(self, now_ns: int) -> list[Sample]:
         """Take out what has arrived by `now_ns`, earliest first."""
         heap = self._heap
         arrived = []
         while heap and heap[0][0] <= now_ns:
-            arrived.append(heappop(heap)[3])
+            arrived.append(heappop(heap)[4])
         return arrived
 
     def next_ns(self) -> int | None:

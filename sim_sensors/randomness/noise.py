@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -15,6 +15,8 @@ from sim_sensors.randomness.streams import Indices, Kind, NoiseStream, Rows
 if TYPE_CHECKING:
     from sim_sensors.pipeline.imperfections import ReadoutErrors
     from sim_sensors.sensors.base import Batch
+
+NoiseStreamT = TypeVar('NoiseStreamT', bound=NoiseStream)
 
 
 class RandomStreams:
@@ -60,6 +62,11 @@ class RandomStreams:
         """Return unit random walks [n, width] of `envs` after captures 0..k."""
         one = np.ones(width)
         return self.markov(stream, decay=one, gain=one, start=one).at(envs, k)
+
+    def keep(self, name: str, stream: NoiseStreamT) -> NoiseStreamT:
+        """Keep a stream of another kind, in place of one of that name, and return it."""
+        self._streams[name] = stream
+        return stream
 
     def markov(self, stream: str, *, decay: Array, gain: Array, start: Array) -> MarkovStream:
         """Return the first-order processes `stream`; see `MarkovStream`."""

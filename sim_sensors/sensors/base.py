@@ -187,6 +187,11 @@ class Sensor(ABC, Generic[ConfigT]):
         """How long a capture takes (a sweep, a readout), ns; delay counts from its end."""
         return 0
 
+    @property
+    def stamp_points_ns(self) -> dict[str, int]:
+        """From the time of a capture to its start, middle and end, ns; see `ClockConfig`."""
+        return {'start': 0, 'middle': self.duration_ns // 2, 'end': self.duration_ns}
+
     # ---- the world's side -----------------------------------------------------------------
 
     def mount(self, spec: mujoco.MjSpec) -> None:
@@ -280,4 +285,6 @@ class Sensor(ABC, Generic[ConfigT]):
     @property
     def smallest_latency_ns(self) -> int:
         """Least time between capture and arrival, ns."""
-        return self.duration_ns + seconds_to_ns(self.config.delay_range_s[0])
+        from sim_sensors.pipeline.marginals import values_of
+        least_s = float(values_of(self.config.latency).min())
+        return self.duration_ns + seconds_to_ns(self.config.delay_range_s[0]) + int(least_s * 1e9)

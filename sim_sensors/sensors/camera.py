@@ -16,7 +16,7 @@ from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Topic
 from sim_sensors.sensors.imager import Imager, ImagerConfig, ImageReader
 from sim_sensors.sensors.optics import Lens
-from sim_sensors.timing_config import NonNegative
+from sim_sensors.units import NonNegative
 from sim_sensors.world.render import Renderer
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
 from sim_sensors.sensors.netforce import NetForceReader, add_net_force
-from sim_sensors.timing_config import NonNegative
+from sim_sensors.units import NonNegative
 
 if TYPE_CHECKING:
     from rig_common.cdr import Template

@@ -14,7 +14,7 @@ from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
 from sim_sensors.sensors.native import native_name
-from sim_sensors.timing_config import NonNegative
+from sim_sensors.units import NonNegative
 from sim_sensors.world.mounts import find_body
 from sim_sensors.world.truth import ColumnReader
 

@@ -13,7 +13,7 @@ from rig_common import msgs
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Topic
 from sim_sensors.sensors.imager import Imager, ImagerConfig, ImageReader
-from sim_sensors.timing_config import NonNegative
+from sim_sensors.units import NonNegative
 
 if TYPE_CHECKING:
     from rig_common.cdr import Template

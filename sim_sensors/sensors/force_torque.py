@@ -17,7 +17,7 @@ from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.drift import LowPass
 from sim_sensors.sensors.native import add_native, native_name
 from sim_sensors.sensors.netforce import NetForceReader, add_net_force
-from sim_sensors.timing_config import NonNegative
+from sim_sensors.units import NonNegative
 from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:

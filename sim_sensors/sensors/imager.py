@@ -16,7 +16,7 @@ from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.sensors.base import Sensor
 from sim_sensors.sensors.optics import OPTICAL_QUAT_WXYZ, Pinhole, add_camera
-from sim_sensors.timing_config import NonNegative
+from sim_sensors.units import NonNegative
 from sim_sensors.world import render
 
 if TYPE_CHECKING:
@@ -86,6 +86,12 @@ class Imager(Sensor[ConfigT], Generic[ConfigT]):
     def duration_ns(self) -> int:
         """From the middle of the first row's exposure to the end of the last one's, ns."""
         return seconds_to_ns(self.config.exposure_s / 2.0 + self.config.readout_s)
+
+    @property
+    def stamp_points_ns(self) -> dict[str, int]:
+        """Start of the first row's exposure, its middle (the capture), end of the last row's."""
+        half_ns = seconds_to_ns(self.config.exposure_s / 2.0)
+        return {'start': -half_ns, 'middle': 0, 'end': self.duration_ns}
 
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add the site and a camera on it."""

@@ -18,7 +18,7 @@ from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.axes import quantise
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.native import add_joint_native
-from sim_sensors.timing_config import NonNegative
+from sim_sensors.units import NonNegative
 from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:

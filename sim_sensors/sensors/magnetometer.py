@@ -15,7 +15,7 @@ from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.axes import PerAxis
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
 from sim_sensors.sensors.native import LinearReader, add_native, native_name
-from sim_sensors.timing_config import NonNegative
+from sim_sensors.units import NonNegative
 
 if TYPE_CHECKING:
     from rig_common.cdr import Template

@@ -14,7 +14,7 @@ from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Origin, Sample, Sensor, Topic
 from sim_sensors.sensors.native import add_native, native_name
 from sim_sensors.sensors.rotations import rotate
-from sim_sensors.timing_config import NonNegative
+from sim_sensors.units import NonNegative
 from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:

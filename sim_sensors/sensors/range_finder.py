@@ -15,7 +15,7 @@ from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.raycast import make_caster, subtree_bodies, visible_geoms
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
-from sim_sensors.timing_config import NonNegative
+from sim_sensors.units import NonNegative
 
 if TYPE_CHECKING:
     from rig_common.cdr import Template

@@ -16,7 +16,7 @@ from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.native import native_name
 from sim_sensors.sensors.taxels import grid_points
-from sim_sensors.timing_config import NonNegative
+from sim_sensors.units import NonNegative
 from sim_sensors.world.mounts import find_body
 from sim_sensors.world.truth import ColumnReader
 

@@ -27,7 +27,7 @@ from sim_sensors.sensors.axes import quantise
 from sim_sensors.sensors.base import Batch, Origin, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.native import LinearReader, add_joint_native, add_native, native_name
 from sim_sensors.sensors.rotations import yaw_quat
-from sim_sensors.timing_config import NonNegative
+from sim_sensors.units import NonNegative
 
 if TYPE_CHECKING:
     from rig_common.cdr import Template

@@ -22,13 +22,14 @@ def require_stamps(where: str, config: SensorConfig, schedule: Schedule, base: T
     that the first capture, and the first after each step of the clock, decide.
     """
     clock = config.clock
-    if clock.stamp_at == 'arrival':
-        return
+    if clock.stamp_at == 'arrival' or clock.counter_bits:
+        return  # a counter shows 0 to its end, whatever it is off
     known = Faults(config.faults.values()) if faults is None else faults
     stamps_ns = []
     for time_ns in (0, *known.step_times_ns):
         capture_ns = schedule.next_time(time_ns - 1)
         stamps_ns.append(base.stamp_ns(capture_ns) + seconds_to_ns(clock.offset_s)
+                         + clock.tai_utc_s * NS_PER_S
                          + round(capture_ns * clock.drift_ppm * 1e-6)
                          + known.at(capture_ns).clock_step_ns)
     margin_ns = round(JITTERS * clock.stamp_jitter_s * NS_PER_S)

@@ -40,6 +40,8 @@ def check(sensor: Sensor[Any], dt_ns: int) -> None:
     if low != high or config.jitter_s:
         raise RigError(f'{where}, which knows one fixed delay and no jitter; delay_range_s is '
                        f'[{low}, {high}] and jitter_s {config.jitter_s}')
+    if config.latency.model != 'delay' or config.latency.stalls.probability or config.link:
+        raise RigError(f'{where}, which knows one fixed delay: no latency model, stalls or link')
     if seconds_to_ns(low) < dt_ns:
         raise RigError(f'{where}, whose shortest delay is one physics step, '
                        f'{dt_ns / NS_PER_S:g} s; delay_range_s is [{low}, {high}]')

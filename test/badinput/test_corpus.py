@@ -77,4 +77,5 @@ def test_a_deep_file_and_a_long_one_end_quickly(tmp_path: Path) -> None:
     wide = tmp_path / 'wide.yaml'
     wide.write_text(head + ''.join(f'    key_{n}: 1\n' for n in range(40_000)))
     assert sentence_about(wide) == (
-        "wide.yaml: unknown key 'key_0'; allowed are extends, seed, sensors, sync, world")
+        "wide.yaml: unknown key 'key_0'; allowed are extends, links, seed, sensors, streams, "
+        'sync, world')

@@ -33,6 +33,26 @@ SENSORS: dict[str, Any] = {
                'rate_hz': 25.0, 'width': 32, 'height': 24, 'delay_range_s': [0.02, 0.02],
                'shot_noise': 2.0},
 }
+STALLS = {'probability': 0.02, 'duration_range_s': [0.05, 0.1]}
+MEASURED: dict[str, Any] = {
+    'imu': {**SENSORS['imu'], 'jitter_s': 0.0, 'link': 'line', 'latency': {
+        'model': 'gamma', 'mean_s': 0.002, 'sigma_s': 0.001, 'correlation': 0.5},
+        'clock': {'drift_ppm': 50.0, 'white_fm': 1e-6, 'servo': {'kind': 'ptp', 'sigma_s': 1e-4}}},
+    'encoder': {**SENSORS['encoder'], 'order': 'fifo', 'loss': {
+        'probability': 0.1, 'burst_mean': 3.0, 'bad_probability': 0.5,
+        'duplicate_probability': 0.2},
+        'clock': {'servo': {'kind': 'ntp', 'period_s': 0.3, 'sigma_s': 1e-3},
+                  'random_walk_fm': 1e-5, 'resolution_s': 1e-6, 'counter_bits': 32}},
+    'mag': {**SENSORS['mag'], 'jitter_s': 0.0, 'order': 'fifo', 'latency': {
+        'model': 'mixture', 'weights': [0.8, 0.2], 'means_s': [0.005, 0.04],
+        'sigmas_s': [0.001, 0.005], 'correlation': -0.1, 'stalls': STALLS}},
+    'lidar': {**SENSORS['lidar'], 'link': 'line', 'clock': {'stamp_point': 'end'}},
+    'camera': {**SENSORS['camera'], 'link': 'line', 'size_bytes': 20_000,
+               'loss': {'packet_probability': 0.01}},
+}
+"""The same with timing as it is measured: distributions, correlation, a link, other clocks."""
+LINE = {'line': {'bandwidth_bps': 8.0e6, 'queue_bytes': 30_000, 'reliable': True,
+                 'round_trip_s': 0.004}}
 LIGHT = {name: SENSORS[name] for name in ('imu', 'encoder', 'mag')}
 SECONDS = 2.0
 
@@ -83,7 +103,8 @@ def test_another_seed_gives_other_messages(tmp_path: Path) -> None:
 
 
 def test_many_processes_are_equal_to_no_ros(tmp_path: Path, processes: Processes) -> None:
-    rig = write_rig(tmp_path, SENSORS, lockstep_timeout_s=60.0, skip_unavailable=True)
+    rig = write_rig(tmp_path, MEASURED, links=LINE, lockstep_timeout_s=60.0,
+                    skip_unavailable=True)
     expected = without_ros(rig, SECONDS)
     with ros_context([]) as context:
         spinner = Spinner(context)

@@ -11,13 +11,14 @@ from pathlib import Path
 from sensor_rig.degrade.config import StreamKeys
 from sim_sensors.config import SensorConfig, WorldConfig
 from sim_sensors.registry import sensor_class, type_names
-from sim_sensors.timing_config import FaultConfig
+from sim_sensors.timing_config import FaultConfig, LinkConfig
 from support.parameter_table import parameter_table
 from sync_engine.config import InputConfig, SyncConfig
 
 PAGE = Path(__file__).resolve().parents[2] / 'docs' / 'rig_file.md'
 MODELS = {'## world': WorldConfig, '## sensors': SensorConfig, '### faults': FaultConfig,
-          '## streams': StreamKeys, '## sync': SyncConfig, '### inputs': InputConfig}
+          '## links': LinkConfig, '## streams': StreamKeys, '## sync': SyncConfig,
+          '### inputs': InputConfig}
 """The heading above each table, and the class that the table describes."""
 
 

@@ -35,7 +35,7 @@ class _NoAliases(yaml.SafeDumper):
 
 def write_rig(folder: Path, sensors: Mapping[str, Any], *, model: str = PLATE,
               name: str = 'rig.yaml', seed: int = 5, sync: Mapping[str, Any] | None = None,
-              **world: Any) -> RigConfig:
+              links: Mapping[str, Any] | None = None, **world: Any) -> RigConfig:
     """Write a rig file with its model beside it and load it."""
     (folder / 'model.xml').write_text(model)
     values: dict[str, Any] = {
@@ -43,6 +43,8 @@ def write_rig(folder: Path, sensors: Mapping[str, Any], *, model: str = PLATE,
         'world': {'model': 'model.xml', 'timestep_s': 0.001, 'real_time_factor': 0.0,
                   'lockstep': True, **world},
         'sensors': {key: dict(given) for key, given in sensors.items()}}
+    if links is not None:
+        values['links'] = dict(links)
     if sync is not None:
         values['sync'] = dict(sync)
     (folder / name).write_text(yaml.dump({'/**': {'ros__parameters': values}}, Dumper=_NoAliases))

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from rig_common.validation import Strict
 from sim_sensors.config import SensorConfig
 from sim_sensors.raycast.patterns import ELEVATION_TABLES_DEG
-from sim_sensors.timing_config import NonNegative
+from sim_sensors.units import NonNegative
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 

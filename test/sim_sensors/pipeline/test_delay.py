@@ -234,5 +234,5 @@ def test_interpolation_where_it_makes_no_sense_is_refused() -> None:
         make(1, Touch, interpolation='linear')
     with pytest.raises(RigError, match='returns no orientation'):
         make(1, interpolation='slerp')
-    with pytest.raises(RigError, match='only zoh knows jitter'):
+    with pytest.raises(RigError, match='only zoh knows latencies'):
         make(1, interpolation='linear', delay_range_s=(0.01, 0.01), jitter_s=0.001)

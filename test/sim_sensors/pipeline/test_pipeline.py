@@ -335,7 +335,7 @@ def test_what_would_change_the_shape_of_things_is_refused() -> None:
     with pytest.raises(RigError, match='delay_range_s'):
         native.reconfigure(config(delay_range_s=(0.02, 0.02), delay_backend='mujoco'))
     smooth = make(1, delay_range_s=(0.01, 0.01), interpolation='linear')
-    with pytest.raises(RigError, match='only zoh knows jitter'):
+    with pytest.raises(RigError, match='only zoh knows latencies'):
         smooth.reconfigure(config(delay_range_s=(0.01, 0.01), interpolation='linear',
                                   jitter_s=0.001))
 

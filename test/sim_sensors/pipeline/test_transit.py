@@ -206,3 +206,41 @@ def test_a_fault_injected_while_running() -> None:
     late = run(pipeline, 10, start=20)
     assert times(early + late) == list(range(30))
     assert {float(s.values[0]) for s in late} == {20.0}
+
+
+def test_in_the_bad_state_only_some_are_lost() -> None:
+    keys = {'probability': 0.2, 'burst_mean': 20.0, 'bad_probability': 0.5}
+    lost = _lost_rows(emulator(200, loss=keys), 300)
+    assert lost.mean() == pytest.approx(0.2, abs=0.02)
+    after_a_loss = lost[:, 1:][lost[:, :-1]].mean()
+    assert after_a_loss == pytest.approx(0.5 * 0.95 + 0.5 * 0.2 * 0.05, abs=0.05)
+
+
+def test_large_messages_are_lost_more_often() -> None:
+    for size, packets in ((1000, 1), (14_720, 10)):
+        keys: dict[str, Any] = {'size_bytes': size, 'loss': {'packet_probability': 0.05}}
+        lost = _lost_rows(emulator(200, **keys), 100)
+        assert lost.mean() == pytest.approx(1.0 - 0.95 ** packets, abs=0.02)
+
+
+def test_some_samples_arrive_twice() -> None:
+    pipeline = emulator(rate_hz=100.0, delay_range_s=(0.01, 0.01),
+                        loss={'duplicate_probability': 0.3})
+    samples = run(pipeline, 5000)
+    indices = [sample.index for sample in samples]
+    assert indices == sorted(indices)
+    copies = len(indices) - len(set(indices))
+    assert copies == pipeline.counts[Fate.DUPLICATED] == pytest.approx(150, abs=40)
+
+
+def test_more_loss_than_the_bad_state_has_is_refused() -> None:
+    with pytest.raises(ValueError, match='must be smaller than bad_probability'):
+        emulator(loss={'probability': 0.5, 'bad_probability': 0.4})
+
+
+def _lost_rows(pipeline: Pipeline, captures: int) -> Any:
+    """Return which captures were lost, [num_envs, captures]."""
+    found = np.ones((pipeline.num_envs, captures), np.bool_)
+    for sample in run(pipeline, captures):
+        found[sample.env, sample.index] = False
+    return found

@@ -1,0 +1,68 @@
+"""The latency of each sample, drawn by its index from the model that the rig file names."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim_sensors.latency_config import LatencyConfig
+from sim_sensors.pipeline.columns import Column, column, looked_up, truncated
+from sim_sensors.pipeline.marginals import (
+    STEPS,
+    Z_MAX,
+    filter_taps,
+    marginal_of,
+    normal_correlation,
+    trace_of,
+)
+from sim_sensors.randomness.noise import RandomStreams
+from sim_sensors.randomness.streams import Indices, Rows
+from sim_sensors.randomness.timing import FilteredNormals
+
+
+class DrawnLatency:
+    """Latencies of a distribution: a correlated normal, looked up in the model's table."""
+
+    def __init__(self, config: LatencyConfig, streams: RandomStreams) -> None:
+        """Draw for every environment of `streams`."""
+        taps = filter_taps(normal_correlation(config))
+        self._normals = streams.keep('latency', FilteredNormals(
+            streams.seed, streams.sensor, 'latency', streams.episode, taps))
+        self._table_ns = marginal_of(config) * 1e9
+        self._listed: list[float] = self._table_ns.tolist()
+        self.least_ns, self.most_ns = int(self._listed[0]), int(self._listed[-1]) + 1
+
+    def at(self, envs: Rows, index: Indices) -> Column:
+        """Return the latencies of captures `index` [n] of `envs`, ns."""
+        normal = column(self._normals.at(envs, index)[:, 0])
+        place = (normal + Z_MAX) * (STEPS / (2.0 * Z_MAX))
+        return truncated(looked_up(place, self._table_ns, self._listed))
+
+
+class TraceLatency:
+    """Measured latencies, played again: as they came, or in blocks that begin anywhere."""
+
+    def __init__(self, config: LatencyConfig, streams: RandomStreams) -> None:
+        """Play the file of `config`."""
+        self._values_ns = np.rint(trace_of(config) * 1e9).astype(np.int64)
+        blocks = config.playback == 'blocks'
+        self._starts = streams.uniforms('latency_block', 1) if blocks else None
+        self._length = config.block_length
+        self.least_ns, self.most_ns = int(self._values_ns.min()), int(self._values_ns.max())
+
+    def at(self, envs: Rows, index: Indices) -> Column:
+        """Return the latencies of captures `index` [n] of `envs`, ns."""
+        count = len(self._values_ns)
+        place = index
+        if self._starts is not None:
+            block, part = np.divmod(index, self._length)
+            start = (self._starts.at(envs, block)[:, 0] * count).astype(np.int64)
+            place = start + part
+        return column(self._values_ns[place % count])
+
+
+def make_latency(config: LatencyConfig,
+                 streams: RandomStreams) -> DrawnLatency | TraceLatency | None:
+    """Return what draws the latency of `config`; None for the short form, which draws none."""
+    if config.model == 'delay':
+        return None
+    return (TraceLatency if config.model == 'trace' else DrawnLatency)(config, streams)
