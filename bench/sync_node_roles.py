@@ -1,6 +1,6 @@
 """The processes around the sync node in its benchmark: publisher, sink, and the usual way.
 
-    python -m bench.sync_node_roles publish|flood|sink|bare|usual|usual_apart SECONDS
+    python -m bench.sync_node_roles publish|flood|sink|bare|relay|usual|usual_apart SECONDS
 
 Each prints one JSON line at its end.
 """
@@ -156,6 +156,18 @@ def bare(seconds: float) -> dict[str, Any]:
             qos.sensor_in(rate_hz, reliable=True),
             raw=True,
         )
+    _spin(node, seconds)
+    return {}
+
+
+def relay(seconds: float) -> dict[str, Any]:
+    """Pass the streams on as they are, as bytes: the least a node between two others can do."""
+    node = rclpy.create_node('bench_relay')
+    for topic, (template, rate_hz, _) in templates().items():
+        kind = message_class(template.type_name)
+        publisher = node.create_publisher(kind, f'synced/{topic}', qos.sensor_out())
+        node.create_subscription(kind, topic, publisher.publish,
+                                 qos.sensor_in(rate_hz, reliable=True), raw=True)
     _spin(node, seconds)
     return {}
 

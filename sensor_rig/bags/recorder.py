@@ -31,8 +31,9 @@ def record_rig(rig: InProcessRig, writer: BagWriter, seconds: float,
     `topics` (relative or not) keeps only some.
     """
     writer.note(NOTE, json.dumps({
-        'start_time_ns': 0, 'step_ns': rig.world.dt_ns,
-        'captures_ns': {name: sensor.duration_ns for name, sensor in rig.sensors.items()}}))
+        'start_time_ns': rig.world.time_base.start_ns, 'step_ns': rig.world.dt_ns,
+        'captures_ns': {name: {'duration': sensor.duration_ns, **sensor.stamp_points_ns}
+                        for name, sensor in rig.sensors.items()}}))
     Recorder(rig, writer, {topic.lstrip('/') for topic in topics}).run(seconds, advance)
 
 
@@ -44,8 +45,9 @@ class RigNote:
     """When the simulation started; its sensors count from here."""
     step_ns: int
     """The physics step; a message is recorded at the first one at or after its arrival."""
-    captures_ns: Mapping[str, int]
-    """How long a capture of each sensor lasts (a sweep, an exposure)."""
+    captures_ns: Mapping[str, Mapping[str, int]]
+    """Of each sensor: `duration` of a capture (a sweep, an exposure), and from its stamped instant
+    to its `start`, `middle` and `end`."""
 
     @classmethod
     def of(cls, note: Mapping[str, str]) -> RigNote | None:
@@ -53,7 +55,8 @@ class RigNote:
         try:
             given = json.loads(note[NOTE])
             return cls(int(given['start_time_ns']), max(int(given['step_ns']), 1),
-                       {str(name): int(ns) for name, ns in given['captures_ns'].items()})
+                       {str(name): {str(key): int(ns) for key, ns in each.items()}
+                        for name, each in given['captures_ns'].items()})
         except (KeyError, ValueError, TypeError, AttributeError):
             return None
 

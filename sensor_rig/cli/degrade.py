@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     """Degrade the recording or the live topics and say where the messages went."""
     from rig_common.errors import RigError
     from sensor_rig.bags.reader import BagReader
-    from sensor_rig.cli.progress import note, progress
+    from sensor_rig.cli.progress import note, progress, tell_problems
     from sensor_rig.degrade.recording import degrade_recording
     from sensor_rig.rigfile import load_rig
 
@@ -60,13 +60,13 @@ def run(args: argparse.Namespace) -> int:
     with progress(f'degrading {args.input.name}', count) as advance:
         result = degrade_recording(args.input, args.output, rig, storage=args.storage,
                                    compress=args.compress, advance=advance)
-    for text in (*result.notes, *([f'WARNING: {result.broken}'] if result.broken else [])):
+    for text in result.notes:
         note(text)
     if args.json:
         print_json(result.as_dict())
     else:
         print_result(result)
-    return 1 if result.broken else 0
+    return tell_problems(result.problems)
 
 
 def _live(args: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -15,7 +16,7 @@ from typing import Any
 from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
-from sensor_rig.bags.reader import BagReader, Recorded
+from sensor_rig.bags.reader import MAX_RECEIVE_NS, BagReader, Recorded
 from sensor_rig.bags.recorder import RigNote
 from sensor_rig.bags.writer import BagWriter, Storage
 from sensor_rig.degrade.ledger import Account, require_balance
@@ -51,14 +52,15 @@ class DegradeResult:
     """By topic of the input."""
     delays: dict[str, dict[str, Any]]
     """Quantiles of the new delay of each stream, s."""
-    broken: str = ''
-    """Why the input could not be read to its end; empty where it could."""
+    problems: list[str] = field(default_factory=list)
+    """What of the input could not be read, and why: a sentence each."""
     notes: list[str] = field(default_factory=list)
+    """What is worth knowing about the input."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the document of `--json`."""
         return {'version': VERSION, 'input': str(self.source), 'output': str(self.target),
-                'fates': str(self.target / FATES), 'seed': self.seed, 'broken': self.broken,
+                'fates': str(self.target / FATES), 'seed': self.seed, 'problems': self.problems,
                 'notes': self.notes, 'delays': self.delays,
                 'topics': {topic: each.as_dict() for topic, each in self.accounts.items()}}
 
@@ -69,18 +71,23 @@ def degrade_recording(source: str | Path, target: str | Path, rig: RigConfig, *,
     """Degrade the recording `source` into `target` as `rig.streams` say.
 
     `advance` gets the number of messages done now and then. A mistake raises before `target` is
-    made; a recording that breaks off gives what was before the break, and the result says so.
+    made. A recording that breaks off gives what was before the break, and `problems` say so.
     """
     if not rig.streams:
         raise RigError(f'{rig.path} has no streams: section, so there is nothing to degrade')
     with BagReader(source) as bag:
         job = BagDegrade(bag, rig)
-        with BagWriter(target, storage, compress=compress) as writer:
-            job.run(writer, advance)
+        try:
+            with BagWriter(target, storage, compress=compress) as writer:
+                job.run(writer, advance)
+        except KeyboardInterrupt:
+            shutil.rmtree(target, ignore_errors=True)  # nothing half done is left
+            raise
+        problems = bag.problems
     require_balance(job.session.accounts)
     return DegradeResult(Path(source), Path(target), rig.seed, job.session.accounts,
                          {name: each.summary() for name, each in job.session.delays.items()},
-                         job.broken, job.notes)
+                         problems, job.notes)
 
 
 class BagDegrade:
@@ -100,8 +107,6 @@ class BagDegrade:
         for topic in bag.topics.values():
             self.session.add_topic(topic.name, topic.type_name, stamped=topic.stamped)
         self._write_fate: Callable[[tuple[Any, ...]], object] = lambda row: None
-        self.broken = ''
-        """Why the recording could not be read to its end."""
         for name in self._of:
             self._check_first(name)
             self._check_rate(name)
@@ -113,7 +118,7 @@ class BagDegrade:
         """Look at a topic's first stamp: is there one, and can it carry the clock's error?"""
         name = self._of[topic]
         config = self.session.streams[name].config
-        first = next(self._readable([topic]), None)
+        first = next(self._bag.messages([topic]), None)
         if first is None or not self._bag.topics[topic].stamped:
             return
         try:
@@ -155,7 +160,7 @@ class BagDegrade:
         topics = [topic for topic, name in self._of.items()
                   if self.session.streams[name].config.base == 'stamp']
         most_ns = 0
-        for message in self._readable(topics) if topics else ():
+        for message in self._bag.messages(topics) if topics else ():
             try:
                 late_ns = message.receive_ns - read_stamp_ns(message.raw)
             except CdrError:
@@ -168,13 +173,6 @@ class BagDegrade:
             most_ns = max(most_ns, late_ns)
         return most_ns
 
-    def _readable(self, topics: list[str] | None = None) -> Iterator[Recorded]:
-        """Yield the messages up to where the recording breaks off."""
-        try:
-            yield from self._bag.messages(topics)
-        except RigError as error:
-            self.broken = str(error)
-
     # ---- the run --------------------------------------------------------------------------------
 
     def run(self, writer: BagWriter, advance: Callable[[float], None]) -> None:
@@ -184,7 +182,7 @@ class BagDegrade:
             table = csv.writer(file, lineterminator='\n')
             table.writerow(FATES_COLUMNS)
             self._write_fate = table.writerow
-            messages = self._readable()
+            messages = self._bag.messages()
             while part := list(islice(messages, ADVANCE_EVERY)):
                 self._copy(part, writer)
                 advance(len(part))
@@ -214,7 +212,7 @@ class BagDegrade:
         for topic, arrival_ns, raw in arrived:
             if step_ns > 1:  # a simulated rig is recorded at its physics steps
                 arrival_ns += (self._origin_ns - arrival_ns) % step_ns
-            writer.write(topic, arrival_ns, raw)
+            writer.write(topic, min(arrival_ns, MAX_RECEIVE_NS), raw)
 
     def _note_fate(self, stream: str, message: Incoming, outgoing: Outgoing) -> None:
         stamps = (('', '') if message.stamp_ns is None else

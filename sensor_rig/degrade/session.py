@@ -50,18 +50,19 @@ class DegradeSession:
     """Degrades messages in the order they come; `due` hands them out as they arrive."""
 
     def __init__(self, streams: Mapping[str, StreamConfig], seed: int, *,
-                 origin_ns: int | None = None, captures_ns: Mapping[str, int] | None = None,
+                 origin_ns: int | None = None,
+                 captures_ns: Mapping[str, Mapping[str, int]] | None = None,
                  on_fate: OnFate | None = None) -> None:
         """Make the streams.
 
         `origin_ns` is when time starts to count (by default when the first message was received),
-        `captures_ns` how long captures of the sensors last, as far as known.
+        `captures_ns` how long captures of the sensors last, as far as known; see `RigNote`.
         """
         lasting = captures_ns or {}
         self._configs, self._seed, self._lasting = streams, seed, lasting
         self._origin_ns = origin_ns
         self._on_fate = on_fate
-        self.streams = {name: DegradedStream(name, config, seed, capture_ns=lasting.get(name, 0))
+        self.streams = {name: DegradedStream(name, config, seed, lasting.get(name))
                         for name, config in streams.items()}
         for stream in self.streams.values():
             if stream.config.clock_of:

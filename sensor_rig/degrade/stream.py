@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -70,8 +71,8 @@ class _Capture:
     latency_ns: int = 0
     """From the base (receive time or stamp) to the arrival."""
     stamp_ns: int = 0
-    copy_after_ns: int = -1
-    """When a second copy arrives after the first; negative for none."""
+    is_doubled: bool = False
+    """Whether it arrives twice."""
     condition: Condition = field(default_factory=lambda: HEALTHY)
     topics: set[str] = field(default_factory=set)
 
@@ -79,15 +80,15 @@ class _Capture:
 class DegradedStream:
     """Everything that happens to the messages of one stream, in the order they come."""
 
-    def __init__(self, name: str, config: StreamConfig, seed: int, *, capture_ns: int = 0) -> None:
+    def __init__(self, name: str, config: StreamConfig, seed: int,
+                 capture_ns: Mapping[str, int] | None = None) -> None:
         """Draw from `seed` and `name`, as the simulated sensor of that name does.
 
-        `capture_ns` is how long a capture lasts where the config does not say it.
+        `capture_ns` is how long a capture lasts where the config does not say it; see `RigNote`.
         """
         self.name, self.config = name, config
-        given_ns = seconds_to_ns(config.capture_s) if config.capture_s >= 0.0 else capture_ns
-        self._duration_ns = given_ns if config.base == 'stamp' else 0
-        self._transit = Transit(config, RandomStreams(seed, name), Stream(self._duration_ns))
+        self._seed, self._lasting = seed, _lasting(name, config, capture_ns or {})
+        self._transit = self._make_transit(0)
         self._faults = Faults(config.faults.values())
         self._injected: list[FaultConfig] = []
         self.owner: DegradedStream | None = None
@@ -96,6 +97,8 @@ class DegradedStream:
         """Whether other messages may belong to a capture: several topics, or a shared clock."""
         self.origin_ns = 0
         """What the clock's drift and the faults' times count from, on the stamps."""
+        self._received_ns = 0
+        """What receive times count from; another epoch's stamps are years away from them."""
         self.last_ns = 0
         """Time of the newest message, on the stamps."""
         self.started = False
@@ -103,11 +106,17 @@ class DegradedStream:
         """Captures so far, without those thinned out."""
         self._captures: OrderedDict[int, _Capture] = OrderedDict()
         self._slot = 0
-        self._first_ns = 0
+        self._first_ns: int | None = None
         self._last_raw: dict[str, bytes] = {}
         self._moves_points: dict[str, bool] = {}
         self.types: dict[str, str] = {}
         """Message types by topic."""
+
+    def _make_transit(self, size_bytes: int) -> Transit:
+        lasting = dict(self._lasting)
+        duration_ns = lasting.pop('duration', 0) if self.config.base == 'stamp' else 0
+        return Transit(self.config, RandomStreams(self._seed, self.name),
+                       Stream(duration_ns, lasting, size_bytes=size_bytes))
 
     # ---- changes at run time ------------------------------------------------------------------
 
@@ -125,15 +134,19 @@ class DegradedStream:
     # ---- time ---------------------------------------------------------------------------------
 
     def start(self, message: Incoming, origin_ns: int) -> None:
-        """Take the first message; `origin_ns` is when the recording starts."""
+        """Take the first message of this clock; `origin_ns` is when the recording starts."""
+        if self.owner is not None and not self.owner.started:
+            self.owner.start(message, origin_ns)
         self.started = True
+        self._received_ns = origin_ns
         time_ns = message.receive_ns if message.stamp_ns is None else message.stamp_ns
-        self._first_ns = time_ns
         if self.config.start_time_s >= 0.0:
             self.origin_ns = seconds_to_ns(self.config.start_time_s)
         else:
             self.origin_ns = (origin_ns if abs(time_ns - message.receive_ns) <= SAME_EPOCH_NS
                               else time_ns)
+        if self.config.loss.packet_probability and not self.config.size_bytes:
+            self._transit = self._make_transit(len(message.raw))
         self._transit.clock.start_ns = self.origin_ns
 
     # ---- one message --------------------------------------------------------------------------
@@ -156,9 +169,8 @@ class DegradedStream:
             if capture.fate is Fate.DELIVERED:
                 raw = self._stamped(topic, raw, stamp_ns)
         found = [Outgoing(capture.fate, capture.index, arrival_ns, stamp_ns, raw, is_first)]
-        if capture.copy_after_ns >= 0:
-            found.append(Outgoing(Fate.DUPLICATE, capture.index,
-                                  arrival_ns + capture.copy_after_ns, stamp_ns, raw, is_first))
+        if capture.is_doubled:
+            found.append(found[0]._replace(fate=Fate.DUPLICATE))
         return found
 
     def _capture_of(self, message: Incoming) -> tuple[_Capture, bool]:
@@ -187,7 +199,7 @@ class DegradedStream:
         self.last_ns = max(self.last_ns, clock_ns)
         time_ns = clock_ns - self.origin_ns
         condition = self._faults.at(time_ns) if self._faults else HEALTHY
-        base_ns = time_ns if self.config.base == 'stamp' else receive_ns - self.origin_ns
+        base_ns = time_ns if self.config.base == 'stamp' else receive_ns - self._received_ns
         counts = self._transit.counts
         before = counts[TransitFate.LOST]
         numbers = np.array([index])
@@ -196,12 +208,15 @@ class DegradedStream:
         fate = Fate.DELIVERED
         if passage.lost is not None and passage.lost[0]:
             fate = Fate.LOST if counts[TransitFate.LOST] > before else Fate.FAULT
-        copied = passage.twice is not None and passage.twice[0] and fate is Fate.DELIVERED
+        doubled = (fate is Fate.DELIVERED and passage.twice is not None
+                   and bool(passage.twice[0]))
         return _Capture(index, fate, passage.arrival_ns - base_ns,
-                        passage.stamp_ns + self.origin_ns, 0 if copied else -1, condition)
+                        passage.stamp_ns + self.origin_ns, doubled, condition)
 
     def _is_kept(self, time_ns: int) -> bool:
         """Whether `rate_hz` keeps a message: the first one of each period is, counted from 0."""
+        if self._first_ns is None:
+            self._first_ns = time_ns
         rate = rational_rate(self.config.rate_hz)
         periods = (time_ns - self._first_ns) * rate / NS_PER_S
         if periods + EARLY < self._slot:
@@ -262,3 +277,14 @@ class DegradedStream:
             self._moves_points[topic] = found
         return found
 
+
+
+def _lasting(name: str, config: StreamConfig, known: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the `duration` of a capture and where its start, middle and end are, ns."""
+    if config.capture_s >= 0.0:
+        length_ns = seconds_to_ns(config.capture_s)
+        return {'duration': length_ns, 'start': 0, 'middle': length_ns // 2, 'end': length_ns}
+    if config.clock.stamp_point != 'default' and not known:
+        raise RigError(f'streams.{name}.clock.stamp_point is {config.clock.stamp_point}; how long '
+                       f'a capture lasts is not known, so give capture_s')
+    return known

@@ -111,20 +111,6 @@ class SampleRing:
 
     A lost sample's slot holds the sample before it, arrival time included: whoever asks for the
     newest sample that has arrived then needs to know nothing about loss.
-
-    Two environments, a capture every 10 ms, about 20 ms of latency with jitter. Capture 2 of B is
-    lost, and A is reset at 30 ms, where its captures begin again with 0:
-
-        time   capture   A arrives   B arrives   newest of A, B that has arrived
-         0 ms    0, 0      15 ms       20 ms       none, none
-        10 ms    1, 1      38 ms       28 ms       none, none
-        20 ms    2, 2      35 ms       lost        0, 0
-        30 ms    0, 3      50 ms       49 ms       none, 1     (A was reset)
-        40 ms    1, 4      60 ms       62 ms       none, 1     (capture 2 of B repeats 1)
-        50 ms    2, 5      70 ms       70 ms       0, 3
-
-    Without the reset A would have had capture 2 at 36 ms although 1 comes later, at 38 ms: the
-    search goes back from the newest capture to the first that is here.
     """
 
     def __init__(self, least_slots: int, num_envs: int, layout: Layout) -> None:
@@ -138,7 +124,7 @@ class SampleRing:
         self.newest: Indices = np.full(num_envs, -1, np.int64)
         """Newest capture index of each environment, -1 before the first."""
         self.holes = False
-        """Whether slots may be empty: an episode began with a loss, or the ring has grown."""
+        """Whether some episode began with captures that were skipped or lost."""
         self.holds_gaps = True
         """Fill the slots of skipped captures; not needed where only the newest is ever read."""
 
@@ -191,7 +177,7 @@ class SampleRing:
             getattr(larger, name)[:old.slots] = getattr(self, name)[slots, old.envs]
         larger.cursor.head[:] = larger.cursor.common = old.slots - 1
         larger.newest[:] = self.newest
-        larger.holes, larger.holds_gaps = True, self.holds_gaps  # what was dropped before is gone
+        larger.holes, larger.holds_gaps = self.holes, self.holds_gaps
         return larger
 
     def reset(self, envs: Rows) -> None:

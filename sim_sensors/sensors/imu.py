@@ -19,7 +19,7 @@ from sim_sensors.sensors.axes import NonNegativePerAxis, PerAxis, quantise, sens
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.drift import AllanNoise, LowPass
 from sim_sensors.sensors.native import add_native, native_name
-from sim_sensors.sensors.rotations import cross, rotate
+from sim_sensors.sensors.rotations import rotate
 from sim_sensors.units import NonNegative
 from sim_sensors.world.truth import ColumnReader
 
@@ -32,7 +32,6 @@ DATA = Topic('data', 'sensor_msgs/msg/Imu')
 TEMPERATURE = Topic('temperature', 'sensor_msgs/msg/Temperature')
 
 INERTIAL, ORIENTATION = slice(0, 6), slice(6, 10)
-NATIVE = ('accelerometer', 'gyro', 'framequat', 'frameangacc')
 ZERO = (0.0, 0.0, 0.0)
 
 
@@ -143,12 +142,18 @@ class Imu(Sensor[ImuConfig]):
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add the site and MuJoCo's own accelerometer and gyro on it."""
         super().mount(spec)
-        for kind in NATIVE:
+        for kind in self._native:
             add_native(spec, self.name, kind)
 
     def reader(self, view: WorldView) -> TruthReader:
-        """Read the native sensors, with the rate of the very instant."""
-        return _InstantReader(view.model, self.name)
+        """Read the native sensors' columns; the quaternion turns from wxyz to xyzw."""
+        reader = ColumnReader(view.model, [native_name(self.name, kind) for kind in self._native])
+        reader.columns[6:] = np.roll(reader.columns[6:], -1)
+        return reader
+
+    @property
+    def _native(self) -> list[str]:
+        return ['accelerometer', 'gyro'] + ['framequat'] * self.config.orientation
 
     # ---- the pipeline's stages ----------------------------------------------------------------
 
@@ -197,33 +202,6 @@ class Imu(Sensor[ImuConfig]):
             warmth = float(self.config.temperature.at_s(sample.elapsed_ns / NS_PER_S))
             made.append((TEMPERATURE, self._warmth.fill(sample.stamp_ns, temperature=warmth)))
         return made
-
-
-class _InstantReader(ColumnReader):
-    """Specific force, angular rate and, where there is room, orientation (xyzw) of an instant.
-
-    MuJoCo moves positions with the velocity at the end of a step (semi-implicit Euler), so its
-    gyro at a tick is the mean rate of the step before it: half a step older than the pose that
-    cameras and LiDARs see. At steps of 1 ms a sync engine that is right would find 0.5 ms between
-    clocks that agree. Half a step of angular acceleration brings the rate to the pose's instant.
-    """
-
-    def __init__(self, model: mujoco.MjModel, name: str) -> None:
-        super().__init__(model, [native_name(name, kind) for kind in NATIVE])
-        is_exact = model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
-        self._ahead_s = 0.0 if is_exact else 0.5 * model.opt.timestep
-
-    def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
-        """Write the truth of `envs`; MuJoCo's quaternion is wxyz, its acceleration global."""
-        columns = np.empty((len(out), len(self.columns)))
-        super().read(view, envs, part, columns)
-        real, axis, turning = columns[:, 6:7], columns[:, 7:10], columns[:, 10:13]
-        sideways = cross(axis, turning)
-        turning = turning + 2.0 * (cross(axis, sideways) - real * sideways)  # in its own axes
-        out[:, :3] = columns[:, :3]
-        out[:, 3:6] = columns[:, 3:6] + self._ahead_s * turning
-        if out.shape[1] > 6:
-            out[:, 6:9], out[:, 9:] = axis, real
 
 
 class _Errors:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import cos, sin
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,10 @@ import numpy as np
 from rig_common.times import NS_PER_S
 from sync_engine.cues.base import Z_AXIS, FloatArray, GyroLookup
 from sync_engine.cues.motion import Rotation
-from sync_engine.cues.scan_match import BoolArray, Match, ScanGeometry, ScanShape
+from sync_engine.cues.scan_match import BoolArray, ScanGeometry, ScanShape
 
 _LONGEST_S = 0.5
 """Two scans further apart have too little in common."""
-_SHIFTED_M = 0.001
-"""A sweep whose ends were put wrong by more than this is put together again."""
 _CLOUD_RAYS = 1024
 _SLICES_RAD = (0.035, 0.07, 0.14, 0.28)
 """Half-openings of the horizontal slice that is tried, until half the azimuths have a point."""
@@ -76,15 +73,10 @@ class ScanCue:
         if not 0.0 < dt <= _LONGEST_S:
             last, dt = None, 0.0
         turned, yaw = self._turned(middle_ns, times_s, dt, gyro)
-        clean = np.where(valid, ranges, 0.0)
-
-        def placed(twist: FloatArray) -> ScanShape:
-            moved = twist * times_s
-            if turned is not None:
-                moved[0] = turned
-            return geometry.scan(clean, valid, moved)
-
-        scan = placed(self._twist)
+        moved = self._twist * times_s
+        if turned is not None:
+            moved[0] = turned
+        scan = geometry.scan(np.where(valid, ranges, 0.0), valid, moved)
         self._last = middle_ns, scan
         if last is None:
             return None
@@ -92,28 +84,11 @@ class ScanCue:
             yaw = geometry.correlate(last[1], scan)
         shift_x, shift_y = (self._twist[1:, 0] * dt).tolist()
         found = geometry.match(last[1], scan, (yaw, shift_x, shift_y))
-        if found is not None:
-            now = self._now(found, dt)
-            if float(np.abs(now - self._twist)[1:].max()) * float(times_s[-1]) > _SHIFTED_M:
-                scan = placed(now)
-                self._last = middle_ns, scan
-                found = geometry.match(last[1], scan, (found.yaw_rad, *found.shift_m))
         if found is None:
             self._twist = np.zeros((3, 1))
             return None
-        self._twist = _twist(found, dt)
+        self._twist = np.array([[found.yaw_rad], [found.shift_m[0]], [found.shift_m[1]]]) / dt
         return Rotation(last[0], middle_ns, (found.yaw_rad,), Z_AXIS, (found.yaw_variance,))
-
-    def _now(self, found: Match, dt: float) -> FloatArray:
-        """Return the twist [3, 1] at the middle of this sweep, from the mean since the last one.
-
-        The rays of a sweep are put together with it. The twist of the last interval is a tenth of
-        a second old; in turns its sideways part lags behind the lever arm's, and the yaw with it:
-        the offset in the yard was 0.2 ms off by that. Half of the full extrapolation, because it
-        adds noise.
-        """
-        mean = _twist(found, dt)
-        return mean + 0.25 * (mean - self._twist) if self._twist.any() else mean
 
     @staticmethod
     def _turned(
@@ -131,17 +106,6 @@ class ScanCue:
         if angles is None:
             return None, None
         return angles[:-2] - angles[-2], float(angles[-2] - angles[-1])
-
-
-def _twist(found: Match, dt: float) -> FloatArray:
-    """Return the mean yaw rate and velocity [3, 1] (rad/s, m/s) over a motion that took `dt` s.
-
-    A match tells the shift in the frame of the first scan; half of the turn leads to the frame in
-    between.
-    """
-    cosine, sine = cos(0.5 * found.yaw_rad), sin(0.5 * found.yaw_rad)
-    x, y = found.shift_m
-    return np.array([[found.yaw_rad], [cosine * x + sine * y], [cosine * y - sine * x]]) / dt
 
 
 class CloudCue:

@@ -38,6 +38,17 @@ TIMING: dict[str, dict[str, Any]] = {
     'body': {'delay_range_s': [0.05, 0.1], 'jitter_s': 0.04, 'clock': {'stamp_at': 'arrival'},
              'loss': {'probability': 0.1}},
 }
+MODELS: dict[str, dict[str, Any]] = {
+    'imu': {'rate_hz': 200.0, 'order': 'fifo',
+            'latency': {'model': 'gamma', 'mean_s': 0.004, 'sigma_s': 0.003, 'correlation': 0.5,
+                        'stalls': {'probability': 0.02, 'duration_range_s': [0.02, 0.05]}},
+            'clock': {'offset_s': 0.5, 'white_fm': 1e-6, 'random_walk_fm': 1e-7,
+                      'servo': {'kind': 'ptp', 'sigma_s': 1e-6}, 'resolution_s': 1e-6},
+            'loss': {'probability': 0.1, 'burst_mean': 3.0, 'bad_probability': 0.5,
+                     'duplicate_probability': 0.1}},
+    'front_lidar': {'rate_hz': 10.0, 'delay_range_s': [0.01, 0.01],
+                    'clock': {'stamp_point': 'end', 'drift_ppm': 300.0}},
+}
 TOPICS = {'imu': '/imu/data_raw', 'front_lidar': '/front_lidar/scan', 'body': '/body/odom'}
 SECONDS = 4.0
 
@@ -127,3 +138,15 @@ def test_thinned_stream_is_the_sensor_of_that_rate(clean: Path, tmp_path: Path) 
     slower = recorded(tmp_path / 'slower', rig_of({'imu': {**CLEAN['imu'], **keys}}))
     expected = times_of(slower, TOPICS['imu'])
     assert times_of(tmp_path / 'degraded', TOPICS['imu'])[:len(expected)] == expected
+
+
+def test_measured_models_are_the_simulated_ones(clean: Path, tmp_path: Path) -> None:
+    degrade_recording(clean, tmp_path / 'degraded', streams_of(**MODELS))
+    rig = rig_of({name: {**CLEAN[name], **keys} for name, keys in MODELS.items()})
+    simulated = recorded(tmp_path / 'simulated', rig)
+    for name in MODELS:
+        expected = times_of(simulated, TOPICS[name])
+        found = times_of(tmp_path / 'degraded', TOPICS[name])
+        assert found[:len(expected)] == expected, name
+        assert len(expected) > 25
+    assert len(set(times_of(simulated, TOPICS['imu']))) < len(times_of(simulated, TOPICS['imu']))

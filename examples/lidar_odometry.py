@@ -1,0 +1,266 @@
+"""What wrong clocks do to an odometry, and what sync gives back, on your recording or on ours.
+
+    python examples/lidar_odometry.py                                  # simulates its own rig
+    python examples/lidar_odometry.py drive/ --rig mine.yaml --lidar /points --imu /imu/data
+
+The recording is taken as it is (clean), degraded as `streams:` of the rig file say, and the
+degraded one is put right by its `sync:`. Each of the three goes through rko-lio, a LiDAR-inertial
+odometry that nobody here wrote; evo aligns the trajectories with the truth (`--truth`, an
+Odometry) and gives the absolute trajectory error. Without a truth the clean run stands for it.
+Needs two packages that nothing else needs: pip install rko-lio evo
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rig_common.cdr import read_stamp_ns
+from rig_common.errors import RigError
+from rig_common.msgs.decode import read_cloud, read_imu, read_odometry
+from sensor_rig.bags.reader import BagReader
+from sensor_rig.bags.recorder import record_rig
+from sensor_rig.bags.sync import BagSync
+from sensor_rig.bags.writer import BagWriter
+from sensor_rig.cli.progress import note, progress
+from sensor_rig.degrade.recording import degrade_recording
+from sensor_rig.inprocess import InProcessRig
+from sensor_rig.report import page
+from sensor_rig.report.svg import Plot, legend
+from sensor_rig.rigfile import RigConfig, load_rig
+from sync_engine.wire.restamp import point_times_s
+
+RIG = Path(__file__).with_name('lidar_odometry.yaml')
+WAYS = ('clean', 'degraded', 'synced')
+MEANING = {'clean': 'the recording as it is', 'degraded': 'clocks and delays of streams:',
+           'synced': 'the degraded one, put right by sync:'}
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Poses over time: times [n] in ns, poses [n, 7] as x y z m and quaternion xyzw."""
+
+    times_ns: NDArray[np.int64]
+    poses: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Score:
+    """An absolute trajectory error, m, and the two trajectories it is of, aligned."""
+
+    rmse_m: float
+    max_m: float
+    poses: int
+    found: NDArray[np.float64]
+    truth: NDArray[np.float64]
+
+
+# ---- the three recordings -----------------------------------------------------------------------
+
+
+def recorded(rig: RigConfig, folder: Path, seconds: float) -> Path:
+    """Simulate the rig with true timing and record it."""
+    simulated = InProcessRig(rig, arrays=False, sync=False)
+    with BagWriter(folder) as writer, progress('recording', seconds) as advance:
+        record_rig(simulated, writer, seconds, advance)
+    return folder
+
+
+def synced(source: Path, folder: Path, rig: RigConfig) -> Path:
+    """Put a recording right with the rig's sync engine."""
+    if rig.sync is None:
+        raise RigError(f'{rig.path} has no sync: section, so nothing puts the recording right')
+    with BagReader(source) as bag, BagWriter(folder) as writer:
+        job = BagSync(bag, writer, rig.sync, 'odometry')
+        with progress('syncing', bag.message_count) as advance:
+            job.run(advance)
+    return folder
+
+
+# ---- odometry and its error ---------------------------------------------------------------------
+
+
+def odometry(folder: Path, lidar: str, imu: str, imu_pose: NDArray[np.float64],
+             max_range_m: float) -> Trajectory:
+    """Run rko-lio over a recording; `imu_pose` [4, 4] is the IMU in the LiDAR's frame."""
+    from rko_lio.config import LIOConfig
+    from rko_lio.lio import LIO
+    lio = LIO(LIOConfig(max_range=max_range_m, min_range=0.3, voxel_size=0.5))
+    rates: list[tuple[int, tuple[float, ...], tuple[float, ...]]] = []
+    scans: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+    with BagReader(folder) as bag:
+        for topic in (lidar, imu):
+            if topic not in bag.topics:
+                raise RigError(f'{folder} has no topic {topic}; it has {", ".join(bag.topics)}')
+        for topic, _, raw in bag.messages([lidar, imu]):
+            if topic == imu:
+                turn, force = read_imu(raw)
+                rates.append((read_stamp_ns(raw), force, turn))
+            else:
+                scans.append(points_of(raw))
+            while scans and rates and rates[-1][0] > scans[0][0].max():
+                times_ns, points = scans.pop(0)
+                while rates and rates[0][0] < times_ns.max():
+                    time_ns, force, turn = rates.pop(0)
+                    lio.add_imu_measurement(np.array(force), np.array(turn), time_ns, imu_pose)
+                lio.register_scan(points, times_ns, np.eye(4))
+    times_ns, poses = lio.poses_with_timestamps()
+    return Trajectory(np.asarray(times_ns, np.int64), np.asarray(poses, float))
+
+
+def points_of(raw: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return times [n] in ns and points [n, 3] in m of a cloud, without those that are none."""
+    cloud = read_cloud(raw)
+    since_s = point_times_s(cloud)
+    if since_s is None:
+        raise RigError('the points of the cloud have no times, which rko-lio needs')
+    points = np.stack([cloud.points[axis] for axis in 'xyz'], axis=1).astype(float)
+    good = np.isfinite(points).all(axis=1)
+    times_ns = cloud.stamp_ns + np.rint(since_s[good] * 1e9).astype(np.int64)
+    return times_ns, points[good]
+
+
+def truth_of(folder: Path, topic: str) -> Trajectory:
+    """Return the poses of an Odometry topic."""
+    with BagReader(folder) as bag:
+        if topic not in bag.topics:
+            raise RigError(f'{folder} has no topic {topic}; it has {", ".join(bag.topics)}')
+        read = [read_odometry(each.raw) for each in bag.messages([topic])]
+    return Trajectory(np.array([each.stamp_ns for each in read]),
+                      np.array([[*each.position_m, *each.orientation_xyzw] for each in read]))
+
+
+def scored(found: Trajectory, truth: Trajectory) -> Score:
+    """Return the absolute trajectory error of `found`, aligned by evo over its whole length."""
+    from evo.core import metrics, sync
+    from evo.core.trajectory import PoseTrajectory3D
+
+    def trajectory(given: Trajectory) -> PoseTrajectory3D:
+        start_ns = truth.times_ns[0]
+        return PoseTrajectory3D(
+            positions_xyz=given.poses[:, :3], orientations_quat_wxyz=given.poses[:, [6, 3, 4, 5]],
+            timestamps=(given.times_ns - start_ns) / 1e9)
+    reference, estimate = sync.associate_trajectories(trajectory(truth), trajectory(found),
+                                                      max_diff=0.02)
+    estimate.align(reference)
+    error = metrics.APE(metrics.PoseRelation.translation_part)
+    error.process_data((reference, estimate))
+    figures = error.get_all_statistics()
+    return Score(float(figures['rmse']), float(figures['max']), len(estimate.positions_xyz),
+                 estimate.positions_xyz, reference.positions_xyz)
+
+
+# ---- what people see ----------------------------------------------------------------------------
+
+
+def html(scores: dict[str, Score], title: str, against: str) -> str:
+    """Return the page: table, trajectories from above, error over the way."""
+    worst = max(each.rmse_m for each in scores.values())
+    tiles = [(f'{each.rmse_m * 100:.1f} cm', way, 'bad' if each.rmse_m == worst else 'good')
+             for way, each in scores.items()]
+    rows = [(way, MEANING[way], f'{each.rmse_m * 100:.2f}', f'{each.max_m * 100:.2f}', each.poses)
+            for way, each in scores.items()]
+    return page.page(title, f'rko-lio on one drive; error against {against}', [
+        page.tiles(tiles),
+        page.section('Absolute trajectory error', page.table(
+            ('timing', 'what it is', 'rmse, cm', 'largest, cm', 'poses'), rows)),
+        page.section('Seen from above', legend(list(scores)), page.figure(
+            _above(scores), 'Aligned trajectories; dashed: the truth. Axes in m.')),
+        page.section('Error over the drive', legend(list(scores)), page.figure(
+            _over_time(scores), 'Distance from the truth, cm, pose by pose.'))])
+
+
+def _above(scores: dict[str, Score]) -> str:
+    every = np.concatenate([each.truth for each in scores.values()])
+    (x0, y0), (x1, y1) = every[:, :2].min(0) - 0.5, every[:, :2].max(0) + 0.5
+    plot = Plot((x0, x1), (y0, y1), xlabel='x, m', ylabel='y, m',
+                height=38.0 + 10.0 + (860.0 - 78.0) * (y1 - y0) / (x1 - x0))
+    for series, each in enumerate(scores.values()):
+        plot.line(each.found[:, 0].tolist(), each.found[:, 1].tolist(), series)
+    first = next(iter(scores.values())).truth
+    plot.polyline([(x, y) for x, y, _ in first.tolist()], 'truth')
+    return plot.svg('trajectories from above')
+
+
+def _over_time(scores: dict[str, Score]) -> str:
+    errors = {way: np.linalg.norm(each.found - each.truth, axis=1) * 100.0
+              for way, each in scores.items()}
+    most = max(float(each.max()) for each in errors.values())
+    count = max(len(each) for each in errors.values())
+    plot = Plot((0.0, count), (0.0, most * 1.05), xlabel='pose', ylabel='error, cm')
+    for series, each in enumerate(errors.values()):
+        plot.line(list(range(len(each))), each.tolist(), series)
+    return plot.svg('error over the drive')
+
+
+def arguments() -> argparse.Namespace:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('recording', nargs='?', type=Path, help='your recording; else a simulated')
+    parser.add_argument('--rig', type=Path, default=RIG, help='rig file with streams: and sync:')
+    parser.add_argument('--lidar', default='/lidar/points', help='PointCloud2 with point times')
+    parser.add_argument('--imu', default='/imu/data_raw', help='Imu')
+    parser.add_argument('--truth', default='', help='Odometry with the true poses of the LiDAR')
+    parser.add_argument('--imu-pose', nargs=7, type=float, default=[0.0] * 6 + [1.0],
+                        metavar=('X', 'Y', 'Z', 'QX', 'QY', 'QZ', 'QW'),
+                        help="the IMU in the LiDAR's frame, m and quaternion (the same place)")
+    parser.add_argument('--max-range', type=float, default=30.0, metavar='M',
+                        help='farthest points that are used, m (30)')
+    parser.add_argument('--seconds', type=float, default=40.0, help='length of a simulated drive')
+    parser.add_argument('--out', type=Path, default=Path('lidar_odometry.html'))
+    return parser.parse_args()
+
+
+def compare(args: argparse.Namespace, folder: Path) -> tuple[dict[str, Score], str]:
+    """Return the score of each way, and what they were scored against."""
+    from rko_lio.util import quat_xyzw_xyz_to_transform
+    rig = load_rig(args.rig)
+    clean = args.recording or recorded(rig, folder / 'clean', args.seconds)
+    truth_topic = args.truth or ('' if args.recording else '/body/odom')
+    degrade_recording(clean, folder / 'degraded', rig)
+    places = {'clean': (clean, ''), 'degraded': (folder / 'degraded', ''),
+              'synced': (synced(folder / 'degraded', folder / 'synced', rig), '/synced')}
+    x, y, z, *quaternion = args.imu_pose
+    imu_pose = quat_xyzw_xyz_to_transform(np.array([*quaternion, x, y, z]))
+    found = {way: odometry(place, prefix + args.lidar, prefix + args.imu, imu_pose,
+                           args.max_range) for way, (place, prefix) in places.items()}
+    truth = truth_of(clean, truth_topic) if truth_topic else found['clean']
+    return {way: scored(each, truth) for way, each in found.items()}, (
+        truth_topic or 'the clean run, as there is no truth')
+
+
+def main() -> int:
+    """Compare the three and write the page."""
+    args = arguments()
+    try:
+        import evo  # noqa: F401
+        import rko_lio  # noqa: F401
+    except ImportError as error:
+        note(f'error: this example needs {error.name}: pip install rko-lio evo')
+        return 2
+    try:
+        with tempfile.TemporaryDirectory(prefix='lidar_odometry_') as folder:
+            scores, against = compare(args, Path(folder))
+    except RigError as error:
+        note(f'error: {error}')
+        return RigError.EXIT_CODE
+    name = args.recording.name if args.recording else 'the simulated rover'
+    args.out.write_text(html(scores, f'LiDAR odometry on {name}', against), encoding='utf-8')
+    for way, each in scores.items():
+        print(f'{way:9} ATE {each.rmse_m * 100:6.2f} cm  (largest {each.max_m * 100:.2f} cm, '
+              f'{each.poses} poses)')
+    print(json.dumps({'version': 1, 'page': str(args.out),
+                      'ate_m': {way: each.rmse_m for way, each in scores.items()}}))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
