@@ -21,7 +21,7 @@ LATENCY_S = {'sensor_msgs/msg/Image': (0.03, 0.03),
 """Usual delay from capture to arrival and its sigma, a sweep not counted; a recording cannot tell
 it from the clock's offset."""
 OTHER_LATENCY_S = (0.02, 0.02)
-CUE_BIAS_S = {'image': 0.002, 'odometry': 0.02}
+CUE_BIAS_S = {'image': 0.001, 'odometry': 0.02}
 """What parallax does to an image's rotation, and slip to that of wheels."""
 OURS = re.compile(r'/?(.*/)?(synced|sync|truth|_truth|world)/|/?(tf|tf_static|clock|rosout|'
                   r'diagnostics|parameter_events)\Z')

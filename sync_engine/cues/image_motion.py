@@ -1,0 +1,221 @@
+"""Rotation of a camera between two images, with translation and depth fitted beside it.
+
+A thing in direction p with inverse depth r is seen, after the camera turned by R and moved by t,
+in direction R' (p - r t). The turn moves everything by a flow that the focal length fixes; the way
+moves near things more than far ones. Without the second part a camera that drives past things
+turns too far or too little, and in step with how it turns: its clock comes out milliseconds wrong.
+
+The image is cut into blocks, each with one inverse depth. Unknown are three angles, the direction
+of the way, and a depth in every block; each Gauss-Newton step on the brightness eliminates the
+depths (they meet no other unknown than the six), so it costs no more than the six do.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+_STRIDE = (2, 2)
+"""Every second row and column is looked at: neighbours tell the same."""
+_BLOCK = (8, 32)
+"""Height and width of a block (px): on ground, and on most things, depth changes from row to row
+and hardly along one."""
+_STEPS = 8
+_SETTLED_PX = 0.02
+"""A step that moves the image by less is the last."""
+_LEAST_INSIDE = 0.3
+_DEPTH_SIGMA = 0.05
+"""Inverse depth beside the way between two images: most things are twenty times as far."""
+_WAY_SIGMA = 0.2
+"""How far the direction of the way may change from one pair to the next (rad)."""
+_LEAST_SPREAD = 0.5
+"""Brightness noise (0 to 255) that is always allowed for."""
+_LEAST_TEXTURE = 3.0
+"""A block whose brightness varies by less (0 to 255) is blank."""
+_OUTLIER = 1.5
+_MATCHED = 0.3
+"""Share of its texture that may be left over in a block for it to count in full: near ground
+rushes by and matches nothing."""
+_FIXED = 1e6
+"""Information that keeps the length of the way."""
+_LEAST_INFORMATION = 1.0
+"""Keeps the turn finite where nothing tells it (1 / rad^2)."""
+_LEAST_BLOCKS = 6.0
+"""Blocks that must match, each counted by how well it does."""
+
+
+class Motion(NamedTuple):
+    """What one pair of images shows."""
+
+    turn: FloatArray
+    """[3] rotation vector of the camera, in its own frame (rad)."""
+    covariance: FloatArray
+    """[3, 3] formal, for brightness errors that are independent."""
+    way: FloatArray
+    """[3] unit direction of the translation."""
+    depths: FloatArray
+    """[blocks] inverse depth of each, times the length of the way."""
+    spread: float
+    """Robust sigma of the brightness errors that are left."""
+
+
+class ImageMotion:
+    """Fits the motion between images of one size and focal length."""
+
+    def __init__(self, shape: tuple[int, int], focal_px: tuple[float, float]) -> None:
+        height, width = self._shape = shape
+        self._focal = fx, fy = focal_px
+        rows, columns = (grid.ravel() for grid in np.mgrid[2:height - 2:_STRIDE[0],
+                                                           2:width - 2:_STRIDE[1]])
+        across = -(-width // _BLOCK[1])
+        block = rows // _BLOCK[0] * across + columns // _BLOCK[1]
+        order = np.argsort(block, kind='stable')
+        self._at = (rows * width + columns)[order]
+        """Flat indices of the pixels that are looked at, block by block."""
+        block = block[order]
+        self._starts = np.flatnonzero(np.diff(block, prepend=-1))
+        self._of = np.cumsum(np.diff(block, prepend=block[0]) != 0)
+        self._counts = np.diff(np.append(self._starts, len(block)))
+        x = (columns[order] - 0.5 * (width - 1)) / fx
+        y = (rows[order] - 0.5 * (height - 1)) / fy
+        self._directions = np.stack([x, y, np.ones_like(x)])
+        self.forget()
+
+    def forget(self) -> None:
+        """The next pair has nothing to do with the last one."""
+        self._way: FloatArray = np.array([0.0, 0.0, 1.0])
+
+    def fit(self, before: FloatArray, after: FloatArray, guess: FloatArray) -> Motion | None:
+        """Return the motion from one image to the next, from a `guess` of the turn [3] (rad).
+
+        None where too little of one is found in the other.
+        """
+        at, width = self._at, self._shape[1]
+        flat = before.ravel()
+        seen = flat[at]
+        texture = self._per_block(seen * seen) - self._per_block(seen)**2 / self._counts
+        columns = self._columns(0.5 * self._focal[0] * (flat[at + 1] - flat[at - 1]),
+                                0.5 * self._focal[1] * (flat[at + width] - flat[at - width]))
+        turn, way, depths = guess.copy(), self._way, np.zeros(len(self._starts))
+        for _ in range(_STEPS):
+            moved, inside = self._warp(after, turn, way, depths)
+            if inside.mean() < _LEAST_INSIDE:
+                return None
+            error = np.where(inside, seen - moved, 0.0)
+            error -= _median(error[inside])  # exposure may have changed
+            weight, spread, good = self._weights(error, inside, texture)
+            if good < _LEAST_BLOCKS:
+                return None
+            move, depth_move, covariance = self._step(error, weight, columns, way, depths)
+            turn = turn + move[:3]
+            way = way + move[3:]
+            way /= np.linalg.norm(way)
+            depths = depths + depth_move
+            if np.abs(move[:3]).max() * self._focal[0] < _SETTLED_PX:
+                break
+        self._way = way
+        return Motion(turn, covariance, way, depths, spread)
+
+    def _weights(
+        self, error: FloatArray, inside: NDArray[np.bool_], texture: FloatArray
+    ) -> tuple[FloatArray, float, float]:
+        """Return the weight of every pixel, the spread of the errors, and how many blocks match.
+
+        `texture` [blocks] is the sum of squares that a block had to explain.
+        """
+        squared = error * error
+        least = _LEAST_TEXTURE**2 * self._counts
+        share = self._per_block(squared) / (texture + least)
+        matched = 1.0 / (1.0 + (share / _MATCHED) ** 2)
+        known = matched[self._of] * inside
+        spread = max(float(np.sqrt((known @ squared) / known.sum())), _LEAST_SPREAD)
+        weight = known / (1.0 + squared / (_OUTLIER * spread) ** 2) / spread**2
+        return weight, spread, float(matched @ (texture > least))
+
+    def _per_block(self, values: FloatArray) -> FloatArray:
+        """Return the sums over every block of values [..., pixels]."""
+        sums: FloatArray = np.add.reduceat(values, self._starts, axis=-1)
+        return sums
+
+    def _columns(self, gx: FloatArray, gy: FloatArray) -> FloatArray:
+        """Return d brightness / d (turn, way at inverse depth 1) of every pixel, [6, pixels]."""
+        x, y, _ = self._directions
+        radial = gx * x + gy * y
+        return np.stack([
+            y * radial + gy, -x * radial - gx, gx * y - gy * x, -gx, -gy, radial])
+
+    def _warp(
+        self, image: FloatArray, turn: FloatArray, way: FloatArray, depths: FloatArray
+    ) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Return the brightness where every pixel's thing is seen now, and if it is in view."""
+        placed = self._directions - way[:, None] * depths[self._of]
+        x, y, z = _back(turn) @ placed
+        z = np.maximum(z, 0.05)
+        height, width = self._shape
+        return _sample(image, x / z * self._focal[0] + 0.5 * (width - 1),
+                       y / z * self._focal[1] + 0.5 * (height - 1))
+
+    def _step(
+        self,
+        error: FloatArray,
+        weight: FloatArray,
+        columns: FloatArray,
+        way: FloatArray,
+        depths: FloatArray,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """One step: (move of turn and way [6], of the depths [blocks], covariance of the turn)."""
+        table = np.empty((8, len(error)))
+        rows = table[:6]
+        rows[:3] = columns[:3]
+        np.multiply(columns[3:], depths[self._of], out=rows[3:])
+        along = table[6] = way @ columns[3:]
+        table[7] = error
+        sums = self._per_block(table * (along * weight))
+        cross, own = sums[:6], sums[6] + _DEPTH_SIGMA**-2
+        pull = sums[7] - depths * _DEPTH_SIGMA**-2
+        normal = (rows * weight) @ rows.T - (cross / own) @ cross.T
+        right = rows @ (weight * error) - cross @ (pull / own)
+        # The length of the way goes with the depths; its direction changes slowly.
+        normal[3:, 3:] += np.eye(3) * _WAY_SIGMA**-2 + _FIXED * np.outer(way, way)
+        right[3:] += (self._way - way) * _WAY_SIGMA**-2
+        normal[:3, :3] += _LEAST_INFORMATION * np.eye(3)
+        inverse = np.asarray(np.linalg.inv(normal), dtype=np.float64)
+        move = inverse @ right
+        return move, (pull - move @ cross) / own, inverse[:3, :3]
+
+
+def _back(turn: FloatArray) -> FloatArray:
+    """Return the matrix [3, 3] that takes directions before a turn to those after it."""
+    rx, ry, rz = turn
+    angle = float(np.sqrt(turn @ turn))
+    skew = np.array([[0.0, -rz, ry], [rz, 0.0, -rx], [-ry, rx, 0.0]])
+    first = np.sinc(angle / np.pi)
+    second = 0.5 * np.sinc(0.5 * angle / np.pi) ** 2
+    back: FloatArray = np.eye(3) - first * skew + second * (skew @ skew)
+    return back
+
+
+def _median(values: FloatArray) -> float:
+    half = len(values) // 2
+    return float(np.partition(values, half)[half])
+
+
+def _sample(
+    image: FloatArray, x: FloatArray, y: FloatArray
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return bilinear values at (x, y) and where these lie inside."""
+    height, width = image.shape
+    inside = (x >= 0.0) & (x < width - 1.0) & (y >= 0.0) & (y < height - 1.0)
+    x, y = np.where(inside, x, 0.0), np.where(inside, y, 0.0)
+    column, row = x.astype(np.intp), y.astype(np.intp)
+    u, v = x - column, y - row
+    corner = row * width + column
+    flat = image.ravel()
+    upper = flat[corner] * (1.0 - u) + flat[corner + 1] * u
+    lower = flat[corner + width] * (1.0 - u) + flat[corner + width + 1] * u
+    values: FloatArray = upper * (1.0 - v) + lower * v
+    return values, inside
