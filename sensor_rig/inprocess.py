@@ -55,6 +55,11 @@ class InProcessRig(Rig):
         self._inputs: dict[str, str] = {}
         self._start_sync()
 
+    @property
+    def hides_truth(self) -> bool:
+        """Whether its file keeps the truth away from the system under test."""
+        return self.world.config.hide_truth
+
     def _start_sync(self) -> None:
         self.bundles = []
         if not self._wants_sync or self.config.sync is None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rig_common.lockstep import TICK_TOPIC
+
 if TYPE_CHECKING:
     from sim_sensors.sensors.base import Sensor
 
@@ -27,6 +29,21 @@ def truth_topic(sensor: str, *, hidden: bool = False) -> str:
 def truth_time_topic(sensor: str, *, hidden: bool = False) -> str:
     """Return the topic that pairs true capture times with the sensor's stamps."""
     return truth_topic(f'time/{sensor}', hidden=hidden)
+
+
+def tick_topic(*, hidden: bool = False) -> str:
+    """Return the topic of the world's ticks; they count truths, which shows when captures were."""
+    return truth_topic('tick', hidden=True) if hidden else TICK_TOPIC
+
+
+def parameter_events_topic(*, hidden: bool = False) -> str:
+    """Return where an emulator says its parameters: delays and clocks are truth, too."""
+    return '/_truth/parameter_events' if hidden else '/parameter_events'
+
+
+def diagnostics_topic(*, hidden: bool = False) -> str:
+    """Return where an emulator says what it did to its streams, their true latency among it."""
+    return truth_topic('diagnostics', hidden=True) if hidden else '/diagnostics'
 
 
 def truth_key(sensor: str, env: int, num_envs: int) -> str:

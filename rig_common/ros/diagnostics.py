@@ -31,11 +31,10 @@ class Diagnostics:
     """
 
     def __init__(self, node: Node, now_ns: Callable[[], int] = time.time_ns,
-                 period_s: float = PERIOD_S) -> None:
+                 period_s: float = PERIOD_S, topic: str = '/diagnostics') -> None:
         self._now_ns = now_ns
         self._sources: list[Callable[[], Iterable[Status]]] = []
-        self._publisher = node.create_publisher(DiagnosticArray, '/diagnostics',
-                                                qos.sensor_out())
+        self._publisher = node.create_publisher(DiagnosticArray, topic, qos.sensor_out())
         self._matching = Matching(node, [self._publisher])
         self.qos = QosMismatches(node.get_name())
         self.add(self.qos.statuses)

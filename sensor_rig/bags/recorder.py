@@ -13,6 +13,7 @@ from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from rig_common.validation import hint
 from sensor_rig.bags.writer import BagWriter
+from sim_sensors.naming import env_prefix, truth_time_topic
 
 if TYPE_CHECKING:
     from sensor_rig.inprocess import InProcessRig
@@ -27,8 +28,9 @@ def record_rig(rig: InProcessRig, writer: BagWriter, seconds: float,
                advance: Callable[[float], None], topics: Collection[str] = ()) -> None:
     """Run `rig` for `seconds` of simulated time and write what it sends, at its arrival ticks.
 
-    Besides the sensors' topics: `truth/time/<sensor>`, and what the rig's sync engine makes.
-    `topics` (relative or not) keeps only some.
+    Besides the sensors' topics: what the rig's sync engine makes, `/tf_static`, the robot's
+    description where it has one and, unless the rig hides its truth, `truth/time/<sensor>`,
+    `truth/odom` and `/tf`. `topics` (relative or not) keeps only some.
     """
     writer.note(NOTE, json.dumps({
         'start_time_ns': rig.world.time_base.start_ns, 'step_ns': rig.world.dt_ns,
@@ -72,26 +74,26 @@ def require_topics(rig: InProcessRig, topics: Collection[str]) -> None:
 
 def topics_of(rig: InProcessRig) -> list[str]:
     """Return every topic that a recording of `rig` may hold, relative."""
+    from sensor_rig.bags.surroundings import Surroundings
     found = [] if rig.sync is None else list(rig.sync.output_topics())
     for env in range(rig.num_envs):
-        prefix = _prefix(rig, env)
+        prefix = env_prefix(env, rig.num_envs)
         for name, sensor in rig.sensors.items():
             found += [prefix + topic.of(name) for topic in sensor.topics()]
-            found.append(f'{prefix}truth/time/{name}')
-    return sorted(found)
-
-
-def _prefix(rig: InProcessRig, env: int) -> str:
-    return f'env_{env}/' if rig.num_envs > 1 else ''
+            if not rig.hides_truth:
+                found.append(prefix + truth_time_topic(name))
+    return sorted([*found, *Surroundings(rig).types])
 
 
 class Recorder:
     """Writes the messages of a rig, tick by tick."""
 
     def __init__(self, rig: InProcessRig, writer: BagWriter, only: Collection[str] = ()) -> None:
+        from sensor_rig.bags.surroundings import Surroundings  # the rest needs no simulator
         self._rig, self._writer, self._only = rig, writer, only
         self._times: dict[str, Template] = {}
         self._last_index: dict[str, int] = {}
+        self._surroundings = Surroundings(rig)
 
     def run(self, seconds: float, advance: Callable[[float], None]) -> None:
         """Run the rig for `seconds` (simulated)."""
@@ -106,9 +108,16 @@ class Recorder:
 
     def tick(self) -> None:
         """Make one physics step and write what arrives."""
-        rig = self._rig
-        for message in rig.step():
-            self._write_truth_time(message)
+        rig, around = self._rig, self._surroundings
+        arrived = rig.step()
+        if rig.elapsed_ns == 0:
+            for topic, raw in around.latched():
+                self._write(topic, around.types[topic], rig.time_ns, raw, latched=True)
+        for topic, raw in around.due():
+            self._write(topic, around.types[topic], rig.time_ns, raw)
+        for message in arrived:
+            if not rig.hides_truth:
+                self._write_truth_time(message)
             self._write(message.topic, message.type_name, rig.time_ns, message.data)
         for bundle in rig.bundles:
             for output in rig.outputs(bundle):
@@ -117,7 +126,7 @@ class Recorder:
     def _write_truth_time(self, message: Message) -> None:
         """Write when a sample was truly captured, once for all the topics it goes out on."""
         sample = message.sample
-        topic = f'{_prefix(self._rig, sample.env)}truth/time/{sample.sensor}'
+        topic = env_prefix(sample.env, self._rig.num_envs) + truth_time_topic(sample.sensor)
         if self._last_index.get(topic) == sample.index:
             return
         self._last_index[topic] = sample.index
@@ -127,8 +136,9 @@ class Recorder:
         self._write(topic, TIME_TYPE, self._rig.time_ns, self._times[topic].fill(
             sample.capture_ns, time_ref=divmod(sample.stamp_ns, NS_PER_S)))
 
-    def _write(self, topic: str, type_name: str, time_ns: int, raw: bytes) -> None:
+    def _write(self, topic: str, type_name: str, time_ns: int, raw: bytes, *,
+               latched: bool = False) -> None:
         if self._only and topic not in self._only:
             return
-        self._writer.add_topic('/' + topic, type_name)
+        self._writer.add_topic('/' + topic, type_name, latched=latched)
         self._writer.write('/' + topic, time_ns, raw)

@@ -13,14 +13,19 @@ from sensor_msgs.msg import TimeReference
 
 from rig_common.cdr import CdrError
 from rig_common.facts import from_values
-from rig_common.lockstep import TICK_TOPIC, Tick
+from rig_common.lockstep import Tick
 from rig_common.msgs import Level, Status, read_diagnostic_array, read_time_reference
 from rig_common.ros import qos
 from rig_common.times import NS_PER_S, TimeBase
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.running.summary import InputSummary, SensorSummary, Summary
 from sim_sensors.facts import SensorFacts, WorldFacts
-from sim_sensors.naming import env_prefix, truth_time_topic
+from sim_sensors.naming import (
+    diagnostics_topic,
+    env_prefix,
+    tick_topic,
+    truth_time_topic,
+)
 from sync_engine.wire.statuses import EngineFacts, InputFacts
 
 FactsT = TypeVar('FactsT')
@@ -34,20 +39,23 @@ class Monitor(Node):
         super().__init__(name, **node_options)
         self._sync = rig.sync
         self._base = TimeBase() if rig.world is None else rig.world.time_base
-        self._expected = {'world: time', *(f'emulator: {sensor}' for sensor in rig.sensors)}
+        self._sensor_reports = {f'emulator: {sensor}' for sensor in rig.sensors}
+        self._expected = {'world: time', *self._sensor_reports}
         if rig.runs_sync:
             self._expected.add('sync: engine')
         self.statuses: dict[str, Status] = {}
         """Latest status by name, from /diagnostics."""
         self._tick = b''
         self._times: dict[str, bytes] = {}
-        self.create_subscription(DiagnosticArray, '/diagnostics', self._on_diagnostics,
-                                 qos.internal(100), raw=True)
+        hidden = rig.world is not None and rig.world.hide_truth
+        # With hidden truth, the figures of the sensors are beside it.
+        for topic in {'/diagnostics', diagnostics_topic(hidden=hidden)}:
+            self.create_subscription(DiagnosticArray, topic, self._on_diagnostics,
+                                     qos.internal(100), raw=True)
         self._now_ns = now_ns
         if now_ns is None:
-            self.create_subscription(TimeReference, TICK_TOPIC, self._on_tick, qos.internal(),
-                                     raw=True)
-        hidden = rig.world is not None and rig.world.hide_truth
+            self.create_subscription(TimeReference, tick_topic(hidden=hidden), self._on_tick,
+                                     qos.internal(), raw=True)
         for sensor in rig.sensors:
             # The first of several environments stands for all; its reader wakes the sensor.
             topic = env_prefix(0, rig.num_envs) + truth_time_topic(sensor, hidden=hidden)
@@ -57,7 +65,8 @@ class Monitor(Node):
     def _on_diagnostics(self, buf: bytes) -> None:
         with suppress(CdrError):  # whoever sent it; this node only watches
             for status in read_diagnostic_array(buf)[1]:
-                self.statuses[status.name] = status
+                if status.values or status.name not in self._sensor_reports:
+                    self.statuses[status.name] = status
 
     def _on_tick(self, buf: bytes) -> None:
         self._tick = buf  # many come, few are looked at

@@ -23,6 +23,7 @@ from rig_common.ros.parameters import ConfigParameters
 from rig_common.times import NEVER_NS, NS_PER_S
 from sim_sensors.config import SensorConfig, Simulation
 from sim_sensors.facts import SensorFacts
+from sim_sensors.naming import diagnostics_topic, parameter_events_topic, tick_topic
 from sim_sensors.pipeline.pipeline import FIXED_KEYS, Pipeline
 from sim_sensors.pipeline.transit import LOSSES, Fate
 from sim_sensors.pipeline.wiring import link_shares
@@ -45,8 +46,11 @@ class EmulatorNode(Node):
 
         With `handover` the world is in this process.
         """
+        world, hidden = simulation.world, simulation.world.hide_truth
+        if hidden:
+            node_options.setdefault('cli_args', ['--ros-args', '--remap', '/parameter_events:='
+                                                 + parameter_events_topic(hidden=True)])
         super().__init__(name, **node_options)
-        world = simulation.world
         self._configs = simulation.sensors
         self._num_envs = world.num_envs
         self._base = world.time_base
@@ -57,19 +61,24 @@ class EmulatorNode(Node):
         chosen = self._choose(sensors)
         self._settings = {each: self._declare(each) for each in chosen}
         self.channels = {each: EmulatorChannel(
-            self, self._pipeline(each), hidden=world.hide_truth, time_base=self._base,
+            self, self._pipeline(each), hidden=hidden, time_base=self._base,
             on_truth=self._on_truth, on_sent=self._on_sent, on_malformed=self._on_malformed)
             for each in chosen}
         self._matching = Matching(self, (p for channel in self.channels.values()
                                          for p in channel.publishers))
         self._follower = Follower(self, self._on_time, serves=chosen,
+                                  topic=tick_topic(hidden=hidden),
                                   on_episode=self._on_episode, ready=self._ready,
                                   handover=handover)
         self._faults = FaultService(self, chosen, self._inject,
                                     lambda: max(self._now_ns, 0) / NS_PER_S)
-        self._diagnostics = Diagnostics(self, lambda: self._follower.now_ns)
-        self._diagnostics.add(self._statuses)
-        self._diagnostics.add(self._follower.malformed.statuses)
+        self._reports = [Diagnostics(self, lambda: self._follower.now_ns)]
+        self._reports[0].add(self._follower.malformed.statuses)
+        if hidden:
+            self._reports[0].add(self._states)
+            self._reports.append(Diagnostics(self, lambda: self._follower.now_ns,
+                                             topic=diagnostics_topic(hidden=True)))
+        self._reports[-1].add(self._statuses)
         self._listen()
         steady_timer(self, LISTEN_PERIOD_S, self._listen)
 
@@ -104,11 +113,13 @@ class EmulatorNode(Node):
 
     def report(self) -> None:
         """Publish the diagnostics now."""
-        self._diagnostics.publish()
+        for each in self._reports:
+            each.publish()
 
     def close(self) -> None:
         """Publish the last diagnostics and leave the lockstep."""
-        self._diagnostics.publish_last()
+        for each in self._reports:
+            each.publish_last()
         self._follower.leave()
 
     # ---- time ---------------------------------------------------------------------------------
@@ -180,6 +191,11 @@ class EmulatorNode(Node):
         self.channels[name].inject(fault)
 
     # ---- diagnostics ----------------------------------------------------------------------------
+
+    def _states(self) -> Iterable[Status]:
+        """Yield how the sensors are, without the figures, which would tell the truth."""
+        for status in self._statuses():
+            yield status._replace(values={})
 
     def _statuses(self) -> Iterable[Status]:
         for name, channel in self.channels.items():

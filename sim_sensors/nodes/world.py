@@ -16,7 +16,7 @@ from sensor_msgs.msg import TimeReference
 from rig_common.cdr import CdrError
 from rig_common.facts import to_values
 from rig_common.handover import Handover
-from rig_common.lockstep import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC, Ack, Tick
+from rig_common.lockstep import ACK_TOPIC, SETTLED_TOPIC, Ack, Tick
 from rig_common.malformed import Malformed
 from rig_common.msgs import Level, Status
 from rig_common.ros import qos
@@ -26,10 +26,16 @@ from rig_common.ros.parameters import ConfigParameters
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.config import Simulation, WorldConfig
 from sim_sensors.facts import WorldFacts
+from sim_sensors.naming import tick_topic
 from sim_sensors.ros.commands import Commands
 from sim_sensors.ros.controls import WorldServices
 from sim_sensors.ros.periodics import Clock, Odometry
-from sim_sensors.ros.scene import Markers, Transforms, transforms_available
+from sim_sensors.ros.scene import (
+    Markers,
+    Transforms,
+    publish_description,
+    transforms_available,
+)
 from sim_sensors.ros.truth_channels import HeavyChannel, TruthChannel
 from sim_sensors.sensors.base import Sensor
 from sim_sensors.timekeeping.conductor import Conductor
@@ -41,8 +47,6 @@ from sim_sensors.world.world import make_world
 
 CHANGEABLE = ('real_time_factor',)
 """Keys of `world:` that can be set while it runs."""
-ODOM_RATE_HZ = 50.0
-SCENE_RATE_HZ = 20.0
 WARN_PERIOD_S = 10.0
 
 
@@ -70,7 +74,8 @@ class WorldNode(Node):
         self.world = make_world(config, sensors.values(), simulation.folder,
                                 simulation.seed)
         self.channels = self._make_channels(sensors)
-        self._tick = self.create_publisher(TimeReference, TICK_TOPIC, qos.beat_out())
+        ticks = tick_topic(hidden=self._hidden)
+        self._tick = self.create_publisher(TimeReference, ticks, qos.beat_out())
         self._settled = self.create_publisher(TimeReference, SETTLED_TOPIC, qos.beat_out())
         matching = Matching(self, [self._tick, self._settled, *(
             p for channel in self.channels for p in channel.publishers)])
@@ -79,7 +84,7 @@ class WorldNode(Node):
             sensors=[channel.sensor.name for channel in self.channels],
             collectors=self._collectors(collectors),
             timeout_s=config.lockstep_timeout_s,
-            send_tick=partial(self._send, self._tick, TICK_TOPIC),
+            send_tick=partial(self._send, self._tick, ticks),
             send_settled=partial(self._send, self._settled, SETTLED_TOPIC),
             connected=matching.stands, run=f'{os.getpid():x}.{id(self):x}',
             time_base=self.world.time_base)
@@ -125,17 +130,15 @@ class WorldNode(Node):
 
     def _make_loop(self, config: WorldConfig, sensors: list[Sensor[Any]]) -> WorldLoop:
         dt_ns = self.world.dt_ns
-        scene_rate = min(SCENE_RATE_HZ, 1e9 / dt_ns)
         self._sim_clock = Clock(self, Schedule(min(config.clock_rate_hz, 1e9 / dt_ns), dt_ns,
                                            name='/clock'))
         periodics: list[Any] = [
             self._sim_clock,
-            Odometry(self, self.world, Schedule(min(ODOM_RATE_HZ, 1e9 / dt_ns), dt_ns),
-                     hidden=self._hidden),
-            Markers(self, self.world, Schedule(scene_rate, dt_ns))]
+            Odometry(self, self.world, hidden=self._hidden),
+            Markers(self, self.world, hidden=self._hidden)]
         if transforms_available() and self.world.num_envs == 1:
-            periodics.append(Transforms(self, self.world, Schedule(scene_rate, dt_ns), sensors,
-                                        hidden=self._hidden))
+            periodics.append(Transforms(self, self.world, sensors, hidden=self._hidden))
+        publish_description(self, self.world)
         loop = WorldLoop(self.world, self.conductor, Pacer(config.real_time_factor),
                          self.channels, periodics, self._while_paused)
         stop_at_s: float = self.declare_parameter('stop_at_s', 0.0, ParameterDescriptor(

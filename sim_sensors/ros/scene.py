@@ -10,25 +10,32 @@ from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Point
 from numpy.typing import NDArray
 from rclpy.node import Node
-from std_msgs.msg import ColorRGBA
+from std_msgs.msg import ColorRGBA, String
 from visualization_msgs.msg import Marker, MarkerArray
 
-from rig_common import msgs
 from rig_common.errors import RigError
-from rig_common.msgs import Transform
 from rig_common.ros import qos
 from rig_common.ros.types import message_class
 from rig_common.times import split_ns
-from sim_sensors.ros.periodics import PeriodicTopic, xyzw
+from sim_sensors.naming import truth_topic
+from sim_sensors.ros.periodics import PeriodicTopic
 from sim_sensors.sensors.base import Sensor
-from sim_sensors.timekeeping.schedule import Schedule
-from sim_sensors.world.frames import WORLD_FRAME, FrameTree, PlacedFrame
+from sim_sensors.world.frames import WORLD_FRAME
 from sim_sensors.world.markers import Scene, Shape
+from sim_sensors.world.pose_messages import (
+    DESCRIPTION_TOPIC,
+    SCENE_RATE_HZ,
+    TF_TYPE,
+    FrameMessages,
+    robot_description,
+    schedule_of,
+)
 from sim_sensors.world.world import WorldBase
 
 MARKER_TYPES = {'plane': Marker.CUBE, 'box': Marker.CUBE, 'sphere': Marker.SPHERE,
                 'ellipsoid': Marker.SPHERE, 'cylinder': Marker.CYLINDER,
                 'capsule': Marker.CYLINDER, 'mesh': Marker.TRIANGLE_LIST}
+MARKERS_TOPIC = 'world/markers'
 THIN_M = 0.001
 """Thickness of a plane, m: RViz draws nothing that is flat."""
 
@@ -37,14 +44,16 @@ class Markers(PeriodicTopic):
     """`world/markers`: one marker per visible geom of environment 0.
 
     What cannot move is sent once and again when somebody new subscribes; the rest at a fixed rate
-    while somebody does.
+    while somebody does. `hidden`, what moves goes out beside the hidden truth: it shows the pose.
     """
 
-    def __init__(self, node: Node, world: WorldBase, schedule: Schedule) -> None:
-        super().__init__(schedule)
+    def __init__(self, node: Node, world: WorldBase, *, hidden: bool) -> None:
+        super().__init__(schedule_of(SCENE_RATE_HZ, world))
         self._scene = Scene(world.model)
         self._moving = [_marker(shape) for shape in self._scene.moving]
-        self._publisher = node.create_publisher(MarkerArray, 'world/markers', qos.latched())
+        self._publisher = node.create_publisher(MarkerArray, MARKERS_TOPIC, qos.latched())
+        self._moving_publisher = self._publisher if not hidden else node.create_publisher(
+            MarkerArray, truth_topic('markers', hidden=True), qos.latched())
         self._readers = 0
 
     def publish(self, world: WorldBase) -> None:
@@ -55,9 +64,9 @@ class Markers(PeriodicTopic):
             _place(static, *self._scene.static_poses(data), world.stamp_ns)
             self._publisher.publish(MarkerArray(markers=static))
         self._readers = readers
-        if readers and self._moving:
+        if self._moving and self._moving_publisher.get_subscription_count():
             _place(self._moving, *self._scene.moving_poses(data), world.stamp_ns)
-            self._publisher.publish(MarkerArray(markers=self._moving))
+            self._moving_publisher.publish(MarkerArray(markers=self._moving))
 
 
 def _marker(shape: Shape) -> Marker:
@@ -88,54 +97,45 @@ def _place(markers: Sequence[Marker], positions: NDArray[np.float64],
 
 
 class Transforms(PeriodicTopic):
-    """/tf and /tf_static: the frames of bodies, of sensors on them, and those that poses are in.
+    """/tf and /tf_static: the frames of bodies, of sensors, and those that poses are in."""
 
-    A frame has one parent (REP 105): with `hide_truth` what moves and the origins of poses stay
-    away, so that a localisation under test can own them.
-    """
-
-    def __init__(self, node: Node, world: WorldBase, schedule: Schedule,
-                 sensors: Iterable[Sensor[Any]], *, hidden: bool) -> None:
+    def __init__(self, node: Node, world: WorldBase, sensors: Iterable[Sensor[Any]], *,
+                 hidden: bool) -> None:
         """Raises RigError where tf2_msgs is not installed."""
-        super().__init__(schedule)
-        message = message_class('tf2_msgs/msg/TFMessage')
-        self._hidden = hidden
-        self._tree = FrameTree(world.model, sensors)
-        for sentence in self._tree.conflicts:
+        super().__init__(schedule_of(SCENE_RATE_HZ, world))
+        message = message_class(TF_TYPE)
+        self._frames = FrameMessages(world, sensors, hidden=hidden)
+        for sentence in self._frames.conflicts:
             node.get_logger().warning(sentence)
-        self._begun = False
         self._publisher = node.create_publisher(message, '/tf', qos.sensor_out())
         self._static = node.create_publisher(message, '/tf_static', qos.latched())
-        self._static.publish(_tf_message(world.time_base.stamp_ns(0),
-                                         self._tree.fixed(hidden=hidden)))
+        self._static.publish(self._frames.static())
 
     def reset(self) -> None:
-        """Begin a new episode: odometry counts from its start."""
+        """Begin a new episode."""
         super().reset()
-        self._begun = False
+        self._frames.reset()
 
     def publish(self, world: WorldBase) -> None:
         """Publish the frames that move, while somebody listens."""
-        data = world.data(0)
-        if not self._begun:
-            self._tree.begin(data)
-            self._begun = True
-        if not self._hidden and self._publisher.get_subscription_count():
-            placed = self._tree.moving(data)
-            if placed:
-                self._publisher.publish(_tf_message(world.stamp_ns, placed))
+        moving = self._frames.moving(
+            world, wanted=bool(self._publisher.get_subscription_count()))
+        if moving is not None:
+            self._publisher.publish(moving)
 
 
-def _tf_message(stamp_ns: int, placed: Iterable[PlacedFrame]) -> bytes:
-    return msgs.tf_message(
-        Transform(stamp_ns, each.parent, each.child, each.pos_m,
-                  xyzw(np.array(each.quat_wxyz)).tolist()) for each in placed)
+def publish_description(node: Node, world: WorldBase) -> None:
+    """Publish `robot_description`, once for all who come, where the model is a URDF."""
+    text = robot_description(world)
+    if text is not None:
+        publisher = node.create_publisher(String, DESCRIPTION_TOPIC, qos.latched())
+        publisher.publish(String(data=text))
 
 
 def transforms_available() -> bool:
     """Whether tf2_msgs is installed."""
     try:
-        message_class('tf2_msgs/msg/TFMessage')
+        message_class(TF_TYPE)
     except RigError:
         return False
     return True

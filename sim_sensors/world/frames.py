@@ -57,10 +57,11 @@ class FrameTree:
     """The frames of a model and the sensors on it, of environment 0.
 
     In it are the bodies that stand on the world and move, the bodies that carry a sensor, and all
-    named bodies between those and the world.
+    named bodies between those and the world; or `all_bodies`, as a robot's description needs them.
     """
 
-    def __init__(self, model: mujoco.MjModel, sensors: Iterable[Sensor[Any]]) -> None:
+    def __init__(self, model: mujoco.MjModel, sensors: Iterable[Sensor[Any]], *,
+                 all_bodies: bool = False) -> None:
         self._model = model
         self._names = [model.body(body).name for body in range(model.nbody)]
         self.conflicts: list[str] = []
@@ -68,7 +69,7 @@ class FrameTree:
         self._links: dict[str, Link] = {}
         sensors = list(sensors)
         for body in range(1, model.nbody):
-            if model.body_parentid[body] == 0 and model.body_weldid[body] != 0:
+            if all_bodies or (model.body_parentid[body] == 0 and model.body_weldid[body] != 0):
                 self._add_body(body)
         for sensor in sensors:
             self._add_sensor(sensor)
@@ -101,6 +102,11 @@ class FrameTree:
     def moving(self, data: mujoco.MjData) -> list[PlacedFrame]:
         """Return the frames that move on their parents, and origins that `begin` found."""
         return [*(link.at(self._model, data) for link in self.moving_links), *self._started]
+
+    @property
+    def can_move(self) -> bool:
+        """Whether there is anything that `moving` returns."""
+        return bool(self.moving_links or self._starts)
 
     # ---- growing --------------------------------------------------------------------------------
 

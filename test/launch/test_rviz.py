@@ -65,5 +65,5 @@ def test_raw_and_synced_are_both_shown() -> None:
 
 
 def test_the_fixed_frame_is_the_world() -> None:
-    from sim_sensors.ros.periodics import WORLD_FRAME
+    from sim_sensors.world.frames import WORLD_FRAME
     assert VIEW['Visualization Manager']['Global Options']['Fixed Frame'] == WORLD_FRAME

@@ -21,6 +21,7 @@ from rig_common.ros.types import message_class
 from rig_common.times import NEVER_NS
 from sensor_rig.nodes.building import make_emulator, make_world
 from sensor_rig.rigfile import RigConfig, load_rig
+from sim_sensors.naming import truth_time_topic
 from sim_sensors.pipeline.digest import StreamDigests
 from support.body_sensors import PLATE
 from support.start import START_NS
@@ -57,7 +58,8 @@ def topics_of(rig: RigConfig) -> dict[str, str]:
     prefixes = [f'env_{env}/' for env in range(count)] if count > 1 else ['']
     found = {prefix + topic.of(name): topic.type_name for prefix in prefixes
              for name, sensor in rig.make_sensors().items() for topic in sensor.topics()}
-    times = {f'{prefix}truth/time/{name}': TYPE_NAME for prefix in prefixes
+    hidden = rig.simulated_world.hide_truth
+    times = {prefix + truth_time_topic(name, hidden=hidden): TYPE_NAME for prefix in prefixes
              for name in rig.sensors}
     return found | times
 

@@ -30,7 +30,8 @@ from sensor_rig.page.scene import PageScene
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.ros.monitor import Monitor
 from sim_sensors.config import SensorConfig
-from sim_sensors.ros.periodics import base_body
+from sim_sensors.naming import parameter_events_topic, truth_topic
+from sim_sensors.world.pose_messages import base_body
 from sim_sensors.world.world import World
 
 PERIOD_S = 0.1
@@ -53,8 +54,10 @@ class PageNode(Monitor):
         self.page = Page({name: _setting(config) for name, config in rig.sensors.items()},
                          host=host, port=port, title=f'{rig.path.stem} rig', token=token,
                          may_move=may_move, speed=rig.simulated_world.real_time_factor)
-        self.create_subscription(ParameterEvent, '/parameter_events', self._on_parameters,
-                                 qos_profile_parameter_events)
+        hidden = rig.simulated_world.hide_truth
+        self.create_subscription(ParameterEvent, parameter_events_topic(hidden=hidden),
+                                 self._on_parameters, qos_profile_parameter_events)
+        self._markers = truth_topic('markers', hidden=True) if hidden else 'world/markers'
         self._scene = PageScene(self.page.server, world)
         self._history = History(sensors)
         self._remote = Remote(self, self._say)
@@ -131,9 +134,9 @@ class PageNode(Monitor):
         if self._is_watched and not self._listening:
             self._hear('sync/bundle', 'diagnostic_msgs/msg/DiagnosticArray', self._on_bundle)
             hidden = self._rig.simulated_world.hide_truth
-            self._hear(f'{"_truth" if hidden else "truth"}/odom', 'nav_msgs/msg/Odometry',
+            self._hear(truth_topic('odom', hidden=hidden), 'nav_msgs/msg/Odometry',
                        self._on_pose, 50.0)
-            self._keep('world/markers', 'visualization_msgs/msg/MarkerArray')
+            self._keep(self._markers, 'visualization_msgs/msg/MarkerArray')
             if self._scan is not None and self._placer is not None:
                 self._keep(self._scan[0], self._scan[2])
             if self._picture is not None:
@@ -145,7 +148,7 @@ class PageNode(Monitor):
 
     def _hear(self, topic: str, kind: str, take: Callable[[bytes], None], rate_hz: float = 20.0
               ) -> None:
-        profile = qos.latched(10) if topic == 'world/markers' else qos.sensor_in(rate_hz)
+        profile = qos.latched(10) if topic == self._markers else qos.sensor_in(rate_hz)
         self._listening.append(self.create_subscription(message_class(kind), topic, take, profile,
                                                         raw=True))
 
@@ -185,8 +188,8 @@ class PageNode(Monitor):
 
     def _show_world(self) -> None:
         fresh, self._fresh = self._fresh, {}
-        if 'world/markers' in fresh:
-            self._scene.move(read_marker_poses(fresh['world/markers']))
+        if self._markers in fresh:
+            self._scene.move(read_marker_poses(fresh[self._markers]))
         if self._picture in fresh:
             image = read_image(fresh[self._picture])
             if image.encoding in PICTURES:

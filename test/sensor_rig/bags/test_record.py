@@ -6,8 +6,10 @@ import json
 import sys
 
 import pytest
+from rosbags.typesys import Stores, get_typestore
 
 from rig_common.msgs import read_time_reference
+from rig_common.msgs.decode import read_odometry
 from rig_common.validation import hint
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.recorder import topics_of
@@ -70,11 +72,60 @@ def test_only_some_topics_and_no_sync(tmp_path, rig_file):
           '--storage', 'sqlite3'])
     with BagReader(tmp_path / 'a') as bag:
         assert set(bag.topics) == {'/imu/data_raw', '/wheels/odom', '/truth/time/imu',
-                                   '/truth/time/wheels'}
+                                   '/truth/time/wheels', '/truth/odom', '/tf', '/tf_static'}
     main(['record', str(tmp_path / 'b'), '--rig', str(rig_file), '--seconds', '0.5', '--topics',
           'imu/data_raw'])
     with BagReader(tmp_path / 'b') as bag:
         assert set(bag.topics) == {'/imu/data_raw'}
+
+
+def test_poses_and_frames_are_in_it(tmp_path, rig_file):
+    main(['record', str(tmp_path / 'a'), '--rig', str(rig_file), '--seconds', '1'])
+    odometry = messages_of(tmp_path / 'a', '/truth/odom')
+    rig = open_rig(rig_file)
+    for message in odometry:
+        while rig.elapsed_ns < 0 or rig.time_ns < message.receive_ns:
+            rig.step()
+        motion = read_odometry(message.raw)
+        assert motion.stamp_ns == message.receive_ns == rig.time_ns
+        assert motion.position_m == pytest.approx(rig.world.data(0).body('rover').xpos)
+    assert len(odometry) == 50
+    store = get_typestore(Stores.ROS2_KILTED)
+    (fixed,) = messages_of(tmp_path / 'a', '/tf_static')
+    moving = messages_of(tmp_path / 'a', '/tf')
+    frames = {each.child_frame_id: each.header.frame_id for raw in (fixed.raw, moving[0].raw)
+              for each in store.deserialize_cdr(raw, 'tf2_msgs/msg/TFMessage').transforms}
+    assert frames == {'imu': 'rover', 'rover': 'world', 'odom': 'world'} | {
+        name: frames[name] for name in frames.keys() - {'imu', 'rover', 'odom'}}
+    assert len(moving) == 20
+
+
+URDF = """<robot name="arm">
+  <link name="base"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0"
+    izz="1"/></inertial></link>
+  <link name="lower"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0"
+    izz="1"/></inertial><visual><geometry><box size="0.1 0.1 0.1"/></geometry></visual></link>
+  <link name="upper"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0"
+    izz="1"/></inertial></link>
+  <joint name="a" type="continuous"><parent link="base"/><child link="lower"/></joint>
+  <joint name="b" type="continuous"><parent link="lower"/><child link="upper"/></joint>
+</robot>
+"""
+
+
+def test_a_robot_description_is_recorded_with_a_frame_for_every_link(tmp_path):
+    (tmp_path / 'arm.urdf').write_text(URDF)
+    rig = tmp_path / 'rig.yaml'
+    rig.write_text('/**:\n  ros__parameters:\n    world: {model: arm.urdf}\n    sensors: '
+                   '{joints: {type: joint_state, joints: [a, b], rate_hz: 50.0}}\n')
+    assert main(['record', str(tmp_path / 'a'), '--rig', str(rig), '--seconds', '0.2']) == 0
+    store = get_typestore(Stores.ROS2_KILTED)
+    (text,) = messages_of(tmp_path / 'a', '/robot_description')
+    assert store.deserialize_cdr(text.raw, 'std_msgs/msg/String').data == URDF
+    frames = {each.child_frame_id for topic in ('/tf', '/tf_static')
+              for message in messages_of(tmp_path / 'a', topic) for each in
+              store.deserialize_cdr(message.raw, 'tf2_msgs/msg/TFMessage').transforms}
+    assert {'base', 'lower', 'upper'} <= frames
 
 
 @pytest.mark.parametrize('options', [[], ['--no-sync']])
