@@ -289,6 +289,15 @@ class SyncEngine:
         """Return how many packets of every sensor are still inside."""
         return {name: stream.held for name, stream in self._streams.items()}
 
+    @property
+    def reorder_ns(self) -> int:
+        """Largest measured reorder allowance of any sensor."""
+        return max(stream.reorder_ns for stream in self._streams.values())
+
+    def waiting(self, sensor_id: str) -> dict[int, Any]:
+        """Return the payloads of one sensor that wait, by stamp (ns)."""
+        return self._known(sensor_id).buffer.payloads()
+
     def offset(self, sensor_id: str, to: str = '') -> Offset:
         """Return the sensor's clock minus another's (by default the reference's), as of now."""
         stream = self._known(sensor_id)

@@ -18,26 +18,29 @@ from typing import Any
 
 from rig_common.cdr import read_stamp_ns
 from rig_common.errors import RigError
-from rig_common.times import NS_PER_S
-from sync_engine.bundle import Bundle
+from rig_common.times import NS_PER_S, seconds_to_ns
 from sync_engine.config import SyncConfig, load_config
 from sync_engine.engine import SyncEngine
-from sync_engine.wire.typed import TypedCodec, typed_imu, typed_reader
+from sync_engine.engine_sets import EngineSets
+from sync_engine.matching.sets import SetMatcher, Waits
 
-POLL_PERIOD_S = 0.01
-PATIENCE_S = 5.0
-"""How long a set waits with `queue_size, slop`; message_filters waits until its queue is full."""
+try:
+    from message_filters import SimpleFilter
+except ImportError:  # no ROS, or one without message_filters
+    SimpleFilter = object
 
 _LOG = logging.getLogger('sync_engine.filters')
-_NO_STAMP_NS = -1
 
 
-class AdaptiveTimeSynchronizer:
+class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
     """Calls back with one message of every input, the best partners, not the first ones.
 
     The callback's arguments are those of message_filters: the messages in the order of the
     inputs, then what was given to registerCallback. An input that is missing from a set (only
     with `missing_strategy: empty`) is None; one with `collect: true` is a list of messages.
+
+    `engine` makes the sets: a SetMatcher with `queue_size, slop`, a SyncEngine with a
+    configuration. Both have `ledger` and `buffered()`.
     """
 
     def __init__(
@@ -45,7 +48,10 @@ class AdaptiveTimeSynchronizer:
         fs: Sequence[Any],
         queue_size: int | SyncConfig | Mapping[str, Any] = 10,
         slop: float = 0.1,
+        queue_offset: bool | Sequence[int] = False,
         allow_headerless: bool = False,
+        sync_arrival_time: bool = False,
+        time_getter: Callable[[Any], Any] | None = None,
         *,
         reference: int = 0,
         node: Any = None,
@@ -53,30 +59,43 @@ class AdaptiveTimeSynchronizer:
     ) -> None:
         """Synchronise `fs` as ApproximateTimeSynchronizer would, or by a `sync:` section.
 
+        The first arguments are those of message_filters in every distribution. Up to Jazzy the
+        fourth one is `allow_headerless`: a bool there is taken for it. From Kilted on it is
+        `queue_offset`: for every input the ns by which its stamps are ahead. With
+        `sync_arrival_time` the time of arrival is the stamp. `time_getter(message)` gives the
+        stamp as rclpy's Time or in ns, or None where there is none.
+
         Instead of `queue_size` stands a SyncConfig or a mapping with its keys; its inputs belong
         to `fs` in their order. `reference` is the input that sets are made for. `node` gives
         time and a timer; without, the first input's node is taken. `now_ns` gives the host's
         time where neither is right.
         """
+        if SimpleFilter is not object:
+            super().__init__()
         self.callbacks: dict[int, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
+        self._connections = 0
+        self.queue_offset = _checked_offsets(queue_offset, len(fs))
+        self.allow_headerless = allow_headerless or queue_offset is True
+        self.sync_arrival_time = sync_arrival_time
+        self.time_getter = time_getter
+        self._read_stamp = _stamp_reader(time_getter, sync_arrival_time)
+        self.engine: SetMatcher | SyncEngine
         if isinstance(queue_size, int):
-            config = _plain_config(len(fs), queue_size, slop, reference)
+            _check_reference(reference, len(fs))
+            self.names = [f'input_{index}' for index in range(len(fs))]
+            self._sets: SetMatcher | EngineSets = SetMatcher(
+                self.names, queue_size, seconds_to_ns(slop), reference)
+            self.engine = self._sets
         else:
             config = _given_config(queue_size, len(fs))
-        self.names = list(config.inputs)
-        self._allow_headerless = allow_headerless
-        self._imu = config.imu_sensor_id
-        self.engine = SyncEngine(
-            config,
-            {name: TypedCodec() for name in self.names},
-            {
-                name: typed_reader(given.cue)
-                for name, given in config.inputs.items()
-                if given.cue != 'none'
-            },
-        )
+            self.names = list(config.inputs)
+            self._sets = EngineSets(config)
+            self.engine = self._sets.engine
+        self._has_jobs = self._sets.has_jobs
+        self._nested = False
+        """Whether an input is itself a synchronizer: then messages of it are tuples."""
         self._lock = threading.Lock()
-        self._ready: deque[Bundle] = deque()
+        self._ready: deque[list[Any]] = deque()
         self._delivering = threading.Lock()
         node = node if node is not None else _node_of(fs)
         self._now_ns = now_ns or _clock_of(node)
@@ -84,15 +103,19 @@ class AdaptiveTimeSynchronizer:
         if node is not None:
             from rig_common.ros.clock import steady_timer
 
-            self._timer = steady_timer(node, POLL_PERIOD_S, self._poll)
+            self._timer = steady_timer(node, self._sets.POLL_PERIOD_S, self._poll)
 
     # ---- the contract of message_filters ---------------------------------------------------
 
     def registerCallback(self, cb: Callable[..., Any], *args: Any) -> int:  # noqa: N802
         """Call `cb(*messages, *args)` with every set; return the connection's number."""
-        connection = len(self.callbacks)
-        self.callbacks[connection] = (cb, args)
-        return connection
+        self._connections += 1
+        self.callbacks[self._connections - 1] = (cb, args)
+        return self._connections - 1
+
+    def unregisterCallback(self, conn: int) -> None:  # noqa: N802
+        """Call the callback of this number no more."""
+        self.callbacks.pop(conn, None)
 
     def signalMessage(self, *msg: Any) -> None:  # noqa: N802
         """Call every callback; one that raises is logged and does not stop the others."""
@@ -109,37 +132,89 @@ class AdaptiveTimeSynchronizer:
                 f'{len(fs)} filters were given for {len(self.names)} inputs '
                 f'({", ".join(self.names)})'
             )
+        queues = self.queues
         self.input_connections = [
-            _connect(filter_, self.add, index) for index, filter_ in enumerate(fs)
+            _connect(filter_, self.add, queues[index], index) for index, filter_ in enumerate(fs)
         ]
 
     def add(self, *arguments: Any) -> None:
-        """Take a message (or a set of another synchronizer); the last argument is the input."""
-        *messages, index = arguments
+        """Take a message (or a set of another synchronizer), its queue, and the input's index."""
+        message, index = arguments[0], arguments[-1]
         arrival_ns = self._now_ns()
-        name = self.names[index]
-        payload = messages[0] if len(messages) == 1 else tuple(messages)
-        stamp_ns = _stamp_ns(messages[0])
-        if stamp_ns is None and not self._allow_headerless:
-            _LOG.warning(
-                'a message without a header came on input %s; set allow_headerless to '
-                'use its arrival time',
-                name,
-            )
-            stamp_ns = _NO_STAMP_NS
+        stamp_ns = self._read_stamp(message)
+        if stamp_ns is None:
+            if not self.allow_headerless and not self.sync_arrival_time:
+                self._refuse(index)
+                return
+            stamp_ns = arrival_ns
+        if self.queue_offset:
+            stamp_ns -= self.queue_offset[index]
+        if len(arguments) > 3:
+            self._nested, message = True, arguments[:-2]
         with self._lock:
-            if name == self._imu and stamp_ns is not None:
-                self.engine.push_imu(stamp_ns, *typed_imu(messages[0]))
-            self._ready.extend(self.engine.push(name, stamp_ns, payload, arrival_ns))
-        self._deliver()
+            made = self._sets.push(index, stamp_ns, message, arrival_ns)
+            if made:
+                self._ready.extend(made)
+        if made:
+            self._deliver()
+        if self._has_jobs:
+            with self._lock:
+                self._sets.work()
+
+    def _refuse(self, index: int) -> None:
+        _LOG.warning(
+            'a message without a header came on input %s; set allow_headerless to use its '
+            'arrival time',
+            self.names[index],
+        )
         with self._lock:
-            self.engine.run_cues(1)
+            self._sets.refuse(index)
+
+    @property
+    def slop(self) -> Any:
+        """Largest distance of a message to the reference's, as rclpy's Duration; s without ROS."""
+        slop_ns = self._sets.slop_ns
+        try:
+            from rclpy.duration import Duration
+        except ImportError:
+            return slop_ns / NS_PER_S
+        return Duration(nanoseconds=slop_ns)
+
+    @slop.setter
+    def slop(self, value: Any) -> None:
+        slop_ns = getattr(value, 'nanoseconds', None)
+        self._sets.slop_ns = seconds_to_ns(value) if slop_ns is None else slop_ns
+
+    @property
+    def queue_size(self) -> int:
+        """Messages of one input that may wait."""
+        return self._sets.queue_size
+
+    @queue_size.setter
+    def queue_size(self, value: int) -> None:
+        self._sets.queue_size = value
+
+    @property
+    def queues(self) -> list[dict[int, Any]]:
+        """For every input the messages that wait, by stamp in ns; to look at."""
+        return self._sets.queues
+
+    @property
+    def waits(self) -> Waits:
+        """How long sets waited for what might have come late."""
+        return self._sets.waits
 
     # ---- sets -------------------------------------------------------------------------------
 
+    def flush(self) -> None:
+        """Call back with the sets that the messages at hand make, without waiting any longer."""
+        with self._lock:
+            self._ready.extend(self._sets.flush())
+        self._deliver()
+
     def _poll(self) -> None:
         with self._lock:
-            self._ready.extend(self.engine.poll(self._now_ns()))
+            self._ready.extend(self._sets.poll(self._now_ns()))
         self._deliver()
 
     def _deliver(self) -> None:
@@ -151,41 +226,37 @@ class AdaptiveTimeSynchronizer:
         while self._ready and self._delivering.acquire(blocking=False):
             try:
                 while self._ready:
-                    self.signalMessage(*self._messages(self._ready.popleft()))
+                    messages = self._ready.popleft()
+                    self.signalMessage(*(_flat(messages) if self._nested else messages))
             finally:
                 self._delivering.release()
 
-    def _messages(self, bundle: Bundle) -> Iterator[Any]:
-        for name in self.names:
-            member = bundle.members.get(name)
-            if member is None:
-                continue  # an input with member: false
-            if self.engine.config.inputs[name].collect:
-                yield [packet.payload for packet in member.collected]
-            elif isinstance(member.payload, tuple):
-                yield from member.payload
-            else:
-                yield member.payload
+
+def _flat(messages: list[Any]) -> Iterator[Any]:
+    """Give the messages of inputs that are synchronizers one by one."""
+    for message in messages:
+        if isinstance(message, tuple):
+            yield from message
+        else:
+            yield message
 
 
-def _plain_config(count: int, queue_size: int, slop: float, reference: int) -> SyncConfig:
-    """Return what `queue_size, slop` means: stamps as they are, complete sets only."""
+def _check_reference(reference: int, count: int) -> None:
     if not 0 <= reference < count:
         raise RigError(
             f'reference is {reference}; it should be the index of one of the {count} filters'
         )
-    names = [f'input_{index}' for index in range(count)]
-    return load_config(
-        {
-            'inputs': {name: {'deadline_s': PATIENCE_S} for name in names},
-            'reference_sensor_id': names[reference],
-            'required_sensors': names,
-            'estimator': 'none',
-            'missing_strategy': 'drop',
-            'window': {'min_ms': max(slop, 1e-6) * 1e3, 'max_ms': max(slop, 1e-6) * 1e3},
-            'buffer': {'max_size': max(queue_size, 2), 'timeout_s': 2.0 * PATIENCE_S},
-        }
-    )
+
+
+def _checked_offsets(given: bool | Sequence[int], count: int) -> list[int]:
+    """Return the ns of every input; an empty list stands for none."""
+    offsets = [] if isinstance(given, bool) else [int(offset) for offset in given]
+    if offsets and len(offsets) != count:
+        raise RigError(
+            f'queue_offset has {len(offsets)} values; it should have one for each of the {count} '
+            f'filters, in ns'
+        )
+    return offsets
 
 
 def _given_config(given: SyncConfig | Mapping[str, Any], count: int) -> SyncConfig:
@@ -198,10 +269,10 @@ def _given_config(given: SyncConfig | Mapping[str, Any], count: int) -> SyncConf
     return config
 
 
-def _connect(filter_: Any, callback: Callable[..., None], index: int) -> Any:
-    """Have `callback(message, index)` called with every message of a filter or subscription."""
+def _connect(filter_: Any, callback: Callable[..., None], queue: Any, index: int) -> Any:
+    """Have `callback(message, queue, index)` called with every message of an input."""
     if hasattr(filter_, 'registerCallback'):
-        return filter_.registerCallback(callback, index)
+        return filter_.registerCallback(callback, queue, index)
     if not hasattr(filter_, 'callback'):
         raise RigError(
             f'input {index} is a {type(filter_).__name__}; it should be a message '
@@ -211,7 +282,7 @@ def _connect(filter_: Any, callback: Callable[..., None], index: int) -> Any:
 
     def both(message: Any) -> None:
         own(message)
-        callback(message, index)
+        callback(message, queue, index)
 
     filter_.callback = both
     return filter_
@@ -243,13 +314,32 @@ def _clock_of(node: Any) -> Callable[[], int]:
     return now_ns
 
 
-def _stamp_ns(message: Any) -> int | None:
+def _stamp_reader(getter: Callable[[Any], Any] | None, by_arrival: bool
+                  ) -> Callable[[Any], int | None]:
+    """Return what gives a message's stamp in ns, or None where its arrival counts."""
+    if by_arrival:
+        return lambda message: None
+    if getter is None:
+        return _header_stamp_ns
+    return lambda message: _as_ns(getter(message))
+
+
+def _header_stamp_ns(message: Any) -> int | None:
     """Return the stamp of a message, decoded or raw; None where it has no header."""
-    if isinstance(message, bytes):
-        return read_stamp_ns(message)
-    stamp = getattr(getattr(message, 'header', None), 'stamp', None)
-    if stamp is None:
-        return None
+    try:
+        stamp = message.header.stamp
+    except AttributeError:
+        return read_stamp_ns(message) if isinstance(message, bytes) else None
+    seconds = getattr(stamp, 'sec', None)
+    if seconds is None:
+        return _as_ns(stamp)
+    return int(seconds * NS_PER_S + stamp.nanosec)
+
+
+def _as_ns(stamp: Any) -> int | None:
+    """Return ns of rclpy's Time, a message's stamp or a number; None stays None."""
+    if stamp is None or isinstance(stamp, int):
+        return stamp
     if hasattr(stamp, 'nanoseconds'):
         return int(stamp.nanoseconds)
-    return int(stamp.sec) * NS_PER_S + int(stamp.nanosec)
+    return int(stamp.sec * NS_PER_S + stamp.nanosec)

@@ -139,6 +139,10 @@ class SensorBuffer:
             return None
         return self._packets[index]
 
+    def payloads(self) -> dict[int, Any]:
+        """Return what is held, by stamp (ns)."""
+        return {packet.stamp_ns: packet.payload for packet in self._packets}
+
     def before(self, stamp_ns: int) -> Packet | None:
         """Return the last packet with a stamp below `stamp_ns`."""
         index = bisect_left(self.stamps, stamp_ns)

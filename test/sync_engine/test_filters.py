@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 import threading
@@ -257,7 +258,133 @@ def test_a_configuration_interpolates_decoded_messages():
         assert rate == pytest.approx((time_ns - START_NS - 10 * MS) / (20 * MS))
 
 
+def test_the_signatures_of_every_distribution_are_taken():
+    sources = [Source(), Source()]
+    humble = AdaptiveTimeSynchronizer(sources, 10, 0.05, True)
+    assert (humble.allow_headerless, humble.queue_offset) == (True, [])
+    humble = AdaptiveTimeSynchronizer(sources, 10, 0.05, allow_headerless=True)
+    assert humble.allow_headerless
+    kilted = AdaptiveTimeSynchronizer(sources, 10, 0.05, [0, 5 * MS], False, True)
+    assert (kilted.allow_headerless, kilted.sync_arrival_time) == (False, True)
+    assert kilted.queue_offset == [0, 5 * MS]
+    assert AdaptiveTimeSynchronizer(sources, 10, 0.05, False, True).allow_headerless
+    rolling = AdaptiveTimeSynchronizer(sources, 10, 0.05, False, False, False, stamp_ns)
+    assert rolling.time_getter is stamp_ns
+
+
+def test_queue_offsets_shift_the_stamps():
+    """An input that is stamped 100 ms ahead, as message_filters means it: its stamp minus it."""
+    sources, host, sets = [Source(), Source()], HostTime(), []
+    AdaptiveTimeSynchronizer(sources, 10, 0.01, [0, 100 * MS], now_ns=host).registerCallback(
+        lambda a, b: sets.append(stamp_ns(b) - stamp_ns(a)))
+    play(sources, host, [(START_NS + k * 50 * MS, index, imu(START_NS + k * 50 * MS + ahead))
+                         for k in range(20) for index, ahead in enumerate((0, 100 * MS))])
+    assert len(sets) == 20
+    assert set(sets) == {100 * MS}
+
+
+def test_messages_can_go_by_their_arrival():
+    sources, host, sets = [Source(), Source()], HostTime(), []
+    AdaptiveTimeSynchronizer(sources, 10, 0.01, sync_arrival_time=True, now_ns=host
+                             ).registerCallback(lambda a, b: sets.append((a, b)))
+    play(sources, host, [(START_NS + k * 50 * MS + index * MS, index, imu(1 + k + 10**9 * index))
+                         for k in range(20) for index in range(2)])
+    assert len(sets) >= 19
+    assert all(stamp_ns(b) - stamp_ns(a) == 10**9 for a, b in sets)
+
+
+def test_a_getter_of_the_users_gives_the_stamp():
+    sources, host, sets = [Source(), Source()], HostTime(), []
+    synchronizer = AdaptiveTimeSynchronizer(
+        sources, 10, 0.01, time_getter=lambda message: message.get('t'), now_ns=host)
+    synchronizer.registerCallback(lambda a, b: sets.append((a['t'], b['t'])))
+    for k in range(20):
+        for source in sources:
+            source.signalMessage({'t': k * 10**9})
+    sources[0].signalMessage({'other': 1})
+    assert len(sets) >= 19
+    assert all(a == b for a, b in sets)
+    assert synchronizer.engine.ledger['input_0'].invalid == 1
+
+
+def test_the_attributes_of_the_original_are_there():
+    sources, host = [Source(), Source()], HostTime()
+    synchronizer = AdaptiveTimeSynchronizer(sources, 7, 0.05, now_ns=host)
+    assert synchronizer.queue_size == 7
+    assert synchronizer.slop.nanoseconds == 50 * MS
+    message = imu(START_NS)
+    sources[1].signalMessage(message)
+    assert synchronizer.queues == [{}, {START_NS: message}]
+    synchronizer.slop, synchronizer.queue_size = 0.2, 9
+    assert (synchronizer.slop.nanoseconds, synchronizer.queue_size) == (200 * MS, 9)
+    configured = AdaptiveTimeSynchronizer(sources, CONFIG, now_ns=host)
+    assert configured.slop.nanoseconds == 100 * MS
+    sources[1].signalMessage(message)
+    assert configured.queues == [{}, {START_NS: message}]
+    with pytest.raises(RigError, match='slop cannot be set'):
+        configured.slop = 0.1
+
+
+def test_a_callback_can_be_taken_back():
+    sources, host, sets = [Source(), Source()], HostTime(), []
+    synchronizer = AdaptiveTimeSynchronizer(sources, 10, 0.05, now_ns=host)
+    first = synchronizer.registerCallback(lambda *messages: sets.append(1))
+    synchronizer.unregisterCallback(first)
+    assert synchronizer.registerCallback(lambda *messages: sets.append(2)) != first
+    play(sources, host, two_streams(5))
+    assert set(sets) == {2}
+
+
+@pytest.mark.parametrize('given', [(10, 0.05), (CONFIG,)])
+def test_a_flush_gives_what_waits(given):
+    sources, host, sets = [Source(), Source()], HostTime(), []
+    synchronizer = AdaptiveTimeSynchronizer(sources, *given, now_ns=host)
+    synchronizer.registerCallback(lambda a, b: sets.append(stamp_ns(b) - stamp_ns(a)))
+    play(sources, host, [(START_NS, 1, imu(START_NS)),
+                         (START_NS + 3 * MS, 0, imu(START_NS + 3 * MS))])
+    assert sets == []
+    synchronizer.flush()
+    assert sets == [-3 * MS]
+
+
+def test_it_is_one_of_their_filters_and_feeds_them(message_filters):
+    """One input makes sets of one message, which is what a Cache takes."""
+    sources, host, sets = [message_filters.SimpleFilter() for _ in range(2)], HostTime(), []
+    single = [AdaptiveTimeSynchronizer([source], 10, 0.05, now_ns=host) for source in sources]
+    assert all(isinstance(each, message_filters.SimpleFilter) for each in single)
+    cache = message_filters.Cache(single[0], 30)
+    exact = message_filters.TimeSynchronizer(single, 10)
+    exact.registerCallback(lambda a, b: sets.append((a, b)))
+    play(sources, host, [(START_NS + k * 50 * MS, index, imu(START_NS + k * 50 * MS))
+                         for k in range(20) for index in range(2)])
+    assert len(cache.cache_msgs) >= 19
+    assert len(sets) >= 19
+
+
+@pytest.mark.parametrize('share', [0.02, 0.1, 0.3])
+def test_out_of_order_it_finds_every_set_that_the_original_finds(message_filters, share):
+    rng = random.Random(3)
+    events = [(START_NS + k * 20 * MS + 25 * MS * (rng.random() < share), index,
+               imu(START_NS + k * 20 * MS + index * MS)) for k in range(300) for index in (0, 1)]
+    found = {}
+    for kind in (AdaptiveTimeSynchronizer, message_filters.ApproximateTimeSynchronizer):
+        sources, sets = [message_filters.SimpleFilter() for _ in range(2)], {}
+        synchronizer = kind(sources, 10, 0.005)
+        synchronizer.registerCallback(
+            lambda a, b, sets=sets: sets.update({stamp_ns(a): abs(stamp_ns(b) - stamp_ns(a))}))
+        play(sources, HostTime(), events)
+        if kind is AdaptiveTimeSynchronizer:
+            synchronizer.flush()
+        found[kind] = sets
+    ours, theirs = found.values()
+    assert ours.keys() >= theirs.keys()
+    assert all(ours[stamp] <= away for stamp, away in theirs.items())
+    assert list(ours) == sorted(ours)
+
+
 def test_mistakes_are_one_sentence():
+    with pytest.raises(RigError, match='queue_offset has 1 values'):
+        AdaptiveTimeSynchronizer([Source(), Source()], 10, 0.1, [5])
     with pytest.raises(RigError, match='2 filters were given for the 3 inputs'):
         AdaptiveTimeSynchronizer([Source(), Source()], {
             **CONFIG, 'inputs': {'slow': {}, 'fast': {}, 'third': {}}})
