@@ -1,10 +1,11 @@
-"""Ctrl-C while a program of ours is still importing: it ends, without a traceback.
+"""Ends a program of ours that is still importing: on Ctrl-C, or when its parent is gone.
 
 Imported before anything large. Once a program has something to close, it takes signals itself.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
@@ -14,6 +15,10 @@ COMMANDS = frozenset({'sensor_rig', 'sensor-rig'})
 NODES = frozenset({'sensor_rig.nodes.world', 'sensor_rig.nodes.emulator', 'sensor_rig.nodes.sync',
                    'world', 'emulator', 'sync'})
 """Modules after `-m`, and installed executables."""
+PARENT_VARIABLE = 'SENSOR_RIG_PARENT'
+"""Process whose end is also the end of the process that has this in its environment."""
+_PDEATHSIG = 1
+"""Name of the setting in Linux' prctl.h."""
 
 
 def end_quietly_on_interrupt() -> None:
@@ -31,6 +36,22 @@ def end_quietly_on_interrupt() -> None:
         signal.signal(signal.SIGTERM, _end_node)
     elif program & COMMANDS:
         signal.signal(signal.SIGINT, _end)
+
+
+def end_with_parent() -> None:
+    """End this process when the one that started it ends, if that asked for it.
+
+    A parent that is killed cannot end its children; Linux tells them. Elsewhere they stay.
+    """
+    parent = os.environ.pop(PARENT_VARIABLE, '')
+    if not parent:
+        return
+    try:
+        ctypes.CDLL(None).prctl(_PDEATHSIG, int(signal.SIGTERM))
+    except (AttributeError, OSError, TypeError):
+        return
+    if os.getppid() != int(parent):  # it ended before it could be watched
+        os._exit(0)
 
 
 def interrupt_as_usual() -> None:

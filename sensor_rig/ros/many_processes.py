@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -9,6 +10,7 @@ from typing import Any
 
 from rclpy.node import Node
 
+from rig_common.early import PARENT_VARIABLE
 from rig_common.errors import RigError
 from rig_common.ros.executor import Spinner, close_node, ros_context, stop_on_signals
 from rig_common.times import NEVER_NS, seconds_to_ns
@@ -28,8 +30,13 @@ class Children:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str, command: Sequence[str]) -> None:
-        """Start a process in a session of its own: a terminal's Ctrl-C reaches the parent only."""
-        self._running[name] = subprocess.Popen(command, start_new_session=True)
+        """Start a node in a session of its own: a terminal's Ctrl-C reaches the parent only.
+
+        Its variable makes it end with this process, which may be killed (`end_with_parent`).
+        """
+        self._running[name] = subprocess.Popen(
+            command, start_new_session=True,
+            env={**os.environ, PARENT_VARIABLE: str(os.getpid())})
 
     def require_alive(self) -> None:
         """Raise RigError when one has ended by itself."""
