@@ -3,7 +3,7 @@
 All three are sensor_msgs/TimeReference, so any tool can show and record them:
 
 - `world/tick` says how far the world is. `header.stamp`: simulated time. `header.frame_id`: truth
-  messages sent since the last tick, `imu=7 lidar=1`. `time_ref`: the host's clock. `source`:
+  messages sent since the episode began, `imu=7 lidar=1`. `time_ref`: the host's clock. `source`:
   `run=5f3a.0 episode=0 seed=7 phase=run lockstep=true`; in a barrier `phase=barrier-3`, where 3
   is the round.
 - `world/settled` follows when every emulator has answered: the same, but `header.frame_id` counts
@@ -17,6 +17,7 @@ In one process they are handed over as they are; ticks are published too where s
 
 The counts are there in lockstep only: DDS keeps the order inside a topic, never between topics,
 so a node that has a tick may still miss data that was sent before it. It waits for the count.
+Counts are totals, so that a tick that was lost is made good by the next.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Tick:
     lockstep: bool = False
     """The world waits for an answer."""
     sent: Mapping[str, int] = field(default_factory=dict)
-    """Messages sent since the tick before, by sensor (tick) or topic (settled)."""
+    """Messages sent since the episode began, by sensor (tick) or topic (settled)."""
     run: str = ''
     """Tells this start of the world from every other; a new one begins at time 0."""
 

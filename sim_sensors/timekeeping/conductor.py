@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from rig_common.errors import RigError
 from rig_common.lockstep import Ack, Tick
@@ -75,6 +76,10 @@ class Conductor:
         self._run, self._starts = run, 0
         self._base = time_base
         self._episode, self._seed = 0, seed
+        self._truths: Counter[str] = Counter()
+        """Truth messages of this episode, by sensor."""
+        self._samples: Counter[str] = Counter()
+        """Messages of the emulators in this episode, by topic, as far as they are settled."""
         self._time_ns = -dt_ns
         """Time of the last tick."""
         self._barrier: set[str] | None = set() if lockstep else None
@@ -146,12 +151,13 @@ class Conductor:
         self._since_s = None
         if not self.lockstep:
             tick = self._make(time_ns, wall_ns, {})
-            self._last = lambda: self._send_tick(tick)
+            self._last = partial(self._send_tick, tick)
             self._send_tick(tick)
             self._send_settled(tick)
             return
-        tick = self._make(time_ns, wall_ns, sent)
-        self._last = lambda: self._send_tick(tick)
+        self._truths.update(sent)
+        tick = self._make(time_ns, wall_ns, self._truths)
+        self._last = partial(self._send_tick, tick)
         self._waiting = {name for name, member in self.members.items()
                          if not member.collects and member.wake_ns <= time_ns}
         self._settling = False
@@ -162,9 +168,8 @@ class Conductor:
 
     def remind(self) -> None:
         """Say the time again, for those who join while the world stands still."""
-        tick = self._make(self._time_ns, 0, {})
-        self._send_tick(tick)
-        self._send_settled(tick)
+        self._send_tick(self._make(self._time_ns, 0, self._truths))
+        self._send_settled(self._make(self._time_ns, 0, self._samples))
 
     def new_episode(self, episode: int, seed: int, time_ns: int) -> None:
         """Start again before time 0; all have to confirm, so that no old sample is mixed in."""
@@ -172,6 +177,10 @@ class Conductor:
         self._episode, self._seed = episode, seed
         self._time_ns = time_ns
         self._waiting.clear()
+        self._truths.clear()
+        self._samples.clear()
+        for member in self.members.values():
+            member.sent.clear()
         self._open_barrier()
 
     # ---- what the nodes say ---------------------------------------------------------------------
@@ -201,7 +210,9 @@ class Conductor:
     def _join(self, ack: Ack, serves: tuple[str, ...]) -> None:
         if ack.round and (self._barrier is None or ack.round != self._round):
             return  # an answer to a barrier that was said twice and is over
-        self.members[ack.name] = Participant(serves, self._base.run_ns(ack.wake_ns))
+        before = self.members.get(ack.name)  # what it sent before it joined again still counts
+        self.members[ack.name] = Participant(serves, self._base.run_ns(ack.wake_ns),
+                                             before.sent if before else Counter())
         if self._barrier is not None:
             if ack.round:
                 self._barrier.add(ack.name)
@@ -281,9 +292,8 @@ class Conductor:
         self._send_barrier()
 
     def _send_barrier(self) -> None:
-        tick = self._make(self._time_ns, 0, {}, self._round)
-        self._send_tick(tick)
-        self._send_settled(tick)
+        self._send_tick(self._make(self._time_ns, 0, self._truths, self._round))
+        self._send_settled(self._make(self._time_ns, 0, self._samples, self._round))
 
     def _answered(self) -> None:
         """All have answered: settle with those who collect, then let a waiting node in."""
@@ -299,18 +309,19 @@ class Conductor:
             if member.sent:
                 sent.update(member.sent)
                 member.sent.clear()
+        self._samples.update(sent)
         self._waiting = {name for name, member in self.members.items()
                          if member.collects and (sent or member.wake_ns <= self._time_ns)}
         if not self._waiting:
             return False
         self._settling = True
         self._since_s = None
-        tick = self._make(self._time_ns, 0, sent)
-        self._last = lambda: self._send_settled(tick)
+        tick = self._make(self._time_ns, 0, self._samples)
+        self._last = partial(self._send_settled, tick)
         self._send_settled(tick)
         return True
 
     def _make(self, time_ns: int, wall_ns: int, sent: Mapping[str, int],
               round_: int = 0) -> Tick:
         return Tick(self._base.stamp_ns(time_ns), wall_ns, self._episode, self._seed, round_,
-                    self.lockstep, sent, f'{self._run}.{self._starts}')
+                    self.lockstep, dict(sent), f'{self._run}.{self._starts}')
