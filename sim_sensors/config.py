@@ -42,6 +42,13 @@ class MountConfig(Strict):
     rpy_rad: Vector3 = (0.0, 0.0, 0.0)
     """Fixed-axis roll, pitch, yaw in the body's frame, rad (REP 103)."""
 
+    @field_validator('body')
+    @classmethod
+    def _named(cls, value: str) -> str:
+        if not value:
+            raise ValueError("'' names no body; it should be a body of the model, or world")
+        return value
+
 
 class SensorConfig(TimingConfig):
     """Keys that every sensor understands, with one meaning for all."""
@@ -103,7 +110,7 @@ class WorldConfig(Strict):
     reference pose when empty."""
     poses: dict[str, dict[str, float]] = {}
     """Poses by name: positions of joints by name, rad or m, `*` and `?` stand for any letters; of
-    a free joint the height, m. Other joints are as at the start."""
+    a free joint, or its body, the height, m. Other joints are as at the start."""
     ground: bool = False
     """Put a plane at height 0 under a model that has none."""
     timestep_s: Annotated[float, Field(gt=0.0, le=0.1)] = 0.001

@@ -21,6 +21,7 @@ from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast import embree_shapes as shapes
 from sim_sensors.raycast.arrangement import Arrangement
 from sim_sensors.raycast.base import F32, F64, Bool, Hits, RayCaster, Surface
+from sim_sensors.raycast.exceptions import Exceptions
 from sim_sensors.raycast.instances import Instances
 from sim_sensors.raycast.multiray import MujocoCaster
 from sim_sensors.raycast.packets import Packets
@@ -60,6 +61,7 @@ class EmbreeCaster(RayCaster):
         self._max_range_m = max_range_m
         self._data: mujoco.MjData | None = None
         self._xpos = self._xmat = np.empty((0, 0))
+        self._exceptions = Exceptions(model, max_range_m, visible)
         self._build(visible, moving == 'mujoco')
         moved = self._moving.scene if self._moving is not None else None
         scenes = [scene for scene in (moved, self._static) if scene is not None]
@@ -87,6 +89,7 @@ class EmbreeCaster(RayCaster):
             self._add_surface(directions, packets, surface == 'normal')
         if self._rest is not None:
             _merge(hits, self._rest.cast(data, origins, directions, surface))
+        self._exceptions.amend(data, origins, directions, hits)
         return hits
 
     def close(self) -> None:

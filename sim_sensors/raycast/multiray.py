@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 
 from sim_sensors.raycast.base import F64, Bool, Hits, RayCaster, Surface, visible_geoms
+from sim_sensors.raycast.exceptions import Exceptions
 
 ORIGIN_TOLERANCE_M = 1e-3
 """Neighbouring rays whose origins lie within this share one `mj_multiRay` call."""
@@ -30,6 +31,7 @@ class MujocoCaster(RayCaster):
         """Prepare casts against the `visible` ([ngeom]) geoms; `threads` is 1 or 2."""
         self._model = _with_hidden(model, visible)
         self._max_range_m = max_range_m
+        self._exceptions = Exceptions(model, max_range_m, visible)
         self._cutoff_m = _cutoff_m(self._model, max_range_m)
         self.is_threaded = threads > 1
         self._buffers: dict[int, _Buffers] = {}
@@ -51,7 +53,9 @@ class MujocoCaster(RayCaster):
         else:
             for start, stop in _runs(origins):
                 self._segment(data, origins, directions, buffers, want_normal, start, stop)
-        return buffers.finish(directions, self._max_range_m, surface)
+        hits = buffers.finish(directions, self._max_range_m, surface)
+        self._exceptions.amend(data, origins, directions, hits)
+        return hits
 
     def close(self) -> None:
         """Stop the second thread."""

@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from rig_common import msgs
+from rig_common.errors import RigError
 from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
@@ -63,6 +64,9 @@ class ContactProbe(Sensor[ContactProbeConfig]):
         """Add the site, the ball on it and MuJoCo's own distance sensor."""
         super().mount(spec)
         site = spec.site(self.name)
+        if spec.geom(self.name) is not None:
+            raise RigError(f'sensor {self.name!r}: the model has a geom {self.name!r} already; '
+                           f'give the sensor another name')
         ball = site.parent.add_geom(
             name=self.name, type=mujoco.mjtGeom.mjGEOM_SPHERE,
             size=[self.config.radius_m, 0.0, 0.0], pos=site.pos, contype=0, conaffinity=0,

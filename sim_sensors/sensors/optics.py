@@ -60,6 +60,9 @@ class Pinhole:
 
 def add_camera(spec: mujoco.MjSpec, name: str, lens: Pinhole) -> None:
     """Add a MuJoCo camera `name` at the site of the same name, looking along its +x."""
+    if spec.camera(name) is not None:
+        raise RigError(f'sensor {name!r}: the model has a camera {name!r} already; give the '
+                       f'sensor another name')
     frame = add_frame(spec, spec.site(name))
     camera = spec.site(name).parent.add_camera(name=name, quat=CAMERA_QUAT_WXYZ,
                                                fovy=lens.fovy_deg)

@@ -68,6 +68,8 @@ def _csv(file: Path, where: str) -> dict[str, Floats]:
     values = np.empty((len(rows) - 1, len(names)))
     for line, row in enumerate(rows[1:], 2):
         try:
+            if len(row) != len(names):
+                raise ValueError(len(row))
             values[line - 2] = [float(cell) for cell in row]
         except ValueError:
             raise RigError(f'{where}: row {line} should be {len(names)} numbers, it is '

@@ -62,7 +62,9 @@ def posed(model: mujoco.MjModel, name: str, joints: Mapping[str, float],
     qpos = start.copy()
     names = [model.joint(index).name for index in range(model.njnt)]
     for pattern, value in joints.items():
-        found = [index for index, joint in enumerate(names) if fnmatchcase(joint, pattern)]
+        found = [index for index, joint in enumerate(names) if fnmatchcase(joint, pattern)
+                 or (int(model.jnt_type[index]) == FREE and pattern == model.body(
+                     int(model.jnt_bodyid[index])).name)]
         if not found:
             raise RigError(unknown_name(f'world.poses.{name}', 'joint', pattern, names))
         for index in found:

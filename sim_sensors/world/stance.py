@@ -55,7 +55,8 @@ class Stance:
         return float(max(min(*high[:2], *low[:2]), 0.0) / max(low[2], 1e-3))
 
 
-def stand(model: mujoco.MjModel, data: mujoco.MjData, dofs: Sequence[int]) -> Stance | None:
+def stand(model: mujoco.MjModel, data: mujoco.MjData, dofs: Sequence[int], *,
+          needs_ground: bool = True) -> Stance | None:
     """Return how the robot that moves `dofs` stands; None for one without a free base or feet.
 
     `data` must have been through `mj_forward`.
@@ -63,7 +64,7 @@ def stand(model: mujoco.MjModel, data: mujoco.MjData, dofs: Sequence[int]) -> St
     roots = {int(model.body_rootid[model.dof_bodyid[dof]]) for dof in dofs}
     bases = [root for root in sorted(roots) if is_free(model, root)]
     ground = (model.body_weldid[model.geom_bodyid] == 0) & (model.geom_contype > 0)
-    if not bases or not ground.any():
+    if not bases or (needs_ground and not ground.any()):
         return None
     base = bases[0]
     found = _touching(model, data, base) or _lowest(model, data, base)

@@ -56,6 +56,8 @@ class Actuators:
         """Whether ctrl is the rate of what the actuator holds."""
         self.labels = [self._label(index) for index in range(self.count)]
         """How each actuator is called in sentences: its name, else what it drives."""
+        self.driven = [self._driven_name(index) for index in range(self.count)]
+        """Joint or tendon that each actuator drives, by name."""
         self._driven = self._by_driven()
         self._own = {name: index for index in range(self.count)
                      if (name := model.actuator(index).name)}

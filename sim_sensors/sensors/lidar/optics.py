@@ -25,7 +25,7 @@ LEAST_SIGNAL = 1e-3
 
 
 def reflectivity_table(model: mujoco.MjModel, config: OpticsConfig) -> F32:
-    """Return the reflectivity of every geom, [ngeom]."""
+    """Return the reflectivity of every geom and, last, of what is no geom, [ngeom + 1]."""
     by_material: dict[int, float] = {}
     by_geom: dict[int, float] = {}
     for index in range(model.ntuple):
@@ -43,7 +43,7 @@ def reflectivity_table(model: mujoco.MjModel, config: OpticsConfig) -> F32:
             by_material[material] = value
         if geom >= 0:
             by_geom[geom] = value
-    table = np.full(model.ngeom, config.default_reflectivity, np.float32)
+    table = np.full(model.ngeom + 1, config.default_reflectivity, np.float32)
     for geom in range(model.ngeom):
         material = int(model.geom_matid[geom])
         table[geom] = by_geom.get(geom, by_material.get(material, table[geom]))

@@ -1,0 +1,116 @@
+"""Look at a model, write a rig file to start from, and a picture of where its sensors sit.
+
+Lists the bodies, sites, joints, actuators, keyframes, cameras and sensors of a MuJoCo or URDF
+model. The rig file has sensors in likely places (an IMU on the base, a camera in the head or hand,
+forces in feet, fingertips and wrist) and a driver that moves the robot; it can be run as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sensor_rig.cli.output import add_json_argument, print_json, print_table
+
+if TYPE_CHECKING:
+    from sensor_rig.mounting.survey import Survey
+
+NAME = 'mount'
+HELP = 'list what is in a model and write a starting rig file, with a picture of its mounts'
+EPILOG = """examples:
+  mount robot.xml                      robot_rig.yaml and robot_rig.png beside you
+  mount robot.urdf -o rigs/mine.yaml   another name; the picture goes beside it
+  mount robot.xml --list               only list what is in it"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the model and where to write."""
+    parser.add_argument('model', metavar='MODEL', type=Path, help='MJCF or URDF file')
+    parser.add_argument('-o', '--out', metavar='FILE', type=Path,
+                        help='rig file to write (default: MODEL_rig.yaml here)')
+    parser.add_argument('--force', action='store_true', help='replace a file that is there')
+    parser.add_argument('--list', action='store_true', help='list only, write nothing')
+    parser.add_argument('--no-picture', action='store_true', help='write no picture')
+    add_json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """List, guess, write."""
+    from sensor_rig.mounting.survey import look_at
+    out = args.out or Path(f'{args.model.stem}_rig.yaml')
+    if not args.list:
+        _require_free([out, *([] if args.no_picture else [out.with_suffix('.png')])], args.force)
+    survey = look_at(args.model)
+    document = survey.as_json()
+    if not args.json:
+        _print_lists(survey)
+    if not args.list:
+        document |= _write(survey, out, picture=not args.no_picture)
+        if not args.json:
+            for key in ('rig_file', 'picture'):
+                if document.get(key):
+                    print(f'written: {document[key]}')
+    if args.json:
+        print_json(document)
+    return 0
+
+
+def _require_free(files: list[Path], force: bool) -> None:
+    from rig_common.errors import RigError
+    for file in files:
+        if file.exists() and not force:
+            raise RigError(f'{file} is there already; give another name with -o, or --force')
+        if not file.absolute().parent.is_dir():
+            raise RigError(f'{file} cannot be written: there is no folder {file.parent}')
+
+
+def _write(survey: Survey, out: Path, *, picture: bool) -> dict[str, Any]:
+    """Write the rig file, and the picture where something renders here."""
+    from rig_common.errors import RigError, UnavailableError
+    from sensor_rig.cli.progress import note
+    from sensor_rig.inprocess import InProcessRig
+    from sensor_rig.mounting.guess import Guess
+    from sensor_rig.mounting.picture import draw_mounts
+    from sensor_rig.mounting.starter import starter_rig
+    from sensor_rig.rigfile import load_rig
+    guess = Guess(survey)
+    text = starter_rig(survey, guess, out)
+    trial = out.with_name(f'.{out.stem}.trial.yaml')
+    try:
+        trial.write_text(text, encoding='utf-8')
+        rig = InProcessRig(load_rig(trial).with_world(skip_unavailable=True), sync=False)
+        rig.world.step()
+    except RigError as error:
+        raise RigError(f'no rig file was written, because the guess does not run: {error}'
+                       ) from None
+    except OSError as error:
+        raise RigError(f'{out} cannot be written: {error.strerror}') from None
+    finally:
+        trial.unlink(missing_ok=True)
+    out.write_text(text, encoding='utf-8')
+    written: dict[str, Any] = {'rig_file': str(out), 'picture': None,
+                               'mounted': sorted(rig.sensors)}
+    if picture:
+        file = out.with_suffix('.png')
+        try:
+            draw_mounts(rig.world.model, rig.world.data(0), rig.sensors.values(), guess.base, file)
+            written['picture'] = str(file)
+        except UnavailableError as error:
+            note(f'no picture: {error}')
+    return written
+
+
+def _print_lists(survey: Survey) -> None:
+    for title, rows in survey.as_json().items():
+        if isinstance(rows, list) and rows:
+            print_table(tuple(key.replace('_', ' ') for key in rows[0]),
+                        [[_shown(value) for value in row.values()] for row in rows], title)
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, list):
+        return ' '.join(f'{each:g}' for each in value)
+    if isinstance(value, float):
+        return f'{value:.4g}'
+    return {None: '', True: 'yes', False: ''}.get(value, value)

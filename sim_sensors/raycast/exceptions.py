@@ -1,0 +1,106 @@
+"""What the backends answer differently or not at all: rays from inside a geom, and flexes.
+
+A ray that starts inside a box, a sphere or another round geom ends at that geom's inner side; some
+backends pass through it. Flexes (cloth, soft bodies) are no geoms, so neither backend sees them.
+Both are rare and few, so they are cast ray by ray with MuJoCo's exact functions, and the nearer
+hit wins.
+"""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+from sim_sensors.raycast.base import F64, Bool, Hits
+
+G = mujoco.mjtGeom
+SOLID = tuple(int(kind) for kind in (G.mjGEOM_SPHERE, G.mjGEOM_CAPSULE, G.mjGEOM_ELLIPSOID,
+                                     G.mjGEOM_CYLINDER, G.mjGEOM_BOX))
+
+
+class Exceptions:
+    """Amends the answer of a backend for one model."""
+
+    def __init__(self, model: mujoco.MjModel, max_range_m: float, visible: Bool) -> None:
+        self._model, self._max_range_m = model, max_range_m
+        self._solid = np.flatnonzero(visible & np.isin(model.geom_type, SOLID))
+        self._reach = model.geom_rbound[self._solid]
+        self._flexes = [flex for flex in range(model.nflex) if _is_seen(model, flex)]
+        self._normal = np.zeros(3)
+
+    def amend(self, data: mujoco.MjData, origins: F64, directions: F64, hits: Hits) -> None:
+        """Put nearer hits into `hits`, whose arrays are of `directions` [n, 3]."""
+        for geom in self._around(data, origins):
+            position, axes = data.geom_xpos[geom], data.geom_xmat[geom]
+            size, kind = self._model.geom_size[geom], int(self._model.geom_type[geom])
+            for ray, direction in enumerate(directions):
+                origin = origins if origins.ndim == 1 else origins[ray]
+                distance = mujoco.mju_rayGeom(position, axes, size, origin, direction, kind,
+                                              self._normal)
+                self._take(hits, ray, distance, geom, direction)
+        for flex in self._flexes:
+            self._cast_flex(data, flex, origins, directions, hits)
+
+    def _around(self, data: mujoco.MjData, origins: F64) -> list[int]:
+        """Return the solid geoms that the (middle) origin is inside of."""
+        if not len(self._solid):
+            return []
+        origin = origins if origins.ndim == 1 else origins.mean(0)
+        away = origin - data.geom_xpos[self._solid]
+        near = np.flatnonzero((away * away).sum(1) <= self._reach**2)
+        found = []
+        for row in near.tolist():
+            geom = int(self._solid[row])
+            local = away[row] @ data.geom_xmat[geom].reshape(3, 3)
+            if _is_inside(int(self._model.geom_type[geom]), self._model.geom_size[geom], local):
+                found.append(geom)
+        return found
+
+    def _cast_flex(self, data: mujoco.MjData, flex: int, origins: F64, directions: F64,
+                   hits: Hits) -> None:
+        model = self._model
+        start, count = int(model.flex_vertadr[flex]), int(model.flex_vertnum[flex])
+        points = data.flexvert_xpos[start:start + count]
+        middle = 0.5 * (points.min(0) + points.max(0))
+        reach = float(np.linalg.norm(points - middle, axis=1).max()) + float(
+            model.flex_radius[flex])
+        to_middle = np.broadcast_to(middle - origins, directions.shape)
+        along = np.einsum('ij,ij->i', to_middle, directions)
+        aside = (to_middle * to_middle).sum(1) - along**2
+        is_line = int(model.flex_dim[flex]) == 1
+        for ray in np.flatnonzero((aside <= reach**2) & (along > -reach)).tolist():
+            origin = origins if origins.ndim == 1 else origins[ray]
+            distance = mujoco.mj_rayFlex(model, data, 0, False, is_line, not is_line, False, flex,
+                                         origin, directions[ray], None, self._normal)
+            self._take(hits, ray, distance, -1, directions[ray])
+
+    def _take(self, hits: Hits, ray: int, distance_m: float, geom: int, direction: F64) -> None:
+        """Take a hit that is nearer than what `ray` has; `self._normal` is its normal."""
+        if not 0.0 <= distance_m <= self._max_range_m or distance_m >= hits.range_m[ray] - 1e-6:
+            return
+        hits.range_m[ray], hits.geom[ray] = distance_m, geom
+        if hits.cos_incidence is not None:
+            cosine = float(self._normal @ direction)
+            hits.cos_incidence[ray] = abs(cosine)
+            if hits.normal is not None:
+                hits.normal[ray] = -self._normal if cosine > 0.0 else self._normal
+
+
+def _is_seen(model: mujoco.MjModel, flex: int) -> bool:
+    material = int(model.flex_matid[flex])
+    alpha = model.flex_rgba[flex, 3] if material < 0 else model.mat_rgba[material, 3]
+    return bool(alpha > 0.0)
+
+
+def _is_inside(kind: int, size: F64, point: F64) -> bool:
+    """Whether a point in the frame of a solid geom is inside it."""
+    x, y, z = map(float, point)
+    a, b, c = map(float, size)
+    if kind == int(G.mjGEOM_BOX):
+        return abs(x) <= a and abs(y) <= b and abs(z) <= c
+    if kind == int(G.mjGEOM_ELLIPSOID):
+        return (x / a)**2 + (y / b)**2 + (z / c)**2 <= 1.0
+    if kind == int(G.mjGEOM_CYLINDER):
+        return x * x + y * y <= a * a and abs(z) <= b
+    beyond = max(abs(z) - b, 0.0) if kind == int(G.mjGEOM_CAPSULE) else z
+    return x * x + y * y + beyond * beyond <= a * a
