@@ -124,6 +124,9 @@ class WorldConfig(Strict):
     """Wait at every tick for every node of the rig; runs are then bit-identical."""
     lockstep_timeout_s: Annotated[float, Field(gt=0.0)] = 10.0
     """How long lockstep waits for a node before it is an error, s of wall time."""
+    wait_for: tuple[str, ...] = ()
+    """Nodes of yours that lockstep waits for besides the rig's own, by name without namespace;
+    they follow `world/settled`."""
     driver: str | DriverConfig = 'none'
     """What moves the robot: none, commands (cmd_vel), figure_eight, rest_cruise_turn, or a map
     with `type` hold, excite, trajectory, python, mocap or waypoints."""

@@ -105,6 +105,7 @@ def describe(info: FieldInfo, value: Any, *, read_only: bool) -> ParameterDescri
     choices = get_args(info.annotation) if get_origin(info.annotation) is not None else ()
     if choices and all(isinstance(choice, str) for choice in choices):
         descriptor.additional_constraints = f'one of {", ".join(choices)}'
+    descriptor.dynamic_typing = value in ((), [])  # rclpy takes an empty list for bytes
     low, high = _bounds(info)
     if (low, high) != (None, None):
         if isinstance(value, float):

@@ -33,6 +33,8 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
                         help="real-time factor instead of the rig file's; 0: as fast as possible")
     parser.add_argument('--lockstep', action='store_true',
                         help='let the world wait for every node: runs are then bit-identical')
+    parser.add_argument('--wait-for', nargs='+', metavar='NODE', default=[],
+                        help='with lockstep: nodes of yours that the world waits for, too')
     parser.add_argument('--processes', action='store_true',
                         help='one process per node instead of one for all')
     add_json_argument(parser)
@@ -48,6 +50,11 @@ def run_rig(rig: RigConfig, args: argparse.Namespace,
         overrides['real_time_factor'] = args.rtf
     if args.lockstep:
         overrides['lockstep'] = True
+    if args.wait_for:
+        if not (args.lockstep or rig.simulated_world.lockstep):
+            raise RigError(f'--wait-for {" ".join(args.wait_for)} takes effect in lockstep only; '
+                           f'add --lockstep, or lockstep: true in world: of the rig file')
+        overrides['wait_for'] = [*rig.simulated_world.wait_for, *args.wait_for]
     if rig.sync_left_out:
         note(f'WARNING: {rig.sync_left_out}')
     rig = rig.with_world(**overrides)

@@ -58,8 +58,8 @@ class WorldNode(Node):
                  **node_options: Any) -> None:
         """Make the world; with `handover`, for followers in this process too.
 
-        `collectors` are the nodes that lockstep waits for besides the emulators, unless the
-        parameter `wait_for` names others.
+        `collectors` are the nodes that lockstep waits for besides the emulators and those that
+        `world.wait_for` names.
         """
         super().__init__(name, **node_options)
         self._handover = handover
@@ -82,7 +82,7 @@ class WorldNode(Node):
         self.conductor = Conductor(
             dt_ns=self.world.dt_ns, seed=simulation.seed, lockstep=config.lockstep,
             sensors=[channel.sensor.name for channel in self.channels],
-            collectors=self._collectors(collectors),
+            collectors=[*collectors, *config.wait_for],
             timeout_s=config.lockstep_timeout_s,
             send_tick=partial(self._send, self._tick, ticks),
             send_settled=partial(self._send, self._settled, SETTLED_TOPIC),
@@ -92,7 +92,8 @@ class WorldNode(Node):
         self.create_subscription(TimeReference, ACK_TOPIC, self._on_ack, qos.internal(), raw=True)
         if handover is not None:
             handover.conduct(self._hear)
-        self._commands = Commands(self, self.world)
+        self._commands = Commands(self, self.world, self._on_command)
+        self.conductor.expect_commands(self._commands.topics)
         self._controls = WorldServices(self, self.loop, simulation.seed)
         self._diagnostics = Diagnostics(self, lambda: self.world.stamp_ns)
         self._diagnostics.add(self._statuses)
@@ -148,14 +149,6 @@ class WorldNode(Node):
             loop.stop_ns = -(-seconds_to_ns(stop_at_s) // dt_ns) * dt_ns
         return loop
 
-    def _collectors(self, default: Sequence[str]) -> list[str]:
-        names: list[str] = self.declare_parameter(
-            'wait_for', list(default) or [''], ParameterDescriptor(
-                description='Nodes that lockstep waits for besides the emulators; they follow '
-                            'world/settled. The sync node where the rig has one.',
-                read_only=True)).value
-        return [name for name in names if name]
-
     # ---- running ------------------------------------------------------------------------------
 
     def _send(self, publisher: Publisher, topic: str, tick: Tick) -> None:
@@ -172,6 +165,11 @@ class WorldNode(Node):
             self._malformed.note(ACK_TOPIC, error)
             return
         self._hear(ack)
+
+    def _on_command(self, topic: str) -> None:
+        self.conductor.on_command(topic)
+        if self.loop.is_early():
+            self.wake()
 
     def _hear(self, ack: Ack) -> None:
         self.conductor.on_ack(ack)

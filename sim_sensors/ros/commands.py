@@ -25,8 +25,13 @@ MOST_BODIES = 64
 class Commands:
     """Takes commands for every environment. A driver that steers leaves `cmd_vel` alone."""
 
-    def __init__(self, node: Node, world: WorldBase) -> None:
+    def __init__(self, node: Node, world: WorldBase,
+                 on_command: Callable[[str], None]) -> None:
+        """Call `on_command(topic)` after each command, whether it was taken or not."""
         self._node = node
+        self._on_command = on_command
+        self.topics: list[str] = []
+        """What is listened to, relative."""
         self._world = world
         trajectory = _trajectory_type(node)
         bodies = [*world.placing.mocap, *world.placing.free]
@@ -36,15 +41,20 @@ class Commands:
         for env in range(world.num_envs):
             prefix = env_prefix(env, world.num_envs)
             if world.drive is not None and world.driver is None:
-                node.create_subscription(Twist, prefix + 'cmd_vel', self._on_twist(env), 10)
-            node.create_subscription(JointState, prefix + 'joint_commands',
-                                     self._on_joints(env), 10)
+                self._listen(Twist, prefix + 'cmd_vel', self._on_twist(env))
+            self._listen(JointState, prefix + 'joint_commands', self._on_joints(env))
             if trajectory is not None:
-                node.create_subscription(trajectory, prefix + 'joint_trajectory',
-                                         self._on_trajectory(env), 10)
+                self._listen(trajectory, prefix + 'joint_trajectory', self._on_trajectory(env))
             for body in bodies[:MOST_BODIES]:
-                node.create_subscription(PoseStamped, f'{prefix}pose_commands/{_token(body)}',
-                                         self._on_pose(env, body), 10)
+                self._listen(PoseStamped, f'{prefix}pose_commands/{_token(body)}',
+                             self._on_pose(env, body))
+
+    def _listen(self, kind: Any, topic: str, take: Callable[[Any], None]) -> None:
+        def hear(message: Any) -> None:
+            take(message)
+            self._on_command(topic)
+        self._node.create_subscription(kind, topic, hear, 10)
+        self.topics.append(topic)
 
     def _on_twist(self, env: int) -> Callable[[Twist], None]:
         def take(message: Twist) -> None:

@@ -91,6 +91,8 @@ class Conductor:
         self._waiting: set[str] = set()
         """Members whose answer to the current tick or settlement is missing."""
         self._settling = False
+        self._commands: Counter[str] = Counter()
+        """Commands by topic that nodes have sent and that have not come."""
         self._wants_barrier = False
         self._left: dict[str, Participant] = {}
         self._since_s: float | None = None
@@ -104,12 +106,18 @@ class Conductor:
         """Names of what is missing before the world may move; empty when it may."""
         if self._barrier is not None:
             return self.missing() or ['connections']
-        return sorted(self._waiting)
+        return sorted(self._waiting) or [f'{topic} on its way' for topic in self._on_the_way]
 
     @property
     def blocked(self) -> bool:
         """Whether the world must stand still, whatever the time (lockstep)."""
-        return self._barrier is not None or bool(self.lockstep and self._waiting)
+        return self._barrier is not None or bool(
+            self.lockstep and (self._waiting or self._on_the_way))
+
+    @property
+    def _on_the_way(self) -> list[str]:
+        """Topics of commands that a node has sent and that are not here yet."""
+        return [topic for topic, count in self._commands.items() if count > 0]
 
     def stuck(self, wall_s: float) -> bool:
         """Return whether the world has been waiting for unusually long."""
@@ -181,6 +189,7 @@ class Conductor:
         self._samples.clear()
         for member in self.members.values():
             member.sent.clear()
+        self._commands = Counter(dict.fromkeys(self._commands, 0))
         self._open_barrier()
 
     # ---- what the nodes say ---------------------------------------------------------------------
@@ -196,10 +205,21 @@ class Conductor:
         member.wake_ns = self._base.run_ns(ack.wake_ns)
         if ack.name in self._waiting and self._base.run_ns(ack.time_ns) == self._time_ns:
             for topic, count in ack.sent.items():
-                member.sent[topic] += count
+                if topic in self._commands:
+                    self._commands[topic] += count
+                else:
+                    member.sent[topic] += count
             self._waiting.discard(ack.name)
             if not self._waiting:
                 self._answered()
+
+    def expect_commands(self, topics: Collection[str]) -> None:
+        """Wait, in lockstep, for what nodes say they have sent on these topics of the world."""
+        self._commands.update(dict.fromkeys(topics, 0))
+
+    def on_command(self, topic: str) -> None:
+        """Note a command that has come; those that nodes said they sent are waited for."""
+        self._commands[topic] -= 1
 
     def _welcome_back(self, name: str) -> Participant | None:
         """Return a node that was given up and speaks again."""
@@ -257,7 +277,9 @@ class Conductor:
             self._last()
 
     def _behind(self, now_ns: int) -> bool:
-        return bool(self._waiting) if self.lockstep else self.limit_ns <= now_ns
+        if self.lockstep:
+            return bool(self._waiting or self._on_the_way)
+        return self.limit_ns <= now_ns
 
     def _give_up(self, now_ns: int) -> None:
         """Lockstep: an error that names who is missing. Else: go on without them."""
@@ -316,6 +338,8 @@ class Conductor:
             return False
         self._settling = True
         self._since_s = None
+        for topic, count in self._commands.items():
+            self._commands[topic] = max(count, 0)  # from others, who do not take part
         tick = self._make(self._time_ns, 0, self._samples)
         self._last = partial(self._send_settled, tick)
         self._send_settled(tick)

@@ -111,7 +111,7 @@ def test_many_processes_are_equal_to_no_ros(tmp_path: Path, processes: Processes
         recorder = Recorder(topics_of(rig))
         spinner.add(recorder)
         commands = {node.name: node.command() for node in planned_nodes(rig)}
-        commands['world'] += ['-p', 'wait_for:=[recorder]']
+        commands['world'] += ['-p', 'world.wait_for:=[recorder]']
         for command in commands.values():
             assert command[0] == sys.executable
             processes.start(*command)

@@ -11,7 +11,6 @@ from typing import Any
 
 import yaml
 from rclpy.node import Node
-from rclpy.parameter import Parameter
 
 from rig_common.lockstep import SETTLED_TOPIC, TYPE_NAME, Tick
 from rig_common.ros import qos
@@ -125,13 +124,12 @@ class LockstepRun:
         self.nodes: list[Node] = [self.recorder, *self.extra, *self.emulators]
         for node in self.nodes:
             self.spinner.add(node)
-        self.rig, self._wait_for = rig, ['recorder', *wait_for]
+        self.rig = rig.with_world(wait_for=['recorder', *wait_for])
         self.start_world()
 
     def start_world(self) -> None:
         """Make the world and drive it."""
-        self.world = make_world(self.rig, parameter_overrides=[
-            Parameter('wait_for', value=self._wait_for)])
+        self.world = make_world(self.rig)
         self.world.wake = self.spinner.wake
         self.add(self.world)
 

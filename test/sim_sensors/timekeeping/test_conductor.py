@@ -224,3 +224,29 @@ def test_a_late_wish_is_heard() -> None:
     stage.conductor.tick(5 * MS, 0, {})
     stage.ack('/a', 5, 7)
     assert stage.conductor.next_tick_ns == 7 * MS
+
+
+def test_the_world_waits_for_commands_that_a_node_says_it_sent() -> None:
+    stage = Stage(collectors=('controller',))
+    stage.conductor.expect_commands(['cmd_vel'])
+    stage.open()
+    stage.conductor.on_command('cmd_vel')  # of somebody who does not take part
+    stage.conductor.tick(3 * MS, 0, {})
+    stage.ack('/a', 3, 10, imu=1)
+    stage.ack('/controller', 3, 1000, cmd_vel=2)
+    assert stage.conductor.waiting_for == ['cmd_vel on its way']
+    stage.conductor.on_command('cmd_vel')
+    assert stage.conductor.blocked
+    stage.conductor.on_command('cmd_vel')
+    assert not stage.conductor.blocked
+
+
+def test_a_command_may_come_before_the_word_of_it() -> None:
+    stage = Stage(collectors=('controller',))
+    stage.conductor.expect_commands(['cmd_vel'])
+    stage.open()
+    stage.conductor.tick(3 * MS, 0, {})
+    stage.ack('/a', 3, 10, imu=1)
+    stage.conductor.on_command('cmd_vel')
+    stage.ack('/controller', 3, 1000, cmd_vel=1)
+    assert not stage.conductor.blocked
