@@ -16,7 +16,7 @@ One owner: all calls come from one thread, or under one lock of the caller's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rig_common.errors import RigError
@@ -27,6 +27,7 @@ from sync_engine.clocks.offset import ClockEstimate, Offset, imu_sigma_s, relati
 from sync_engine.clocks.states import StateMachine, SyncState
 from sync_engine.clocks.steps import Verdict
 from sync_engine.config import SyncConfig
+from sync_engine.cues.motion import Rotation
 from sync_engine.cues.runner import CueRunner, PayloadReader, rotation_of
 from sync_engine.ledger import Ledger
 from sync_engine.matching.assembly import Assembler
@@ -208,9 +209,22 @@ class SyncEngine:
         size of the turn; `variance` (rad^2) is that of each value. Axis and vector are in the
         sensor's frame; `imu_quat_wxyz` of its input takes them to the IMU's, or is estimated.
         """
+        self.add_rotation(
+            sensor_id, rotation_of(stamp_from_ns, stamp_to_ns, turn_rad, axis, variance))
+
+    def add_rotation(self, sensor_id: str, rotation: Rotation) -> None:
+        """Take a turn as a cue gave it (see `on_rotation`); `run_cues` compares it."""
         self._known(sensor_id)
-        rotation = rotation_of(stamp_from_ns, stamp_to_ns, turn_rad, axis, variance)
         self._cues.add_rotation(sensor_id, rotation)
+
+    @property
+    def on_rotation(self) -> Callable[[str, Rotation], None] | None:
+        """Called with (sensor, turn in its frame) for every turn that will be compared."""
+        return self._cues.on_rotation
+
+    @on_rotation.setter
+    def on_rotation(self, callback: Callable[[str, Rotation], None] | None) -> None:
+        self._cues.on_rotation = callback
 
     def run_cues(self, max_jobs: int = 64) -> int:
         """Do deferred work (decode, match, compare); return how many pieces are left.

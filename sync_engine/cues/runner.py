@@ -64,6 +64,8 @@ class CueRunner:
         self.gyro = GyroTrack(motion.max_span_s + 2.0 * motion.grid_s + 4.0)
         self._waiting: deque[tuple[str, int, Any]] = deque(maxlen=_QUEUE)
         self._touched: set[str] = set()
+        self.on_rotation: Callable[[str, Rotation], None] | None = None
+        """Told of every turn that will be compared."""
         self.skipped = 0
         self.failed: dict[str, str] = {}
         """Sensor -> what its reader or cue said when it last failed."""
@@ -100,6 +102,8 @@ class CueRunner:
         used = used_part(rotation, self._axes_used[sensor_id])
         if used is None:
             return
+        if self.on_rotation is not None:
+            self.on_rotation(sensor_id, used)
         self._fits[sensor_id].add(used)
         self._touched.add(sensor_id)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 GRID_STEP_S = 0.01
 STRAY_S = 3.0 * GRID_STEP_S
 """Farther than this from the best of the grid the refinement is lost."""
-_GYRO_DENSITY = 2e-4
+GYRO_DENSITY = 2e-4
 """Noise of the gyro that every increment carries besides the cue's own (rad/s per root hertz); a
 MEMS gyro's."""
 _AMBIGUITY = 9.0
@@ -86,7 +86,7 @@ class TurnRows:
         self.values = np.array([value for each in rotations for value in each.values_rad])
         variances = np.array([value for each in rotations for value in each.variances])
         self._lasted = (self.spans[1] - self.spans[0])[self._of]
-        self.sigmas = np.sqrt(variances + _GYRO_DENSITY**2 * self._lasted)
+        self.sigmas = np.sqrt(variances + GYRO_DENSITY**2 * self._lasted)
         self.axes: FloatArray = np.zeros((len(self.values), 3)) if self.norms else np.array(
             [axis for each in rotations for axis in each.axes or ()])
         """[rows, 3] in the sensor's own frame; zeros for sizes, which tell no bias either."""

@@ -1,0 +1,123 @@
+"""Streams with the habits of real recordings, and the truth about their clocks.
+
+A handheld camera (turns from its pictures, 20 Hz) and an IMU: frames that are missing, stamps off
+the grid, arrivals that are skewed and correlated, a clock that wanders, a mounting that nobody
+declared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.sync_streams import START_S, FloatArray, Motion
+from sensor_rig.trust.streams import Streams
+from sync_engine.config import SyncConfig, load_config
+from sync_engine.cues.base import XYZ_AXES, matrix_from_wxyz
+from sync_engine.cues.motion import Rotation
+
+OPTICAL_WXYZ = (0.5, -0.5, 0.5, -0.5)
+SENSOR, IMU = 'camera', 'imu'
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How the streams behave (s, Hz, rad)."""
+
+    seed: int
+    """Of the motion."""
+    noise_seed: int = 0
+    """Of everything that is drawn besides the motion."""
+    duration_s: float = 60.0
+    rate_hz: float = 20.0
+    imu_hz: float = 100.0
+    offset_s: float = 0.037
+    drift: float = 2e-5
+    wander_s: float = 0.0
+    """Amplitude of a slow wander of the clock with a period of 25 s."""
+    latency_s: float = 0.02
+    declared_off_s: float = 0.008
+    """What the declared latency is wrong by; its sigma is 10 ms."""
+    jitter_s: float = 0.002
+    jitter_memory: float = 0.5
+    """Lag-1 correlation of the arrival jitter."""
+    early: float = 0.02
+    """Share of arrivals that are early by up to the jitter."""
+    stamp_jitter_s: float = 1e-3
+    """Frames off the grid: they are captured when they are stamped."""
+    loss: float = 0.1
+    turn_sigma_rad: float = 1e-3
+    claimed_sigma_rad: float = 1e-3
+    gyro_sigma_rad_s: float = 0.002
+    motion_scale: float = 2.0
+    quat_wxyz: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    """The declared mounting; zeros: unknown. The true one is that of a camera."""
+
+    def true_offset_s(self, time_s: FloatArray) -> FloatArray:
+        """Return the sensor's clock minus the host's (and the IMU's) at times after the start."""
+        wander = self.wander_s * np.sin(2.0 * np.pi * time_s / 25.0)
+        return np.asarray(self.offset_s + self.drift * time_s + wander)
+
+    def motion(self) -> Motion:
+        """Return the body's motion: all three axes, as a hand moves."""
+        drawn = Motion.random(np.random.default_rng([self.seed, 1]), self.motion_scale)
+        return Motion(drawn.amplitudes * np.array([[2.0], [1.6], [0.8]]), drawn.omegas,
+                      drawn.phases)
+
+    def captures_s(self) -> FloatArray:
+        """Return when frames were captured that were not lost."""
+        rng = np.random.default_rng([self.seed, self.noise_seed, 2])
+        count = int(self.duration_s * self.rate_hz)
+        times = (0.3 + np.arange(count)) / self.rate_hz
+        times = np.sort(times + rng.normal(0.0, self.stamp_jitter_s, count))
+        return np.asarray(times[rng.random(count) >= self.loss])
+
+    def streams(self) -> Streams:
+        """Return the streams in order of arrival."""
+        rng = np.random.default_rng([self.seed, self.noise_seed, 3])
+        captures = self.captures_s()
+        motion = self.motion()
+        stamps = captures + self.true_offset_s(captures)
+        arrivals = np.maximum.accumulate(captures + self._latencies(len(captures), rng))
+        imu = np.arange(0.0, self.duration_s, 1.0 / self.imu_hz)
+        imu_arrivals = np.maximum.accumulate(imu + 0.003 + rng.exponential(3e-4, len(imu)))
+        times = np.concatenate([arrivals, imu_arrivals])
+        order = np.argsort(times, kind='stable')
+        place = np.argsort(order, kind='stable')
+        gyro = np.zeros((len(times), 3))
+        gyro[len(captures):] = motion.rate(imu) + 0.004 + rng.normal(
+            0.0, self.gyro_sigma_rad_s, (len(imu), 3))
+        accel = np.tile([0.0, 0.0, 9.8], (len(times), 1))
+        turned = np.diff(motion.angle(captures), axis=0) @ matrix_from_wxyz(OPTICAL_WXYZ)
+        turned += rng.normal(0.0, self.turn_sigma_rad, turned.shape)
+        stamp_ns = _ns(np.concatenate([stamps, imu]))
+        variances = (self.claimed_sigma_rad**2,) * 3
+        turns = tuple(
+            (int(place[k + 1]), Rotation(int(stamp_ns[k]), int(stamp_ns[k + 1]), tuple(turn),
+                                         XYZ_AXES, variances))
+            for k, turn in enumerate(turned.tolist()))
+        is_imu = np.arange(len(times)) >= len(captures)
+        return Streams(SENSOR, IMU, self._config(), is_imu[order], _ns(times)[order],
+                       stamp_ns[order], gyro[order], accel[order], turns)
+
+    def _latencies(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """Return latencies (s): a least one, correlated jitter above it, a few early ones."""
+        steps = rng.normal(0.0, np.sqrt(1.0 - self.jitter_memory**2), count)
+        level = np.zeros(count)
+        for k in range(1, count):
+            level[k] = self.jitter_memory * level[k - 1] + steps[k]
+        early = np.where(rng.random(count) < self.early, rng.random(count), 0.0)
+        return np.asarray(self.latency_s + self.jitter_s * (np.abs(level) - early))
+
+    def _config(self) -> SyncConfig:
+        declared = self.latency_s + self.declared_off_s
+        return load_config({
+            'inputs': {SENSOR: {'latency_s': declared, 'latency_sigma_s': 0.01,
+                                'imu_quat_wxyz': self.quat_wxyz},
+                       IMU: {'latency_s': 0.003, 'latency_sigma_s': 0.001, 'collect': True}},
+            'reference_sensor_id': SENSOR, 'required_sensors': [SENSOR], 'imu_sensor_id': IMU})
+
+
+def _ns(times_s: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.rint((START_S + times_s) * 1e9).astype(np.int64)

@@ -1,0 +1,100 @@
+"""Test on a recording itself whether its offsets may be believed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sensor_rig.cli.output import add_json_argument, print_json, print_table
+
+if TYPE_CHECKING:
+    from sync_engine.config import SyncConfig
+
+NAME = 'trust'
+HELP = 'test on a recording itself whether its offsets may be believed'
+EPILOG = """example: rig trust drive/ --rig robot.yaml --html trust.html
+Known changes are put into the stamps and must be followed, found or refused; disjoint stretches
+must agree within their claims. Without --rig, a rig file is made from the recording as "inspect
+--write" does. Exit code 1: the claims do not hold."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the recording, the rig and where to write."""
+    parser.add_argument('bag', metavar='BAG', type=Path, help='a rosbag2 folder, .mcap or .db3')
+    parser.add_argument('--rig', metavar='FILE',
+                        help='a rig file with a sync: section (made from the recording)')
+    parser.add_argument('--html', metavar='FILE', type=Path, help='write the page to this file')
+    add_json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Score the recording and say what may be believed."""
+    from rig_common.errors import RigError, why
+    from sensor_rig.bags.reader import BagReader
+    from sensor_rig.cli.progress import progress
+    from sensor_rig.report.trust_page import trust_page
+    from sensor_rig.trust.report import trust_recording
+
+    if args.html is not None and not args.html.parent.is_dir():
+        raise RigError(f'there is no folder {args.html.parent} to write {args.html.name} to')
+    config = _config(args.rig, args.bag)
+    with BagReader(args.bag) as bag:
+        count = bag.message_count
+    with progress(f'reading {args.bag.name}', count) as advance:
+        report = trust_recording(args.bag, config, advance)
+    document = report.document()
+    if args.html is not None:
+        try:
+            args.html.write_text(trust_page(document), encoding='utf-8')
+        except OSError as error:
+            raise RigError(f'cannot write {args.html}: {why(error)}') from None
+    if args.json:
+        print_json(document)
+        return 0 if report.holds else 1
+    for name, sensor in document['sensors'].items():
+        rows = [(each['change'], 'yes' if each['passed'] else 'NO', each['says'])
+                for each in sensor['responses']]
+        print_table((f'{name}: change', 'passed', 'what the estimate did'), rows)
+        print(sensor['verdict'] + '\n')
+    if args.html is not None:
+        print(f'written: {args.html}')
+    return 0 if report.holds else 1
+
+
+def _config(rig: str | None, bag: Path) -> SyncConfig:
+    """Return the `sync:` of a rig file, or of one that is made from the recording."""
+    from rig_common.errors import RigError
+    from sensor_rig.rigfile import load_rig
+
+    if rig is None:
+        return _found(bag)
+    loaded = load_rig(rig)
+    if loaded.sync is None:
+        raise RigError(f'{loaded.path} has no sync: section, so there is nothing to trust')
+    return loaded.sync
+
+
+def _found(bag: Path) -> SyncConfig:
+    """Return what `inspect --write` would write for the recording."""
+    import tempfile
+
+    from rig_common.errors import RigError
+    from sensor_rig.bags.inspect import TopicTimes, facts_of
+    from sensor_rig.bags.reader import BagReader
+    from sensor_rig.bags.starter import starter_rig
+    from sensor_rig.rigfile import load_rig
+
+    with BagReader(bag) as reader:
+        topics = {name: TopicTimes(name, topic.type_name, topic.stamped)
+                  for name, topic in reader.topics.items()}
+        for message in reader.messages():
+            topics[message.topic].add(message.raw, message.receive_ns)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / 'found.yaml'
+        file.write_text(starter_rig(facts_of(list(topics.values())), str(bag)), encoding='utf-8')
+        sync = load_rig(file).sync
+    if sync is None or not sync.imu_sensor_id:
+        raise RigError(f'{bag} has no IMU (sensor_msgs/msg/Imu), so motion has nothing to be '
+                       f'compared with')
+    return sync

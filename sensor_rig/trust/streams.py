@@ -1,0 +1,202 @@
+"""One sensor and the IMU of a recording, as the engine sees them: stamps, arrivals and turns.
+
+The cues run once, over the recording as it is. What they found is then replayed as often as a test
+needs it, with other stamps or fewer messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rig_common.cdr import CdrError
+from rig_common.errors import RigError
+from rig_common.msgs.decode import read_imu
+from rig_common.times import NS_PER_S
+from sensor_rig.bags.reader import BagReader
+from sensor_rig.bags.sync import fitted
+from sync_engine.config import InputConfig, SyncConfig
+from sync_engine.cues.motion import Rotation
+from sync_engine.wire.session import WireSync
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Shift = Callable[[Ints], Ints]
+"""Stamps [n] (ns) -> what is added to each (ns)."""
+
+_LONGEST_NS = NS_PER_S // 2
+"""Turns over longer gaps are not known."""
+
+
+@dataclass(frozen=True)
+class Streams:
+    """A sensor with a cue, and the IMU. Times in ns, by message in order of arrival."""
+
+    sensor: str
+    imu: str
+    config: SyncConfig
+    """Of these two inputs; its cue is off, because the turns are handed over."""
+    is_imu: NDArray[np.bool_]
+    arrival_ns: Ints
+    stamp_ns: Ints
+    gyro: Floats
+    """[n, 3] (rad/s); zeros where the message is the sensor's."""
+    accel: Floats
+    """[n, 3] (m/s^2)."""
+    turns: tuple[tuple[int, Rotation], ...]
+    """(index of the message that completed it, turn in the sensor's frame and clock)."""
+
+    @property
+    def start_ns(self) -> int:
+        """Arrival of the first message."""
+        return int(self.arrival_ns[0]) if len(self.arrival_ns) else 0
+
+    @property
+    def duration_s(self) -> float:
+        """Time from the first arrival to the last (s)."""
+        return float(self.arrival_ns[-1] - self.arrival_ns[0]) / NS_PER_S
+
+    def with_stamps(self, shift: Shift) -> Streams:
+        """Return the streams with the sensor's clock changed by `shift`."""
+        stamps = self.stamp_ns.copy()
+        own = ~self.is_imu
+        stamps[own] += shift(stamps[own])
+        if not self.turns:
+            return replace(self, stamp_ns=stamps)
+        ends = np.array([(turn.stamp_from_ns, turn.stamp_to_ns) for _, turn in self.turns])
+        moved = (ends + shift(ends.ravel()).reshape(ends.shape)).tolist()
+        turns = tuple((index, replace(turn, stamp_from_ns=start, stamp_to_ns=end))
+                      for (index, turn), (start, end) in zip(self.turns, moved, strict=True))
+        return replace(self, stamp_ns=stamps, turns=turns)
+
+    def without(self, lost: NDArray[np.bool_]) -> Streams:
+        """Return the streams without the messages of `lost` [n]; turns over a gap are joined."""
+        place = np.cumsum(~lost) - 1
+        turns: list[tuple[int, Rotation]] = []
+        waiting: Rotation | None = None
+        for index, turn in self.turns:
+            joined = turn if waiting is None else _joined(waiting, turn)
+            waiting = None
+            if joined is None:
+                continue
+            if lost[index]:
+                waiting = joined
+            else:
+                turns.append((int(place[index]), joined))
+        kept = ~lost
+        return replace(self, is_imu=self.is_imu[kept], arrival_ns=self.arrival_ns[kept],
+                       stamp_ns=self.stamp_ns[kept], gyro=self.gyro[kept],
+                       accel=self.accel[kept], turns=tuple(turns))
+
+    def between(self, start_ns: int, end_ns: int) -> Streams:
+        """Return what arrived from `start_ns` to `end_ns`."""
+        first, last = np.searchsorted(self.arrival_ns, [start_ns, end_ns]).tolist()
+        part = slice(first, last)
+        turns = tuple((index - first, turn) for index, turn in self.turns if first < index < last)
+        return replace(self, is_imu=self.is_imu[part], arrival_ns=self.arrival_ns[part],
+                       stamp_ns=self.stamp_ns[part], gyro=self.gyro[part],
+                       accel=self.accel[part], turns=turns)
+
+
+def _joined(one: Rotation, two: Rotation) -> Rotation | None:
+    """Return two turns in a row as one; None where they do not meet or last too long."""
+    if (one.stamp_to_ns != two.stamp_from_ns or one.axes != two.axes
+            or two.stamp_to_ns - one.stamp_from_ns > _LONGEST_NS):
+        return two if one.stamp_to_ns != two.stamp_from_ns else None
+    return Rotation(one.stamp_from_ns, two.stamp_to_ns,
+                    tuple(a + b for a, b in zip(one.values_rad, two.values_rad, strict=True)),
+                    one.axes,
+                    tuple(a + b for a, b in zip(one.variances, two.variances, strict=True)))
+
+
+def read_streams(path: str | Path, config: SyncConfig,
+                 advance: Callable[[float], None] = lambda done: None) -> list[Streams]:
+    """Return every sensor of a recording that has a cue, each with the IMU."""
+    with BagReader(path) as bag:
+        config, names = fitted(config, bag)
+        imu = config.imu_sensor_id
+        if not imu or imu not in names.values():
+            raise RigError(f'{path} has no IMU to compare with: sync.imu_sensor_id is '
+                           f'{imu!r}; it should name an input that is recorded')
+        cued = [name for name in names.values()
+                if config.inputs[name].cue != 'none' and name != imu]
+        if not cued:
+            raise RigError(f'{path} has no stream with a cue beside the IMU {imu!r}; give an '
+                           f'input cue: scan, cloud, image, odometry or rate')
+        gathered = _Gathered(config, names, bag, cued)
+        for done, (topic, receive_ns, raw) in enumerate(bag.messages(list(names)), 1):
+            gathered.take(names[topic], raw, receive_ns)
+            if done % 200 == 0:
+                advance(200)
+    return [gathered.streams(name) for name in cued]
+
+
+class _Gathered:
+    """One pass over the recording through the engine, whose cues' turns are kept."""
+
+    def __init__(self, config: SyncConfig, names: dict[str, str], bag: BagReader,
+                 cued: list[str]) -> None:
+        self._config, self._imu = config, config.imu_sensor_id
+        headerless = [name for topic, name in names.items() if not bag.topics[topic].stamped]
+        self._sync = WireSync(config, headerless)
+        self._sync.engine.on_rotation = self._keep
+        self._arrivals: dict[str, list[tuple[int, int]]] = {name: [] for name in
+                                                            (*cued, self._imu)}
+        self._samples: list[tuple[float, ...]] = []
+        self._turns: dict[str, list[tuple[int, Rotation]]] = {name: [] for name in cued}
+
+    def take(self, name: str, raw: bytes, receive_ns: int) -> None:
+        """Take one message of the recording."""
+        if name in self._arrivals and name not in self._sync.headerless:
+            try:
+                stamp_ns = self._sync.stamp_ns(name, raw)
+                if stamp_ns is not None:
+                    if name == self._imu:
+                        gyro, accel = read_imu(raw)
+                        self._samples.append((*gyro, *accel))
+                    self._arrivals[name].append((receive_ns, stamp_ns))
+            except CdrError:
+                pass  # the engine counts it as invalid
+        self._sync.push_together([(name, raw)], receive_ns)
+        while self._sync.run_cues():
+            pass
+
+    def _keep(self, name: str, rotation: Rotation) -> None:
+        if name in self._turns:
+            self._turns[name].append((len(self._arrivals[name]) - 1, rotation))
+
+    def streams(self, name: str) -> Streams:
+        """Return one sensor with the IMU, merged by arrival."""
+        own = np.array(self._arrivals[name], dtype=np.int64).reshape(-1, 2)
+        imu = np.array(self._arrivals[self._imu], dtype=np.int64).reshape(-1, 2)
+        if not len(own) or not len(imu):
+            silent = name if not len(own) else self._imu
+            raise RigError(f'no message of {silent} can be read, so there is nothing to score')
+        times = np.concatenate([own, imu])
+        is_imu = np.arange(len(times)) >= len(own)
+        order = np.lexsort((~is_imu, times[:, 0]))
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        samples = np.zeros((len(times), 6))
+        samples[len(own):] = self._samples
+        samples = samples[order]
+        return Streams(
+            name, self._imu, two_inputs(self._config, name), is_imu[order], times[order, 0],
+            times[order, 1], samples[:, :3], samples[:, 3:],
+            tuple((int(place[index]), turn) for index, turn in self._turns[name]))
+
+
+def two_inputs(config: SyncConfig, sensor: str) -> SyncConfig:
+    """Return the configuration of one sensor and the IMU; turns are handed over, not read."""
+    given = config.inputs[sensor].model_dump()
+    own = InputConfig.model_validate(
+        given | {'type': '', 'cue': 'none', 'member': True, 'collect': False, 'clock_of': ''})
+    imu = config.inputs[config.imu_sensor_id].model_copy(
+        update={'collect': True, 'member': True, 'cue': 'none', 'clock_of': ''})
+    return config.model_copy(update={
+        'inputs': {sensor: own, config.imu_sensor_id: imu}, 'reference_sensor_id': sensor,
+        'required_sensors': (sensor,)})
