@@ -99,7 +99,8 @@ def run_engine(
 
 def give_rotation(engine: SyncEngine, scenario: Scenario, message: Message, since_ns: int) -> None:
     """Hand over a message's rotation: the camera's as a vector, the LiDAR's about z."""
-    variance = scenario.sensors[message.sensor_id].turn_sigma_rad ** 2
+    sensor = scenario.sensors[message.sensor_id]
+    variance = (sensor.turn_claim * sensor.turn_sigma_rad) ** 2
     if message.sensor_id == 'camera':
         engine.push_rotation('camera', since_ns, message.stamp_ns, message.turn, variance=variance)
     else:
@@ -112,7 +113,7 @@ _COLUMNS = ('camera', 'lidar', 'camera-lidar', 'camera/host', 'lidar/host')
 
 
 def _note(engine: SyncEngine, scenario: Scenario, now_s: float) -> tuple[float, ...]:
-    truth = {name: float(sensor.true_offset(now_s)) for name, sensor in scenario.sensors.items()}
+    truth = {name: float(sensor.cue_offset(now_s)) for name, sensor in scenario.sensors.items()}
     found = [(engine.offset(name, to='imu'), truth[name] - truth['imu']) for name in SENSORS]
     found.append((engine.offset('camera', to='lidar'), truth['camera'] - truth['lidar']))
     found += [(engine.offset_to_host(name), truth[name]) for name in SENSORS]

@@ -33,16 +33,32 @@ class Sensor:
     stamp_jitter_s: float
     turn_sigma_rad: float = 0.0
     """Noise of one rotation increment."""
+    turn_claim: float = 1.0
+    """What it says about the sigma of that noise, over the true one."""
     clock_step: tuple[float, float] = (np.inf, 0.0)
     """(time after the start, size): the clock steps (s)."""
     latency_step: tuple[float, float] = (np.inf, 0.0)
     """(time after the start, size): the latency steps (s)."""
 
+    wander: tuple[float, float] = (0.0, 100.0)
+    """(amplitude, period): the clock swings, as with temperature (s)."""
+    cue_wander: tuple[float, float] = (0.0, 100.0)
+    """(amplitude, period): the times of its rotations swing against its stamps (s)."""
+    early: tuple[float, float] = (0.0, 0.0)
+    """(share, mean): messages that are early instead of late (s)."""
+
     def true_offset(self, time_s: FloatArray | float) -> FloatArray:
         """Return sensor clock minus host at `time_s` after the start."""
         time = np.asarray(time_s, dtype=np.float64)
         stepped = np.where(time >= self.clock_step[0], self.clock_step[1], 0.0)
-        return self.offset_s + self.drift_ppm * 1e-6 * time + stepped
+        swing = self.wander[0] * np.sin(2.0 * np.pi * time / self.wander[1])
+        return self.offset_s + self.drift_ppm * 1e-6 * time + stepped + swing
+
+    def cue_offset(self, time_s: FloatArray | float) -> FloatArray:
+        """Return the clock of its rotations minus the host's; what motion can find."""
+        time = np.asarray(time_s, dtype=np.float64)
+        swing = self.cue_wander[0] * np.sin(2.0 * np.pi * time / self.cue_wander[1])
+        return self.true_offset(time) + swing
 
 
 @dataclass(frozen=True)
@@ -134,9 +150,13 @@ class Scenario:
         stamp = stamp + rng.normal(0.0, sensor.stamp_jitter_s, count)
         late = np.where(capture >= sensor.latency_step[0], sensor.latency_step[1], 0.0)
         arrival = capture + sensor.latency_s + late + rng.exponential(sensor.jitter_s, count)
+        share, mean_s = sensor.early
+        odd = np.random.default_rng([self.seed, 4, sorted(self.sensors).index(name)])
+        early = np.where(odd.random(count) < share, odd.exponential(1.0, count), 0.0)
+        arrival = arrival - mean_s * early
         arrival = np.maximum.accumulate(arrival)  # a transport keeps the order of one topic
         motion = self.motion()
-        angle = motion.angle(capture)
+        angle = motion.angle(capture + sensor.true_offset(capture) - sensor.cue_offset(capture))
         turns = np.diff(angle, axis=0) + rng.normal(0.0, sensor.turn_sigma_rad, (count - 1, 3))
         rate = motion.rate(capture) + rng.normal(0.0, self.gyro_sigma_rad_s, (count, 3))
         rate = rate + self.gyro_bias_rad_s

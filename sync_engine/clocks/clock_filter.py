@@ -30,19 +30,27 @@ from sync_engine.config import AdaKFConfig
 
 _H_ARRIVAL = np.array([[1.0, 0.0, -1.0, 0.0]])
 _H_MOTION = np.array([[1.0, 0.0, 0.0, -1.0]])
+_COMMON = np.ix_((0, 2), (0, 2))
 
 _ARRIVAL_SIGMA_S = (5e-5, 2e-3, 2e-2)
 """Least, first and largest sigma of an arrival observation."""
-_MOTION_SCALE = (1.0, 1.0, 50.0)
-"""Least, first and largest factor on the variance that a motion observation claims.
-
-A claim is the least that the fit's own noise allows, so residuals may show it to be worse, never
-better. Their fading memory tells a variance to a quarter: a stretch that was quiet by chance would
-narrow sigma and gate, and honest observations after it would be rejects that agree, a jump."""
+_MOTION_SCALE = (0.3, 1.0, 50.0)
+"""Least, first and largest factor on the variance that a motion observation claims."""
+_CLEARLY_WORSE = 1.5
+"""Below this the factor is not used: a fit's own residuals (turn_rows.py) tell its variance well
+in both directions, the fading memory here to a quarter only. A stretch that was quiet by chance
+would narrow sigma and gate, and honest observations after it would be rejects that agree, a jump.
+Above it there are errors that a fit does not see, as they last longer than its stretch."""
 _Q_STABLE, _Q_JUMP = 0.2, 100.0
 """Factors on the process noise when long stable, and of what has just jumped."""
 _Q_STABLE_DECAY = 0.97
 _Q_JUMP_DECAY = 0.5
+_TREND_GAIN = 0.08
+"""Share of a new innovation in their mean: a memory of about a dozen."""
+_MEAN_SIGMA = sqrt(_TREND_GAIN / (2.0 - _TREND_GAIN))
+_TRENDING, _TREND_GROWTH, _TREND_DECAY, _TREND_MOST = 2.0, 2.0, 0.9, 1e4
+"""A mean beyond these sigmas is a state that wanders. Its walk then grows by a factor for each
+innovation, up to 1 ms per root second (the offset) or 10 ppm (the skew), and else decays."""
 _SAGE_HUSA_HEAD_START = 5
 """The first observations do not replace the prior noise outright."""
 
@@ -83,6 +91,27 @@ class _Channel:
         self._largest = largest
         self._forgetting = forgetting
         self._count = _SAGE_HUSA_HEAD_START
+        self._scaled = 0.0
+        self._mean, self._square, self._product = 0.0, 1.0, 0.0
+        """Of the scaled innovations lately: mean, square, product of two in a row."""
+
+    def note(self, innovation: float, variance: float) -> None:
+        """Take an accepted innovation with the variance it was expected to have."""
+        before, self._scaled = self._scaled, innovation / sqrt(variance)
+        self._mean += _TREND_GAIN * (self._scaled - self._mean)
+        self._square += _TREND_GAIN * (self._scaled**2 - self._square)
+        self._product += _TREND_GAIN * (self._scaled * before - self._product)
+
+    @property
+    def correlation(self) -> float:
+        """Lag-1 correlation of the innovations, 0 .. 0.5: a filter that is right shows none."""
+        return min(max(self._product / max(self._square, 0.3), 0.0), 0.5)
+
+    @property
+    def trend(self) -> float:
+        """Mean of the scaled innovations in its own sigmas: they should have none, of either sign;
+        where they do the state moves faster than its walk allows."""
+        return abs(self._mean) / _MEAN_SIGMA
 
     def adapt(self, sample: float) -> None:
         """Sage-Husa: move the noise towards `sample` with a fading memory."""
@@ -106,6 +135,10 @@ class ClockFilter:
         """Factor on the process noise: 1 as configured, less when long stable."""
         self.last_nis = 0.0
         self.motion_count = 0
+        self._skew_wander = 1.0
+        """Factor on the walk of the skew: a clock whose arrivals keep running away."""
+        self._wander = 1.0
+        """Factor on the walk that offset and latency have in common: arrival does not see it."""
         least, first, largest = (sigma**2 for sigma in _ARRIVAL_SIGMA_S)
         self.arrivals = _Channel(least, first, largest, config.forgetting)
         self.motions = _Channel(*_MOTION_SCALE, config.forgetting)
@@ -173,6 +206,9 @@ class ClockFilter:
             return
         self._f[0, 1] = dt
         noise = self._q_rate * (dt * self.q_scale)
+        noise[1, 1] *= self._skew_wander
+        if self._wander > 1.0:
+            noise[_COMMON] += self._q_rate[0, 0] * dt * (self._wander - 1.0)
         if self._q_raised is not None:
             noise += self._q_rate * (dt * self._q_raised)
             self._q_raised *= _Q_JUMP_DECAY**dt
@@ -197,7 +233,11 @@ class ClockFilter:
                 self._open(2, innovation)
             else:
                 self.open_either(innovation)
-        self._kf.update(z, R=noise, H=_H_ARRIVAL)
+        self.arrivals.note(innovation, variance)
+        self._skew_wander = _follow(self._skew_wander, self.arrivals.trend)
+        # Errors that hang together are fewer than they look: n of them count for n (1-r)/(1+r).
+        apart = (1.0 + self.arrivals.correlation) / (1.0 - self.arrivals.correlation)
+        self._kf.update(z, R=noise * apart, H=_H_ARRIVAL)
         residual = z - float(self._kf.x[0, 0] - self._kf.x[2, 0])
         self.arrivals.adapt(residual**2 + self._projected(2))
         self._cache()
@@ -205,16 +245,21 @@ class ClockFilter:
 
     def observe_motion(self, z: float, variance: float) -> Outcome:
         """Take o - c (s) at the state's time, with the variance its author claims (s^2)."""
-        noise = variance * self.motions.noise
+        worse = self.motions.noise
+        noise = variance * (worse if worse > _CLEARLY_WORSE else 1.0)
         innovation = z - (self._kf.x[0, 0] - self._kf.x[3, 0])
-        outcome = self._gate(self.motions, innovation, self._projected(3) + noise)
+        expected = self._projected(3) + noise
+        outcome = self._gate(self.motions, innovation, expected)
         if outcome is Outcome.REJECTED:
             return outcome
         if outcome is Outcome.JUMP:
             self._open_along((0, 2), innovation)  # o - l is known from arrival and stays known
         self._kf.update(z, R=noise, H=_H_MOTION)
         residual = z - float(self._kf.x[0, 0] - self._kf.x[3, 0])
-        self.motions.adapt((residual**2 + self._projected(3)) / variance)
+        self.motions.note(innovation, expected)
+        self._wander = _follow(self._wander, self.motions.trend)
+        if self.motions.trend <= _TRENDING:
+            self.motions.adapt((residual**2 + self._projected(3)) / variance)
         self.motion_count += 1
         self._cache()
         return outcome
@@ -285,3 +330,10 @@ class ClockFilter:
         self.motion_count = int(values['motion_count'])
         self._time_s = 0.0
         self._cache()
+
+
+def _follow(factor: float, trend: float) -> float:
+    """Return the next factor on a walk, from how much innovations hang together."""
+    if trend > _TRENDING:
+        return min(_TREND_GROWTH * factor, _TREND_MOST)
+    return max(_TREND_DECAY * factor, 1.0)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from rig_common.times import NEVER_NS, NS_PER_S
 from sync_engine.bundle import OffsetState
+from sync_engine.clocks.arrivals import ArrivalBlocks
 from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior, Outcome
 from sync_engine.clocks.steps import StepDetector, Verdict
 from sync_engine.config import AdaKFConfig, EpochConfig, InputConfig, SyncConfig
@@ -67,7 +68,7 @@ class ClockEstimate:
     def reset(self) -> None:
         """Forget the offset; the next message starts it anew."""
         self._least_delay_ns = NEVER_NS
-        self._block_count = 0
+        self._blocks = ArrivalBlocks()
         self.bias_var = 0.0
         """What motion cannot tell however long it is watched, s^2; 0 before the first fix."""
         self.filter: ClockFilter | None = None
@@ -88,7 +89,7 @@ class ClockEstimate:
         verdict = self.steps.observe(stamp_ns, arrival_ns)
         if verdict is Verdict.FINE:
             delay_ns = arrival_ns - stamp_ns
-            self._block_count += 1
+            self._blocks.add(delay_ns)
             if delay_ns < self._least_delay_ns:
                 self._least_delay_ns = delay_ns
                 self._least_at_ns = arrival_ns
@@ -101,6 +102,7 @@ class ClockEstimate:
         elif verdict is Verdict.RESTART:
             self.resets += 1
             self._restored = None
+            self._blocks = ArrivalBlocks()
             self._start(stamp_ns, arrival_ns)
         return verdict
 
@@ -189,19 +191,19 @@ class ClockEstimate:
         self._refresh()
         self._start_block(arrival_ns, _FIRST_BLOCK_SHARE)
         self._least_delay_ns = arrival_ns - stamp_ns
+        self._blocks.add(arrival_ns - stamp_ns)
 
     def _start_block(self, arrival_ns: int, share: float) -> None:
         self.steps.grid_held = True
         self._least_delay_ns = NEVER_NS
-        self._least_at_ns = arrival_ns
-        self._block_count = 0
+        self._least_at_ns = self._block_start_ns = arrival_ns
         self._block_end_ns = arrival_ns + int(self._block_ns * share)
 
     def _close_block(self, arrival_ns: int) -> None:
         """One observation out of the smallest delay of the block."""
         assert self.filter is not None
         late_ns = arrival_ns - self._block_end_ns
-        if self._block_count < _BLOCK_MESSAGES and late_ns < self._block_ns and not self._settling:
+        if len(self._blocks) < _BLOCK_MESSAGES and late_ns < self._block_ns and not self._settling:
             return  # a slow stream: the least of a few says little, so wait for some more
         if self._settling and self._given.stamp_source != 'ptp':
             # The message that started the filter may have been a slow one; the best of the
@@ -209,8 +211,14 @@ class ClockEstimate:
             self.filter = self.filter if self._resumed else ClockFilter(self.prior(), self._config)
             self.base_ns = self.base_ns if self._resumed else -self._least_delay_ns
         self._settling = False
-        self.filter.predict((self._least_at_ns - self._epoch_ns) / NS_PER_S)
-        z = (-self._least_delay_ns - self.base_ns) / NS_PER_S
+        delay_ns, at_ns = self._blocks.close(), self._least_at_ns
+        if self._blocks.takes_median:
+            at_ns = (self._block_start_ns + arrival_ns) // 2
+        self.filter.predict((at_ns - self._epoch_ns) / NS_PER_S)
+        z = (-delay_ns - self.base_ns) / NS_PER_S
+        known = self._blocks.variance_s2
+        if known is not None:
+            self.filter.arrivals.set(known)
         if self.filter.observe_arrival(z, self.steps.grid_held) is Outcome.JUMP:
             self.latency_steps += 1
         self._unproven = False
@@ -235,6 +243,7 @@ class ClockEstimate:
             self.filter.step_clock(step_s, sigma_s)
         self._unproven = True
         self._refresh()
+        self._blocks.clear()
         self._start_block(arrival_ns, _FIRST_BLOCK_SHARE)
 
     def dump(self) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, replace
+from math import sqrt
 
 import numpy as np
 
@@ -28,6 +29,13 @@ _BIAS_SIGMA_RAD_S = 0.02
 _BIAS_WALK_RAD_S = 0.001
 """How much of that may come back between two fits."""
 _LEAST_ROWS = 8
+_CLAIM_ROWS, _HONESTY_ROWS = 60, 3000
+"""Rows that the claim of a cue counts for against what its residuals show, and rows after which
+these are forgotten."""
+_LEAST_HONESTY, _MOST_HONESTY = 0.05, 50.0
+_BLUNT = 5.0
+"""A stretch that has reached its full length may be this much less sharp: it will not grow any
+more, and little is better than nothing."""
 _FREE_SPAN_S = 3.0
 """Shortest stretch that is tried while the rotation is unknown: it has three more unknowns."""
 
@@ -75,6 +83,9 @@ class RotationFit:
         self.last_sigma_s = float('inf')
         self.fits = 0
         self.refused = 0
+        self.honesty = 1.0
+        """Variance of the fits that their residuals show, over the claimed one, lately."""
+        self._shown_rows = 0.0
         self.mismatched = 0
         """Stretches that were refused because the gyro does not explain what the sensor says."""
 
@@ -125,7 +136,16 @@ class RotationFit:
             self.refused += 1
             return None
         middle_ns = (ready[0].stamp_from_ns + ready[-1].stamp_to_ns) // 2
-        return MotionFix(fix.delta_s, fix.sigma_s**2, middle_ns)
+        return MotionFix(fix.delta_s, fix.sigma_s**2 * self._learnt(fix), middle_ns)
+
+    def _learnt(self, fix: Fix) -> float:
+        """Return by how much the variance of the cue is larger, or smaller, than it claims."""
+        fade = 1.0 - fix.rows / _HONESTY_ROWS
+        self._shown_rows = max(fade, 0.5) * self._shown_rows + fix.rows
+        gain = fix.rows / (self._shown_rows + _CLAIM_ROWS)
+        self.honesty += gain * (min(fix.honesty, _MOST_HONESTY) - self.honesty)
+        unsure = 1.0 + sqrt(2.0 / (self._shown_rows + _CLAIM_ROWS))
+        return max(self.honesty * unsure, _LEAST_HONESTY)
 
     def _least_span_s(self, first: Rotation) -> float:
         known = first.axes is None or self.mounting.is_known
@@ -164,7 +184,11 @@ class RotationFit:
         return fix if self.mounting.is_contradicted else None
 
     def _is_sharp(self, fix: Fix) -> bool:
-        return not fix.ambiguous and fix.sigma_s <= self._config.accept_sigma_s
+        limit_s = self._config.accept_sigma_s
+        span_ns = self._tried_at_ns - self._rotations[0].stamp_from_ns
+        if span_ns > 0.9 * self._config.max_span_s * NS_PER_S:
+            limit_s *= _BLUNT
+        return not fix.ambiguous and fix.sigma_s <= limit_s
 
     def _is_due(self, gyro: GyroTrack) -> bool:
         """Return whether enough is there; refused stretches are tried again as they grow."""

@@ -36,6 +36,8 @@ _HUBER = 2.5
 _SETTLED = 0.01
 """A step this short against the sigma of the offset is the last."""
 _STEPS = 8
+_LAGS = 4
+"""Rotations over which the errors of a cue may hang together."""
 _MISMATCH = 3.0
 """Residuals this many times the claimed noise do not match it ..."""
 _UNEXPLAINED = 0.1
@@ -58,6 +60,9 @@ class Fix:
     matrix: FloatArray
     information: FloatArray
     """All that is known of the rotation now (1 / rad^2), [3, 3]."""
+    honesty: float
+    """Variance of `delta_s` that the residuals show, over that of `sigma_s`; one noisy draw."""
+    rows: int
 
 
 class TurnRows:
@@ -152,6 +157,8 @@ class TurnRows:
         prior[1:4, 1:4] = np.diag(1.0 / self._bias_var)
         prior[4:, 4:] = mounting.information
         spread, normal, lost = 1.0, prior, False
+        weight = residual = self.values  # set by the first step
+        jacobian = np.zeros((len(residual), 7))
         for _ in range(_STEPS):
             residual, jacobian = self._linear(delta, bias, matrix)
             scaled = np.abs(residual) / self.sigmas
@@ -171,10 +178,31 @@ class TurnRows:
             variance = float(np.linalg.inv(normal)[0, 0])
             if lost or (move[0] ** 2 < _SETTLED**2 * variance and np.abs(turn).max() < 1e-3):
                 break
-        inverse = np.linalg.inv(normal)
+        inverse = np.asarray(np.linalg.inv(normal), dtype=np.float64)
+        honesty = self._shown_over_claimed(residual, jacobian, weight, inverse)
         return Fix(delta, sqrt(float(inverse[0, 0])), ambiguous or lost,
                    self._is_mismatched(spread), spread, bias, np.diag(inverse)[1:4].copy(),
-                   matrix, np.linalg.inv(inverse[4:, 4:]))  # fmt: skip
+                   matrix, np.asarray(np.linalg.inv(inverse[4:, 4:])), honesty,
+                   len(residual))  # fmt: skip
+
+    def _shown_over_claimed(
+        self, residual: FloatArray, jacobian: FloatArray, weight: FloatArray, inverse: FloatArray
+    ) -> float:
+        """Return the variance of delta that the residuals show over the one that is claimed.
+
+        The sandwich estimate of Newey and West (1987): the rows' pulls on delta, multiplied with
+        themselves and with those of the next rotations, because the errors of a cue hang
+        together. What a stretch this short would show of a cue whose claim is right is known,
+        too: fitted rows leave less.
+        """
+        influence = inverse[0] @ (jacobian * weight[:, None]).T
+        lags = max(1, min(_LAGS, len(self.spans[0]) // 10))
+        apart = np.abs(self._of[:, None] - self._of)
+        kernel = np.maximum(1.0 - apart / (lags + 1), 0.0) * np.outer(influence, influence)
+        expected = np.diag(1.0 / weight) - jacobian @ inverse @ jacobian.T
+        claimed = float(np.sum(kernel * expected))
+        shown = float(residual @ kernel @ residual)
+        return max(shown, 0.0) / claimed if claimed > 0.0 else 1.0
 
     def _linear(
         self, delta: float, bias: FloatArray, matrix: FloatArray

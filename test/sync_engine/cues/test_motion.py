@@ -7,6 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from support.sync_feeder import S
 
+from bench.sync_runs import make_config, run_engine
+from bench.sync_streams import Scenario
 from sync_engine.config import MotionConfig
 from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.motion import MotionFix, Rotation, RotationFit
@@ -142,3 +144,14 @@ def test_a_rotation_is_used_once() -> None:
     gyro = track()
     assert fit.solve(gyro, round(0.1 * S), 0.05) is not None
     assert fit.solve(gyro, round(0.1 * S), 0.05) is None
+
+
+@pytest.mark.parametrize('claimed', [0.2, 1.0, 5.0])
+def test_the_variance_of_a_cue_is_learnt_in_both_directions(claimed: float) -> None:
+    """Declared sigmas that are 5 times too large, or too small, end at the same sigma."""
+    scenario = Scenario(5, duration_s=40.0)
+    plain = run_engine(scenario, make_config(scenario))
+    wrong = scenario.with_sensor('camera', turn_claim=claimed)
+    other = run_engine(wrong, make_config(wrong))
+    ratio = other.sigmas['camera'][-1] / plain.sigmas['camera'][-1]
+    assert 0.6 < ratio < 1.8
