@@ -29,12 +29,12 @@ def end_quietly_on_interrupt() -> None:
     words = sys.orig_argv[1:]
     module = words[words.index('-m') + 1] if '-m' in words[:-1] else ''
     program = {module, Path(words[0]).name if words else ''}
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return
-    if program & NODES:
+    now = signal.getsignal(signal.SIGINT)
+    if program & NODES and now in (signal.default_int_handler, signal.SIG_IGN):
+        # A shell has background processes ignore SIGINT; `ros2 launch` sends it all the same.
         signal.signal(signal.SIGINT, _end_node)
         signal.signal(signal.SIGTERM, _end_node)
-    elif program & COMMANDS:
+    elif program & COMMANDS and now is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
 

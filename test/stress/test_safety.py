@@ -55,6 +55,7 @@ def test_only_loopback_counts_as_this_machine(host: str, local: bool) -> None:
 def test_the_page_answers_on_this_machine_unless_told_otherwise() -> None:
     import inspect
 
+    pytest.importorskip('viser', reason='the live page needs viser')
     from sensor_rig.page.access import LOCAL, PagePlace
     from sensor_rig.page.app import Page
     assert inspect.signature(Page.__init__).parameters['host'].default == LOCAL == '127.0.0.1'

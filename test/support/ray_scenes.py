@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import mujoco
 import numpy as np
+import pytest
+
+needs_embree = pytest.mark.skipif(find_spec('embreex') is None,
+                                  reason='embreex is not installed')
 
 KINDS = ('box', 'sphere', 'capsule', 'cylinder', 'ellipsoid', 'mesh')
 

@@ -15,6 +15,7 @@ from sim_sensors.raycast.embree import EmbreeCaster
 from sim_sensors.raycast.multiray import ORIGIN_TOLERANCE_M, MujocoCaster
 
 MAX_RANGE_M = 15.0
+pytestmark = scenes.needs_embree
 
 
 def embree(arrangement, model, visible):

@@ -35,6 +35,7 @@ def test_rays_are_bundled_where_they_go_nearly_the_same_way():
     assert usual_arrangement(dense) == Arrangement(16, True, 16)
 
 
+@scenes.needs_embree
 @pytest.mark.parametrize('columns', [256, 250, 3])
 @pytest.mark.parametrize('moves', [False, True])
 def test_every_ray_gets_its_own_answer(columns, moves):

@@ -3,11 +3,12 @@
 import mujoco
 import numpy as np
 import pytest
+from support.ray_scenes import needs_embree
 
 from rig_common.errors import RigError
 from sim_sensors.raycast import make_caster, subtree_bodies, visible_geoms
 
-BACKENDS = ('mujoco', 'embree')
+BACKENDS = ('mujoco', pytest.param('embree', marks=needs_embree))
 XML = """
 <mujoco>
   <asset><material name="glass" rgba="1 1 1 0.2"/></asset>
@@ -108,6 +109,7 @@ def test_planes_show_their_front_only(backend, size, quat):
     np.testing.assert_allclose(hits.normal[0], up, atol=1e-6)
 
 
+@needs_embree
 def test_far_and_flat_rays_keep_their_digits_on_endless_ground():
     model = mujoco.MjModel.from_xml_string(
         '<mujoco><worldbody><geom type="plane" size="0 0 1" pos="0 0 0.137"/></worldbody></mujoco>'
@@ -130,6 +132,7 @@ def no_memory(tmp_path, monkeypatch):
     return memory
 
 
+@needs_embree
 def test_auto_says_what_it_chose_and_why(world, no_memory):
     model, data = world
     angles = np.linspace(0, 2 * np.pi, 90)
@@ -143,6 +146,7 @@ def test_auto_says_what_it_chose_and_why(world, no_memory):
     np.testing.assert_allclose(hits.range_m, reference.range_m, atol=1e-4)
 
 
+@needs_embree
 def test_auto_chooses_the_same_in_a_later_process(world, no_memory, monkeypatch):
     model = world[0]
     directions = np.eye(3)
@@ -186,10 +190,10 @@ def test_no_rays_have_no_hits(world, backend):
     assert hits.range_m.shape == hits.geom.shape == (0,)
 
 
-def test_a_scene_of_nothing_but_a_sensor():
+@pytest.mark.parametrize('backend', BACKENDS)
+def test_a_scene_of_nothing_but_a_sensor(backend):
     model = mujoco.MjModel.from_xml_string('<mujoco><worldbody/></mujoco>')
     data = mujoco.MjData(model)
-    for backend in BACKENDS:
-        hits = make_caster(backend, model, 5.0).cast(data, np.zeros(3), np.eye(3), 'normal')
-        assert (hits.geom == -1).all()
-        assert np.isinf(hits.range_m).all()
+    hits = make_caster(backend, model, 5.0).cast(data, np.zeros(3), np.eye(3), 'normal')
+    assert (hits.geom == -1).all()
+    assert np.isinf(hits.range_m).all()

@@ -8,6 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
+from support.ray_scenes import needs_embree
 from support.sensor_run import decode, feed, make_sensor
 from support.start import START_NS
 
@@ -17,6 +18,7 @@ from sim_sensors.config import WorldConfig
 from sim_sensors.rig import Message, Rig
 from sim_sensors.sensors.lidar.lidar import POINT
 
+EMBREE = pytest.param('embree', marks=needs_embree)
 SPEED, TURN = 2.0, 1.5
 
 ROOM = f"""
@@ -95,7 +97,7 @@ def cast_from(positions: Any, yaws: Any, directions: Any) -> Any:
 # ---- what a scan says ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('backend', ['mujoco', 'embree', 'auto'])
+@pytest.mark.parametrize('backend', ['mujoco', EMBREE, 'auto'])
 def test_a_still_scanner_measures_the_room(room: Any, backend: str) -> None:
     rig = room(s={'type': 'lidar2d', 'backend': backend, 'num_rays': 720})
     message = first(rig)
@@ -158,7 +160,7 @@ def test_height_and_rays_that_keep_their_direction_in_the_world(room: Any) -> No
 # ---- motion -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('backend', ['mujoco', 'embree'])
+@pytest.mark.parametrize('backend', ['mujoco', EMBREE])
 def test_each_ray_is_cast_from_where_the_sensor_was_when_it_fired(room: Any,
                                                                   backend: str) -> None:
     rig = room('moving', s={'type': 'lidar2d', 'num_rays': 500, 'backend': backend})
@@ -187,6 +189,7 @@ def test_the_switch_gives_an_undistorted_scan(room: Any) -> None:
     assert decode('sensor_msgs/msg/LaserScan', second.data).time_increment == 0.0
 
 
+@needs_embree
 def test_points_put_back_by_their_times_lie_on_the_walls(room: Any) -> None:
     rig = room('moving', s={'type': 'lidar3d', 'columns': 400, 'backend': 'embree'})
     second = [each for each in rig.run(0.35) if each.sample.sensor == 's'][1]
