@@ -20,12 +20,12 @@ from rosbags.rosbag2 import (
     CompressionFormat,
     CompressionMode,
     StoragePlugin,
-    Writer,
     WriterError,
 )
 from rosbags.typesys import Stores, get_typestore
 
 from rig_common.errors import RigError
+from sensor_rig.bags.quick_mcap import QuickWriter
 
 Storage = Literal['mcap', 'sqlite3']
 STORAGES: tuple[Storage, ...] = ('mcap', 'sqlite3')
@@ -59,8 +59,8 @@ class BagWriter:
         self.counts: dict[str, int] = {}
         self._unseen = LOOK_BYTES
         try:
-            self._writer = Writer(self.path, version=BAG_VERSION,
-                                  storage_plugin=StoragePlugin[storage.upper()])
+            self._writer = QuickWriter(self.path, version=BAG_VERSION,
+                                       storage_plugin=StoragePlugin[storage.upper()])
             if compress:
                 mode = CompressionMode.STORAGE if storage == 'mcap' else CompressionMode.MESSAGE
                 self._writer.set_compression(mode, CompressionFormat.ZSTD)

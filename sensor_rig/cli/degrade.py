@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Degrade the recording or the live topics and say where the messages went."""
     from rig_common.errors import RigError
+    from rig_common.memory import keep_freed_memory
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.cli.progress import note, progress, tell_problems
     from sensor_rig.degrade.recording import degrade_recording
@@ -55,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
     if args.input is None or args.output is None:
         raise RigError('degrade needs a recording IN and a new one OUT (see degrade --help)')
     rig = load_rig(args.rig)
+    keep_freed_memory()
     with BagReader(args.input) as bag:
         count = bag.message_count
     with progress(f'degrading {args.input.name}', count) as advance:

@@ -183,27 +183,31 @@ class BagDegrade:
             table.writerow(FATES_COLUMNS)
             self._write_fate = table.writerow
             messages = self._bag.messages()
-            while part := list(islice(messages, ADVANCE_EVERY)):
-                self._copy(part, writer)
-                advance(len(part))
+            while done := self._copy(islice(messages, ADVANCE_EVERY), writer):
+                advance(done)
             self._write(writer, self.session.due(END_NS))
 
-    def _copy(self, part: list[Recorded], writer: BagWriter) -> None:
+    def _copy(self, part: Iterator[Recorded], writer: BagWriter) -> int:
+        """Degrade some messages one by one, while they are in the cache; return how many."""
         session, early_ns = self.session, self._early_ns
-        for topic, receive_ns, raw in part:
+        done = 0
+        for done, (topic, receive_ns, raw) in enumerate(part, 1):  # noqa: B007
             try:
                 session.push(topic, receive_ns, raw)
             except RigError as error:
                 raise RigError(f'{error} ({writer.path} holds the {sum(writer.counts.values())} '
                                f'messages before that)') from None
-            self._write(writer, session.due(receive_ns - early_ns))
+            next_ns = session.next_ns
+            if next_ns is not None and next_ns <= receive_ns - early_ns:
+                self._write(writer, session.due(receive_ns - early_ns))
+        return done
 
     def _announce(self, writer: BagWriter) -> None:
         for topic in self._bag.topics.values():
             writer.add_topic(topic.name, topic.type_name, definition=topic.definition,
                              latched=topic.latched)
         for name, type_name in self.session.truth_topics().items():
-            writer.add_topic('/' + name, type_name)
+            writer.add_topic(name, type_name)
         for key, value in self._bag.note.items():
             writer.note(key, value)
 

@@ -13,25 +13,20 @@ original stamp, time_ref: arrival, source: the fate) for every one that does not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from rig_common import msgs
-from rig_common.cdr import CdrError, Template, read_stamp_ns
+from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.errors import RigError
-from rig_common.msgs import read_time_reference
 from rig_common.quantiles import LogHistogram
 from rig_common.times import NS_PER_S
 from sensor_rig.degrade.config import TYPES, StreamConfig
 from sensor_rig.degrade.ledger import Account, Fate
-from sensor_rig.degrade.stream import KEPT, DegradedStream, Incoming, Outgoing
+from sensor_rig.degrade.stream import DegradedStream, Incoming, Outgoing
 from sensor_rig.degrade.topics import find_stream
+from sensor_rig.degrade.truth import TIME_TYPE, StreamTruth
 from sim_sensors.clock_config import ClockConfig
-from sim_sensors.naming import truth_time_topic, truth_topic
 from sim_sensors.timing_config import FaultConfig
-
-TIME_TYPE = 'sensor_msgs/msg/TimeReference'
 
 
 class Degraded(NamedTuple):
@@ -75,11 +70,10 @@ class DegradeSession:
         self._stamped: dict[str, bool] = {}
         self._heap: list[tuple[int, int, str, bytes, bool]] = []
         self._pushed = 0
-        self._times = {name: msgs.time_reference(name, name) for name in streams}
-        self._fates: dict[tuple[str, Fate], Template] = {}
-        self._known_truth: dict[str, dict[int, int]] = {}
+        self._truth = {name: StreamTruth(name) for name in streams}
+        self._known_truth: dict[str, StreamTruth] = {}
         self.unread: frozenset[str] = frozenset()
-        """Relative topics of the truth that nobody reads; their messages are not made."""
+        """Topics of the truth that nobody reads; their messages are not made."""
 
     # ---- topics -------------------------------------------------------------------------------
 
@@ -93,9 +87,9 @@ class DegradeSession:
         self._of[topic] = stream = self.streams[name] if name else None
         self._stamped[topic] = stamped
         if stream is None:
-            of = topic.removeprefix('/truth/time/')
-            if of in self.streams and topic != of and type_name == TIME_TYPE:
-                self._known_truth[topic] = {}
+            for each in self._truth.values():
+                if topic == each.time_topic and type_name == TIME_TYPE:
+                    self._known_truth[topic] = each
             return ''
         _check_type(stream, topic, type_name, stamped)
         stream.types[topic] = type_name
@@ -103,9 +97,9 @@ class DegradeSession:
         return name
 
     def truth_topics(self) -> dict[str, str]:
-        """Return the relative topics of the truth and their type."""
-        return {topic: TIME_TYPE for name in self.streams
-                for topic in (truth_time_topic(name), fate_topic(name))}
+        """Return the topics of the truth and their type."""
+        return {topic: TIME_TYPE for each in self._truth.values()
+                for topic in (each.time_topic, each.fate_topic)}
 
     # ---- messages -----------------------------------------------------------------------------
 
@@ -118,7 +112,7 @@ class DegradeSession:
         stream = self._of[topic]
         if stream is None:
             if topic in self._known_truth:
-                self._learn(topic, raw)
+                self._known_truth[topic].learn(raw)
                 account.replaced += 1
                 return
             account.in_flight += 1
@@ -134,53 +128,29 @@ class DegradeSession:
         message = Incoming(topic, raw, receive_ns, stamp_ns)
         if not stream.started:
             stream.start(message, self._origin_ns)
-        for outgoing in stream.take(message):
-            account.note(outgoing.fate)
-            self._pass_on(stream, message, outgoing)
+        outgoing = stream.take(message)
+        self._pass_on(stream, account, message, outgoing)
+        if outgoing.is_doubled:
+            self._pass_on(stream, account, message, outgoing._replace(fate=Fate.DUPLICATE))
 
-    def _pass_on(self, stream: DegradedStream, message: Incoming, outgoing: Outgoing) -> None:
+    def _pass_on(self, stream: DegradedStream, account: Account, message: Incoming,
+                 outgoing: Outgoing) -> None:
         fate, arrival_ns = outgoing.fate, outgoing.arrival_ns
-        original_ns = message.receive_ns if message.stamp_ns is None else message.stamp_ns
+        account.note(fate)
+        _, _, receive_ns, stamp_ns = message
+        original_ns = receive_ns if stamp_ns is None else stamp_ns
         if outgoing.is_first:
-            self._tell(stream.name, original_ns, outgoing)
-        if fate in (Fate.DELIVERED, Fate.DUPLICATE):
-            self._send(arrival_ns, message.topic, outgoing.raw)
+            topic, raw = self._truth[stream.name].about(original_ns, outgoing)
+            if topic not in self.unread:
+                self._send(arrival_ns, topic, raw, truth=True)
         if fate is Fate.DELIVERED:
-            base_ns = original_ns if stream.config.base == 'stamp' else message.receive_ns
+            base_ns = original_ns if stream.from_stamp else receive_ns
             self.delays[stream.name].add((arrival_ns - base_ns) / NS_PER_S)
+            self._send(arrival_ns, message.topic, outgoing.raw)
+        elif fate is Fate.DUPLICATE:
+            self._send(arrival_ns, message.topic, outgoing.raw)
         if self._on_fate is not None:
             self._on_fate(stream.name, message, outgoing)
-
-    def _tell(self, name: str, original_ns: int, outgoing: Outgoing) -> None:
-        """Put the truth about a capture beside it."""
-        fate, arrival_ns = outgoing.fate, outgoing.arrival_ns
-        topic = truth_time_topic(name) if fate is Fate.DELIVERED else fate_topic(name)
-        if topic in self.unread:
-            return
-        true_ns = self._true_ns(name, original_ns)
-        if fate is Fate.DELIVERED:
-            raw = self._times[name].fill(true_ns, time_ref=divmod(outgoing.stamp_ns, NS_PER_S))
-            self._send(arrival_ns, '/' + topic, raw, truth=True)
-            return
-        template = self._fates.get((name, fate))
-        if template is None:
-            template = self._fates[name, fate] = msgs.time_reference(name, fate.value)
-        self._send(arrival_ns, '/' + topic, template.fill(
-            true_ns, time_ref=divmod(arrival_ns, NS_PER_S)), truth=True)
-
-    def _learn(self, topic: str, raw: bytes) -> None:
-        """Remember a capture time that the input itself knows, by the stamp it was given there."""
-        known = self._known_truth[topic]
-        with suppress(CdrError):
-            capture_ns, _, stamp_ns, _ = read_time_reference(raw)
-            known[stamp_ns] = capture_ns
-            if len(known) > KEPT:
-                del known[next(iter(known))]
-
-    def _true_ns(self, name: str, original_ns: int) -> int:
-        """Return the capture time of a stamp: what the input knows of it, or the stamp itself."""
-        known = self._known_truth.get('/' + truth_time_topic(name))
-        return original_ns if known is None else known.get(original_ns, original_ns)
 
     # ---- arrivals -----------------------------------------------------------------------------
 
@@ -222,11 +192,6 @@ class DegradeSession:
         stream = self.streams[name]
         begun_s = max(stream.last_ns + 1 - stream.origin_ns, 0) / NS_PER_S
         stream.inject(fault.model_copy(update={'at_s': begun_s}))
-
-
-def fate_topic(stream: str) -> str:
-    """Return the topic that says which captures did not arrive just once."""
-    return truth_topic(f'fate/{stream}')
 
 
 def _check_type(stream: DegradedStream, topic: str, type_name: str, stamped: bool,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -60,21 +59,27 @@ class Outgoing(NamedTuple):
     raw: bytes
     is_first: bool
     """Whether it is the first message of its capture, which tells the truth for all."""
-
-
-@dataclass(slots=True)
-class _Capture:
-    """Messages of one stamp, on any topic of the stream, have one fate."""
-
-    index: int
-    fate: Fate
-    latency_ns: int = 0
-    """From the base (receive time or stamp) to the arrival."""
-    stamp_ns: int = 0
     is_doubled: bool = False
     """Whether it arrives twice."""
-    condition: Condition = field(default_factory=lambda: HEALTHY)
-    topics: set[str] = field(default_factory=set)
+
+
+class _Capture(NamedTuple):
+    """Messages of one stamp, on any topic of the stream, have one fate."""
+
+    number: int
+    """In the stream; -1 where it was thinned out."""
+    fate: Fate
+    latency_ns: int
+    """From the base (receive time or stamp) to the arrival."""
+    stamp_ns: int
+    is_doubled: bool
+    condition: Condition
+    topics: set[str]
+    """Those that had a message of it; only where others may have one."""
+
+
+_ONE: set[str] = set()
+"""Topics of a capture that nobody else belongs to."""
 
 
 class DegradedStream:
@@ -89,8 +94,12 @@ class DegradedStream:
         self.name, self.config = name, config
         self._seed, self._lasting = seed, _lasting(name, config, capture_ns or {})
         self._transit = self._make_transit(0)
-        self._faults = Faults(config.faults.values())
+        self.from_stamp = config.base == 'stamp'
+        """Whether the delay counts from the stamp."""
+        self._lost = 0
+        """Captures that were lost on the way."""
         self._injected: list[FaultConfig] = []
+        self._take_faults()
         self.owner: DegradedStream | None = None
         """The stream whose clock this one shares (`clock_of`)."""
         self.remembers = False
@@ -124,12 +133,16 @@ class DegradedStream:
         """Take delay, clock and loss from the next message on."""
         self._transit.take(config)
         self.config = config
-        self._faults = Faults([*config.faults.values(), *self._injected])
+        self._take_faults()
 
     def inject(self, fault: FaultConfig) -> None:
         """Add a fault while running."""
         self._injected.append(fault)
-        self._faults.add(fault)
+        self._take_faults()
+
+    def _take_faults(self) -> None:
+        self._faults = Faults([*self.config.faults.values(), *self._injected])
+        self._is_faulty, self._may_stick = bool(self._faults), self._faults.has('stuck')
 
     # ---- time ---------------------------------------------------------------------------------
 
@@ -151,27 +164,23 @@ class DegradedStream:
 
     # ---- one message --------------------------------------------------------------------------
 
-    def take(self, message: Incoming) -> list[Outgoing]:
-        """Return what becomes of a message: one fate, or two where it is duplicated."""
+    def take(self, message: Incoming) -> Outgoing:
+        """Return what becomes of a message."""
         topic, raw, receive_ns, original_ns = message
         capture, is_first = self._capture_of(message)
-        condition = capture.condition
-        base_ns = (receive_ns if original_ns is None or self.config.base == 'arrival'
-                   else original_ns)
-        arrival_ns = base_ns + capture.latency_ns
         if capture.fate is Fate.THINNED:
-            return [Outgoing(Fate.THINNED, -1, receive_ns, original_ns or 0, raw, is_first)]
-        if self._faults and self._faults.has('stuck'):
-            raw = self._stuck(topic, raw, condition)
+            return Outgoing(Fate.THINNED, -1, receive_ns, original_ns or 0, raw, is_first)
+        base_ns = original_ns if self.from_stamp and original_ns is not None else receive_ns
+        arrival_ns = base_ns + capture.latency_ns
+        if self._may_stick:
+            raw = self._stuck(topic, raw, capture.condition)
         stamp_ns = arrival_ns
         if original_ns is not None:
             stamp_ns = self._stamp(capture, original_ns, arrival_ns)
             if capture.fate is Fate.DELIVERED:
                 raw = self._stamped(topic, raw, stamp_ns)
-        found = [Outgoing(capture.fate, capture.index, arrival_ns, stamp_ns, raw, is_first)]
-        if capture.is_doubled:
-            found.append(found[0]._replace(fate=Fate.DUPLICATE))
-        return found
+        return Outgoing(capture.fate, capture.number, arrival_ns, stamp_ns, raw, is_first,
+                        capture.is_doubled)
 
     def _capture_of(self, message: Incoming) -> tuple[_Capture, bool]:
         """Return the capture a message belongs to, and whether it is its first message."""
@@ -182,8 +191,7 @@ class DegradedStream:
         if known is not None and message.topic not in known.topics:
             known.topics.add(message.topic)
             return known, False
-        capture = self._new_capture(message)
-        capture.topics.add(message.topic)
+        capture = self._new_capture(message)._replace(topics={message.topic})
         self._captures[stamp_ns] = capture
         self._captures.move_to_end(stamp_ns)
         if len(self._captures) > KEPT:
@@ -194,24 +202,28 @@ class DegradedStream:
         receive_ns, stamp_ns = message.receive_ns, message.stamp_ns
         clock_ns = receive_ns if stamp_ns is None else stamp_ns
         if self.config.rate_hz and not self._is_kept(clock_ns):
-            return _Capture(-1, Fate.THINNED)
+            return _Capture(-1, Fate.THINNED, 0, 0, False, HEALTHY, _ONE)
         index, self.count = self.count, self.count + 1
         self.last_ns = max(self.last_ns, clock_ns)
         time_ns = clock_ns - self.origin_ns
-        condition = self._faults.at(time_ns) if self._faults else HEALTHY
-        base_ns = time_ns if self.config.base == 'stamp' else receive_ns - self._received_ns
-        counts = self._transit.counts
-        before = counts[TransitFate.LOST]
+        condition = self._faults.at(time_ns) if self._is_faulty else HEALTHY
+        base_ns = time_ns if self.from_stamp else receive_ns - self._received_ns
         numbers = np.array([index])
         passage = self._transit.send(Numbers(_ALL, numbers, np.array([base_ns])), condition,
                                      Numbers(_ALL, numbers, np.array([time_ns])))
         fate = Fate.DELIVERED
         if passage.lost is not None and passage.lost[0]:
-            fate = Fate.LOST if counts[TransitFate.LOST] > before else Fate.FAULT
+            fate = self._why_lost(condition)
         doubled = (fate is Fate.DELIVERED and passage.twice is not None
                    and bool(passage.twice[0]))
         return _Capture(index, fate, passage.arrival_ns - base_ns,
-                        passage.stamp_ns + self.origin_ns, doubled, condition)
+                        passage.stamp_ns + self.origin_ns, doubled, condition, _ONE)
+
+    def _why_lost(self, condition: Condition) -> Fate:
+        """Return whether loss on the way or a fault took the capture that was sent last."""
+        lost = self._transit.counts[TransitFate.LOST]
+        on_the_way, self._lost = lost > self._lost, lost
+        return Fate.FAULT if condition.dead or not on_the_way else Fate.LOST
 
     def _is_kept(self, time_ns: int) -> bool:
         """Whether `rate_hz` keeps a message: the first one of each period is, counted from 0."""
@@ -234,10 +246,10 @@ class DegradedStream:
     # ---- stamps -------------------------------------------------------------------------------
 
     def _stamp(self, capture: _Capture, original_ns: int, arrival_ns: int) -> int:
-        owner = self.owner or self
+        owner = self if self.owner is None else self.owner
         if owner.config.clock.stamp_at == 'arrival':
             return arrival_ns
-        return capture.stamp_ns if self.owner is None else self.owner.clock_at(original_ns)
+        return capture.stamp_ns if owner is self else owner.clock_at(original_ns)
 
     def clock_at(self, original_ns: int) -> int:
         """Return what this stream's clock makes of a stamp, for one that shares the clock.
@@ -245,7 +257,7 @@ class DegradedStream:
         Who comes first does not matter: the capture of that stamp has the next number.
         """
         known = self._captures.get(original_ns)
-        if known is not None and known.index >= 0:
+        if known is not None and known.number >= 0:
             return known.stamp_ns
         time_ns = original_ns - self.origin_ns
         step_ns = self._faults.at(time_ns).clock_step_ns if self._faults else 0

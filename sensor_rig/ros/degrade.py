@@ -70,9 +70,9 @@ class DegradeNode(Node):
         self._refused: dict[str, str] = {}
         self._own: set[str] = set()
         self.session = self._new_session()
-        self._truth = {topic: self.create_publisher(TimeReference, topic, qos.sensor_out())
+        self._truth = {topic: self.create_publisher(TimeReference, topic[1:], qos.sensor_out())
                        for topic in self.session.truth_topics()}
-        self._publishers_of |= {f'/{topic}': each for topic, each in self._truth.items()}
+        self._publishers_of |= self._truth
         self._own = {each.topic_name for each in self._truth.values()}
         self._late = LogHistogram()
         self._follow_time()

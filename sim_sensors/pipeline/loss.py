@@ -10,6 +10,8 @@ from sim_sensors.randomness.streams import Captures, Indices, Rows
 from sim_sensors.timing_config import LossConfig
 
 Mask = NDArray[np.bool_]
+_LOST, _KEPT = np.ones(1, np.bool_), np.zeros(1, np.bool_)
+_LOST.flags.writeable = _KEPT.flags.writeable = False
 MOST_TRIES = 8
 """Times that a reliable link sends a message again, at most."""
 
@@ -44,6 +46,7 @@ class LossChannel:
         self.probability = 1.0 - (1.0 - config.probability) * (1.0 - self._packet)
         """Fraction lost altogether."""
         self.duplicate_probability = config.duplicate_probability
+        self._is_plain = bool(self._fraction) and self._in_bad == 1.0 and not self._packet
 
     def lost(self, batch: Captures) -> Mask:
         """Return which rows [n] of captures that come next are lost; nothing is remembered."""
@@ -52,10 +55,21 @@ class LossChannel:
 
     def advance(self, batch: Captures) -> Mask:
         """Return which rows [n] of a batch of captures are lost, and go on from there."""
+        if len(self._last) == 1 and self._is_plain and batch.index[0] == self._last[0] + 1:
+            return self._advance_one(batch)
         bad = self._bad_state(batch)
         self._bad[batch.envs] = bad
         self._last[batch.envs] = batch.index
         return self._lost(batch, bad)
+
+    def _advance_one(self, batch: Captures) -> Mask:
+        """Do the same for the next capture of the only environment, without arrays of it."""
+        index = batch.index.item()
+        threshold = (self._fraction if not index else
+                     self._stay if self._bad.item() else self._enter)
+        is_lost = self._streams.uniforms('loss', 1).at(batch.envs, batch.index).item() < threshold
+        self._bad[0], self._last[0] = is_lost, index
+        return _LOST if is_lost else _KEPT
 
     def tries(self, batch: Captures) -> Indices:
         """Return how often lost messages [n] are sent again until one passes."""

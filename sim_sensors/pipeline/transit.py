@@ -273,7 +273,7 @@ class Transit:
             return np.ones(captures, np.bool_)
         if self._reliable:
             lost = None  # it was sent again, see `_on_link`
-        if lost is not None:
+        if lost is not None and (captures > 1 or lost[0]):
             self.counts[Fate.LOST] += int(lost.sum())
         if self._stream.link is not None and not self._reliable:
             lost = self._also(lost, self._stream.link.at(batch.index)[1], Fate.QUEUE_FULL)

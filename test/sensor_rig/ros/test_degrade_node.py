@@ -103,7 +103,7 @@ def test_messages_come_late_and_stamped_by_the_wrong_clock(bench: Any) -> None:
     out, truth = live.hear('/degraded/imu/data'), live.hear('/truth/time/imu', TIME)
     driver = live.talk('/imu/data')
     live.connect(driver)
-    live.until(lambda: not live.degrade.session.unread - {'truth/fate/imu'} or
+    live.until(lambda: not live.degrade.session.unread - {'/truth/fate/imu'} or
                live.degrade._look() is None)
     sent = []
     for k in range(10):
