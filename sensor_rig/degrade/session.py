@@ -20,7 +20,7 @@ from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.errors import RigError
 from rig_common.quantiles import LogHistogram
 from rig_common.times import NS_PER_S
-from sensor_rig.degrade.config import TYPES, StreamConfig
+from sensor_rig.degrade.config import StreamConfig
 from sensor_rig.degrade.ledger import Account, Fate
 from sensor_rig.degrade.stream import DegradedStream, Incoming, Outgoing
 from sensor_rig.degrade.topics import find_stream
@@ -95,6 +95,15 @@ class DegradeSession:
         stream.types[topic] = type_name
         stream.remembers |= len(stream.types) > 1
         return name
+
+    def require_noise(self) -> None:
+        """Refuse noise of a type that no topic of its stream has."""
+        for name, stream in self.streams.items():
+            noise = stream.noise
+            if noise is not None and noise.type_name not in stream.types.values():
+                known = ', '.join(f'{topic} ({kind})' for topic, kind in stream.types.items())
+                raise RigError(f'streams.{name}.type is noise for {noise.type_name}; its topics '
+                               f'are {known}')
 
     def truth_topics(self) -> dict[str, str]:
         """Return the topics of the truth and their type."""
@@ -199,10 +208,6 @@ def _check_type(stream: DegradedStream, topic: str, type_name: str, stamped: boo
     """Refuse what a topic's type cannot do: stamps where there is no header, noise of others."""
     config = stream.config if config is None else config
     where = f'streams.{stream.name}'
-    noise_of = TYPES.get(getattr(config, 'type', ''))
-    if noise_of and len(stream.types) == 0 and type_name != noise_of:
-        raise RigError(f'{where}.type is {getattr(config, "type", "")}, which is noise for '
-                       f'{noise_of}; {topic} is {type_name}')
     if stamped:
         return
     steps = any(fault.kind == 'clock_step' for fault in config.faults.values())

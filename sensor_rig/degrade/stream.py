@@ -2,13 +2,14 @@
 
     message (stamp, receive time) -> number k of its capture -> rate_hz -> faults, loss, delay,
     clock, all drawn by k -> the same bytes with another stamp, at another time, or not at all
+    (and, where the stream has a `type`, with the noise of that sensor on its values)
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from sim_sensors.pipeline.transit import Stream, Transit
 from sim_sensors.randomness.noise import RandomStreams
 from sim_sensors.timing_config import FaultConfig
 from sync_engine.wire.restamp import CLOUD_TYPE, has_absolute_times, restamp
+
+if TYPE_CHECKING:
+    from sensor_rig.degrade.payload import PayloadNoise
 
 KEPT = 512
 """Captures that messages of other topics may still belong to."""
@@ -94,6 +98,8 @@ class DegradedStream:
         self.name, self.config = name, config
         self._seed, self._lasting = seed, _lasting(name, config, capture_ns or {})
         self._transit = self._make_transit(0)
+        self.noise = _make_noise(name, config, seed)
+        """What disturbs its values; None where only its timing is degraded."""
         self.from_stamp = config.base == 'stamp'
         """Whether the delay counts from the stamp."""
         self._lost = 0
@@ -172,6 +178,9 @@ class DegradedStream:
             return Outgoing(Fate.THINNED, -1, receive_ns, original_ns or 0, raw, is_first)
         base_ns = original_ns if self.from_stamp and original_ns is not None else receive_ns
         arrival_ns = base_ns + capture.latency_ns
+        if self.noise is not None and self.types[topic] == self.noise.type_name:
+            time_ns = (receive_ns if original_ns is None else original_ns) - self.origin_ns
+            raw = self.noise.apply(raw, capture.number, time_ns, capture.condition)
         if self._may_stick:
             raw = self._stuck(topic, raw, capture.condition)
         stamp_ns = arrival_ns
@@ -289,6 +298,14 @@ class DegradedStream:
             self._moves_points[topic] = found
         return found
 
+
+
+def _make_noise(name: str, config: StreamConfig, seed: int) -> PayloadNoise | None:
+    """Return the noise of a stream that has a type; only that needs the simulated sensors."""
+    if not hasattr(config, 'type'):
+        return None
+    from sensor_rig.degrade.payload import PayloadNoise
+    return PayloadNoise(name, config, seed)
 
 
 def _lasting(name: str, config: StreamConfig, known: Mapping[str, int]) -> Mapping[str, int]:
