@@ -6,6 +6,8 @@ Imported by launch files only; needs launch and launch_ros, which come with a RO
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix
@@ -19,15 +21,15 @@ from launch.actions import (
     RegisterEventHandler,
 )
 from launch.conditions import IfCondition
-from launch.event_handlers import OnProcessExit
+from launch.event_handlers import OnProcessExit, OnShutdown
 from launch.events import Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 from rig_common.errors import RigError
-from rig_common.paths import share_dir
 from sensor_rig.rigfile import RigConfig, load_rig
 from sensor_rig.running.plan import GROUPINGS, PlannedNode, planned_nodes
+from sensor_rig.rviz import view_text
 
 ARGUMENTS = {
     'rig': ('demo', 'rig file, or the name of a shipped one', None),
@@ -42,7 +44,7 @@ ARGUMENTS = {
     'use_sim_time': ('false', 'follow /clock (a bag played with --clock, another simulator)',
                      ('true', 'false')),
     'remap': ('', 'topics under other names: "/points:=/ouster/points ..."', None),
-    'rviz': ('false', 'start RViz with the view that comes with the rig', ('true', 'false')),
+    'rviz': ('false', 'start RViz with a view made from the rig file', ('true', 'false')),
     'record': ('', 'record every topic into this folder (needs ros2 bag)', None),
 }
 """Every argument a launch file of this package may offer: default, description, choices."""
@@ -107,10 +109,20 @@ def _rviz(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         get_package_prefix('rviz2')
     except PackageNotFoundError:
         return [LogInfo(msg='the package rviz2 is not installed: the rig runs without RViz')]
-    view = str(share_dir() / 'config' / 'rviz' / 'rig.rviz')
-    return [Node(package='rviz2', executable='rviz2', name='rviz2', arguments=['-d', view],
+    namespace = context.launch_configurations.get('namespace', '')
+    view = write_view(_load(context.launch_configurations['rig']), namespace)
+    return [Node(package='rviz2', executable='rviz2', name='rviz2', arguments=['-d', str(view)],
                  namespace=LaunchConfiguration('namespace'),
-                 parameters=[{'use_sim_time': True}])]
+                 parameters=[{'use_sim_time': True}]),
+            RegisterEventHandler(OnShutdown(on_shutdown=lambda *_: view.unlink(missing_ok=True)))]
+
+
+def write_view(rig: RigConfig, namespace: str) -> Path:
+    """Write the RViz view of `rig` into a temporary file and return it."""
+    with NamedTemporaryFile('w', prefix=f'{rig.path.stem}_', suffix='.rviz', delete=False,
+                            encoding='utf-8') as file:
+        file.write(view_text(rig, namespace))
+    return Path(file.name)
 
 
 def _recorder(context: LaunchContext) -> list[LaunchDescriptionEntity]:

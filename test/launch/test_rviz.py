@@ -1,69 +1,139 @@
-"""The RViz view shows topics that exist, of the right type, with settings that connect."""
+"""The RViz view of every rig shows topics that exist, of the right type, with what connects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
 
-from rig_common.paths import share_dir
+from rig_common.paths import shared_names
 from rig_common.ros.executor import Spinner, ros_context
+from sensor_rig.cli.main import main
 from sensor_rig.rigfile import load_rig
 from sensor_rig.ros.one_process import OneProcess
+from sensor_rig.rviz import DISPLAYS, PLUGINS, view
+from sim_sensors.world.frames import WORLD_FRAME
 
-TYPES = {
-    'rviz_default_plugins/Image': 'sensor_msgs/msg/Image',
-    'rviz_default_plugins/LaserScan': 'sensor_msgs/msg/LaserScan',
-    'rviz_default_plugins/MarkerArray': 'visualization_msgs/msg/MarkerArray',
-    'rviz_default_plugins/Odometry': 'nav_msgs/msg/Odometry',
-    'rviz_default_plugins/PointCloud2': 'sensor_msgs/msg/PointCloud2',
+RIGS = list(shared_names('config', '.yaml'))
+QUICK = ('demo', 'everything')
+TYPES = {f'{PLUGINS}/{name}': kind for kind, (name, _) in DISPLAYS.items()} | {
+    f'{PLUGINS}/MarkerArray': 'visualization_msgs/msg/MarkerArray',
+    f'{PLUGINS}/RobotModel': 'std_msgs/msg/String'}
+
+_COMMON = {'Class', 'Name', 'Enabled', 'Value'}
+_TOPIC = {'Topic', 'Depth', 'History Policy', 'Reliability Policy', 'Durability Policy',
+          'Filter size'}
+_CLOUD = {'Style', 'Size (m)', 'Alpha', 'Decay Time', 'Position Transformer', 'Color Transformer',
+          'Color'}
+_ARROW = {'Shape', 'Color', 'Alpha', 'Head Length', 'Head Radius', 'Shaft Length', 'Shaft Radius',
+          'Axes Length', 'Axes Radius'}
+PROPERTIES = {
+    'Grid': {'Alpha', 'Cell Size', 'Plane Cell Count', 'Color', 'Reference Frame'},
+    'TF': {'Frame Timeout', 'Marker Scale', 'Show Arrows', 'Show Axes', 'Show Names',
+           'Update Interval', 'Frames', 'All Enabled'},
+    'MarkerArray': {'Namespaces'} | _TOPIC - {'Filter size'},
+    'RobotModel': {'Alpha', 'Visual Enabled', 'Collision Enabled', 'Description Source',
+                   'Update Interval', 'TF Prefix', 'Description Topic'} | _TOPIC - {'Topic',
+                                                                                   'Filter size'},
+    'LaserScan': _CLOUD | _TOPIC, 'PointCloud2': _CLOUD | _TOPIC,
+    'Temperature': _CLOUD | _TOPIC, 'FluidPressure': _CLOUD | _TOPIC,
+    'Image': {'Normalize Range', 'Min Value', 'Max Value', 'Median window'} | _TOPIC,
+    'Range': {'Color', 'Alpha', 'Buffer Length'} | _TOPIC,
+    'Wrench': {'Force Color', 'Torque Color', 'Force Arrow Scale', 'Torque Arrow Scale',
+               'Arrow Width', 'Alpha', 'History Length', 'Accept NaN Values'} | _TOPIC,
+    'TwistStamped': {'Linear Color', 'Angular Color', 'Linear Arrow Scale', 'Angular Arrow Scale',
+                     'Arrow Width', 'Alpha', 'History Length'} | _TOPIC,
+    'Pose': _ARROW | _TOPIC,
+    'PointStamped': {'Color', 'Alpha', 'Radius', 'History Length'} | _TOPIC,
+    'Odometry': _ARROW | _TOPIC | {'Keep', 'Angle Tolerance', 'Position Tolerance', 'Covariance'},
 }
-VIEW = yaml.safe_load((share_dir() / 'config' / 'rviz' / 'rig.rviz').read_text())
-DISPLAYS = [each for each in VIEW['Visualization Manager']['Displays'] if 'Topic' in each]
+"""Names in the sources of rviz_default_plugins and rviz_common 14.3.1, by class of display."""
 
 
-@pytest.fixture(scope='module')
-def graph() -> Iterator[Node]:
-    """Give a node of the demo rig, every other node of which is there."""
+def displays_of(name: str, **world: Any) -> list[dict[str, Any]]:
+    rig = load_rig(name)
+    found: list[dict[str, Any]] = view(rig.with_world(**world) if world else rig)[
+        'Visualization Manager']['Displays']
+    return found
+
+
+def keys_of(tree: dict[str, Any]) -> Iterator[str]:
+    for key, value in tree.items():
+        yield key
+        if isinstance(value, dict):
+            yield from keys_of(value)
+
+
+@pytest.mark.parametrize('name', RIGS)
+def test_rviz_knows_every_class_and_property(name: str) -> None:
+    for display in displays_of(name):
+        plugin, _, kind = display['Class'].partition('/')
+        assert plugin == PLUGINS
+        assert set(keys_of(display)) <= PROPERTIES[kind] | _COMMON, display['Name']
+
+
+@pytest.mark.parametrize('name', RIGS)
+def test_every_sensor_that_rviz_can_show_is_shown(name: str) -> None:
+    rig = load_rig(name)
+    shown = {display['Topic']['Value']: display for display in displays_of(name)
+             if 'Topic' in display}
+    for sensor, made in rig.make_sensors().items():
+        for topic in made.topics():
+            if topic.type_name in DISPLAYS:
+                assert shown[f'/{topic.of(sensor)}']['Enabled']
+    if rig.runs_sync and rig.sync is not None:
+        for given in rig.sync.inputs.values():
+            if given.member and given.type in DISPLAYS:
+                raw, synced = shown[f'/{given.topic}'], shown[f'/synced/{given.topic}']
+                assert 'Color' not in raw or raw['Color'] != synced['Color']
+    assert shown['/truth/odom']['Enabled']
+    assert view(rig)['Visualization Manager']['Global Options']['Fixed Frame'] == WORLD_FRAME
+
+
+def test_hidden_truth_is_not_shown() -> None:
+    topics = [display['Topic']['Value'] for display in displays_of('demo', hide_truth=True)
+              if 'Topic' in display]
+    assert not [topic for topic in topics if 'truth' in topic]
+
+
+@pytest.mark.parametrize('name', [
+    name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in RIGS])
+def test_displays_connect(name: str) -> None:
+    rig = load_rig(name).with_world(skip_unavailable=True)
     with ros_context([]) as context:
-        nodes = OneProcess(load_rig('demo'), Spinner(context))
-        yield nodes.monitor
-        nodes.close()
+        nodes = OneProcess(rig, Spinner(context))
+        try:
+            there = set(nodes.emulator.channels) & {c.sensor.name for c in nodes.world.channels}
+            for display in displays_of(name):
+                topic = display.get('Topic') or display.get('Description Topic')
+                if topic is None:
+                    continue
+                path = topic['Value'].removeprefix('/').removeprefix('synced/').split('/')
+                if path[0] == 'truth' and path[1] != 'odom' and path[1] not in there:
+                    continue  # no renderer here
+                publishers = nodes.monitor.get_publishers_info_by_topic(topic['Value'])
+                assert [each.topic_type for each in publishers] == [TYPES[display['Class']]], topic
+                profile = publishers[0].qos_profile
+                if topic['Reliability Policy'] == 'Reliable':
+                    assert profile.reliability == ReliabilityPolicy.RELIABLE
+                if topic['Durability Policy'] == 'Transient Local':
+                    assert profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
+        finally:
+            nodes.close()
 
 
-@pytest.mark.parametrize('display', [each for each in DISPLAYS if each['Enabled']],
-                         ids=lambda display: display['Name'])
-def test_a_display_connects(graph: Node, display: dict[str, Any]) -> None:
-    topic = display['Topic']
-    publishers = graph.get_publishers_info_by_topic(topic['Value'])
-    assert [each.topic_type for each in publishers] == [TYPES[display['Class']]]
-    profile = publishers[0].qos_profile
-    if topic['Reliability Policy'] == 'Reliable':
-        assert profile.reliability == ReliabilityPolicy.RELIABLE
-    if topic['Durability Policy'] == 'Transient Local':
-        assert profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
-
-
-def test_the_cloud_is_one_of_the_everything_rig() -> None:
-    topics = {f'/{topic.of(name)}': topic.type_name
-              for name, sensor in load_rig('everything').make_sensors().items()
-              for topic in sensor.topics()}
-    for display in DISPLAYS:
-        if not display['Enabled']:
-            assert topics[display['Topic']['Value']] == TYPES[display['Class']]
-
-
-def test_raw_and_synced_are_both_shown() -> None:
-    shown = {display['Topic']['Value'] for display in DISPLAYS}
-    synced = {topic for topic in shown if topic.startswith('/synced/')}
-    assert synced
-    assert {topic.removeprefix('/synced') for topic in synced} <= shown
-
-
-def test_the_fixed_frame_is_the_world() -> None:
-    from sim_sensors.world.frames import WORLD_FRAME
-    assert VIEW['Visualization Manager']['Global Options']['Fixed Frame'] == WORLD_FRAME
+def test_the_command_writes_a_view_in_a_namespace(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / 'demo.rviz'
+    assert main(['rviz', 'demo', '--namespace', 'robot_1', '--output', str(file)]) == 0
+    said = capsys.readouterr()
+    assert 'no display for camera/camera_info, gnss/fix, imu/data_raw' in said.err
+    displays = yaml.safe_load(file.read_text())['Visualization Manager']['Displays']
+    topics = [each['Topic']['Value'] for each in displays if 'Topic' in each]
+    assert '/robot_1/synced/front_lidar/scan' in topics
+    assert all(topic.startswith('/robot_1/') for topic in topics)
+    assert main(['rviz', 'demo', '--output', str(tmp_path / 'no' / 'x.rviz')]) == 2
