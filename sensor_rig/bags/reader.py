@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import yaml
 from rosbags.highlevel import AnyReader
-from rosbags.interfaces import Nodetype, QosDurability
+from rosbags.interfaces import Nodetype, QosDurability, QosReliability
 from rosbags.typesys import Stores, get_typestore
 
 from rig_common.errors import RigError
 from sensor_rig.bags.salvage import has_side_file, repair
+from sensor_rig.bags.sidecar import load_sidecar
 
 HEADER_TYPE = 'std_msgs/msg/Header'
 METADATA = 'metadata.yaml'
@@ -36,6 +37,8 @@ class BagTopic(NamedTuple):
     """(definition text, type hash) as recorded, so that a copy can carry it on."""
     latched: bool = False
     """Whether it was offered to late joiners (transient local), as /tf_static is."""
+    best_effort: bool = False
+    """Whether it was offered with best effort."""
 
 
 class Recorded(NamedTuple):
@@ -50,9 +53,13 @@ class Recorded(NamedTuple):
 class BagReader:
     """A recording: what is in it, and its messages. Holds one chunk in memory at a time."""
 
-    def __init__(self, path: str | Path) -> None:
-        """Open a recording; what cannot be read to its end is read up to the break."""
+    def __init__(self, path: str | Path, sidecar: Path | None = None) -> None:
+        """Open a recording; what cannot be read to its end is read up to the break.
+
+        With a `sidecar` its messages come with corrected stamps.
+        """
         self.path = Path(path)
+        self._sidecar = None if sidecar is None else load_sidecar(sidecar)
         self.problems: list[str] = []
         """What is missing, and why: a sentence each. `messages` may find more. Whoever writes a
         result all the same says them and ends with exit code 1."""
@@ -114,7 +121,11 @@ class BagReader:
                            f'{_sentence(error)}')
                 return
             count += 1
-            yield Recorded(connection.topic, min(receive_ns, MAX_RECEIVE_NS), bytes(raw))
+            data = bytes(raw)
+            if self._sidecar is not None:
+                data = self._sidecar.correct(connection.topic, connection.msgtype, data,
+                                             self.start_ns)
+            yield Recorded(connection.topic, min(receive_ns, MAX_RECEIVE_NS), data)
 
     def _miss(self, problem: str) -> None:
         if problem not in self.problems:
@@ -146,7 +157,8 @@ class BagReader:
             definition = (connection.msgdef.data, connection.digest)
             topics[connection.topic] = BagTopic(
                 connection.topic, type_name, count, _starts_with_header(types, type_name),
-                definition if all(definition) else None, _is_latched(connection))
+                definition if all(definition) else None, _is_latched(connection),
+                _is_best_effort(connection))
             for other, left_out in by_type[1:]:
                 self._miss(f'{connection.topic} of {self.path} has several types: it is read as '
                            f'{type_name}, and {left_out} messages of {other} are left out')
@@ -224,6 +236,11 @@ def _open(path: Path) -> AnyReader:
 def _is_latched(connection: Any) -> bool:
     profiles = getattr(connection.ext, 'offered_qos_profiles', ())
     return bool(profiles) and all(p.durability == QosDurability.TRANSIENT_LOCAL for p in profiles)
+
+
+def _is_best_effort(connection: Any) -> bool:
+    profiles = getattr(connection.ext, 'offered_qos_profiles', ())
+    return any(p.reliability == QosReliability.BEST_EFFORT for p in profiles)
 
 
 def _storage_files(path: Path) -> list[Path]:

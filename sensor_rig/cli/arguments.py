@@ -1,9 +1,12 @@
-"""Numbers in a command line: what each may be, in one wording for all commands."""
+"""Numbers and files in a command line: what each may be, in one wording for all commands."""
 
 from __future__ import annotations
 
 import argparse
 import re
+from pathlib import Path
+
+from rig_common.errors import RigError
 
 LAST_PORT = 65_535
 
@@ -41,3 +44,15 @@ def _number(text: str) -> float | None:
 def _wrong(text: str, rule: str) -> argparse.ArgumentTypeError:
     # `registry.Parser` puts the option's name in front of "is".
     return argparse.ArgumentTypeError(f'is {text!r}; it should be {rule}')
+
+
+def refuse_existing(path: Path | None) -> None:
+    """Raise RigError where a file to be written is there already; before any work is done."""
+    if path is not None and path.exists():
+        raise RigError(f'{path} exists already; choose another name or remove it first')
+
+
+def add_sidecar_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the file of corrections that `inspect --sidecar` writes."""
+    parser.add_argument('--sidecar', metavar='FILE', type=Path,
+                        help='read the recording with the corrections of this file')

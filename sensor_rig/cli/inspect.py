@@ -1,4 +1,4 @@
-"""List the topics of a recording, or of the live ROS graph, with what their timing tells."""
+"""Say what is wrong with the timestamps of a recording, or of the live ROS graph."""
 
 from __future__ import annotations
 
@@ -8,25 +8,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rig_common.text import printable
-from sensor_rig.cli.arguments import positive
+from sensor_rig.cli import output
+from sensor_rig.cli.arguments import positive, refuse_existing
 from sensor_rig.cli.output import (
     add_json_argument,
-    console,
     fits,
     print_json,
     print_whole_table,
 )
 
 if TYPE_CHECKING:
-    from sensor_rig.bags.inspect import TopicFacts, TopicTimes
+    from sensor_rig.bags.inspect import TopicFacts
+    from sensor_rig.findings.model import Finding
+    from sensor_rig.findings.record import TopicRecord
 
 KIND = ('type', 'messages', 'Hz', 'stamps')
 TIMING = ('arrival\njitter ms', 'stamp\njitter ms', 'delay\nms', 'spread\nms', 'drift\nppm')
 NAME = 'inspect'
-HELP = 'list topics with rates, jitter and likely stamp source; write a rig file from them'
+HELP = 'say what is wrong with timestamps, and write a rig file or corrections from it'
 EPILOG = """example:
   rig inspect drive/ --write robot.yaml
-  rig sync drive/ drive_synced/ --rig robot.yaml"""
+  rig sync drive/ drive_synced/ --rig robot.yaml
+  rig inspect drive/ --html findings.html --sidecar corrections.yaml
+
+exit code: 0 when nothing of the severity of --fail-on was found, 1 when something was or the
+recording is broken, 2 when it cannot be read"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,66 +45,115 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='how long to listen to the live graph (5)')
     parser.add_argument('--write', metavar='FILE', type=Path,
                         help='write a rig file that syncs what was found')
+    parser.add_argument('--sidecar', metavar='FILE', type=Path,
+                        help='write corrections that sync, fit and trust take with --sidecar')
+    parser.add_argument('--html', metavar='FILE', type=Path,
+                        help='write a page with a plot for each finding')
+    parser.add_argument('--fail-on', default='wrong', metavar='SEVERITY',
+                        help='exit code 1 from this severity on: info, warning, wrong (default)')
+    parser.add_argument('--quick', action='store_true',
+                        help='do not compare the motion of sensors, which reads scans and images')
     add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look at the topics, print them, and write a rig file if asked to."""
-    from rig_common.errors import RigError, why
-    from sensor_rig.bags.inspect import as_dict, facts_of
+    """Look at the topics, say what is wrong with their stamps, and write what was asked for."""
+    from sensor_rig.bags.inspect import as_dict
+    from sensor_rig.bags.sidecar import sidecar_text
     from sensor_rig.bags.starter import starter_rig
     from sensor_rig.cli.progress import tell_problems
+    from sensor_rig.findings.corrections import corrections_of
+    from sensor_rig.findings.model import VERSION, Severity
+    from sensor_rig.findings.page import findings_page
 
-    if args.write is not None and args.write.exists():
-        raise RigError(f'{args.write} exists already; choose another name or remove it first')
+    limit = Severity.of(args.fail_on)
+    for path in (args.write, args.sidecar, args.html):
+        refuse_existing(path)
     source = 'the live graph' if args.live else str(args.bag)
     problems: list[str] = []
-    times = _listen(args.seconds) if args.live else _read(args.bag, problems)
-    facts = facts_of(times)
+    records, facts, findings = _listen(args.seconds) if args.live else _read(
+        args.bag, problems, motion=not args.quick)
     if args.json:
-        print_json({'source': source, 'topics': [as_dict(topic) for topic in facts],
-                    'problems': problems})
+        print_json({'version': VERSION, 'source': source,
+                    'findings': [each.as_json() for each in findings],
+                    'topics': [as_dict(topic) for topic in facts], 'problems': problems})
     else:
+        _print_findings(findings)
         _print(facts, source)
+    written = []
     if args.write is not None:
-        try:
-            args.write.write_text(starter_rig(facts, source), encoding='utf-8')
-        except OSError as error:
-            raise RigError(f'cannot write {args.write}: {why(error)}') from None
-        if not args.json:
-            print(f'written: {args.write} (see what is in it with "check {args.write}")')
-    return tell_problems(problems)
+        written.append(_save(args.write, starter_rig(facts, source)))
+    if args.sidecar is not None:
+        written.append(_save(args.sidecar, sidecar_text(corrections_of(findings), source)))
+    if args.html is not None:
+        written.append(_save(args.html, findings_page(source, facts, findings, {
+            record.name: record for record in records})))
+    if written and not args.json:
+        print(f'written: {", ".join(written)}')
+    found = any(each.severity >= limit for each in findings)
+    return tell_problems(problems) or (1 if found else 0)
 
 
-def _read(path: Path, problems: list[str]) -> list[TopicTimes]:
-    """Return the times of a recording's topics; add to `problems` what is missing of it."""
-    from sensor_rig.bags.inspect import TopicTimes
+def _save(path: Path, text: str) -> str:
+    from rig_common.errors import RigError, why
+    try:
+        path.write_text(text, encoding='utf-8')
+    except OSError as error:
+        raise RigError(f'cannot write {path}: {why(error)}') from None
+    return str(path)
+
+
+def _read(path: Path, problems: list[str], *, motion: bool
+          ) -> tuple[list[TopicRecord], list[TopicFacts], list[Finding]]:
+    """Return what a recording tells; add to `problems` what is missing of it."""
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.bags.sync import ADVANCE_EVERY
     from sensor_rig.cli.progress import progress
+    from sensor_rig.findings.model import worst_first
+    from sensor_rig.findings.motion import motion_findings
+    from sensor_rig.findings.record import TopicRecord
+    from sensor_rig.findings.search import search
 
     with BagReader(path) as bag:
-        topics = {name: TopicTimes(name, topic.type_name, topic.stamped)
+        topics = {name: TopicRecord(name, topic.type_name, topic.stamped,
+                                    best_effort=topic.best_effort)
                   for name, topic in bag.topics.items()}
         with progress(f'reading {path.name}', bag.message_count) as advance:
             for index, message in enumerate(bag.messages(), 1):
                 topics[message.topic].add(message.raw, message.receive_ns)
                 if index % ADVANCE_EVERY == 0:
                     advance(ADVANCE_EVERY)
+        facts, findings = search(list(topics.values()))
+        if motion:
+            findings = worst_first([*findings, *motion_findings(bag, facts)])
         problems += bag.problems
-    return list(topics.values())
+    return list(topics.values()), facts, findings
 
 
-def _listen(seconds: float) -> list[TopicTimes]:
-    from sensor_rig.bags.inspect import TopicTimes
+def _listen(seconds: float) -> tuple[list[TopicRecord], list[TopicFacts], list[Finding]]:
     from sensor_rig.cli.live import listen
+    from sensor_rig.findings.record import TopicRecord
+    from sensor_rig.findings.search import search
 
-    topics: dict[str, TopicTimes] = {}
+    topics: dict[str, TopicRecord] = {}
     listen(seconds,
-           lambda topic, kind, stamped: topics.update({topic: TopicTimes(topic, kind, stamped)}),
+           lambda topic, kind, stamped: topics.update({topic: TopicRecord(topic, kind, stamped)}),
            lambda topic, raw, arrival_ns: topics[topic].add(raw, arrival_ns),
            what='listening')
-    return list(topics.values())
+    facts, findings = search(list(topics.values()))
+    return list(topics.values()), facts, findings
+
+
+def _print_findings(findings: list[Finding]) -> None:
+    """Print the findings, worst first, a line each where the screen is wide enough."""
+    if not findings:
+        print('nothing found\n')
+        return
+    for finding in findings:
+        print(textwrap.fill(printable(f'{finding.severity.word}: {finding.sentence}'),
+                            output.console().width, subsequent_indent='  ', break_long_words=False,
+                            break_on_hyphens=False))
+    print()
 
 
 def _print(facts: list[TopicFacts], source: str) -> None:
@@ -141,8 +196,9 @@ def _print_reasons(facts: list[TopicFacts]) -> None:
             shared = f'has the stamps of {topic.shares_stamps_with}'
             reasons.setdefault(shared, []).append(topic.name)
     for reason, names in reasons.items():
-        print(textwrap.fill(printable(reason), console().width))
-        print(textwrap.fill(printable(', '.join(names)), console().width, initial_indent='  ',
+        width = output.console().width
+        print(textwrap.fill(printable(reason), width))
+        print(textwrap.fill(printable(', '.join(names)), width, initial_indent='  ',
                             subsequent_indent='  ', break_long_words=False,
                             break_on_hyphens=False))
     print()

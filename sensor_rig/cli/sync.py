@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from sensor_rig.cli.arguments import add_sidecar_argument
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 NAME = 'sync'
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='how OUT is stored (mcap)')
     parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
     parser.add_argument('--copy', action='store_true', help='copy the messages of IN to OUT, too')
+    add_sidecar_argument(parser)
     add_json_argument(parser)
 
 
@@ -41,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     rig = load_rig(args.rig)
     if rig.sync is None:
         raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
-    with BagReader(args.input) as bag:
+    with BagReader(args.input, args.sidecar) as bag:
         fitted(rig.sync, bag)  # a mistake is told before OUT is made
         writer = BagWriter(args.output, args.storage, compress=args.compress)
         try:

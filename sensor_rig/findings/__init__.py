@@ -1,0 +1,1 @@
+"""What is wrong with the timestamps of a recording: findings, each with its evidence."""

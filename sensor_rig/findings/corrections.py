@@ -1,0 +1,32 @@
+"""What of the findings can be put right without rewriting the recording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sensor_rig.findings.model import Finding
+
+
+def corrections_of(findings: Sequence[Finding]) -> dict[str, dict[str, object]]:
+    """Return the corrections of a sidecar, by topic.
+
+    A clock that motion has compared with the IMU is put on the IMU's clock.
+    """
+    found: dict[str, dict[str, object]] = {}
+    for finding in findings:
+        topic = finding.topics[0]
+        own = found.setdefault(topic, {})
+        clock = own.setdefault('clock', {})
+        assert isinstance(clock, dict)
+        if finding.code == 'stamp_point':
+            own['stamp_point'] = 'middle' if 'middle' in finding.what else 'end'
+        elif finding.code == 'clock_drift':
+            clock['drift_ppm'] = round(finding.evidence['drift_ppm'], 2)
+        elif finding.code == 'clock_offset' and finding.severity:
+            clock['offset_s'] = round(finding.evidence['offset_ms'] / 1e3, 6)
+        elif finding.code.startswith('clock_') and 'offset_s' in finding.evidence:
+            clock['offset_s'] = round(finding.evidence['offset_s'], 6)
+    for own in found.values():
+        if not own['clock']:
+            del own['clock']
+    return {topic: own for topic, own in found.items() if own}

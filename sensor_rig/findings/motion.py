@@ -1,0 +1,90 @@
+"""Stream against stream: clock offsets and rotations as the sync engine estimates them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rig_common.errors import RigError
+from rig_common.paramfile import parse
+from sensor_rig.bags.inspect import TopicFacts
+from sensor_rig.bags.reader import BagReader
+from sensor_rig.bags.starter import IMU_TYPE, input_names, starter_rig, usable
+from sensor_rig.bags.sync import fitted
+from sensor_rig.findings.model import Finding, Severity
+from sensor_rig.rigfile import rig_from_parameters
+from sync_engine.bundle import OffsetState
+from sync_engine.engine import SyncEngine
+from sync_engine.wire.session import WireSync
+
+INFO, WARNING, WRONG = Severity.INFO, Severity.WARNING, Severity.WRONG
+LOOKED_AT_S = 60.0
+"""How much of a recording is read for it."""
+VAGUE_S = 0.01
+"""An offset with a larger sigma is not said."""
+TOLERATED_S, WRONG_S = 0.005, 0.02
+"""Offsets that fusion does not notice, and those that spoil it."""
+
+
+def motion_findings(bag: BagReader, facts: Sequence[TopicFacts]) -> Iterator[Finding]:
+    """Yield the offset of every stream to the IMU's clock where motion shows it."""
+    topics = usable(facts)
+    imu = next((topic for topic in topics if topic.type_name == IMU_TYPE), None)
+    if imu is None:
+        return
+    names = input_names([topic.name for topic in topics])
+    try:
+        engine = _engine_after(bag, starter_rig(facts, str(bag.path)))
+    except RigError:
+        return  # what cannot be synced at all has been found elsewhere
+    sensors = engine.status().sensors
+    for topic in topics:
+        about = sensors.get(names[topic.name])
+        if about is None or topic is imu or topic.shares_stamps_with or \
+                'motion' not in about.observability:
+            continue
+        offset = engine.offset(names[topic.name], to=names[imu.name])
+        if offset.state is OffsetState.UNOBSERVABLE or offset.sigma_s > VAGUE_S:
+            continue
+        yield from _offset(topic, imu, offset.offset_ns / 1e9, offset.sigma_s)
+
+
+def _engine_after(bag: BagReader, rig_text: str) -> SyncEngine:
+    """Return the sync engine of a rig file after the first part of the recording."""
+    rig = rig_from_parameters(parse(rig_text).values, Path('inspect'))
+    assert rig.sync is not None
+    config, names = fitted(rig.sync, bag)
+    sync = WireSync(config, [name for topic, name in names.items()
+                             if not bag.topics[topic].stamped])
+    end_ns = bag.start_ns + int(LOOKED_AT_S * 1e9)
+    for message in bag.messages(list(names)):
+        if message.receive_ns > end_ns:
+            break
+        sync.push(names[message.topic], message.raw, message.receive_ns)
+        while sync.run_cues():
+            pass
+    return sync.engine
+
+
+def _offset(topic: TopicFacts, imu: TopicFacts, offset_s: float,
+            sigma_s: float) -> Iterator[Finding]:
+    evidence = {'offset_ms': offset_s * 1e3, 'sigma_ms': sigma_s * 1e3}
+    name = (topic.name,)
+    sweep_s = topic.sweep_s
+    if sweep_s and abs(offset_s - sweep_s) < max(3.0 * sigma_s, 0.05 * sweep_s):
+        yield Finding('stamp_point', WRONG, name,
+                      f'stamped at the end of the sweep, {offset_s * 1e3:.1f} ms late against '
+                      f'{imu.name}, sigma {sigma_s * 1e3:.1f} ms',
+                      'who takes the stamp for the first ray is a whole sweep late',
+                      'set stamp_point: end, or stamp the first ray', evidence)
+        return
+    severity = INFO
+    if abs(offset_s) > TOLERATED_S + 2.0 * sigma_s:
+        severity = WRONG if abs(offset_s) > WRONG_S + 2.0 * sigma_s else WARNING
+    later = 'late' if offset_s > 0.0 else 'early'
+    yield Finding('clock_offset', severity, name,
+                  f'stamped {abs(offset_s) * 1e3:.1f} ms {later} against {imu.name}, sigma '
+                  f'{sigma_s * 1e3:.1f} ms, as their motion shows',
+                  'turns and points of the two are put together at different times',
+                  'let the sync engine correct it, or set the clocks' if severity else '',
+                  evidence)

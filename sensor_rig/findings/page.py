@@ -1,0 +1,97 @@
+"""The findings of a recording as one HTML page, each with the plot that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import numpy as np
+
+from sensor_rig.bags.inspect import TopicFacts
+from sensor_rig.findings.model import Finding, Severity
+from sensor_rig.findings.record import TopicRecord
+from sensor_rig.findings.timeline import between
+from sensor_rig.report import page
+from sensor_rig.report.svg import Plot
+
+MOST_POINTS = 1500
+SPACING = ('dropped_frames', 'throttled', 'repeated_stamps', 'frozen_stamps', 'doubled_messages',
+           'arrivals_in_batches', 'recorder_hiccup', 'rate_not_declared', 'qos_loss')
+"""Findings that the spacing of stamps and arrivals shows; the others show in the delay."""
+
+
+def findings_page(source: str, facts: Sequence[TopicFacts], findings: Sequence[Finding],
+                  records: Mapping[str, TopicRecord]) -> str:
+    """Return the whole document."""
+    counts = [(str(sum(each.severity is severity for each in findings)), severity.word,
+               'bad' if severity is Severity.WRONG else '')
+              for severity in reversed(Severity)]
+    sections = [page.tiles([*counts, (str(len(facts)), 'topics', '')])]
+    if not findings:
+        sections.append(page.section('Nothing found', page.text(
+            'No finding. What cannot be told from a recording alone: a constant latency, and a '
+            'constant clock offset of the same size.')))
+    sections += [_finding(each, records) for each in findings]
+    sections.append(page.section('Topics', page.table(
+        ('topic', 'messages', 'Hz', 'stamps', 'arrival jitter', 'stamp jitter', 'delay',
+         'drift (ppm)'), [_row(each) for each in facts])))
+    return page.page('Timestamps', source, sections)
+
+
+def _finding(finding: Finding, records: Mapping[str, TopicRecord]) -> str:
+    parts = [f'<p><b class="{"bad" if finding.severity is Severity.WRONG else ""}">'
+             f'{escape(finding.severity.word)}</b> {escape(finding.what)}.</p>']
+    if finding.effect:
+        parts.append(page.text(f'What it does: {finding.effect}.'))
+    if finding.change:
+        parts.append(page.text(f'What to change: {finding.change}.'))
+    if finding.evidence:
+        figures = ', '.join(f'{key} {value:.4g}' for key, value in finding.evidence.items())
+        parts.append(page.text(f'Evidence: {figures}.'))
+    record = records.get(finding.topics[0]) or next(iter(records.values()), None)
+    if record is not None and len(record.stamps_ns) > 2:
+        plot = spacing_plot(record) if finding.code in SPACING else delay_plot(record)
+        parts.append(plot)
+    return page.section(f'{", ".join(finding.topics[:4])}: {finding.code.replace("_", " ")}',
+                        *parts)
+
+
+def delay_plot(record: TopicRecord) -> str:
+    """Return arrival minus stamp over the recording."""
+    start_ns = record.line.blocks[0].arrival_ns
+    times = [(block.arrival_ns - start_ns) / 1e9 for block in record.line.blocks]
+    least = [block.least_s * 1e3 for block in record.line.blocks]
+    middle = [block.middle_s * 1e3 for block in record.line.blocks]
+    plot = Plot((0.0, max(times[-1], 1e-3)), (min(least), max(middle)), xlabel='time (s)',
+                ylabel='arrival - stamp (ms)')
+    plot.line(times, middle, 0)
+    plot.line(times, least, 1)
+    return page.figure(plot.svg(f'arrival minus stamp of {record.name}'),
+                       f'{record.name}: arrival minus stamp, median and least of each block. A '
+                       f'line that slopes is drift, a step is a step of the clock.')
+
+
+def spacing_plot(record: TopicRecord) -> str:
+    """Return the spacing of stamps and of arrivals, message by message."""
+    stamps = np.array(record.stamps_ns[:MOST_POINTS], np.int64)
+    arrivals = np.array(record.arrivals_ns[:MOST_POINTS], np.int64)
+    steps = between(stamps[:-1], stamps[1:]) * 1e3
+    waits = between(arrivals[:-1], arrivals[1:]) * 1e3
+    times = (between(np.full(len(arrivals) - 1, arrivals[0]), arrivals[1:])).tolist()
+    both = np.concatenate([steps, waits])
+    plot = Plot((0.0, max(times[-1], 1e-3)),
+                (float(np.percentile(both, 0.2)), float(np.percentile(both, 99.8))),
+                xlabel='time (s)', ylabel='spacing (ms)')
+    plot.line(times, waits.tolist(), 1)
+    plot.line(times, steps.tolist(), 0)
+    return page.figure(plot.svg(f'spacings of {record.name}'),
+                       f'{record.name}: time between two stamps (blue) and between two arrivals '
+                       f'(orange), of the first {len(times)} messages.')
+
+
+def _row(facts: TopicFacts) -> tuple[object, ...]:
+    def ms(seconds: float) -> str:
+        return '-' if seconds != seconds else f'{seconds * 1e3:.2f}'
+    drift = '-' if facts.drift_ppm != facts.drift_ppm else f'{facts.drift_ppm:+.1f}'
+    return ((facts.name, facts.type_name), facts.count, f'{facts.rate_hz:.2f}', facts.source,
+            ms(facts.arrival_jitter_s), ms(facts.stamp_jitter_s), ms(facts.delay_s), drift)

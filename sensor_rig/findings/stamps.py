@@ -1,0 +1,261 @@
+"""Findings about one topic's stamps: whose clock, which epoch, steps, and time that goes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sensor_rig.bags.inspect import TopicFacts
+from sensor_rig.findings.model import Finding, Severity
+from sensor_rig.findings.record import TopicRecord
+from sensor_rig.findings.timeline import Event, Seconds, TimeLine
+
+INFO, WARNING, WRONG = Severity.INFO, Severity.WARNING, Severity.WRONG
+TAI_S, GPS_S = 37.0, 18.0
+"""TAI and GPS time minus UTC since 2017."""
+GPS_EPOCH_S = 315_964_800.0
+"""GPS time began in 1980."""
+QUARTER_HOUR_S, MOST_ZONE_S = 900.0, 14.5 * 3600.0
+POWER_UP_S = 1e8
+"""Stamps below this count from a power-up: three years."""
+DATE_S = 1e9
+"""Host times above this are dates."""
+OWN_EPOCH_S = 1.0
+WRAPS_S = {f'{bits}-bit counter of {unit}': 2.0**bits * scale for bits in (32, 31)
+           for unit, scale in (('ns', 1e-9), ('us', 1e-6), ('ms', 1e-3))}
+STEP_S = 0.005
+"""Smaller clock steps look like jitter."""
+DRIFT_PPM = 8.0
+"""Below this a crystal is as good as they come."""
+LONG_ENOUGH_S = 20.0
+FROZEN = 5
+"""Equal stamps in a row that are no accident."""
+
+
+def domain_of(record: TopicRecord, facts: TopicFacts) -> tuple[str, float]:
+    """Return (time domain, its difference to the host's time in s) of a topic's stamps.
+
+    It is `host`, or the code of the finding (`clock_tai`, ...).
+    """
+    offset_s = -facts.delay_s
+    stamp_s = record.stamps_ns[len(record.stamps_ns) // 2] / 1e9
+    host_s = record.arrivals_ns[len(record.arrivals_ns) // 2] / 1e9
+    if abs(offset_s) < OWN_EPOCH_S:
+        return 'host', offset_s
+    if host_s > DATE_S and stamp_s < POWER_UP_S:
+        return 'clock_power_up', offset_s
+    for name, amount_s in (('clock_tai', TAI_S), ('clock_gps', GPS_S),
+                           ('clock_gps_epoch', GPS_S - GPS_EPOCH_S)):
+        if abs(offset_s - amount_s) < OWN_EPOCH_S:
+            return name, offset_s
+    nearest_s = round(offset_s / QUARTER_HOUR_S) * QUARTER_HOUR_S
+    if 0.0 < abs(nearest_s) <= MOST_ZONE_S and abs(offset_s - nearest_s) < OWN_EPOCH_S:
+        return 'clock_time_zone', offset_s
+    return 'clock_other', offset_s
+
+
+DOMAINS = {
+    'clock_tai': ('counts in TAI, {offset:+.2f} s from the host',
+                  'set the device or its PTP master to UTC, or subtract 37 s'),
+    'clock_gps': ('counts in GPS time, {offset:+.2f} s from the host',
+                  'apply the leap seconds: GPS time is 18 s ahead of UTC'),
+    'clock_gps_epoch': ('counts from the GPS epoch of 1980, {offset:+.0f} s from the host',
+                  'add 315964800 s and apply the leap seconds'),
+    'clock_time_zone': ('is off by {hours:+g} h: a local time taken for UTC', 'stamp in UTC'),
+    'clock_power_up': ('counts from its power-up, not from 1970: {offset:+.0f} s from the host',
+                 'let the driver add the host time of the power-up, or sync it with '
+                 'stamp_source: device'),
+    'clock_other': ('is on a clock of its own, {offset:+.3f} s from the host',
+              'set that clock (PTP, NTP), or sync it with stamp_source: device'),
+}
+
+
+def domain_findings(record: TopicRecord, facts: TopicFacts, *, alone: bool) -> Iterator[Finding]:
+    """Yield a finding where stamps are of another epoch than the host's time.
+
+    `alone`: no other topic is on the host's time, so that nothing is mixed.
+    """
+    domain, offset_s = domain_of(record, facts)
+    if domain == 'host' or facts.source == 'none':
+        return
+    what, change = DOMAINS[domain]
+    yield Finding(
+        domain, WARNING if alone else WRONG, (record.name,),
+        what.format(offset=offset_s, hours=round(offset_s / QUARTER_HOUR_S) / 4),
+        'no other sensor is near it in time: a synchronizer pairs nothing, TF finds no transform',
+        change, {'offset_s': offset_s})
+
+
+def source_findings(record: TopicRecord, facts: TopicFacts, *, steady: bool) -> Iterator[Finding]:
+    """Yield who writes the stamps, and how good that clock is; drift only of a `steady` one."""
+    evidence = {'arrival_jitter_ms': facts.arrival_jitter_s * 1e3,
+                'stamp_jitter_ms': facts.stamp_jitter_s * 1e3, 'delay_ms': facts.delay_s * 1e3}
+    if facts.source == 'host':
+        yield Finding('host_stamps', INFO, (record.name,),
+                      f'stamped by the host when it arrives, jitter '
+                      f'{facts.stamp_jitter_s * 1e3:.2f} ms',
+                      'the latency of the sensor is inside the stamp, and its jitter too',
+                      'take the device\'s stamps if the driver offers them', evidence)
+    slope_ppm, error_ppm, wander_s, span_s = drift_of(record.line)
+    steady &= facts.source == 'device' and span_s >= LONG_ENOUGH_S
+    if steady and abs(slope_ppm) > max(DRIFT_PPM, 4.0 * error_ppm):
+        yield Finding('clock_drift', WARNING, (record.name,),
+                      f'its clock runs {"fast" if slope_ppm < 0 else "slow"} by '
+                      f'{abs(slope_ppm):.0f} ppm, {abs(slope_ppm) * 0.6:.1f} ms in ten minutes',
+                      'offsets that were right at the start are wrong later',
+                      'discipline it by PTP, or let the sync engine follow it',
+                      {'drift_ppm': -slope_ppm, 'sigma_ppm': error_ppm,
+                       'wander_ms': wander_s * 1e3})
+    elif steady and wander_s > 0.002:
+        yield Finding('clock_wander', WARNING, (record.name,),
+                      f'arrival minus stamp wanders slowly by {wander_s * 1e3:.1f} ms',
+                      'an offset that was measured once does not stay true',
+                      'look whether NTP or PTP slews its clock', {'wander_ms': wander_s * 1e3})
+    if facts.source == 'device' and -OWN_EPOCH_S < facts.delay_s < -0.001:
+        yield Finding('future_stamps', WRONG if facts.delay_s < -0.005 else WARNING,
+                      (record.name,),
+                      f'stamped {-facts.delay_s * 1e3:.1f} ms after it arrives',
+                      'its clock is ahead of the host\'s; TF would have to look into the future',
+                      'set its clock (PTP, NTP), or let the sync engine correct it', evidence)
+
+
+def drift_of(line: TimeLine) -> tuple[float, float, float, float]:
+    """Return (slope of the smallest delays and its sigma in ppm, wander about it in s, span in s).
+
+    A clock that runs fast makes the delays shrink. Blocks of messages are merged to some forty, so
+    that the smallest delay of each is near the floor.
+    """
+    blocks = line.blocks
+    if len(blocks) < 8:
+        return 0.0, float('inf'), 0.0, 0.0
+    groups = np.array_split(np.arange(len(blocks)), min(40, len(blocks) // 2))
+    times = np.array([(blocks[g[0]].arrival_ns - blocks[0].arrival_ns) / 1e9 for g in groups])
+    levels = np.array([min(blocks[i].least_s for i in g) for g in groups])
+    middles = np.array([np.median([blocks[i].middle_s for i in g]) for g in groups])
+    span_s = float(times[-1] - times[0])
+    if span_s <= 0.0:
+        return 0.0, float('inf'), 0.0, 0.0
+    pairs = [(levels[j] - levels[i]) / (times[j] - times[i]) for i in range(len(times))
+             for j in range(i + len(times) // 3, len(times)) if times[j] > times[i]]
+    slope = float(np.median(pairs)) if pairs else 0.0
+    rest = levels - slope * times
+    rest -= np.median(rest)
+    sigma = float(np.median(np.abs(rest)) * 1.4826)
+    error = 2.0 * sigma * 3.5 / (span_s * len(times)**0.5)
+    wander = min(_slow_part(rest), _slow_part(middles - slope * times))
+    return slope * 1e6, error * 1e6, wander, span_s
+
+
+def _slow_part(levels: Seconds) -> float:
+    """Return half of the range that a smoothed series covers."""
+    if len(levels) < 10:
+        return 0.0
+    return float(np.ptp(np.convolve(levels, np.ones(5) / 5.0, 'valid'))) / 2.0
+
+
+def step_findings(record: TopicRecord, facts: TopicFacts) -> Iterator[Finding]:
+    """Yield the jumps of a clock: steps that stay, and counters that wrap around."""
+    if facts.source == 'none':
+        return
+    for event in record.line.backward:
+        name = wrap_of(event, record.line.period_s)
+        if name:
+            yield Finding('wrap_around', WRONG, (record.name,),
+                          f'a {name} wrapped around: stamps went back by {-event.amount_s:.3f} s',
+                          'everything after it is paired with the past, or with nothing',
+                          'let the driver unwrap the counter', {'jump_s': event.amount_s})
+            return
+    steps = steps_of(record.line)
+    if steps:
+        at_s, size_s = max(steps, key=lambda step: abs(step[1]))
+        more = f' and {len(steps) - 1} more' if len(steps) > 1 else ''
+        yield Finding('clock_step', WRONG, (record.name,),
+                      f'its clock stepped by {size_s * 1e3:+.1f} ms at {at_s:.1f} s{more}',
+                      'frames before and after the step are on two time scales',
+                      'look for NTP or PTP that was lost and came back; slew, do not step',
+                      {'step_ms': size_s * 1e3, 'at_s': at_s, 'steps': len(steps)})
+
+
+def has_wrapped(record: TopicRecord) -> bool:
+    """Return whether a counter of the topic's clock wrapped around."""
+    return any(wrap_of(event, record.line.period_s) for event in record.line.backward)
+
+
+def wrap_of(event: Event, period_s: float) -> str:
+    """Return which counter's wrap-around a jump back is; empty for none."""
+    slack_s = max(1.5 * period_s, 0.002)
+    for name, size_s in WRAPS_S.items():
+        if abs(-event.amount_s - size_s) < max(slack_s, 1e-6 * size_s):
+            return name
+    return ''
+
+
+def steps_of(line: TimeLine) -> list[tuple[float, float]]:
+    """Return (time since the start in s, step of the clock in s) of lasting steps of the stamps.
+
+    A step shows in the median of arrival minus stamp, and it stays: four blocks before and four
+    after agree among themselves and differ by more than their spread.
+    """
+    levels = np.array([block.middle_s for block in line.blocks])
+    times = [(block.arrival_ns - line.blocks[0].arrival_ns) / 1e9 for block in line.blocks]
+    found: list[tuple[float, float]] = []
+    if len(levels) < 10:
+        return found
+    noise = float(np.median(np.abs(np.diff(levels)))) * 1.4826
+    i = 4
+    while i <= len(levels) - 4:
+        before, after = levels[i - 4:i], levels[i:i + 4]
+        size = float(np.median(after) - np.median(before))
+        calm = max(float(np.ptp(before)), float(np.ptp(after)))
+        if abs(size) > max(STEP_S, 6.0 * noise, 2.5 * calm):
+            best = max(range(i, min(i + 4, len(levels) - 3)), key=lambda k: abs(
+                np.median(levels[k:k + 4]) - np.median(levels[k - 4:k])))
+            size = float(np.median(levels[best:best + 4]) - np.median(levels[best - 4:best]))
+            found.append((times[best], -size))
+            i = best + 4
+        else:
+            i += 1
+    return found
+
+
+def order_findings(record: TopicRecord, looped: bool) -> Iterator[Finding]:
+    """Yield zero, repeated and frozen stamps, and time that goes back."""
+    line, name = record.line, (record.name,)
+    total = max(line.count, 1)
+    if line.zero > 1 or line.zero == line.count > 0:
+        share = line.zero / total
+        yield Finding('zero_stamps', WRONG if share > 0.01 else WARNING, name,
+                      f'{line.zero} of {total} stamps are zero',
+                      'they mean "now" or "never", depending on who reads them',
+                      'let the driver fill header.stamp', {'zero': line.zero, 'messages': total})
+        if share > 0.5:
+            return
+    if line.longest_repeat >= FROZEN:
+        yield Finding('frozen_stamps', WRONG, name,
+                      f'the same stamp up to {line.longest_repeat + 1} times in a row',
+                      'new data under an old time: fusion takes it for a repetition',
+                      'look for a device clock that stands still, or a header that is reused',
+                      {'longest': line.longest_repeat + 1, 'repeated': line.repeated})
+    elif line.repeated > max(0.005 * total, 1):
+        yield Finding('repeated_stamps', WARNING, name,
+                      f'{line.repeated} of {total} stamps repeat the one before',
+                      'all but one of such frames are dropped as duplicates',
+                      'use a clock with a finer resolution', {'repeated': line.repeated})
+    back = [event for event in line.backward if not wrap_of(event, line.period_s)]
+    far = [event for event in back if -event.amount_s > 2.0 * max(line.period_s, 1e-3)]
+    if far and not looped:
+        worst = min(far, key=lambda event: event.amount_s)
+        yield Finding('time_back', WRONG, name,
+                      f'time goes back {len(far)} times, by up to {-worst.amount_s:.3f} s',
+                      'filters reject or rewind; buffers hold frames of two pasts',
+                      'look for a clock that is set while it runs, or several publishers on the '
+                      'topic', {'times': len(far), 'largest_s': -worst.amount_s})
+    elif not far and line.backward_count > max(0.001 * total, 1) and back:
+        worst = min(back, key=lambda event: event.amount_s)
+        yield Finding('out_of_order', WARNING, name,
+                      f'{line.backward_count} of {total} messages come out of order, by up to '
+                      f'{-worst.amount_s * 1e3:.1f} ms',
+                      'who takes the newest message goes back in time',
+                      'sort by stamp, or ask for reliable delivery',
+                      {'messages': line.backward_count, 'largest_ms': -worst.amount_s * 1e3})
