@@ -12,6 +12,7 @@ from sensor_msgs.msg import JointState
 
 from rig_common.errors import RigError
 from rig_common.ros.types import message_class
+from rig_common.times import join_ns
 from sim_sensors.naming import env_prefix
 from sim_sensors.world.following import JointPath
 from sim_sensors.world.frames import WORLD_FRAME
@@ -69,7 +70,9 @@ class Commands:
 
     def _on_trajectory(self, env: int) -> Callable[[Any], None]:
         def take(message: Any) -> None:
-            self._try(lambda: self._world.command_trajectory(_path(message), env))
+            stamp_ns = join_ns(message.header.stamp.sec, message.header.stamp.nanosec)
+            start_ns = self._world.time_base.run_ns(stamp_ns) if stamp_ns else None
+            self._try(lambda: self._world.command_trajectory(_path(message), env, start_ns))
         return take
 
     def _on_pose(self, env: int, body: str) -> Callable[[PoseStamped], None]:

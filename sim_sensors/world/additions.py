@@ -71,7 +71,10 @@ def _add_one(spec: mujoco.MjSpec, name: str, joint: str, config: ActuatorConfig)
     if config.type == 'motor':
         actuator.set_to_motor()
     elif config.type == 'position':
-        actuator.set_to_position(kp=config.kp, kv=config.kd)
+        if config.kd:
+            actuator.set_to_position(kp=config.kp, kv=config.kd)
+        else:
+            actuator.set_to_position(kp=config.kp, dampratio=1.0)
     else:
         actuator.set_to_velocity(kv=config.kd)
     for limited, limits, key in (('ctrllimited', 'ctrlrange', config.ctrl_range),

@@ -254,8 +254,9 @@ class ActuatorConfig(Strict):
     """`motor` takes an effort, `position` and `velocity` are servos."""
     kp: Positive = 100.0
     """Stiffness of a position servo, N m/rad (N/m)."""
-    kd: NonNegative = 10.0
-    """Damping of a position servo, gain of a velocity servo, N m s/rad (N s/m)."""
+    kd: NonNegative = 0.0
+    """Damping of a position servo, 0 for critical damping at the reference pose; gain of a
+    velocity servo, which must be given; N m s/rad (N s/m)."""
     gear: Positive = 1.0
     """Gear ratio from joint to actuator."""
     ctrl_range: tuple[float, float] = (0.0, 0.0)
@@ -266,7 +267,9 @@ class ActuatorConfig(Strict):
     """Inertia of the rotor at the joint, kg m^2, on top of the model's."""
 
     @model_validator(mode='after')
-    def _ranges_are_sane(self) -> ActuatorConfig:
+    def _values_are_sane(self) -> ActuatorConfig:
+        if self.type == 'velocity' and not self.kd:
+            raise ValueError('kd is 0.0; a velocity servo needs its gain')
         for key in ('ctrl_range', 'force_range'):
             low, high = getattr(self, key)
             if low > high:

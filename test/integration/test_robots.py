@@ -11,7 +11,7 @@ from support.rendering import needs_renderer
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.rigfile import RigConfig, load_rig
 
-UPRIGHT = {'quadruped': ('trunk', 0.3, 0.03), 'drone': ('drone', 1.15, 0.5)}
+UPRIGHT = {'quadruped': ('trunk', 0.32, 0.03), 'drone': ('drone', 1.15, 0.5)}
 """Body that must stay upright, its height, and how far it may be from that, m."""
 WITHIN_MS = {'quadruped': {'lidar': 3.0, 'head_camera': 5.0},
              'arm': {'tracker': 2.0, 'wrist_force': 2.0, 'hand_camera': 8.0},
@@ -33,7 +33,7 @@ def test_it_keeps_its_pose_while_it_moves(name):
     rig = InProcessRig(without(load_rig(name), SEEING), messages=False, arrays=False)
     world = rig.world
     gyro = []
-    for tick in range(6000):
+    for tick in range(4000):
         rig.step()
         if tick % 20 == 0:
             gyro.append(world.sensordata[0].copy())
@@ -42,7 +42,7 @@ def test_it_keeps_its_pose_while_it_moves(name):
             index = world.model.body(body).id
             assert world.bound('xmat')[0, index][8] > 0.85
             assert world.bound('xpos')[0, index, 2] == pytest.approx(height_m, abs=room_m)
-    assert np.std(np.array(gyro)[150:], axis=0).max() > 0.05  # it does move
+    assert np.std(np.array(gyro)[100:], axis=0).max() > 0.05  # it does move
     servo = world.actuation.servo
     if servo is not None:  # and stays near what it is told
         lengths = world.bound('actuator_length')[0, servo.chosen]
@@ -67,10 +67,10 @@ def test_the_offsets_of_fingertips_converge():
     config = load_rig('hand')
     kept = {name: each for name, each in config.sensors.items() if each.type == 'imu'}
     rig = InProcessRig(replace(config, sensors=kept), arrays=False)
-    for _ in range(12_000):
+    for _ in range(9_000):
         rig.step()
-    assert {name: abs(error) < WITHIN_MS['hand'][name]
-            for name, error in errors_ms(rig).items()} == dict.fromkeys(WITHIN_MS['hand'], True)
+    errors = errors_ms(rig)
+    assert max(map(abs, errors.values())) < 1.0, errors
 
 
 @pytest.mark.long

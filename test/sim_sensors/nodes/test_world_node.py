@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from geometry_msgs.msg import Twist
+from geometry_msgs.msg import PoseStamped, Twist
 from nav_msgs.msg import Odometry
 from rcl_interfaces.srv import DescribeParameters
 from rosgraph_msgs.msg import Clock
@@ -20,6 +20,7 @@ from visualization_msgs.msg import MarkerArray
 
 from rig_common.errors import RigError
 from rig_common.ros import qos
+from rig_common.ros.types import message_class
 from sensor_rig.nodes.building import make_world
 
 SENSORS = {'baro': {'type': 'barometer', 'mount': {'body': 'rover'}, 'rate_hz': 50.0,
@@ -144,6 +145,51 @@ def test_joint_commands_reach_actuators_by_name(run: LockstepRun, client: Client
     publisher.publish(JointState(name=['nobody'], velocity=[0.5]))
     publisher.publish(JointState(name=[name], velocity=[0.0]))
     run.until(lambda: run.world.world.actuation.ctrl[0, index] == 0.0)
+
+
+def test_what_joint_commands_cannot_do_changes_nothing(run: LockstepRun, client: Client) -> None:
+    world = run.world.world
+    publisher = client.create_publisher(JointState, 'joint_commands', 10)
+    run.until(lambda: publisher.get_subscription_count() > 0)
+    (first, index), (second, other) = list(world.actuators.items())[:2]
+    before = world.actuation.ctrl[0, other]
+    publisher.publish(JointState(name=[second, 'nobody'], velocity=[0.7, 0.7]))
+    publisher.publish(JointState(name=[second], velocity=[0.7, 0.7]))
+    publisher.publish(JointState(name=[first], velocity=[0.25]))
+    run.until(lambda: world.actuation.ctrl[0, index] == 0.25)
+    assert world.actuation.ctrl[0, other] == before
+    publisher.publish(JointState(name=[first], velocity=[0.0]))
+    run.until(lambda: world.actuation.ctrl[0, index] == 0.0)
+
+
+def test_poses_and_trajectories_are_taken_by_topic(run: LockstepRun, client: Client) -> None:
+    world = run.world.world
+    body = next(iter(world.placing.free))
+    pose = client.create_publisher(PoseStamped, f'pose_commands/{body}', 10)
+    run.until(lambda: pose.get_subscription_count() > 0)
+    trajectory = message_class('trajectory_msgs/msg/JointTrajectory')
+    path = client.create_publisher(trajectory, 'joint_trajectory', 10)
+    run.until(lambda: path.get_subscription_count() > 0)
+    at = world.placing.free[body]
+    wrong, right = PoseStamped(), PoseStamped()
+    wrong.header.frame_id = 'moon'
+    wrong.pose.position.x = 50.0
+    x = float(world.bound('qpos')[0, at]) + 0.5
+    right.pose.position.x, right.pose.position.z = x, float(world.bound('qpos')[0, at + 2])
+    pose.publish(wrong)
+    pose.publish(right)
+    run.until(lambda: abs(world.bound('qpos')[0, at] - x) < 0.2)
+    name, index = next(iter(world.actuators.items()))
+    point = message_class('trajectory_msgs/msg/JointTrajectoryPoint')
+    points = [point(positions=[1.0]), point(positions=[4.0])]
+    points[0].time_from_start.nanosec, points[1].time_from_start.sec = 1_000_000, 3
+    path.publish(trajectory(joint_names=[name], points=points))
+    run.until(lambda: world.actuation.ctrl[0, index] == pytest.approx(1.0, abs=0.01))
+    path.publish(trajectory())  # stop, whatever it wants last
+    publisher = client.create_publisher(JointState, 'joint_commands', 10)
+    run.until(lambda: publisher.get_subscription_count() > 0)
+    publisher.publish(JointState(name=[name], velocity=[0.0]))
+    run.until(lambda: world.actuation.ctrl[0, index] == 0.0)
 
 
 def test_clock_comes_at_its_rate_and_markers_show_the_scene(run: LockstepRun,

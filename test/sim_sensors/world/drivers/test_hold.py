@@ -27,7 +27,7 @@ HOLD = {'type': 'hold'}
 @pytest.mark.parametrize('integrator', ['Euler', 'implicitfast', 'RK4'])
 def test_it_holds_a_keyframe_with_actuators_of_every_kind(tmp_path, actuators, integrator):
     world = world_of(tmp_path, arm(actuators, integrator), driver={**HOLD, 'pose': 'bent'})
-    run(world, 3.0)
+    run(world, 2.2)
     assert positions(world) == pytest.approx({'shoulder': 0.3, 'elbow': -0.8}, abs=0.02)
 
 
@@ -56,11 +56,11 @@ def test_a_start_may_be_a_pose_of_the_rig_file(tmp_path):
 
 def test_a_torque_driven_quadruped_stands(tmp_path):
     world = world_of(tmp_path, quadruped(), driver=HOLD)
-    run(world, 4.0)
+    run(world, 2.5)
     assert upright(world, 'trunk') > 0.999
     assert world.bound('xpos')[0, 1, 2] == pytest.approx(0.31, abs=0.03)
     fallen = world_of(tmp_path, quadruped())
-    run(fallen, 2.0)
+    run(fallen, 1.0)
     assert fallen.bound('xpos')[0, 1, 2] < 0.2
 
 

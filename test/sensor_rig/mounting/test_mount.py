@@ -1,0 +1,113 @@
+"""`rig mount`: what is in a model, a rig file that runs, a picture of the frames."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from support.rendering import needs_renderer
+from support.robots import arm, quadruped
+
+from rig_common.errors import RigError
+from sensor_rig.cli import mount
+from sensor_rig.cli.registry import parse
+from sensor_rig.inprocess import open_rig
+from sensor_rig.mounting.guess import Guess
+from sensor_rig.mounting.survey import look_at
+from sensor_rig.rigfile import load_rig
+
+FLAT = """
+<mujoco><worldbody><body name="palm" pos="0 0 1"><joint name="wrist"/><geom size="0.05"/>
+  <camera name="camera" pos="0.1 0 0" xyaxes="0 -1 0 0 0 1"/><site name="imu"/>
+  <body name="a"><joint name="a"/><geom size="0.02"/></body>
+  <body name="b"><joint name="b"/><geom size="0.02"/></body>
+  <body name="c"><joint name="c"/><geom size="0.02"/></body>
+</body></worldbody></mujoco>
+"""
+
+
+def run(*arguments: str) -> int:
+    return mount.run(parse(mount, list(arguments)))
+
+
+def sensors_of(file: Path) -> dict[str, str]:
+    return {name: each.type for name, each in load_rig(file).sensors.items()}
+
+
+def test_a_quadruped_gets_a_rig_that_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path('dog.xml').write_text(quadruped())
+    assert run('dog.xml', '--no-picture', '--json') == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document['version'] == 1 and document['rig_file'] == 'dog_rig.yaml'
+    assert {each['name'] for each in document['bodies']} >= {'trunk', 'fl_shin'}
+    assert document['actuators'][0] == {'name': '', 'index': 0, 'drives': 'fl_roll',
+                                        'takes': 'effort'}
+    assert document['joints'][0]['type'] == 'free'
+    kinds = sensors_of(tmp_path / 'dog_rig.yaml')
+    assert [kinds.get(f'{leg}_shin_contact') for leg in ('fl', 'fr', 'rl', 'rr')] == (
+        ['contact_force'] * 4)
+    assert kinds['imu'] == 'imu' and kinds['camera'] == 'camera'
+    rig = open_rig(tmp_path / 'dog_rig.yaml', skip_unavailable=True, messages=False)
+    for _ in range(1500):
+        rig.world.step()
+    assert rig.world.bound('qpos')[0, 2] > 0.28  # it stands
+
+
+def test_an_arm_gets_a_wrist_and_names_that_are_free(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path('arm.xml').write_text(arm())
+    run('arm.xml', '--no-picture')
+    assert sensors_of(tmp_path / 'arm_rig.yaml')['wrist_force'] == 'force_torque'
+    Path('hand.xml').write_text(FLAT)
+    run('hand.xml', '--no-picture')
+    config = load_rig(tmp_path / 'hand_rig.yaml')
+    assert config.sensors['imu'].mount.site == 'imu'
+    camera = config.sensors['rig_camera'].mount  # the model has a camera of the usual name
+    assert camera.pos_m == (0.1, 0.0, 0.0)
+    np.testing.assert_allclose(camera.rpy_rad, 0.0, atol=1e-6)
+    assert [config.sensors[f'{tip}_contact'].type for tip in 'abc'] == ['contact_force'] * 3
+    assert config.world.actuators['all'].joint == '*'
+
+
+@needs_renderer
+def test_the_picture_shows_the_frames(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path('arm.xml').write_text(arm())
+    run('arm.xml')
+    image = np.asarray(Image.open('arm_rig.png').convert('RGB')).astype(int)
+    red = (image[..., 0] > 120) & (image[..., 1] < 90) & (image[..., 2] < 90)
+    blue = (image[..., 2] > 120) & (image[..., 0] < 90)
+    assert image.shape == (640, 1600, 3) and red.sum() > 200 and blue.sum() > 200
+
+
+def test_nothing_is_replaced_or_half_done(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path('arm.xml').write_text(arm())
+    Path('arm_rig.yaml').write_text('mine')
+    with pytest.raises(RigError, match=r'arm_rig.yaml is there already; .* or --force'):
+        run('arm.xml', '--no-picture')
+    assert Path('arm_rig.yaml').read_text() == 'mine'
+    with pytest.raises(RigError, match='there is no such file'):
+        run('gone.xml', '--list')
+    with pytest.raises(RigError, match='there is no folder'):
+        run('arm.xml', '-o', 'no/where.yaml')
+
+
+def test_a_list_needs_no_guess(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path('arm.xml').write_text(arm())
+    run('arm.xml', '--list')
+    out = capsys.readouterr().out
+    assert 'shoulder' in out and 'bent' in out and not list(tmp_path.glob('*.yaml'))
+
+
+@pytest.mark.parametrize(('name', 'driver'), [('drone', 'waypoints'), ('hand', 'excite'),
+                                              ('rover_yard', 'figure_eight')])
+def test_the_driver_fits_the_robot(name, driver):
+    file = Path(__file__).resolve().parents[3] / 'worlds' / f'{name}.xml'
+    chosen = Guess(look_at(file)).world()['driver']
+    assert (chosen if isinstance(chosen, str) else chosen['type']) == driver
