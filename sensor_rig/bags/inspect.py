@@ -47,6 +47,8 @@ class TopicTimes:
     nbytes: int = 0
     stamps_ns: list[int] = field(default_factory=list)
     arrivals_ns: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    """Bytes of each message whose times are kept."""
     last_arrival_ns: int = 0
     first_arrival_ns: int = 0
     unreadable: int = 0
@@ -72,6 +74,7 @@ class TopicTimes:
                 self.sweeps_s.append(sweep_s(self.type_name, raw))
         self.arrivals_ns.append(arrival_ns)
         self.stamps_ns.append(stamp_ns)
+        self.sizes.append(len(raw))
 
 
 def sweep_s(type_name: str, raw: bytes) -> float:

@@ -34,11 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Load the file, which raises at its first mistake, and print what it configures."""
     from sensor_rig.rigfile import load_rig
+    from sensor_rig.timing_figures import timing_figures
+    from sensor_rig.unit_slips import unit_slips
 
     rig = load_rig(args.file)
     check_against_model(rig)
     if args.json:
-        print_json(rig.as_json())
+        figures = {name: each.as_json() for name, each in timing_figures(rig).items()}
+        print_json({**rig.as_json(), 'timing': figures, 'warnings': unit_slips(rig)})
         return 0
     print_summary(rig)
     return 0
@@ -58,6 +61,8 @@ def check_against_model(rig: RigConfig) -> None:
 
 def print_summary(rig: RigConfig) -> None:
     """Print the world, the sensors with their timing, and the sync engine's inputs."""
+    from sensor_rig.unit_slips import unit_slips
+
     print(f'{rig.path} is valid')
     if rig.world is not None:
         factor = rig.world.real_time_factor
@@ -72,11 +77,14 @@ def print_summary(rig: RigConfig) -> None:
             [_sensor_row(name, sensor) for name, sensor in rig.make_sensors().items()],
         )
         print('capture: how long one lasts (a sweep, an exposure); the delay counts from its end')
+        _print_timing(rig)
     if rig.streams:
         print_table(('stream', 'topics', 'base', 'delay ms', 'jitter ms', 'clock ms', 'ppm',
                      'loss %'),
                     [(name, ' '.join(each.topics), each.base, *_timing(each))
                      for name, each in rig.streams.items()])
+    for sentence in unit_slips(rig):
+        print(f'WARNING: {sentence}')
     if rig.sync_left_out:
         print(f'WARNING: {rig.sync_left_out}')
     if rig.sync is not None:
@@ -87,6 +95,26 @@ def print_summary(rig: RigConfig) -> None:
                 for name, source in rig.sync.inputs.items()
             ],
         )
+
+
+def _print_timing(rig: RigConfig) -> None:
+    """Print what latency and clocks come to."""
+    from sensor_rig.timing_figures import ClockError, timing_figures
+
+    def error(given: ClockError) -> str:
+        spread = f' +- {_milliseconds(float(f"{given.sigma_s:.3g}"))}' if given.sigma_s else ''
+        return _milliseconds(float(f'{given.mean_s:.6g}')) + spread
+
+    print_table(
+        ('sensor', 'latency 5 %', 'median', '95 %', '99 % ms', 'lag 1', 'clock after 1 min, ms',
+         'after 1 h, ms'),
+        [(name, *(f'{1e3 * each:.4g}' for each in (
+            found.latency_p5_s, found.latency_p50_s, found.latency_p95_s, found.latency_p99_s)),
+          '-' if found.correlation != found.correlation else f'{found.correlation:+.2f}',
+          error(found.clock_after_minute), error(found.clock_after_hour))
+         for name, found in timing_figures(rig).items()])
+    print('latency: from capture to arrival, its own duration included; lag 1: correlation with '
+          'the one before')
 
 
 def _sensor_row(name: str, sensor: Sensor[Any]) -> tuple[object, ...]:

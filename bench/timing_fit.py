@@ -1,0 +1,111 @@
+"""How well `rig fit` does: on measured traces, and on streams whose timing is known.
+
+    python -m bench.timing_fit proof FOLDER       traces perf_node-*.txt (or any two columns)
+    python -m bench.timing_fit coverage [DRAWS]   how often 95 % intervals hold the truth
+
+`proof` leaves out the first 5 s of each trace, fits the first half, simulates it and compares with
+the second half: two-sample KS at 1 % (median of 20 draws of the half's length), lag 1 within 0.12
+and p99 minus median within 10 % (both from a simulation 100 times as long). The last is counted
+twice: against the second half's own p99 minus median, and against its p99. Beside it stands how
+far the two halves are apart.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SKIP_S, DRAWS, LONGER = 5.0, 20, 100
+LAG, TAIL, KS = 0.12, 0.10, 0.01
+
+
+def tail(x: Any) -> float:
+    """Return p99 minus median."""
+    return float(np.quantile(x, 0.99) - np.median(x))
+
+
+def lag_one(x: Any) -> float:
+    """Return the lag-1 correlation of runs in columns."""
+    return float(np.corrcoef(x[:-1].ravel(), x[1:].ravel())[0, 1])
+
+
+def compare(file: Path) -> dict[str, Any]:
+    """Return the figures of one trace."""
+    from scipy import stats
+
+    from sensor_rig.fit.fitting import fit_stream
+    from sensor_rig.fit.simulating import simulated_latencies
+    from sensor_rig.fit.times import of_trace
+
+    times = of_trace(file).between(SKIP_S)
+    half = len(times) // 2
+    fit = fit_stream(times.rows(slice(0, half)))
+    delays_s = (times.receive_ns - times.stamp_ns) / 1e9 + fit.offset_s
+    first, second = delays_s[:half], delays_s[half:]
+    runs = simulated_latencies(fit.config(), len(second), DRAWS + LONGER)
+    draws, long = runs[:, :DRAWS].T, runs[:, DRAWS:]
+    found = tail(long) - tail(second)
+    assert fit.choice is not None
+    return {
+        'model': fit.choice.fitted.name,
+        'ks': float(np.median([stats.ks_2samp(draw, second).pvalue for draw in draws])),
+        'lag': lag_one(long) - lag_one(second), 'tail': found / tail(second),
+        'tail_p99': found / float(np.quantile(second, 0.99)),
+        'halves': (float(stats.ks_2samp(first, second).pvalue), lag_one(first) - lag_one(second),
+                   tail(first) / tail(second) - 1.0)}
+
+
+def proof(folder: Path) -> None:
+    """Print the figures of every trace of a folder."""
+    strict = loose = 0
+    files = sorted(folder.glob('perf*.txt')) or sorted(folder.glob('*.txt'))
+    print(f'{"trace":42} {"model":13} {"KS p":>6} {"lag 1":>6} {"tail":>6} {"of p99":>6}   '
+          'halves: KS p, lag 1, tail')
+    for file in files:
+        row = compare(file)
+        fine = row['ks'] >= KS and abs(row['lag']) <= LAG
+        strict += fine and abs(row['tail']) <= TAIL
+        loose += fine and abs(row['tail_p99']) <= TAIL
+        ks, lag, ends = row['halves']
+        print(f'{file.stem:42} {row["model"]:13} {row["ks"]:6.3f} {row["lag"]:+6.2f} '
+              f'{row["tail"]:+6.0%} {row["tail_p99"]:+6.1%}   {ks:.3f} {lag:+.2f} {ends:+.0%}')
+    print(f'pass all three: {strict} of {len(files)}, the tail against itself; '
+          f'{loose} of {len(files)}, the tail against p99')
+
+
+def coverage(draws: int, count: int = 800) -> None:
+    """Print how often the stated intervals hold the true parameters."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'test'))
+    from support.round_trips import CASES, estimates, recorded, truths
+
+    from sensor_rig.fit.fitting import fit_stream
+
+    for name in CASES:
+        model = name if CASES[name]['latency']['model'] == name.partition('_')[0] else 'normal'
+        true = truths(name)
+        hits = dict.fromkeys(true, 0)
+        for seed in range(draws):
+            found = estimates(fit_stream(recorded(CASES[name], count, seed), model=model))
+            for key in hits:
+                hits[key] += found[key].low <= true[key] <= found[key].high
+        print(f'{name:15}', '  '.join(f'{key} {100 * hit / draws:.1f} %'
+                                     for key, hit in hits.items()), flush=True)
+
+
+def main(argv: list[str]) -> int:
+    """Run one of the two."""
+    if len(argv) == 2 and argv[0] == 'proof':
+        proof(Path(argv[1]))
+    elif argv[:1] == ['coverage'] and len(argv) <= 2:
+        coverage(int(argv[1]) if len(argv) == 2 else 200)
+    else:
+        print(__doc__)
+        return 2
+    return 0
+
+
+if __name__ == '__main__':
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,155 @@
+"""Fit rate, latency, clock and loss of a recording, and write them as a rig file or datasheet."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sensor_rig.cli.arguments import not_negative
+from sensor_rig.cli.output import add_json_argument, print_json, print_table
+
+if TYPE_CHECKING:
+    from sensor_rig.bags.inspect import TopicTimes
+    from sensor_rig.fit.fitting import TopicFit
+    from sensor_rig.fit.statistics import Estimate
+
+NAME = 'fit'
+HELP = 'fit latency, clock and loss of a recording or a trace; write a rig file or datasheet'
+EPILOG = """examples:
+  rig fit drive/ --write drive.yaml --html drive.html
+  rig fit trace.txt --skip 5 --write datasheets/timing_lidar.yaml"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the recording, what of it to look at, and where to write."""
+    parser.add_argument('recording', metavar='RECORDING', type=Path,
+                        help='a rosbag2 folder, .mcap or .db3, or a text file with receive and '
+                             'message stamps in ns, two columns')
+    parser.add_argument('--topic', metavar='NAME', help='fit this topic alone')
+    parser.add_argument('--skip', type=not_negative, default=0.0, metavar='S',
+                        help='leave out the first seconds, while everything starts (0)')
+    parser.add_argument('--model', default='', metavar='NAME',
+                        help='latency model to fit; without it the likeliest on held-out data')
+    parser.add_argument('--write', '-w', metavar='FILE', type=Path,
+                        help='write the timing: a datasheet of one topic, a rig file of several')
+    parser.add_argument('--html', metavar='FILE', type=Path,
+                        help='write a page: measured against modelled')
+    add_json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fit every topic, say what was found, and write what was asked for."""
+    from rig_common.errors import RigError, why
+    from sensor_rig.cli.progress import tell_problems
+    from sensor_rig.fit.output import as_json, datasheet, rig_file
+    from sensor_rig.fit.page import fit_page
+
+    for file in (args.write, args.html):
+        if file is not None and file.exists():
+            raise RigError(f'{file} exists already; choose another name or remove it first')
+    problems: list[str] = []
+    fits = _fits(args, problems)
+    source = args.recording.name
+    texts = {}
+    if args.write is not None:
+        one = len(fits) == 1
+        texts[args.write] = datasheet(fits[0], source) if one else rig_file(fits, source)
+    if args.html is not None:
+        texts[args.html] = fit_page(fits, source)
+    for file, content in texts.items():
+        try:
+            file.write_text(content, encoding='utf-8')
+        except OSError as error:
+            raise RigError(f'cannot write {file}: {why(error)}') from None
+    if args.json:
+        print_json({**as_json(fits, source), 'problems': problems})
+    else:
+        _print(fits)
+        for file in texts:
+            print(f'written: {file}')
+    return tell_problems(problems)
+
+
+def _fits(args: argparse.Namespace, problems: list[str]) -> list[TopicFit]:
+    from sensor_rig.fit.fitting import fit_stream
+    from sensor_rig.fit.times import of_trace
+
+    path: Path = args.recording
+    if path.is_file() and path.suffix not in ('.mcap', '.db3', '.bag'):
+        return [fit_stream(of_trace(path).between(args.skip), model=args.model)]
+    return _bag_fits(args, problems)
+
+
+def _bag_fits(args: argparse.Namespace, problems: list[str]) -> list[TopicFit]:
+    from rig_common.errors import RigError
+    from rig_common.validation import hint
+    from sensor_rig.bags.inspect import facts_of
+    from sensor_rig.bags.starter import usable
+    from sensor_rig.fit.fitting import fit_stream
+    from sensor_rig.fit.syncing import offsets_by_motion
+    from sensor_rig.fit.times import FEWEST, of_topic
+
+    times = {each.name: each for each in _read(args.recording, problems)}
+    facts = facts_of(list(times.values()))
+    chosen = usable(facts)
+    known = offsets_by_motion(args.recording, facts, {
+        topic.name: float((stream.receive_ns - stream.stamp_ns).min()) / 1e9
+        for topic in chosen if len(stream := of_topic(times[topic.name], topic))})
+    names = [topic.name for topic in chosen]
+    if args.topic is not None:
+        chosen = [topic for topic in chosen if topic.name.lstrip('/') == args.topic.lstrip('/')]
+        if not chosen:
+            raise RigError(f'{args.recording} has no stamped topic {args.topic!r}; '
+                           f'{hint(args.topic, names)}')
+    found = []
+    for topic in chosen:
+        stream = of_topic(times[topic.name], topic).between(args.skip)
+        if len(stream) >= FEWEST or args.topic is not None:
+            found.append(fit_stream(stream, model=args.model, known=known.get(topic.name)))
+    if not found:
+        raise RigError(f'{args.recording} has no stamped topic of {FEWEST} messages or more')
+    return found
+
+
+def _read(path: Path, problems: list[str]) -> list[TopicTimes]:
+    """Return the times of a recording's topics; add to `problems` what is missing of it."""
+    from sensor_rig.bags.inspect import TopicTimes
+    from sensor_rig.bags.reader import BagReader
+    from sensor_rig.bags.sync import ADVANCE_EVERY
+    from sensor_rig.cli.progress import progress
+
+    with BagReader(path) as bag:
+        topics = {name: TopicTimes(name, topic.type_name, topic.stamped)
+                  for name, topic in bag.topics.items()}
+        with progress(f'reading {path.name}', bag.message_count) as advance:
+            for index, message in enumerate(bag.messages(), 1):
+                topics[message.topic].add(message.raw, message.receive_ns)
+                if index % ADVANCE_EVERY == 0:
+                    advance(ADVANCE_EVERY)
+        problems += bag.problems
+    return list(topics.values())
+
+
+def _print(fits: list[TopicFit]) -> None:
+    print_table(('topic', 'Hz', 'model', 'median ms', '99 % ms', 'lag 1', 'drift ppm', 'lost %'),
+                [_row(fit) for fit in fits])
+    for fit in fits:
+        print(fit.times.name)
+        for note in fit.notes:
+            print(f'  {note}')
+
+
+def _row(fit: TopicFit) -> tuple[str, ...]:
+    lost = _shown(fit.gaps.probability, 100.0) if fit.gaps.regular else '-'
+    head = (fit.times.name, f'{fit.gaps.rate_hz.value:.4g}')
+    if fit.choice is None:
+        return (*head, '-', '-', '-', '-', '-', lost)
+    return (*head, fit.choice.fitted.name.replace('_', ' '), _shown(fit.figures['p50_s'], 1e3),
+            _shown(fit.figures['p99_s'], 1e3), _shown(fit.correlation),
+            _shown(fit.clock.drift_ppm), lost)
+
+
+def _shown(given: Estimate, factor: float = 1.0) -> str:
+    value, low, high = (each * factor for each in given)
+    return f'{value:.3g} ({low:.3g} to {high:.3g})'

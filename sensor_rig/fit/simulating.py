@@ -1,0 +1,25 @@
+"""The fitted stream, simulated by the same code that a rig runs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sensor_rig.fit.statistics import Array
+from sim_sensors.pipeline.transit import Capture, Stream, Transit
+from sim_sensors.randomness.noise import RandomStreams
+from sim_sensors.timekeeping.schedule import Schedule
+from sim_sensors.timing_config import TimingConfig
+
+
+def simulated_latencies(config: TimingConfig, count: int, runs: int = 1, seed: int = 1) -> Array:
+    """Return latencies of `count` captures in `runs` independent runs, s [count, runs]."""
+    dt_ns = 10_000
+    schedule = Schedule(min(config.rate_hz, 1e9 / dt_ns), dt_ns)
+    transit = Transit(config, RandomStreams(seed, 'fit', runs), Stream(schedule=schedule))
+    envs, found = np.arange(runs), np.empty((count, runs))
+    for k in range(count):
+        index = np.full(runs, k)
+        times_ns = schedule.times_of(index)
+        sent = transit.send(Capture(envs, index, times_ns))
+        found[k] = (sent.arrival_ns - times_ns) / 1e9
+    return found

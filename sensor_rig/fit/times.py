@@ -1,0 +1,65 @@
+"""The times that a fit looks at: of a two-column trace, or of the topics of a recording."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rig_common.errors import RigError
+from sensor_rig.bags.inspect import TopicFacts, TopicTimes
+from sensor_rig.fit.statistics import Array
+from sim_sensors.pipeline.tracefile import read_columns, read_stamps
+
+Times = NDArray[np.int64]
+FEWEST = 30
+"""Messages below which nothing is fitted."""
+
+
+@dataclass(frozen=True)
+class StreamTimes:
+    """Receive times and stamps of one topic."""
+
+    name: str
+    receive_ns: Times
+    stamp_ns: Times
+    type_name: str = ''
+    sizes: Array | None = None
+    """Bytes of each message, where they are known."""
+    sweep_s: float = 0.0
+    """How long after its stamp a scan ends, s."""
+    host_stamped: bool = False
+    """Whether the host wrote the stamps: they then tell nothing about latency."""
+
+    def __len__(self) -> int:
+        """Return the number of messages."""
+        return len(self.receive_ns)
+
+    def between(self, start_s: float, end_s: float = np.inf) -> StreamTimes:
+        """Return the messages received from `start_s` to `end_s` after the first one."""
+        since_s = (self.receive_ns - self.receive_ns[0]) / 1e9
+        return self.rows((since_s >= start_s) & (since_s < end_s))
+
+    def rows(self, chosen: NDArray[np.bool_] | slice) -> StreamTimes:
+        """Return some of the messages."""
+        return StreamTimes(
+            self.name, self.receive_ns[chosen], self.stamp_ns[chosen], self.type_name,
+            None if self.sizes is None else self.sizes[chosen], self.sweep_s, self.host_stamped)
+
+
+def of_trace(file: Path) -> StreamTimes:
+    """Return the times of a text file with receive and message stamps, ns."""
+    if len(read_columns(file)[0]) != 2:
+        raise RigError(f'{file} is no trace of two columns; rig fit wants receive and message '
+                       'stamp, ns, a message a line')
+    receive_ns, stamp_ns = read_stamps(file)
+    return StreamTimes(file.stem, receive_ns, stamp_ns)
+
+
+def of_topic(times: TopicTimes, facts: TopicFacts) -> StreamTimes:
+    """Return the times of one topic of a recording."""
+    return StreamTimes(times.name, np.array(times.arrivals_ns, np.int64),
+                       np.array(times.stamps_ns, np.int64), times.type_name,
+                       np.array(times.sizes, float), facts.sweep_s, facts.source == 'host')
