@@ -35,6 +35,11 @@ SETTLED_TOPIC = 'world/settled'
 ACK_TOPIC = 'world/ack'
 TYPE_NAME = 'sensor_msgs/msg/TimeReference'
 
+LONGEST_TEXT = 1 << 20
+"""Bytes of a text in these messages; the counts of ten thousand topics need less."""
+SHOWN = 80
+"""Characters of a wrong text that are quoted."""
+
 BARRIER = 'barrier-'
 RUN = 'run'
 
@@ -116,7 +121,7 @@ class Ack:
             return cls(name, time_ns, wake_ns, parse_counts(counts), tuple(joins[2:]),
                        int(joins[1]))
         except (IndexError, ValueError):
-            raise CdrError(f'{source!r} is not the source of an answer') from None
+            raise CdrError(f'{source[:SHOWN]!r} is not the source of an answer') from None
 
 
 def format_counts(counts: Mapping[str, int]) -> str:
@@ -132,7 +137,7 @@ def parse_counts(text: str) -> dict[str, int]:
         return {name: int(count) for name, _, count in (
             part.partition('=') for part in text.split(' '))}
     except ValueError:
-        raise CdrError(f'{text!r} is no list of counts such as "imu=1 lidar=2"') from None
+        raise CdrError(f'{text[:SHOWN]!r} is no list of counts such as "imu=1 lidar=2"') from None
 
 
 @lru_cache(maxsize=64)
@@ -144,7 +149,7 @@ def _parse_source(source: str) -> tuple[str, int, int, int, bool]:
         return (values['run'], int(values['episode']), int(values['seed']), round_,
                 values['lockstep'] == 'true')
     except (KeyError, ValueError):
-        raise CdrError(f'{source!r} is not the source of a tick') from None
+        raise CdrError(f'{source[:SHOWN]!r} is not the source of a tick') from None
 
 
 def _write(stamp_ns: int, frame_id: str, time_ref_ns: int, source: str) -> bytes:
@@ -166,6 +171,8 @@ def _read(buf: Buffer) -> tuple[int, str, int, str]:
         start = place + _STAMP_LENGTH.size
         if start + ref_length > len(buf):
             raise CdrError(f'not a TimeReference: a text of {ref_length} bytes does not fit')
+        if length > LONGEST_TEXT or ref_length > LONGEST_TEXT:
+            raise CdrError(f'a text of {max(length, ref_length)} bytes is none of ours')
         return (sec * NS_PER_S + nanosec, str(buf[_TEXT:end - 1], 'utf-8'),
                 ref_sec * NS_PER_S + ref_nanosec,
                 str(buf[start:start + ref_length - 1], 'utf-8'))

@@ -29,6 +29,8 @@ from sim_sensors.naming import (
 from sync_engine.wire.statuses import EngineFacts, InputFacts
 
 FactsT = TypeVar('FactsT')
+MOST_STATUSES = 10_000
+"""Names on /diagnostics that are kept; more come from nobody who means well."""
 
 class Monitor(Node):
     """Collects, for a summary, the latest report of every part of a running rig."""
@@ -65,7 +67,8 @@ class Monitor(Node):
     def _on_diagnostics(self, buf: bytes) -> None:
         with suppress(CdrError):  # whoever sent it; this node only watches
             for status in read_diagnostic_array(buf)[1]:
-                if status.values or status.name not in self._sensor_reports:
+                known = status.name in self.statuses or len(self.statuses) < MOST_STATUSES
+                if known and (status.values or status.name not in self._sensor_reports):
                     self.statuses[status.name] = status
 
     def _on_tick(self, buf: bytes) -> None:

@@ -62,8 +62,8 @@ class EmulatorNode(Node):
         self._settings = {each: self._declare(each) for each in chosen}
         self.channels = {each: EmulatorChannel(
             self, self._pipeline(each), hidden=hidden, time_base=self._base,
-            on_truth=self._on_truth, on_sent=self._on_sent, on_malformed=self._on_malformed)
-            for each in chosen}
+            on_truth=self._on_truth, on_sent=self._on_sent, on_malformed=self._on_malformed,
+            now_ns=lambda: self._base.run_ns(self._follower.now_ns)) for each in chosen}
         self._matching = Matching(self, (p for channel in self.channels.values()
                                          for p in channel.publishers))
         self._follower = Follower(self, self._on_time, serves=chosen,

@@ -14,6 +14,7 @@ from rclpy.publisher import Publisher
 from sensor_msgs.msg import TimeReference
 
 from rig_common.cdr import CdrError
+from rig_common.errors import RigError
 from rig_common.facts import to_values
 from rig_common.handover import Handover
 from rig_common.lockstep import ACK_TOPIC, SETTLED_TOPIC, Ack, Tick
@@ -29,6 +30,7 @@ from sim_sensors.facts import WorldFacts
 from sim_sensors.naming import tick_topic
 from sim_sensors.ros.commands import Commands
 from sim_sensors.ros.controls import WorldServices
+from sim_sensors.ros.other_worlds import OtherWorlds
 from sim_sensors.ros.periodics import Clock, Odometry
 from sim_sensors.ros.scene import (
     Markers,
@@ -79,6 +81,7 @@ class WorldNode(Node):
         self._settled = self.create_publisher(TimeReference, SETTLED_TOPIC, qos.beat_out())
         matching = Matching(self, [self._tick, self._settled, *(
             p for channel in self.channels for p in channel.publishers)])
+        run = f'{os.getpid():x}.{id(self):x}'
         self.conductor = Conductor(
             dt_ns=self.world.dt_ns, seed=simulation.seed, lockstep=config.lockstep,
             sensors=[channel.sensor.name for channel in self.channels],
@@ -86,10 +89,11 @@ class WorldNode(Node):
             timeout_s=config.lockstep_timeout_s,
             send_tick=partial(self._send, self._tick, ticks),
             send_settled=partial(self._send, self._settled, SETTLED_TOPIC),
-            connected=matching.stands, run=f'{os.getpid():x}.{id(self):x}',
+            connected=matching.stands, run=run,
             time_base=self.world.time_base)
         self.loop = self._make_loop(config, list(sensors.values()))
         self.create_subscription(TimeReference, ACK_TOPIC, self._on_ack, qos.internal(), raw=True)
+        self._others = OtherWorlds(self, self._tick, run)
         if handover is not None:
             handover.conduct(self._hear)
         self._commands = Commands(self, self.world, self._on_command)
@@ -102,7 +106,13 @@ class WorldNode(Node):
 
     def advance(self) -> float:
         """Do what is due now; return for how long nothing will be, s of wall time."""
-        return self.loop.advance()
+        self._others.require_none()
+        try:
+            return self.loop.advance()
+        except RigError as error:
+            if self._others.found:
+                raise RigError(f'{self._others.sentence} ({error})') from None
+            raise
 
     def report(self) -> None:
         """Publish the diagnostics now."""
@@ -192,17 +202,22 @@ class WorldNode(Node):
             factor_achieved=achieved, slowed_s=pacer.slipped_s, resets=self.loop.resets,
             lockstep=conductor.lockstep, nodes=' '.join(sorted(conductor.members)))
         level, name, message = self._health(achieved)
-        if level == Level.WARN:
+        if level != Level.OK:
             self.get_logger().warning(message, throttle_duration_sec=WARN_PERIOD_S)
         yield Status(level, name, message, to_values(facts))
 
     def _health(self, achieved: float | None) -> tuple[Level, str, str]:
         pacer, conductor = self.loop.pacer, self.conductor
         name = 'world: time'
+        if self._others.found:
+            return Level.ERROR, name, self._others.sentence
         if conductor.stuck(time.monotonic()):
             return Level.WARN, name, f'waits for {", ".join(conductor.waiting_for)}'
         if self.loop.paused:
             return Level.OK, name, 'paused'
+        silent = conductor.silent(time.monotonic())
+        if silent:
+            return Level.WARN, name, f'goes on without {", ".join(silent)}, which is silent'
         if pacer.factor and achieved is not None and achieved < 0.98 * pacer.factor:
             return (Level.WARN, name, f'too slow for a real-time factor of {pacer.factor:g}: '
                     f'{achieved:.2f} achieved; the clock is slowed, no capture is skipped')

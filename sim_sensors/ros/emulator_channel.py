@@ -31,6 +31,10 @@ from sim_sensors.sensors.base import Sample
 from sim_sensors.timekeeping.stamps import require_stamps
 from sim_sensors.timing_config import FaultConfig
 
+FAR_AHEAD_NS = 3600 * NS_PER_S
+"""Truth this far ahead of the last tick is no world's: drifts and walks would be computed through
+every period up to it. A node that stood still finds truth ahead of its ticks, but not so far."""
+
 
 class EmulatorChannel:
     """The pipeline of one sensor between `truth/<sensor>` and the sensor's own topics."""
@@ -38,15 +42,17 @@ class EmulatorChannel:
     def __init__(self, node: Node, pipeline: Pipeline, *, hidden: bool, time_base: TimeBase,
                  on_truth: Callable[[EmulatorChannel, str], None],
                  on_sent: Callable[[str], None],
-                 on_malformed: Callable[[str, CdrError], None]) -> None:
+                 on_malformed: Callable[[str, CdrError], None],
+                 now_ns: Callable[[], int]) -> None:
         """Call `on_truth(channel, key)` after each truth, `on_sent(topic)` after each message.
 
         `on_malformed(topic, error)` hears of truth that is none; it is dropped. Messages carry
-        the times of `time_base`; in here all count from the start of the run.
+        the times of `time_base`; in here all count from the start of the run. `now_ns` gives its
+        time as far as ticks told it.
         """
         self._node = node
         self._on_truth, self._on_sent, self._on_malformed = on_truth, on_sent, on_malformed
-        self._hidden, self._base = hidden, time_base
+        self._hidden, self._base, self._now_ns = hidden, time_base, now_ns
         sensor = pipeline.sensor
         self.name = sensor.name
         envs = range(pipeline.num_envs)
@@ -128,6 +134,11 @@ class EmulatorChannel:
             if time_ns > self._ignore_above_ns:
                 return  # sent before a reset, came after it
             if time_ns <= self._last_truth_ns[env]:
+                return
+            ahead_ns = time_ns - max(self._now_ns(), self._last_truth_ns[env])
+            if ahead_ns > FAR_AHEAD_NS:
+                self._on_malformed(topic, CdrError(
+                    f'its stamp is {ahead_ns // NS_PER_S} s ahead of the world'))
                 return
             self._last_truth_ns[env] = time_ns
             self.pipeline.sensor.blocks_to_truth(blocks, self._row[0])

@@ -29,6 +29,10 @@ REPEAT_S = 0.05
 GONE_S = 1.0
 """Outside lockstep, a node that says nothing for this long when the world waits for it is gone."""
 
+LATE_S = 0.2
+"""Outside lockstep, a node that the world waits for longer than this is why the clock is slow."""
+MOST_MEMBERS = 1000
+"""Nodes that a world takes in; one more is a stranger that invents names."""
 STUCK_S = 1.0
 """Wall time for which the world may wait before it says so: in lockstep it waits all the time."""
 
@@ -122,6 +126,13 @@ class Conductor:
     def stuck(self, wall_s: float) -> bool:
         """Return whether the world has been waiting for unusually long."""
         return self.blocked and self._since_s is not None and wall_s - self._since_s > STUCK_S
+
+    def silent(self, wall_s: float) -> list[str]:
+        """Return who has not answered: given up and not heard since, or awaited for long."""
+        waiting = self._since_s is not None and wall_s - self._since_s > LATE_S
+        late = [name for name, member in self.members.items()
+                if member.wake_ns + SLACK_NS <= self._time_ns] if waiting else []
+        return sorted({*self._left, *late})
 
     @property
     def limit_ns(self) -> int:
@@ -230,6 +241,9 @@ class Conductor:
     def _join(self, ack: Ack, serves: tuple[str, ...]) -> None:
         if ack.round and (self._barrier is None or ack.round != self._round):
             return  # an answer to a barrier that was said twice and is over
+        if ack.name not in self.members and len(self.members) + len(self._left) >= MOST_MEMBERS:
+            return
+        self._left.pop(ack.name, None)
         before = self.members.get(ack.name)  # what it sent before it joined again still counts
         self.members[ack.name] = Participant(serves, self._base.run_ns(ack.wake_ns),
                                              before.sent if before else Counter())

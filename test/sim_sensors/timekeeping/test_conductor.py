@@ -9,7 +9,14 @@ import pytest
 from rig_common.errors import RigError
 from rig_common.lockstep import Ack, Tick
 from rig_common.times import NEVER_NS, TimeBase
-from sim_sensors.timekeeping.conductor import GONE_S, HEARTBEAT_NS, REPEAT_S, SLACK_NS, Conductor
+from sim_sensors.timekeeping.conductor import (
+    GONE_S,
+    HEARTBEAT_NS,
+    MOST_MEMBERS,
+    REPEAT_S,
+    SLACK_NS,
+    Conductor,
+)
 
 MS = 1_000_000
 START_NS = -MS
@@ -250,3 +257,27 @@ def test_a_command_may_come_before_the_word_of_it() -> None:
     stage.conductor.on_command('cmd_vel')
     stage.ack('/controller', 3, 1000, cmd_vel=1)
     assert not stage.conductor.blocked
+
+
+def test_a_silent_node_is_named_until_it_is_back() -> None:
+    stage = Stage(lockstep=False)
+    stage.join('/a', 'imu')
+    stage.join('/b', 'lidar', wake_ms=7.0)
+    conductor, now_ns = stage.conductor, 3 * MS + SLACK_NS
+    conductor.tick(3 * MS + SLACK_NS, 0, {})
+    conductor.attend(0.0, now_ns)
+    assert conductor.silent(0.1) == []
+    assert conductor.silent(0.5) == ['/a'], 'the world waits for it'
+    conductor.attend(1.1 * GONE_S, now_ns)
+    assert conductor.silent(2.0) == ['/a'], 'it was given up'
+    stage.ack('/a', 3, 9)
+    assert conductor.silent(2.0) == []
+
+
+def test_a_stranger_that_invents_names_takes_no_memory_without_end() -> None:
+    stage = Stage(lockstep=False)
+    for number in range(MOST_MEMBERS + 50):
+        stage.join(f'/n{number}', 'imu')
+    assert len(stage.conductor.members) == MOST_MEMBERS
+    stage.join('/n3', 'imu')
+    assert len(stage.conductor.members) == MOST_MEMBERS
