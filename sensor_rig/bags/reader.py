@@ -1,4 +1,7 @@
-"""Reads a rosbag2 recording message by message, as bytes, in the order of receive times."""
+"""Reads a recording message by message, as CDR, in the order of receive times.
+
+Rosbag2 recordings (MCAP, sqlite3) as they are; ROS 1 bags turned into their types of ROS 2.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,14 @@ from rosbags.interfaces import Nodetype, QosDurability, QosReliability
 from rosbags.typesys import Stores, get_typestore
 
 from rig_common.errors import RigError
+from sensor_rig.bags.ros1 import Ros1Types
 from sensor_rig.bags.salvage import has_side_file, repair
 from sensor_rig.bags.sidecar import load_sidecar
 
 HEADER_TYPE = 'std_msgs/msg/Header'
 METADATA = 'metadata.yaml'
 STORAGES = ('.mcap', '.db3')
+ROS1 = '.bag'
 MAX_RECEIVE_NS = 2**63 - 1
 """The last time that ROS can hold; MCAP has twice the room."""
 
@@ -69,6 +74,7 @@ class BagReader:
         except BaseException:
             self._clean()
             raise
+        self._ros1 = None if self._reader.is2 else Ros1Types(self._reader)
         self.topics = self._topics()
         count = self._reader.message_count
         self.message_count = count
@@ -103,7 +109,7 @@ class BagReader:
         """Yield the messages of `topics` (all without) in the order they were received."""
         wanted = [connection for connection in self._reader.connections
                   if (topics is None or connection.topic in topics)
-                  and connection.msgtype == self.topics[connection.topic].type_name]
+                  and self._type_of(connection) == self.topics[connection.topic].type_name]
         if not wanted:
             return
         count = 0
@@ -111,11 +117,13 @@ class BagReader:
         while True:
             try:
                 connection, receive_ns, raw = next(stored)
+                if self._ros1 is not None:
+                    raw = self._ros1.to_cdr(connection.msgtype, raw)
             except StopIteration:
                 return
             except Exception as error:  # whatever the storage raises about broken bytes
                 if not count:
-                    raise RigError(f'{self.path} is not a readable rosbag2 recording: '
+                    raise RigError(f'{self.path} is not a readable recording: '
                                    f'{_sentence(error)}') from None
                 self._miss(f'{self.path} cannot be read further than {count} messages: '
                            f'{_sentence(error)}')
@@ -143,18 +151,19 @@ class BagReader:
 
     def _topics(self) -> dict[str, BagTopic]:
         """Return the topics; of one that was recorded with several types, its commonest."""
-        types = self._reader.typestore
+        types = self._ros1.store if self._ros1 is not None else self._reader.typestore
         topics: dict[str, BagTopic] = {}
         counts: dict[str, Counter[str]] = {}
         for connection in self._reader.connections:
-            counts.setdefault(connection.topic, Counter())[connection.msgtype] += \
+            counts.setdefault(connection.topic, Counter())[self._type_of(connection)] += \
                 connection.msgcount
         for connection in self._reader.connections:
             by_type = counts[connection.topic].most_common()
             type_name, count = by_type[0]
-            if connection.msgtype != type_name:
+            if self._type_of(connection) != type_name:
                 continue
-            definition = (connection.msgdef.data, connection.digest)
+            definition = ((connection.msgdef.data, connection.digest) if self._ros1 is None else
+                          self._ros1.definition(connection.msgtype))
             topics[connection.topic] = BagTopic(
                 connection.topic, type_name, count, _starts_with_header(types, type_name),
                 definition if all(definition) else None, _is_latched(connection),
@@ -164,10 +173,20 @@ class BagReader:
                            f'{type_name}, and {left_out} messages of {other} are left out')
         return dict(sorted(topics.items()))
 
+    def _type_of(self, connection: Any) -> str:
+        type_name: str = connection.msgtype
+        return type_name if self._ros1 is None else self._ros1.name_of(type_name)
+
     # ---- opening ------------------------------------------------------------------------------
 
     def _opened(self) -> AnyReader:
         _require_recording(self.path)
+        if self.path.suffix == ROS1:
+            try:
+                return _open(self.path)
+            except Exception as error:
+                raise RigError(f'{self.path} is not a readable ROS 1 bag: '
+                               f'{_sentence(error)}') from None
         try:
             reader = _open(self.path)
         except Exception as error:
@@ -215,16 +234,13 @@ def _require_recording(path: Path) -> None:
         raise RigError(f'there is no recording at {path}')
     if not (path.is_file() or path.is_dir()):
         raise RigError(f'{path} is neither a file nor a folder, so it is no recording')
-    if path.suffix == '.bag':
-        raise RigError(f'{path} is a ROS 1 bag; convert it first: rosbags-convert --src {path} '
-                       f'--dst {path.with_suffix("")}')
     if path.is_dir() and not (path / METADATA).exists():
         files = sorted(each.name for each in path.iterdir() if each.suffix in STORAGES)
         instead = f'; give its file {files[0]} instead' if files else ''
         raise RigError(f'{path} is not a rosbag2 recording: there is no {METADATA} in it{instead}')
-    if path.is_file() and path.suffix not in STORAGES:
-        raise RigError(f'{path} is not a readable rosbag2 recording: its name should end in '
-                       f'{" or ".join(STORAGES)}')
+    if path.is_file() and path.suffix not in (*STORAGES, ROS1):
+        raise RigError(f'{path} is not a readable recording: its name should end in '
+                       f'{", ".join(STORAGES)} or {ROS1}')
 
 
 def _open(path: Path) -> AnyReader:
@@ -234,6 +250,8 @@ def _open(path: Path) -> AnyReader:
 
 
 def _is_latched(connection: Any) -> bool:
+    if getattr(connection.ext, 'latching', None):  # ROS 1
+        return True
     profiles = getattr(connection.ext, 'offered_qos_profiles', ())
     return bool(profiles) and all(p.durability == QosDurability.TRANSIENT_LOCAL for p in profiles)
 
