@@ -28,6 +28,8 @@ class Run:
     states: dict[str, OffsetState] = field(default_factory=dict)
     pairs: Pairs = field(default_factory=list)
     """(LiDAR, camera) true capture times of the bundles."""
+    pair_sigmas: list[float] = field(default_factory=list)
+    """Sigma (s) of the offset that each pair was chosen with."""
 
     def late(self, key: str, start_s: float = 30.0) -> FloatArray:
         """Return |error| (ms) from `start_s` on."""
@@ -73,15 +75,30 @@ def run_engine(
     scenario: Scenario, config: SyncConfig, motion: bool = True, messages: Any = None
 ) -> Run:
     """Play `scenario` to an engine; `motion` hands it the rotations."""
-    engine = SyncEngine(config)
+    return _run(SyncEngine(config), scenario, motion, messages or scenario.messages())
+
+
+def run_twice(scenario: Scenario, config: SyncConfig) -> Run:
+    """Look at `scenario` as at a recording: learn its clocks first, then play it with them."""
+    messages = scenario.messages()
+    first, second = SyncEngine(config), SyncEngine(config)
+    first.record_clocks()
+    _run(first, scenario, True, messages)
+    second.play_clocks(first.smoothed_clocks())
+    return _run(second, scenario, False, messages)
+
+
+def _run(engine: SyncEngine, scenario: Scenario, motion: bool, messages: list[Message]) -> Run:
     run = Run()
     notes: list[tuple[float, ...]] = []
     last: dict[str, int] = {}
     due_s = _EVERY_S
-    for message in messages or scenario.messages():
+    for message in messages:
         name = message.sensor_id
         for bundle in engine.push(name, message.stamp_ns, message.capture_s, message.arrival_ns):
-            run.pairs.append((bundle.members['lidar'].payload, bundle.members['camera'].payload))
+            camera = bundle.members['camera']
+            run.pairs.append((bundle.members['lidar'].payload, camera.payload))
+            run.pair_sigmas.append(camera.offset_sigma_s)
         if name == 'imu':
             engine.push_imu(message.stamp_ns, message.gyro, message.accel)
         elif motion and message.turn:

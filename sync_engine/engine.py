@@ -24,6 +24,7 @@ from rig_common.times import MAX_STAMP_NS, NEVER_NS, NS_PER_S
 from sync_engine.bundle import Bundle
 from sync_engine.clocks.epochs import Epochs
 from sync_engine.clocks.offset import ClockEstimate, Offset, imu_sigma_s, relative_offset
+from sync_engine.clocks.smoothing import ClockTrack
 from sync_engine.clocks.states import StateMachine, SyncState
 from sync_engine.clocks.steps import Verdict
 from sync_engine.config import SyncConfig
@@ -283,6 +284,21 @@ class SyncEngine:
     def restore(self, values: dict[str, Any]) -> list[str]:
         """Start from a snapshot; returns the sensors it was taken for."""
         return load_clocks(self._streams, values)
+
+    def record_clocks(self) -> None:
+        """Note how the clocks are learnt, before the first message, for `smoothed_clocks`."""
+        for stream in self._streams.values():
+            stream.clock.record()
+
+    def smoothed_clocks(self) -> dict[str, ClockTrack]:
+        """Return every sensor's clock as the whole recording tells it (`clocks/smoothing.py`)."""
+        return {name: stream.clock.smoothed() for name, stream in self._streams.items()
+                if not stream.given.clock_of}
+
+    def play_clocks(self, tracks: Mapping[str, ClockTrack]) -> None:
+        """Use clocks that are known instead of learning them; no cue has to be run."""
+        for name, track in tracks.items():
+            self._streams[name].clock.play(track)
 
     @property
     def state(self) -> SyncState:

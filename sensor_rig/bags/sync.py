@@ -18,6 +18,7 @@ from sensor_rig.report.sync_data import SyncRecord
 from sensor_rig.report.sync_page import sync_page
 from sync_engine.bundle import Bundle
 from sync_engine.config import SyncConfig
+from sync_engine.engine import SyncEngine
 from sync_engine.wire.batch import BATCH
 from sync_engine.wire.session import SYNCED, WireSync, synced_topic
 
@@ -56,7 +57,10 @@ def fitted(config: SyncConfig, bag: BagReader) -> tuple[SyncConfig, dict[str, st
 
 
 class BagSync:
-    """One pass over a recording. Memory is bounded by the engine's buffers, not by the bag."""
+    """One pass over a recording, or two with `learn`.
+
+    Memory is bounded by the engine's buffers, not by the bag; `learn` keeps a kilobyte a second.
+    """
 
     def __init__(self, bag: BagReader, writer: BagWriter | None, config: SyncConfig,
                  title: str) -> None:
@@ -67,6 +71,9 @@ class BagSync:
                       if not bag.topics[topic].stamped]
         self.sync = WireSync(config, headerless)
         self.record = SyncRecord(config, title, str(bag.path))
+        self._first: SyncEngine | None = None
+        """The engine that has learnt the clocks; None where they are learnt on the way."""
+        self._filtered: dict[str, list[Any]] = {}
         self._truths = self._truth_topics()
         if writer is not None:
             self._announce(writer)
@@ -90,6 +97,29 @@ class BagSync:
                     break
         return inputs
 
+    def learn(self, advance: Callable[[float], None]) -> None:
+        """Look at the whole recording first, so that `run` knows every clock from its start on.
+
+        Without it `run` decides like a live node, which knows nothing in its first seconds.
+        """
+        if self.sync.config.estimator != 'adaptive':
+            return
+        first = WireSync(self.sync.config, self.sync.headerless)
+        first.engine.record_clocks()
+        seen = SyncRecord(self.sync.config, '', '')
+        done = 0
+        for receive_ns, messages in _moments(self._bag.messages([*self._names])):
+            seen.start(receive_ns)
+            inputs = [(self._names[topic], raw) for topic, _, raw in messages]
+            for bundle in first.push_together(inputs, receive_ns):
+                seen.bundle(bundle)
+            while first.run_cues():
+                pass
+            done = _tell(advance, done + len(messages))
+        self.sync.engine.play_clocks(first.engine.smoothed_clocks())
+        self._first = first.engine
+        self._filtered = seen.offsets()
+
     def run(self, advance: Callable[[float], None], copy: bool = False) -> dict[str, Any]:
         """Sync the whole recording; `advance` gets the number of messages done now and then.
 
@@ -111,12 +141,9 @@ class BagSync:
                     inputs.append((self._names[topic], raw))
                     self._note(self._names[topic], raw, receive_ns)
             self._write(self.sync.push_together(inputs, receive_ns))
-            while self.sync.run_cues():
+            while self._first is None and self.sync.run_cues():
                 pass
-            done += len(messages)
-            if done >= ADVANCE_EVERY:
-                advance(done)
-                done = 0
+            done = _tell(advance, done + len(messages))
         self._write(self.sync.poll_until(self._bag.end_ns + AFTER_NS))
         return self.document()
 
@@ -124,8 +151,11 @@ class BagSync:
         """Return the report's data."""
         engine = self.sync.engine
         document = self.record.document(engine.ledger.as_dict(), engine.buffered())
-        for name, sensor in engine.status().as_dict()['sensors'].items():
+        learnt = engine if self._first is None else self._first
+        for name, sensor in learnt.status().as_dict()['sensors'].items():
             document['sensors'][name]['mounting'] = sensor['mounting']
+            document['sensors'][name]['filtered'] = self._filtered.get(name, [])
+        document['causal'] = self._first is None
         return document
 
     def _note(self, name: str, raw: bytes, receive_ns: int) -> None:
@@ -152,6 +182,14 @@ class BagSync:
                 continue
             for topic, _, raw in self.sync.outputs(bundle):
                 self._writer.write('/' + topic, bundle.emitted_ns, raw)
+
+
+def _tell(advance: Callable[[float], None], done: int) -> int:
+    """Tell of `done` messages now and then; return how many are not told of yet."""
+    if done < ADVANCE_EVERY:
+        return done
+    advance(done)
+    return 0
 
 
 def write_report(folder: Path, document: dict[str, Any]) -> Path:

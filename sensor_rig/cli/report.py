@@ -85,6 +85,8 @@ def _synced(path: Path, rig_file: str, problems: list[str]) -> dict[str, Any]:
         raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
     with BagReader(path) as bag:
         job = BagSync(bag, None, rig.sync, f'Sync of {path.name}')
+        with progress(f'learning {path.name}', bag.message_count) as advance:
+            job.learn(advance)
         with progress(f'syncing {path.name}', bag.message_count) as advance:
             document = job.run(advance)
         problems += bag.problems

@@ -28,6 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
     parser.add_argument('--copy', action='store_true', help='copy the messages of IN to OUT, too')
     add_sidecar_argument(parser)
+    parser.add_argument('--causal', action='store_true',
+                        help='decide like a live node, from what has come so far; without it the '
+                             'recording is looked at twice and every offset is smoothed')
     add_json_argument(parser)
 
 
@@ -49,6 +52,9 @@ def run(args: argparse.Namespace) -> int:
         try:
             with writer:
                 job = BagSync(bag, writer, rig.sync, f'Sync of {args.input.name}')
+                if not args.causal:
+                    with progress(f'learning {args.input.name}', bag.message_count) as advance:
+                        job.learn(advance)
                 with progress(f'syncing {args.input.name}', bag.message_count) as advance:
                     document = job.run(advance, copy=args.copy)
             page = write_report(args.output, document)

@@ -32,6 +32,7 @@ svg { width: 100%; height: auto; display: block; } svg text { font: 11px system-
 .text { fill: var(--soft); } .axis { stroke: var(--soft); fill: none; }
 .grid { stroke: var(--line); stroke-width: .7; fill: none; }
 .link { stroke: var(--soft); stroke-width: 1.2; fill: none; }
+.filtered { stroke: var(--fg); stroke-width: 1; stroke-dasharray: 1 3; fill: none; }
 .truth { stroke: var(--fg); stroke-width: 1.2; stroke-dasharray: 5 4; fill: none; }
 .line { fill: none; stroke-width: 1.4; } .band { opacity: .18; stroke: none; }
 .legend span { margin-right: 1rem; white-space: nowrap; font-size: .88rem; }

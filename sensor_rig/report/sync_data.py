@@ -142,6 +142,14 @@ class SyncRecord:
             name: member.corrected_timestamp_ns for name, member in bundle.members.items()
             if not member.missing and not member.collected}))
 
+    def start(self, time_ns: int) -> None:
+        """Count time from here on, unless it is counted already."""
+        self._time_s(time_ns)
+
+    def offsets(self) -> dict[str, list[Any]]:
+        """Return (time s, offset ms, sigma ms, true offset ms or NaN) of every sensor."""
+        return {name: record.offset.rows for name, record in self._sensors.items()}
+
     def document(self, ledger: Mapping[str, Mapping[str, int]],
                  buffered: Mapping[str, int]) -> dict[str, Any]:
         """Return the whole run as JSON values; `ledger` and `buffered` are the engine's last."""

@@ -155,6 +155,11 @@ def _offsets(run: Document) -> str:
                   [o + 2 * s for o, s in zip(offsets, sigmas, strict=True)], index)
         plot.line(times, offsets, index)
         caption = f'{name}: clock minus the reference, with 2 sigma'
+        filtered = sensor.get('filtered') or ()
+        if filtered:
+            plot.polyline([(row[0], row[1]) for row in filtered], 'filtered')
+            caption = f'{name}: clock minus the reference, smoothed, with 2 sigma; dotted: as a ' \
+                      'live node would have known it'
         if any(true == true for true in truths):
             plot.polyline([(t, true) for t, true in zip(times, truths, strict=True)
                            if true == true], 'truth')

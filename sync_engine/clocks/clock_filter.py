@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from filterpy.kalman import KalmanFilter
 
+from sync_engine.clocks.smoothing import Note, Tape
 from sync_engine.config import AdaKFConfig
 
 _H_ARRIVAL = np.array([[1.0, 0.0, -1.0, 0.0]])
@@ -153,6 +154,8 @@ class ClockFilter:
             kf.P[0, 2] = kf.P[2, 0] = latency_var
         self._kf: Any = kf
         self._f = np.eye(4)
+        self.tape: Tape | None = None
+        """Where the steps are noted for the smoother; None where nobody looks back."""
         self._q_rate = np.array(
             [config.offset_walk_s, config.skew_walk, config.latency_walk_s, config.offset_walk_s]
         )
@@ -204,7 +207,8 @@ class ClockFilter:
         dt = time_s - self._time_s
         if dt <= 0.0:
             return
-        self._f[0, 1] = dt
+        transition = self._f.copy()
+        transition[0, 1] = dt
         noise = self._q_rate * (dt * self.q_scale)
         noise[1, 1] *= self._skew_wander
         if self._wander > 1.0:
@@ -214,8 +218,16 @@ class ClockFilter:
             self._q_raised *= _Q_JUMP_DECAY**dt
             if self._q_raised.max() < _Q_STABLE:
                 self._q_raised = None
-        self._kf.predict(F=self._f, Q=noise)
+        if self.tape is not None:
+            self.tape.note(Note(self._time_s, self.state, self.covariance, transition, noise))
+        self._kf.predict(F=transition, Q=noise)
         self._time_s = time_s
+
+    def finish_tape(self) -> None:
+        """Note the last state; no step follows it."""
+        if self.tape is not None:
+            self.tape.note(Note(self._time_s, self.state, self.covariance, np.eye(4),
+                                np.zeros((4, 4))))
 
     def observe_arrival(self, z: float, clock_held: bool = True) -> Outcome:
         """Take o - l (s) at the state's time; `clock_held`: the stamps prove that o held."""
@@ -281,6 +293,8 @@ class ClockFilter:
 
     def _open_along(self, indices: tuple[int, ...], size_s: float) -> None:
         """Widen the state by a fully correlated `size_s` along `indices`; raise Q for a while."""
+        if self.tape is not None:
+            self.tape.split()
         rows = np.ix_(indices, indices)
         self._kf.P[rows] += size_s**2
         if self._q_raised is None:

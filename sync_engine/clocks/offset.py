@@ -14,6 +14,7 @@ from rig_common.times import NEVER_NS, NS_PER_S
 from sync_engine.bundle import OffsetState
 from sync_engine.clocks.arrivals import ArrivalBlocks
 from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior, Outcome
+from sync_engine.clocks.smoothing import ClockTrack, Known, Tape
 from sync_engine.clocks.steps import StepDetector, Verdict
 from sync_engine.config import AdaKFConfig, EpochConfig, InputConfig, SyncConfig
 
@@ -63,6 +64,8 @@ class ClockEstimate:
         self.latency_steps = 0
         self.resets = 0
         self._restored: dict[str, Any] | None = None
+        self._tape: Tape | None = None
+        self._track: ClockTrack | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -86,6 +89,8 @@ class ClockEstimate:
         if last_ns is not None and arrival_ns - last_ns > self._gap_reset_ns:
             self.reset()
             self.resets += 1
+        if self._track is not None:
+            return self._play(self._track, stamp_ns, arrival_ns)
         verdict = self.steps.observe(stamp_ns, arrival_ns)
         if verdict is Verdict.FINE:
             delay_ns = arrival_ns - stamp_ns
@@ -117,6 +122,8 @@ class ClockEstimate:
         carried = self.filter.skew * max(0.0, self.filter.time_s - time_s)
         self.filter.predict(time_s)
         self.bias_var = self._given.cue_bias_s**2
+        if self._tape is not None:
+            self._tape.bias(self.bias_var)
         outcome = self.filter.observe_motion(offset_s + carried, variance + self.bias_var)
         self._refresh()
         return outcome
@@ -132,7 +139,10 @@ class ClockEstimate:
             self._offset_ns = self._state_ns = self.anchor_ns = 0
             self._skew = 0.0
             self.sigma_s = self.host_sigma_s = float('inf')
+            self.variances: tuple[float, float] | None = None
+            """Of the offset against the host and against the IMU (s^2)."""
         else:
+            self.variances = learned.offset_var, learned.anchored_var
             self._offset_ns = self.base_ns + round(learned.offset_s * 1e9)
             self._state_ns = self._epoch_ns + round(learned.time_s * 1e9)
             self._skew = learned.skew
@@ -142,6 +152,48 @@ class ClockEstimate:
             """Sigma of the offset against the surer of host and IMU (s)."""
             self.host_sigma_s = sqrt(max(learned.offset_var, 0.0) + self.bias_var)
             """Sigma of the offset against the host (s)."""
+
+    # -- a recording is looked at twice -------------------------------------------------------
+
+    def record(self) -> None:
+        """Note every step of the filter from now on, for `smoothed`."""
+        self._tape = Tape(self._is_anchor)
+
+    def smoothed(self) -> ClockTrack:
+        """Return the clock as all that was recorded tells it."""
+        assert self._tape is not None
+        if self.filter is not None:
+            self.filter.finish_tape()
+        return self._tape.smoothed()
+
+    def play(self, track: ClockTrack) -> None:
+        """Take the offset from `track` instead of learning it; it is known before any message."""
+        self._track = track
+        self._show(track.at(0))
+
+    def _play(self, track: ClockTrack, stamp_ns: int, arrival_ns: int) -> Verdict:
+        """Take one message of a clock that is known: only its steps are looked for."""
+        self._show(track.at(arrival_ns))
+        verdict = self.steps.observe(stamp_ns, arrival_ns)
+        self.clock_steps += verdict is Verdict.STEP
+        self.resets += verdict is Verdict.RESTART
+        return verdict
+
+    def _show(self, known: Known | None) -> None:
+        """Be as `known` says."""
+        if known is None:
+            return
+        self._offset_ns, self._state_ns, self._skew = known.offset_ns, known.time_ns, known.skew
+        self.anchor_ns, self.bias_var = known.anchor_ns, known.bias_var
+        self.variances = known.offset_var, known.anchored_var
+        self.sigma_s = sqrt(max(min(self.variances), 0.0) + known.bias_var)
+        self.host_sigma_s = sqrt(max(known.offset_var, 0.0) + known.bias_var)
+        self._guard_latency()
+
+    def _guard_latency(self) -> None:
+        """Tell the step detector from where on a latency would be negative."""
+        margin_ns = round((3.0 * self.host_sigma_s + _SLACK_S) * 1e9)
+        self.steps.least_delay_ns = -self._offset_ns - margin_ns
 
     @property
     def state(self) -> OffsetState:
@@ -163,7 +215,7 @@ class ClockEstimate:
     @property
     def in_doubt(self) -> bool:
         """Whether the clock may have stepped, or has and nothing came since to confirm it."""
-        return self._unproven or self.steps.in_doubt
+        return self._track is None and (self._unproven or self.steps.in_doubt)
 
     def prior(self) -> ClockPrior:
         """Return what the input's declaration says before any message."""
@@ -188,6 +240,9 @@ class ClockEstimate:
         self.base_ns = 0 if self._given.stamp_source == 'ptp' else stamp_ns - arrival_ns
         self._resumed = self._restored is not None and self._resume(stamp_ns - arrival_ns)
         self._settling = True
+        if self._tape is not None:
+            self._tape.begin(arrival_ns, self.base_ns, self._epoch_ns)
+            self.filter.tape = self._tape
         self._refresh()
         self._start_block(arrival_ns, _FIRST_BLOCK_SHARE)
         self._least_delay_ns = arrival_ns - stamp_ns
@@ -208,8 +263,12 @@ class ClockEstimate:
         if self._settling and self._given.stamp_source != 'ptp':
             # The message that started the filter may have been a slow one; the best of the
             # first block is a better start than a correction of the worst.
-            self.filter = self.filter if self._resumed else ClockFilter(self.prior(), self._config)
-            self.base_ns = self.base_ns if self._resumed else -self._least_delay_ns
+            if not self._resumed:
+                self.filter = ClockFilter(self.prior(), self._config)
+                self.base_ns = -self._least_delay_ns
+            if self._tape is not None:
+                self._tape.rebase(self.base_ns)
+                self.filter.tape = self._tape
         self._settling = False
         delay_ns, at_ns = self._blocks.close(), self._least_at_ns
         if self._blocks.takes_median:
@@ -223,8 +282,7 @@ class ClockEstimate:
             self.latency_steps += 1
         self._unproven = False
         self._refresh()
-        margin_ns = round((3.0 * self.host_sigma_s + _SLACK_S) * 1e9)
-        self.steps.least_delay_ns = -self._offset_ns - margin_ns
+        self._guard_latency()
         self._start_block(arrival_ns, 1.0)
 
     def _step(self, arrival_ns: int, verdict: Verdict) -> None:
@@ -232,6 +290,8 @@ class ClockEstimate:
         if self.filter is None:
             return
         step_s = self.steps.step_ns / NS_PER_S
+        if self._tape is not None:
+            self._tape.split(self.steps.step_since_ns)
         if verdict is Verdict.UNSURE:
             self.filter.open_either(step_s)
         else:
@@ -289,13 +349,13 @@ def relative_offset(
     Two sensors can be compared over the host or over the IMU. Over the IMU the error of its own
     offset cancels; the surer of the two ways is taken.
     """
-    one, two = sensor.filter, reference.filter
+    one, two = sensor.variances, reference.variances
     difference = sensor.offset_ns(time_ns) - reference.offset_ns(time_ns)
     if one is None or two is None:
         return difference, float('inf')
     biases = sensor.bias_var + reference.bias_var
-    over_host = one.offset_var + two.offset_var + biases
-    over_imu = one.anchored_var + two.anchored_var + biases
+    over_host = one[0] + two[0] + biases
+    over_imu = one[1] + two[1] + biases
     if over_imu < over_host:
         return difference - sensor.anchor_ns + reference.anchor_ns, sqrt(max(over_imu, 0.0))
     return difference, sqrt(max(over_host, 0.0))

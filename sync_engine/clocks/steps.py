@@ -103,6 +103,8 @@ class StepDetector:
         self.step_ns = 0
         self.step_spread_ns = 0.0
         """How uncertain the size of the last step is."""
+        self.step_since_ns = 0
+        """Arrival of the first message after it."""
         self.reset()
 
     def reset(self) -> None:
@@ -305,6 +307,7 @@ class StepDetector:
 
     def _step(self, away: _Away, verdict: Verdict, spread_ns: float) -> Verdict:
         """Take the new level for the usual one."""
+        self.step_since_ns = away.since_ns
         size = away.size_ns if verdict is Verdict.STEP else None
         self.step_ns = round(away.step_ns if size is None else size)
         known_ns = self._spread_ns if size is None else self.spacings.scatter_ns

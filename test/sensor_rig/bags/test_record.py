@@ -60,7 +60,7 @@ def test_syncing_the_recording_gives_the_bundles_of_the_run(tmp_path, rig_file):
     """The engine sees the same in both: recorded receive times are the ticks of arrival."""
     recorded, synced = tmp_path / 'recorded', tmp_path / 'synced'
     main(['record', str(recorded), '--rig', str(rig_file), '--seconds', '3'])
-    assert main(['sync', str(recorded), str(synced), '--rig', str(rig_file)]) == 0
+    assert main(['sync', str(recorded), str(synced), '--rig', str(rig_file), '--causal']) == 0
     topic = '/synced/wheels/odom'
     online, offline = messages_of(recorded, topic), messages_of(synced, topic)
     assert len(online) > 40

@@ -1,0 +1,146 @@
+"""Looks at a recorded clock twice: forward with the filter, then backward over what it noted.
+
+A filter knows at 3 s what the first 3 s told. A recording is there as a whole, so its first second
+may use what its last one tells: the Rauch-Tung-Striebel smoother (filterpy's). Where the clock
+stepped, restarted or the filter was opened, what came before tells nothing about what comes after:
+there the run is split, and every piece is smoothed alone.
+
+    engine.record_clocks()              # before the first message of a first pass
+    tracks = engine.smoothed_clocks()   # after its last
+    another.play_clocks(tracks)         # a second pass, which need not run any cue
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from filterpy.kalman import KalmanFilter
+from numpy.typing import NDArray
+
+from rig_common.times import NS_PER_S
+
+FloatArray = NDArray[np.float64]
+
+
+class Known(NamedTuple):
+    """One clock at one moment, as the whole recording tells it."""
+
+    time_ns: int
+    """Host time."""
+    offset_ns: int
+    skew: float
+    anchor_ns: int
+    """What it believes the IMU's offset to be wrong by."""
+    offset_var: float
+    arrival_var: float
+    anchored_var: float
+    bias_var: float
+
+
+class Note(NamedTuple):
+    """One step of the filter: the state [4] and covariance [4, 4] it left, and the step itself."""
+
+    time_s: float
+    state: FloatArray
+    covariance: FloatArray
+    transition: FloatArray
+    noise: FloatArray
+
+
+@dataclass
+class Piece:
+    """A stretch in which the filter ran on unbroken."""
+
+    from_ns: int
+    """Host time from which on it holds."""
+    base_ns: int
+    epoch_ns: int
+    notes: list[Note] = field(default_factory=list)
+    bias_var: float = 0.0
+
+
+class ClockTrack:
+    """A clock's offset over a recording."""
+
+    def __init__(self, pieces: list[tuple[int, list[Known]]]) -> None:
+        """Take (host time from which on it holds, what is known) in order of time."""
+        self._from_ns = [from_ns for from_ns, _ in pieces]
+        self._pieces = [known for _, known in pieces]
+        self._times_ns = [[each.time_ns for each in known] for known in self._pieces]
+
+    def at(self, time_ns: int) -> Known | None:
+        """Return what is known nearest before host time `time_ns`, None where nothing is."""
+        if not self._pieces:
+            return None
+        piece = max(bisect_right(self._from_ns, time_ns) - 1, 0)
+        known = self._pieces[piece]
+        return known[max(bisect_right(self._times_ns[piece], time_ns) - 1, 0)]
+
+
+class Tape:
+    """What one clock's filter noted on its way forward."""
+
+    def __init__(self, is_anchor: bool) -> None:
+        self._is_anchor = is_anchor
+        self._pieces: list[Piece] = []
+
+    def begin(self, from_ns: int, base_ns: int, epoch_ns: int) -> None:
+        """A new piece holds from host time `from_ns` on."""
+        self._pieces.append(Piece(from_ns, base_ns, epoch_ns))
+
+    def rebase(self, base_ns: int) -> None:
+        """The filter began anew inside the piece, from a better message."""
+        last = self._pieces[-1]
+        last.base_ns = base_ns
+        last.notes.clear()
+
+    def split(self, from_ns: int | None = None) -> None:
+        """What follows, from host time `from_ns` on, is not smoothed with what came before."""
+        last = self._pieces[-1]
+        if last.notes:
+            at_ns = last.epoch_ns + round(last.notes[-1].time_s * NS_PER_S)
+            self.begin(at_ns if from_ns is None else from_ns, last.base_ns, last.epoch_ns)
+        elif from_ns is not None:
+            last.from_ns = from_ns
+
+    def note(self, note: Note) -> None:
+        """Take a state and the step that follows it."""
+        self._pieces[-1].notes.append(note)
+
+    def bias(self, bias_var: float) -> None:
+        """Take what motion cannot tell, s^2."""
+        self._pieces[-1].bias_var = bias_var
+
+    def smoothed(self) -> ClockTrack:
+        """Return the clock over the whole recording."""
+        pieces = []
+        for piece in self._pieces:
+            if piece.notes:
+                pieces.append((piece.from_ns, self._smooth(piece)))
+        return ClockTrack(pieces)
+
+    def _smooth(self, piece: Piece) -> list[Known]:
+        notes = piece.notes
+        states = np.array([note.state for note in notes])[:, :, None]
+        covariances = np.array([note.covariance for note in notes])
+        # filterpy's smoother takes the step that leads to a state, here it is kept with the last
+        steps = [notes[0], *notes[:-1]]
+        smoother: Any = KalmanFilter(dim_x=4, dim_z=1)
+        states, covariances, _, _ = smoother.rts_smoother(
+            states, covariances, Fs=[note.transition for note in steps],
+            Qs=[note.noise for note in steps])
+        return [self._known(piece, note.time_s, x[:, 0], p)
+                for note, x, p in zip(notes, states, covariances, strict=True)]
+
+    def _known(self, piece: Piece, time_s: float, x: FloatArray, p: FloatArray) -> Known:
+        arrival_var = float(p[0, 0] + p[2, 2] - 2.0 * p[0, 2])
+        anchored_var = arrival_var if self._is_anchor else float(
+            p[0, 0] + p[3, 3] - 2.0 * p[0, 3])
+        return Known(
+            piece.epoch_ns + round(time_s * NS_PER_S), piece.base_ns + round(float(x[0]) * 1e9),
+            float(x[1]), round(float(x[3]) * 1e9), float(p[0, 0]), arrival_var, anchored_var,
+            piece.bias_var,
+        )  # fmt: skip
