@@ -14,7 +14,7 @@ from rig_common import paramfile
 from rig_common.errors import RigError
 from sensor_rig.rigfile import rig_from_parameters
 
-SECTION = re.compile(r'(world|sensors|sync|seed|extends):')
+SECTION = re.compile(r'(world|sensors|streams|sync|seed|extends):')
 WORLD = {'model': 'rover_yard.xml'}
 PYTHON = [page for page in PAGES if any(block.language == 'python' for block in blocks(page))]
 YAML = [(page, block.text) for page in PAGES for block in blocks(page)
@@ -48,10 +48,10 @@ def test_rig_files_are_valid(page: Path, text: str, tmp_path: Path) -> None:
     file = tmp_path / 'rig.yaml'
     file.write_text(text)
     values = paramfile.read(file)
-    for sensor in values.get('sensors', {}).values():
-        if 'extends' in sensor:
-            ready = paramfile.read(ROOT / sensor.pop('extends'))
-            sensor.update({**ready, **sensor})
+    for part in (*values.get('sensors', {}).values(), *values.get('streams', {}).values()):
+        if 'extends' in part:
+            ready = paramfile.read(ROOT / part.pop('extends'))
+            part.update({**ready, **part})
     if 'sensors' in values:
         values.setdefault('world', WORLD)
     rig_from_parameters(values, file)

@@ -87,7 +87,7 @@ def test_modules_executables_and_launch_files_exist(page: Path) -> None:
                 f'{named(page)}: {executable}')
         for file, rest in re.findall(r'ros2 launch sensor_rig (\S+)([^#]*)', text):
             source = (ROOT / 'launch' / file).read_text()
-            for argument in re.findall(r'(\w+):=', rest):
+            for argument in re.findall(r'(?<!\S)(\w+):=', rest):
                 assert f"'{argument}'" in source, f'{named(page)}: {file} has no {argument}'
 
 
