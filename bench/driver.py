@@ -53,6 +53,7 @@ BENCHMARKS = (
     Benchmark('growth', 'cost and memory as everything grows', 400.0),
     Benchmark('realtime_dds', 'what ROS costs a rig', 400.0, needs_ros=True),
     Benchmark('timing', 'when messages leave in real time', 300.0, needs_ros=True),
+    Benchmark('startup', 'what a command takes before its work', 600.0, needs_ros=True),
     Benchmark('degrade', 'degrading against a copy and a relay', 600.0, needs_ros=True),
     Benchmark('sync_node', 'the sync node over DDS', 600.0, needs_ros=True),
 )

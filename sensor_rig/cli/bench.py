@@ -13,8 +13,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rich.text import Text
-
 from rig_common.errors import RigError
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
@@ -23,7 +21,7 @@ HELP = 'measure speed and accuracy against the peers'
 EPILOG = ('exit code: 1 when a benchmark failed or, with --check, when something got worse by '
           'more than 20 %; a missed target is shown and is no failure')
 
-VERDICTS = {None: Text(''), True: Text('met', 'green'), False: Text('missed', 'red')}
+VERDICTS = {None: ('', ''), True: ('met', 'green'), False: ('missed', 'red')}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -105,6 +103,7 @@ def measure(driver: Any, chosen: list[Any], args: argparse.Namespace,
 
 def show(driver: Any, entries: dict[str, Any]) -> None:
     """Print the headline figures."""
+    from rich.text import Text
     figures = importlib.import_module('bench.figures')
     rows = []
     for name, entry in entries.items():
@@ -118,7 +117,7 @@ def show(driver: Any, entries: dict[str, Any]) -> None:
                          'this machine' if figure.kind == 'absolute' else figure.kind,
                          '' if figure.target is None
                          else f'{sign} {figures.number(figure.target)}',
-                         VERDICTS[figure.met]))
+                         Text(*VERDICTS[figure.met])))
     print_table(('benchmark', 'figure', 'value', 'kind', 'target', ''), rows)
 
 

@@ -38,6 +38,9 @@ def run(args: argparse.Namespace) -> int:
     from sensor_rig.unit_slips import unit_slips
 
     rig = load_rig(args.file)
+    if rig.sync is not None:
+        from sync_engine.wire.cue_readers import FocalLengths, readers_of
+        readers_of(rig.sync, FocalLengths(rig.sync))
     check_against_model(rig)
     if args.json:
         figures = {name: each.as_json() for name, each in timing_figures(rig).items()}
@@ -56,7 +59,8 @@ def check_against_model(rig: RigConfig) -> None:
         return
     from sensor_rig.inprocess import InProcessRig
 
-    InProcessRig(rig.with_world(num_envs=1, skip_unavailable=True))
+    # Without the engine: its filters load all of scipy, and have nothing to find here.
+    InProcessRig(rig.with_world(num_envs=1, skip_unavailable=True), sync=False)
 
 
 def print_summary(rig: RigConfig) -> None:

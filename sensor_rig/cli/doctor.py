@@ -8,8 +8,6 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from rich.text import Text
-
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 NAME = 'doctor'
@@ -26,6 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings, and fail if a required one is not well."""
+    from rich.text import Text
+
     from sensor_rig.cli.progress import spinner
     from sensor_rig.probes import examine
 

@@ -6,14 +6,14 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
-
-from rich import box
-from rich.console import Console, ConsoleOptions
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from rig_common.text import printable
+
+if TYPE_CHECKING:  # every command imports this module, few print a table
+    from rich.console import Console, ConsoleOptions
+    from rich.table import Table
+    from rich.text import Text
 
 WIDEST = 10_000
 """Columns of a screen that nothing has to be broken for."""
@@ -63,6 +63,8 @@ def _wide(where: Console) -> ConsoleOptions:
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None, *,
            no_wrap: bool = False) -> Table:
+    from rich import box
+    from rich.table import Table
     cells = [list(row) for row in rows]
     table = Table(title=None if title is None else _cell(title), title_justify='left',
                   box=box.SIMPLE_HEAD, pad_edge=False)
@@ -77,11 +79,13 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | N
 
 def _cell(value: Any) -> Text:
     """Return a cell: a `Text` as it is, everything else as plain characters without markup."""
+    from rich.text import Text
     return value if isinstance(value, Text) else Text(printable(str(value)))
 
 
 def console() -> Console:
     """Return a console on stdout that does not cut lines when it is piped into a file."""
+    from rich.console import Console
     return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=140)
 
 

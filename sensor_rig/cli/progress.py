@@ -6,9 +6,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
 from rig_common.text import printable
 
 Advance = Callable[[float], None]
@@ -21,6 +18,14 @@ def progress(description: str, total: float) -> Iterator[Advance]:
     >>> with progress('recording', total=10.0) as advance:
     ...     advance(10.0)
     """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
     bar = Progress(
         TextColumn('{task.description}'),
         BarColumn(),
@@ -57,5 +62,6 @@ def spinner(description: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
+    from rich.console import Console
     with Console(stderr=True).status(description):
         yield

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from math import isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
@@ -16,10 +16,11 @@ from sensor_rig.cli.arguments import not_negative, positive
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 from sensor_rig.cli.progress import note, progress
 from sensor_rig.cli.registry import program_name
-from sensor_rig.page.access import PagePlace
-from sensor_rig.rigfile import RigConfig
-from sensor_rig.running.middleware import prepare_middleware
-from sensor_rig.running.summary import Summary
+
+if TYPE_CHECKING:
+    from sensor_rig.page.access import PagePlace
+    from sensor_rig.rigfile import RigConfig
+    from sensor_rig.running.summary import Summary
 
 PROGRESS_NS = NS_PER_S // 10
 """Simulated time between two movements of the progress bar."""
@@ -43,6 +44,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 def run_rig(rig: RigConfig, args: argparse.Namespace,
             page: PagePlace | None = None) -> Summary:
     """Run a rig as the arguments say, with a live page if it has a place; return the summary."""
+    from sensor_rig.running.middleware import prepare_middleware
     prepare_middleware(note)
     require_ros()
     overrides: dict[str, Any] = {}

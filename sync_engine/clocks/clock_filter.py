@@ -24,7 +24,6 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from filterpy.kalman import KalmanFilter
 
 from sync_engine.clocks.smoothing import Note, Tape
 from sync_engine.config import AdaKFConfig
@@ -143,6 +142,7 @@ class ClockFilter:
         least, first, largest = (sigma**2 for sigma in _ARRIVAL_SIGMA_S)
         self.arrivals = _Channel(least, first, largest, config.forgetting)
         self.motions = _Channel(*_MOTION_SCALE, config.forgetting)
+        from filterpy.kalman import KalmanFilter  # brings all of scipy along: half of a start
         kf = KalmanFilter(dim_x=4, dim_z=1)
         kf.x = np.array([[prior.offset_s], [0.0], [prior.latency_s], [0.0]])
         latency_var = prior.latency_sigma_s**2

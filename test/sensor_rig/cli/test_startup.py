@@ -1,0 +1,47 @@
+"""What a command loads before it does its work."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ('pydantic', 'yaml', 'rich', 'numpy', 'scipy', 'filterpy', 'mujoco', 'rclpy')
+
+
+def loaded_by(code: str) -> set[str]:
+    """Return which heavy libraries a program has loaded at its end."""
+    told = subprocess.run(
+        [sys.executable, '-c', f'{code}\nimport sys\nprint("LOADED", *sys.modules)'],
+        capture_output=True, text=True, check=True, timeout=100).stdout
+    return set(HEAVY) & set(told.rpartition('LOADED')[2].split())
+
+
+def command(*arguments: str) -> str:
+    return f'from sensor_rig.cli.main import main\nassert main({list(arguments)!r}) == 0'
+
+
+@pytest.mark.parametrize('arguments', [('--help',), ('check', '--help'), ('run', '--help')])
+def test_help_loads_no_models(arguments: tuple[str, ...]) -> None:
+    assert loaded_by(command(*arguments)) == set()
+
+
+def test_the_engine_loads_filterpy_where_a_filter_is_made() -> None:
+    engine = 'import sync_engine.engine, sync_engine.filters, sync_engine.wire.session'
+    assert not loaded_by(engine) & {'scipy', 'filterpy'}
+    made = ('from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior\n'
+            'from sync_engine.config import AdaKFConfig\n'
+            'prior = ClockPrior(0.0, 1.0, 0.01, 0.01, 1e-4, 0.0, False, False)\n'
+            'ClockFilter(prior, AdaKFConfig())')
+    assert {'scipy', 'filterpy'} <= loaded_by(f'{engine}\n{made}')
+
+
+def test_check_needs_no_filter_and_no_renderer_without_cameras() -> None:
+    """A rig without cameras is checked where no process can be started for a renderer."""
+    refuse = ('import sim_sensors.world.renderers as renderers\n'
+              'def refuse(*_, **__): raise SystemExit("a renderer is tried")\n'
+              'renderers.run_python = refuse\n')
+    assert not loaded_by(refuse + command('check', 'soak')) & {'scipy', 'filterpy', 'rclpy'}
+    with pytest.raises(subprocess.CalledProcessError):
+        loaded_by(refuse + command('check', 'demo'))  # it has a camera
