@@ -69,7 +69,7 @@ class Rig:
         is looked up in `base_dir` and among the shipped ones.
         """
         offered = list(sensors)
-        self.world: WorldBase = make_world(world, offered, base_dir, seed)
+        self.world: WorldBase = make_world(world, offered, base_dir, seed, links)
         self.seed = seed
         self.episode = 0
         """Number of resets of the whole rig so far."""

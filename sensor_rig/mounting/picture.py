@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from sim_sensors.sensors.base import Sensor
 from sim_sensors.world.mounts import frame_pose
-from sim_sensors.world.render import backend
+from sim_sensors.world.render import overview
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +32,6 @@ def draw_mounts(model: mujoco.MjModel, data: mujoco.MjData, sensors: Iterable[Se
 
     The model must have been compiled with the sensors; `data` been through `mj_forward`.
     """
-    backend()
     frames = _frames(model, data, sensors)
     centre, size = _extent(model, data, base)
     tiles = [_view(model, data, frames, centre, size, *view) for view in VIEWS_DEG]
@@ -76,18 +75,16 @@ def _view(model: mujoco.MjModel, data: mujoco.MjData,
     camera.distance, camera.azimuth, camera.elevation = 1.5 * size, azimuth, elevation
     model.vis.headlight.ambient[:] = np.maximum(model.vis.headlight.ambient, 0.35)
     model.vis.headlight.diffuse[:] = np.maximum(model.vis.headlight.diffuse, 0.5)
-    model.vis.global_.offwidth = max(model.vis.global_.offwidth, WIDTH)
-    model.vis.global_.offheight = max(model.vis.global_.offheight, HEIGHT)
-    with mujoco.Renderer(model, HEIGHT, WIDTH) as renderer:
-        option = mujoco.MjvOption()
-        option.flags[mujoco.mjtVisFlag.mjVIS_TRANSPARENT] = True
-        renderer.update_scene(data, camera, option)
+    eyes: list[Any] = []
+
+    def decorate(scene: mujoco.MjvScene) -> None:
         for position, axes in frames.values():
-            _arrows(renderer.scene, position, axes, size)
-        image = Image.fromarray(renderer.render())
-        eye = renderer.scene.camera[0]
-        _labels(image, frames, (np.array(eye.pos), np.array(eye.forward), np.array(eye.up)),
-                float(model.vis.global_.fovy))
+            _arrows(scene, position, axes, size)
+        eye = scene.camera[0]
+        eyes.append((np.array(eye.pos), np.array(eye.forward), np.array(eye.up)))
+
+    image = Image.fromarray(overview(model, data, camera, WIDTH, HEIGHT, decorate))
+    _labels(image, frames, eyes[0], float(model.vis.global_.fovy))
     return image
 
 

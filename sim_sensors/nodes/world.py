@@ -74,7 +74,7 @@ class WorldNode(Node):
         sensors = simulation.make_sensors()
         self._hidden = config.hide_truth
         self.world = make_world(config, sensors.values(), simulation.folder,
-                                simulation.seed)
+                                simulation.seed, simulation.links)
         self.channels = self._make_channels(sensors)
         ticks = tick_topic(hidden=self._hidden)
         self._tick = self.create_publisher(TimeReference, ticks, qos.beat_out())

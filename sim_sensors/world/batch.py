@@ -6,7 +6,7 @@ and gives `sensordata` of all environments as one array without a copy in Python
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import atan2
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from sim_sensors.config import WorldConfig
 from sim_sensors.sensors.base import Sensor
+from sim_sensors.timing_config import LinkConfig
 from sim_sensors.world.world import FULL, UNSTABLE, Floats, WorldBase
 
 WATCHED = np.array([int(kind) for kind in (*UNSTABLE, *FULL)])
@@ -30,9 +31,10 @@ class BatchWorld(WorldBase):
     """
 
     def __init__(self, config: WorldConfig, sensors: Iterable[Sensor[Any]] = (),
-                 base_dir: Path | None = None, threads: int = 0, seed: int = 0) -> None:
+                 base_dir: Path | None = None, threads: int = 0, seed: int = 0,
+                 links: Mapping[str, LinkConfig] | None = None) -> None:
         """Compile `config.model` with `sensors` mounted; `threads` 0 takes every core."""
-        super().__init__(config, sensors, base_dir, config.num_envs, seed)
+        super().__init__(config, sensors, base_dir, config.num_envs, seed, links)
         # Persistent: every environment keeps its derived arrays, which readers of `data` need.
         self._batch = Batch(self.model, self.num_envs, threads, persistent=True)
         self._sensordata: Floats = self._batch.bind('sensordata')

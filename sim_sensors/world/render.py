@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -203,6 +204,23 @@ def _mjr_context(model: mujoco.MjModel, width: int, height: int, shadows: bool,
     mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, context)
     context.readDepthMap = mujoco.mjtDepthMap.mjDEPTH_ZEROFAR
     return context
+
+
+def overview(model: mujoco.MjModel, data: mujoco.MjData, camera: mujoco.MjvCamera, width: int,
+             height: int, decorate: Callable[[mujoco.MjvScene], None]) -> NDArray[np.uint8]:
+    """Return a picture for people, [height, width, 3]: moving bodies are see-through, and
+    `decorate` adds to the scene."""
+    surface = _Surface(model, width, height, False, 4, 10_000)
+    surface.option.flags[mujoco.mjtVisFlag.mjVIS_TRANSPARENT] = True
+    mujoco.mjv_updateScene(model, data, surface.option, None, camera, mujoco.mjtCatBit.mjCAT_ALL,
+                           surface.scene)
+    decorate(surface.scene)
+    rect = mujoco.MjrRect(0, 0, width, height)
+    mujoco.mjr_render(rect, surface.scene, surface.context)
+    mujoco.mjr_readPixels(surface.rgb, None, rect, surface.context)
+    picture: NDArray[np.uint8] = _flipped(surface.rgb, None)
+    surface.free()
+    return picture
 
 
 def _flipped(image: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:

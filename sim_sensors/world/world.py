@@ -18,6 +18,7 @@ from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sim_sensors.config import WorldConfig
 from sim_sensors.sensors.base import Sensor
+from sim_sensors.timing_config import LinkConfig
 from sim_sensors.world.actuation import Actuation
 from sim_sensors.world.drive import DiffDrive, find_drive
 from sim_sensors.world.drivers.choice import make_driver
@@ -53,8 +54,11 @@ class WorldBase(ABC):
     """
 
     def __init__(self, config: WorldConfig, sensors: Iterable[Sensor[Any]],
-                 base_dir: Path | None, num_envs: int, seed: int) -> None:
+                 base_dir: Path | None, num_envs: int, seed: int,
+                 links: Mapping[str, LinkConfig] | None) -> None:
         self.config = config
+        self.links = links or {}
+        """Lines that the sensors share, for a driver that reads them."""
         self.base_dir = base_dir
         self.sensors = list(sensors)
         self.seed = seed
@@ -283,9 +287,10 @@ class World(WorldBase):
     """One copy of the world, on one MjData."""
 
     def __init__(self, config: WorldConfig, sensors: Iterable[Sensor[Any]] = (),
-                 base_dir: Path | None = None, seed: int = 0) -> None:
+                 base_dir: Path | None = None, seed: int = 0,
+                 links: Mapping[str, LinkConfig] | None = None) -> None:
         """Compile `config.model` with `sensors` mounted; files are looked up in `base_dir`."""
-        super().__init__(config, sensors, base_dir, 1, seed)
+        super().__init__(config, sensors, base_dir, 1, seed, links)
         self._data = mujoco.MjData(self.model)
         self._sensordata: Floats = self._data.sensordata[None]
         self._ctrl: Floats = self._data.ctrl
@@ -358,9 +363,10 @@ class World(WorldBase):
 
 
 def make_world(config: WorldConfig, sensors: Iterable[Sensor[Any]] = (),
-               base_dir: Path | None = None, seed: int = 0) -> WorldBase:
+               base_dir: Path | None = None, seed: int = 0,
+               links: Mapping[str, LinkConfig] | None = None) -> WorldBase:
     """Return the world of `config`: one MjData, or a batch when `num_envs` is larger."""
     if config.num_envs == 1:
-        return World(config, sensors, base_dir, seed)
+        return World(config, sensors, base_dir, seed, links)
     from sim_sensors.world.batch import BatchWorld
-    return BatchWorld(config, sensors, base_dir, seed=seed)
+    return BatchWorld(config, sensors, base_dir, seed=seed, links=links)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from support.body_sensors import PLATE
 from support.processes import Processes
 from support.ros_rigs import LockstepRun, Recorder, topics_of, write_rig
 
@@ -91,6 +92,37 @@ def test_several_environments_are_equal_to_no_ros(tmp_path: Path) -> None:
     rig = write_rig(tmp_path, {'encoder': SENSORS['encoder'], 'mag': SENSORS['mag']}, num_envs=3)
     expected = without_ros(rig, 1.0)
     assert len(expected.counts) == 6
+    with LockstepRun(rig) as run:
+        run.run(1.05)
+        assert cut(run.recorder, expected.counts) == expected.hex()
+
+
+CONTROLLER = '''
+class Swing:
+    rate_hz = 100.0
+    reads = ('encoder', 'imu')
+
+    def __init__(self, model, num_envs):
+        pass
+
+    def act(self, seen):
+        angle = seen.readings['encoder'].values[:, 0]
+        spin = seen.readings['imu'].values[:, 2]
+        return {'motor': 0.5 - 4.0 * angle - 0.1 * spin}
+'''
+
+
+def test_a_controller_in_the_loop_sees_and_does_the_same_without_ros(tmp_path: Path) -> None:
+    """It reads what is late, noisy and lost, in the world node too."""
+    (tmp_path / 'swinging.py').write_text(CONTROLLER)
+    driven = PLATE.replace('<keyframe>', '<actuator><motor name="motor" joint="hinge"/></actuator>'
+                           '<keyframe>')
+    rig = write_rig(tmp_path, {name: MEASURED[name] for name in ('imu', 'encoder', 'lidar')},
+                    model=driven, links=LINE,
+                    driver={'type': 'python', 'class': 'swinging:Swing'})
+    expected = without_ros(rig, 1.0)
+    still = without_ros(rig.with_world(driver='none'), 1.0)
+    assert expected.hex()['imu/data_raw'] != still.hex()['imu/data_raw']
     with LockstepRun(rig) as run:
         run.run(1.05)
         assert cut(run.recorder, expected.counts) == expected.hex()

@@ -55,6 +55,14 @@ def test_a_sensor_in_one_file_has_noise_latency_and_a_clock():
     assert max(abs(float(truth)) for _, truth, _ in lines) > 0.3
 
 
+def test_a_controller_of_ones_own_holds_the_arm_until_its_encoders_are_late():
+    lines = re.findall(r'encoders (\d+) ms late: ([\d.]+) deg off, ([\d.]+) rad/s',
+                       run('own_controller.py'))
+    (prompt, off, speed), (late, _, shaking), _ = lines
+    assert (prompt, late) == ('1', '20')
+    assert float(off) < 10.0 and float(speed) < 0.1 < float(shaking)
+
+
 def test_a_fusion_node_gets_both_members_of_a_bundle(processes: Processes):
     pytest.importorskip('rclpy', reason='rclpy is not installed')
     rig = SMALL_RIG

@@ -151,15 +151,18 @@ class Senses:
     def __init__(self, world: WorldBase, names: tuple[str, ...]) -> None:
         from sim_sensors.pipeline.pipeline import Pipeline
         from sim_sensors.pipeline.sources import make_source
+        from sim_sensors.pipeline.wiring import link_shares
         from sim_sensors.timekeeping.schedule import schedules_of
         from sim_sensors.world.readers import truth_reader
         schedules = schedules_of({each.name: each.config for each in world.sensors}, world.dt_ns)
+        links = link_shares({each.name: each for each in world.sensors}, world.links, schedules)
         self._sources: dict[str, Source] = {}
         for sensor in world.sensors:
             if sensor.name in names:
                 pipeline = Pipeline(sensor, world.num_envs, seed=world.seed, dt_ns=world.dt_ns,
                                     schedule=schedules[sensor.name], messages=False, arrays=True,
-                                    episode=world.episode)
+                                    episode=world.episode, link=links.get(sensor.name),
+                                    start_ns=world.time_base.start_ns)
                 self._sources[sensor.name] = make_source(
                     world, truth_reader(sensor, world), pipeline)
 
