@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rig_common.times import NS_PER_S
 from sync_engine.cues.base import XYZ_AXES, FloatArray, GyroLookup
-from sync_engine.cues.image_motion import ImageMotion
+from sync_engine.cues.image_motion import TRUST, ImageMotion
 from sync_engine.cues.motion import Rotation
 
 _WIDTH = 160
@@ -24,9 +24,6 @@ _LEAST_CONTRAST = 2.0
 _STRAYED_PX = 8.0
 """Further than this from the phase correlation, one of the two is wrong."""
 _WORST_SIGMA_RAD = 0.02
-_TRUST = 3.0
-"""Factor on the formal sigma: brightness errors of neighbouring pixels are anything but free. It
-makes residuals in the yard as large as claimed, about all three axes (docs/offsets.md)."""
 
 
 class ImageCue:
@@ -89,7 +86,7 @@ class ImageCue:
         found = self._motion.fit(before, after, guess)
         if found is None:
             return None
-        variances = np.diag(found.covariance) * _TRUST**2
+        variances = np.diag(found.covariance) * TRUST**2
         strayed = np.abs((found.turn - guess)[:2]).max() * fx > _STRAYED_PX
         if strayed or not float(variances.max()) < _WORST_SIGMA_RAD**2:
             return None

@@ -17,6 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sync_engine.cues.image_way import CameraWay
+
 FloatArray = NDArray[np.float64]
 
 _STRIDE = (2, 2)
@@ -30,8 +32,6 @@ _SETTLED_PX = 0.02
 _LEAST_INSIDE = 0.3
 _DEPTH_SIGMA = 0.05
 """Inverse depth beside the way between two images: most things are twenty times as far."""
-_WAY_SIGMA = 0.2
-"""How far the direction of the way may change from one pair to the next (rad)."""
 _LEAST_SPREAD = 0.5
 """Brightness noise (0 to 255) that is always allowed for."""
 _LEAST_TEXTURE = 3.0
@@ -40,6 +40,9 @@ _OUTLIER = 1.5
 _MATCHED = 0.3
 """Share of its texture that may be left over in a block for it to count in full: near ground
 rushes by and matches nothing."""
+TRUST = 3.0
+"""Factor on the formal sigma: brightness errors of neighbouring pixels are anything but free. It
+makes residuals in the yard as large as claimed, about all three axes (docs/offsets.md)."""
 _FIXED = 1e6
 """Information that keeps the length of the way."""
 _LEAST_INFORMATION = 1.0
@@ -87,7 +90,7 @@ class ImageMotion:
 
     def forget(self) -> None:
         """The next pair has nothing to do with the last one."""
-        self._way: FloatArray = np.array([0.0, 0.0, 1.0])
+        self._way = CameraWay()
 
     def fit(self, before: FloatArray, after: FloatArray, guess: FloatArray) -> Motion | None:
         """Return the motion from one image to the next, from a `guess` of the turn [3] (rad).
@@ -100,7 +103,9 @@ class ImageMotion:
         texture = self._per_block(seen * seen) - self._per_block(seen)**2 / self._counts
         columns = self._columns(0.5 * self._focal[0] * (flat[at + 1] - flat[at - 1]),
                                 0.5 * self._focal[1] * (flat[at + width] - flat[at - width]))
-        turn, way, depths = guess.copy(), self._way, np.zeros(len(self._starts))
+        self._way.step()
+        turn, depths = guess.copy(), np.zeros(len(self._starts))
+        way, _ = self._way.predict(turn)
         for _ in range(_STEPS):
             moved, inside = self._warp(after, turn, way, depths)
             if inside.mean() < _LEAST_INSIDE:
@@ -110,15 +115,16 @@ class ImageMotion:
             weight, spread, good = self._weights(error, inside, texture)
             if good < _LEAST_BLOCKS:
                 return None
-            move, depth_move, covariance = self._step(error, weight, columns, way, depths)
+            prior = self._way.predict(turn)
+            move, depth_move, covariance = self._step(error, weight, columns, way, depths, prior)
             turn = turn + move[:3]
             way = way + move[3:]
             way /= np.linalg.norm(way)
             depths = depths + depth_move
             if np.abs(move[:3]).max() * self._focal[0] < _SETTLED_PX:
                 break
-        self._way = way
-        return Motion(turn, covariance, way, depths, spread)
+        self._way.learn(turn, way, covariance[3:, 3:], TRUST**2)
+        return Motion(turn, covariance[:3, :3], way, depths, spread)
 
     def _weights(
         self, error: FloatArray, inside: NDArray[np.bool_], texture: FloatArray
@@ -166,8 +172,12 @@ class ImageMotion:
         columns: FloatArray,
         way: FloatArray,
         depths: FloatArray,
+        prior: tuple[FloatArray, FloatArray],
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """One step: (move of turn and way [6], of the depths [blocks], covariance of the turn)."""
+        """One step: (move of turn and way [6], of the depths [blocks], covariance [6, 6]).
+
+        `prior` is the expected way [3] and its information [3, 3].
+        """
         table = np.empty((8, len(error)))
         rows = table[:6]
         rows[:3] = columns[:3]
@@ -179,13 +189,15 @@ class ImageMotion:
         pull = sums[7] - depths * _DEPTH_SIGMA**-2
         normal = (rows * weight) @ rows.T - (cross / own) @ cross.T
         right = rows @ (weight * error) - cross @ (pull / own)
-        # The length of the way goes with the depths; its direction changes slowly.
-        normal[3:, 3:] += np.eye(3) * _WAY_SIGMA**-2 + _FIXED * np.outer(way, way)
-        right[3:] += (self._way - way) * _WAY_SIGMA**-2
+        # The length of the way goes with the depths. The prior counts as much more as the formal
+        # sigma of the brightness is too small.
+        sure = prior[1] * TRUST**2
+        normal[3:, 3:] += sure + _FIXED * np.outer(way, way)
+        right[3:] += sure @ (prior[0] - way)
         normal[:3, :3] += _LEAST_INFORMATION * np.eye(3)
         inverse = np.asarray(np.linalg.inv(normal), dtype=np.float64)
         move = inverse @ right
-        return move, (pull - move @ cross) / own, inverse[:3, :3]
+        return move, (pull - move @ cross) / own, inverse
 
 
 def _back(turn: FloatArray) -> FloatArray:

@@ -132,12 +132,12 @@ class CueRunner:
 
     def _lookup(self, sensor_id: str) -> GyroLookup | None:
         """Return how the gyro is looked up on the sensor's clock, as far as that is known."""
-        clock, mounting = self._streams[sensor_id].clock, self._fits[sensor_id].mounting
+        clock, fit = self._streams[sensor_id].clock, self._fits[sensor_id]
         if self._imu is None or clock.filter is None or self._imu.clock.filter is None:
             return None
-        if not mounting.is_known:
-            return None
-        imu, to_imu = self._imu.clock, mounting.matrix
+        if not fit.mounting.is_known and not fit.fits:
+            return None  # after a fit, what is still open is what no motion has asked for
+        imu, to_imu = self._imu.clock, fit.mounting.matrix
         now_ns = self._streams[sensor_id].last_arrival_ns or 0
 
         def look(stamp_ns: int, times_s: FloatArray, axis: Axis) -> FloatArray | None:

@@ -1,0 +1,145 @@
+"""The camera of the demo against the IMU: when it locks, and how wrong it is after a minute.
+
+    python -m bench.image_cue [--quick] [--json FILE]
+
+The rover with camera and IMU alone, in several drives and yards, each with seeds of its own; the
+offset of the engine against the true one. Also the time of one pair of images at 160 x 120.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.figures import Figure
+from rig_common.paths import share_dir
+from rig_common.times import NS_PER_S
+from sensor_rig.inprocess import InProcessRig, open_rig
+from sync_engine.bundle import OffsetState
+from sync_engine.cues.image import ImageCue
+
+RUN_S = 60.0
+DRIVES: dict[str, tuple[str, str]] = {
+    'figure eight': ('figure_eight', '6.0 2.3'),
+    'rest, cruise, turn': ('rest_cruise_turn', '6.0 2.3'),
+    'small eight': ('figure_eight', '4.2 1.7'),
+    'wide eight': ('figure_eight', '7.0 3.0'),
+}
+"""Name -> driver and size of its course (m), which lead past other things in other bends."""
+RUNS = [(drive, seed) for seed in (1, 2, 3) for drive in DRIVES][:10]
+SYNC = """    sync:
+      reference_sensor_id: camera
+      imu_sensor_id: imu
+      inputs:
+        imu: {collect: true}
+        camera_camera_info: {topic: camera/camera_info, type: sensor_msgs/msg/CameraInfo, clock_of: camera}
+"""  # noqa: E501
+
+
+def rig_of(folder: Path, drive: str, seed: int) -> InProcessRig:
+    """Return the demo's rover with its camera and IMU on another drive."""
+    driver, course = DRIVES[drive]
+    model = (share_dir() / 'worlds' / 'rover_yard.xml').read_text(encoding='utf-8')
+    (folder / 'rover_yard.xml').write_text(
+        model.replace('data="6.0 2.3"', f'data="{course}"'), encoding='utf-8')
+    text = (share_dir() / 'config' / 'demo.yaml').read_text(encoding='utf-8')
+    text = text.replace('seed: 7', f'seed: {seed}').replace('driver: figure_eight',
+                                                            f'driver: {driver}')
+    for name, following in (('front_lidar', 'camera'), ('wheels', 'gnss')):
+        text = re.sub(rf'      {name}:.*?(?=      {following}:)', '', text, flags=re.S)
+    text = re.sub(r'      gnss:.*', '', text, flags=re.S) + SYNC
+    (folder / 'rig.yaml').write_text(text, encoding='utf-8')
+    return open_rig(folder / 'rig.yaml')
+
+
+def run_drive(drive: str, seed: int, run_s: float) -> dict[str, Any]:
+    """Return when the camera locked (s) and its error (ms) at the end and over the run."""
+    with tempfile.TemporaryDirectory() as folder:
+        rig = rig_of(Path(folder), drive, seed)
+        clocks = {name: sensor.config.clock for name, sensor in rig.config.make_sensors().items()}
+        assert rig.sync is not None
+        engine, locked_s, rows = rig.sync.engine, float('inf'), []
+        start_ns = None
+        for tick in range(round(run_s * 1000)):
+            rig.step()
+            start_ns = rig.time_ns if start_ns is None else start_ns
+            if tick % 500:
+                continue
+            now_s = (rig.time_ns - start_ns) / NS_PER_S
+            true = (clocks['camera'].offset_s - clocks['imu'].offset_s
+                    + (clocks['camera'].drift_ppm - clocks['imu'].drift_ppm) * 1e-6 * now_s)
+            known = engine.offset('camera', to='imu')
+            if known.state is OffsetState.LOCKED:
+                locked_s = min(locked_s, now_s)
+            rows.append((now_s, known.offset_ns / 1e6 - true * 1e3, known.sigma_s * 1e3))
+    table = np.array(rows)
+    late = table[:, 0] > 20.0
+    return {'drive': drive, 'seed': seed, 'locked_s': locked_s, 'error_ms': float(table[-1, 1]),
+            'sigma_ms': float(table[-1, 2]),
+            'inside_2_sigma': float(np.mean(np.abs(table[late, 1]) < 2.0 * table[late, 2]))}
+
+
+def pair_ms(count: int = 60) -> float:
+    """Return the median time of one pair of images at 160 x 120 (ms)."""
+    rng = np.random.default_rng(1)
+    wide = 128.0 + 40.0 * np.cumsum(rng.normal(0.0, 0.15, (120, 400)), axis=1)
+    wide += 40.0 * np.cumsum(rng.normal(0.0, 0.15, (120, 400)), axis=0)
+    cue, spent = ImageCue(), []
+    for k in range(count):
+        at = round(100.0 + 60.0 * np.sin(0.1 * k))
+        gray = np.clip(wide[:, at:at + 160] + rng.normal(0.0, 2.0, (120, 160)), 0, 255)
+        before = time.perf_counter()
+        cue.feed(1 + k * 66_000_000, {'gray': gray.astype(np.uint8), 'fx': 104.0, 'fy': 104.0})
+        spent.append(time.perf_counter() - before)
+    return 1e3 * float(np.median(spent[1:]))
+
+
+def run(quick: bool) -> dict[str, Any]:
+    """Return a row for every run, and the cost."""
+    runs = RUNS[:2] if quick else RUNS
+    rows = [run_drive(drive, seed, RUN_S / 2 if quick else RUN_S) for drive, seed in runs]
+    return {'rows': rows, 'pair_ms': pair_ms()}
+
+
+def headline(result: dict[str, Any]) -> list[Figure]:
+    """Return the figures that matter."""
+    rows = result['rows']
+    errors = [abs(row['error_ms']) for row in rows]
+    return [
+        Figure('camera of the demo locked after, at most', max(row['locked_s'] for row in rows),
+               's', target=20.0, better='lower', kind='accuracy'),
+        Figure('camera against the IMU, median error at the end', float(np.median(errors)), 'ms',
+               target=0.7, better='lower', kind='accuracy', note=f'{len(rows)} runs'),
+        Figure('one pair of images at 160x120', result['pair_ms'], 'ms', target=3.0,
+               better='lower', kind='absolute'),
+    ]
+
+
+def main() -> None:
+    """Print the rows; `--json FILE` also writes them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument('--quick', action='store_true', help='two runs of 30 s')
+    parser.add_argument('--only', type=int, nargs='*', help='these runs only, by number')
+    parser.add_argument('--json', type=Path, metavar='FILE', help='write the result there')
+    arguments = parser.parse_args()
+    if arguments.only is not None:
+        for index in arguments.only:
+            print(run_drive(*RUNS[index], RUN_S), flush=True)
+        return
+    result = run(arguments.quick)
+    for row in result['rows']:
+        print(row)
+    print(f'{result["pair_ms"]:.2f} ms a pair of images')
+    if arguments.json:
+        arguments.json.write_text(json.dumps(result, indent=1) + '\n')
+
+
+if __name__ == '__main__':
+    main()
