@@ -38,7 +38,14 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
                         help='with lockstep: nodes of yours that the world waits for, too')
     parser.add_argument('--processes', action='store_true',
                         help='one process per node instead of one for all')
+    parser.add_argument('--only', metavar='A,B', type=_names, default=[],
+                        help='start only these parts of the rig here, each as a process: world, '
+                             'sync, names of sensors; the others run on other hosts')
     add_json_argument(parser)
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(',') if name]
 
 
 def run_rig(rig: RigConfig, args: argparse.Namespace,
@@ -63,9 +70,10 @@ def run_rig(rig: RigConfig, args: argparse.Namespace,
     from sensor_rig.page.ros.factory import page_factory
     extras = [] if page is None else page_factory(rig, page)
     with _progress(rig.path.name, args.seconds) as on_time:
-        if args.processes:
+        if args.processes or args.only:
             from sensor_rig.ros.many_processes import run_in_many_processes
-            summary = run_in_many_processes(rig, args.seconds, overrides, extras, on_time)
+            summary = run_in_many_processes(rig, args.seconds, overrides, extras, on_time,
+                                            args.only)
         else:
             from sensor_rig.ros.one_process import run_in_one_process
             summary = run_in_one_process(rig, args.seconds, extras, on_time)

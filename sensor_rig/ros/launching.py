@@ -35,6 +35,7 @@ ARGUMENTS = {
     'rig': ('demo', 'rig file, or the name of a shipped one', None),
     'namespace': ('', 'namespace of every node and relative topic', None),
     'emulators': ('per_sensor', 'one emulator process per sensor, or one for all', GROUPINGS),
+    'only': ('', 'parts of the rig that run on this host, "world,imu,sync"; empty: all', None),
     'real_time_factor': ('', "instead of the rig file's; 0 runs as fast as it can", None),
     'lockstep': ('', "instead of the rig file's; true makes runs bit-identical",
                  ('', 'true', 'false')),
@@ -69,7 +70,8 @@ def rig_nodes(*, world: bool, sync: bool) -> OpaqueFunction:
         rig = _load(value('rig'))
         planned = planned_nodes(rig, world=world, sync=sync,
                                 emulators=value('emulators', 'per_sensor'),
-                                world_parameters=_world_parameters(value))
+                                world_parameters=_world_parameters(value),
+                                only=[name for name in value('only').split(',') if name])
         if not planned:
             raise RigError(f'{rig.path} has nothing to start here: it has no sync: section')
         simulated = world and rig.world is not None

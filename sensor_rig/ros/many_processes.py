@@ -75,10 +75,11 @@ def _until(condition: Callable[[], bool], meanwhile: Callable[[], None]) -> None
 def run_in_many_processes(rig: RigConfig, seconds: float | None = None,
                           world_parameters: dict[str, Any] | None = None,
                           extras: Sequence[Callable[[], Node]] = (),
-                          on_time: Callable[[int], None] | None = None) -> Summary:
-    """Run a rig until its time is over or a signal comes; return the summary.
+                          on_time: Callable[[int], None] | None = None,
+                          only: Sequence[str] = ()) -> Summary:
+    """Run a rig, or the parts of it that `only` names, until its time is over or a signal comes.
 
-    A monitor and the extra nodes run in this process.
+    A monitor and the extra nodes run in this process. Returns the summary.
     """
     end_ns = NEVER_NS if seconds is None else seconds_to_ns(seconds)
     children = Children()
@@ -100,7 +101,7 @@ def run_in_many_processes(rig: RigConfig, seconds: float | None = None,
                     spinner.stop()
             try:
                 for planned in planned_nodes(rig, world_parameters=world_parameters,
-                                             stop_at_s=seconds or 0.0):
+                                             stop_at_s=seconds or 0.0, only=only):
                     children.start(planned.name, planned.command())
                 spinner.run(every_turn)
                 if monitor.now_ns >= end_ns:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from rig_common.errors import RigError
@@ -46,14 +47,16 @@ class PlannedNode:
 def planned_nodes(rig: RigConfig, *, world: bool = True, emulators: str = 'per_sensor',
                   sync: bool = True, groups: Iterable[Sequence[str]] | None = None,
                   world_parameters: Mapping[str, Any] | None = None,
-                  stop_at_s: float = 0.0) -> list[PlannedNode]:
+                  stop_at_s: float = 0.0, only: Sequence[str] = ()) -> list[PlannedNode]:
     """Return the nodes of `rig`, listeners first.
 
     `emulators` is `per_sensor` (a process each) or `one`; `groups` lists the sensors of each
     emulator instead. `world_parameters` are keys of the `world:` section to overrule; the world
     stands still at `stop_at_s`, if that is not 0. A sync node without the world may follow one of
     several environments, in its namespace; with it, it is left out where there are several.
+    `only` names what belongs on this host: `world`, `sync` and sensors; without it, all of them.
     """
+    _require_parts(rig, only)
     if emulators not in GROUPINGS:
         raise RigError(f'emulators is {emulators!r}; it should be one of {", ".join(GROUPINGS)}')
     file = str(rig.path)
@@ -70,10 +73,33 @@ def planned_nodes(rig: RigConfig, *, world: bool = True, emulators: str = 'per_s
               for group in chosen]
     if groups is None and emulators == 'one' and rig.sensors:
         nodes.append(PlannedNode('emulator', 'emulator', file))
+    if only:
+        nodes = [node for node in map(partial(_part_of, only), nodes) if node is not None]
+        if 'world' not in only:
+            return nodes
     overrides = {f'world.{key}': value for key, value in (world_parameters or {}).items()}
     if stop_at_s:
         overrides['stop_at_s'] = stop_at_s
     return [*nodes, PlannedNode('world', 'world', file, overrides)]
+
+
+def _require_parts(rig: RigConfig, only: Sequence[str]) -> None:
+    """Raise RigError where `only` names what the rig does not have."""
+    parts = [*(['world'] if rig.world is not None else []),
+             *(['sync'] if rig.runs_sync else []), *rig.sensors]
+    for name in only:
+        if name not in parts:
+            raise RigError(f'only names {name!r}; {rig.path.name} has {", ".join(parts)}')
+
+
+def _part_of(only: Sequence[str], node: PlannedNode) -> PlannedNode | None:
+    """Return the node with the sensors that `only` names; None where nothing of it is named."""
+    if node.executable != 'emulator':
+        return node if node.name in only else None
+    served = node.parameters.get('only')
+    sensors = [name for name in (only if served is None else served)
+               if name in only and name not in ('world', 'sync')]
+    return replace(node, parameters={'only': sensors}) if sensors else None
 
 
 def parameter_text(value: Any) -> str:

@@ -17,9 +17,10 @@ SMALL = [
     Size(emulators=1, ticks=4, losses=2),
     Size(emulators=1, ticks=3, resets=1, losses=1),
     Size(emulators=1, ticks=3, restarts=1),
-    Size(emulators=2, ticks=2),
+    Size(emulators=2, ticks=1),
 ]
 LARGE = [
+    Size(emulators=2, ticks=2),
     Size(emulators=1, ticks=3, restarts=1, losses=1, early=1),
     Size(emulators=1, ticks=3, restarts=1, resets=1),
     Size(emulators=2, ticks=2, losses=1),
