@@ -36,6 +36,8 @@ else:
 
 MAGIC = b'\x89MCAP0\r\n'
 HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06
+LARGEST_CHUNK = 1 << 30
+"""Bytes of an unpacked chunk; writers use some mebibytes."""
 _CHUNK = struct.Struct('<QQQI')
 _MESSAGE = struct.Struct('<HIQQ')
 SIDE_FILES = ('-wal', '-journal')
@@ -103,12 +105,14 @@ def _repair_mcap(source: Path, target: Path) -> Repaired:
 
 def _records(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """Yield (kind, bytes) of every record; the last may be cut, if it is a chunk."""
+    end = file.seek(0, 2)
+    file.seek(len(MAGIC))
     while True:
         head = file.read(9)
         if len(head) < 9:
             raise _BrokenError('it ends without a footer')
         kind, size = head[0], int.from_bytes(head[1:], 'little')
-        body = file.read(size) if size < 1 << 40 else b''
+        body = file.read(min(size, end - file.tell()))  # a size is only what the file claims
         if len(body) == size or (kind == CHUNK and body):
             yield kind, body
         if len(body) < size:
@@ -176,7 +180,7 @@ class _McapCopy:
         compression, at = _text(body, _CHUNK.size)
         packed = body[at + 8:]
         whole = len(packed) == int.from_bytes(body[at:at + 8], 'little')
-        data = _unpacked(packed, compression)
+        data = _unpacked(packed, compression, min(size, LARGEST_CHUNK))
         if whole and (len(data) != size or (crc and crc32(data) != crc)):
             raise _BrokenError('a chunk does not fit its checksum')
         at = 0
@@ -188,14 +192,14 @@ class _McapCopy:
             at = end
 
 
-def _unpacked(packed: bytes, compression: str) -> bytes:
-    """Return what a chunk holds, as far as it goes."""
+def _unpacked(packed: bytes, compression: str, most: int) -> bytes:
+    """Return what a chunk holds, as far as it goes, at most `most` bytes."""
     try:
         if compression == 'zstd':
-            return bytes(zstd.ZstdDecompressor().decompress(packed))
+            return bytes(zstd.ZstdDecompressor().decompress(packed, most))
         if compression == 'lz4':
             from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
-            return bytes(LZ4FrameDecompressor().decompress(packed))
+            return bytes(LZ4FrameDecompressor().decompress(packed, most))
     except (zstd.ZstdError, RuntimeError, EOFError):
         raise _BrokenError(f'a chunk is no {compression}') from None
     if compression:

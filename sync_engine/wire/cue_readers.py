@@ -79,6 +79,8 @@ def _scan(raw: bytes) -> Mapping[str, Any]:
 
 def _cloud(raw: bytes) -> Mapping[str, Any]:
     cloud = read_cloud(raw)
+    if not {'x', 'y', 'z'} <= set(cloud.points.dtype.names or ()):
+        raise CdrError('a cloud without x, y and z')
     points = np.stack([cloud.points[axis] for axis in 'xyz'], axis=1)
     times = point_times_s(cloud)
     return {'points': points} if times is None else {'points': points, 'times': times}

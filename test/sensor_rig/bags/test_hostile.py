@@ -157,6 +157,16 @@ def test_messages_out_of_order_in_a_file_without_summary_come_in_order(tmp_path:
     assert len(found) == 6000 and found == sorted(found)
 
 
+def test_a_record_that_claims_to_be_huge_takes_no_memory(tmp_path: Path) -> None:
+    """Found by tools/fuzz: a size of 2^39 bytes was asked of the system."""
+    path = tmp_path / 'x.mcap'
+    good = storage_file(write_bag(tmp_path / 'bag', count=50)).read_bytes()
+    header = 9 + int.from_bytes(good[9:17], 'little')
+    path.write_bytes(good[:8 + header] + b'\x05' + (1 << 39).to_bytes(8, 'little') + good[100:])
+    with pytest.raises(RigError, match='not a readable'):
+        BagReader(path)
+
+
 # ---- changes beside the file --------------------------------------------------------------------
 
 

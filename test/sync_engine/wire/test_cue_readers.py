@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rig_common import msgs
-from rig_common.cdr import Writer
+from rig_common.cdr import CdrError, Writer
 from rig_common.errors import RigError
 from sync_engine.config import load_config
 from sync_engine.wire.cue_readers import READERS, FocalLengths, readers_of
@@ -31,6 +31,13 @@ def test_a_cloud_with_times_of_any_kind(kind, times):
     values = READERS['cloud']['sensor_msgs/msg/PointCloud2'](raw)
     np.testing.assert_array_equal(values['points'], [[0, 3, 0], [0, 4, 0]])
     np.testing.assert_allclose(values['times'], [0, 0.05], atol=1e-6)
+
+
+def test_a_cloud_without_places_is_refused():
+    """Found by tools/fuzz."""
+    raw = msgs.point_cloud2_message(5, 'l', np.zeros(2, [('a', '<f4')]))
+    with pytest.raises(CdrError, match='without x, y and z'):
+        READERS['cloud']['sensor_msgs/msg/PointCloud2'](raw)
 
 
 @pytest.mark.parametrize(('encoding', 'gray'), [('mono8', 200), ('rgb8', 200), ('bgra8', 200),
