@@ -1,12 +1,14 @@
 """The processes around the sync node in its benchmark: publisher, sink, and the usual way.
 
-    python -m bench.sync_node_roles publish|flood|sink|bare|relay|usual|usual_apart SECONDS
+    python -m bench.sync_node_roles ROLE SECONDS
+    ROLE: publish, flood, sink, bare, relay, thin_relay, thin_relay_default, usual or usual_apart
 
 Each prints one JSON line at its end.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import sys
@@ -22,10 +24,12 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 from rig_common import msgs
-from rig_common.cdr import Template
+from rig_common.cdr import Template, read_stamp_ns
 from rig_common.ros import qos
 from rig_common.ros.executor import Spinner, ros_context, stop_on_signals
 from rig_common.ros.types import message_class
+from sync_engine.ros.inputs import BIG_RATE_HZ, BIG_TYPES, SMALL_RATE_HZ
+from sync_engine.ros.publishers import output_qos
 
 CAMERAS = [f'camera_{k}/image_raw' for k in range(3)]
 CLOUDS = [f'lidar_{k}/points' for k in range(2)]
@@ -97,7 +101,7 @@ def publish(seconds: float) -> dict[str, Any]:
         due[topic] += 1.0 / rate_hz
     behind_s = time.perf_counter() - began - seconds
     node.destroy_node()
-    return {'sent': dict(sent), 'behind_s': behind_s}
+    return {'sent': dict(sent), 'behind_s': behind_s, 'began_ns': began_ns}
 
 
 def flood(seconds: float) -> dict[str, Any]:
@@ -126,23 +130,24 @@ def flood(seconds: float) -> dict[str, Any]:
 
 
 def sink(seconds: float) -> dict[str, Any]:
-    """Count what comes out under `synced/`, until a signal or `seconds` have passed."""
-    counts: Counter[str] = Counter()
+    """Note the stamps of what comes out under `synced/`, until a signal or `seconds` passed."""
+    stamps_ns: dict[str, list[int]] = {topic: [] for topic in templates()}
     node = rclpy.create_node('bench_sink')
 
-    def count(topic: str, raw: bytes) -> None:
-        counts[topic] += 1
+    def note(topic: str, raw: bytes) -> None:
+        stamps_ns[topic].append(read_stamp_ns(raw))
 
     for topic, (template, _, _) in templates().items():
         node.create_subscription(
             message_class(template.type_name),
             f'synced/{topic}',
-            partial(count, topic),
+            partial(note, topic),
             qos.sensor_in(500.0, reliable=True),
             raw=True,
         )
     _spin(node, seconds)
-    return {'heard': dict(counts)}
+    return {'heard': {topic: len(found) for topic, found in stamps_ns.items()},
+            'stamps_ns': stamps_ns}
 
 
 def bare(seconds: float) -> dict[str, Any]:
@@ -172,18 +177,46 @@ def relay(seconds: float) -> dict[str, Any]:
     return {}
 
 
+class ThinRelay(Node):
+    """What the sync node does to the network: the same bytes in, as many of them out."""
+
+    def __init__(self) -> None:
+        super().__init__('bench_thin_relay')
+        for topic, (template, _, _) in templates().items():
+            kind = message_class(template.type_name)
+            rate_hz = BIG_RATE_HZ if template.type_name in BIG_TYPES else SMALL_RATE_HZ
+            out = self.create_publisher(kind, f'synced/{topic}', output_qos(topic == IMU))
+            number = round(CAMERA_HZ / CLOUD_HZ) if topic in CAMERAS else 1
+            self.create_subscription(kind, topic, _every(number, out.publish),
+                                     qos.sensor_in(rate_hz, reliable=True), raw=True)
+
+
+def _every(number: int, call: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    """Return a callback that passes on every `number`th message."""
+    seen = itertools.count()
+
+    def on_message(raw: bytes) -> None:
+        if next(seen) % number == 0:
+            call(raw)
+    return on_message
+
+
+def thin_relay(seconds: float) -> dict[str, Any]:
+    """Pass on as many bytes as the sync node does, on the executor that it runs on."""
+    _spin(ThinRelay(), seconds)
+    return {}
+
+
+def thin_relay_default(seconds: float) -> dict[str, Any]:
+    """Do the same on rclpy's default executor."""
+    _spin_default(ThinRelay(), seconds)
+    return {}
+
+
 def usual(seconds: float, imu_apart: bool = False) -> dict[str, Any]:
     """Sync and republish the way it is usually done: typed, with the default executor."""
-    from rclpy.executors import SingleThreadedExecutor
-
     node = Usual(imu_apart)
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    stopped: list[bool] = []
-    with stop_on_signals(lambda: stopped.append(True)):
-        end = time.monotonic() + seconds
-        while not stopped and time.monotonic() < end:
-            executor.spin_once(timeout_sec=0.1)
+    _spin_default(node, seconds)
     return {'sets': node.sets, 'imu': node.imu, 'way': node.way}
 
 
@@ -273,6 +306,18 @@ def _spin(node: Node, seconds: float) -> None:
         while not spinner.stopped and time.monotonic() < end:
             spinner.turn()
     spinner.close()
+
+
+def _spin_default(node: Node, seconds: float) -> None:
+    from rclpy.executors import SingleThreadedExecutor
+
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    stopped: list[bool] = []
+    with stop_on_signals(lambda: stopped.append(True)):
+        end = time.monotonic() + seconds
+        while not stopped and time.monotonic() < end:
+            executor.spin_once(timeout_sec=0.1)
 
 
 def main() -> int:

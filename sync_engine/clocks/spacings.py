@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
 
 from rig_common.times import NS_PER_MS
@@ -35,6 +35,8 @@ class Spacings:
         """Shortest usual spacing; 0 before anything is known."""
         self.scatter_ns = 0.0
         """Median distance of the stamps from the grid of the period."""
+        self.tolerance_ns = 1.0 * NS_PER_MS
+        """How far from the grid a stamp may lie; here, because every message asks."""
         self.is_periodic = False
         """Whether the stamps keep to a grid that is fine enough to show a step."""
 
@@ -51,19 +53,13 @@ class Spacings:
         low = ordered[len(ordered) // 5]
         cluster = [each for each in ordered if 0.7 * low < each < 1.4 * low]
         self.period_ns = float(cluster[len(cluster) // 2])
-        errors = sorted(abs(self._grid_error(each)) for each in ordered)
+        period = self.period_ns
+        errors = sorted([abs(each - period * (round(each / period) or 1)) for each in ordered])
         self.scatter_ns = errors[len(errors) // 2]
-        inside = sum(error <= self.tolerance_ns for error in errors)
+        self.tolerance_ns = max(1.0 * NS_PER_MS, 6.0 * self.scatter_ns)
+        inside = bisect_right(errors, self.tolerance_ns)
         fine = self.tolerance_ns < 0.25 * self.period_ns
         self.is_periodic = fine and inside >= _ON_GRID * len(errors)
-
-    @property
-    def tolerance_ns(self) -> float:
-        """How far from the grid a stamp may lie."""
-        return max(1.0 * NS_PER_MS, 6.0 * self.scatter_ns)
-
-    def _grid_error(self, spacing_ns: float) -> float:
-        return spacing_ns - self.period_ns * max(1, round(spacing_ns / self.period_ns))
 
     def on_grid(self, spacing_ns: float, slack_ns: float = 0.0) -> bool:
         """Return whether `spacing_ns` is a multiple of the period, as well as that is known."""
@@ -71,7 +67,8 @@ class Spacings:
             return False
         # The period is known to a share of the scatter; over many periods that adds up.
         allowed = self.tolerance_ns + slack_ns + 1e-4 * spacing_ns
-        return abs(self._grid_error(spacing_ns)) <= allowed
+        period = self.period_ns
+        return abs(spacing_ns - period * (round(spacing_ns / period) or 1)) <= allowed
 
     def usual(self, spacing_ns: float, slack_ns: float = 0.0) -> int:
         """Return how usual `spacing_ns` is, known to `slack_ns`: SEEN, FITTING or ODD."""

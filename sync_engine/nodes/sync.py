@@ -27,7 +27,7 @@ from sync_engine.parameters import runtime_parameters
 from sync_engine.ros.inputs import RELIABILITIES, Inputs
 from sync_engine.ros.publishers import BundlePublishers
 from sync_engine.ros.services import SyncServices
-from sync_engine.wire.session import WireSync
+from sync_engine.wire.session import WireSync, synced_topic
 from sync_engine.wire.statuses import statuses
 
 POLL_PERIOD_S = 0.01
@@ -70,8 +70,10 @@ class SyncNode(Node):
         self._queue: list[tuple[str, bytes]] = []
         self._diagnostics = Diagnostics(self, self._now_ns)
         self._diagnostics.add(self._statuses)
-        self._outputs = BundlePublishers(self, self.sync.output_topics(),
-                                            self._diagnostics.qos)
+        collected = {synced_topic(given.topic) for given in config.inputs.values()
+                     if given.collect}
+        self._outputs = BundlePublishers(self, self.sync.output_topics(), collected,
+                                         self._diagnostics.qos)
         self._learned = SyncServices(self, self.sync.engine,
                                       lambda: str(self.get_parameter('offsets_file').value))
         self._load_saved()

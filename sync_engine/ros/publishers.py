@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from rclpy.node import Node
+from rclpy.qos import QoSProfile
 
 from rig_common.ros import qos
 from rig_common.ros.diagnostics import QosMismatches
@@ -14,12 +15,24 @@ from sync_engine.bundle import Bundle
 from sync_engine.wire.session import WireSync
 
 
+def output_qos(collected: bool) -> QoSProfile:
+    """Return the profile of a member's topic.
+
+    What an input collects leaves in one burst: ten messages of history would be overwritten
+    before a busy subscriber has fetched them.
+    """
+    return qos.internal() if collected else qos.sensor_out()
+
+
 class BundlePublishers:
     """Publishes what a bundle is made of, in the thread and the moment it is handed over."""
 
-    def __init__(self, node: Node, topics: Mapping[str, str], mismatches: QosMismatches) -> None:
+    def __init__(self, node: Node, topics: Mapping[str, str], collected: Collection[str],
+                 mismatches: QosMismatches) -> None:
+        """`topics` to their types; of these, `collected` carry many messages a bundle."""
         self._publishers: dict[str, Any] = {
-            topic: node.create_publisher(message_class(type_name), topic, qos.sensor_out(),
+            topic: node.create_publisher(message_class(type_name), topic,
+                                         output_qos(topic in collected),
                                          event_callbacks=mismatches.publisher_events(topic))
             for topic, type_name in topics.items()}
         self.sent = dict.fromkeys(topics, 0)
