@@ -2,6 +2,7 @@
 
     python -m bench.timing_fit proof FOLDER       traces perf_node-*.txt (or any two columns)
     python -m bench.timing_fit coverage [DRAWS]   how often 95 % intervals hold the truth
+    python -m bench.timing_fit cost               the demo with correlated latency on every sensor
 
 `proof` leaves out the first 5 s of each trace, fits the first half, simulates it and compares with
 the second half: two-sample KS at 1 % (median of 20 draws of the half's length), lag 1 within 0.12
@@ -95,12 +96,46 @@ def coverage(draws: int, count: int = 800) -> None:
                                      for key, hit in hits.items()), flush=True)
 
 
+def cost(turns: int = 12, steps: int = 1500) -> None:
+    """Print the CPU time of the demo without its camera, with and without correlated latency."""
+    from dataclasses import replace
+    from time import process_time
+
+    from sensor_rig.inprocess import InProcessRig
+    from sensor_rig.rigfile import load_rig
+    from sim_sensors.latency_config import LatencyConfig
+
+    plain = load_rig('demo')
+    plain = replace(plain, sync=None, sensors={
+        name: each for name, each in plain.sensors.items() if each.type != 'camera'})
+    latency = LatencyConfig(model='gamma', min_s=0.002, mean_s=0.004, sigma_s=0.001,
+                            correlation=0.5)
+    drawn = replace(plain, sensors={
+        name: each.model_copy(update={'jitter_s': 0.0, 'latency': latency})
+        for name, each in plain.sensors.items()})
+    rigs = [InProcessRig(config, arrays=False) for config in (plain, drawn)]
+    ratios = []
+    for turn in range(turns + 2):
+        spent = []
+        for rig in rigs:
+            start = process_time()
+            for _ in range(steps):
+                rig.step()
+            spent.append(process_time() - start)
+        if turn >= 2:
+            ratios.append(spent[0] / spent[1])
+    print(f'real-time factor with correlated latency: {np.median(ratios):.3f} of that without '
+          f'({min(ratios):.3f} to {max(ratios):.3f} over {turns} turns)')
+
+
 def main(argv: list[str]) -> int:
     """Run one of the two."""
     if len(argv) == 2 and argv[0] == 'proof':
         proof(Path(argv[1]))
     elif argv[:1] == ['coverage'] and len(argv) <= 2:
         coverage(int(argv[1]) if len(argv) == 2 else 200)
+    elif argv == ['cost']:
+        cost()
     else:
         print(__doc__)
         return 2

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from rig_common.errors import RigError
 from rig_common.paramfile import merged
 from rig_common.quaternions import conjugate, product
+from sync_engine.config import IMAGE_TYPES
 
 if TYPE_CHECKING:
+    from sim_sensors.config import SensorConfig
     from sim_sensors.sensors.base import Sensor
 
 CUES = {
@@ -49,12 +51,12 @@ def _inputs_of(sensor: Sensor[Any], topics: Mapping[str, str]) -> dict[str, dict
     low, high = config.delay_range_s
     facts = {
         'stamp_source': 'host' if config.clock.stamp_at == 'arrival' else 'device',
-        'latency_s': sensor.duration_ns / 1e9 + (low + high) / 2,
+        'latency_s': sensor.duration_ns / 1e9 + (low + high) / 2 + _least_s(config),
         'latency_sigma_s': max((high - low) / 12**0.5, 1e-3),
     }
     inputs: dict[str, dict[str, Any]] = {}
     for topic, type_name in topics.items():
-        given = {'topic': topic, 'type': type_name, **facts}
+        given = {'topic': topic, 'type': type_name, **facts, **_stamp_point(sensor, type_name)}
         if not inputs:
             cue = CUES.get(type_name, 'none')
             bias_s = IMAGE_CUE_BIAS_S if cue == 'image' else 0.0
@@ -63,6 +65,24 @@ def _inputs_of(sensor: Sensor[Any], topics: Mapping[str, str]) -> dict[str, dict
         else:
             inputs[topic.replace('/', '_')] = {**given, 'clock_of': sensor.name}
     return inputs
+
+
+def _least_s(config: SensorConfig) -> float:
+    """Return the latency that nine of ten samples of a latency model have at least, s."""
+    if config.latency.model == 'delay':
+        return 0.0
+    from sim_sensors.pipeline.marginals import usual_least_s
+    return usual_least_s(config.latency)
+
+
+def _stamp_point(sensor: Sensor[Any], type_name: str) -> dict[str, Any]:
+    """Return which instant the stamps tell, where it is not the default one."""
+    point = sensor.config.clock.stamp_point
+    shift_s = abs(sensor.stamp_points_ns.get(point, 0)) / 1e9
+    if not shift_s:
+        return {}
+    whole = type_name not in IMAGE_TYPES and point == 'end'
+    return {'stamp_point': point, 'capture_s': shift_s if whole else 2.0 * shift_s}
 
 
 def add_imu_rotations(inputs: dict[str, dict[str, Any]],

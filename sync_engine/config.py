@@ -23,6 +23,11 @@ IMU_TYPE = 'sensor_msgs/msg/Imu'
 TF_TYPE = 'tf2_msgs/msg/TFMessage'
 
 
+IMAGE_TYPES = ('sensor_msgs/msg/Image', 'sensor_msgs/msg/CompressedImage',
+               'sensor_msgs/msg/CameraInfo')
+"""Types whose stamp is the middle of an exposure by default."""
+
+
 class InputConfig(Strict):
     """One stream. Buffers are per topic: an image and its camera_info are two inputs."""
 
@@ -37,6 +42,11 @@ class InputConfig(Strict):
     """Smallest delay from capture to arrival that is believed (s)."""
     latency_sigma_s: float = Field(0.02, gt=0.0, le=10.0)
     """How far off `latency_s` may be, one sigma (s). It bounds what arrival times can tell."""
+    stamp_point: Literal['default', 'start', 'middle', 'end'] = 'default'
+    """Which instant of a sweep or an exposure its stamps tell; by default a sweep's start and an
+    exposure's middle. Others are counted from there, `capture_s` long."""
+    capture_s: float = Field(0.0, ge=0.0, le=10.0)
+    """How long a sweep or an exposure lasts (s); needed where `stamp_point` is another."""
     deadline_s: float = Field(0.2, gt=0.0, le=60.0)
     """How long after the reference frame's arrival a bundle waits for this stream (s)."""
     reuse: bool = False
@@ -72,6 +82,21 @@ class InputConfig(Strict):
     """Rotation that takes vectors from the sensor's frame to the IMU's (cameras: optical). All
     zeros: not declared, so it is estimated from the motion together with the offset. A declared
     one is checked against the motion."""
+
+    @property
+    def stamp_shift_ns(self) -> int:
+        """From its stamps to the instant that stamps tell by default, ns."""
+        parts = {'start': 0.5, 'middle': 0.0, 'end': -0.5} if self.type in IMAGE_TYPES else {
+            'start': 0.0, 'middle': -0.5, 'end': -1.0}
+        return round(parts.get(self.stamp_point, 0.0) * self.capture_s * 1e9)
+
+    @model_validator(mode='after')
+    def _point_has_a_length(self) -> InputConfig:
+        if (self.stamp_point == 'default') != (self.capture_s == 0.0):
+            raise ValueError(f'stamp_point is {self.stamp_point} and capture_s is '
+                             f'{self.capture_s:g}; a point of a sweep or an exposure needs its '
+                             'length, and the default none')
+        return self
 
     @model_validator(mode='after')
     def _unit_rotation(self) -> InputConfig:

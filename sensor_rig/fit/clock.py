@@ -173,6 +173,9 @@ def fit_wander(time_s: Array, delay_s: Array) -> tuple[Estimate, Estimate]:
              for start in ((0.0, -3.0, -6.0), (-1.0, 0.0, -4.0), (-1.0, -4.0, -1.0))]
     best, least = min(found, key=lambda each: each[1])
     best = np.maximum(best, ABSENT)
+    none, _ = _least(cost, np.array([0.0, ABSENT, ABSENT]), (0,))
+    if cost(none) - least < PRESENT:  # no wander at all is about as likely
+        return (_bound(cost, best, least, 1, scale[1]), _bound(cost, best, least, 2, scale[2]))
     return (_interval(cost, best, least, 1, scale[1]), _interval(cost, best, least, 2, scale[2]))
 
 
@@ -189,24 +192,25 @@ def _least(cost: Callable[[Array], float], start: Array,
     return moved(found.x), float(found.fun)
 
 
+def _bound(cost: Callable[[Array], float], best: Array, least: float, place: int,
+           scale: float) -> Estimate:
+    """Return a noise that is not seen: 0, up to where it would have been."""
+    logs = best.copy()
+    while cost(logs) - least < FALL and logs[place] < 10.0:
+        logs[place] += 0.1
+    return Estimate(0.0, 0.0, float(np.exp(logs[place])) * scale)
+
+
 def _interval(cost: Callable[[Array], float], best: Array, least: float, place: int,
               scale: float) -> Estimate:
-    """Return a noise with its interval; 0 where its absence is about as likely."""
-    others = tuple(i for i in range(3) if i != place)
-
-    def at(log: float, around: Array) -> float:
-        logs = around.copy()
-        logs[place] = log
-        return cost(logs) - least
-
+    """Return a noise of a clock that wanders, with its interval; it may be the other noise."""
     without = best.copy()
     without[place] = ABSENT
-    without, _ = _least(cost, without, others)
-    if at(ABSENT, without) < PRESENT:
-        log = ABSENT
-        while at(log, without) < FALL and log < 10.0:
-            log += 0.1
-        return Estimate(0.0, 0.0, float(np.exp(log)) * scale)
+    without, rest = _least(cost, without, tuple(i for i in range(3) if i != place))
+    if rest - least < FALL:
+        _, _, high = _bound(cost, best, least, place, scale)
+        value = float(np.exp(best[place])) * scale if best[place] > ABSENT + 3.0 else 0.0
+        return Estimate(value, 0.0, high)
     step = 0.15
     curvature = np.zeros((3, 3))
     for a in range(3):

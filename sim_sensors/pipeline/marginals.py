@@ -177,3 +177,11 @@ def values_of(config: LatencyConfig) -> Array:
     if config.model == 'delay':
         return np.zeros(1)
     return trace_of(config) if config.model == 'trace' else marginal_of(config)
+
+
+def usual_least_s(config: LatencyConfig) -> float:
+    """Return the latency that nine of ten samples have at least, s."""
+    if config.model == 'trace':
+        return float(np.quantile(trace_of(config), 0.1))
+    normals = np.linspace(-Z_MAX, Z_MAX, STEPS + 1)
+    return float(np.interp(-1.2816, normals, marginal_of(config)))

@@ -64,6 +64,9 @@ class WireSync:
         self._transforms = {name: given for name, given in config.inputs.items()
                             if given.type in TRANSFORMS}
         self.headerless = frozenset(headerless) - set(self._transforms)
+        self._shifts_ns = {name: shift_ns for name, given in config.inputs.items()
+                           if (shift_ns := given.stamp_shift_ns)}
+        """Inputs whose stamps tell another instant than by default, and how far that is, ns."""
         self._order = {name: index for index, name in enumerate(config.inputs)}
         imu = config.imu_sensor_id
         self._imu_id = imu if imu and config.inputs[imu].type == IMU_TYPE else None
@@ -101,10 +104,14 @@ class WireSync:
         return self.engine.push(sensor_id, stamp_ns, raw, arrival_ns, len(raw))
 
     def stamp_ns(self, sensor_id: str, raw: bytes) -> int | None:
-        """Return a message's own stamp; None for transforms without the one that is meant."""
+        """Return a message's own stamp, moved to the instant that stamps tell by default.
+
+        None for transforms without the one that is meant.
+        """
         given = self._transforms.get(sensor_id)
         if given is None:
-            return read_stamp_ns(raw)
+            stamp_ns = read_stamp_ns(raw)
+            return stamp_ns + self._shifts_ns.get(sensor_id, 0) if stamp_ns else 0
         found = find_transform(given, raw)
         return None if found is None else found.stamp_ns
 
@@ -192,25 +199,29 @@ class WireSync:
     def _restamped(self, name: str, member: Member, bundle: Bundle) -> Iterator[tuple[bytes, int]]:
         """Yield (message, shift of its point times): one, or all that were collected."""
         policy = self.config.stamp_policy
-        type_name = self._types[name]
+        type_name, shift_ns = self._types[name], self._shifts_ns.get(name, 0)
         if name in self.headerless:
             for payload in self._payloads(member):
                 yield payload, 0
         elif member.collected:
             to_host_ns = 0 if policy == 'raw' else bundle.stamp_ns - member.target_ns
             for packet in member.collected:
-                capture_ns = packet.stamp_ns + to_host_ns
-                yield restamp(type_name, packet.payload, packet.stamp_ns, capture_ns, capture_ns)
+                stamp_ns = packet.stamp_ns - shift_ns
+                capture_ns = stamp_ns + to_host_ns
+                new_ns = stamp_ns if policy == 'raw' else capture_ns + shift_ns
+                yield restamp(type_name, packet.payload, stamp_ns, new_ns, capture_ns)
         else:
             capture_ns = member.corrected_timestamp_ns
             stamp_ns = {
                 'bundle': bundle.stamp_ns,
                 'corrected': capture_ns,
-                'raw': member.stamp_ns,
+                'raw': member.stamp_ns - shift_ns,
             }[policy]
+            capture_ns -= shift_ns  # points' times count from what was stamped
             if policy == 'raw':
                 capture_ns = stamp_ns  # nothing moves, so the points' times do not either
-            yield restamp(type_name, member.payload, member.stamp_ns, stamp_ns, capture_ns)
+            yield restamp(type_name, member.payload, member.stamp_ns - shift_ns, stamp_ns,
+                          capture_ns)
 
     @staticmethod
     def _payloads(member: Member) -> list[bytes]:

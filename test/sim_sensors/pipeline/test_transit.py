@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -244,3 +245,18 @@ def _lost_rows(pipeline: Pipeline, captures: int) -> Any:
     for sample in run(pipeline, captures):
         found[sample.env, sample.index] = False
     return found
+
+
+def test_the_short_form_keeps_its_bytes() -> None:
+    """The digest is that of the version before latency models, links and clock noise came."""
+    pipeline = emulator(
+        3, rate_hz=400.0, delay_range_s=(0.01, 0.03), jitter_s=0.008,
+        clock={'offset_s': 0.25, 'drift_ppm': -40.0, 'stamp_jitter_s': 1e-4},
+        loss={'probability': 0.2, 'burst_mean': 3.0},
+        faults={'slow': {'kind': 'slow', 'at_s': 0.3, 'duration_s': 0.2, 'offset': 0.01},
+                'step': {'kind': 'clock_step', 'at_s': 0.5, 'offset': 0.1}})
+    rows = [(sample.env, sample.index, sample.capture_ns, sample.stamp_ns, sample.arrival_ns)
+            for sample in run(pipeline, 1000)]
+    assert len(rows) == 861
+    found = blake2b(np.array(rows, np.int64).tobytes(), digest_size=16).hexdigest()
+    assert found == '47f9ad7042a67a91c22e0cc613cb6f8e'

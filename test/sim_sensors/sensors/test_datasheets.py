@@ -14,7 +14,7 @@ from sensor_rig.rigfile import load_rig
 
 FOLDER = ROOT / 'datasheets'
 FILES = sorted(FOLDER.glob('*.yaml'))
-SOURCES = ('maker', 'typical', 'chosen', 'published', 'how ROS')
+SOURCES = ('maker', 'typical', 'chosen', 'published', 'fitted', 'how ROS')
 """Words of which one stands beside every figure."""
 MUST_BE_GIVEN = {'joint_state': {'joints': ['a']}}
 G = 9.80665
@@ -22,6 +22,8 @@ G = 9.80665
 
 def keys_of(name: str) -> dict[str, Any]:
     keys = paramfile.read(FOLDER / f'{name}.yaml')
+    if name.startswith('timing_'):  # of any sensor
+        keys = {'type': 'imu', 'rate_hz': 10.0, **keys}
     return {**MUST_BE_GIVEN.get(keys['type'], {}), **keys}
 
 
