@@ -82,6 +82,18 @@ class ConfigParameters(Generic[ModelT]):
             place[last] = value
         return validated(type(self.config), nested, self._prefix.rstrip('.'))
 
+    def _require_double(self, key: str, value: Any) -> None:
+        """Refuse an integer for a double, as rcl does in files, but say what to write."""
+        known: Any = self.config
+        for part in key.split('.'):
+            known = known[part] if isinstance(known, Mapping) else getattr(known, part)
+        given = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+        if _is_double(known) and any(type(item) is int for item in given):
+            doubles = [float(item) for item in given]
+            raise RigError(f'{self._prefix}{key} is {value}, which ROS takes for integers; it '
+                           f'holds doubles, so write '
+                           f'{doubles if given is value else doubles[0]}')
+
     def _on_set(self, parameters: Sequence[Parameter]) -> SetParametersResult:
         mine = {p.name[len(self._prefix):]: p.value for p in parameters
                 if p.name.startswith(self._prefix)}
@@ -89,6 +101,8 @@ class ConfigParameters(Generic[ModelT]):
         if not mine:
             return SetParametersResult(successful=True)
         try:
+            for key, value in mine.items():
+                self._require_double(key, value)
             config = self._changed(mine)
             if self._on_change is not None:
                 self._on_change(config)
@@ -105,7 +119,8 @@ def describe(info: FieldInfo, value: Any, *, read_only: bool) -> ParameterDescri
     choices = get_args(info.annotation) if get_origin(info.annotation) is not None else ()
     if choices and all(isinstance(choice, str) for choice in choices):
         descriptor.additional_constraints = f'one of {", ".join(choices)}'
-    descriptor.dynamic_typing = value in ((), [])  # rclpy takes an empty list for bytes
+    # rclpy takes an empty list for bytes, and has no words for a user who sets a double to 0.
+    descriptor.dynamic_typing = value in ((), []) or _is_double(value)
     low, high = _bounds(info)
     if (low, high) != (None, None):
         if isinstance(value, float):
@@ -117,6 +132,13 @@ def describe(info: FieldInfo, value: Any, *, read_only: bool) -> ParameterDescri
                 from_value=-2**63 if low is None else int(low),
                 to_value=2**63 - 1 if high is None else int(high), step=1)]
     return descriptor
+
+
+def _is_double(value: Any) -> bool:
+    """Whether a parameter holds doubles: one, or a list of them."""
+    if isinstance(value, tuple | list) and value:
+        return all(isinstance(item, float) for item in value)
+    return isinstance(value, float)
 
 
 def _bounds(info: FieldInfo) -> tuple[Any, Any]:

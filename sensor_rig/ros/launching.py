@@ -5,6 +5,7 @@ Imported by launch files only; needs launch and launch_ros, which come with a RO
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -27,6 +28,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 from rig_common.errors import RigError
+from rig_common.validation import hint
 from sensor_rig.rigfile import RigConfig, load_rig
 from sensor_rig.running.plan import GROUPINGS, PlannedNode, planned_nodes
 from sensor_rig.rviz import view_text
@@ -49,17 +51,32 @@ ARGUMENTS = {
     'record': ('', 'record every topic into this folder (needs ros2 bag)', None),
 }
 """Every argument a launch file of this package may offer: default, description, choices."""
+OWN_FILES = tuple(f'{name}.launch.py' for name in ('demo', 'rig', 'sim', 'sync', 'degrade'))
 
 
 def declared(*names: str, **defaults: str) -> list[LaunchDescriptionEntity]:
     """Return the declarations of the named arguments, with other defaults where given."""
-    declarations = []
+    declarations: list[LaunchDescriptionEntity] = [
+        OpaqueFunction(function=lambda _: require_known(sys.argv, names))]
     for name in names:
         default, description, choices = ARGUMENTS[name]
         options = {'choices': list(choices)} if choices else {}
         declarations.append(DeclareLaunchArgument(
             name, default_value=defaults.get(name, default), description=description, **options))
     return declarations
+
+
+def require_known(argv: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse arguments of `ros2 launch` that do not exist: launch itself takes them silently.
+
+    Where another launch file includes one of ours, its arguments are its own affair.
+    """
+    if not any(word.endswith(OWN_FILES) for word in argv):
+        return
+    for word in argv:
+        name, given, _ = word.partition(':=')
+        if given and name not in names:
+            raise RigError(f'there is no launch argument {name!r}; {hint(name, sorted(names))}')
 
 
 def rig_nodes(*, world: bool, sync: bool) -> OpaqueFunction:
@@ -162,6 +179,7 @@ def _actions(planned: PlannedNode, value: Callable[..., str], simulated: bool
     is_world = planned.executable == 'world'
     node = Node(
         package='sensor_rig', executable=planned.executable, name=planned.name,
+        exec_name=planned.name,  # in front of every line it prints: which sensor it is of
         namespace=value('namespace'), arguments=planned.arguments,
         parameters=[parameters] if parameters else [], output='screen', emulate_tty=True,
         respawn=value('respawn') == 'true' and not is_world, respawn_delay=0.5,

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError
+from rig_common.paramfile import flatten
 from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.columns import listed
 from sim_sensors.pipeline.faults import HEALTHY, Faults
@@ -259,8 +260,9 @@ class Pipeline:
         new = type(self.sensor)(self.sensor.name, config)
         for fact in ('truth_layout', 'return_layout', 'stateful', 'fine_truth', 'duration_ns'):
             if getattr(new, fact) != getattr(self.sensor, fact):
-                raise RigError(f'{self.sensor.name!r} cannot change while it runs in a way that '
-                               f'changes its {fact}; start it so')
+                raise RigError(f'{self.sensor.name!r} cannot take '
+                               f'{" and ".join(_changes(self.config, config))} while it runs; '
+                               f'write it into the rig file and start again')
 
     def inject(self, fault: FaultConfig) -> None:
         """Add a fault while running."""
@@ -329,3 +331,9 @@ def check_interpolation(sensor: Sensor[Any], config: SensorConfig) -> None:
         if given:
             raise RigError(f'{sensor.name!r} has {key} and interpolation {config.interpolation}; '
                            'only zoh knows latencies that change from sample to sample')
+
+
+def _changes(old: SensorConfig, new: SensorConfig) -> list[str]:
+    """Return `key value` of every key of the rig file in which two configs differ."""
+    before, after = flatten(old.model_dump()), flatten(new.model_dump())
+    return [f'{key} {value}' for key, value in after.items() if before.get(key) != value]

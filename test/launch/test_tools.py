@@ -9,15 +9,18 @@ import pytest
 pytest.importorskip('launch_ros', reason='launch_ros comes with a ROS installation')
 
 from launch import LaunchContext
-from launch.actions import LogInfo
+from launch.actions import LogInfo, RegisterEventHandler
 from launch_ros.actions import Node
 
-from sensor_rig.ros.launching import tools
+from rig_common.errors import RigError
+from sensor_rig.rigfile import load_rig
+from sensor_rig.ros.launching import require_known, tools, write_view
 
 
 def started(wanted: str) -> list[type]:
     context = LaunchContext()
-    context.launch_configurations.update({'rviz': wanted, 'namespace': '', 'record': ''})
+    context.launch_configurations.update(
+        {'rig': 'soak', 'rviz': wanted, 'namespace': '', 'record': ''})
     return [type(entity) for tool in tools() for entity in tool.visit(context) or ()]
 
 
@@ -30,7 +33,7 @@ def with_packages(folder: Path, monkeypatch: pytest.MonkeyPatch, *names: str) ->
 
 def test_rviz_starts_where_it_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_packages(tmp_path, monkeypatch, 'rviz2')
-    assert started('true') == [Node]
+    assert started('true') == [Node, RegisterEventHandler]
     assert started('false') == []
 
 
@@ -38,3 +41,17 @@ def test_without_rviz_the_rig_runs_on(tmp_path: Path, monkeypatch: pytest.Monkey
     with_packages(tmp_path, monkeypatch)
     assert started('true') == [LogInfo]
     assert started('false') == []
+
+
+def test_the_view_is_of_the_rig_that_is_launched() -> None:
+    file = write_view(load_rig('soak'), 'robot_1')
+    assert '/robot_1/truth/odom' in file.read_text()
+    file.unlink()
+
+
+def test_an_argument_that_does_not_exist_is_named() -> None:
+    names = ('rig', 'lockstep')
+    require_known(['ros2', 'launch', 'sensor_rig', 'rig.launch.py', 'rig:=demo'], names)
+    with pytest.raises(RigError, match="argument 'lockstp'; did you mean 'lockstep'"):
+        require_known(['ros2', 'launch', 'sensor_rig', 'rig.launch.py', 'lockstp:=true'], names)
+    require_known(['ros2', 'launch', 'mine', 'all.launch.py', 'lockstp:=true'], names)

@@ -85,7 +85,9 @@ def test_a_shorter_delay_is_kept_exactly_too(run: LockstepRun, client: Client) -
     ('loss__probability', 1.0, 'less than 1'),
     ('clock__offset_s', -1000.0, 'sensors.baro: its stamps would begin at 0 s'),
     ('rate_hz', 10.0, 'read-only|read only'),
-    ('jitter_s', 'much', 'type'),
+    ('jitter_s', 'much', 'sensors.baro.jitter_s is .much.; it should be'),
+    ('noise', 0, 'sensors.baro.noise is 0, which ROS takes for integers; .* write 0.0'),
+    ('delay_range_s', [0, 1], r'sensors.baro.delay_range_s is .*; .* so write \[0.0, 1.0\]'),
 ])
 def test_bad_values_are_refused_with_a_reason(run: LockstepRun, client: Client, key: str,
                                               value: Any, reason: str) -> None:

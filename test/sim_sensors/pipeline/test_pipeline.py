@@ -329,7 +329,7 @@ def test_what_would_change_the_shape_of_things_is_refused() -> None:
 
     pipeline = make(1, Moody)
     pipeline.reconfigure(config(noise=1.0))
-    with pytest.raises(RigError, match='changes its stateful'):
+    with pytest.raises(RigError, match=r'cannot take noise 0.0 and bias 1.0 while it runs'):
         pipeline.reconfigure(config(bias=1.0))
     native = make(1, delay_range_s=(0.01, 0.01), delay_backend='mujoco')
     with pytest.raises(RigError, match='delay_range_s'):
