@@ -62,6 +62,8 @@ class DegradeNode(Node):
                        for config in rig.streams.values() for topic in config.topics
                        if not is_pattern(topic)}
         """Name in the graph, remapped or not -> name in the rig file."""
+        self._has_patterns = any(is_pattern(topic) for config in rig.streams.values()
+                                 for topic in config.topics)
         self._moved = set(self._exact.values()) - set(self._exact)
         """Names of the rig file that mean another topic here."""
         self._types: dict[str, tuple[str, bool]] = {}
@@ -95,6 +97,8 @@ class DegradeNode(Node):
         """Subscribe to what is new in the graph, and see whether somebody reads the truth."""
         self.session.unread = frozenset(topic for topic, each in self._truth.items()
                                         if not each.get_subscription_count())
+        if not self._has_patterns and len(self._inputs) + len(self._refused) == len(self._exact):
+            return
         for name, types in self.get_topic_names_and_types():
             if name in self._inputs or name in self._refused or name in self._own:
                 continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -212,3 +214,33 @@ def test_remapping_puts_it_between_a_driver_and_a_stack(bench: Any) -> None:
 def test_rig_without_streams_is_a_mistake() -> None:
     with ros_context([]), pytest.raises(RigError, match='no streams'):
         make_degrade(rig_from_parameters({}))
+
+
+def test_the_command_degrades_until_it_is_interrupted(processes: Any, tmp_path: Any,
+                                                      wait_until: Any) -> None:
+    rig = tmp_path / 'faults.yaml'
+    rig.write_text('/**: {ros__parameters: {streams: {imu: {topics: [/imu/*], '
+                   'clock: {offset_s: 1.0}}}}}')
+    process = processes.start(sys.executable, '-m', 'sensor_rig', 'degrade', '--live', '--rig',
+                              str(rig), '--json')
+    with ros_context([]):
+        spinner, node = Spinner(), rclpy.create_node('robot')
+        spinner.add(node)
+        heard: list[bytes] = []
+        kind = message_class(IMU.type_name)
+        node.create_subscription(kind, '/degraded/imu/data', heard.append, 10, raw=True)
+        driver = node.create_publisher(kind, '/imu/data', 10)
+
+        def sent() -> bool:
+            driver.publish(IMU.fill(5_000_000_000))
+            spinner.turn(0.05)
+            return bool(heard)
+        wait_until(sent, 60.0, 'a degraded message')
+        spinner.close()
+        node.destroy_node()
+    assert read_stamp_ns(heard[0]) == 6_000_000_000
+    process.interrupt()
+    assert process.wait() == 0
+    document = json.loads(process.output[process.output.index('{'):])
+    account = document['topics']['/imu/data']
+    assert account['read'] == account['written'] >= len(heard)
