@@ -163,8 +163,7 @@ def live(quick: bool) -> dict[str, Any]:
                                   ('degrade', [*node, '--ros-args', *remap])):
                 run = measure(subject, 'publish', seconds)
                 shares[name].append(run['cpu_s'] / run['seconds'])
-                heard[name] = {'sent': run['publisher']['sent'],
-                               'heard': run['sink'].get('heard', {})}
+                heard[name] = {**run['publisher'], 'heard': run['sink'].get('heard', {})}
     return {'ratio': min(shares['degrade']) / min(shares['relay']), 'shares': shares,
             'heard': heard}
 
