@@ -22,9 +22,10 @@ CUES = {
     'sensor_msgs/msg/PointCloud2': 'cloud',
 }
 """What a message type tells the sync engine about rotation."""
-IMAGE_CUE_BIAS_S = 0.0005
-"""What parallax leaves of an image's rotation, as time: 0.2 to 0.5 ms over 30 s of each of three
-drives, against the true turns (docs/offsets.md)."""
+CUE_BIAS_S = {'image': 5e-4, 'scan': 1.5e-4, 'cloud': 1.5e-4}
+"""Time error of a cue that does not average out (s), against the true turns (docs/offsets.md):
+what parallax leaves of an image's rotation was 0.2 to 0.5 ms over 30 s of each of three drives,
+scan matching 0.05 to 0.15 ms over 120 and 180 s of two drives."""
 
 
 def simulated_inputs(sensors: Mapping[str, Sensor[Any]], file: Path) -> dict[str, dict[str, Any]]:
@@ -59,7 +60,7 @@ def _inputs_of(sensor: Sensor[Any], topics: Mapping[str, str]) -> dict[str, dict
         given = {'topic': topic, 'type': type_name, **facts, **_stamp_point(sensor, type_name)}
         if not inputs:
             cue = CUES.get(type_name, 'none')
-            bias_s = IMAGE_CUE_BIAS_S if cue == 'image' else 0.0
+            bias_s = CUE_BIAS_S.get(cue, 0.0)
             inputs[sensor.name] = {**given, 'cue': cue, 'cue_bias_s': bias_s,
                                    **sensor.sync_facts()}
         else:

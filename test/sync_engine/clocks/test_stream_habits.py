@@ -6,27 +6,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.stream_habits import MS, Habits, Pairs, pairs, spread_ms
 from support.sync_feeder import S, config
 
+from bench.bad_habits import HABITS, MS, Habits, Pairs, pairs, spread_ms
 from sync_engine.bundle import OffsetState
 from sync_engine.clocks.steps import JUMPS, StepDetector, Verdict
 from sync_engine.engine import SyncEngine
-
-HABITS = {
-    'plain': Habits(),
-    'half is lost': Habits(loss=0.5),
-    'slow': Habits(rate_hz=5.0, loss=0.1),
-    'throttled': Habits(loss=0.3, keep_every=2),
-    'thinned out': Habits(rate_hz=20.0, loss=0.1, keep_every=3),
-    'varying rate': Habits(rate_hz=20.0, vary=0.3),
-    'stamps jitter by 2 ms': Habits(stamp_jitter_ms=2.0),
-    'stalls': Habits(stalls=5),
-    'batches': Habits(rate_hz=200.0, batch=4),
-    'correlated': Habits(correlation=0.8),
-    'early outliers': Habits(early=0.1),
-    'all of it': Habits(loss=0.3, vary=0.3, stamp_jitter_ms=1.5, stalls=3, correlation=0.5),
-}
 
 
 def judged(received: Pairs) -> list[tuple[int, Verdict, float]]:

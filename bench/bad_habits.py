@@ -39,6 +39,23 @@ class Habits:
     latency_ms: float = 20.0
 
 
+HABITS = {
+    'plain': Habits(),
+    'half is lost': Habits(loss=0.5),
+    'slow': Habits(rate_hz=5.0, loss=0.1),
+    'throttled': Habits(loss=0.3, keep_every=2),
+    'thinned out': Habits(rate_hz=20.0, loss=0.1, keep_every=3),
+    'varying rate': Habits(rate_hz=20.0, vary=0.3),
+    'stamps jitter by 2 ms': Habits(stamp_jitter_ms=2.0),
+    'stalls': Habits(stalls=5),
+    'batches': Habits(rate_hz=200.0, batch=4),
+    'correlated': Habits(correlation=0.8),
+    'early outliers': Habits(early=0.1),
+    'all of it': Habits(loss=0.3, vary=0.3, stamp_jitter_ms=1.5, stalls=3, correlation=0.5),
+}
+"""Streams by what they are like."""
+
+
 def pairs(habits: Habits, count: int, seed: int,
           steps_ms: dict[int, float] | None = None) -> Pairs:
     """Return what a host receives of `count` frames; the clock steps at received frame k."""

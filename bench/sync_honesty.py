@@ -1,0 +1,205 @@
+"""Whether the offsets may be believed: sigma against error, false clock steps, looking twice.
+
+    python -m bench.sync_honesty [--quick] [--json FILE]
+
+Every run has a drive, clocks, latencies and noise of its own; four ways to drive. NEES is the
+squared error over the claimed variance, 1 in the mean where sigma is honest. `wander` runs have
+clocks, or cues, that swing by milliseconds. Habits are those of real streams (bad_habits.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+from bench.bad_habits import HABITS, pairs, spread_ms
+from bench.figures import Figure
+from bench.sync_accuracy import print_rows
+from bench.sync_runs import SENSORS, Run, make_config, run_engine, run_twice
+from bench.sync_streams import FloatArray, Motion, Scenario
+from sync_engine.clocks.steps import JUMPS, StepDetector, Verdict
+
+Row = dict[str, Any]
+AT_S = (15.0, 30.0, 60.0)
+LOCK_S = 0.002
+MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Drive(Scenario):
+    """A scenario with another way to drive."""
+
+    kind: str = 'mixed'
+    """mixed, yaw (a rover), gentle (a third of the motion), or lively (faster turns)."""
+
+    def motion(self) -> Motion:
+        """Return the body's motion."""
+        mixed = super().motion()
+        if self.kind == 'yaw':
+            return replace(mixed, amplitudes=mixed.amplitudes * [[0.2], [0.2], [1.4]])
+        if self.kind == 'gentle':
+            return replace(mixed, amplitudes=0.35 * mixed.amplitudes)
+        if self.kind == 'lively':
+            return replace(mixed, omegas=1.7 * mixed.omegas, amplitudes=1.3 * mixed.amplitudes)
+        return mixed
+
+
+KINDS = ('mixed', 'yaw', 'gentle', 'lively')
+
+
+@dataclass
+class Scores:
+    """What many runs showed of one comparison."""
+
+    nees: dict[float, list[float]] = field(default_factory=lambda: {at: [] for at in AT_S})
+    inside: list[float] = field(default_factory=list)
+    beyond_3: list[float] = field(default_factory=list)
+    largest: list[float] = field(default_factory=list)
+
+    def add(self, run: Run, key: str, since_s: float = 10.0) -> None:
+        """Take one run."""
+        scaled: FloatArray = run.errors[key] / run.sigmas[key]
+        for at, values in self.nees.items():
+            values.append(float(scaled[min(np.searchsorted(run.times, at), len(scaled) - 1)]) ** 2)
+        late = run.times > since_s
+        locked = late & (run.sigmas[key] < LOCK_S)
+        self.inside.append(float(np.mean(np.abs(scaled[late]) < 2.0)))
+        self.beyond_3.append(float(np.mean((np.abs(scaled) > 3.0) & locked)))
+        self.largest.append(float(np.max(np.abs(scaled), where=locked, initial=0.0)))
+
+
+def _row(case: str, value: float, unit: str, goal: str = '', met: bool | None = None) -> Row:
+    return {'case': case, 'unit': unit, 'median': value, 'p95': None, 'spread': None,
+            'ratio': None, 'goal': goal, 'met': met}
+
+
+def _score_rows(name: str, scores: Scores) -> list[Row]:
+    rows = []
+    for at, values in scores.nees.items():
+        mean = float(np.mean(values))
+        rows.append(_row(f'{name}: NEES at {at:.0f} s', mean, '', '0.8 to 1.3',
+                         0.8 <= mean <= 1.3))
+    inside = 100.0 * float(np.mean(scores.inside))
+    beyond = 100.0 * float(np.mean(scores.beyond_3))
+    worst = max(scores.largest)
+    rows.append(_row(f'{name}: inside 2 sigma', inside, '%', '92 to 98', 92.0 <= inside <= 98.0))
+    rows.append(_row(f'{name}: locked beyond 3 sigma', beyond, '%', '<= 0.5', beyond <= 0.5))
+    rows.append(_row(f'{name}: largest error while locked', worst, 'sigma', '<= 5', worst <= 5.0))
+    return rows
+
+
+def _runs(count: int, what: str, change: Callable[[Drive], Scenario] = lambda drive: drive,
+          duration_s: float = 60.2) -> dict[str, Scores]:
+    scores = {key: Scores() for key in (*SENSORS, 'camera-lidar')}
+    for seed in track(range(count), description=what, transient=True):
+        scenario = change(Drive(seed, duration_s=duration_s, kind=KINDS[seed % len(KINDS)]))
+        run = run_engine(scenario, make_config(scenario))
+        for key, score in scores.items():
+            score.add(run, key)
+    return scores
+
+
+def _wander_rows(count: int) -> list[Row]:
+    rows = []
+    swings = {'clock': {'wander': (0.0055, 280.0)}, 'cue': {'cue_wander': (0.0055, 280.0)}}
+    for name, change in swings.items():
+        scores = _runs(count, f'{name}s that wander',
+                       lambda drive, change=change: drive.with_sensor('camera', **change),
+                       duration_s=140.0)['camera']
+        beyond = 100.0 * float(np.mean(scores.beyond_3))
+        rows.append(_row(f'{name} that swings by 11 ms: locked beyond 3 sigma', beyond, '%',
+                         '<= 0.5', beyond <= 0.5))
+    return rows
+
+
+def _step_rows(seeds: int) -> list[Row]:
+    false, found, tried = 0, 0, 0
+    for habits in HABITS.values():
+        for seed in range(seeds):
+            plain = pairs(habits, 600, seed)
+            false += len(_jumps(plain))
+            size_ms = 1.5 * max(5.0, 4.0 * spread_ms(plain))
+            for step_ms in (size_ms, -size_ms) if size_ms < 500.0 else ():
+                at = len(plain) // 2
+                jumps = _jumps(pairs(habits, 600, seed, {at: step_ms}))
+                found += any(at <= k <= at + 3 for k, _ in jumps)
+                tried += 1
+    share = 100.0 * found / tried
+    return [
+        _row(f'false clock steps in {seeds * len(HABITS)} streams', false, '', '0', false == 0),
+        _row('steps of 1.5 times the limit, called at once', share, '%'),
+    ]
+
+
+def _jumps(received: list[tuple[int, int]]) -> list[tuple[int, Verdict]]:
+    detector = StepDetector(1000 * MS)
+    verdicts = [detector.observe(*pair) for pair in received]
+    return [(k, verdict) for k, verdict in enumerate(verdicts) if verdict in JUMPS]
+
+
+def _twice_rows(count: int) -> list[Row]:
+    wrong = {'as a live node': 0, 'looked at twice': 0}
+    total = 0
+    for seed in track(range(count), description='recordings', transient=True):
+        scenario = Drive(seed, duration_s=30.0, prior_sigma_s=0.02, kind=KINDS[seed % 4])
+        camera = np.array([m.capture_s for m in scenario.messages() if m.sensor_id == 'camera'])
+        runs = {'as a live node': run_engine(scenario, make_config(scenario)),
+                'looked at twice': run_twice(scenario, make_config(scenario))}
+        total += len(runs['looked at twice'].pairs)
+        for name, run in runs.items():
+            ends = runs['looked at twice'].pair_sigmas[-1]
+            wrong[name] += sum(abs(other - lidar) - float(np.abs(camera - lidar).min()) > 2 * ends
+                               for lidar, other in run.pairs)
+    share = {name: 100.0 * each / total for name, each in wrong.items()}
+    return [_row(f'wrong partners, {name}', value, '%', '0' if 'twice' in name else '',
+                 value == 0.0 if 'twice' in name else None) for name, value in share.items()]
+
+
+def run(quick: bool) -> dict[str, Any]:
+    """Return the rows of all cases."""
+    count = 8 if quick else 200
+    rows: list[Row] = []
+    for key, scores in _runs(count, 'sigma against error').items():
+        rows += _score_rows(key, scores)
+    rows += _wander_rows(1 if quick else 8)
+    rows += _step_rows(2 if quick else 12)
+    rows += _twice_rows(2 if quick else 12)
+    return {'benchmark': 'sync_honesty', 'seeds': count, 'rows': rows}
+
+
+def headline(result: dict[str, Any]) -> list[Figure]:
+    """Return the figures that count."""
+    rows = {row['case']: row for row in result['rows']}
+    figures = []
+    for sensor in SENSORS:
+        row = rows[f'{sensor}: NEES at 60 s']
+        figures.append(Figure(f'NEES of the {sensor} at 60 s', row['median'], '',
+                              kind='accuracy'))
+    missed = [row['case'] for row in result['rows'] if row['met'] is False]
+    figures.append(Figure('goals of honesty missed', len(missed), '', 0.0, 'lower', 'accuracy',
+                          note='; '.join(missed)))
+    return figures
+
+
+def main() -> None:
+    """Print the table; `--json FILE` also writes it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument('--quick', action='store_true', help='a few runs of each kind')
+    parser.add_argument('--json', type=Path, metavar='FILE', help='write the result there')
+    arguments = parser.parse_args()
+    result = run(arguments.quick)
+    print_rows(result, Console().print)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(result, indent=1) + '\n')
+
+
+if __name__ == '__main__':
+    main()
