@@ -25,6 +25,10 @@ BLOCKS, LEAST_BLOCK = 50, 20
 latencies hang together."""
 DRIFT_Z = 4.0
 """Standard errors from which on a slope of the delay is taken for drift."""
+SMALL_SAMPLE = 1.2
+"""Factor on standard errors of logs: a few dozen blocks have no normal errors."""
+SMOOTHED = 1.0 / (1.0 - 0.25 / 3.0) ** 0.5
+"""What means over a quarter of a block take from the steps of a walk."""
 FALL = 1.92
 """Of the log likelihood at the ends of a 95 % interval."""
 PRESENT = 6.0
@@ -165,6 +169,7 @@ def fit_wander(time_s: Array, delay_s: Array) -> tuple[Estimate, Estimate]:
     step_s = float(np.median(np.diff(t)))
     white = float(np.std(np.diff(y)) / np.sqrt(2.0)) or 1e-9
     scale = np.array([white, white / np.sqrt(step_s), white / step_s ** 1.5])
+    scales = scale * (1.0, SMOOTHED, 1.0)
 
     def cost(logs: Array) -> float:
         return _wander_cost(y, step_s, np.exp(logs) * scale)
@@ -175,8 +180,9 @@ def fit_wander(time_s: Array, delay_s: Array) -> tuple[Estimate, Estimate]:
     best = np.maximum(best, ABSENT)
     none, _ = _least(cost, np.array([0.0, ABSENT, ABSENT]), (0,))
     if cost(none) - least < PRESENT:  # no wander at all is about as likely
-        return (_bound(cost, best, least, 1, scale[1]), _bound(cost, best, least, 2, scale[2]))
-    return (_interval(cost, best, least, 1, scale[1]), _interval(cost, best, least, 2, scale[2]))
+        return (_bound(cost, best, least, 1, scales[1]), _bound(cost, best, least, 2, scales[2]))
+    return (_interval(cost, best, least, 1, scales[1]),
+            _interval(cost, best, least, 2, scales[2]))
 
 
 def _least(cost: Callable[[Array], float], start: Array,
@@ -223,7 +229,8 @@ def _interval(cost: Callable[[Array], float], best: Array, least: float, place: 
                 curvature[a, b] += sign * cost(logs) / (4.0 * step * step)
     used = [i for i in range(3) if best[i] > ABSENT + 1.0]
     covariance = np.linalg.pinv(curvature[np.ix_(used, used)])
-    sigma = float(np.sqrt(max(covariance[used.index(place), used.index(place)], 0.01)))
+    sigma = SMALL_SAMPLE * float(np.sqrt(max(covariance[used.index(place), used.index(place)],
+                                             0.01)))
     value = float(np.exp(best[place])) * scale
     return Estimate(value, value * float(np.exp(-Z95 * sigma)), value * float(np.exp(Z95 * sigma)))
 
