@@ -1,7 +1,7 @@
 """The processes around the sync node in its benchmark: publisher, sink, and the usual way.
 
     python -m bench.sync_node_roles ROLE SECONDS
-    ROLE: publish, flood, sink, bare, relay, thin_relay, thin_relay_default, usual or usual_apart
+    ROLE: publish, flood, sink, relay, thin_relay, thin_relay_default, usual or usual_apart
 
 Each prints one JSON line at its end.
 """
@@ -148,21 +148,6 @@ def sink(seconds: float) -> dict[str, Any]:
     _spin(node, seconds)
     return {'heard': {topic: len(found) for topic, found in stamps_ns.items()},
             'stamps_ns': stamps_ns}
-
-
-def bare(seconds: float) -> dict[str, Any]:
-    """Only receive the streams, as bytes: what DDS and rclpy cost before anything is done."""
-    node = rclpy.create_node('bench_bare')
-    for topic, (template, rate_hz, _) in templates().items():
-        node.create_subscription(
-            message_class(template.type_name),
-            topic,
-            lambda raw: None,
-            qos.sensor_in(rate_hz, reliable=True),
-            raw=True,
-        )
-    _spin(node, seconds)
-    return {}
 
 
 def relay(seconds: float) -> dict[str, Any]:
