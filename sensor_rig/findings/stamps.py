@@ -47,7 +47,8 @@ def domain_of(record: TopicRecord, facts: TopicFacts) -> tuple[str, float]:
         return 'clock_power_up', offset_s
     for name, amount_s in (('clock_tai', TAI_S), ('clock_gps', GPS_S),
                            ('clock_gps_epoch', GPS_S - GPS_EPOCH_S)):
-        if abs(offset_s - amount_s) < OWN_EPOCH_S:
+        # Behind by as much: the leap seconds were taken off where there were none.
+        if min(abs(offset_s - amount_s), abs(offset_s + amount_s)) < OWN_EPOCH_S:
             return name, offset_s
     nearest_s = round(offset_s / QUARTER_HOUR_S) * QUARTER_HOUR_S
     if 0.0 < abs(nearest_s) <= MOST_ZONE_S and abs(offset_s - nearest_s) < OWN_EPOCH_S:
@@ -56,10 +57,10 @@ def domain_of(record: TopicRecord, facts: TopicFacts) -> tuple[str, float]:
 
 
 DOMAINS = {
-    'clock_tai': ('counts in TAI, {offset:+.2f} s from the host',
-                  'set the device or its PTP master to UTC, or subtract 37 s'),
-    'clock_gps': ('counts in GPS time, {offset:+.2f} s from the host',
-                  'apply the leap seconds: GPS time is 18 s ahead of UTC'),
+    'clock_tai': ('is {offset:+.2f} s from the host, the leap seconds between TAI and UTC',
+                  'let the device, its PTP master and the driver agree on UTC'),
+    'clock_gps': ('is {offset:+.2f} s from the host, the leap seconds between GPS time and UTC',
+                  'apply the leap seconds once: GPS time is 18 s ahead of UTC'),
     'clock_gps_epoch': ('counts from the GPS epoch of 1980, {offset:+.0f} s from the host',
                   'add 315964800 s and apply the leap seconds'),
     'clock_time_zone': ('is off by {hours:+g} h: a local time taken for UTC', 'stamp in UTC'),

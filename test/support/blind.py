@@ -330,7 +330,7 @@ def unstamped_point(r: Recording) -> Expected:
 
 DEFECTS: dict[str, Callable[[Recording], Expected]] = {
     'host_stamps': host_stamps, 'clock_drift': drift, 'future_stamps': future,
-    'clock_tai': _domain('clock_tai', lambda r: 37.0),
+    'clock_tai': _domain('clock_tai', lambda r: float(r.random.choice((-37, 37)))),
     'clock_gps': _domain('clock_gps', lambda r: 18.0),
     'clock_time_zone': _domain('clock_time_zone', lambda r: 900.0 * float(
         r.random.choice((-48, -20, 4, 8, 22, 36)))),
