@@ -37,7 +37,7 @@ GENERIC = frozenset({'data', 'data_raw', 'image', 'image_raw', 'image_color', 's
 def usable(facts: Sequence[TopicFacts]) -> list[TopicFacts]:
     """Return the topics that can be inputs: stamped, and not the rig's or ROS's own.
 
-    A recording may hold any text for a name; what is none in ROS stays out of the file.
+    A recording may hold any text as a name; names that ROS refuses stay out of the file.
     """
     return [topic for topic in facts if topic.source != 'none' and not OURS.match(topic.name)
             and TOPIC_NAME.fullmatch(topic.name) and TYPE_NAME.fullmatch(topic.type_name)]

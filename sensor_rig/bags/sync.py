@@ -33,7 +33,7 @@ def fitted(config: SyncConfig, bag: BagReader) -> tuple[SyncConfig, dict[str, st
     """Return the config with the recording's types, and topic -> input of what it has.
 
     Raises where a required input is not in the recording, or is of another type there, and where
-    the IMU is none.
+    the IMU input has another type than sensor_msgs/msg/Imu.
     """
     inputs: dict[str, Any] = {}
     names: dict[str, str] = {}

@@ -214,7 +214,7 @@ class DegradeNode(Node):
             self._late.quantile_s(0.99) * 1e3)
 
     def close(self) -> None:
-        """Say the last word: what is still on its way is lost with the node."""
+        """Publish the last diagnostics; what is still on its way is lost with the node."""
         require_balance(self.session.accounts)
         self._diagnostics.publish_last()
 

@@ -123,7 +123,7 @@ def tools() -> list[LaunchDescriptionEntity]:
 
 
 def _rviz(context: LaunchContext) -> list[LaunchDescriptionEntity]:
-    """Return RViz, or a word where it is missing: launch would end and leave the nodes behind."""
+    """Return RViz, or a log line where it is missing: a failed start would end the launch."""
     try:
         get_package_prefix('rviz2')
     except PackageNotFoundError:

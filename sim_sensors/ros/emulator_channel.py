@@ -46,8 +46,8 @@ class EmulatorChannel:
                  now_ns: Callable[[], int]) -> None:
         """Call `on_truth(channel, key)` after each truth, `on_sent(topic)` after each message.
 
-        `on_malformed(topic, error)` hears of truth that is none; it is dropped. Messages carry
-        the times of `time_base`; in here all count from the start of the run. `now_ns` gives its
+        `on_malformed(topic, error)` hears of truth that cannot be read; it is dropped. Messages
+        carry the times of `time_base`; in here all count from the start of the run. `now_ns` gives its
         time as far as ticks told it.
         """
         self._node = node

@@ -45,7 +45,7 @@ class Codec(Protocol):
 
 
 class CannotInterpolate(Exception):  # noqa: N818 - it reads as what happened
-    """Two packets do not fit together (other lengths, NaN, an orientation that is none)."""
+    """Two packets do not fit together (other lengths, NaN, a quaternion of length zero)."""
 
 
 def slerp(start: FloatArray, end: FloatArray, fraction: float) -> FloatArray:

@@ -15,7 +15,7 @@ MODULE = 'sensor_rig.page.ros.node'
 
 
 def page_factory(rig: RigConfig, place: PagePlace) -> list[Callable[[], Node]]:
-    """Return what makes the page's node: nothing, and a word about it, where there is none."""
+    """Return what makes the page's node; where viser is missing, say so and return nothing."""
     try:
         missing = importlib.util.find_spec(MODULE) is None or importlib.util.find_spec(
             'viser') is None
