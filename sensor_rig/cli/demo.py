@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='address the live page answers on (default: this machine only); it '
                              'asks nobody for a password unless there is a token')
     parser.add_argument('--page-token', metavar='T',
-                        help='refuse browsers that do not open the live page with ?token=T; better given '
+                        help='serve the live page only at addresses with ?token=T; better given '
                              f'as {TOKEN_VARIABLE}, which the list of processes does not show')
 
 
