@@ -4,7 +4,7 @@ It knows nothing of sensor_rig: the members of a bundle carry one identical stam
 are all it has to look for (message_filters.TimeSynchronizer does the same where it is installed).
 
     ./rig run demo &
-    python examples/fusion_node.py
+    ./rig python examples/fusion_node.py
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What wrong clocks do to an odometry, and what sync gives back, on your recording or on ours.
 
-    python examples/lidar_odometry.py                                  # simulates its own rig
-    python examples/lidar_odometry.py drive/ --rig mine.yaml --lidar /points --imu /imu/data
+    ./rig python examples/lidar_odometry.py                              # simulates its own rig
+    ./rig python examples/lidar_odometry.py drive/ --rig mine.yaml --lidar /points --imu /imu/data
 
 The recording is taken as it is (clean), degraded as `streams:` of the rig file say, and the
 degraded one is put right by its `sync:`. Each of the three goes through rko-lio, a LiDAR-inertial

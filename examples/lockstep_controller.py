@@ -3,7 +3,7 @@
 The world waits for this node at every tick, so the loop runs as fast as both can, and every run
 does the same, on a loaded machine too:
 
-    python examples/lockstep_controller.py &
+    ./rig python examples/lockstep_controller.py &
     ./rig run examples/lockstep_controller.yaml --seconds 6
 
 The rig file says `lockstep: true` and `wait_for: [controller]`; for another rig with such an

@@ -1,7 +1,7 @@
 """Your own controller in the loop: a PD that holds the shipped arm by what its encoders say.
 
     ./rig demo --rig examples/own_controller.yaml       # over ROS 2, with the live page
-    python examples/own_controller.py                   # the same class in plain Python
+    ./rig python examples/own_controller.py                   # the same class in plain Python
 
 The encoders are late and noisy, as the rig file says. With more latency the arm begins to shake.
 """

@@ -3,7 +3,7 @@
 It says what it reads, what its numbers are called and how its message is filled. Rate, latency,
 jitter, clock, loss, noise, faults and history are there without a line.
 
-    python examples/own_sensor.py
+    ./rig python examples/own_sensor.py
 """
 
 from __future__ import annotations

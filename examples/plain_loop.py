@@ -3,7 +3,7 @@
 The rover is to turn on the spot by 90 degrees. The controller integrates the gyro it reads; each
 loop runs with another latency of that gyro, everything else being equal.
 
-    python examples/plain_loop.py
+    ./rig python examples/plain_loop.py
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Its XML is not touched: an IMU, a LiDAR, a foot contact and, where something renders, a camera are
 mounted by body name when it is loaded.
 
-    python examples/third_party_model.py
+    ./rig python examples/third_party_model.py
 """
 
 from __future__ import annotations

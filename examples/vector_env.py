@@ -3,7 +3,7 @@
 Every environment has its own latency, drawn anew at each reset, so a policy trained here has met
 them all. The sensors are those of a rig file; the physics runs in threads.
 
-    python examples/vector_env.py --steps 200
+    ./rig python examples/vector_env.py --steps 200
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ class EmulatorChannel:
         """Call `on_truth(channel, key)` after each truth, `on_sent(topic)` after each message.
 
         `on_malformed(topic, error)` hears of truth that cannot be read; it is dropped. Messages
-        carry the times of `time_base`; in here all count from the start of the run. `now_ns` gives its
-        time as far as ticks told it.
+        carry the times of `time_base`; in here all count from the start of the run. `now_ns`
+        gives its time as far as ticks told it.
         """
         self._node = node
         self._on_truth, self._on_sent, self._on_malformed = on_truth, on_sent, on_malformed
