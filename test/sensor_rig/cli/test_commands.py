@@ -82,7 +82,7 @@ def test_check_says_when_sync_is_left_out(
     ('name', 'words'),
     [
         ('dmo', "there is no rig file 'dmo' here, and no shipped one; did you mean 'demo'?"),
-        ('zzzzz.yaml', 'shipped are demo, everything, soak'),
+        ('zzzzz.yaml', 'shipped are arm, demo, drone, everything, hand, quadruped, rover, soak'),
     ],
 )
 @pytest.mark.parametrize('command', ['check', 'run'])
