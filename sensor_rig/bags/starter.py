@@ -12,7 +12,10 @@ from sensor_rig.bags.inspect import CLOUD_TYPE, INFO_TYPE, SCAN_TYPE, TopicFacts
 IMU_TYPE = 'sensor_msgs/msg/Imu'
 SEEING = (CLOUD_TYPE, SCAN_TYPE, 'sensor_msgs/msg/Image', 'sensor_msgs/msg/CompressedImage')
 """Types that a bundle is made for, the likeliest reference first."""
-CUES = {SCAN_TYPE: 'scan', CLOUD_TYPE: 'cloud', 'nav_msgs/msg/Odometry': 'odometry'}
+CUES = {SCAN_TYPE: 'scan', CLOUD_TYPE: 'cloud', 'nav_msgs/msg/Odometry': 'odometry',
+        'geometry_msgs/msg/PoseStamped': 'odometry',
+        'geometry_msgs/msg/PoseWithCovarianceStamped': 'odometry',
+        'geometry_msgs/msg/TransformStamped': 'odometry'}
 LATENCY_S = {'sensor_msgs/msg/Image': (0.03, 0.03),
              'sensor_msgs/msg/CompressedImage': (0.03, 0.03),
              CLOUD_TYPE: (0.03, 0.03), SCAN_TYPE: (0.03, 0.03),
@@ -21,9 +24,11 @@ LATENCY_S = {'sensor_msgs/msg/Image': (0.03, 0.03),
 """Usual delay from capture to arrival and its sigma, a sweep not counted; a recording cannot tell
 it from the clock's offset."""
 OTHER_LATENCY_S = (0.02, 0.02)
-CUE_BIAS_S = {'image': 0.001, 'odometry': 0.02, 'scan': 1.5e-4, 'cloud': 1.5e-4}
-"""Time error of a cue that stays (s): parallax in images; slip of wheels (no message says whether
-wheels or motion capture, at 0.8 ms, wrote it); scans of the simulated yard 0.05 to 0.15 ms."""
+CUE_BIAS_S = {'sensor_msgs/msg/Image': 0.001, 'nav_msgs/msg/Odometry': 0.02,
+              SCAN_TYPE: 1.5e-4, CLOUD_TYPE: 1.5e-4}
+"""Time error of a cue that stays (s), by type: parallax in images; slip of wheels (no message says
+whether wheels or motion capture, at 0.8 ms, wrote it); scans of the simulated yard 0.05 to 0.15
+ms. What measures a pose does not slip."""
 OURS = re.compile(r'/?(.*/)?(synced|sync|truth|_truth|world)/|/?(tf|tf_static|clock|rosout|'
                   r'diagnostics|parameter_events)\Z')
 """Topics that are no sensor's."""
@@ -117,8 +122,8 @@ def _cue(topic: TopicFacts, topics: Sequence[TopicFacts]) -> dict[str, str]:
     if cue is None:
         return {}
     entries = {'cue': cue}
-    if cue in CUE_BIAS_S:
-        entries['cue_bias_s'] = f'{CUE_BIAS_S[cue]:g}'
+    if topic.type_name in CUE_BIAS_S:
+        entries['cue_bias_s'] = f'{CUE_BIAS_S[topic.type_name]:g}'
     return entries
 
 

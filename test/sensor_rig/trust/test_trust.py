@@ -133,6 +133,12 @@ def test_a_recording_is_scored_from_the_command_line(recording, tmp_path, capsys
     assert camera['verdict'][:40] in text
 
 
+def test_a_recording_needs_no_rig_file(recording, capsys):
+    assert main(['trust', str(recording), '--json']) in (0, 1)
+    (pose,) = json.loads(capsys.readouterr().out)['sensors'].values()
+    assert pose['motion_fixes'] > 5  # although nobody said how the camera is mounted
+
+
 def test_mistakes_are_one_sentence(recording, tmp_path, capsys):
     rig = tmp_path / 'rig.yaml'
     rig.write_text(RIG.replace('CUE', 'none'))
