@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     """Score the recording and say what may be believed."""
     from rig_common.errors import RigError, why
     from sensor_rig.bags.reader import BagReader
-    from sensor_rig.cli.progress import progress
+    from sensor_rig.cli.progress import progress, tell_problems
     from sensor_rig.report.trust_page import trust_page
     from sensor_rig.trust.report import trust_recording
 
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         raise RigError(f'there is no folder {args.html.parent} to write {args.html.name} to')
     config = _config(args.rig, args.bag)
     with BagReader(args.bag) as bag:
-        count = bag.message_count
+        count, problems = bag.message_count, bag.problems
     with progress(f'reading {args.bag.name}', count) as advance:
         report = trust_recording(args.bag, config, advance)
     document = report.document()
@@ -50,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
         except OSError as error:
             raise RigError(f'cannot write {args.html}: {why(error)}') from None
     if args.json:
-        print_json(document)
-        return 0 if report.holds else 1
+        print_json({**document, 'problems': problems})
+        return tell_problems(problems) or (0 if report.holds else 1)
     for name, sensor in document['sensors'].items():
         rows = [(each['change'], 'yes' if each['passed'] else 'NO', each['says'])
                 for each in sensor['responses']]
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         print(sensor['verdict'] + '\n')
     if args.html is not None:
         print(f'written: {args.html}')
-    return 0 if report.holds else 1
+    return tell_problems(problems) or (0 if report.holds else 1)
 
 
 def _config(rig: str | None, bag: Path) -> SyncConfig:
