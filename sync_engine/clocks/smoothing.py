@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from filterpy.kalman import KalmanFilter
 from numpy.typing import NDArray
 
 from rig_common.times import NS_PER_S
@@ -128,6 +127,7 @@ class Tape:
         covariances = np.array([note.covariance for note in notes])
         # filterpy's smoother takes the step that leads to a state, here it is kept with the last
         steps = [notes[0], *notes[:-1]]
+        from filterpy.kalman import KalmanFilter  # loaded where one is made: it brings scipy
         smoother: Any = KalmanFilter(dim_x=4, dim_z=1)
         states, covariances, _, _ = smoother.rts_smoother(
             states, covariances, Fs=[note.transition for note in steps],
