@@ -66,7 +66,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     binary.write_bytes(bytes(range(256)))
     assert sentence_about(binary) == f'{binary}:2: not a text file in UTF-8'
     assert sentence_about(Path('/dev/zero')) == (
-        '/dev/zero is larger than 1 MiB, which no rig needs')
+        'cannot read /dev/zero: it is a pipe or a device, not a file')
 
 
 def test_a_deep_file_and_a_long_one_end_quickly(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_mistakes_are_one_sentence(tmp_path):
     with pytest.raises(RigError, match='no recording'):
         BagReader(tmp_path / 'nothing')
     (tmp_path / 'old.bag').write_bytes(b'#ROSBAG V2.0\n')
-    with pytest.raises(RigError, match='rosbags-convert'):
+    with pytest.raises(RigError, match='not a readable ROS 1 bag'):
         BagReader(tmp_path / 'old.bag')
     (tmp_path / 'broken.mcap').write_bytes(b'not mcap at all, not even a little')
     with pytest.raises(RigError, match='not a readable') as caught:

@@ -74,7 +74,7 @@ def play(pipeline: Pipeline, oracle: Oracle, start: int, stop: int,
                 oracle.samples[env].clear()
         truth[:, 0], truth[:, 1] = step, np.arange(num_envs)
         pipeline.tick(None, now, truth)
-        for _, env, _, sample in pipeline.in_flight._heap:  # type: ignore[union-attr]
+        for _, env, _, *_, sample in pipeline.in_flight._heap:  # type: ignore[union-attr]
             if sample.capture_ns == now:
                 oracle.samples[env].append(sample)
         check(pipeline, oracle, now)
