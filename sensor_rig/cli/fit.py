@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sensor_rig.cli.arguments import not_negative
+from sensor_rig.cli.arguments import add_sidecar_argument, not_negative
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='latency model to fit; without it the likeliest on held-out data')
     parser.add_argument('--write', '-w', metavar='FILE', type=Path,
                         help='write the timing: a datasheet of one topic, a rig file of several')
+    add_sidecar_argument(parser)
     parser.add_argument('--html', metavar='FILE', type=Path,
                         help='write a page: measured against modelled')
     add_json_argument(parser)
@@ -90,12 +91,12 @@ def _bag_fits(args: argparse.Namespace, problems: list[str]) -> list[TopicFit]:
     from sensor_rig.fit.syncing import offsets_by_motion
     from sensor_rig.fit.times import FEWEST, of_topic
 
-    times = {each.name: each for each in _read(args.recording, problems)}
+    times = {each.name: each for each in _read(args.recording, problems, args.sidecar)}
     facts = facts_of(list(times.values()))
     chosen = usable(facts)
     known = offsets_by_motion(args.recording, facts, {
         topic.name: float((stream.receive_ns - stream.stamp_ns).min()) / 1e9
-        for topic in chosen if len(stream := of_topic(times[topic.name], topic))})
+        for topic in chosen if len(stream := of_topic(times[topic.name], topic))}, args.sidecar)
     names = [topic.name for topic in chosen]
     if args.topic is not None:
         chosen = [topic for topic in chosen if topic.name.lstrip('/') == args.topic.lstrip('/')]
@@ -112,14 +113,14 @@ def _bag_fits(args: argparse.Namespace, problems: list[str]) -> list[TopicFit]:
     return found
 
 
-def _read(path: Path, problems: list[str]) -> list[TopicTimes]:
+def _read(path: Path, problems: list[str], sidecar: Path | None) -> list[TopicTimes]:
     """Return the times of a recording's topics; add to `problems` what is missing of it."""
     from sensor_rig.bags.inspect import TopicTimes
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.bags.sync import ADVANCE_EVERY
     from sensor_rig.cli.progress import progress
 
-    with BagReader(path) as bag:
+    with BagReader(path, sidecar) as bag:
         topics = {name: TopicTimes(name, topic.type_name, topic.stamped)
                   for name, topic in bag.topics.items()}
         with progress(f'reading {path.name}', bag.message_count) as advance:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sensor_rig.cli.arguments import add_sidecar_argument
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--rig', metavar='FILE',
                         help='a rig file with a sync: section (made from the recording)')
     parser.add_argument('--html', metavar='FILE', type=Path, help='write the page to this file')
+    add_sidecar_argument(parser)
     add_json_argument(parser)
 
 
@@ -38,11 +40,11 @@ def run(args: argparse.Namespace) -> int:
 
     if args.html is not None and not args.html.parent.is_dir():
         raise RigError(f'there is no folder {args.html.parent} to write {args.html.name} to')
-    config = _config(args.rig, args.bag)
+    config = _config(args.rig, args.bag, args.sidecar)
     with BagReader(args.bag) as bag:
         count, problems = bag.message_count, bag.problems
     with progress(f'reading {args.bag.name}', count) as advance:
-        report = trust_recording(args.bag, config, advance)
+        report = trust_recording(args.bag, config, advance, args.sidecar)
     document = report.document()
     if args.html is not None:
         try:
@@ -62,20 +64,20 @@ def run(args: argparse.Namespace) -> int:
     return tell_problems(problems) or (0 if report.holds else 1)
 
 
-def _config(rig: str | None, bag: Path) -> SyncConfig:
+def _config(rig: str | None, bag: Path, sidecar: Path | None) -> SyncConfig:
     """Return the `sync:` of a rig file, or of one that is made from the recording."""
     from rig_common.errors import RigError
     from sensor_rig.rigfile import load_rig
 
     if rig is None:
-        return _found(bag)
+        return _found(bag, sidecar)
     loaded = load_rig(rig)
     if loaded.sync is None:
         raise RigError(f'{loaded.path} has no sync: section, so there is nothing to trust')
     return loaded.sync
 
 
-def _found(bag: Path) -> SyncConfig:
+def _found(bag: Path, sidecar: Path | None) -> SyncConfig:
     """Return what `inspect --write` would write for the recording."""
     import tempfile
 
@@ -85,7 +87,7 @@ def _found(bag: Path) -> SyncConfig:
     from sensor_rig.bags.starter import starter_rig
     from sensor_rig.rigfile import load_rig
 
-    with BagReader(bag) as reader:
+    with BagReader(bag, sidecar) as reader:
         topics = {name: TopicTimes(name, topic.type_name, topic.stamped)
                   for name, topic in reader.topics.items()}
         for message in reader.messages():

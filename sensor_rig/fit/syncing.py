@@ -20,7 +20,8 @@ ENOUGH_S = 0.01
 
 
 def offsets_by_motion(path: Path, facts: list[TopicFacts],
-                      least_delays_s: dict[str, float]) -> dict[str, Known]:
+                      least_delays_s: dict[str, float],
+                      sidecar: Path | None = None) -> dict[str, Known]:
     """Return what the sync engine knows at the end of the recording, by topic; may be nothing.
 
     Motion compares clocks with the IMU's. Its own clock is taken for the host's where its least
@@ -40,7 +41,7 @@ def offsets_by_motion(path: Path, facts: list[TopicFacts],
     least_s = least_delays_s[imu]
     imu_offset_s = 0.0 if 0.0 <= least_s <= usual_s + 3.0 * sigma_s else usual_s - least_s
     found = {}
-    with BagReader(path) as bag:
+    with BagReader(path, sidecar) as bag:
         job = BagSync(bag, None, rig.sync, '')
         job.run(lambda _: None)
         for topic in topics:

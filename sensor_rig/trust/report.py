@@ -44,12 +44,13 @@ class TrustReport:
 
 
 def trust_recording(path: str | Path, config: SyncConfig,
-                    advance: Callable[[float], None] = lambda done: None) -> TrustReport:
+                    advance: Callable[[float], None] = lambda done: None,
+                    sidecar: Path | None = None) -> TrustReport:
     """Score the offsets of every sensor of a recording that has a cue; `config` is a `sync:`.
 
-    `advance` gets the number of messages read now and then.
+    `advance` gets the number of messages read now and then; a `sidecar` corrects stamps.
     """
-    streams = read_streams(path, config, advance)
+    streams = read_streams(path, config, advance, sidecar)
     return TrustReport(str(path), tuple(score(each, engine_track) for each in streams))
 
 

@@ -114,9 +114,10 @@ def _joined(one: Rotation, two: Rotation) -> Rotation | None:
 
 
 def read_streams(path: str | Path, config: SyncConfig,
-                 advance: Callable[[float], None] = lambda done: None) -> list[Streams]:
+                 advance: Callable[[float], None] = lambda done: None,
+                 sidecar: Path | None = None) -> list[Streams]:
     """Return every sensor of a recording that has a cue, each with the IMU."""
-    with BagReader(path) as bag:
+    with BagReader(path, sidecar) as bag:
         config, names = fitted(config, bag)
         imu = config.imu_sensor_id
         if not imu or imu not in names.values():

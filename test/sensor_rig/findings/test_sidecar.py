@@ -14,6 +14,7 @@ from rig_common.msgs.decode import read_cloud
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.sidecar import load_sidecar, sidecar_text
 from sensor_rig.bags.writer import BagWriter
+from sensor_rig.cli.main import main
 from sensor_rig.findings.corrections import corrections_of
 from sensor_rig.findings.model import Finding, Severity
 
@@ -90,3 +91,18 @@ def test_findings_become_corrections_that_can_be_read(tmp_path: Path) -> None:
     assert read['/lidar'].stamp_point == 'end'
     assert (read['/camera'].clock.offset_s, read['/camera'].clock.drift_ppm) == (0.0241, 20.0)
     assert read['/ptp'].clock.offset_s == 37.0
+
+
+@pytest.mark.parametrize('command', ['sync', 'fit', 'trust'])
+def test_every_command_that_takes_a_sidecar_reads_it(tmp_path: Path, command: str,
+                                                     capsys: pytest.CaptureFixture[str]) -> None:
+    with BagWriter(tmp_path / 'bag') as writer:
+        writer.add_topic('/imu', 'sensor_msgs/msg/Imu')
+        for k in range(50):
+            writer.write('/imu', START_NS + k * S // 100,
+                         bytes(msgs.imu('imu').fill(START_NS + k * S // 100)))
+    (tmp_path / 'side.yaml').write_text('version: 9')
+    more = [str(tmp_path / 'out'), '--rig', 'demo'] if command == 'sync' else []
+    assert main([command, str(tmp_path / 'bag'), *more,
+                 '--sidecar', str(tmp_path / 'side.yaml')]) == 2
+    assert 'version is 9' in capsys.readouterr().err
