@@ -191,6 +191,7 @@ def test_services_of_a_stranger(rig: Rig) -> None:
     rig.goes_on()
 
 
+@pytest.mark.long
 def test_the_second_of_two_rigs_ends_and_says_why(processes: Processes) -> None:
     first = processes.rig('run', 'soak', '--rtf', '1', '--seconds', '3600')
     stranger = processes.python('-c', WAIT_FOR_WORLD)

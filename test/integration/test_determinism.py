@@ -134,9 +134,13 @@ def test_another_seed_gives_other_messages(tmp_path: Path) -> None:
     assert all(a[topic] != b[topic] for topic in a)
 
 
-def test_many_processes_are_equal_to_no_ros(tmp_path: Path, processes: Processes) -> None:
-    rig = write_rig(tmp_path, MEASURED, links=LINE, lockstep_timeout_s=60.0,
-                    skip_unavailable=True)
+@pytest.mark.parametrize('measured', [
+    False, pytest.param(True, marks=pytest.mark.long)])  # with camera, LiDAR and a shared link
+def test_many_processes_are_equal_to_no_ros(tmp_path: Path, processes: Processes,
+                                            measured: bool) -> None:
+    more = {'links': LINE} if measured else {}
+    rig = write_rig(tmp_path, MEASURED if measured else LIGHT, lockstep_timeout_s=60.0,
+                    skip_unavailable=True, **more)
     expected = without_ros(rig, SECONDS)
     with ros_context([]) as context:
         spinner = Spinner(context)
