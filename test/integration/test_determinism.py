@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.body_sensors import PLATE
 from support.processes import Processes
 from support.ros_rigs import LockstepRun, Recorder, topics_of, write_rig
