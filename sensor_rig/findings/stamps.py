@@ -23,7 +23,9 @@ DATE_S = 1e9
 """Host times above this are dates."""
 OWN_EPOCH_S = 1.0
 WRAPS_S = {f'{bits}-bit counter of {unit}': 2.0**bits * scale for bits in (32, 31)
-           for unit, scale in (('ns', 1e-9), ('us', 1e-6), ('ms', 1e-3))}
+           for unit, scale in (('ns', 1e-9), ('us', 1e-6), ('ms', 1e-3))
+           if (bits, unit) != (31, 'ns')}
+"""How far back a counter goes; 31 bits of ns are 2.1 s, which no device counts in."""
 STEP_S = 0.005
 """Smaller clock steps look like jitter."""
 DRIFT_PPM = 8.0
@@ -204,20 +206,27 @@ def steps_of(line: TimeLine) -> list[tuple[float, float]]:
     if len(levels) < 10:
         return found
     noise = float(np.median(np.abs(np.diff(levels)))) * 1.4826
-    i = 4
+    i = 5
     while i <= len(levels) - 4:
-        before, after = levels[i - 4:i], levels[i:i + 4]
-        size = float(np.median(after) - np.median(before))
-        calm = max(float(np.ptp(before)), float(np.ptp(after)))
+        size, calm = _change(levels, i)
         if abs(size) > max(STEP_S, 6.0 * noise, 2.5 * calm):
-            best = max(range(i, min(i + 4, len(levels) - 3)), key=lambda k: abs(
-                np.median(levels[k:k + 4]) - np.median(levels[k - 4:k])))
-            size = float(np.median(levels[best:best + 4]) - np.median(levels[best - 4:best]))
-            found.append((times[best], -size))
-            i = best + 4
+            best = max(range(i, min(i + 4, len(levels) - 3)),
+                       key=lambda k: abs(_change(levels, k)[0]) - _change(levels, k)[1])
+            found.append((times[best], -_change(levels, best)[0]))
+            i = best + 5
         else:
             i += 1
     return found
+
+
+def _change(levels: Seconds, i: int) -> tuple[float, float]:
+    """Return (change, spread) from the four blocks before block i - 1 to the four from i on.
+
+    The block between them may hold messages of both sides.
+    """
+    before, after = levels[i - 5:i - 1], levels[i:i + 4]
+    return (float(np.median(after) - np.median(before)),
+            max(float(np.ptp(before)), float(np.ptp(after))))
 
 
 def order_findings(record: TopicRecord, looped: bool) -> Iterator[Finding]:
