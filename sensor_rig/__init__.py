@@ -1,3 +1,3 @@
 """sensor_rig: sensor streams with known timing and known truth, and the engine that syncs them."""
 
-__version__ = '0.1.0'
+__version__ = '0.2.0'

@@ -59,7 +59,10 @@ def test_versions_agree(root: Path) -> None:
     package = ElementTree.parse(root / 'package.xml').getroot()
     assert package.get('format') == '3'
     assert package.findtext('version') == sensor_rig.__version__
-    assert f'## {sensor_rig.__version__}' in (root / 'CHANGELOG.md').read_text()
+    headings = re.findall(r'^## (.+)$', (root / 'CHANGELOG.md').read_text(), re.MULTILINE)
+    assert headings[0].split()[0] == sensor_rig.__version__
+    released = re.compile(r'\d+\.\d+\.\d+ \(\d{4}-\d{2}-\d{2}\)')
+    assert [each for each in headings[1:] if not released.fullmatch(each)] == []
 
 
 def test_no_two_test_files_have_one_name(root: Path) -> None:
