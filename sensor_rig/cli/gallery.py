@@ -27,13 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Simulate the rig, draw the sheet."""
-    from rig_common.errors import RigError
     from sensor_rig.cli.progress import progress, spinner
-    from sensor_rig.report.gallery import FORMATS, draw, record
+    from sensor_rig.report.figures import require_picture
+    from sensor_rig.report.gallery import draw, record
     from sensor_rig.rigfile import load_rig
 
-    if args.output.suffix.lower() not in FORMATS:
-        raise RigError(f'{args.output} should end in {", ".join(FORMATS)}')
+    require_picture(args.output)
     rig = load_rig(args.rig)
     with progress(f'simulating {rig.path.name}', args.after + args.seconds) as advance:
         takes = record(rig, args.seconds, args.after, advance)

@@ -59,22 +59,16 @@ def run(args: argparse.Namespace) -> int:
 
 def _open(path: str, wanted: str | None) -> tuple[Rig, Lidar[Any]]:
     """Return the rig's world with one LiDAR in it, and that LiDAR."""
+    from sensor_rig.report.lidars import lidar_of
     from sensor_rig.rigfile import load_rig
     from sim_sensors.rig import Rig
-    from sim_sensors.sensors.lidar.lidar import Lidar
 
     config = load_rig(path)
-    sensors = config.make_sensors()
-    lidars = {name: each for name, each in sensors.items() if isinstance(each, Lidar)}
-    name = wanted or next(iter(lidars), '')
-    if name not in lidars:
-        known = f'its LiDARs are {", ".join(lidars)}' if lidars else 'it has no LiDAR'
-        raise RigError(f'{config.path.name} has no LiDAR {name!r}; {known}' if wanted
-                       else f'{config.path.name}: {known}')
+    lidar = lidar_of(config, wanted)
     world = config.simulated_world.model_copy(update={'num_envs': 1})
-    rig = Rig(world, [lidars[name]], seed=config.seed, base_dir=config.path.parent, messages=True,
+    rig = Rig(world, [lidar], seed=config.seed, base_dir=config.path.parent, messages=True,
               links=config.links)
-    return rig, lidars[name]
+    return rig, lidar
 
 
 def _scan_at(rig: Rig, sensor: Lidar[Any], at_s: float) -> Message:

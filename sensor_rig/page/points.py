@@ -14,6 +14,8 @@ from rig_common.msgs.decode import Motion, read_cloud, read_scan
 from rig_common.times import NS_PER_S
 
 Floats = NDArray[np.float64]
+SCAN, CLOUD = 'sensor_msgs/msg/LaserScan', 'sensor_msgs/msg/PointCloud2'
+SCAN_TYPES = (SCAN, CLOUD)
 KEPT_POSES = 200
 MOST_POINTS = 6000
 
@@ -57,10 +59,10 @@ def mount_of(model: mujoco.MjModel, data: mujoco.MjData, site: str, base: int) -
 class Placer:
     """Keeps the true poses of a body and places what a sensor on it saw."""
 
-    def __init__(self, mount: Mount) -> None:
-        """Place what a sensor sees that sits at `mount`."""
+    def __init__(self, mount: Mount, kept_poses: int | None = KEPT_POSES) -> None:
+        """Place what a sensor sees that sits at `mount`; None keeps every pose."""
         self._mount = mount
-        self._poses: deque[tuple[int, Floats, Floats]] = deque(maxlen=KEPT_POSES)
+        self._poses: deque[tuple[int, Floats, Floats]] = deque(maxlen=kept_poses)
 
     def add_pose(self, motion: Motion) -> None:
         """Take the carrying body's true pose."""
@@ -68,6 +70,14 @@ class Placer:
             self._poses.clear()
         self._poses.append((motion.stamp_ns, np.array(motion.position_m),
                             np.array(motion.orientation_xyzw)))
+
+    def place(self, type_name: str, message: Buffer, capture_ns: int) -> PlacedPoints | None:
+        """Place a message of one of `SCAN_TYPES` whose first ray was fired at `capture_ns`.
+
+        None where nothing returned, or where the poses do not cover its sweep.
+        """
+        return self.scan(message, capture_ns) if type_name == SCAN else self.cloud(
+            message, capture_ns)
 
     def scan(self, message: Buffer, capture_ns: int) -> PlacedPoints | None:
         """Place a LaserScan whose first ray was fired at `capture_ns`."""

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from rig_common.errors import RigError, why
+from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
+from sensor_rig.report import figures
 from sensor_rig.report import gallery_panels as panels
-from sensor_rig.report.gallery_style import INK, SOFT, STYLE
+from sensor_rig.report.gallery_style import INK, SOFT
 from sensor_rig.rigfile import RigConfig
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.rig import Rig
 from sim_sensors.sensors.base import Sample, Sensor
 
-FORMATS = ('.png', '.svg', '.pdf')
 COLUMNS = 4
 PANEL_IN = (4.7, 3.3)
 HEAD_IN = 1.35
@@ -87,13 +87,9 @@ def record(config: RigConfig, seconds: float, lead_s: float = 0.0,
 
 def draw(takes: list[Take], title: str, subtitle: str, out: Path) -> None:
     """Draw one panel per sensor and save the sheet; the suffix of `out` says the format."""
-    import matplotlib
-    matplotlib.use('Agg')
-    import matplotlib.pyplot as plt
     rows = -(-len(takes) // COLUMNS)
     width, height = COLUMNS * PANEL_IN[0], rows * PANEL_IN[1] + HEAD_IN
-    with plt.rc_context(STYLE):
-        figure = plt.figure(figsize=(width, height), dpi=110)
+    with figures.figure(width, height) as figure:
         figure.text(0.25 / width, 1.0 - 0.42 / height, title, size=22, weight='bold',
                     va='center', color=INK)
         figure.text(0.25 / width, 1.0 - 0.80 / height, subtitle, size=11.5, va='center',
@@ -104,9 +100,4 @@ def draw(takes: list[Take], title: str, subtitle: str, out: Path) -> None:
                                    wspace=0.3, hspace=0.52)
         for index, take in enumerate(takes):
             panels.draw(figure, grid[index], take)
-        try:
-            figure.savefig(out)
-        except (OSError, ValueError) as error:
-            raise RigError(f'{out} cannot be written: {why(error)}') from None
-        finally:
-            plt.close(figure)
+        figures.save(figure, out)
