@@ -155,8 +155,8 @@ def draw(maps: Maps, title: str, out: Path) -> None:
     """Draw both maps side by side and save them; the suffix of `out` says the format."""
     with figure(10.4, 5.9) as sheet:
         sheet.text(0.022, 0.955, title, size=15, weight='bold', va='center', color=INK)
-        sheet.text(0.022, 0.905, f'the same {maps.scans} scans of {maps.sensor}, each placed where '
-                   'the robot truly was at the time of its stamp; grey: the true surfaces',
+        sheet.text(0.022, 0.905, f'the same {maps.scans} scans of {maps.sensor}, each placed '
+                   'where the robot truly was at the time of its stamp; grey: the true surfaces',
                    size=9.5, va='center', color=SOFT)
         grid = sheet.add_gridspec(1, 2, left=0.05, right=0.985, bottom=0.075, top=0.775,
                                   wspace=0.12)
