@@ -36,7 +36,7 @@ rclpy.shutdown()
 
 
 @dataclass(frozen=True)
-class Finding:
+class Checked:
     """One thing looked at."""
 
     name: str
@@ -49,9 +49,9 @@ class Finding:
     """Whether nothing useful runs without it."""
 
 
-def examine() -> list[Finding]:
+def examine() -> list[Checked]:
     """Return all findings; the slow ones are looked at side by side."""
-    slow: list[Callable[[], Finding]] = [middleware]
+    slow: list[Callable[[], Checked]] = [middleware]
     slow += [partial(renderer, name) for name in RENDERERS]
     with ThreadPoolExecutor() as pool:
         waiting = [pool.submit(probe) for probe in slow]
@@ -59,75 +59,75 @@ def examine() -> list[Finding]:
         return [*quick[:5], *(each.result() for each in waiting), *quick[5:]]
 
 
-def python() -> Finding:
+def python() -> Checked:
     """Say which Python runs this, and where."""
     version = platform.python_version()
     detail = f'{version} in {sys.prefix} on {platform.machine()}, {os.cpu_count()} CPUs'
-    return Finding('Python', 'ok', detail, required=True)
+    return Checked('Python', 'ok', detail, required=True)
 
 
-def libraries() -> list[Finding]:
+def libraries() -> list[Checked]:
     """Say whether what both halves stand on is there."""
     advice = 'run ./rig again, or: pip install sensor_rig'
     return [_distribution(name, advice, required=True) for name in ('numpy', 'mujoco', 'filterpy')]
 
 
-def ros() -> Finding:
+def ros() -> Checked:
     """Say which ROS 2 is used: sourced from an installation, or wheels in this environment."""
     spec = util.find_spec('rclpy')
     if spec is None or spec.origin is None:
-        return Finding('ROS 2', 'missing', 'rclpy cannot be imported; running without ROS works',
+        return Checked('ROS 2', 'missing', 'rclpy cannot be imported; running without ROS works',
                        'source a ROS 2 installation or use ./rig, which brings ROS 2 as wheels',
                        required=True)
     wheels = [name for name in map(_distribution_name, metadata.distributions())
               if name.startswith('ros-') and name.endswith('-rclpy') and name.count('-') == 2]
     if wheels:
         distro = wheels[0].split('-')[1]
-        return Finding('ROS 2', 'ok', f'{distro}, wheels in this environment', required=True)
+        return Checked('ROS 2', 'ok', f'{distro}, wheels in this environment', required=True)
     distro = os.environ.get('ROS_DISTRO', 'of unknown distribution')
     prefix = spec.origin.partition('/lib/')[0]
-    return Finding('ROS 2', 'ok', f'{distro}, sourced from {prefix}', required=True)
+    return Checked('ROS 2', 'ok', f'{distro}, sourced from {prefix}', required=True)
 
 
-def middleware() -> Finding:
+def middleware() -> Checked:
     """Create a real node and say which RMW carries it."""
     code, output = run_python(RCLPY_PROBE, ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST')
     domain = os.environ.get('ROS_DOMAIN_ID', '0')
     if code == 0:
-        return Finding('RMW', 'ok', f'{output}, domain {domain}', required=True)
+        return Checked('RMW', 'ok', f'{output}, domain {domain}', required=True)
     chosen = os.environ.get('RMW_IMPLEMENTATION')
     advice = (f'RMW_IMPLEMENTATION is {chosen}; install it or unset the variable' if chosen
               else 'a node could not be created; start with the line on the left')
-    return Finding('RMW', 'failed', output, advice, required=True)
+    return Checked('RMW', 'failed', output, advice, required=True)
 
 
-def shared_memory() -> Finding:
+def shared_memory() -> Checked:
     """Say whether /dev/shm has room for the middleware's shared memory."""
     try:
         free = shutil.disk_usage('/dev/shm').free
     except OSError:
-        return Finding('shared memory', 'missing', 'there is no /dev/shm; DDS uses UDP instead')
+        return Checked('shared memory', 'missing', 'there is no /dev/shm; DDS uses UDP instead')
     detail = f'{free // 2**20} MiB free in /dev/shm'
     if free < SHARED_MEMORY_MIN_BYTES:
-        return Finding('shared memory', 'failed', detail,
+        return Checked('shared memory', 'failed', detail,
                        'give it more (docker run --shm-size=512m), or images may not arrive')
-    return Finding('shared memory', 'ok', detail)
+    return Checked('shared memory', 'ok', detail)
 
 
-def renderer(name: str) -> Finding:
+def renderer(name: str) -> Checked:
     """Render one image with MuJoCo through the GL library `name` and say on which device."""
     title = f'renderer {name}'
     works, device = try_renderer(name)
     if works:
-        return Finding(title, 'ok', device)
+        return Checked(title, 'ok', device)
     if device == NEEDS_DISPLAY:
-        return Finding(title, 'missing', device, 'not needed: egl and osmesa have none')
+        return Checked(title, 'missing', device, 'not needed: egl and osmesa have none')
     package = {'egl': 'libegl1 libgl1-mesa-dri', 'osmesa': 'libosmesa6', 'glfw': 'libglfw3'}[name]
-    return Finding(title, 'failed', device,
+    return Checked(title, 'failed', device,
                    f'one renderer is enough for cameras; for this one: apt install {package}')
 
 
-def optional_parts() -> Iterator[Finding]:
+def optional_parts() -> Iterator[Checked]:
     """Look for what adds something where it is installed."""
     installed = 'comes with a ROS 2 installation (it is not on PyPI)'
     yield _module('launch_ros', 'for launch/rig.launch.py', f'{installed}; ./rig demo needs none')
@@ -146,25 +146,25 @@ def optional_parts() -> Iterator[Finding]:
                    'pip install colcon-common-extensions')
 
 
-def _distribution(name: str, advice: str, required: bool) -> Finding:
+def _distribution(name: str, advice: str, required: bool) -> Checked:
     try:
-        return Finding(name, 'ok', metadata.version(name), required=required)
+        return Checked(name, 'ok', metadata.version(name), required=required)
     except metadata.PackageNotFoundError:
-        return Finding(name, 'missing', 'not installed', advice, required)
+        return Checked(name, 'missing', 'not installed', advice, required)
 
 
 def _distribution_name(distribution: metadata.Distribution) -> str:
     return (distribution.metadata['Name'] or '').lower().replace('_', '-')
 
 
-def _module(name: str, purpose: str, advice: str) -> Finding:
+def _module(name: str, purpose: str, advice: str) -> Checked:
     if util.find_spec(name) is None:
-        return Finding(name, 'missing', purpose, advice)
-    return Finding(name, 'ok', purpose)
+        return Checked(name, 'missing', purpose, advice)
+    return Checked(name, 'ok', purpose)
 
 
-def _program(names: tuple[str, ...], purpose: str, advice: str) -> Finding:
+def _program(names: tuple[str, ...], purpose: str, advice: str) -> Checked:
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
-        return Finding(names[0], 'missing', purpose, advice)
-    return Finding(names[0], 'ok', f'{purpose}: {found}')
+        return Checked(names[0], 'missing', purpose, advice)
+    return Checked(names[0], 'ok', f'{purpose}: {found}')

@@ -72,12 +72,12 @@ def timing_figures(rig: RigConfig) -> dict[str, TimingFigures]:
 
 
 def _latencies(transit: Transit, schedule: Schedule) -> Any:
-    from sim_sensors.pipeline.transit import Capture
+    from sim_sensors.pipeline.transit import CaptureNumbers
     envs, rows = np.arange(RUNS), []
     for k in range(CAPTURES):
         index = np.full(RUNS, k)
         times_ns = schedule.times_of(index)
-        rows.append(transit.send(Capture(envs, index, times_ns)).arrival_ns - times_ns)
+        rows.append(transit.send(CaptureNumbers(envs, index, times_ns)).arrival_ns - times_ns)
     return np.array(rows) / 1e9
 
 
@@ -107,7 +107,7 @@ def clock_error(config: TimingConfig, time_s: float) -> ClockError:
 
 def _simulated_error(config: TimingConfig, time_s: float) -> ClockError:
     from sim_sensors.pipeline.clocks import SensorClock
-    from sim_sensors.pipeline.transit import Capture
+    from sim_sensors.pipeline.transit import CaptureNumbers
     from sim_sensors.randomness.noise import RandomStreams
     from sim_sensors.timekeeping.schedule import Schedule
     schedule = Schedule(1.0, 1_000_000)
@@ -116,5 +116,6 @@ def _simulated_error(config: TimingConfig, time_s: float) -> ClockError:
     clock = SensorClock(plain, RandomStreams(1, 'clock', 100), schedule)
     index = np.full(100, round(time_s))
     times_ns = schedule.times_of(index)
-    error_s = (clock.stamps(Capture(np.arange(100), index, times_ns), times_ns) - times_ns) / 1e9
+    captures = CaptureNumbers(np.arange(100), index, times_ns)
+    error_s = (clock.stamps(captures, times_ns) - times_ns) / 1e9
     return ClockError(float(error_s.mean()), float(error_s.std()))

@@ -12,7 +12,7 @@ from sim_sensors.units import ClockTime, Latency, NonNegative
 StampPoint = Literal['default', 'start', 'middle', 'end']
 
 
-class TemperatureConfig(Strict):
+class ClockTemperatureConfig(Strict):
     """A clock that runs at another rate when it is warm.
 
     The temperature rises by `warmup_k` with the time constant `warmup_s`, and swings by
@@ -31,7 +31,7 @@ class TemperatureConfig(Strict):
     """Period of that sine, s."""
 
     @model_validator(mode='after')
-    def _has_an_effect(self) -> TemperatureConfig:
+    def _has_an_effect(self) -> ClockTemperatureConfig:
         if bool(self.coefficient_ppm_per_k) != bool(self.warmup_k or self.swing_k):
             raise ValueError(
                 f'coefficient_ppm_per_k is {self.coefficient_ppm_per_k}, warmup_k '
@@ -40,7 +40,7 @@ class TemperatureConfig(Strict):
         return self
 
 
-class ServoConfig(Strict):
+class DisciplineConfig(Strict):
     """How the clock is corrected from outside."""
 
     kind: Literal['none', 'ntp', 'ptp'] = 'none'
@@ -59,7 +59,7 @@ class ServoConfig(Strict):
     """Error from which on the clock is stepped and not slewed, s (ntp)."""
 
     @model_validator(mode='after')
-    def _keys_are_used(self) -> ServoConfig:
+    def _keys_are_used(self) -> DisciplineConfig:
         fields = type(self).model_fields
         unused = {'none': ('period_s', 'sigma_s', 'start_s', 'slew_ppm', 'step_s'),
                   'ptp': ('slew_ppm', 'step_s'), 'ntp': ()}[self.kind]
@@ -87,9 +87,9 @@ class ClockConfig(Strict):
     random_walk_fm: Annotated[float, Field(ge=0.0, le=1e-2)] = 0.0
     """Random-walk frequency noise: the rate error wanders by this in a second, 1/s^0.5; Allan
     deviation is this times the root of a third of the time."""
-    temperature: TemperatureConfig = TemperatureConfig()
+    temperature: ClockTemperatureConfig = ClockTemperatureConfig()
     """Rate error that comes with warmth."""
-    servo: ServoConfig = ServoConfig()
+    servo: DisciplineConfig = DisciplineConfig()
     """Corrections by NTP or PTP."""
     resolution_s: Annotated[float, Field(ge=0.0, le=10.0)] = 0.0
     """What the stamp is rounded down to, s (0.001 for stamps in ms); 0 is a nanosecond."""

@@ -71,6 +71,15 @@ def test_imports_go_down_only() -> None:
     assert result.returncode == 0, result.stdout
 
 
+def test_a_class_name_means_one_thing() -> None:
+    places: dict[str, list[str]] = {}
+    for source in sources():
+        for node in ast.parse((ROOT / source).read_text(), source).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith('_'):
+                places.setdefault(node.name, []).append(source)
+    assert not {name: found for name, found in places.items() if len(found) > 1}
+
+
 BLOCKED_IMPORT = """
 import importlib, sys
 

@@ -65,7 +65,7 @@ class Intrinsics(NamedTuple):
     """[3, 3] in pixels."""
 
 
-class Motion(NamedTuple):
+class MotionMessage(NamedTuple):
     """nav_msgs/Odometry or a twist: pose in the fixed frame, rates in the body's."""
 
     stamp_ns: int
@@ -197,13 +197,13 @@ def read_camera_info(buf: Buffer) -> Intrinsics:
                       reader.array('f8', 9).astype(np.float64).reshape(3, 3))
 
 
-def read_odometry(buf: Buffer) -> Motion:
+def read_odometry(buf: Buffer) -> MotionMessage:
     """Read a nav_msgs/Odometry."""
     reader = Reader(buf)
     stamp_ns, _ = reader.header()
     reader.string()
     values = reader.array('f8', 7 + 36 + 6).astype(np.float64)  # pose, its covariance, twist
-    return Motion(stamp_ns, values[:3], values[3:7], values[43:46], values[46:])
+    return MotionMessage(stamp_ns, values[:3], values[3:7], values[43:46], values[46:])
 
 
 def _transform(reader: Reader) -> Transform:

@@ -70,7 +70,7 @@ class PayloadNoise:
         self._stages = Stages(sensor, 1)
 
 
-class Codec(ABC):
+class PayloadCodec(ABC):
     """Where the values of one message type are."""
 
     @abstractmethod
@@ -90,7 +90,7 @@ class Codec(ABC):
         """Write a row of the sensor's output into the message that was read last."""
 
 
-class Doubles(Codec):
+class Doubles(PayloadCodec):
     """Messages whose values are doubles at known places behind the header."""
 
     count = 0
@@ -177,7 +177,7 @@ class FixCodec(Doubles):
             self._buf[self._status] = NO_FIX & 0xFF
 
 
-class RangeCodec(Codec):
+class RangeCodec(PayloadCodec):
     """sensor_msgs/Range; its limits are those of the message."""
 
     def read(self, buf: bytearray) -> NDArray[Any]:
@@ -202,7 +202,7 @@ class RangeCodec(Codec):
         values[:] = row
 
 
-class Ranges(Codec):
+class Ranges(PayloadCodec):
     """Scans and clouds: every return counts as one of the reference signal."""
 
     _keys: dict[str, Any]
@@ -264,7 +264,7 @@ class CloudCodec(Ranges):
             self._points[axis] *= factor.astype(self._points[axis].dtype)
 
 
-CODECS: dict[str, type[Codec]] = {
+CODECS: dict[str, type[PayloadCodec]] = {
     'imu': ImuCodec, 'pose': OdometryCodec, 'gnss': FixCodec, 'range': RangeCodec,
     'lidar2d': ScanCodec, 'lidar3d': CloudCodec}
 

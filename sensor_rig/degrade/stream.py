@@ -20,9 +20,7 @@ from rig_common.times import NS_PER_S, rational_rate, seconds_to_ns
 from sensor_rig.degrade.config import StreamConfig
 from sensor_rig.degrade.ledger import Fate
 from sim_sensors.pipeline.faults import HEALTHY, Condition, Faults
-from sim_sensors.pipeline.transit import Capture as Numbers
-from sim_sensors.pipeline.transit import Fate as TransitFate
-from sim_sensors.pipeline.transit import Stream, Transit
+from sim_sensors.pipeline.transit import CaptureFate, CaptureNumbers, StreamTraits, Transit
 from sim_sensors.randomness.noise import RandomStreams
 from sim_sensors.timing_config import FaultConfig
 from sync_engine.wire.restamp import CLOUD_TYPE, has_absolute_times, restamp
@@ -131,7 +129,7 @@ class DegradedStream:
         lasting = dict(self._lasting)
         duration_ns = lasting.pop('duration', 0) if self.config.base == 'stamp' else 0
         return Transit(self.config, RandomStreams(self._seed, self.name),
-                       Stream(duration_ns, lasting, size_bytes=size_bytes))
+                       StreamTraits(duration_ns, lasting, size_bytes=size_bytes))
 
     # ---- changes at run time ------------------------------------------------------------------
 
@@ -218,8 +216,8 @@ class DegradedStream:
         condition = self._faults.at(time_ns) if self._is_faulty else HEALTHY
         base_ns = time_ns if self.from_stamp else receive_ns - self._received_ns
         numbers = np.array([index])
-        passage = self._transit.send(Numbers(_ALL, numbers, np.array([base_ns])), condition,
-                                     Numbers(_ALL, numbers, np.array([time_ns])))
+        passage = self._transit.send(CaptureNumbers(_ALL, numbers, np.array([base_ns])), condition,
+                                     CaptureNumbers(_ALL, numbers, np.array([time_ns])))
         fate = Fate.DELIVERED
         if passage.lost is not None and passage.lost[0]:
             fate = self._why_lost(condition)
@@ -230,7 +228,7 @@ class DegradedStream:
 
     def _why_lost(self, condition: Condition) -> Fate:
         """Return whether loss on the way or a fault took the capture that was sent last."""
-        lost = self._transit.counts[TransitFate.LOST]
+        lost = self._transit.counts[CaptureFate.LOST]
         on_the_way, self._lost = lost > self._lost, lost
         return Fate.FAULT if condition.dead or not on_the_way else Fate.LOST
 
@@ -270,7 +268,7 @@ class DegradedStream:
             return known.stamp_ns
         time_ns = original_ns - self.origin_ns
         step_ns = self._faults.at(time_ns).clock_step_ns if self._faults else 0
-        numbers = Numbers(_ALL, np.array([self.count]), np.array([time_ns]))
+        numbers = CaptureNumbers(_ALL, np.array([self.count]), np.array([time_ns]))
         return int(self._transit.clock.stamps(numbers, 0, step_ns)) + self.origin_ns
 
     def _stamped(self, topic: str, raw: bytes, stamp_ns: int) -> bytes:

@@ -38,7 +38,7 @@ class Event(NamedTuple):
     """The stamp of the message."""
 
 
-class Block(NamedTuple):
+class DelayBlock(NamedTuple):
     """Arrival minus stamp over some consecutive messages, s."""
 
     arrival_ns: int
@@ -70,7 +70,7 @@ class TimeLine:
     period_s: float = 0.0
     """Usual spacing of stamps; 0 before it is known."""
     arrival_period_s: float = 0.0
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[DelayBlock] = field(default_factory=list)
     spacings_s: Seconds = field(default_factory=lambda: np.zeros(0))
     """Spacings of stamps of the newest chunk."""
     off_period: int = 0
@@ -154,12 +154,12 @@ class TimeLine:
         delays = between(stamps, arrivals)
         for start in range(0, len(delays), self._block):
             part = delays[start:start + self._block]
-            self.blocks.append(Block(int(arrivals[start]), float(part.min()),
-                                     float(np.median(part))))
+            self.blocks.append(DelayBlock(int(arrivals[start]), float(part.min()),
+                                          float(np.median(part))))
         while len(self.blocks) > MOST_BLOCKS:
             pairs = zip(self.blocks[::2], self.blocks[1::2], strict=False)
-            self.blocks = [Block(a.arrival_ns, min(a.least_s, b.least_s),
-                                 (a.middle_s + b.middle_s) / 2.0) for a, b in pairs]
+            self.blocks = [DelayBlock(a.arrival_ns, min(a.least_s, b.least_s),
+                                      (a.middle_s + b.middle_s) / 2.0) for a, b in pairs]
             self._block *= 2
 
 

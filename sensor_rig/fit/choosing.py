@@ -18,7 +18,7 @@ FEWEST = 20
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenModel:
     """The chosen model, and how all did."""
 
     fitted: Fitted
@@ -26,7 +26,7 @@ class Choice:
     """Mean log density of held-out latencies, by model; larger is better."""
 
 
-def choose(x: Array, only: str = '') -> Choice:
+def choose(x: Array, only: str = '') -> ChosenModel:
     """Fit every model (or those of the kind `only`) and return the likeliest.
 
     Each fold is a stretch of time, so that neighbours do not tell about each other.
@@ -41,7 +41,7 @@ def choose(x: Array, only: str = '') -> Choice:
         found = [_held_out(name, x, part) for part in np.array_split(np.arange(len(x)), FOLDS)]
         scores[name] = float(np.concatenate(found).mean())
     best = max(scores, key=lambda name: scores[name])
-    return Choice(CANDIDATES[best](x), scores)
+    return ChosenModel(CANDIDATES[best](x), scores)
 
 
 def _held_out(name: str, x: Array, part: np.typing.NDArray[np.intp]) -> Array:

@@ -41,7 +41,7 @@ WORST_WHITE_FM, WORST_WALK_FM = 1e-4, 1e-5
 
 
 @dataclass(frozen=True)
-class Step:
+class ClockJump:
     """A jump of the clock."""
 
     at_s: float
@@ -53,7 +53,7 @@ class Step:
 class ClockFit:
     """A clock as far as delays tell it."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ClockJump, ...]
     drift_ppm: Estimate
     has_drift: bool
     """Whether the drift is there beyond doubt; else it is written as 0."""
@@ -118,13 +118,13 @@ def unwrapped(stamp_ns: Times, resolution_s: float) -> tuple[Times, int]:
     return stamp_ns, 0
 
 
-def without_steps(time_s: Array, delay_s: Array) -> tuple[tuple[Step, ...], Array]:
+def without_steps(time_s: Array, delay_s: Array) -> tuple[tuple[ClockJump, ...], Array]:
     """Return the steps of the clock, and the delays without them."""
     n = len(delay_s)
     if n < 4 * STEP_WINDOW:
         return (), delay_s
     delay_s = delay_s.copy()
-    steps: list[Step] = []
+    steps: list[ClockJump] = []
     jumps = np.abs(np.diff(delay_s))
     spread = float(np.median(np.abs(np.diff(delay_s) - np.median(np.diff(delay_s))))) * 1.4826
     for k in np.argsort(jumps)[::-1][:20]:
@@ -136,7 +136,7 @@ def without_steps(time_s: Array, delay_s: Array) -> tuple[tuple[Step, ...], Arra
         size = float(np.median(after) - np.median(before))
         width = max(spread, float(np.ptp(before)), float(np.ptp(after)))
         if abs(size) > max(LEAST_STEP_S, 3.0 * width, STEP_SPREADS * spread):
-            steps.append(Step(float(time_s[at]), -size))
+            steps.append(ClockJump(float(time_s[at]), -size))
             delay_s[at:] -= size
     return tuple(sorted(steps, key=lambda step: step.at_s)), delay_s
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from rig_common.errors import RigError
 from rig_common.validation import validated
-from sensor_rig.fit.choosing import Choice, choose
+from sensor_rig.fit.choosing import ChosenModel, choose
 from sensor_rig.fit.clock import ClockFit, fit_clock
 from sensor_rig.fit.gaps import GapFit, fit_gaps
 from sensor_rig.fit.models import PROBABILITIES
@@ -36,7 +36,7 @@ SIZE_SPREAD = 0.02
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownClock:
     """What another source knows of a clock: the sync engine, or the person who asks."""
 
     offset_s: float
@@ -54,7 +54,7 @@ class TopicFit:
     clock: ClockFit
     latency_s: Array
     """Latencies, s [n], as far as they can be told from the offset."""
-    choice: Choice | None
+    choice: ChosenModel | None
     """None where stamps tell no latency."""
     parameters: dict[str, Estimate]
     """Parameters of the latency model, by their keys."""
@@ -128,7 +128,8 @@ class TopicFit:
         return found
 
 
-def fit_stream(times: StreamTimes, *, model: str = '', known: Known | None = None) -> TopicFit:
+def fit_stream(times: StreamTimes, *, model: str = '',
+               known: KnownClock | None = None) -> TopicFit:
     """Return the fit of a stream; `model` tries one kind of latency only."""
     if len(times) < FEWEST:
         raise RigError(f'{times.name} has {len(times)} messages; a fit needs {FEWEST} or more')
@@ -169,7 +170,7 @@ def _figures(x: Array) -> dict[str, Estimate]:
             **{name: quantile_estimate(x, p) for name, p in QUANTILES.items()}}
 
 
-def _offset(delay_s: Array, known: Known | None, notes: list[str]) -> float:
+def _offset(delay_s: Array, known: KnownClock | None, notes: list[str]) -> float:
     """Return the offset to write: known, needed to make latencies possible, or none."""
     if known is not None:
         notes.append(f'offset {known.offset_s * 1e3:.3f} ms +- {known.sigma_s * 1e3:.3f} ms by '

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sensor_rig.fit.statistics import Array
-from sim_sensors.pipeline.transit import Capture, Stream, Transit
+from sim_sensors.pipeline.transit import CaptureNumbers, StreamTraits, Transit
 from sim_sensors.randomness.noise import RandomStreams
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.timing_config import TimingConfig
@@ -15,11 +15,11 @@ def simulated_latencies(config: TimingConfig, count: int, runs: int = 1, seed: i
     """Return latencies of `count` captures in `runs` independent runs, s [count, runs]."""
     dt_ns = 10_000
     schedule = Schedule(min(config.rate_hz, 1e9 / dt_ns), dt_ns)
-    transit = Transit(config, RandomStreams(seed, 'fit', runs), Stream(schedule=schedule))
+    transit = Transit(config, RandomStreams(seed, 'fit', runs), StreamTraits(schedule=schedule))
     envs, found = np.arange(runs), np.empty((count, runs))
     for k in range(count):
         index = np.full(runs, k)
         times_ns = schedule.times_of(index)
-        sent = transit.send(Capture(envs, index, times_ns))
+        sent = transit.send(CaptureNumbers(envs, index, times_ns))
         found[k] = (sent.arrival_ns - times_ns) / 1e9
     return found

@@ -11,7 +11,7 @@ from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.starter import IMU_TYPE, LATENCY_S, input_names, starter_rig, usable
 from sensor_rig.bags.sync import BagSync
-from sensor_rig.fit.fitting import Known
+from sensor_rig.fit.fitting import KnownClock
 from sensor_rig.rigfile import load_rig
 from sync_engine.bundle import OffsetState
 
@@ -21,7 +21,7 @@ ENOUGH_S = 0.01
 
 def offsets_by_motion(path: Path, facts: list[TopicFacts],
                       least_delays_s: dict[str, float],
-                      sidecar: Path | None = None) -> dict[str, Known]:
+                      sidecar: Path | None = None) -> dict[str, KnownClock]:
     """Return what the sync engine knows at the end of the recording, by topic; may be nothing.
 
     Motion compares clocks with the IMU's. Its own clock is taken for the host's where its least
@@ -52,7 +52,7 @@ def offsets_by_motion(path: Path, facts: list[TopicFacts],
             except (KeyError, RigError):
                 continue
             if offset.state is OffsetState.LOCKED and offset.sigma_s < ENOUGH_S:
-                found[topic.name] = Known(offset.offset_ns / 1e9 + imu_offset_s,
-                                          hypot(offset.sigma_s, sigma_s),
-                                          'the sync engine, from motion against the IMU')
+                found[topic.name] = KnownClock(offset.offset_ns / 1e9 + imu_offset_s,
+                                               hypot(offset.sigma_s, sigma_s),
+                                               'the sync engine, from motion against the IMU')
     return found

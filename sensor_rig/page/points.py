@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.cdr import Buffer
-from rig_common.msgs.decode import Motion, read_cloud, read_scan
+from rig_common.msgs.decode import MotionMessage, read_cloud, read_scan
 from rig_common.times import NS_PER_S
 
 Floats = NDArray[np.float64]
@@ -64,7 +64,7 @@ class Placer:
         self._mount = mount
         self._poses: deque[tuple[int, Floats, Floats]] = deque(maxlen=kept_poses)
 
-    def add_pose(self, motion: Motion) -> None:
+    def add_pose(self, motion: MotionMessage) -> None:
         """Take the carrying body's true pose."""
         if self._poses and motion.stamp_ns < self._poses[-1][0]:
             self._poses.clear()

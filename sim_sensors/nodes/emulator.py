@@ -25,7 +25,7 @@ from sim_sensors.config import SensorConfig, Simulation
 from sim_sensors.facts import SensorFacts
 from sim_sensors.naming import diagnostics_topic, parameter_events_topic, tick_topic
 from sim_sensors.pipeline.pipeline import FIXED_KEYS, Pipeline
-from sim_sensors.pipeline.transit import LOSSES, Fate
+from sim_sensors.pipeline.transit import LOSSES, CaptureFate
 from sim_sensors.pipeline.wiring import link_shares
 from sim_sensors.ros.emulator_channel import EmulatorChannel
 from sim_sensors.ros.fault_service import FaultService
@@ -212,7 +212,8 @@ def _facts(channel: EmulatorChannel, num_envs: int) -> SensorFacts:
     return SensorFacts(
         rate_hz=channel.stats.rate_hz, achieved_hz=figures.rate_hz,
         latency_p50_ms=p50_ms, latency_p95_ms=p95_ms, latency_p99_ms=p99_ms,
-        late_p99_ms=figures.late_ms, captured=counts[Fate.CAPTURED], published=figures.published,
+        late_p99_ms=figures.late_ms,
+        captured=counts[CaptureFate.CAPTURED], published=figures.published,
         lost=sum(counts[fate] for fate in LOSSES),
         in_flight=channel.on_the_way)
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from rig_common.times import NS_PER_S, seconds_to_ns
-from sim_sensors.clock_config import ServoConfig, TemperatureConfig
+from sim_sensors.clock_config import ClockTemperatureConfig, DisciplineConfig
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.randomness.noise import RandomStreams
 from sim_sensors.randomness.streams import Indices, NoiseStream, Rows
@@ -19,7 +19,7 @@ FreeError = Callable[[Rows, Indices, Indices], Indices]
 """`free(envs, index, times_ns)` is the error of the clock without corrections, ns [n]."""
 
 
-def warmth_s(config: TemperatureConfig, time_s: Array) -> Array:
+def warmth_s(config: ClockTemperatureConfig, time_s: Array) -> Array:
     """Return the time error that warmth made since power-up at 0, s: the integral of the rate."""
     rise = config.warmup_k * (time_s - config.warmup_s * -np.expm1(-time_s / config.warmup_s))
     turn = 2.0 * math.pi / config.swing_period_s
@@ -43,7 +43,7 @@ class PtpServo:
         error(t) = r_j + (r_(j+1) - r_j) * (t - t_j) / period        r_j normal, of sigma_s
     """
 
-    def __init__(self, config: ServoConfig, streams: RandomStreams, schedule: Schedule | None,
+    def __init__(self, config: DisciplineConfig, streams: RandomStreams, schedule: Schedule | None,
                  free: FreeError) -> None:
         """Replace the `free` error from `config.start_s` on."""
         self._config, self._free = config, free
@@ -76,7 +76,7 @@ class NtpServo:
     m / period, at most by slew_ppm, until the next poll.
     """
 
-    def __init__(self, config: ServoConfig, streams: RandomStreams, schedule: Schedule | None,
+    def __init__(self, config: DisciplineConfig, streams: RandomStreams, schedule: Schedule | None,
                  free: FreeError) -> None:
         """Correct the `free` error."""
         num_envs = len(streams.episode)

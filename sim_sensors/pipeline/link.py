@@ -66,7 +66,7 @@ def serve(enter_ns: Times, service_ns: Times, free_ns: int, queue_ns: int) -> Se
 
 
 @dataclass(frozen=True)
-class Member:
+class LinkMember:
     """One sensor on a link."""
 
     schedule: Schedule
@@ -85,7 +85,7 @@ class _Block(NamedTuple):
 class Link:
     """The line, computed block after block of time from the start of an episode."""
 
-    def __init__(self, name: str, config: LinkConfig, members: Mapping[str, Member]) -> None:
+    def __init__(self, name: str, config: LinkConfig, members: Mapping[str, LinkMember]) -> None:
         """Carry the messages of `members`; where several come at once, by their names."""
         self.config = config
         self._members = dict(sorted(members.items()))

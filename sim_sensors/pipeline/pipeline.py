@@ -35,7 +35,7 @@ from sim_sensors.pipeline.progress import Progress
 from sim_sensors.pipeline.readout import Reading, Readout
 from sim_sensors.pipeline.rings import ALL, Rows
 from sim_sensors.pipeline.stages import Stages, rows_of
-from sim_sensors.pipeline.transit import Fate, InFlight, Transit
+from sim_sensors.pipeline.transit import CaptureFate, InFlight, Transit
 from sim_sensors.pipeline.wiring import stream_of
 from sim_sensors.randomness.noise import NoiseSource
 from sim_sensors.sensors.base import Batch, Sample, Sensor
@@ -161,7 +161,7 @@ class Pipeline:
                                     arrival_ns, values[row].copy(), truth[row].copy())
                     self.in_flight.add(sample)
                     if passage.twice is not None and passage.twice[row]:
-                        self.transit.counts[Fate.DUPLICATED] += 1
+                        self.transit.counts[CaptureFate.DUPLICATED] += 1
                         self.in_flight.add(replace(sample))
 
     # ---- reading --------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class Pipeline:
         if self.in_flight is None:
             raise ValueError('this pipeline was made without messages=True')
         samples = self.in_flight.due(now_ns)
-        self.transit.counts[Fate.DELIVERED] += len(samples)
+        self.transit.counts[CaptureFate.DELIVERED] += len(samples)
         return samples
 
     def read(self, now_ns: int | None = None, envs: Envs = None,
@@ -228,7 +228,7 @@ class Pipeline:
             self._readout.reset(rows)
         if self.in_flight is not None:
             flushed = self.in_flight.flush(set(self._envs[rows].tolist()))
-            self.transit.counts[Fate.FLUSHED] += flushed
+            self.transit.counts[CaptureFate.FLUSHED] += flushed
         self.progress.reset(rows, self._now_ns)
         self._plan()
         self.update(self._now_ns)
@@ -271,7 +271,7 @@ class Pipeline:
         self._plan()
 
     @property
-    def counts(self) -> Counter[Fate]:
+    def counts(self) -> Counter[CaptureFate]:
         """What became of the captures so far."""
         return self.transit.counts
 

@@ -13,7 +13,7 @@ from sim_sensors.timekeeping.schedule import Schedule
 Numbers = NDArray[np.int64]
 
 
-class Step(NamedTuple):
+class TickNumbers(NamedTuple):
     """The numbers of one truth tick of some environments."""
 
     capture: Numbers
@@ -44,7 +44,7 @@ class Progress:
         self.next_ns = ticks.time_of(0)
         """When the next tick of any environment is due, ns."""
 
-    def advance(self, rows: Rows, time_ns: int) -> Step:
+    def advance(self, rows: Rows, time_ns: int) -> TickNumbers:
         """Move `rows` on to `time_ns` and return their numbers."""
         if self._together is not None and isinstance(rows, slice):
             origin_ns, last_index, _ = self._together
@@ -55,8 +55,8 @@ class Progress:
             captured = index > last_index
             ticks = _filled(self._num_envs, tick)
             if self._same and captured:
-                return Step(ticks, ticks, True)
-            return Step(_filled(self._num_envs, index if captured else -1), ticks, captured)
+                return TickNumbers(ticks, ticks, True)
+            return TickNumbers(_filled(self._num_envs, index if captured else -1), ticks, captured)
         self._part()
         elapsed = time_ns - self.origin_ns[rows]
         ticks = self._ticks.indices_before(elapsed)
@@ -67,7 +67,7 @@ class Progress:
         self._index[rows] = np.maximum(found, last)
         self.next_ns = int((self.origin_ns + self._ticks.times_of(self._tick + 1)).min())
         captured_all = True if new.all() else None if new.any() else False
-        return Step(np.where(new, found, -1), ticks, captured_all)
+        return TickNumbers(np.where(new, found, -1), ticks, captured_all)
 
     @property
     def is_together(self) -> bool:

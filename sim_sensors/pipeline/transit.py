@@ -30,7 +30,7 @@ Times = NDArray[np.int64]
 Rows = slice | NDArray[np.intp]
 
 
-class Fate(Enum):
+class CaptureFate(Enum):
     """What became of a capture."""
 
     CAPTURED = 'captured'
@@ -43,7 +43,7 @@ class Fate(Enum):
     FLUSHED = 'on its way at a reset'
 
 
-LOSSES = (Fate.LOST, Fate.QUEUE_FULL, Fate.FAULT_LOSS, Fate.DEAD)
+LOSSES = (CaptureFate.LOST, CaptureFate.QUEUE_FULL, CaptureFate.FAULT_LOSS, CaptureFate.DEAD)
 """What never arrives, by the reason."""
 
 
@@ -59,7 +59,7 @@ class Passage(NamedTuple):
 
 
 @dataclass(slots=True)
-class Capture:
+class CaptureNumbers:
     """Captures by their numbers alone, for whoever has no batch of a pipeline; see `Captures`."""
 
     envs: Rows
@@ -68,7 +68,7 @@ class Capture:
 
 
 @dataclass(frozen=True)
-class Stream:
+class StreamTraits:
     """What is known of a stream beside its config; a recorded one needs none of it."""
 
     duration_ns: int = 0
@@ -89,7 +89,7 @@ class Transit:
     """Latency, order, loss and clock of one stream, for every environment.
 
     It needs no simulated sensor: `Transit(TimingConfig(...), RandomStreams(seed, name))` times a
-    recorded stream, one `Capture` after another.
+    recorded stream, one `CaptureNumbers` after another.
 
         arrival = capture + duration + link + delay + jitter or latency + faults
         hold    = max(hold, arrival + length of the stall that this sample begins)
@@ -97,13 +97,13 @@ class Transit:
     """
 
     def __init__(self, config: TimingConfig, streams: RandomStreams,
-                 stream: Stream = Stream()) -> None:  # noqa: B008  (frozen)
+                 stream: StreamTraits = StreamTraits()) -> None:  # noqa: B008  (frozen)
         """Draw each environment's delay; it counts from the end of a capture."""
         if config.link and stream.link is None:
             raise RigError(f'link of {streams.sensor!r} is {config.link!r}, which is not there; '
                            'links are for the sensors of a simulated rig')
         num_envs = len(streams.episode)
-        self.counts: Counter[Fate] = Counter()
+        self.counts: Counter[CaptureFate] = Counter()
         self.faults = Faults()
         """What makes captures late that nobody made; set by whoever has faults."""
         self._streams, self._stream = streams, stream
@@ -253,7 +253,7 @@ class Transit:
             rows = (skipped >= back).nonzero()[0]
             index = batch.index[rows] - back
             times_ns = schedule.times_of(index) + origin_ns[rows]
-            past = Capture(ids[rows], index, times_ns)
+            past = CaptureNumbers(ids[rows], index, times_ns)
             arrival = self._drawn(past)
             if self.faults:
                 late = [self.faults.at(each).latency_ns for each in times_ns.tolist()]
@@ -266,24 +266,24 @@ class Transit:
 
     def _lost(self, batch: Captures, condition: Condition) -> NDArray[np.bool_] | None:
         captures = len(batch.index)
-        self.counts[Fate.CAPTURED] += captures
+        self.counts[CaptureFate.CAPTURED] += captures
         lost = self._loss.advance(batch) if self._loss.probability else None
         if condition.dead:
-            self.counts[Fate.DEAD] += captures
+            self.counts[CaptureFate.DEAD] += captures
             return np.ones(captures, np.bool_)
         if self._reliable:
             lost = None  # it was sent again, see `_on_link`
         if lost is not None and (captures > 1 or lost[0]):
-            self.counts[Fate.LOST] += int(lost.sum())
+            self.counts[CaptureFate.LOST] += int(lost.sum())
         if self._stream.link is not None and not self._reliable:
-            lost = self._also(lost, self._stream.link.at(batch.index)[1], Fate.QUEUE_FULL)
+            lost = self._also(lost, self._stream.link.at(batch.index)[1], CaptureFate.QUEUE_FULL)
         if condition.loss:
             draw = self._streams.uniform_at('loss_burst', batch.envs, batch.index, 1)[:, 0]
-            lost = self._also(lost, draw < condition.loss, Fate.FAULT_LOSS)
+            lost = self._also(lost, draw < condition.loss, CaptureFate.FAULT_LOSS)
         return lost
 
     def _also(self, lost: NDArray[np.bool_] | None, more: NDArray[np.bool_],
-              fate: Fate) -> NDArray[np.bool_]:
+              fate: CaptureFate) -> NDArray[np.bool_]:
         """Return `lost` and `more` together; what was not lost yet counts as `fate`."""
         if lost is None:
             self.counts[fate] += int(more.sum())

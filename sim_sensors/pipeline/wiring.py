@@ -7,8 +7,8 @@ from typing import Any
 
 from rig_common.errors import RigError
 from rig_common.validation import hint
-from sim_sensors.pipeline.link import Link, LinkShare, Member
-from sim_sensors.pipeline.transit import Stream
+from sim_sensors.pipeline.link import Link, LinkMember, LinkShare
+from sim_sensors.pipeline.transit import StreamTraits
 from sim_sensors.sensors.base import Sample, Sensor
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.timing_config import LinkConfig
@@ -24,24 +24,25 @@ def message_bytes(sensor: Sensor[Any]) -> int:
 
 
 def stream_of(sensor: Sensor[Any], schedule: Schedule, link: LinkShare | None,
-              start_ns: int) -> Stream:
+              start_ns: int) -> StreamTraits:
     """Return what the transit of `sensor` must know."""
     config = sensor.config
     size_bytes = message_bytes(sensor) if config.loss.packet_probability else 0
-    return Stream(sensor.duration_ns, sensor.stamp_points_ns, schedule, size_bytes, link, start_ns)
+    return StreamTraits(sensor.duration_ns, sensor.stamp_points_ns, schedule, size_bytes, link,
+                        start_ns)
 
 
 def link_shares(sensors: Mapping[str, Sensor[Any]], links: Mapping[str, LinkConfig],
                 schedules: Mapping[str, Schedule]) -> dict[str, LinkShare]:
     """Return the share of every sensor that is on a link; all of a rig's sensors are needed."""
-    members: dict[str, dict[str, Member]] = {name: {} for name in links}
+    members: dict[str, dict[str, LinkMember]] = {name: {} for name in links}
     for name, sensor in sensors.items():
         wanted = sensor.config.link
         if wanted and wanted not in links:
             raise RigError(f'sensors.{name}.link is {wanted!r}; {hint(wanted, list(links))}')
         if wanted:
-            members[wanted][name] = Member(schedules[name], sensor.duration_ns,
-                                           message_bytes(sensor))
+            members[wanted][name] = LinkMember(schedules[name], sensor.duration_ns,
+                                               message_bytes(sensor))
     made = {name: Link(name, config, members[name]) for name, config in links.items()
             if members[name]}
     return {name: LinkShare(made[sensor.config.link], name)

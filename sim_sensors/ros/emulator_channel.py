@@ -26,7 +26,7 @@ from sim_sensors.naming import (
 )
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.pipeline.stream_stats import StreamStats
-from sim_sensors.pipeline.transit import Capture, Fate
+from sim_sensors.pipeline.transit import CaptureFate, CaptureNumbers
 from sim_sensors.sensors.base import Sample
 from sim_sensors.timekeeping.stamps import require_stamps
 from sim_sensors.timing_config import FaultConfig
@@ -218,7 +218,7 @@ class EmulatorChannel:
         schedule = self.pipeline.schedule
         k = schedule.index_before(time_ns) + 1
         capture_ns = schedule.time_of(k)
-        sent = Capture(np.array([env]), np.array([k]), np.array([capture_ns]))
+        sent = CaptureNumbers(np.array([env]), np.array([k]), np.array([capture_ns]))
         return capture_ns, int(self.pipeline.transit.arrival_of(sent))
 
     def _expect(self) -> None:
@@ -227,7 +227,7 @@ class EmulatorChannel:
                           for env, last_ns in enumerate(self._last_truth_ns)]
 
     @property
-    def counts(self) -> Counter[Fate]:
+    def counts(self) -> Counter[CaptureFate]:
         """What became of the captures so far."""
         return self.pipeline.counts
 

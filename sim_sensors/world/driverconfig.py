@@ -31,7 +31,7 @@ class GainConfig(Strict):
     """Damping, N m s/rad (N s/m); 0 takes the default."""
 
 
-class ServoConfig(Strict):
+class JointServoConfig(Strict):
     """Keys of every driver that moves joints through the PD layer."""
 
     pose: str | int = ''
@@ -44,14 +44,14 @@ class ServoConfig(Strict):
     """Time from the start to the pose, s."""
 
 
-class HoldConfig(ServoConfig):
+class HoldConfig(JointServoConfig):
     """Hold a pose; positions from `joint_commands` and `joint_trajectory` move it."""
 
     type: Literal['hold']
     """`hold`."""
 
 
-class ExciteConfig(ServoConfig):
+class ExciteConfig(JointServoConfig):
     """Move smoothly around a pose, inside the joints' limits, in a band of frequencies."""
 
     type: Literal['excite']
@@ -79,7 +79,7 @@ class ExciteConfig(ServoConfig):
         return self
 
 
-class TrajectoryConfig(ServoConfig):
+class TrajectoryConfig(JointServoConfig):
     """Follow a recorded motion of joints, of a driven base, or of a body."""
 
     type: Literal['trajectory']

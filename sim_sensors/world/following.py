@@ -65,7 +65,7 @@ def _hermite(x: float, span: float, start: Floats, end: Floats, start_speed: Flo
     return place, speed
 
 
-class Following:
+class PathFollower:
     """Paths that environments are on; a new one replaces the old one of that environment."""
 
     def __init__(self, actuation: Actuation, position_of: Callable[[str, int], float]) -> None:

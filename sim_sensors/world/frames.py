@@ -30,7 +30,7 @@ class PlacedFrame(NamedTuple):
     quat_wxyz: Quaternion
 
 
-class Link(NamedTuple):
+class FrameLink(NamedTuple):
     """A frame that has its place on a body, and the named body that it hangs on in the tree."""
 
     child: str
@@ -66,7 +66,7 @@ class FrameTree:
         self._names = [model.body(body).name for body in range(model.nbody)]
         self.conflicts: list[str] = []
         """A sentence about every frame that two want in two places; the first has it."""
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, FrameLink] = {}
         sensors = list(sensors)
         for body in range(1, model.nbody):
             if all_bodies or (model.body_parentid[body] == 0 and model.body_weldid[body] != 0):
@@ -94,7 +94,7 @@ class FrameTree:
         """Note where an episode starts: there are the origins of what counts from its start."""
         self._started = []
         for frame_id, place in self._starts.items():
-            at = Link(frame_id, 0, place).at(self._model, data)
+            at = FrameLink(frame_id, 0, place).at(self._model, data)
             w, x, y, z = at.quat_wxyz
             yaw = atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
             self._started.append(at._replace(quat_wxyz=_about_z(yaw)))
@@ -115,7 +115,7 @@ class FrameTree:
         body = self._named(body)
         if body and self._names[body] not in self._links:
             base = self._named(int(self._model.body_parentid[body]))
-            self._links[self._names[body]] = Link(
+            self._links[self._names[body]] = FrameLink(
                 self._names[body], base, FramePose(body, [0.0, 0.0, 0.0], UNTURNED))
             self._add_body(base)
 
@@ -126,11 +126,11 @@ class FrameTree:
         self._add_body(place.body)
         if child in self._names:
             self._add_body(self._names.index(child))
-        link = Link(child, 0 if sensor.level_frame else self._named(place.body), place,
-                    sensor.level_frame)
+        link = FrameLink(child, 0 if sensor.level_frame else self._named(place.body), place,
+                         sensor.level_frame)
         there = self._links.get(child)
         if child == WORLD_FRAME:
-            there = Link(child, 0, FramePose(0, [0.0, 0.0, 0.0], UNTURNED))
+            there = FrameLink(child, 0, FramePose(0, [0.0, 0.0, 0.0], UNTURNED))
         if there is None:
             self._links[child] = link
         elif not _same(there, link):
@@ -158,12 +158,12 @@ class FrameTree:
             body = int(self._model.body_parentid[body])
         return body
 
-    def _is_fixed(self, link: Link) -> bool:
+    def _is_fixed(self, link: FrameLink) -> bool:
         weld: Sequence[int] = self._model.body_weldid
         return bool(weld[link.place.body] == weld[link.base])
 
 
-def _same(one: Link, other: Link) -> bool:
+def _same(one: FrameLink, other: FrameLink) -> bool:
     """Whether two links put a frame at one place."""
     return (one.place.body == other.place.body and one.level == other.level
             and np.allclose(one.place.pos_m, other.place.pos_m)

@@ -22,7 +22,7 @@ from sim_sensors.timing_config import LinkConfig
 from sim_sensors.world.actuation import Actuation
 from sim_sensors.world.drive import DiffDrive, find_drive
 from sim_sensors.world.drivers.choice import make_driver
-from sim_sensors.world.following import Following, JointPath
+from sim_sensors.world.following import JointPath, PathFollower
 from sim_sensors.world.modelfile import compile_model, one_line, whole_timestep_ns
 from sim_sensors.world.native_delay import initial_history
 from sim_sensors.world.placing import Placing
@@ -77,7 +77,7 @@ class WorldBase(ABC):
                       else self.model.key_ctrl[self.keyframe].copy())
         actuators = Actuators(self.model)
         self.actuation = Actuation(config, actuators, self._home, num_envs, self.dt_ns)
-        self.following = Following(self.actuation, self._position_of)
+        self.following = PathFollower(self.actuation, self._position_of)
         self.placing = Placing(self.model, num_envs, config.control_delay_s, self.dt_ns)
         self.drive = find_drive(self.model, actuators, config.drive)
         self.driver = make_driver(config.driver, self)

@@ -55,7 +55,7 @@ _SAGE_HUSA_HEAD_START = 5
 """The first observations do not replace the prior noise outright."""
 
 
-class Outcome(Enum):
+class GateResult(Enum):
     """What became of an observation."""
 
     ACCEPTED = 'accepted'
@@ -229,15 +229,15 @@ class ClockFilter:
             self.tape.note(Note(self._time_s, self.state, self.covariance, np.eye(4),
                                 np.zeros((4, 4))))
 
-    def observe_arrival(self, z: float, clock_held: bool = True) -> Outcome:
+    def observe_arrival(self, z: float, clock_held: bool = True) -> GateResult:
         """Take o - l (s) at the state's time; `clock_held`: the stamps prove that o held."""
         noise = self.arrivals.noise
         innovation = z - (self._kf.x[0, 0] - self._kf.x[2, 0])
         variance = self._projected(2) + noise
         outcome = self._gate(self.arrivals, innovation, variance)
-        if outcome is Outcome.REJECTED:
+        if outcome is GateResult.REJECTED:
             return outcome
-        if outcome is Outcome.JUMP:
+        if outcome is GateResult.JUMP:
             # Stamps that kept to their grid leave only the latency, unless it would be negative.
             if self.latency_s - innovation < -3.0 * self._config.lock_sigma_s:
                 self._open(0, innovation)
@@ -255,16 +255,16 @@ class ClockFilter:
         self._cache()
         return outcome
 
-    def observe_motion(self, z: float, variance: float) -> Outcome:
+    def observe_motion(self, z: float, variance: float) -> GateResult:
         """Take o - c (s) at the state's time, with the variance its author claims (s^2)."""
         worse = self.motions.noise
         noise = variance * (worse if worse > _CLEARLY_WORSE else 1.0)
         innovation = z - (self._kf.x[0, 0] - self._kf.x[3, 0])
         expected = self._projected(3) + noise
         outcome = self._gate(self.motions, innovation, expected)
-        if outcome is Outcome.REJECTED:
+        if outcome is GateResult.REJECTED:
             return outcome
-        if outcome is Outcome.JUMP:
+        if outcome is GateResult.JUMP:
             self._open_along((0, 2), innovation)  # o - l is known from arrival and stays known
         self._kf.update(z, R=noise, H=_H_MOTION)
         residual = z - float(self._kf.x[0, 0] - self._kf.x[3, 0])
@@ -306,21 +306,21 @@ class ClockFilter:
         p = self._kf.P
         return float(p[0, 0] + p[other, other] - 2.0 * p[0, other])
 
-    def _gate(self, channel: _Channel, innovation: float, variance: float) -> Outcome:
+    def _gate(self, channel: _Channel, innovation: float, variance: float) -> GateResult:
         self.last_nis = innovation**2 / variance
         if self.last_nis <= self._config.gate_nis:
             channel.rejected = None
             self.q_scale = max(_Q_STABLE, self.q_scale * _Q_STABLE_DECAY)
-            return Outcome.ACCEPTED
+            return GateResult.ACCEPTED
         self.q_scale = 1.0
         before, channel.rejected = channel.rejected, innovation
         if before is None:
-            return Outcome.REJECTED
+            return GateResult.REJECTED
         if abs(innovation - before) < 0.3 * abs(before) + 2.0 * sqrt(variance):
             channel.rejected = None
-            return Outcome.JUMP
+            return GateResult.JUMP
         channel.set(channel.noise * 4.0)  # two rejects that disagree are noise, not a jump
-        return Outcome.REJECTED
+        return GateResult.REJECTED
 
     def dump(self) -> dict[str, Any]:
         """Return the learned state as plain JSON values."""

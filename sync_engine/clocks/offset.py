@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from rig_common.times import NEVER_NS, NS_PER_S
 from sync_engine.bundle import OffsetState
 from sync_engine.clocks.arrivals import ArrivalBlocks
-from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior, Outcome
-from sync_engine.clocks.smoothing import ClockTrack, Known, Tape
+from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior, GateResult
+from sync_engine.clocks.smoothing import ClockTrack, SmoothedClock, Tape
 from sync_engine.clocks.steps import StepDetector, Verdict
 from sync_engine.config import AdaKFConfig, EpochConfig, InputConfig, SyncConfig
 
@@ -111,13 +111,13 @@ class ClockEstimate:
             self._start(stamp_ns, arrival_ns)
         return verdict
 
-    def observe_motion(self, offset_s: float, variance: float, time_ns: int) -> Outcome:
+    def observe_motion(self, offset_s: float, variance: float, time_ns: int) -> GateResult:
         """Take the offset (s, relative to `base_ns`) that the sensor's rotations ask for.
 
         It belongs to host time `time_ns`; the state may be ahead of that and is compared there.
         """
         if self.filter is None:
-            return Outcome.REJECTED
+            return GateResult.REJECTED
         time_s = (time_ns - self._epoch_ns) / NS_PER_S
         carried = self.filter.skew * max(0.0, self.filter.time_s - time_s)
         self.filter.predict(time_s)
@@ -179,7 +179,7 @@ class ClockEstimate:
         self.resets += verdict is Verdict.RESTART
         return verdict
 
-    def _show(self, known: Known | None) -> None:
+    def _show(self, known: SmoothedClock | None) -> None:
         """Be as `known` says."""
         if known is None:
             return
@@ -278,7 +278,7 @@ class ClockEstimate:
         known = self._blocks.variance_s2
         if known is not None:
             self.filter.arrivals.set(known)
-        if self.filter.observe_arrival(z, self.steps.grid_held) is Outcome.JUMP:
+        if self.filter.observe_arrival(z, self.steps.grid_held) is GateResult.JUMP:
             self.latency_steps += 1
         self._unproven = False
         self._refresh()

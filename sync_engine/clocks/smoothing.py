@@ -24,7 +24,7 @@ from rig_common.times import NS_PER_S
 FloatArray = NDArray[np.float64]
 
 
-class Known(NamedTuple):
+class SmoothedClock(NamedTuple):
     """One clock at one moment, as the whole recording tells it."""
 
     time_ns: int
@@ -64,13 +64,13 @@ class Piece:
 class ClockTrack:
     """A clock's offset over a recording."""
 
-    def __init__(self, pieces: list[tuple[int, list[Known]]]) -> None:
+    def __init__(self, pieces: list[tuple[int, list[SmoothedClock]]]) -> None:
         """Take (host time from which on it holds, what is known) in order of time."""
         self._from_ns = [from_ns for from_ns, _ in pieces]
         self._pieces = [known for _, known in pieces]
         self._times_ns = [[each.time_ns for each in known] for known in self._pieces]
 
-    def at(self, time_ns: int) -> Known | None:
+    def at(self, time_ns: int) -> SmoothedClock | None:
         """Return what is known nearest before host time `time_ns`, None where nothing is."""
         if not self._pieces:
             return None
@@ -121,7 +121,7 @@ class Tape:
                 pieces.append((piece.from_ns, self._smooth(piece)))
         return ClockTrack(pieces)
 
-    def _smooth(self, piece: Piece) -> list[Known]:
+    def _smooth(self, piece: Piece) -> list[SmoothedClock]:
         notes = piece.notes
         states = np.array([note.state for note in notes])[:, :, None]
         covariances = np.array([note.covariance for note in notes])
@@ -135,11 +135,11 @@ class Tape:
         return [self._known(piece, note.time_s, x[:, 0], p)
                 for note, x, p in zip(notes, states, covariances, strict=True)]
 
-    def _known(self, piece: Piece, time_s: float, x: FloatArray, p: FloatArray) -> Known:
+    def _known(self, piece: Piece, time_s: float, x: FloatArray, p: FloatArray) -> SmoothedClock:
         arrival_var = float(p[0, 0] + p[2, 2] - 2.0 * p[0, 2])
         anchored_var = arrival_var if self._is_anchor else float(
             p[0, 0] + p[3, 3] - 2.0 * p[0, 3])
-        return Known(
+        return SmoothedClock(
             piece.epoch_ns + round(time_s * NS_PER_S), piece.base_ns + round(float(x[0]) * 1e9),
             float(x[1]), round(float(x[3]) * 1e9), float(p[0, 0]), arrival_var, anchored_var,
             piece.bias_var,

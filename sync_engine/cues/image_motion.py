@@ -51,7 +51,7 @@ _LEAST_BLOCKS = 6.0
 """Blocks that must match, each counted by how well it does."""
 
 
-class Motion(NamedTuple):
+class PairMotion(NamedTuple):
     """What one pair of images shows."""
 
     turn: FloatArray
@@ -92,7 +92,7 @@ class ImageMotion:
         """The next pair has nothing to do with the last one."""
         self._way = CameraWay()
 
-    def fit(self, before: FloatArray, after: FloatArray, guess: FloatArray) -> Motion | None:
+    def fit(self, before: FloatArray, after: FloatArray, guess: FloatArray) -> PairMotion | None:
         """Return the motion from one image to the next, from a `guess` of the turn [3] (rad).
 
         None where too little of one is found in the other.
@@ -124,7 +124,7 @@ class ImageMotion:
             if np.abs(move[:3]).max() * self._focal[0] < _SETTLED_PX:
                 break
         self._way.learn(turn, way, covariance[3:, 3:], TRUST**2)
-        return Motion(turn, covariance[:3, :3], way, depths, spread)
+        return PairMotion(turn, covariance[:3, :3], way, depths, spread)
 
     def _weights(
         self, error: FloatArray, inside: NDArray[np.bool_], texture: FloatArray

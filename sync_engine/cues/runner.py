@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rig_common.times import NS_PER_S
-from sync_engine.clocks.clock_filter import Outcome
+from sync_engine.clocks.clock_filter import GateResult
 from sync_engine.clocks.offset import relative_offset
 from sync_engine.config import CueAxes, InputConfig, SyncConfig
 from sync_engine.cues.base import XYZ_AXES, Cue, FloatArray, GyroLookup, matrix_from_wxyz
@@ -160,7 +160,7 @@ class CueRunner:
         if fix is not None:
             self._tell(sensor_id, fix, assumed_ns)
 
-    def _tell(self, sensor_id: str, fix: MotionFix, assumed_ns: int) -> Outcome:
+    def _tell(self, sensor_id: str, fix: MotionFix, assumed_ns: int) -> GateResult:
         assert self._imu is not None
         clock, imu = self._streams[sensor_id].clock, self._imu.clock
         time_ns = fix.stamp_ns - clock.offset_ns(self._streams[sensor_id].last_arrival_ns or 0)

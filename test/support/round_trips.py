@@ -8,7 +8,7 @@ import numpy as np
 
 from rig_common.validation import validated
 from sensor_rig.fit.times import StreamTimes
-from sim_sensors.pipeline.transit import Capture, Stream, Transit
+from sim_sensors.pipeline.transit import CaptureNumbers, StreamTraits, Transit
 from sim_sensors.randomness.noise import RandomStreams
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.timing_config import TimingConfig
@@ -41,11 +41,11 @@ def recorded(keys: dict[str, Any], count: int, seed: int, rate_hz: float = 10.0)
     """Return the receive times and stamps of a stream with the timing `keys`."""
     config = validated(TimingConfig, {'rate_hz': rate_hz, **keys}, 'test')
     schedule = Schedule(rate_hz, 1_000_000)
-    transit = Transit(config, RandomStreams(seed, 'stream'), Stream(schedule=schedule))
+    transit = Transit(config, RandomStreams(seed, 'stream'), StreamTraits(schedule=schedule))
     rows = []
     for k in range(count):
         index = np.array([k])
-        sent = transit.send(Capture(np.arange(1), index, schedule.times_of(index)))
+        sent = transit.send(CaptureNumbers(np.arange(1), index, schedule.times_of(index)))
         if sent.lost is None or not sent.lost[0]:
             rows.append((sent.arrival_ns, sent.stamp_ns))
     receive_ns, stamp_ns = np.array(rows, np.int64).T

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.validation import validated
-from sim_sensors.pipeline.transit import Capture, Stream, Transit
+from sim_sensors.pipeline.transit import CaptureNumbers, StreamTraits, Transit
 from sim_sensors.randomness.noise import RandomStreams
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.timing_config import TimingConfig
@@ -27,19 +27,19 @@ class MadeTransit:
     schedule: Schedule
     num_envs: int
 
-    def capture(self, k: int) -> Capture:
+    def capture(self, k: int) -> CaptureNumbers:
         """Return capture `k` of every environment."""
         every = np.full(self.num_envs, k)
-        return Capture(np.arange(self.num_envs), every, self.schedule.times_of(every))
+        return CaptureNumbers(np.arange(self.num_envs), every, self.schedule.times_of(every))
 
 
 def transit(keys: dict[str, Any], num_envs: int = 1, *, rate_hz: float = 100.0, seed: int = 1,
             episode: int = 0, **stream: Any) -> MadeTransit:
-    """Return a transit of `keys`; `stream` are keys of `Stream`."""
+    """Return a transit of `keys`; `stream` are keys of `StreamTraits`."""
     config = validated(TimingConfig, {'rate_hz': rate_hz, **keys}, 'test')
     streams = RandomStreams(seed, 'test', num_envs, episode=episode)
     schedule = Schedule(rate_hz, MS)
-    made = Transit(config, streams, Stream(schedule=schedule, **stream))
+    made = Transit(config, streams, StreamTraits(schedule=schedule, **stream))
     return MadeTransit(made, streams, schedule, num_envs)
 
 

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_sensors.world.driverconfig import ServoConfig
+from sim_sensors.world.driverconfig import JointServoConfig
 from sim_sensors.world.drivers.base import Driver, smooth
 from sim_sensors.world.poses import find_pose, start_qpos
 from sim_sensors.world.servo import Servo, lengths_at
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 class Hold(Driver):
     """Goes from the start to the pose in `ramp_s`, then lets commands move it."""
 
-    def __init__(self, world: WorldBase, config: ServoConfig) -> None:
+    def __init__(self, world: WorldBase, config: JointServoConfig) -> None:
         super().__init__(world)
         start = start_qpos(world.model, world.keyframe)
         self.qpos = find_pose(world.model, config.pose, world.config.poses, start)
@@ -49,7 +49,7 @@ class Hold(Driver):
         return self._from + part * (self.lengths - self._from)
 
 
-def add_servo(world: WorldBase, config: ServoConfig, qpos: Floats) -> Servo:
+def add_servo(world: WorldBase, config: JointServoConfig, qpos: Floats) -> Servo:
     """Return a PD layer whose gains are those of the pose `qpos`."""
     data = mujoco.MjData(world.model)
     data.qpos[:] = qpos

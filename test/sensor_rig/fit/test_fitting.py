@@ -14,7 +14,7 @@ from support.round_trips import CASES, estimates, recorded, truths
 from rig_common.errors import RigError
 from sensor_rig.cli.main import main
 from sensor_rig.fit.clock import resolution, unwrapped, without_steps
-from sensor_rig.fit.fitting import Known, fit_stream
+from sensor_rig.fit.fitting import KnownClock, fit_stream
 from sensor_rig.fit.output import as_json, datasheet
 from sensor_rig.fit.page import allan
 from sensor_rig.fit.simulating import simulated_latencies
@@ -60,7 +60,7 @@ def test_an_offset_that_nobody_knows_is_said_and_one_that_is_known_is_used() -> 
     blind = fit_stream(times, model='normal')
     assert any('cannot be told from latency' in note for note in blind.notes)
     assert blind.offset_s == pytest.approx(-5000.0, abs=0.05)
-    told = fit_stream(times, model='normal', known=Known(-5000.0, 0.001, 'a friend'))
+    told = fit_stream(times, model='normal', known=KnownClock(-5000.0, 0.001, 'a friend'))
     assert told.offset_s == -5000.0
     assert told.parameters['mean_s'].value == pytest.approx(0.03, abs=0.001)
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from rig_common import msgs
-from rig_common.msgs.decode import Motion
+from rig_common.msgs.decode import MotionMessage
 from sensor_rig.page.points import Mount, Placer, mount_of
 
 S = 10**9
@@ -32,8 +32,8 @@ def driven(mount: Mount) -> Placer:
     placer = Placer(mount)
     for time_s in np.arange(0.0, 0.4, 0.01):
         place, turn = pose(time_s)
-        placer.add_pose(Motion(round(time_s * S), tuple(place), tuple(turn.as_quat()),
-                               (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
+        placer.add_pose(MotionMessage(round(time_s * S), tuple(place), tuple(turn.as_quat()),
+                                      (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
     return placer
 
 

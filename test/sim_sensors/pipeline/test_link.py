@@ -13,7 +13,7 @@ from support.transits import MS, arrivals, transit
 
 from rig_common.errors import RigError
 from sensor_rig.rigfile import rig_from_parameters
-from sim_sensors.pipeline.link import Link, LinkShare, Member, serve
+from sim_sensors.pipeline.link import Link, LinkMember, LinkShare, serve
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.timing_config import LinkConfig
 
@@ -35,9 +35,9 @@ def test_serving_is_a_queue(messages: list[tuple[int, int]], free: int, limit: i
     assert served.free_ns == free
 
 
-def line(bandwidth_bps: float = 100e6, **keys: Any) -> tuple[Link, dict[str, Member]]:
-    members = {'camera': Member(Schedule(10.0, MS), 5 * MS, 900_000),
-               'imu': Member(Schedule(200.0, MS), 0, 500)}
+def line(bandwidth_bps: float = 100e6, **keys: Any) -> tuple[Link, dict[str, LinkMember]]:
+    members = {'camera': LinkMember(Schedule(10.0, MS), 5 * MS, 900_000),
+               'imu': LinkMember(Schedule(200.0, MS), 0, 500)}
     return Link('eth', LinkConfig(bandwidth_bps=bandwidth_bps, **keys), members), members
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.toy_sensors import MS, make
 
 from sim_sensors.pipeline.pipeline import Pipeline
-from sim_sensors.pipeline.transit import Fate
+from sim_sensors.pipeline.transit import CaptureFate
 from sim_sensors.sensors.base import Sample
 from sim_sensors.timing_config import FaultConfig
 
@@ -50,9 +50,10 @@ def test_every_sample_once_in_order_of_arrival(delay_s: float, jitter: float, lo
         assert round(delay_s * 1e9) <= latency <= round(delay_s * 1e9 * (1 + jitter)) + 1
         assert sample.values[0] == sample.capture_ns / MS
     counts = pipeline.counts
-    assert counts[Fate.DELIVERED] == len(samples)
-    assert counts[Fate.CAPTURED] == (counts[Fate.DELIVERED] + counts[Fate.LOST]
-                                     + len(pipeline.in_flight or ()))
+    assert counts[CaptureFate.DELIVERED] == len(samples)
+    under_way = len(pipeline.in_flight or ())
+    assert counts[CaptureFate.CAPTURED] == (counts[CaptureFate.DELIVERED]
+                                            + counts[CaptureFate.LOST] + under_way)
 
 
 def test_jitter_lets_a_later_sample_arrive_first() -> None:
@@ -77,10 +78,10 @@ def test_a_reset_drops_what_is_on_its_way() -> None:
     pipeline = emulator(2, rate_hz=100.0, delay_range_s=(0.05, 0.05))
     run(pipeline, 41)
     pipeline.reset([1], 41 * MS)
-    assert pipeline.counts[Fate.FLUSHED] == 5
+    assert pipeline.counts[CaptureFate.FLUSHED] == 5
     late = pipeline.due(200 * MS)
     assert {sample.env for sample in late} == {0}
-    assert pipeline.counts[Fate.CAPTURED] == len(late) + 5
+    assert pipeline.counts[CaptureFate.CAPTURED] == len(late) + 5
 
 
 # ---- clock -----------------------------------------------------------------------------------
@@ -155,7 +156,7 @@ def times(samples: list[Sample]) -> list[int]:
 def test_dead_is_silent_and_comes_back() -> None:
     pipeline = emulator(**faulty('dead'))
     assert times(run(pipeline, 50)) == [*range(20), *range(30, 50)]
-    assert pipeline.counts[Fate.DEAD] == 10
+    assert pipeline.counts[CaptureFate.DEAD] == 10
 
 
 def test_stuck_repeats_the_last_value_under_new_stamps() -> None:
@@ -196,8 +197,8 @@ def test_clock_step_moves_the_stamp_and_stays() -> None:
 def test_loss_burst_loses_its_fraction() -> None:
     pipeline = emulator(100, **faulty('loss_burst', scale=0.5))
     run(pipeline, 50)
-    assert abs(pipeline.counts[Fate.FAULT_LOSS] - 500) < 70
-    assert pipeline.counts[Fate.DELIVERED] == 5000 - pipeline.counts[Fate.FAULT_LOSS]
+    assert abs(pipeline.counts[CaptureFate.FAULT_LOSS] - 500) < 70
+    assert pipeline.counts[CaptureFate.DELIVERED] == 5000 - pipeline.counts[CaptureFate.FAULT_LOSS]
 
 
 def test_a_fault_injected_while_running() -> None:
@@ -231,7 +232,7 @@ def test_some_samples_arrive_twice() -> None:
     indices = [sample.index for sample in samples]
     assert indices == sorted(indices)
     copies = len(indices) - len(set(indices))
-    assert copies == pipeline.counts[Fate.DUPLICATED] == pytest.approx(150, abs=40)
+    assert copies == pipeline.counts[CaptureFate.DUPLICATED] == pytest.approx(150, abs=40)
 
 
 def test_more_loss_than_the_bad_state_has_is_refused() -> None:

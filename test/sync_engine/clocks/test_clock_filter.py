@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior, Outcome
+from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior, GateResult
 from sync_engine.config import AdaKFConfig
 
 CONFIG = AdaKFConfig()
@@ -52,7 +52,7 @@ def play(world: World, clock: ClockFilter, seconds: int, motion: bool = True) ->
     for k in range(seconds):
         world.walk(1.0)
         clock.predict(clock.time_s + 1.0)
-        if clock.observe_arrival(world.arrival()) is Outcome.ACCEPTED and k > 20:
+        if clock.observe_arrival(world.arrival()) is GateResult.ACCEPTED and k > 20:
             nis.append(clock.last_nis)
         if motion:
             clock.observe_motion(world.motion(), 0.003**2)
@@ -130,7 +130,7 @@ def test_stability_lowers_the_process_noise_and_a_jump_restores_it() -> None:
     world, clock = settled()
     assert clock.q_scale < 0.5
     clock.predict(clock.time_s + 1.0)
-    assert clock.observe_arrival(world.arrival() + 0.05) is Outcome.REJECTED
+    assert clock.observe_arrival(world.arrival() + 0.05) is GateResult.REJECTED
     assert clock.q_scale == 1.0
 
 
@@ -138,7 +138,7 @@ def test_one_outlier_is_rejected_and_changes_nothing() -> None:
     world, clock = settled()
     before = clock.offset_s
     clock.predict(clock.time_s + 1.0)
-    assert clock.observe_motion(world.motion() + 0.05, 0.003**2) is Outcome.REJECTED
+    assert clock.observe_motion(world.motion() + 0.05, 0.003**2) is GateResult.REJECTED
     assert abs(clock.offset_s - before) < 1e-4
 
 
@@ -151,7 +151,7 @@ def test_a_latency_step_moves_the_latency_and_not_the_offset() -> None:
         world.walk(1.0)
         clock.predict(clock.time_s + 1.0)
         outcomes.append(clock.observe_arrival(world.arrival()))
-    assert outcomes[:3] == [Outcome.REJECTED, Outcome.JUMP, Outcome.ACCEPTED]
+    assert outcomes[:3] == [GateResult.REJECTED, GateResult.JUMP, GateResult.ACCEPTED]
     assert abs(clock.offset_s - before) < 0.0005
     assert clock.latency_s == pytest.approx(world.x[2], abs=0.002)
 
@@ -161,7 +161,7 @@ def test_two_rejects_that_disagree_are_noise() -> None:
     noise = clock.arrivals.noise
     for error in (0.05, -0.05):
         clock.predict(clock.time_s + 1.0)
-        assert clock.observe_arrival(world.arrival() + error) is Outcome.REJECTED
+        assert clock.observe_arrival(world.arrival() + error) is GateResult.REJECTED
     assert clock.arrivals.noise == pytest.approx(min(4 * noise, 4e-4))
 
 
@@ -172,7 +172,7 @@ def test_motion_that_insists_moves_offset_and_latency_together() -> None:
     for _ in range(8):
         world.walk(1.0)
         clock.predict(clock.time_s + 1.0)
-        assert clock.observe_arrival(world.arrival()) is not Outcome.JUMP
+        assert clock.observe_arrival(world.arrival()) is not GateResult.JUMP
         clock.observe_motion(world.motion(), 0.003**2)
     assert abs(clock.offset_s - clock.anchor_s - (world.x[0] - world.x[3])) < 0.004
 
@@ -188,7 +188,7 @@ def test_honest_motion_after_a_quiet_stretch_is_no_jump() -> None:
     for _ in range(2):
         clock.predict(clock.time_s + 1.0)
         z = clock.offset_s - clock.anchor_s + 2.5 * claimed_s
-        assert clock.observe_motion(z, claimed_s**2) is Outcome.ACCEPTED
+        assert clock.observe_motion(z, claimed_s**2) is GateResult.ACCEPTED
     assert abs(clock.offset_s - before) < 2.0 * clock.sigma_s
 
 
