@@ -30,7 +30,7 @@ CHUNK_S = 0.1
 """How much is simulated between two updates of the progress bar, s."""
 
 
-class Scan(NamedTuple):
+class BundledScan(NamedTuple):
     """One scan, with the three times that it can be placed by, ns."""
 
     message: bytes
@@ -92,7 +92,7 @@ def fuse(config: RigConfig, seconds: float, lead_s: float, wanted: str | None = 
                 synced_ms=_mean_ms([scan.synced_ns - scan.capture_ns for scan, _ in whole]))
 
 
-def _places(placer: Placer, kind: str, scan: Scan) -> list[Points] | None:
+def _places(placer: Placer, kind: str, scan: BundledScan) -> list[Points] | None:
     """Return a scan's points by its capture time, its raw and its synced stamp; None without."""
     found = [placer.place(kind, scan.message, time_ns)
              for time_ns in (scan.capture_ns, scan.stamp_ns, scan.synced_ns)]
@@ -126,7 +126,7 @@ def _placer(rig: InProcessRig, sensor: str) -> Placer:
 
 
 def _scans(rig: InProcessRig, placer: Placer, source: tuple[str, str], lead_s: float,
-           seconds: float, advance: Callable[[float], None]) -> Iterator[Scan]:
+           seconds: float, advance: Callable[[float], None]) -> Iterator[BundledScan]:
     """Run the rig, tell `placer` every true pose, and yield the scans that were synced.
 
     `source` is their topic and the sync input that hears it.
@@ -144,8 +144,8 @@ def _scans(rig: InProcessRig, placer: Placer, source: tuple[str, str], lead_s: f
         for bundle in rig.bundles if rig.elapsed_ns >= lead_s * NS_PER_S else ():
             member = bundle.members.get(name)
             if member is not None and member.stamp_ns in sent:
-                yield Scan(*sent.pop(member.stamp_ns), member.stamp_ns,
-                           member.corrected_timestamp_ns)
+                yield BundledScan(*sent.pop(member.stamp_ns), member.stamp_ns,
+                                  member.corrected_timestamp_ns)
         if rig.elapsed_ns - told_ns >= CHUNK_S * NS_PER_S:
             advance(CHUNK_S)
             told_ns = rig.elapsed_ns
