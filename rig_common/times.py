@@ -19,11 +19,6 @@ def seconds_to_ns(seconds: float) -> int:
     return round(Fraction(seconds) * NS_PER_S) if abs(seconds) > 4e6 else round(seconds * 1e9)
 
 
-def ns_to_seconds(time_ns: int) -> float:
-    """Return `time_ns` in seconds; exact to a nanosecond only below about 50 days."""
-    return time_ns / 1e9
-
-
 @dataclass(frozen=True, slots=True)
 class TimeBase:
     """Where the times of a simulated run begin for everybody outside it.

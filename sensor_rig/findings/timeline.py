@@ -73,8 +73,6 @@ class TimeLine:
     blocks: list[DelayBlock] = field(default_factory=list)
     spacings_s: Seconds = field(default_factory=lambda: np.zeros(0))
     """Spacings of stamps of the newest chunk."""
-    off_period: int = 0
-    """Spacings that are no whole number of periods."""
     _stamps: list[int] = field(default_factory=list)
     _arrivals: list[int] = field(default_factory=list)
     _last: tuple[int, int] | None = None
@@ -142,8 +140,6 @@ class TimeLine:
         note(waits > 4.0 * max(self.arrival_period_s, 1e-3), waits, self.silences)
         regular = (steps > 0.5 * period) & (steps < 1.5 * period)
         self.bunched += int((regular & (waits < 0.2 * period)).sum())
-        phase = steps / period
-        self.off_period += int((np.abs(phase - np.rint(phase)) > 0.2).sum())
 
     def _count_repeats(self, same: NDArray[np.bool_]) -> None:
         for each in same.tolist():

@@ -6,7 +6,6 @@ Read from /proc, so there is nothing to install; elsewhere than on Linux `sample
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,8 +108,3 @@ def thinned(samples: Sequence[Vital], count: int = 200) -> list[Vital]:
     """Return at most `count` of the samples, evenly."""
     step = max(1, len(samples) // count)
     return list(samples[::step])
-
-
-def python_threads() -> list[str]:
-    """Return the names of Python's own threads."""
-    return sorted(thread.name for thread in threading.enumerate())

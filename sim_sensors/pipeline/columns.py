@@ -81,11 +81,6 @@ def exp(x: Column) -> Column:
     return np.exp(x) if isinstance(x, np.ndarray) else float(np.exp(x))
 
 
-def floored(x: Column) -> Column:
-    """Return whole numbers, rounded down."""
-    return np.floor(x).astype(np.int64) if isinstance(x, np.ndarray) else math.floor(x)
-
-
 def larger(a: Column, b: Column) -> Column:
     """Return the larger of two columns, row by row."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
