@@ -52,7 +52,7 @@ def run() -> Iterator[Run]:
         spinner = Spinner(context)
         run = Run(processes, spinner)
         try:
-            run.observer.bundles(5, 'start')
+            run.observer.bundles(5, 'start of all nodes, a process each')
             yield run
             for name, process in run.running.items():
                 process.interrupt()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -46,7 +45,7 @@ def run(tmp_path_factory) -> Iterator[Run]:
         robot = Robot(spinner)
         try:
             run = Run(robot, processes, write_sync_rig(tmp_path_factory.mktemp('robot')))
-            robot.bundles(5, 'start')
+            robot.bundles(5, 'start of the sync node')
             yield run
             assert run.sync.exit_code is None, run.sync.output
             run.sync.interrupt()
@@ -60,11 +59,12 @@ def run(tmp_path_factory) -> Iterator[Run]:
 
 
 @pytest.fixture
-def robot(run: Run) -> Iterator[Robot]:
+def robot(run: Run, request: pytest.FixtureRequest) -> Iterator[Robot]:
     """Return the healthy robot; afterwards bundles flow again and every message is accounted."""
     yield run.robot
     run.robot.faults.clear()
-    run.robot.bundles(5, 'recovered')
+    title = request.node.name.removeprefix('test_').replace('_', ' ')
+    run.robot.bundles(5, f'good messages again after "{title}"')
     run.robot.ledgers('lidar', 'camera')
 
 
@@ -199,9 +199,7 @@ def test_a_process_stopped_for_five_seconds_goes_on(robot: Robot, run: Run) -> N
         robot.for_a_while(5.0)
     finally:
         os.kill(run.sync.pid, signal.SIGCONT)
-    begun = time.monotonic()
-    robot.bundles(3)
-    print(f'after SIGSTOP for 5 s: bundles again within {time.monotonic() - begun:.2f} s')
+    robot.bundles(3, 'after SIGSTOP of the sync node for 5 s')
 
 
 def test_a_killed_sync_node_is_replaced(robot: Robot, run: Run) -> None:

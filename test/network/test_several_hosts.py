@@ -1,14 +1,18 @@
-"""One rig on two hosts: found, cut off, joined again, a host that restarts."""
+"""One rig on two hosts: found, cut off, joined again, a host that restarts, two routes."""
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from support.namespaces import Hosts
+from support.places import ROOT
 from support.processes import Process, Processes
+from support.recovery import note_recovery
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.ros, pytest.mark.long]
@@ -29,13 +33,19 @@ def take(message):
 node.create_subscription(DiagnosticArray, 'sync/bundle', take, 10)
 rclpy.spin(node)
 """
+CONFIG = ROOT / 'config'
+ROUTER = ROOT / 'test' / 'support' / 'router.py'
+DETOUR_MS = 5
 CUT_S = 3.0
+LIMIT_S = 10.0
+"""Time limit of lockstep in the test that exceeds it; hosts find each other sooner."""
 PATIENCE_S = 120.0
 
 
-def part(processes: Processes, hosts: Hosts, host: int, only: str, *options: str) -> Process:
+def part(processes: Processes, hosts: Hosts, host: int, only: str, *options: str,
+         rig: str = 'soak') -> Process:
     return processes.start(*hosts.on(host), sys.executable, '-u', '-m', 'sensor_rig', 'run',
-                           'soak', '--only', only, *options, **OPEN)
+                           rig, '--only', only, *options, **OPEN)
 
 
 def bundles(counter: Process) -> int:
@@ -43,18 +53,30 @@ def bundles(counter: Process) -> int:
     return int(lines[-1]) if lines and lines[-1].isdigit() else 0
 
 
-def wait_for_more(counter: Process, more: int = 5) -> float:
-    """Wait for bundles; return how long it took, s."""
+def wait_for_more(counter: Process, more: int = 5, what: str = '') -> None:
+    """Wait for bundles, and note how long that took after `what`."""
     before, begun = bundles(counter), time.monotonic()
     wait_until(lambda: bundles(counter) >= before + more, PATIENCE_S, f'{more} more bundles')
-    return time.monotonic() - begun
+    if what:
+        note_recovery(what, more, time.monotonic() - begun)
 
 
-@pytest.mark.parametrize('options', [['--rtf', '1'], ['--rtf', '0', '--lockstep']],
-                         ids=['real time', 'lockstep'])
-def test_two_hosts_survive_a_cut_and_a_restart(make_hosts: Callable[[int], Hosts],
-                                               processes: Processes, options: list[str]) -> None:
-    hosts = make_hosts(2)
+def end(process: Process) -> None:
+    assert process.exit_code is None, process.output
+    process.interrupt()
+    assert process.wait() == 0
+
+
+@pytest.fixture(params=[['--rtf', '1'], ['--rtf', '0', '--lockstep']],
+                ids=['real time', 'lockstep'])
+def options(request: pytest.FixtureRequest) -> list[str]:
+    return list(request.param)
+
+
+def test_two_hosts_survive_a_cut_and_a_restart(
+        make_hosts: Callable[[int], Hosts], processes: Processes, options: list[str],
+        request: pytest.FixtureRequest) -> None:
+    hosts, way = make_hosts(2), request.node.callspec.id
     first = part(processes, hosts, 0, 'world,imu', *options)
     second = part(processes, hosts, 1, 'front_lidar,wheels,sync', *options)
     counter = processes.start(*hosts.on(1), sys.executable, '-u', '-c', COUNT, **OPEN)
@@ -62,11 +84,44 @@ def test_two_hosts_survive_a_cut_and_a_restart(make_hosts: Callable[[int], Hosts
     hosts.cut(0)
     time.sleep(CUT_S)  # the length of the cut is what is tried
     hosts.join(0)
-    print(f'{options}: {wait_for_more(counter):.1f} s to 5 bundles after a cut of {CUT_S} s')
-    second.interrupt()
-    assert second.wait() == 0
+    wait_for_more(counter, what=f'cut of {CUT_S:g} s between two hosts, {way}')
+    end(second)
     part(processes, hosts, 1, 'front_lidar,wheels,sync', *options)
-    print(f'{options}: {wait_for_more(counter):.1f} s to 5 bundles after a restart')
-    assert first.exit_code is None
-    first.interrupt()
-    assert first.wait() == 0
+    wait_for_more(counter, what=f'host that restarts its nodes, with their start, {way}')
+    end(first)
+
+
+def test_packets_that_overtake_each_other_change_nothing(
+        make_hosts: Callable[[int], Hosts], processes: Processes, options: list[str]) -> None:
+    hosts = make_hosts(2)
+    router = processes.start(*hosts.on_the_switch(), sys.executable, '-u', str(ROUTER),
+                             *hosts.without_bridge(), str(DETOUR_MS))
+    first = part(processes, hosts, 0, 'world,imu', *options)
+    second = part(processes, hosts, 1, 'front_lidar,wheels,sync', *options)
+    counter = processes.start(*hosts.on(1), sys.executable, '-u', '-c', COUNT, **OPEN)
+    wait_for_more(counter, 20)
+    assert int(router.output.split()[-1]) > 100, 'the router changed the order of too little'
+    end(second)
+    assert 'without an account' not in second.output
+    end(first)
+
+
+def test_a_cut_that_outlasts_the_time_limit_of_lockstep_names_who_is_missing(
+        make_hosts: Callable[[int], Hosts], processes: Processes, tmp_path: Path) -> None:
+    rig = tmp_path / 'impatient.yaml'
+    rig.write_text(f"""
+/**:
+  ros__parameters:
+    extends: {CONFIG / 'soak.yaml'}
+    world: {{lockstep_timeout_s: {LIMIT_S}}}
+""")
+    hosts = make_hosts(2)
+    world = part(processes, hosts, 0, 'world,imu', rig=str(rig))
+    part(processes, hosts, 1, 'front_lidar,wheels,sync', rig=str(rig))
+    counter = processes.start(*hosts.on(1), sys.executable, '-u', '-c', COUNT, **OPEN)
+    wait_for_more(counter)
+    hosts.cut(0)
+    assert world.wait() == 2
+    said = re.search(r'lockstep: no answer from (.+) within', world.output)
+    assert said is not None, world.output
+    assert set(said[1].split(', ')) <= {'/emulator_front_lidar', '/emulator_wheels', '/sync'}

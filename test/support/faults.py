@@ -20,6 +20,7 @@ from rig_common.ros import qos
 from rig_common.ros.executor import Spinner
 from rig_common.ros.types import message_class
 from support.processes import Process, Processes
+from support.recovery import note_recovery
 from sync_engine.wire.statuses import InputFacts
 
 MS, S = 1_000_000, 1_000_000_000
@@ -63,11 +64,11 @@ class Observer(Node):
         return time.monotonic() - begun
 
     def bundles(self, count: int = 5, what: str = '') -> float:
-        """Wait for `count` more bundles; return how long they took, s, and print it."""
+        """Wait for `count` more bundles; return how long they took, s, and note it."""
         self.bundles_ns.clear()
         took = self.until(lambda: len(self.bundles_ns) >= count, f'{count} bundles')
         if what:
-            print(f'{what}: {count} bundles within {took:.2f} s')
+            note_recovery(what, count, took)
         return took
 
     def for_a_while(self, seconds: float) -> None:

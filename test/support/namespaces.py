@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from itertools import count
 from pathlib import Path
 
 MEMORY = Path('/dev/shm')
 _numbers = count()
+_WHOLE_CHECKSUMS = '''
+import array, fcntl, socket, struct
+off = array.array('B', struct.pack('II', 0x17, 0))  # ETHTOOL_STXCSUM
+asked = struct.pack('16sP', b'net', off.buffer_info()[0])
+fcntl.ioctl(socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0x8946, asked)  # SIOCETHTOOL
+'''
 
 
 class Hosts:
@@ -62,6 +69,21 @@ class Hosts:
     def join(self, index: int) -> None:
         """Put it in again."""
         ip('-n', self._switch, 'link', 'set', f'p{index}', 'up')
+
+    def on_the_switch(self) -> list[str]:
+        """Return what to put in front of a command that is to run between the hosts."""
+        return ['ip', 'netns', 'exec', self._switch]
+
+    def without_bridge(self) -> tuple[str, str]:
+        """Leave the first two hosts to a router; return the switch's ports to them.
+
+        Checksums are then written by the hosts: what is read from a port must be whole.
+        """
+        for index in (0, 1):
+            ip('-n', self._switch, 'link', 'set', f'p{index}', 'nomaster')
+            subprocess.run(['ip', 'netns', 'exec', self.names[index], sys.executable, '-c',
+                            _WHOLE_CHECKSUMS], check=True)
+        return 'p0', 'p1'
 
     def close(self) -> None:
         """Take the network down; the processes on it must have ended."""
