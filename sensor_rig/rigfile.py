@@ -122,7 +122,12 @@ class RigConfig:
 def load_rig(path: str | Path) -> RigConfig:
     """Read and validate a rig file; a name such as `demo` means the shipped config/demo.yaml."""
     file = resolve_rig(path)
-    return rig_from_parameters(_read_extended(file, ()), file)
+    return rig_from_parameters(read_parameters(file), file)
+
+
+def read_parameters(file: Path) -> dict[str, Any]:
+    """Return the nested parameters of a rig file, with those of the files it extends."""
+    return _read_extended(file, ())
 
 
 def resolve_rig(path: str | Path) -> Path:

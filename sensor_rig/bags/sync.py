@@ -63,14 +63,17 @@ class BagSync:
     """
 
     def __init__(self, bag: BagReader, writer: BagWriter | None, config: SyncConfig,
-                 title: str) -> None:
-        """Prepare `writer` for the synced topics; without one, only the report is made."""
+                 title: str, *, exact: bool = False) -> None:
+        """Prepare `writer` for the synced topics; without one, only the report is made.
+
+        `exact` keeps every value that the report's quantiles are of.
+        """
         self._bag, self._writer = bag, writer
         config, self._names = fitted(config, bag)
         headerless = [name for topic, name in self._names.items()
                       if not bag.topics[topic].stamped]
         self.sync = WireSync(config, headerless)
-        self.record = SyncRecord(config, title, str(bag.path))
+        self.record = SyncRecord(config, title, str(bag.path), exact=exact)
         self._first: SyncEngine | None = None
         """The engine that has learnt the clocks; None where they are learnt on the way."""
         self._filtered: dict[str, list[Any]] = {}
@@ -173,7 +176,8 @@ class BagSync:
         with suppress(CdrError):
             capture_ns, _, stamp_ns, _ = read_time_reference(raw)
             for name in self._truths[topic]:
-                self.record.truth(name, stamp_ns, capture_ns)
+                shift_ns = self.sync.config.inputs[name].stamp_shift_ns
+                self.record.truth(name, stamp_ns + shift_ns, capture_ns + shift_ns)
 
     def _write(self, bundles: list[Bundle]) -> None:
         for bundle in bundles:

@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
-from rig_common.quantiles import LogHistogram
+from rig_common.quantiles import ExactQuantiles, LogHistogram
 from sensor_rig.report.series import Decimated, Presence
 from sync_engine.bundle import Bundle, Member
 from sync_engine.config import SyncConfig
@@ -21,29 +21,34 @@ TRUTH_KEPT = 2000
 """Messages whose true capture time is remembered until their bundle comes."""
 NAN = float('nan')
 
+Quantiles: TypeAlias = Callable[[], LogHistogram]
+
 
 class _SensorRecord:
     """One sensor's series."""
 
-    def __init__(self) -> None:
+    def __init__(self, quantiles: Quantiles) -> None:
         self.presence = Presence()
         self.count = 0
         self.span_s = [0.0, 0.0]  # of the first and of the last arrival
         self.stamps_ns: deque[int] = deque(maxlen=ZOOM_MESSAGES)
         self.offset = Decimated()
         self.delta = Decimated()
-        self.delta_size = LogHistogram()
+        self.delta_size = quantiles()
         self.missing: Counter[str] = Counter()
         self.interpolated = 0
         self.to_host_ns = 0
         self.last: dict[str, Any] = {}
         self.captures_ns: dict[int, int] = {}
         self.true_offset_ns: int | None = None
-        self.offset_error = LogHistogram()
-        self.true_delta = LogHistogram()
+        self.offset_error = quantiles()
+        self.true_delta = quantiles()
+        self.latency = quantiles()
 
-    def arrive(self, time_s: float, stamp_ns: int) -> None:
+    def arrive(self, time_s: float, stamp_ns: int, arrival_ns: int) -> None:
         """Take a message."""
+        if stamp_ns in self.captures_ns:
+            self.latency.add((arrival_ns - self.captures_ns[stamp_ns]) / 1e9)
         self.presence.add(time_s)
         self.stamps_ns.append(stamp_ns)
         self.span_s = [self.span_s[0] if self.count else time_s, time_s]
@@ -95,21 +100,25 @@ class _SensorRecord:
             'pairing': self.delta_size.summary(), 'missing': dict(self.missing),
             'interpolated': self.interpolated, 'last': self.last,
             'truth': {'offset_error': self.offset_error.summary(),
-                      'pairing': self.true_delta.summary()},
+                      'pairing': self.true_delta.summary(),
+                      'latency': self.latency.summary()},
         }
 
 
 class SyncRecord:
     """Gathers a run."""
 
-    def __init__(self, config: SyncConfig, title: str, source: str) -> None:
+    def __init__(self, config: SyncConfig, title: str, source: str, *,
+                 exact: bool = False) -> None:
+        """Start; `exact` keeps every value that quantiles are told of, 8 bytes each."""
+        quantiles: Quantiles = ExactQuantiles if exact else LogHistogram
         self._config = config
         self._titles = {'title': title, 'source': source}
-        self._sensors = {name: _SensorRecord() for name in config.inputs}
+        self._sensors = {name: _SensorRecord(quantiles) for name in config.inputs}
         self._start_ns: int | None = None
         self._end_ns = 0
         self._window = Decimated()
-        self._latency = LogHistogram()
+        self._waiting, self._latency = quantiles(), quantiles()
         self._presence = Presence()
         self._zoom: deque[tuple[int, dict[str, int]]] = deque(maxlen=ZOOM_BUNDLES)
         self.bundles = 0
@@ -118,7 +127,7 @@ class SyncRecord:
 
     def message(self, sensor_id: str, stamp_ns: int, arrival_ns: int) -> None:
         """Take a message as it was pushed."""
-        self._sensors[sensor_id].arrive(self._time_s(arrival_ns), stamp_ns)
+        self._sensors[sensor_id].arrive(self._time_s(arrival_ns), stamp_ns, arrival_ns)
 
     def truth(self, sensor_id: str, stamp_ns: int, capture_ns: int) -> None:
         """Take the true capture time of a stamp, where it is known (a recorded simulation)."""
@@ -134,8 +143,11 @@ class SyncRecord:
         self._window.add(time_s, bundle.window_ns / 1e6)
         arrivals = [m.arrival_ns for m in bundle.members.values() if m.arrival_ns]
         if arrivals:
-            self._latency.add(max(bundle.emitted_ns - max(arrivals), 0) / 1e9)
+            self._waiting.add(max(bundle.emitted_ns - max(arrivals), 0) / 1e9)
         reference = self._sensors[bundle.reference_id]
+        captured_ns = reference.captures_ns.get(bundle.members[bundle.reference_id].stamp_ns)
+        if captured_ns is not None:
+            self._latency.add(max(bundle.emitted_ns - captured_ns, 0) / 1e9)
         for name, member in bundle.members.items():
             self._sensors[name].add(time_s, member, bundle, reference)
         self._zoom.append((bundle.stamp_ns, {
@@ -165,7 +177,8 @@ class SyncRecord:
             'bundles': self.bundles, 'complete': self.complete, 'epoch': self._epoch,
             'bundle_presence': {'slice_s': self._presence.slice_s,
                                 'counts': self._presence.counts},
-            'window': self._window.rows, 'waiting': self._latency.summary(),
+            'window': self._window.rows, 'waiting': self._waiting.summary(),
+            'latency': self._latency.summary(),
             'zoom': self._zoom_document(), 'sensors': sensors,
         }
 

@@ -17,8 +17,9 @@ from rig_common.lockstep import Tick
 from rig_common.msgs import Level, Status, read_diagnostic_array, read_time_reference
 from rig_common.ros import qos
 from rig_common.times import NS_PER_S, TimeBase
+from sensor_rig.measures.bundles import HeardBundles
 from sensor_rig.rigfile import RigConfig
-from sensor_rig.running.summary import InputSummary, SensorSummary, Summary
+from sensor_rig.running.summary import InputSummary, SensorSummary, Summary, run_measures
 from sim_sensors.facts import SensorFacts, WorldFacts
 from sim_sensors.naming import (
     diagnostics_topic,
@@ -26,6 +27,7 @@ from sim_sensors.naming import (
     tick_topic,
     truth_time_topic,
 )
+from sync_engine.wire.facts import BUNDLE_TOPIC
 from sync_engine.wire.statuses import EngineFacts, InputFacts
 
 FactsT = TypeVar('FactsT')
@@ -49,6 +51,7 @@ class Monitor(Node):
         """Latest status by name, from /diagnostics."""
         self._tick = b''
         self._times: dict[str, bytes] = {}
+        self._heard = HeardBundles(exact=False)
         hidden = rig.world is not None and rig.world.hide_truth
         # With hidden truth, the figures of the sensors are beside it.
         for topic in {'/diagnostics', diagnostics_topic(hidden=hidden)}:
@@ -58,6 +61,9 @@ class Monitor(Node):
         if now_ns is None:
             self.create_subscription(TimeReference, tick_topic(hidden=hidden), self._on_tick,
                                      qos.internal(), raw=True)
+        if rig.runs_sync:
+            self.create_subscription(DiagnosticArray, BUNDLE_TOPIC, self._heard_bundle,
+                                     qos.internal(100), raw=True)
         for sensor in rig.sensors:
             # The first of several environments stands for all; its reader wakes the sensor.
             topic = env_prefix(0, rig.num_envs) + truth_time_topic(sensor, hidden=hidden)
@@ -74,8 +80,14 @@ class Monitor(Node):
     def _on_tick(self, buf: bytes) -> None:
         self._tick = buf  # many come, few are looked at
 
+    def _heard_bundle(self, buf: bytes) -> None:
+        self._heard.bundle(buf)
+
     def _on_time(self, sensor: str, buf: bytes) -> None:
         self._times[sensor] = buf
+        with suppress(CdrError):
+            capture_ns, _, stamp_ns, _ = read_time_reference(buf)
+            self._heard.truth(sensor, stamp_ns, capture_ns)
 
     @property
     def has_heard_all(self) -> bool:
@@ -106,21 +118,24 @@ class Monitor(Node):
         self.statuses.clear()
         self._tick = b''
         self._times.clear()
+        self._heard = HeardBundles(exact=False)
 
     # ---- the summary --------------------------------------------------------------------------
 
     def summary(self) -> Summary:
         """Return what the parts of the rig have reported, with the true offsets beside it."""
         world, engine = self.world_facts(), self.engine_facts()
+        sensors = {name: _sensor(facts) for name, facts in self._all('emulator', SensorFacts)}
+        inputs = {name: self._input(name, facts) for name, facts in self._all('sync', InputFacts)}
         return Summary(
             simulated_s=max(self.now_ns, 0) / NS_PER_S,
             real_time_factor=world.factor_achieved if world else None,
             slowed_s=world.slowed_s if world else None,
             resets=world.resets if world else 0,
-            sensors={name: _sensor(facts) for name, facts in self._all('emulator', SensorFacts)},
+            sensors=sensors,
             bundles=engine.bundles if engine else None,
-            inputs={name: self._input(name, facts)
-                    for name, facts in self._all('sync', InputFacts)},
+            inputs=inputs,
+            measures=run_measures(sensors, inputs, self._heard.measures({})),
             warnings=[f'{status.name}: {status.message}' for status in self.statuses.values()
                       if status.level != Level.OK])
 

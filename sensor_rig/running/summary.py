@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any
 
+from sync_engine.ledger import USED
+
 VERSION = 1
-"""Of the keys of `rig run --json`; see docs/ci.md."""
+"""Of the keys of `rig run --json`; see docs/sweep.md."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Summary:
     bundles: int | None
     """None where nothing was synchronised."""
     inputs: Mapping[str, InputSummary]
+    measures: Mapping[str, float] = field(default_factory=dict)
+    """By the keys of docs/sweep.md, for `rig assert`."""
     warnings: list[str] = field(default_factory=list)
 
     def ledger_keys(self) -> list[str]:
@@ -68,6 +72,23 @@ class Summary:
         """Return it as `rig run --json` prints it; what is not known is null."""
         plain: dict[str, Any] = _plain({'version': VERSION, **asdict(self)})
         return plain
+
+
+def run_measures(sensors: Mapping[str, SensorSummary], inputs: Mapping[str, InputSummary],
+                 heard: Mapping[str, float]) -> dict[str, float]:
+    """Return the measures of a run over ROS: `heard` of its bundles, and what its nodes told."""
+    found: dict[str, float | None] = {}
+    for name, sensor in sensors.items():
+        found |= {f'{name}.latency_ms.p50': sensor.latency_p50_ms,
+                  f'{name}.latency_ms.p99': sensor.latency_p99_ms,
+                  f'{name}.received': sensor.published,
+                  f'{name}.lost_fraction': sensor.lost_fraction}
+    for name, each in inputs.items():
+        received, used = each.ledger['received'], sum(each.ledger[fate.value] for fate in USED)
+        found |= {f'{name}.received': received, f'{name}.used': used,
+                  f'{name}.used_fraction': used / received if received else 0.0}
+    return {key: value for key, value in {**found, **heard}.items()
+            if value is not None and isfinite(value)}
 
 
 def _plain(value: Any) -> Any:

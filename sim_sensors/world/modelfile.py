@@ -15,8 +15,12 @@ from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.config import WorldConfig
 from sim_sensors.sensors.base import Sensor
 from sim_sensors.world import additions, native_delay
-from sim_sensors.world.modelfolder import require_inside, require_own_folder
-from sim_sensors.world.urdf import resolved_urdf
+from sim_sensors.world.modelfolder import (
+    files_of_model,
+    require_inside,
+    require_own_folder,
+)
+from sim_sensors.world.urdf import files_of_urdf, resolved_urdf
 
 SUFFIXES = ('.xml', '.mjcf', '.urdf')
 AUTORESET_OFF = int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
@@ -49,6 +53,14 @@ def _near_model(given: Path, folder: Path) -> str:
     if near:
         return f'; did you mean {names[near[0]]!r}?'
     return f'; shipped are {", ".join(names[stem] for stem in shipped)}'
+
+
+def model_files(config: WorldConfig, base_dir: Path | None = None) -> set[Path]:
+    """Return every file that compiling the model of `config` reads."""
+    file = find_model(config.model, base_dir)
+    if file.suffix.lower() == '.urdf':
+        return files_of_urdf(file, config, base_dir)
+    return files_of_model(file)
 
 
 def whole_timestep_ns(timestep_s: float) -> int:

@@ -8,7 +8,7 @@ own that the finished spec no longer shows.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rig_common.errors import RigError
@@ -16,11 +16,22 @@ from rig_common.errors import RigError
 HINT = 'set world.allow_outside_files: true if that is meant'
 
 Element = ElementTree.Element
+Visit = Callable[[Path, str], None]
+"""Called with every file that a model names, before it is read, and with what it is."""
 
 
 def require_own_folder(file: Path) -> None:
     """Refuse a model whose XML names a file outside the folder of `file`."""
-    _check_model(file.resolve(), file.resolve().parent, set())
+    folder = file.resolve().parent
+    _visit_model(file.resolve(), lambda found, tag: require_inside(found.resolve(), folder, tag),
+                 set())
+
+
+def files_of_model(file: Path) -> set[Path]:
+    """Return the files that MuJoCo reads for an MJCF model, itself included."""
+    named = {file}
+    _visit_model(file, lambda found, _: named.add(found), set())
+    return {each for each in named if each.is_file()}
 
 
 def require_inside(file: Path, folder: Path, kind: str) -> None:
@@ -30,23 +41,23 @@ def require_inside(file: Path, folder: Path, kind: str) -> None:
                        f'{folder}; {HINT}')
 
 
-def _check_model(file: Path, folder: Path, seen: set[Path]) -> None:
-    """Check one model with all it includes, then the models it attaches."""
+def _visit_model(file: Path, visit: Visit, seen: set[Path]) -> None:
+    """Visit what one model names, with all it includes, then the models it attaches."""
     if file in seen:
         return
     seen.add(file)
-    parts = list(_parts(file, file.parent, folder, set()))
+    parts = list(_parts(file, file.parent, visit, set()))
     directories = _directories(parts)
     for element, beside in parts:
         for name in _files_of(element):
             directory = directories.get(element.tag, directories['mesh'])
             for found in _places(name, {file.parent, beside}, directory):
-                _require(found, folder, element.tag)
+                visit(found, element.tag)
                 if element.tag == 'model' and found.is_file():
-                    _check_model(found, folder, seen)
+                    _visit_model(found.resolve(), visit, seen)
 
 
-def _parts(file: Path, main: Path, folder: Path, seen: set[Path]
+def _parts(file: Path, main: Path, visit: Visit, seen: set[Path]
            ) -> Iterator[tuple[Element, Path]]:
     """Yield every element of a file and of what it includes, with the folder it stands in."""
     if file in seen or not file.is_file():
@@ -57,8 +68,8 @@ def _parts(file: Path, main: Path, folder: Path, seen: set[Path]
         if element.tag == 'include':
             for name in _files_of(element):
                 for found in _places(name, {main, file.parent}, {''}):
-                    _require(found, folder, 'include')
-                    yield from _parts(found, main, folder, seen)
+                    visit(found, 'include')
+                    yield from _parts(found.resolve(), main, visit, seen)
 
 
 def well_formed(file: Path) -> Element:
@@ -91,10 +102,5 @@ def _places(name: str, folders: set[Path], directories: set[str]) -> set[Path]:
 
     A place outside counts only if something is there to be read, or if there is no other.
     """
-    places = {(folder / directory / name).resolve()
-              for folder in folders for directory in directories}
+    places = {folder / directory / name for folder in folders for directory in directories}
     return {place for place in places if place.exists()} or places
-
-
-def _require(file: Path, folder: Path, tag: str) -> None:
-    require_inside(file, folder, tag)

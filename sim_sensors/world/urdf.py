@@ -23,10 +23,7 @@ KNOWN = ('.stl', '.obj', '.msh')
 
 def resolved_urdf(file: Path, config: WorldConfig, base_dir: Path | None) -> str:
     """Return the XML of a URDF file whose meshes are absolute paths."""
-    root = well_formed(file)
-    if root.tag != 'robot':
-        raise RigError(f'world.model {file.name} is not a URDF: its root is <{root.tag}>, not '
-                       f'<robot>')
+    root = _robot(file)
     for mesh in root.iter('mesh'):
         name = mesh.get('filename', '')
         if name:
@@ -42,6 +39,20 @@ def resolved_urdf(file: Path, config: WorldConfig, base_dir: Path | None) -> str
         compiler.attrib.setdefault(key, value)
     compiler.attrib.update(strippath='false', meshdir='')
     return ElementTree.tostring(root, encoding='unicode')
+
+
+def files_of_urdf(file: Path, config: WorldConfig, base_dir: Path | None) -> set[Path]:
+    """Return the files that MuJoCo reads for a URDF model, itself included."""
+    names = [mesh.get('filename', '') for mesh in _robot(file).iter('mesh')]
+    return {file, *(_mesh_file(name, file, config, base_dir) for name in names if name)}
+
+
+def _robot(file: Path) -> ElementTree.Element:
+    root = well_formed(file)
+    if root.tag != 'robot':
+        raise RigError(f'world.model {file.name} is not a URDF: its root is <{root.tag}>, not '
+                       f'<robot>')
+    return root
 
 
 def _mesh_file(name: str, file: Path, config: WorldConfig, base_dir: Path | None) -> Path:

@@ -1,0 +1,104 @@
+"""Assert measures of one run: of the JSON of "rig run" or "rig sync", or of a recording.
+
+A recording is measured by the bundles in it, or with --rig by running that rig's sync engine.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sensor_rig.cli.arguments import add_sidecar_argument
+from sensor_rig.cli.output import add_json_argument, print_json, print_table
+
+NAME = 'assert'
+HELP = 'assert measures of a run, with an exit code for CI'
+EPILOG = """examples:
+  rig run demo --lockstep --rtf 0 --seconds 20 --json > run.json
+  rig assert run.json --that "camera.offset_error_ms.p95 < 2" "bundles >= 150"
+  rig assert drive/ --rig robot.yaml --that "completeness > 0.95"
+  rig assert drive/                            list what can be asserted
+exit code: 0 all hold; 1 one does not; 2 a mistake, also a measure that the run does not have"""
+VERSION = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the run and the claims."""
+    parser.add_argument('run', metavar='RUN', type=Path,
+                        help='a JSON summary, or a rosbag2 folder, .mcap or .db3')
+    parser.add_argument('--that', metavar='CLAIM', nargs='+', action='extend', default=[],
+                        help='what must hold, such as "camera.offset_error_ms.p95 < 2"; without '
+                             'it, the measures are listed')
+    parser.add_argument('--rig', metavar='FILE',
+                        help='sync the recording with the sync: section of this rig file')
+    parser.add_argument('--smoothed', action='store_true',
+                        help='with --rig: look at the recording twice, as "rig sync" does')
+    add_sidecar_argument(parser)
+    add_json_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Judge the claims."""
+    from sensor_rig.measures.claims import Claim
+
+    claims = [Claim.parse(text, '--that ') for text in args.that]
+    found = _measures(args)
+    if not claims:
+        _list(found, args.json)
+        return 0
+    judged = [(claim, value := claim.value_in(found), claim.holds(value)) for claim in claims]
+    holds = all(held for _, _, held in judged)
+    if args.json:
+        print_json({'version': VERSION, 'holds': holds, 'claims': [
+            {'claim': str(claim), 'key': claim.key, 'value': value, 'holds': held}
+            for claim, value, held in judged]})
+    else:
+        print_table(('claim', 'value', 'holds'), [
+            (str(claim), f'{value:g}', 'yes' if held else 'NO') for claim, value, held in judged])
+    return 0 if holds else 1
+
+
+def _list(found: dict[str, float], as_json: bool) -> None:
+    if as_json:
+        print_json({'version': VERSION, 'measures': dict(sorted(found.items()))})
+    else:
+        print_table(('measure', 'value'),
+                    [(key, f'{value:g}') for key, value in sorted(found.items())])
+
+
+def _measures(args: argparse.Namespace) -> dict[str, float]:
+    from rig_common.errors import RigError
+    from sensor_rig.measures.summaries import is_summary, summary_measures
+
+    if not args.run.exists():
+        raise RigError(f'there is neither a summary nor a recording at {args.run}')
+    if is_summary(args.run):
+        for given, option in ((args.rig, '--rig'), (args.sidecar, '--sidecar'),
+                              (args.smoothed, '--smoothed')):
+            if given:
+                raise RigError(f'{option} is for a recording, and {args.run} is a summary')
+        return summary_measures(args.run)
+    return _recorded(args)
+
+
+def _recorded(args: argparse.Namespace) -> dict[str, float]:
+    from rig_common.errors import RigError
+    from sensor_rig.bags.reader import BagReader
+    from sensor_rig.cli.progress import progress, tell_problems
+    from sensor_rig.measures.recorded import recorded_measures
+    from sensor_rig.rigfile import load_rig
+
+    sync = None
+    if args.rig is not None:
+        rig = load_rig(args.rig)
+        if rig.sync is None:
+            raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
+        sync = rig.sync
+    elif args.smoothed:
+        raise RigError('--smoothed needs --rig, which says how to sync the recording')
+    with BagReader(args.run, args.sidecar) as bag:
+        count = bag.message_count
+        tell_problems(bag.problems)
+    with progress(f'reading {args.run.name}', count) as advance:
+        return recorded_measures(args.run, sync, learn=args.smoothed, sidecar=args.sidecar,
+                                 advance=advance)

@@ -1,0 +1,205 @@
+"""Carry out a plan: a rig, what varies, a system under test, and what is measured.
+
+The same command goes on where it was stopped; runs that are there are not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sensor_rig.cli.output import add_json_argument, print_json, print_table
+
+if TYPE_CHECKING:
+    from sensor_rig.sweep.driving import Sweep
+    from sensor_rig.sweep.outcome import Outcome
+    from sensor_rig.sweep.pool import Executor
+
+NAME = 'sweep'
+HELP = 'run a plan of many runs, on all cores or on a Ray cluster'
+EPILOG = """examples:
+  rig sweep plan.yaml --out results/                  all cores of this machine
+  rig sweep plan.yaml --out results/ --ray-address auto   the Ray cluster of this machine
+  rig sweep plan.yaml --out results/ --list           which runs there are, and how they ended
+  rig tolerance results/                              what they say
+exit code: 0 done, also where runs failed; 1 not one run is ok; 2 a mistake; 130 interrupted"""
+VERSION = 1
+TELL_EVERY_S = 30.0
+"""Between two lines of progress where there is no terminal."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the plan, the folder and where to run."""
+    parser.add_argument('plan', metavar='PLAN', type=Path, help='the plan, a YAML file')
+    parser.add_argument('--out', metavar='FOLDER', type=Path, required=True,
+                        help='the results; what is there already is not run again')
+    parser.add_argument('--workers', metavar='N', type=_count,
+                        help='runs at a time (as many as there are cores)')
+    parser.add_argument('--ray', action='store_true',
+                        help='run on Ray, which is started on this machine')
+    parser.add_argument('--ray-address', metavar='ADDRESS',
+                        help='run on the Ray cluster at this address; auto: the one of this '
+                             'machine')
+    parser.add_argument('--list', action='store_true', help='list the runs and run nothing')
+    parser.add_argument('--rerun', choices=('failed',),
+                        help='run again what did not end well')
+    add_json_argument(parser)
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch('[1-9][0-9]{0,3}', text):
+        raise argparse.ArgumentTypeError(f'is {text!r}; it should be a whole number from 1 to '
+                                         f'9999')
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry out the plan and say what came of it."""
+    from sensor_rig.cli.progress import note
+    from sensor_rig.sweep.driving import Sweep
+    from sensor_rig.sweep.table import require_pyarrow
+
+    require_pyarrow()
+    sweep = Sweep.of(args.plan, args.out, rerun_failed=args.rerun is not None,
+                     writes=not args.list)
+    if args.list:
+        _list(sweep, args.json)
+        return 0
+    try:
+        with sweep, _telling(sweep) as tell:
+            if sweep.todo or sweep.refined():
+                with _executor(sweep, args) as executor:
+                    tell.slots = executor.slots
+                    for outcome in sweep.run(executor):
+                        tell.settled(outcome)
+    except KeyboardInterrupt:
+        sweep.finish()
+        note(f'interrupted: {len(sweep.store.results)} runs are there; the same command goes on')
+        raise
+    table = sweep.finish()
+    return _summary(sweep, table, args.json)
+
+
+def _executor(sweep: Sweep, args: argparse.Namespace) -> Executor:
+    if args.ray or args.ray_address:
+        from sensor_rig.sweep.ray_cluster import RayCluster
+        return RayCluster(sweep.experiment, sweep.files, args.ray_address, args.workers)
+    import os
+
+    from sensor_rig.sweep.pool import Pool
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
+    wanted = args.workers or cores or 1
+    return Pool(sweep.experiment, min(wanted, len(sweep.todo)) or 1, sweep.scratch)
+
+
+# ---- progress -----------------------------------------------------------------------------------
+
+
+class _Telling:
+    """How far it is and how long it still takes, as text."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        self.slots = 1
+        self._sweep = sweep
+        self._begun = time.monotonic()
+        self._done = self._failed = 0
+        self._told = self._begun
+
+    @property
+    def total(self) -> int:
+        return self._done + len(self._sweep.todo)
+
+    @property
+    def text(self) -> str:
+        failed = f', {self._failed} not ok' if self._failed else ''
+        return f'{self._done} of {self.total} runs{failed}{self._left}'
+
+    @property
+    def _left(self) -> str:
+        if not self._done:
+            return ''
+        each_s = (time.monotonic() - self._begun) / self._done
+        left_s = each_s * len(self._sweep.todo)
+        return f', {_duration(left_s)} left' if left_s else ''
+
+    def settled(self, outcome: Outcome) -> None:
+        """Count a run that has ended, and tell of it."""
+        from sensor_rig.cli.progress import note
+        self._done += 1
+        if outcome.status.value != 'ok':
+            self._failed += 1
+            if self._failed == 1:
+                note(f'run {outcome.id}: {outcome.status.value}: {outcome.reason}')
+        self.show()
+
+    def show(self) -> None:
+        """Tell in a line of its own now and then, where there is no terminal."""
+        from sensor_rig.cli.progress import note
+        if time.monotonic() - self._told >= TELL_EVERY_S:
+            self._told = time.monotonic()
+            note(f'sweep: {self.text}')
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90.0:
+        return f'{seconds:.0f} s'
+    return f'{seconds / 60.0:.0f} min' if seconds < 5400.0 else f'{seconds / 3600.0:.1f} h'
+
+
+@contextmanager
+def _telling(sweep: Sweep) -> Iterator[_Telling]:
+    """Show progress with the time left: a bar on a terminal, a line now and then elsewhere."""
+    import sys
+    tell = _Telling(sweep)
+    if not sys.stderr.isatty():
+        yield tell
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+    with Progress(BarColumn(), TextColumn('{task.description}'), console=Console(stderr=True),
+                  transient=True) as bar:
+        task = bar.add_task('starting', total=None)
+
+        def show() -> None:
+            bar.update(task, total=tell.total, completed=tell._done, description=tell.text)
+        tell.show = show  # type: ignore[method-assign]
+        yield tell
+
+
+# ---- what is printed ----------------------------------------------------------------------------
+
+
+def _list(sweep: Sweep, as_json: bool) -> None:
+    plan, results = sweep.experiment.plan, sweep.store.results
+    rows = [(task.id, results[task.id].status.value if task.id in results else 'missing',
+             task.seed, *task.values) for task in sweep.tasks]
+    if as_json:
+        print_json({'version': VERSION, 'runs': [
+            {'id': row[0], 'status': row[1], 'seed': row[2],
+             'values': dict(zip(plan.vary, row[3:], strict=True))} for row in rows]})
+        return
+    print_table(('run', 'status', 'seed', *plan.vary), rows)
+
+
+def _summary(sweep: Sweep, table: Path, as_json: bool) -> int:
+    results = [sweep.store.results[task.id] for task in sweep.tasks
+               if task.id in sweep.store.results]
+    counts: dict[str, int] = {}
+    for result in results:
+        counts[result.status.value] = counts.get(result.status.value, 0) + 1
+    facts: dict[str, Any] = {
+        'version': VERSION, 'table': str(table), 'runs': len(results), 'statuses': counts,
+        'refined': sum(task.point < 0 for task in sweep.tasks), 'retries': sweep.store.retries}
+    if as_json:
+        print_json(facts)
+    else:
+        ended = ', '.join(f'{count} {status}' for status, count in sorted(counts.items()))
+        more = f', {facts["refined"]} of them by bisecting' if facts['refined'] else ''
+        retried = f'; {facts["retries"]} attempts repeated' if facts['retries'] else ''
+        print(f'{len(results)} runs{more}: {ended}{retried}\nwritten: {table}')
+    return 0 if counts.get('ok') else 1

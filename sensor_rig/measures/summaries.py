@@ -1,0 +1,51 @@
+"""The measures in a JSON document that a command printed: `rig run`, `rig sync`, a report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rig_common.errors import RigError, why
+from sensor_rig.measures.keys import Measures, measures_of
+
+RECORDINGS = ('.mcap', '.db3', '.bag')
+MAX_BYTES = 1 << 30
+
+
+def is_summary(path: Path) -> bool:
+    """Return whether a path is a document rather than a recording."""
+    return path.is_file() and path.suffix.lower() not in RECORDINGS
+
+
+def summary_measures(path: Path) -> Measures:
+    """Return the numbers of a document: its measures, and every number by its dotted place."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise RigError(f'{path} is larger than {MAX_BYTES >> 20} MiB, which no summary is')
+        document = json.loads(path.read_text(encoding='utf-8'))
+    except OSError as error:
+        raise RigError(f'cannot read {path}: {why(error)}') from None
+    except (ValueError, RecursionError):
+        raise RigError(f'{path} is neither a recording nor the JSON of a run') from None
+    if not isinstance(document, dict):
+        raise RigError(f'{path} is not the JSON of a run; it should be a map of figures')
+    found = dict(_numbers(document, ''))
+    if document.get('kind') == 'sync':  # report.json of `rig sync`
+        try:
+            found |= measures_of(document)
+        except (KeyError, TypeError):
+            raise RigError(f'{path} is not the data of a sync report') from None
+    measures = document.get('measures')
+    if isinstance(measures, Mapping):
+        found |= dict(_numbers(measures, ''))
+    return found
+
+
+def _numbers(part: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, float]]:
+    for key, value in part.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(value, f'{prefix}{key}.')
+        elif isinstance(value, (int, float)):
+            yield f'{prefix}{key}', float(value)

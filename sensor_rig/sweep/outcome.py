@@ -1,0 +1,43 @@
+"""What came of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Status(str, Enum):
+    """How a run ended; all but `ok` are results, too."""
+
+    OK = 'ok'
+    FAILED = 'failed'
+    """The system under test raised an exception or ended with another exit code than 0."""
+    REFUSED = 'refused'
+    """The values of this run make no valid rig, or its answer is no answer."""
+    TIMEOUT = 'timeout'
+    """Ended at `time_limit_s`."""
+    MEMORY = 'memory'
+    """Ended at `memory_limit_mb`."""
+    CRASHED = 'crashed'
+    """Its process died, each time it was tried."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One attempt at a run."""
+
+    id: str
+    status: Status
+    measures: Mapping[str, float] = field(default_factory=dict)
+    exit_code: int | None = None
+    """Of the command, or of the process where that died (negative: the signal)."""
+    reason: str = ''
+    """Why it is not ok, one sentence."""
+    seconds: float = 0.0
+    """Wall time."""
+    host: str = ''
+    log: str = ''
+    """The end of what the run wrote to stdout and stderr."""
+    lost: bool = False
+    """Whether it was lost with its worker through no fault of its own, and should be repeated."""
