@@ -31,13 +31,13 @@ def summary_measures(path: Path) -> Measures:
         raise RigError(f'{path} is neither a recording nor the JSON of a run') from None
     if not isinstance(document, dict):
         raise RigError(f'{path} is not the JSON of a run; it should be a map of figures')
+    measures = document.pop('measures', None)
     found = dict(_numbers(document, ''))
     if document.get('kind') == 'sync':  # report.json of `rig sync`
         try:
             found |= measures_of(document)
         except (KeyError, TypeError):
             raise RigError(f'{path} is not the data of a sync report') from None
-    measures = document.get('measures')
     if isinstance(measures, Mapping):
         found |= dict(_numbers(measures, ''))
     return found
