@@ -61,6 +61,9 @@ class SensorConfig(TimingConfig):
     """Header frame; the sensor's name when empty."""
     phase_s: Moment = 0.0
     """Time of capture 0, s since the start of the run."""
+    phase_range_s: tuple[Latency, Latency] = (0.0, 0.0)
+    """Shift of all captures (min, max), s, drawn once per environment and episode, on top of
+    `phase_s`: sensors that nobody synchronised."""
     truth_rate_hz: NonNegative = 0.0
     """Rate of the truth a response model runs on; 0 is the physics rate. Only used by sensors
     with a stateful response; others get truth at `rate_hz`."""
@@ -74,6 +77,8 @@ class SensorConfig(TimingConfig):
     """How `read()` between captures is answered; messages are never interpolated."""
     history_length: Annotated[int, Field(ge=0, le=100_000)] = 0
     """Past readable values kept for `read(history_length=N)`."""
+    stack_history: bool = False
+    """Let `read()` give all `history_length` values rather than the newest alone."""
     noise: NonNegative = 0.0
     """Standard deviation of white noise per sample, in the sensor's unit."""
     bias: float = 0.0
@@ -82,6 +87,9 @@ class SensorConfig(TimingConfig):
     """Standard deviation of a random-walk step per capture, in the sensor's unit."""
     resolution: NonNegative = 0.0
     """Quantisation step, in the sensor's unit; 0 is none."""
+    fast_noise: bool = False
+    """Draw by a hash of the index, white noise as float32 of 65536 levels: faster for many
+    environments, the same law, other numbers."""
     eager: bool = False
     """Capture on schedule even when nobody reads."""
 
@@ -91,6 +99,24 @@ class SensorConfig(TimingConfig):
         Sensors whose captures take a time of their own say so.
         """
         return ''
+
+    @field_validator('phase_range_s', mode='before')
+    @classmethod
+    def _no_phase(cls, value: Any) -> Any:
+        return (0.0, 0.0) if value is None else value
+
+    @model_validator(mode='after')
+    def _phase_is_sane(self) -> SensorConfig:
+        low, high = self.phase_range_s
+        if low > high:
+            raise ValueError(f'phase_range_s is [{low}, {high}]; the first must not be larger')
+        for key in ('trigger', 'link') if high else ():
+            if getattr(self, key):
+                raise ValueError(f'phase_range_s is [{low}, {high}] and {key} is '
+                                 f'{getattr(self, key)!r}, which has its own times; give one')
+        if self.stack_history and not self.history_length:
+            raise ValueError('stack_history is true and history_length is 0; it stacks nothing')
+        return self
 
     @model_validator(mode='after')
     def _captures_fit(self) -> SensorConfig:

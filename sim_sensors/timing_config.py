@@ -125,6 +125,11 @@ class TimingConfig(Strict):
     faults: dict[str, FaultConfig] = {}
     """Faults by a name of your choice."""
 
+    @field_validator('delay_range_s', mode='before')
+    @classmethod
+    def _no_delay(cls, value: Any) -> Any:
+        return (0.0, 0.0) if value is None else value
+
     @model_validator(mode='after')
     def _rate_has_a_period(self) -> TimingConfig:
         if 0.0 < self.rate_hz < MIN_RATE_HZ:

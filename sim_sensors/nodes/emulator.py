@@ -24,7 +24,8 @@ from rig_common.times import NEVER_NS, NS_PER_S
 from sim_sensors.config import SensorConfig, Simulation
 from sim_sensors.facts import SensorFacts
 from sim_sensors.naming import diagnostics_topic, parameter_events_topic, tick_topic
-from sim_sensors.pipeline.pipeline import FIXED_KEYS, Pipeline
+from sim_sensors.pipeline.changes import FIXED_KEYS
+from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.pipeline.transit import LOSSES, CaptureFate
 from sim_sensors.pipeline.wiring import link_shares
 from sim_sensors.ros.emulator_channel import EmulatorChannel

@@ -42,7 +42,7 @@ from sim_sensors.ros.truth_channels import HeavyChannel, TruthChannel
 from sim_sensors.sensors.base import Sensor
 from sim_sensors.timekeeping.conductor import Conductor
 from sim_sensors.timekeeping.pacer import Pacer
-from sim_sensors.timekeeping.schedule import Schedule, schedules_of
+from sim_sensors.timekeeping.schedule import Schedule, refuse_drawn_phases, schedules_of
 from sim_sensors.timekeeping.world_loop import WorldLoop
 from sim_sensors.world.readers import truth_readers
 from sim_sensors.world.world import make_world
@@ -129,8 +129,9 @@ class WorldNode(Node):
     # ---- setting up ---------------------------------------------------------------------------
 
     def _make_channels(self, sensors: dict[str, Sensor[Any]]) -> list[TruthChannel]:
-        schedules = schedules_of({name: each.config for name, each in sensors.items()},
-                                 self.world.dt_ns)
+        configs = {name: each.config for name, each in sensors.items()}
+        refuse_drawn_phases(configs)
+        schedules = schedules_of(configs, self.world.dt_ns)
         readers = truth_readers(sensors.values(), self.world, self.get_logger().warning)
         channels = []
         for name, reader in readers.items():

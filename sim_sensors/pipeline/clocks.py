@@ -9,10 +9,11 @@ import numpy as np
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.clock_config import ClockConfig
-from sim_sensors.pipeline.columns import Column, column, rounded
+from sim_sensors.pipeline.columns import Column, column, real, rounded
 from sim_sensors.pipeline.discipline import Discipline, NtpServo, PtpServo, warmth_s
+from sim_sensors.randomness.lanes import Indices, Rows
 from sim_sensors.randomness.noise import RandomStreams
-from sim_sensors.randomness.streams import Captures, Indices, Rows
+from sim_sensors.randomness.streams import Captures
 from sim_sensors.randomness.timing import ClockWander
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.timing_config import TimingConfig
@@ -68,7 +69,7 @@ class SensorClock:
             raise RigError(f'clock noise of {self._streams.sensor!r} needs its rate_hz')
         period_s = self._schedule.period_s if self._schedule else 1.0 / config.rate_hz
         return self._streams.keep('clock_wander', ClockWander(
-            self._streams.seed, self._streams.sensor, self._streams.episode,
+            self._streams.lanes,
             white_fm=clock.white_fm, random_walk_fm=clock.random_walk_fm, period_s=period_s))
 
     def _make_servo(self, config: TimingConfig) -> Discipline | None:
@@ -89,7 +90,7 @@ class SensorClock:
             time_ns = time_ns + self._point_ns
         stamp = time_ns + (self._offset_ns + step_ns)
         if self._drift:
-            stamp = stamp + rounded(time_ns * self._drift)
+            stamp = stamp + rounded(real(time_ns) * self._drift)
         if not self._is_plain:
             stamp = self._disturbed(stamp, batch)
         if self._jitter is not None:
@@ -108,21 +109,23 @@ class SensorClock:
         if self._servo is not None:
             free_ns = self._servo.corrections(batch.envs, batch.index, times_ns)
         else:
-            free_ns = np.zeros(len(times_ns), np.int64)
+            free_ns = self._streams.xp.zeros(len(times_ns), np.int64)
         return stamp + column(free_ns + self._wandered_ns(batch.envs, batch.index, times_ns))
 
     def _wandered_ns(self, envs: Rows, index: Indices, times_ns: Indices) -> Indices:
         """Return the error beyond offset and drift of a clock that nobody corrects, ns [n]."""
-        error_s = np.zeros(len(index))
+        xp = self._streams.xp
+        error_s = xp.zeros(len(index))
         if self._wander is not None:
             error_s += self._wander.at(envs, index)[:, 1]
         if self._temperature.coefficient_ppm_per_k:
-            error_s += warmth_s(self._temperature, times_ns / NS_PER_S)
-        return np.rint(error_s * 1e9).astype(np.int64)
+            error_s += warmth_s(self._temperature, xp.astype(times_ns, np.float64) / NS_PER_S, xp)
+        return xp.astype(xp.round(error_s * 1e9), np.int64)
 
     def _free_ns(self, envs: Rows, index: Indices, times_ns: Indices) -> Indices:
         """Return the whole error of the clock without corrections, TAI-UTC apart, ns [n]."""
-        drifted_ns: Indices = np.rint(times_ns * self._drift).astype(np.int64)
+        xp = self._streams.xp
+        drifted_ns = xp.astype(xp.round(xp.astype(times_ns, np.float64) * self._drift), np.int64)
         drifted_ns += self._offset_ns - self._tai_ns
         return drifted_ns + self._wandered_ns(envs, index, times_ns)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sim_sensors.pipeline.arrays import arrays_holding
 from sim_sensors.pipeline.layout import Array
 
 Column = Any
@@ -25,7 +26,7 @@ def column(values: Array) -> Column:
 
 def listed(values: Column) -> list[Any]:
     """Return a column as a list of n plain numbers."""
-    found: list[Any] = values.tolist() if isinstance(values, np.ndarray) else [values]
+    found: list[Any] = [values] if _is_number(values) else values.tolist()
     return found
 
 
@@ -37,61 +38,75 @@ def columns_of(rows: Array) -> Iterable[Column]:
 def write_columns(out: Array, columns: Iterable[Column]) -> None:
     """Write `columns` side by side into the rows `out` [n, width]."""
     if len(out) == 1:
-        out[0] = tuple(columns)
+        out[0] = arrays_holding(out).asarray(tuple(columns))
     else:
         for place, column in enumerate(columns):
             out[:, place] = column
 
 
+def _is_number(x: Column) -> bool:
+    return isinstance(x, (int, float))
+
+
 def truncated(x: Column) -> Column:
     """Return whole numbers, rounded towards zero."""
-    return x.astype(np.int64) if isinstance(x, np.ndarray) else int(x)
+    return int(x) if _is_number(x) else arrays_holding(x).astype(x, np.int64)
 
 
 def rounded(x: Column) -> Column:
     """Return the nearest whole numbers, of two the even one."""
-    return np.rint(x).astype(np.int64) if isinstance(x, np.ndarray) else round(x)
+    if _is_number(x):
+        return round(x)
+    xp = arrays_holding(x)
+    return xp.astype(xp.round(x), np.int64)
+
+
+def real(x: Column) -> Column:
+    """Return whole numbers as floats, before anything that is no whole number meets them."""
+    return float(x) if _is_number(x) else arrays_holding(x).astype(x, np.float64)
 
 
 def sin(x: Column) -> Column:
     """Return the sine."""
-    return np.sin(x) if isinstance(x, np.ndarray) else float(np.sin(x))
+    return float(np.sin(x)) if _is_number(x) else arrays_holding(x).sin(x)
 
 
 def cos(x: Column) -> Column:
     """Return the cosine."""
-    return np.cos(x) if isinstance(x, np.ndarray) else float(np.cos(x))
+    return float(np.cos(x)) if _is_number(x) else arrays_holding(x).cos(x)
 
 
 def sqrt(x: Column) -> Column:
     """Return the square root."""
-    return np.sqrt(x) if isinstance(x, np.ndarray) else math.sqrt(x)
+    return math.sqrt(x) if _is_number(x) else arrays_holding(x).sqrt(x)
 
 
 def sine_ratio(x: Column) -> Column:
     """Return sin(x) / x, which is 1 at 0."""
-    if isinstance(x, np.ndarray):
-        x = np.where(x, x, np.finfo(float).eps)
-        return np.sin(x) / x
-    return sin(x) / x if x else 1.0
+    if _is_number(x):
+        return sin(x) / x if x else 1.0
+    xp = arrays_holding(x)
+    x = xp.where(x != 0.0, x, np.finfo(float).eps)
+    return xp.sin(x) / x
 
 
 def exp(x: Column) -> Column:
     """Return the exponential."""
-    return np.exp(x) if isinstance(x, np.ndarray) else float(np.exp(x))
+    return float(np.exp(x)) if _is_number(x) else arrays_holding(x).exp(x)
 
 
 def larger(a: Column, b: Column) -> Column:
     """Return the larger of two columns, row by row."""
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return np.maximum(a, b)
-    return max(a, b)
+    if _is_number(a):
+        return max(a, b) if _is_number(b) else larger(b, a)
+    return arrays_holding(a).maximum(a, b)
 
 
 def chosen(condition: Column, a: Column, b: Column) -> Column:
     """Return `a` where the condition holds, else `b`, row by row."""
-    return np.where(condition, a, b) if isinstance(condition, np.ndarray) else (
-        a if condition else b)
+    if isinstance(condition, bool):
+        return a if condition else b
+    return arrays_holding(condition).where(condition, a, b)
 
 
 def looked_up(place: Column, table: Array, listed: list[float]) -> Column:
@@ -100,11 +115,12 @@ def looked_up(place: Column, table: Array, listed: list[float]) -> Column:
     `listed` is the same table as a list, for a single row.
     """
     last = len(listed) - 1
-    if not isinstance(place, np.ndarray):
+    if _is_number(place):
         place = min(max(place, 0.0), float(last))
         at = min(int(place), last - 1)
         return listed[at] + (listed[at + 1] - listed[at]) * (place - at)
-    place = np.clip(place, 0.0, float(last))
-    index = np.minimum(place.astype(np.int64), last - 1)
+    xp = arrays_holding(place)
+    place = xp.clip(place, 0.0, float(last))
+    index = xp.minimum(xp.astype(place, np.int64), last - 1)
     low = table[index]
-    return low + (table[index + 1] - low) * (place - index)
+    return low + (table[index + 1] - low) * (place - xp.astype(index, np.float64))

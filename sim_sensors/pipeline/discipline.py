@@ -10,21 +10,23 @@ import numpy as np
 
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.clock_config import ClockTemperatureConfig, DisciplineConfig
+from sim_sensors.pipeline.arrays import NUMPY, Arrays
 from sim_sensors.pipeline.layout import Array
+from sim_sensors.randomness.lanes import Indices, Rows
 from sim_sensors.randomness.noise import RandomStreams
-from sim_sensors.randomness.streams import Indices, NoiseStream, Rows
+from sim_sensors.randomness.streams import NoiseStream
 from sim_sensors.timekeeping.schedule import Schedule
 
 FreeError = Callable[[Rows, Indices, Indices], Indices]
 """`free(envs, index, times_ns)` is the error of the clock without corrections, ns [n]."""
 
 
-def warmth_s(config: ClockTemperatureConfig, time_s: Array) -> Array:
+def warmth_s(config: ClockTemperatureConfig, time_s: Array, xp: Arrays = NUMPY) -> Array:
     """Return the time error that warmth made since power-up at 0, s: the integral of the rate."""
-    rise = config.warmup_k * (time_s - config.warmup_s * -np.expm1(-time_s / config.warmup_s))
+    rise = config.warmup_k * (time_s - config.warmup_s * -xp.expm1(-time_s / config.warmup_s))
     turn = 2.0 * math.pi / config.swing_period_s
-    swing = config.swing_k / turn * (1.0 - np.cos(turn * time_s))
-    return np.asarray(config.coefficient_ppm_per_k * 1e-6 * (rise + swing))
+    swing = config.swing_k / turn * (1.0 - xp.cos(turn * time_s))
+    return config.coefficient_ppm_per_k * 1e-6 * (rise + swing)
 
 
 class Discipline(Protocol):
@@ -46,23 +48,25 @@ class PtpServo:
     def __init__(self, config: DisciplineConfig, streams: RandomStreams, schedule: Schedule | None,
                  free: FreeError) -> None:
         """Replace the `free` error from `config.start_s` on."""
-        self._config, self._free = config, free
+        self._config, self._free, self._xp = config, free, streams.xp
         self._period_ns, self._start_ns = (seconds_to_ns(config.period_s),
                                            seconds_to_ns(config.start_s))
         self._residuals = streams.keep('ptp_residual', NoiseStream(
-            streams.seed, streams.sensor, 'ptp_residual', 1, streams.episode))
+            streams.lanes, 'ptp_residual', 1))
         self._next = streams.keep('ptp_residual_next', NoiseStream(
-            streams.seed, streams.sensor, 'ptp_residual', 1, streams.episode))
+            streams.lanes, 'ptp_residual', 1))
 
     def corrections(self, envs: Rows, index: Indices, times_ns: Indices) -> Indices:
         """Return the residual less the free error, ns [n]; 0 before the first correction."""
-        number, part = np.divmod(times_ns - self._start_ns, self._period_ns)
-        number = np.maximum(number, 0)
+        xp = self._xp
+        number, part = xp.divmod(times_ns - self._start_ns, self._period_ns)
+        number = xp.maximum(number, 0)
         low = self._residuals.at(envs, number)[:, 0]
         high = self._next.at(envs, number + 1)[:, 0]
-        residual = (low + (high - low) * (part / self._period_ns)) * self._config.sigma_s * 1e9
-        found = np.rint(residual).astype(np.int64) - self._free(envs, index, times_ns)
-        return np.where(times_ns >= self._start_ns, found, 0)
+        into = xp.astype(part, np.float64) / self._period_ns
+        residual = (low + (high - low) * into) * self._config.sigma_s * 1e9
+        found = xp.astype(xp.round(residual), np.int64) - self._free(envs, index, times_ns)
+        return xp.where(times_ns >= self._start_ns, found, 0)
 
     def reset(self, envs: Rows) -> None:
         """Nothing is remembered."""
@@ -79,17 +83,17 @@ class NtpServo:
     def __init__(self, config: DisciplineConfig, streams: RandomStreams, schedule: Schedule | None,
                  free: FreeError) -> None:
         """Correct the `free` error."""
-        num_envs = len(streams.episode)
-        self._config, self._schedule, self._free = config, schedule, free
+        num_envs, xp = len(streams.lanes), streams.xp
+        self._config, self._schedule, self._free, self._xp = config, schedule, free, xp
         self._period_ns, self._start_ns = (seconds_to_ns(config.period_s),
                                            seconds_to_ns(config.start_s))
         self._noise = streams.keep('ntp_poll', NoiseStream(
-            streams.seed, streams.sensor, 'ntp_poll', 1, streams.episode))
-        self._ids = np.arange(num_envs)
-        self._origin_ns: Indices = np.zeros(num_envs, np.int64)
-        self._poll: Indices = np.full(num_envs, -2, np.int64)
+            streams.lanes, 'ntp_poll', 1))
+        self._ids = xp.arange(num_envs)
+        self._origin_ns: Indices = xp.zeros(num_envs, np.int64)
+        self._poll: Indices = xp.full(num_envs, -2, np.int64)
         """Last poll; -1 before the first, -2 where the episode's start is not known yet."""
-        self._correction_ns, self._rate = np.zeros((2, num_envs))
+        self._correction_ns, self._rate = xp.zeros((2, num_envs))
 
     def corrections(self, envs: Rows, index: Indices, times_ns: Indices) -> Indices:
         """Return the correction at `times_ns`, ns [n], after the polls that lie before it."""
@@ -102,31 +106,33 @@ class NtpServo:
         while behind.any():
             self._take_poll(ids[behind], index[behind])
             behind = self._poll[ids] < due
-        return np.rint(self._at(ids, times_ns)).astype(np.int64)
+        return self._xp.astype(self._xp.round(self._at(ids, times_ns)), np.int64)
 
     def _begin(self, ids: Indices, index: Indices, times_ns: Indices) -> None:
         origin_ns = times_ns - (self._schedule.times_of(index) if self._schedule else 0)
         self._origin_ns[ids] = origin_ns
-        self._poll[ids] = np.maximum((origin_ns - self._start_ns) // self._period_ns, -1)
+        self._poll[ids] = self._xp.maximum((origin_ns - self._start_ns) // self._period_ns, -1)
 
     def _at(self, ids: Indices, times_ns: Indices) -> Array:
         since_ns = times_ns - (self._start_ns + self._poll[ids] * self._period_ns)
-        return np.asarray(self._correction_ns[ids] + self._rate[ids] * since_ns)
+        found: Array = self._correction_ns[ids] + self._rate[ids] * since_ns
+        return found
 
     def _take_poll(self, ids: Indices, index: Indices) -> None:
         """Let `ids` take their next poll, of which capture `index` or an earlier one is after."""
         times_ns = self._start_ns + (self._poll[ids] + 1) * self._period_ns
         if self._schedule is not None:
-            index = np.maximum(self._schedule.indices_before(times_ns - self._origin_ns[ids]), 0)
+            index = self._schedule.indices_before(times_ns - self._origin_ns[ids], 0)
         correction = self._at(ids, times_ns)
         self._poll[ids] += 1
         error = self._free(ids, index, times_ns) + correction
         noise = self._noise.at(ids, self._poll[ids])[:, 0] * self._config.sigma_s * NS_PER_S
         seen = error + noise
-        steps = np.abs(seen) > self._config.step_s * NS_PER_S
+        xp = self._xp
+        steps = xp.abs(seen) > self._config.step_s * NS_PER_S
         limit = self._config.slew_ppm * 1e-6
-        self._correction_ns[ids] = np.where(steps, correction - seen, correction)
-        self._rate[ids] = np.where(steps, 0.0, np.clip(-seen / self._period_ns, -limit, limit))
+        self._correction_ns[ids] = xp.where(steps, correction - seen, correction)
+        self._rate[ids] = xp.where(steps, 0.0, xp.clip(-seen / self._period_ns, -limit, limit))
 
     def reset(self, envs: Rows) -> None:
         """Begin the new episode of `envs`: no correction yet."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim_sensors.config import SensorConfig
+from sim_sensors.pipeline.arrays import arrays_holding
 from sim_sensors.pipeline.layout import Array
 
 if TYPE_CHECKING:
@@ -36,10 +37,11 @@ class ReadoutErrors:
 
     def apply(self, values: Array, batch: Batch) -> None:
         """Disturb `values` [n, width] in place."""
-        if self.is_identity or values.dtype == np.bool_:
+        xp = batch.noise.xp
+        if self.is_identity or xp.kind(values) == 'b':
             return
-        if values.dtype.kind in 'iu':
-            real = values.astype(np.float32)
+        if xp.kind(values) in 'iu':
+            real = xp.astype(values, np.float32)
             self._disturb(real, batch)
             clip_to(values, real)
         else:
@@ -48,8 +50,7 @@ class ReadoutErrors:
     def _disturb(self, values: Array, batch: Batch) -> None:
         width = values.shape[1]
         if self.noise:
-            # same dtype on both sides: a float32 sensor stays in float32 arithmetic
-            values += batch.noise.normal('noise', batch, width) * values.dtype.type(self.noise)
+            values += batch.noise.normal('noise', batch, width) * self.noise
         if self.bias:
             values += self.bias
         if self.random_walk:
@@ -59,7 +60,7 @@ class ReadoutErrors:
             values += self._walk_offset[batch.envs]
         if self.resolution:
             values /= self.resolution
-            np.rint(values, out=values)
+            values[:] = batch.noise.xp.round(values)
             values *= self.resolution
 
     def reconfigure(self, config: SensorConfig, noise: NoiseSource, last: Array) -> None:
@@ -68,10 +69,10 @@ class ReadoutErrors:
         `last` [num_envs] is each environment's last capture, -1 before the first.
         """
         step = self.random_walk - config.random_walk
-        started = (last >= 0).nonzero()[0]
+        started = noise.xp.indices(last >= 0)
         if step and self._walk_width and len(started):
             if self._walk_offset is None:
-                self._walk_offset = np.zeros((len(last), self._walk_width))
+                self._walk_offset = noise.xp.zeros((len(last), self._walk_width))
             walked = noise.walk_at('random_walk', started, last[started], self._walk_width)
             self._walk_offset[started] += step * walked
         self._take(config)
@@ -84,7 +85,8 @@ class ReadoutErrors:
 
 def clip_to(values: Array, real: Array) -> None:
     """Write real numbers into `values` as its type holds them: integers rounded and clipped."""
-    if values.dtype.kind in 'iu':
-        limits = np.iinfo(values.dtype)
-        real = np.clip(np.rint(real), limits.min, limits.max)
-    np.copyto(values, real, casting='unsafe')
+    xp = arrays_holding(values)
+    if xp.kind(values) in 'iu':
+        limits = np.iinfo(xp.dtype(values))
+        real = xp.clip(xp.round(real), limits.min, limits.max)
+    values[:] = xp.astype(real, xp.dtype(values))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError
+from sim_sensors.pipeline.arrays import arrays_holding
 from sim_sensors.pipeline.layout import Array, Layout
 
 Times = NDArray[np.int64]
@@ -47,8 +48,10 @@ class Interpolator:
 
     def blend(self, older: Tap, low: Tap, high: Tap, newer: Tap, time_ns: Times) -> Array:
         """Return the values at `time_ns` between `low` and `high`; `low`'s where there is none."""
-        span = np.maximum(high.time_ns - low.time_ns, 1)
-        part = np.where(high.known, (time_ns - low.time_ns) / span, 0.0)[..., None]
+        xp = arrays_holding(low.values)
+        span = xp.astype(xp.maximum(high.time_ns - low.time_ns, 1), np.float64)
+        into = xp.astype(time_ns - low.time_ns, np.float64)
+        part = xp.where(high.known, into / span, 0.0)[..., None]
         if self._kind == 'cubic':
             return hermite(older, low, high, newer, part)
         out = straight(low, high, part)
@@ -60,37 +63,48 @@ class Interpolator:
 
 def straight(low: Tap, high: Tap, part: Array) -> Array:
     """Return the values `part` [..., 1] of the way from `low` to `high`."""
-    return np.asarray(low.values + part * (high.values - low.values))
+    found: Array = low.values + part * (high.values - low.values)
+    return found
 
 
 def hermite(older: Tap, low: Tap, high: Tap, newer: Tap, part: Array) -> Array:
     """Return the spline's values `part` [..., 1] of the way from `low` to `high`."""
-    span = (high.time_ns - low.time_ns)[..., None]
+    span = _span_ns(low, high)
     slope_low = _slope(older, high)
     slope_high = _slope(low, newer)
     square = part * part
     cube = square * part
-    return np.asarray((2 * cube - 3 * square + 1) * low.values
-                      + (cube - 2 * square + part) * span * slope_low
-                      + (3 * square - 2 * cube) * high.values
-                      + (cube - square) * span * slope_high)
+    found: Array = ((2 * cube - 3 * square + 1) * low.values
+                    + (cube - 2 * square + part) * span * slope_low
+                    + (3 * square - 2 * cube) * high.values
+                    + (cube - square) * span * slope_high)
+    return found
+
+
+def _span_ns(before: Tap, after: Tap) -> Array:
+    """Return the time between two taps as a float, ns [..., 1]."""
+    xp = arrays_holding(after.values)
+    return xp.astype(after.time_ns - before.time_ns, np.float64)[..., None]
 
 
 def _slope(before: Tap, after: Tap) -> Array:
     """Return the mean slope per ns between two taps, 0 where one is missing."""
-    span = np.maximum(after.time_ns - before.time_ns, 1)[..., None]
+    xp = arrays_holding(after.values)
+    span = xp.maximum(_span_ns(before, after), 1.0)
     known = (before.known & after.known)[..., None]
-    return np.where(known, (after.values - before.values) / span, 0.0)
+    return xp.where(known, (after.values - before.values) / span, 0.0)
 
 
 def slerp(low: Array, high: Array, part: Array) -> Array:
     """Return the rotation `part` of the way from `low` to `high` [..., 4], the shorter way."""
+    xp = arrays_holding(low)
     cosine = (low * high).sum(axis=-1, keepdims=True)
-    high = np.where(cosine < 0.0, -high, high)
-    angle = np.arccos(np.minimum(np.abs(cosine), 1.0))
-    sine = np.sin(angle)
+    high = xp.where(cosine < 0.0, -high, high)
+    angle = xp.acos(xp.minimum(xp.abs(cosine), 1.0))
+    sine = xp.sin(angle)
     near = sine < 1e-9
-    safe = np.where(near, 1.0, sine)
-    toward_low = np.where(near, 1.0 - part, np.sin((1.0 - part) * angle) / safe)
-    toward_high = np.where(near, part, np.sin(part * angle) / safe)
-    return np.asarray(toward_low * low + toward_high * high)
+    safe = xp.where(near, 1.0, sine)
+    toward_low = xp.where(near, 1.0 - part, xp.sin((1.0 - part) * angle) / safe)
+    toward_high = xp.where(near, part, xp.sin(part * angle) / safe)
+    found: Array = toward_low * low + toward_high * high
+    return found

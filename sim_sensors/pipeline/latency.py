@@ -14,8 +14,8 @@ from sim_sensors.pipeline.marginals import (
     normal_correlation,
     trace_of,
 )
+from sim_sensors.randomness.lanes import Indices, Rows
 from sim_sensors.randomness.noise import RandomStreams
-from sim_sensors.randomness.streams import Indices, Rows
 from sim_sensors.randomness.timing import FilteredNormals
 
 
@@ -26,9 +26,10 @@ class DrawnLatency:
         """Draw for every environment of `streams`."""
         taps = filter_taps(normal_correlation(config))
         self._normals = streams.keep('latency', FilteredNormals(
-            streams.seed, streams.sensor, 'latency', streams.episode, taps))
-        self._table_ns = marginal_of(config) * 1e9
-        self._listed: list[float] = self._table_ns.tolist()
+            streams.lanes, 'latency', taps))
+        table_ns = marginal_of(config) * 1e9
+        self._table_ns = streams.xp.asarray(table_ns)
+        self._listed: list[float] = table_ns.tolist()
         self.least_ns, self.most_ns = int(self._listed[0]), int(self._listed[-1]) + 1
 
     def at(self, envs: Rows, index: Indices) -> Column:
@@ -43,19 +44,20 @@ class TraceLatency:
 
     def __init__(self, config: LatencyConfig, streams: RandomStreams) -> None:
         """Play the file of `config`."""
-        self._values_ns = np.rint(trace_of(config) * 1e9).astype(np.int64)
+        values_ns = np.rint(trace_of(config) * 1e9).astype(np.int64)
+        self._xp, self._values_ns = streams.xp, streams.xp.asarray(values_ns)
         blocks = config.playback == 'blocks'
         self._starts = streams.uniforms('latency_block', 1) if blocks else None
         self._length = config.block_length
-        self.least_ns, self.most_ns = int(self._values_ns.min()), int(self._values_ns.max())
+        self.least_ns, self.most_ns = int(values_ns.min()), int(values_ns.max())
 
     def at(self, envs: Rows, index: Indices) -> Column:
         """Return the latencies of captures `index` [n] of `envs`, ns."""
         count = len(self._values_ns)
         place = index
         if self._starts is not None:
-            block, part = np.divmod(index, self._length)
-            start = (self._starts.at(envs, block)[:, 0] * count).astype(np.int64)
+            block, part = self._xp.divmod(index, self._length)
+            start = self._xp.astype(self._starts.at(envs, block)[:, 0] * count, np.int64)
             place = start + part
         return column(self._values_ns[place % count])
 

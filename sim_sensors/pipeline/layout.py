@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 Array = NDArray[Any]
+"""A NumPy array; a torch tensor in a pipeline on tensors, see `arrays`."""
 
 
 class Layout:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
+from sim_sensors.pipeline.arrays import arrays_holding
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.timing_config import LinkConfig
 
@@ -184,8 +185,9 @@ class LinkShare:
 
     def at(self, index: Times) -> tuple[Times, NDArray[np.bool_]]:
         """Return the delays of captures `index` [n], ns, and which are dropped, [n] each."""
-        delay_ns, dropped = np.empty(len(index), np.int64), np.empty(len(index), np.bool_)
-        for each in np.unique(index).tolist():
+        xp = arrays_holding(index)
+        delay_ns, dropped = xp.empty(len(index), np.int64), xp.empty(len(index), np.bool_)
+        for each in sorted(set(index.tolist())):
             rows = index == each
             delay_ns[rows], dropped[rows] = self._link.at(self._name, each)
         return delay_ns, dropped

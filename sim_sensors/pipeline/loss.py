@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sim_sensors.randomness.lanes import Indices, Rows
 from sim_sensors.randomness.noise import RandomStreams
-from sim_sensors.randomness.streams import Captures, Indices, Rows
+from sim_sensors.randomness.streams import Captures
 from sim_sensors.timing_config import LossConfig
 
 Mask = NDArray[np.bool_]
@@ -27,11 +28,11 @@ class LossChannel:
 
     def __init__(self, config: LossConfig, streams: RandomStreams, size_bytes: int = 0) -> None:
         """Draw from `streams`, by environment and capture index; messages have `size_bytes`."""
-        num_envs = len(streams.episode)
-        self._streams = streams
+        num_envs = len(streams.lanes)
+        self._streams, self._xp = streams, streams.xp
         self._size_bytes = size_bytes
-        self._bad = np.zeros(num_envs, np.bool_)
-        self._last = np.full(num_envs, -1, np.int64)
+        self._bad = streams.xp.zeros(num_envs, np.bool_)
+        self._last = streams.xp.full(num_envs, -1, np.int64)
         self.reconfigure(config)
 
     def reconfigure(self, config: LossConfig) -> None:
@@ -51,11 +52,12 @@ class LossChannel:
     def lost(self, batch: Captures) -> Mask:
         """Return which rows [n] of captures that come next are lost; nothing is remembered."""
         return self._lost(batch, self._bad_state(batch)) if self.probability else \
-            np.zeros(len(batch.index), np.bool_)
+            self._xp.zeros(len(batch.index), np.bool_)
 
     def advance(self, batch: Captures) -> Mask:
         """Return which rows [n] of a batch of captures are lost, and go on from there."""
-        if len(self._last) == 1 and self._is_plain and batch.index[0] == self._last[0] + 1:
+        if (len(self._last) == 1 and self._is_plain and self._xp.is_numpy
+                and batch.index[0] == self._last[0] + 1):
             return self._advance_one(batch)
         bad = self._bad_state(batch)
         self._bad[batch.envs] = bad
@@ -74,13 +76,13 @@ class LossChannel:
     def tries(self, batch: Captures) -> Indices:
         """Return how often lost messages [n] are sent again until one passes."""
         draw = self._streams.uniform_at('retransmission', batch.envs, batch.index, 1)[:, 0]
-        passed = np.log(np.maximum(draw, 1e-300)) / np.log(self.probability)
-        return np.asarray(1 + np.minimum(passed.astype(np.int64), MOST_TRIES - 1))
+        passed = self._xp.log(self._xp.maximum(draw, 1e-300)) / float(np.log(self.probability))
+        return 1 + self._xp.minimum(self._xp.astype(passed, np.int64), MOST_TRIES - 1)
 
     def duplicated(self, batch: Captures) -> Mask:
         """Return which rows [n] arrive twice."""
         draw = self._streams.uniform_at('duplicate', batch.envs, batch.index, 1)[:, 0]
-        return np.asarray(draw < self.duplicate_probability)
+        return draw < self.duplicate_probability
 
     def _lost(self, batch: Captures, lost: Mask) -> Mask:
         if self._in_bad < 1.0:
@@ -95,17 +97,17 @@ class LossChannel:
         """Return which rows [n] are in the bad state."""
         envs, index = batch.envs, batch.index
         if not self._fraction:
-            return np.zeros(len(index), np.bool_)
+            return self._xp.zeros(len(index), np.bool_)
         before = self._bad[envs]
         skipped = index > self._last[envs] + 1
         if skipped.any():
-            before = before.copy()
-            for row in skipped.nonzero()[0]:
-                env = int(row) if isinstance(envs, slice) else int(envs[row])
+            before = self._xp.copy(before)
+            for row in self._xp.indices(skipped).tolist():
+                env = row if isinstance(envs, slice) else int(envs[row])
                 before[row] = self._state_at(env, int(index[row]) - 1)
-        threshold = np.where(before, self._stay, self._enter)
-        threshold[index == 0] = self._fraction
-        return np.asarray(self._streams.uniform_at('loss', envs, index, 1)[:, 0] < threshold)
+        draw = self._streams.uniform_at('loss', envs, index, 1)[:, 0]
+        bad = self._xp.where(before, draw < self._stay, draw < self._enter)
+        return self._xp.where(index == 0, draw < self._fraction, bad)
 
     def _state_at(self, env: int, k: int) -> bool:
         """Return the state at `k` after captures nobody made, without visiting all of them.
@@ -114,9 +116,10 @@ class LossChannel:
         those gives the same answer as running the chain from the start.
         """
         undecided = []
-        rows = np.array([env])
+        rows, xp = self._xp.asarray(np.array([env])), self._xp
         while k > 0:
-            draw = float(self._streams.uniform_at('loss', rows, np.array([k]), 1)[0, 0])
+            here = xp.asarray(np.array([k]))
+            draw = float(self._streams.uniform_at('loss', rows, here, 1)[0, 0])
             if draw < min(self._enter, self._stay):
                 state = True
                 break
@@ -126,7 +129,7 @@ class LossChannel:
             undecided.append(draw)
             k -= 1
         else:
-            first = np.zeros(1, np.int64)
+            first = xp.zeros(1, np.int64)
             draw = float(self._streams.uniform_at('loss', rows, first, 1)[0, 0])
             state = draw < self._fraction
         for draw in reversed(undecided):

@@ -20,15 +20,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rig_common.errors import RigError
-from rig_common.paramfile import flatten
+from rig_common.times import seconds_to_ns
 from sim_sensors.config import SensorConfig
+from sim_sensors.pipeline.arrays import Arrays, arrays_of
+from sim_sensors.pipeline.changes import check_change
 from sim_sensors.pipeline.columns import listed
 from sim_sensors.pipeline.faults import HEALTHY, Faults
 from sim_sensors.pipeline.imperfections import ReadoutErrors
-from sim_sensors.pipeline.interpolation import Interpolator
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.pipeline.link import LinkShare
 from sim_sensors.pipeline.progress import Progress
@@ -45,16 +46,13 @@ from sim_sensors.timing_config import FaultConfig
 Envs = Sequence[int] | NDArray[np.intp] | NDArray[np.bool_] | slice | None
 """Environments by number, by a mask [num_envs] or by a slice; None is all of them."""
 Supplier = Callable[[NDArray[np.intp], Array], None]
-"""`supplier(envs, out)` writes the present truth of `envs` into `out` [len(envs), width]."""
-
-FIXED_KEYS: tuple[str, ...] = (
-    'type', 'mount', 'rate_hz', 'phase_s', 'truth_rate_hz', 'trigger', 'trigger_delay_s',
-    'delay_backend', 'interpolation', 'history_length', 'frame_id', 'link', 'size_bytes')
-"""What cannot change while a rig runs."""
-
+"""`supplier(lanes, out)` writes the present truth of `lanes` into `out` [len(lanes), width]."""
 
 class Pipeline:
-    """One sensor in `num_envs` environments.
+    """One sensor in `num_envs` environments, or several of one kind that are computed together.
+
+    Every array has a row a *lane*: an environment of one sensor, where there are several the
+    environments one after another with all their sensors (see `Lanes`).
 
     Drive it either way, never both: `update(now)` at every physics step with a `supplier` of truth
     (lazy where nothing needs every capture), or `tick(envs, time, rows)` with truth that came from
@@ -64,22 +62,30 @@ class Pipeline:
     def __init__(self, sensor: Sensor[Any], num_envs: int = 1, *, seed: int, dt_ns: int,
                  schedule: Schedule | None = None, supplier: Supplier | None = None,
                  messages: bool = False, arrays: bool = True, episode: int = 0,
-                 link: LinkShare | None = None, start_ns: int = 0) -> None:
+                 link: LinkShare | None = None, start_ns: int = 0,
+                 names: tuple[str, ...] = (), device: str = '') -> None:
         """Make the pipeline of `sensor`, as it is at the start of `episode`.
 
         `schedule` is given for triggered sensors; `messages` keeps samples for `due`, `arrays` for
         `read`; `link` is the line that its messages share with other sensors', `start_ns` what
-        stamps count the start of the run as.
+        stamps count the start of the run as. `names` are those of several sensors whose config is
+        `sensor`'s. On a `device` of torch ('cpu', 'cuda') all arrays are tensors.
         """
         self.config = config = sensor.config
-        self.sensor, self.num_envs = sensor, num_envs
+        self.xp = xp = arrays_of(device)
+        self.sensor = sensor = _moved(sensor, xp)
+        self.names, self.num_envs = names or (sensor.name,), num_envs
+        if messages and len(self.names) > 1:
+            raise ValueError('sensors that share a pipeline send no messages')
         self.schedule = schedule or Schedule.of(sensor.name, config, dt_ns)
         self.ticks = sensor.truth_ticks(self.schedule)
         """When truth is needed: at captures, or more often for a stateful response."""
         self._tick_s, self._capture_s = self.ticks.period_s, self.schedule.period_s
-        self.noise = NoiseSource(seed, sensor.name, num_envs, ReadoutErrors(config),
-                                 sensor.truth_layout.dtype, episode)
-        self.stages = Stages(sensor, num_envs)
+        self.noise = NoiseSource(seed, self.names, num_envs, ReadoutErrors(config),
+                                 sensor.truth_layout.dtype, episode, xp=xp,
+                                 fast=config.fast_noise)
+        lanes = len(self.noise.lanes)
+        self.stages = Stages(sensor, lanes, xp)
         self.transit = Transit(config, self.noise,
                                stream_of(sensor, self.schedule, link, start_ns))
         self.faults = self.transit.faults = Faults(config.faults.values())
@@ -89,12 +95,14 @@ class Pipeline:
         self._readout = self._make_readout() if arrays else None
         self.supplier = supplier
         """Where `update` and `read` get truth from; may also be set after making."""
-        self._envs = np.arange(num_envs)
-        self.progress = Progress(self.schedule, self.ticks, num_envs)
+        self._envs = xp.arange(lanes)
+        self.progress = Progress(self.schedule, self.ticks, lanes, xp)
         """How far each environment is."""
+        if config.phase_range_s[1]:
+            self.progress.reset(ALL, 0, self._phases(ALL))
         self._now_ns = 0
         self._injected: list[FaultConfig] = []
-        self._least_ns = self.transit.latency_ns.copy()
+        self._least_ns = xp.copy(self.transit.latency_ns)
         self._most_ns = self._least_ns + self.transit.spread_ns
         self._plan()
 
@@ -116,23 +124,29 @@ class Pipeline:
             return
         if isinstance(envs, slice) and self.progress.is_together:
             if self.progress.is_due(self._now_ns):
-                rows = self.sensor.truth_layout.empty(self.num_envs)
-                self.supplier(self._envs, rows)
-                self.tick(None, self._now_ns, rows)
+                self._tick(ALL, self._now_ns, self._supplied(self._envs))
             return
         stale = self.progress.outdated(envs, self._now_ns)
         if not stale.any():
             return
         chosen = self._envs[envs][stale]
         if not isinstance(envs, slice):
-            chosen = np.unique(chosen)  # whoever asks twice for one gets it twice, computed once
-        rows = self.sensor.truth_layout.empty(len(chosen))
-        self.supplier(chosen, rows)
-        self.tick(chosen, self._now_ns, rows)
+            # whoever asks twice for one gets it twice, computed once
+            chosen = self.xp.asarray(np.unique(chosen.tolist()))
+        self._tick(self._whole(chosen), self._now_ns, self._supplied(chosen))
+
+    def _supplied(self, lanes: NDArray[np.intp]) -> Array:
+        assert self.supplier is not None
+        layout = self.sensor.truth_layout
+        rows = self.xp.empty((len(lanes), layout.width), layout.dtype)
+        self.supplier(lanes, rows)
+        return rows
 
     def tick(self, envs: Envs, time_ns: int, truth: Array) -> None:
         """Take the truth rows [n, width] of `envs` at `time_ns`; they are not kept or changed."""
-        rows = self._rows(envs)
+        self._tick(self._rows(envs), time_ns, truth)
+
+    def _tick(self, rows: Rows, time_ns: int, truth: Array) -> None:
         self._now_ns = max(self._now_ns, time_ns)
         step = self.progress.advance(rows, time_ns)
         batch = self._batch(rows, step.capture, step.tick, time_ns)
@@ -155,10 +169,11 @@ class Pipeline:
             times = zip(self._envs[batch.envs].tolist(), batch.index.tolist(),
                         batch.time_ns.tolist(), listed(passage.stamp_ns),
                         listed(passage.arrival_ns), strict=True)
+            copy = self.xp.copy
             for row, (env, index, capture_ns, stamp_ns, arrival_ns) in enumerate(times):
                 if passage.lost is None or not passage.lost[row]:
                     sample = Sample(self.sensor.name, env, index, capture_ns, stamp_ns,
-                                    arrival_ns, values[row].copy(), truth[row].copy())
+                                    arrival_ns, copy(values[row]), copy(truth[row]))
                     self.in_flight.add(sample)
                     if passage.twice is not None and passage.twice[row]:
                         self.transit.counts[CaptureFate.DUPLICATED] += 1
@@ -174,37 +189,77 @@ class Pipeline:
         self.transit.counts[CaptureFate.DELIVERED] += len(samples)
         return samples
 
-    def read(self, now_ns: int | None = None, envs: Envs = None,
-             history_length: int | None = None) -> Reading:
+    def read(self, now_ns: int | ArrayLike | None = None, envs: Envs = None,
+             history_length: int | None = None, *, interpolation: str | None = None,
+             member: int | None = None) -> Reading:
         """Return the newest sample that has arrived by `now_ns` (by default the present).
 
-        `history_length` N gives [n, N, width]: entry i is the sample i captures before entry 0,
-        or, where that one was lost or is not here yet, the newest before it. Two reads at one time
-        are equal.
+        `now_ns` is one time or a time for each of `envs`. `history_length` N gives [n, N, width]:
+        entry i is the sample i captures before entry 0, or, where that one was lost or is not here
+        yet, the newest before it. `interpolation` answers between captures in another way than the
+        config says. Two reads at one time are equal. `member` reads one sensor of several.
         """
-        now_ns = self._now_ns if now_ns is None else now_ns
-        rows, readout = self._ready(envs, history_length)
-        sent_ns = now_ns - self._lag_ns[rows]
-        if self.faults and self.config.interpolation != 'zoh':
-            sent_ns -= self.faults.at(now_ns).latency_ns
-        return readout.measured(rows, sent_ns, now_ns, history_length)
+        rows, readout, history = self._ready(envs, history_length, member)
+        kind = interpolation or self.config.interpolation
+        interpolator = readout.interpolator(kind, self.config, self.sensor.name)
+        lag_ns = (self._lag_ns if interpolator is None else self._line_ns)[rows]
+        now = self._now_ns if now_ns is None else now_ns
+        late_ns = 0
+        if not isinstance(now, int):
+            now = self._per_lane(now, len(lag_ns), member)
+        elif self.faults and interpolator is not None:
+            late_ns = self.faults.at(now).latency_ns
+        return readout.measured(rows, now - late_ns - lag_ns, now, history, interpolator)
 
-    def read_ground_truth(self, envs: Envs = None, history_length: int | None = None) -> Reading:
+    def read_ground_truth(self, envs: Envs = None, history_length: int | None = None, *,
+                          member: int | None = None) -> Reading:
         """Return the newest capture without noise, delay or loss; history as in `read`."""
-        rows, readout = self._ready(envs, history_length)
-        return readout.truth(rows, history_length)
+        rows, readout, history = self._ready(envs, history_length, member)
+        return readout.truth(rows, history)
 
-    def _ready(self, envs: Envs, history: int | None) -> tuple[Rows, Readout]:
-        """Compute what is outdated among `envs` and return what to read from."""
+    def _ready(self, envs: Envs, history: int | None,
+               member: int | None) -> tuple[Rows, Readout, int | None]:
+        """Compute what is outdated among `envs` and return what to read from, and how much."""
         if self._readout is None:
             raise ValueError('this pipeline was made without arrays=True')
-        most = max(self.config.history_length, 1)
-        if history is not None and not 1 <= history <= most:
+        kept = self.config.history_length
+        if history is None and self.config.stack_history:
+            history = kept
+        if history is not None and not 1 <= history <= max(kept, 1):
             raise RigError(f'{self.sensor.name!r} was asked for a history of {history}; its '
-                           f'history_length allows 1 to {most}')
-        rows = self._rows(envs)
+                           f'history_length allows 1 to {max(kept, 1)}')
+        rows = self._rows(envs, member)
         self._compute_outdated(rows)
-        return rows, self._readout
+        return rows, self._readout, history
+
+    def _per_lane(self, times_ns: ArrayLike, lanes: int, member: int | None) -> Array:
+        """Return a time for each environment that is read as one for each lane."""
+        times = self.xp.asarray(times_ns, np.int64).reshape(-1)
+        each = 1 if member is not None else len(self.names)
+        if len(times) * each != lanes:
+            raise RigError(f'{self.sensor.name!r} is read at {len(times)} times in '
+                           f'{lanes // each} environments; give one time for each, or one for all')
+        return (times[:, None] + self.xp.zeros((1, each), np.int64)).reshape(-1)
+
+    def start_history(self, times_ns: ArrayLike, values: ArrayLike,
+                      phase_ns: int | ArrayLike | None = None, envs: Envs = None, *,
+                      member: int | None = None) -> None:
+        """Let `envs` have measured `values` [n, m, width] at capture times [m] or [n, m] so far.
+
+        The times are consecutive ones of the schedule, which goes on into the time before the
+        episode. They arrive after the delay, without jitter or loss, stamped with their true time.
+        A `phase_ns`, one time or [n], begins a new episode of which it is the first capture.
+        """
+        if self._readout is None:
+            raise ValueError('this pipeline was made without arrays=True')
+        rows = self._rows(envs, member)
+        if phase_ns is not None:
+            first_ns = self.xp.asarray(phase_ns, np.int64) - self._now_ns
+            self._begin(rows, first_ns - self.schedule.phase_ns)
+        ids = self._envs[rows]
+        self._readout.start(ids, self.progress.origin_ns[ids], self.xp.asarray(times_ns, np.int64),
+                            self.xp.asarray(values), self.transit.latency_ns[ids],
+                            self.sensor.name)
 
     # ---- resets and changes at run time -----------------------------------------------------
 
@@ -218,6 +273,11 @@ class Pipeline:
             self._now_ns = time_ns
         if not len(self._envs[rows]):
             return
+        self._begin(rows, None)
+        self.update(self._now_ns)
+
+    def _begin(self, rows: Rows, phase_ns: Array | None) -> None:
+        """Begin a new episode now, its captures `phase_ns` [n] later than the schedule says."""
         self.noise.reset(rows)
         self.noise.readout_errors.reset(rows)
         self.stages.reset(rows)
@@ -229,43 +289,40 @@ class Pipeline:
         if self.in_flight is not None:
             flushed = self.in_flight.flush(set(self._envs[rows].tolist()))
             self.transit.counts[CaptureFate.FLUSHED] += flushed
-        self.progress.reset(rows, self._now_ns)
+        if phase_ns is None and self.config.phase_range_s[1]:
+            phase_ns = self._phases(rows)
+        self.progress.reset(rows, self._now_ns, phase_ns)
         self._plan()
-        self.update(self._now_ns)
+
+    def _phases(self, rows: Rows) -> Array:
+        """Return what the captures of this episode are shifted by, whole steps, ns [n]."""
+        low_ns, high_ns = (seconds_to_ns(each) for each in self.config.phase_range_s)
+        draw = self.noise.constant('phase', rows, 1, 'uniform')[:, 0]
+        shift_ns = low_ns + self.xp.astype(draw * (high_ns - low_ns), np.int64)
+        dt_ns = self.schedule.dt_ns
+        return (2 * shift_ns + dt_ns) // (2 * dt_ns) * dt_ns
 
     def reconfigure(self, config: SensorConfig) -> None:
         """Take delay, jitter, noise, clock, loss and the sensor's own keys from the next capture.
 
         What is on its way keeps the times it has.
         """
-        self._check_change(config)
+        self._check_alone('be reconfigured')
+        check_change(self.sensor, config)
         self.noise.readout_errors.reconfigure(config, self.noise, self.progress.last_captures())
-        self.sensor = self.stages.sensor = type(self.sensor)(self.sensor.name, config)
+        new = type(self.sensor)(self.sensor.name, config)
+        self.sensor = self.stages.sensor = _moved(new, self.xp)
         self.transit.take(config)
         latency_ns = self.transit.latency_ns
-        np.minimum(self._least_ns, latency_ns, out=self._least_ns)
-        np.maximum(self._most_ns, latency_ns + self.transit.spread_ns, out=self._most_ns)
+        self._least_ns = self.xp.minimum(self._least_ns, latency_ns)
+        self._most_ns = self.xp.maximum(self._most_ns, latency_ns + self.transit.spread_ns)
         self.config = config
         self.faults = self.transit.faults = Faults([*config.faults.values(), *self._injected])
         self._plan()
 
-    def _check_change(self, config: SensorConfig) -> None:
-        fixed = FIXED_KEYS
-        if config.delay_backend == 'mujoco':
-            fixed += ('delay_range_s', 'jitter_s', 'latency', 'order')
-        for key in fixed:
-            if getattr(config, key) != getattr(self.config, key):
-                raise RigError(f'{key} of {self.sensor.name!r} cannot change while it runs')
-        check_interpolation(self.sensor, config)
-        new = type(self.sensor)(self.sensor.name, config)
-        for fact in ('truth_layout', 'return_layout', 'stateful', 'fine_truth', 'duration_ns'):
-            if getattr(new, fact) != getattr(self.sensor, fact):
-                raise RigError(f'{self.sensor.name!r} cannot take '
-                               f'{" and ".join(_changes(self.config, config))} while it runs; '
-                               f'write it into the rig file and start again')
-
     def inject(self, fault: FaultConfig) -> None:
         """Add a fault while running."""
+        self._check_alone('be given a fault')
         self._injected.append(fault)
         self.faults.add(fault)
         self._plan()
@@ -275,14 +332,20 @@ class Pipeline:
         """What became of the captures so far."""
         return self.transit.counts
 
+    def _check_alone(self, what: str) -> None:
+        if len(self.names) > 1:
+            raise RigError(f'{self.names[0]!r} is computed together with {len(self.names) - 1} '
+                           f'sensors like it and cannot {what} alone; make the rig with '
+                           'together=False')
+
     # ---- bookkeeping --------------------------------------------------------------------------
 
     def _make_readout(self) -> Readout:
-        config, layout = self.config, self.sensor.return_layout
-        check_interpolation(self.sensor, config)
-        interpolator = (None if config.interpolation == 'zoh' else
-                        Interpolator(config.interpolation, layout, self.sensor.name))
-        return Readout(self.schedule, layout, self.num_envs, config.history_length, interpolator)
+        config = self.config
+        made = Readout(self.schedule, self.sensor.return_layout, len(self.noise.lanes),
+                       config.history_length, self.xp)
+        made.interpolator(config.interpolation, config, self.sensor.name)  # refuses what cannot be
+        return made
 
     def _plan(self) -> None:
         """Derive from config and faults what must be kept and what may be skipped."""
@@ -290,9 +353,9 @@ class Pipeline:
         spread_ns = int((self._most_ns - self._least_ns).max()) + slow_ns
         latency_ns = max(int(self._most_ns.max()), transit.most_latency_ns) + slow_ns
         irregular = bool(spread_ns or self.faults or not transit.is_regular)
+        self._lag_ns = self.progress.origin_ns + self._least_ns
         # interpolation is for a line of one latency: the present one, for what is under way too
-        least_ns = self._least_ns if config.interpolation == 'zoh' else transit.latency_ns
-        self._lag_ns = self.progress.origin_ns + least_ns
+        self._line_ns = self.progress.origin_ns + transit.latency_ns
         self._every = bool(config.eager or self.sensor.stateful or config.history_length
                            or latency_ns or irregular or self.in_flight is not None)
         """Whether every capture is made, read or not."""
@@ -306,34 +369,40 @@ class Pipeline:
                 slots += self.schedule.captures_in(latency_ns) if latency_ns else 0
             self._readout.plan(slots, spread, self._every)
 
-    def _rows(self, envs: Envs) -> Rows:
-        if envs is None or (isinstance(envs, slice) and envs == ALL):
+    def _rows(self, envs: Envs, member: int | None = None) -> Rows:
+        """Return the lanes of `envs`: of all sensors, or of one."""
+        count = len(self.names)
+        if (envs is None or (isinstance(envs, slice) and envs == ALL)) and (
+                member is None or count == 1):
             return ALL
-        ids = self._envs[envs] if isinstance(envs, slice) else np.asarray(envs)
-        ids = ids.nonzero()[0] if ids.dtype == np.bool_ else ids.astype(np.intp, copy=False)
-        return ALL if len(ids) == self.num_envs and (ids == self._envs).all() else ids
+        ids = self._ids(envs)
+        if count > 1:
+            chosen = self.xp.arange(count) if member is None else member
+            ids = (ids[:, None] * count + chosen).reshape(-1)
+        return self._whole(ids)
+
+    def _ids(self, envs: Envs) -> NDArray[np.intp]:
+        """Return the environments as numbers."""
+        if envs is None or isinstance(envs, slice):
+            return self._envs[:self.num_envs][slice(None) if envs is None else envs]
+        ids = self.xp.asarray(envs)
+        return (self.xp.indices(ids) if self.xp.kind(ids) == 'b' else
+                self.xp.astype(ids, np.int64))
+
+    def _whole(self, ids: NDArray[np.intp]) -> Rows:
+        return ALL if len(ids) == len(self._envs) and bool((ids == self._envs).all()) else ids
 
     def _batch(self, rows: Rows, index: NDArray[np.int64], tick: NDArray[np.int64],
                time_ns: int) -> Batch:
-        times_ns = np.empty(len(index), np.int64)
-        times_ns.fill(time_ns)
+        times_ns = self.xp.empty(len(index), np.int64)
+        times_ns[:] = time_ns
         return Batch(rows, index, tick, times_ns, self._tick_s, self._capture_s, True, self.noise,
                      self.stages.state)
 
 
-def check_interpolation(sensor: Sensor[Any], config: SensorConfig) -> None:
-    """Refuse jitter where reads are interpolated: there is no one time to interpolate at."""
-    if config.interpolation == 'zoh':
-        return
-    for key, given in (('jitter_s', config.jitter_s), ('link', config.link),
-                       ('latency.model', config.latency.model != 'delay'),
-                       ('latency.stalls', config.latency.stalls.probability)):
-        if given:
-            raise RigError(f'{sensor.name!r} has {key} and interpolation {config.interpolation}; '
-                           'only zoh knows latencies that change from sample to sample')
-
-
-def _changes(old: SensorConfig, new: SensorConfig) -> list[str]:
-    """Return `key value` of every key of the rig file in which two configs differ."""
-    before, after = flatten(old.model_dump()), flatten(new.model_dump())
-    return [f'{key} {value}' for key, value in after.items() if before.get(key) != value]
+def _moved(sensor: Sensor[Any], xp: Arrays) -> Sensor[Any]:
+    """Return `sensor` with its constants where `xp` has its numbers."""
+    if not xp.is_numpy and not sensor.on_tensors:
+        raise RigError(f'{sensor.name!r} is a {sensor.config.type}, whose stages are written for '
+                       'NumPy alone; it does not run on tensors')
+    return sensor.on(xp)

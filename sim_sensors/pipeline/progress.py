@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sim_sensors.pipeline.arrays import NUMPY, Arrays
 from sim_sensors.pipeline.rings import Rows
 from sim_sensors.timekeeping.schedule import Schedule
 
@@ -31,15 +32,17 @@ class Progress:
     integers stand for all of them; that is the fast way. Apart, every one has its own.
     """
 
-    def __init__(self, schedule: Schedule, ticks: Schedule, num_envs: int) -> None:
+    def __init__(self, schedule: Schedule, ticks: Schedule, num_envs: int,
+                 xp: Arrays = NUMPY) -> None:
         """Start at time 0; `ticks` contains every time of `schedule`."""
+        self._xp = xp
         self._schedule, self._ticks = schedule, ticks
         self._same = ticks is schedule
         self._num_envs = num_envs
-        self.origin_ns: Numbers = np.zeros(num_envs, np.int64)
+        self.origin_ns: Numbers = xp.zeros(num_envs, np.int64)
         """When each environment's episode began, ns."""
-        self._index: Numbers = np.full(num_envs, -1, np.int64)
-        self._tick: Numbers = np.full(num_envs, -1, np.int64)
+        self._index: Numbers = xp.full(num_envs, -1, np.int64)
+        self._tick: Numbers = xp.full(num_envs, -1, np.int64)
         self._together: tuple[int, int, int] | None = (0, -1, -1)
         self.next_ns = ticks.time_of(0)
         """When the next tick of any environment is due, ns."""
@@ -53,10 +56,10 @@ class Progress:
             self._together = (origin_ns, max(index, last_index), tick)
             self.next_ns = origin_ns + self._ticks.time_of(tick + 1)
             captured = index > last_index
-            ticks = _filled(self._num_envs, tick)
+            ticks = self._filled(tick)
             if self._same and captured:
                 return TickNumbers(ticks, ticks, True)
-            return TickNumbers(_filled(self._num_envs, index if captured else -1), ticks, captured)
+            return TickNumbers(self._filled(index if captured else -1), ticks, captured)
         self._part()
         elapsed = time_ns - self.origin_ns[rows]
         ticks = self._ticks.indices_before(elapsed)
@@ -64,10 +67,10 @@ class Progress:
         last = self._index[rows]
         new = found > last
         self._tick[rows] = ticks
-        self._index[rows] = np.maximum(found, last)
+        self._index[rows] = self._xp.maximum(found, last)
         self.next_ns = int((self.origin_ns + self._ticks.times_of(self._tick + 1)).min())
         captured_all = True if new.all() else None if new.any() else False
-        return TickNumbers(np.where(new, found, -1), ticks, captured_all)
+        return TickNumbers(self._xp.where(new, found, -1), ticks, captured_all)
 
     @property
     def is_together(self) -> bool:
@@ -82,26 +85,28 @@ class Progress:
     def outdated(self, rows: Rows, now_ns: int) -> NDArray[np.bool_]:
         """Return which of `rows` have a tick due at `now_ns` that was not made, [n]."""
         if self._together is not None:
-            return np.full(len(self.origin_ns[rows]), self.is_due(now_ns))
+            return self._xp.full(len(self.origin_ns[rows]), self.is_due(now_ns), np.bool_)
         return self._ticks.indices_before(now_ns - self.origin_ns[rows]) > self._tick[rows]
 
     def last_captures(self) -> Numbers:
         """Return the last capture index of every environment, [num_envs]."""
         if self._together is not None:
-            return _filled(self._num_envs, self._together[1])
-        return self._index.copy()
+            return self._filled(self._together[1])
+        return self._xp.copy(self._index)
 
-    def reset(self, rows: Rows, now_ns: int) -> None:
-        """Let the episodes of `rows` begin at `now_ns`."""
+    def reset(self, rows: Rows, now_ns: int, phase_ns: Numbers | None = None) -> None:
+        """Let the episodes of `rows` begin at `now_ns`, or `phase_ns` [n] later."""
         first_ns = now_ns + self._ticks.time_of(0)
-        if isinstance(rows, slice):
+        if phase_ns is None and isinstance(rows, slice):
             self._together = (now_ns, -1, -1)
             self.next_ns = first_ns
         else:
             self._part()
-            self.next_ns = min(self.next_ns, first_ns)
-        self.origin_ns[rows] = now_ns
-        self._index[rows] = self._tick[rows] = -1
+            first_ns += 0 if phase_ns is None else int(phase_ns.min())
+            self.next_ns = first_ns if isinstance(rows, slice) else min(self.next_ns, first_ns)
+        self.origin_ns[rows] = now_ns if phase_ns is None else now_ns + phase_ns
+        self._index[rows] = -1
+        self._tick[rows] = -1
 
     def _part(self) -> None:
         """From now on every environment has its own numbers."""
@@ -109,9 +114,8 @@ class Progress:
             self.origin_ns[:], self._index[:], self._tick[:] = self._together
             self._together = None
 
-
-def _filled(count: int, value: int) -> Numbers:
-    """Return `value` [count]; `np.full` takes three times as long for one."""
-    out: Numbers = np.empty(count, np.int64)
-    out.fill(value)
-    return out
+    def _filled(self, value: int) -> Numbers:
+        """Return `value` [num_envs]; `full` takes three times as long for one."""
+        out: Numbers = self._xp.empty(self._num_envs, np.int64)
+        out[:] = value
+        return out

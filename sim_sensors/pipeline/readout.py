@@ -7,6 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.errors import RigError
+from sim_sensors.config import SensorConfig
+from sim_sensors.pipeline.arrays import NUMPY, Arrays
+from sim_sensors.pipeline.changes import check_interpolation
 from sim_sensors.pipeline.interpolation import Interpolator, Tap
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.pipeline.rings import Found, Rows, SampleRing
@@ -15,6 +19,8 @@ from sim_sensors.sensors.base import Batch
 from sim_sensors.timekeeping.schedule import Schedule
 
 Times = NDArray[np.int64]
+MOST_PAST = 2**40
+"""Captures before an episode that an index can count back to."""
 
 
 class Reading(NamedTuple):
@@ -37,12 +43,13 @@ class Readout:
     """
 
     def __init__(self, schedule: Schedule, layout: Layout, num_envs: int, history: int,
-                 interpolator: Interpolator | None) -> None:
+                 xp: Arrays = NUMPY) -> None:
         """Keep `history` values of the ground truth; `plan` says how many samples to keep."""
-        self._schedule = schedule
-        self._interpolator = interpolator
-        self._samples = SampleRing(1, num_envs, layout)
-        self._truth = SampleRing(max(history, 1), num_envs, layout)
+        self._schedule, self._layout = schedule, layout
+        self._interpolators: dict[str, Interpolator | None] = {'zoh': None}
+        self._xp = xp
+        self._samples = SampleRing(1, num_envs, layout, xp)
+        self._truth = SampleRing(max(history, 1), num_envs, layout, xp)
         self._spread = 0
 
     def plan(self, slots: int, spread: int, keeps_all: bool) -> None:
@@ -71,46 +78,79 @@ class Readout:
 
     def truth(self, envs: Rows, history: int | None) -> Reading:
         """Return the newest ground truth of `envs`."""
-        index = _back_from(self._truth.newest[envs], history)
+        index = self._back_from(self._truth.newest[envs], history)
         return self._reading(self._truth, self._truth.at_index(envs, index))
 
-    def measured(self, envs: Rows, sent_ns: Times, now_ns: int, history: int | None) -> Reading:
-        """Return what can be read at `now_ns`.
+    def interpolator(self, kind: str, config: SensorConfig, sensor: str) -> Interpolator | None:
+        """Return what answers reads between captures, None for `zoh`."""
+        if kind not in self._interpolators:
+            check_interpolation(sensor, config, kind)
+            self._interpolators[kind] = Interpolator(kind, self._layout, sensor)
+        return self._interpolators[kind]
+
+    def measured(self, envs: Rows, sent_ns: Times, now_ns: int | Times, history: int | None,
+                 interpolator: Interpolator | None) -> Reading:
+        """Return what can be read at `now_ns`, one time or [n].
 
         `sent_ns` [n] is `now_ns` less the least latency: nothing captured after it has arrived.
         """
         ring = self._samples
-        newest = self._schedule.indices_before(sent_ns)
-        if self._interpolator is not None:
-            return self._between(envs, newest, sent_ns, history)
+        newest = self._schedule.indices_before(sent_ns, -MOST_PAST if ring.has_past else -1)
+        if interpolator is not None:
+            return self._between(envs, newest, sent_ns, history, interpolator)
         if self._spread:
             found = ring.arrived(envs, newest, now_ns, self._spread, history)
         else:
-            found = ring.at_index(envs, _back_from(newest, history))
+            found = ring.at_index(envs, self._back_from(newest, history))
         return self._reading(ring, found)
 
-    def _between(self, envs: Rows, newest: Times, sent_ns: Times, history: int | None) -> Reading:
+    def _between(self, envs: Rows, newest: Times, sent_ns: Times, history: int | None,
+                 interpolator: Interpolator) -> Reading:
         """Return the values at `sent_ns`, between captures."""
-        assert self._interpolator is not None
-        low = _back_from(newest, history)
+        low = self._back_from(newest, history)
         last = self._samples.newest[envs]
         if history is not None:
             sent_ns, last = sent_ns[:, None], last[:, None]
             sent_ns = sent_ns - self._schedule.times_of(low[:, :1]) + self._schedule.times_of(low)
-        low = np.minimum(low, last)
+        low = self._xp.minimum(low, last)
         found = self._samples.at_index(envs, low)
         reading = self._reading(self._samples, found)
         older, here, high, newer = (self._tap(envs, low + step, last) for step in (-1, 0, 1, 2))
-        values = self._interpolator.blend(older, here, high, newer, sent_ns)
+        values = interpolator.blend(older, here, high, newer, sent_ns)
         values[~reading.valid] = 0
-        shift = np.where(high.known & found.valid, sent_ns - here.time_ns, 0)
-        return Reading(values.astype(reading.values.dtype, copy=False), reading.valid,
+        shift = self._xp.where(high.known & found.valid, sent_ns - here.time_ns, 0)
+        return Reading(self._xp.astype(values, self._samples.dtype), reading.valid,
                        reading.capture_ns + shift, reading.stamp_ns + shift)
 
     def _tap(self, envs: Rows, index: Times, last: Times) -> Tap:
         found = self._samples.at_index(envs, index)
         return Tap(self._samples.take(self._samples.values, found.place),
                    self._schedule.times_of(index), found.valid & (index <= last))
+
+    # ---- a past that was given ----------------------------------------------------------------
+
+    def start(self, lanes: NDArray[np.intp], origin_ns: Times, times_ns: Times, values: Array,
+              latency_ns: Times, sensor: str) -> None:
+        """Let `lanes` [n] have measured `values` [n, m, width] at `times_ns` [m] or [n, m]."""
+        ring, xp = self._samples, self._xp
+        values = xp.astype(values, ring.dtype)
+        count = times_ns.shape[-1] if times_ns.ndim else 0
+        if times_ns.ndim not in (1, 2) or not 1 <= count <= ring.cursor.slots:
+            raise RigError(f'the history of {sensor!r} has {count} times; it keeps 1 to '
+                           f'{ring.cursor.slots}')
+        times_ns = times_ns + xp.zeros((len(lanes), 1), np.int64)
+        since_ns = times_ns - origin_ns[:, None]
+        index = self._schedule.indices_before(since_ns, -MOST_PAST)
+        newest = ring.newest[lanes]
+        wrong = ((self._schedule.times_of(index) != since_ns)
+                 | (index != index[:, :1] + xp.arange(count)) | (index > newest[:, None])
+                 | (newest[:, None] - index >= ring.cursor.slots))
+        if wrong.any():
+            raise RigError(f'the history of {sensor!r} has the times '
+                           f'{times_ns[wrong.any(1)][0].tolist()} ns; they must be captures of '
+                           'its schedule, one after another, not after its newest and among the '
+                           f'last {ring.cursor.slots}')
+        ring.rewrite(lanes, index, values, (times_ns, times_ns, times_ns + latency_ns[:, None]))
 
     @staticmethod
     def _reading(ring: SampleRing, found: Found) -> Reading:
@@ -122,7 +162,6 @@ class Readout:
         values, capture_ns, stamp_ns = arrays
         return Reading(values, found.valid, capture_ns, stamp_ns)
 
-
-def _back_from(newest: Times, history: int | None) -> Times:
-    """Return `newest` [n], or with a history [n, history] counting back from it."""
-    return newest if history is None else newest[:, None] - np.arange(history)
+    def _back_from(self, newest: Times, history: int | None) -> Times:
+        """Return `newest` [n], or with a history [n, history] counting back from it."""
+        return newest if history is None else newest[:, None] - self._xp.arange(history)

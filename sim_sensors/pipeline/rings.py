@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.times import NEVER_NS
+from sim_sensors.pipeline.arrays import NUMPY, Arrays
 from sim_sensors.pipeline.columns import Column
 from sim_sensors.pipeline.layout import Array, Layout
 
@@ -25,12 +26,12 @@ ALL = slice(None)
 class _Cursor:
     """Where each environment writes next in a ring of a power of two slots."""
 
-    def __init__(self, least_slots: int, num_envs: int) -> None:
+    def __init__(self, least_slots: int, num_envs: int, xp: Arrays) -> None:
         self.slots = 1 << (least_slots - 1).bit_length()
         self.mask = self.slots - 1
-        self.head: Indices = np.full(num_envs, -1, np.int64)
+        self.head: Indices = xp.full(num_envs, -1, np.int64)
         self.common: int | None = -1
-        self.envs = np.arange(num_envs)
+        self.envs = xp.arange(num_envs)
 
     def advance(self, envs: Rows) -> int | tuple[Indices, NDArray[np.intp]]:
         """Move to the next slot and return the subscript that writes `envs`' rows."""
@@ -45,6 +46,10 @@ class _Cursor:
         self.head[envs] = (self.head[envs] + 1) & self.mask
         return self.head[envs], envs
 
+    def restart(self) -> None:
+        """Let all environments write the same slot again; what was written is of no use."""
+        self.head[:] = self.common = -1
+
     def back(self, envs: Rows, steps: int | Indices) -> Indices:
         """Return the slots [n] that lie `steps` before the newest of `envs`."""
         return (self.head[envs] - steps) & self.mask
@@ -53,11 +58,11 @@ class _Cursor:
 class TimelineRing:
     """The last truth ticks after the response model, before hardware noise (a `Timeline`)."""
 
-    def __init__(self, depth: int, num_envs: int, layout: Layout) -> None:
+    def __init__(self, depth: int, num_envs: int, layout: Layout, xp: Arrays = NUMPY) -> None:
         """Keep `depth` ticks before the one being worked on."""
-        self._cursor = _Cursor(depth, num_envs)
-        self._values = np.zeros((self._cursor.slots, num_envs, layout.width), layout.dtype)
-        self._filled = np.zeros(num_envs, np.bool_)
+        self._cursor = _Cursor(depth, num_envs, xp)
+        self._values = xp.zeros((self._cursor.slots, num_envs, layout.width), layout.dtype)
+        self._filled = xp.zeros(num_envs, np.bool_)
         self.complete = False
         """True when every environment has a previous tick."""
         self._depth = depth
@@ -75,9 +80,10 @@ class TimelineRing:
                              'see Sensor.timeline_length')
         cursor = self._cursor
         if cursor.common is not None and isinstance(self._batch, slice):
-            return np.asarray(self._values[(cursor.common - ticks_back + 1) & cursor.mask])
+            found: Array = self._values[(cursor.common - ticks_back + 1) & cursor.mask]
+            return found
         slots = cursor.back(self._batch, ticks_back - 1)
-        return np.asarray(self._values[slots, cursor.envs[self._batch]])
+        return self._values[slots, cursor.envs[self._batch]]
 
     @property
     def filled(self) -> NDArray[np.bool_]:
@@ -95,6 +101,8 @@ class TimelineRing:
         """Forget `envs`' ticks."""
         self._filled[envs] = False
         self.complete = False
+        if isinstance(envs, slice):
+            self._cursor.restart()
 
 
 class Found(NamedTuple):
@@ -113,16 +121,23 @@ class SampleRing:
     newest sample that has arrived then needs to know nothing about loss.
     """
 
-    def __init__(self, least_slots: int, num_envs: int, layout: Layout) -> None:
+    def __init__(self, least_slots: int, num_envs: int, layout: Layout,
+                 xp: Arrays = NUMPY) -> None:
         """Keep at least `least_slots` captures per environment."""
-        self.cursor = _Cursor(least_slots, num_envs)
+        self._xp, self._layout = xp, layout
+        self.dtype = layout.dtype
+        self.cursor = _Cursor(least_slots, num_envs, xp)
         shape = (self.cursor.slots, num_envs)
-        self.values = np.zeros((*shape, layout.width), layout.dtype)
-        self.capture_ns: Indices = np.zeros(shape, np.int64)
-        self.stamp_ns: Indices = np.zeros(shape, np.int64)
-        self.arrival_ns: Indices = np.full(shape, NEVER_NS, np.int64)
-        self.newest: Indices = np.full(num_envs, -1, np.int64)
+        self.values = xp.zeros((*shape, layout.width), layout.dtype)
+        self.capture_ns: Indices = xp.zeros(shape, np.int64)
+        self.stamp_ns: Indices = xp.zeros(shape, np.int64)
+        self.arrival_ns: Indices = xp.full(shape, NEVER_NS, np.int64)
+        self.newest: Indices = xp.full(num_envs, -1, np.int64)
         """Newest capture index of each environment, -1 before the first."""
+        self.first: Indices = xp.zeros(num_envs, np.int64)
+        """Oldest capture index that may be read; below 0 where a past was given."""
+        self.has_past = False
+        """Whether any environment has captures from before its episode."""
         self.holes = False
         """Whether some episode began with captures that were skipped or lost."""
         self.holds_gaps = True
@@ -135,7 +150,7 @@ class SampleRing:
         """Add capture `index` [n] of `envs`; captures that were skipped count as lost."""
         skipped = index - self.newest[envs] - 1
         if self.holds_gaps and skipped.any():
-            self._skip(self._ids(envs), np.minimum(skipped, self.cursor.slots))
+            self._skip(self._ids(envs), self._xp.minimum(skipped, self.cursor.slots))
         at = self.cursor.advance(envs)
         self.values[at] = values
         self.capture_ns[at] = capture_ns
@@ -169,20 +184,39 @@ class SampleRing:
         """Return this ring, or a larger one with the same samples."""
         if least_slots <= self.cursor.slots:
             return self
-        _, num_envs, width = self.values.shape
-        larger = SampleRing(least_slots, num_envs, Layout({'row': (width,)}, self.values.dtype))
+        larger = SampleRing(least_slots, len(self.newest), self._layout, self._xp)
         old = self.cursor
-        slots = old.back(ALL, np.arange(old.slots - 1, -1, -1)[:, None])
+        slots = old.back(ALL, old.slots - 1 - self._xp.arange(old.slots)[:, None])
         for name in ('values', 'capture_ns', 'stamp_ns', 'arrival_ns'):
             getattr(larger, name)[:old.slots] = getattr(self, name)[slots, old.envs]
         larger.cursor.head[:] = larger.cursor.common = old.slots - 1
-        larger.newest[:] = self.newest
+        larger.newest[:], larger.first[:] = self.newest, self.first
         larger.holes, larger.holds_gaps = self.holes, self.holds_gaps
+        larger.has_past = self.has_past
         return larger
 
     def reset(self, envs: Rows) -> None:
         """Forget `envs`' samples."""
         self.newest[envs] = -1
+        self.first[envs] = 0
+        if isinstance(envs, slice):
+            self.has_past = False
+            self.cursor.restart()
+
+    def rewrite(self, envs: NDArray[np.intp], index: Indices, values: Array,
+                times_ns: tuple[Indices, Indices, Indices]) -> None:
+        """Let captures `index` [n, m] be `values` [n, m, width], at capture, stamp and arrival.
+
+        None of them is after the newest; those below 0 are the past of the episode.
+        """
+        slot = (self.cursor.head[envs] - self.newest[envs])[:, None] + index & self.cursor.mask
+        lanes = envs[:, None]
+        self.values[slot, lanes] = values
+        for array, new in zip((self.capture_ns, self.stamp_ns, self.arrival_ns), times_ns,
+                              strict=True):
+            array[slot, lanes] = new
+        self.first[envs] = self._xp.minimum(self.first[envs], index[:, 0])
+        self.has_past = bool((self.first < 0).any())
 
     # ---- finding ----------------------------------------------------------------------------
 
@@ -191,53 +225,67 @@ class SampleRing:
         env, newest, head = self._ids(envs), self.newest[envs], self.cursor.head[envs]
         if index.ndim == 2:
             env, newest, head = env[:, None], newest[:, None], head[:, None]
-        here = np.minimum(index, newest)
+        here = self._xp.minimum(index, newest)
         age = newest - here
-        valid = (here >= 0) & (age < self.cursor.slots)
+        valid = (here >= self._first(envs, index.ndim)) & (age < self.cursor.slots)
         place = ((head - age) & self.cursor.mask) * len(self.newest) + env
         if self.holes:
-            valid &= self.arrival_ns.reshape(-1).take(place) < NEVER_NS
+            valid &= self._xp.take(self.arrival_ns.reshape(-1), place) < NEVER_NS
         return Found(place, valid)
 
-    def arrived(self, envs: Rows, index: Indices, now_ns: int, spread: int,
+    def _first(self, envs: Rows, ndim: int) -> Indices | int:
+        if not self.has_past:
+            return 0
+        return self.first[envs] if ndim == 1 else self.first[envs][:, None]
+
+    def arrived(self, envs: Rows, index: Indices, now_ns: int | Indices, spread: int,
                 history: int | None = None) -> Found:
         """Return the newest sample not after capture `index` [n] that has arrived by `now_ns`.
+
+        `now_ns` is one time or [n].
 
         `spread` is how many captures one that has arrived may have overtaken. With a `history` the
         answer is [n, history]: entry i is the same for i captures before entry 0.
         """
-        index = np.minimum(index, self.newest[envs])
+        xp = self._xp
+        index = xp.minimum(index, self.newest[envs])
         if history is None:
             return self._arrived_one(envs, index, now_ns, spread)
         width = history + spread
-        found = self.at_index(envs, index[:, None] - np.arange(width))
-        here = found.valid & (self.arrival_ns.reshape(-1).take(found.place) <= now_ns)
+        if not isinstance(now_ns, int):
+            now_ns = now_ns[:, None]
+        found = self.at_index(envs, index[:, None] - xp.arange(width))
+        here = found.valid & (xp.take(self.arrival_ns.reshape(-1), found.place) <= now_ns)
         # for every column, the next one (older or the same) whose sample is here; `width` if none
-        columns = np.where(here, np.arange(width), width)
-        older = np.minimum.accumulate(columns[:, ::-1], axis=1)[:, ::-1]
-        wanted = np.minimum(here.argmax(axis=1)[:, None] + np.arange(history), width - 1)
-        column = np.take_along_axis(older, wanted, axis=1)
-        place = np.take_along_axis(found.place, np.minimum(column, width - 1), axis=1)
+        columns = xp.where(here, xp.arange(width), width)
+        older = xp.flip(xp.cumulative_min(xp.flip(columns, 1), 1), 1)
+        first = older[:, :1] % width  # 0 where none is here: what is read there is not valid
+        wanted = xp.minimum(first + xp.arange(history), width - 1)
+        column = xp.take_along_axis(older, wanted, 1)
+        place = xp.take_along_axis(found.place, xp.minimum(column, width - 1), 1)
         return Found(place, column < width)
 
-    def _arrived_one(self, envs: Rows, index: Indices, now_ns: int, spread: int) -> Found:
+    def _arrived_one(self, envs: Rows, index: Indices, now_ns: int | Indices,
+                     spread: int) -> Found:
         """Go back capture by capture, at each with the environments that still wait for one."""
         place, valid = self.at_index(envs, index)
         arrival_ns = self.arrival_ns.reshape(-1)
-        waiting = np.flatnonzero(valid & (arrival_ns.take(place) > now_ns))
-        oldest = np.maximum(self.newest[envs] - self.cursor.slots + 1, 0)
-        size, num_envs = self.arrival_ns.size, len(self.newest)
+        take = self._xp.take
+        waiting = self._xp.indices(valid & (take(arrival_ns, place) > now_ns))
+        oldest = self._xp.maximum(self.newest[envs] - self.cursor.slots + 1, self._first(envs, 1))
+        num_envs = len(self.newest)
+        size = self.cursor.slots * num_envs
         for _ in range(spread):
             if not len(waiting):
                 break
             index[waiting] -= 1
             place[waiting] = here = (place[waiting] - num_envs) % size
-            late = arrival_ns.take(here) > now_ns
+            late = take(arrival_ns, here) > (now_ns if isinstance(now_ns, int)
+                                             else now_ns[waiting])
             waiting = waiting[late & (index[waiting] > oldest[waiting])]
-        valid &= (arrival_ns.take(place) <= now_ns) & (index >= oldest)
+        valid &= (take(arrival_ns, place) <= now_ns) & (index >= oldest)
         return Found(place, valid)
 
-    @staticmethod
-    def take(array: Array, place: Indices) -> Array:
+    def take(self, array: Array, place: Indices) -> Array:
         """Return `array` [slots, num_envs, ...] at `place`."""
-        return np.asarray(array.reshape(-1, *array.shape[2:]).take(place, axis=0))
+        return self._xp.take(array.reshape(-1, *array.shape[2:]), place)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim_sensors.pipeline.arrays import NUMPY, Arrays
 from sim_sensors.pipeline.faults import Condition
 from sim_sensors.pipeline.imperfections import clip_to
 from sim_sensors.pipeline.layout import Array
@@ -21,9 +22,9 @@ class Stages:
     one array with the truth they came from.
     """
 
-    def __init__(self, sensor: Sensor[Any], num_envs: int) -> None:
+    def __init__(self, sensor: Sensor[Any], num_envs: int, xp: Arrays = NUMPY) -> None:
         """Make the timelines and the state of `num_envs` environments."""
-        self.sensor = sensor
+        self.sensor, self._xp = sensor, xp
         layout = sensor.truth_layout
         self._disturbs = _overrides(sensor, 'physics_imperfections')
         self._responds = sensor.responds and _overrides(sensor, 'respond')
@@ -34,12 +35,12 @@ class Stages:
         self._truth_responds = self._responds and sensor.truth_responds
         self._has_timeline = sensor.stateful and self._responds
         depth, rows = (sensor.timeline_length, num_envs) if self._has_timeline else (1, 0)
-        self._sensed_line = TimelineRing(depth, rows, layout)
-        self._clean_line = TimelineRing(depth, rows, layout)
-        self.state: dict[str, Array] = _zeros(sensor, num_envs)
+        self._sensed_line = TimelineRing(depth, rows, layout, xp)
+        self._clean_line = TimelineRing(depth, rows, layout, xp)
+        self.state: dict[str, Array] = _zeros(sensor, num_envs, xp)
         """`Sensor.state_shapes` of the measured branch."""
-        self._clean_state = _zeros(sensor, num_envs)
-        self._has_last = np.zeros(num_envs, np.bool_)
+        self._clean_state = _zeros(sensor, num_envs, xp)
+        self._has_last = xp.zeros(num_envs, np.bool_)
         self._keeps_last = False
         if sensor.stateful and self._projects:
             self.keep_last()
@@ -48,8 +49,9 @@ class Stages:
         """Remember outputs from now on: for `post_process`, or for a `stuck` fault."""
         if not self._keeps_last:
             self._keeps_last = True
-            self._last = self.sensor.return_layout.zeros(len(self._has_last))
-            self._last_clean = self.sensor.return_layout.zeros(len(self._has_last))
+            layout, rows = self.sensor.return_layout, len(self._has_last)
+            self._last, self._last_clean = (
+                self._xp.zeros((rows, layout.width), layout.dtype) for _ in range(2))
 
     # ---- truth tick -> timeline ---------------------------------------------------------------
 
@@ -57,13 +59,13 @@ class Stages:
         """Return (clean, sensed) rows [n, width] after physics imperfections and response."""
         clean = sensed = truth
         if self._disturbs:
-            sensed = truth.copy()
+            sensed = self._xp.copy(truth)
             self.sensor.physics_imperfections(sensed, batch)
         if self._responds:
-            sensed = truth.copy() if sensed is truth else sensed
+            sensed = self._xp.copy(truth) if sensed is truth else sensed
             self._respond(sensed, self._sensed_line, batch)
         if self._truth_responds:
-            clean = truth.copy()
+            clean = self._xp.copy(truth)
             _as_truth(batch, self._clean_state)
             self._respond(clean, self._clean_line, batch)
             _as_measured(batch, self.state)
@@ -81,17 +83,17 @@ class Stages:
         """Return (measured, ground truth) rows [n, width] in return space."""
         work = sensed
         if self._reads_out or not batch.noise.readout_errors.is_identity or condition.wrong:
-            work = sensed if self._owns_sensed else sensed.copy()
+            work = sensed if self._owns_sensed else self._xp.copy(sensed)
             batch.noise.gain = condition.noise_gain
             self.sensor.hardware_imperfections(work, batch)
             batch.noise.gain = 1.0
             for scale, offset in condition.wrong:
-                clip_to(work, work.astype(np.float64) * scale + offset)
+                clip_to(work, self._xp.astype(work, np.float64) * scale + offset)
         if self._projects:
             borrowed = work is sensed and not self._owns_sensed
-            work = self._project(work.copy() if borrowed else work, batch)
+            work = self._project(self._xp.copy(work) if borrowed else work, batch)
             _as_truth(batch, self._clean_state)
-            clean = self._project(clean if self._truth_responds else clean.copy(), batch)
+            clean = self._project(clean if self._truth_responds else self._xp.copy(clean), batch)
             _as_measured(batch, self.state)
         if self._keeps_last:
             work = self._remember(work, clean, batch.envs, condition.stuck)
@@ -107,9 +109,10 @@ class Stages:
             return self.sensor.post_process(values, last[batch.envs], batch)
         if not known.any():
             return self.sensor.post_process(values, None, batch)
-        out = self.sensor.return_layout.empty(len(values))
+        layout = self.sensor.return_layout
+        out = self._xp.empty((len(values), layout.width), layout.dtype)
         for chosen in (known, ~known):
-            part = rows_of(batch, chosen, np.arange(len(self._has_last)))
+            part = rows_of(batch, chosen, self._xp.arange(len(self._has_last)))
             previous = last[part.envs] if chosen is known else None
             out[chosen] = self.sensor.post_process(values[chosen], previous, part)
         return out
@@ -117,7 +120,7 @@ class Stages:
     def _remember(self, values: Array, clean: Array, envs: Rows, stuck: bool) -> Array:
         """Note the last output; a stuck sensor gives it again instead of a new one."""
         if stuck:
-            values = np.where(self._has_last[envs][:, None], self._last[envs], values)
+            values = self._xp.where(self._has_last[envs][:, None], self._last[envs], values)
         self._last[envs] = values
         self._last_clean[envs] = clean
         self._has_last[envs] = True
@@ -153,5 +156,5 @@ def _overrides(sensor: Sensor[Any], hook: str) -> bool:
     return getattr(type(sensor), hook) is not getattr(Sensor, hook)
 
 
-def _zeros(sensor: Sensor[Any], num_envs: int) -> dict[str, Array]:
-    return {name: np.zeros((num_envs, *shape)) for name, shape in sensor.state_shapes.items()}
+def _zeros(sensor: Sensor[Any], num_envs: int, xp: Arrays) -> dict[str, Array]:
+    return {name: xp.zeros((num_envs, *shape)) for name, shape in sensor.state_shapes.items()}

@@ -102,19 +102,19 @@ class Transit:
         if config.link and stream.link is None:
             raise RigError(f'link of {streams.sensor!r} is {config.link!r}, which is not there; '
                            'links are for the sensors of a simulated rig')
-        num_envs = len(streams.episode)
+        num_envs, xp = len(streams.lanes), streams.xp
         self.counts: Counter[CaptureFate] = Counter()
         self.faults = Faults()
         """What makes captures late that nobody made; set by whoever has faults."""
-        self._streams, self._stream = streams, stream
+        self._streams, self._stream, self._xp = streams, stream, xp
         self._loss = LossChannel(config.loss, streams, config.size_bytes or stream.size_bytes)
         self.clock = SensorClock(config, streams, stream.schedule, stream.stamp_points_ns,
                                  stream.start_ns)
-        self.latency_ns: Times = np.zeros(num_envs, np.int64)
+        self.latency_ns: Times = xp.zeros(num_envs, np.int64)
         """Least time from capture to arrival, ns [num_envs]."""
-        self._hold_ns: Times = np.full(num_envs, -NEVER_NS, np.int64)
-        self._last_ns: Times = np.full(num_envs, -NEVER_NS, np.int64)
-        self._last: Times = np.full(num_envs, -1, np.int64)
+        self._hold_ns: Times = xp.full(num_envs, -NEVER_NS, np.int64)
+        self._last_ns: Times = xp.full(num_envs, -NEVER_NS, np.int64)
+        self._last: Times = xp.full(num_envs, -1, np.int64)
         self.take(config)
 
     def take(self, config: TimingConfig) -> None:
@@ -245,19 +245,19 @@ class Transit:
 
         Only those matter whose latest arrival lies after the earliest of the present capture.
         """
-        ids = np.arange(len(self._last))[batch.envs]
+        ids = self._xp.arange(len(self._last))[batch.envs]
         hold_ns, last_ns = self._hold_ns[ids], self._last_ns[ids]
         origin_ns = batch.time_ns - schedule.times_of(batch.index)
         window = schedule.captures_in(self.spread_ns + self.faults.most_latency_ns)
         for back in range(min(int(skipped.max()), window), 0, -1):
-            rows = (skipped >= back).nonzero()[0]
+            rows = self._xp.indices(skipped >= back)
             index = batch.index[rows] - back
             times_ns = schedule.times_of(index) + origin_ns[rows]
             past = CaptureNumbers(ids[rows], index, times_ns)
             arrival = self._drawn(past)
             if self.faults:
                 late = [self.faults.at(each).latency_ns for each in times_ns.tolist()]
-                arrival = arrival + column(np.array(late))
+                arrival = arrival + column(self._xp.asarray(np.array(late)))
             last_ns[rows], hold_ns[rows] = self._waited(
                 past, arrival, column(hold_ns[rows]), column(last_ns[rows]))
         return hold_ns, last_ns
@@ -270,7 +270,7 @@ class Transit:
         lost = self._loss.advance(batch) if self._loss.probability else None
         if condition.dead:
             self.counts[CaptureFate.DEAD] += captures
-            return np.ones(captures, np.bool_)
+            return self._xp.full(captures, True, np.bool_)
         if self._reliable:
             lost = None  # it was sent again, see `_on_link`
         if lost is not None and (captures > 1 or lost[0]):
@@ -303,7 +303,8 @@ class Transit:
         self.latency_ns[envs] = self._stream.duration_ns + self._fixed_ns + self._low_ns
         if self._high_ns > self._low_ns:
             draw = self._streams.constant('delay', envs, 1, 'uniform')[:, 0]
-            self.latency_ns[envs] += (draw * (self._high_ns - self._low_ns)).astype(np.int64)
+            more_ns = self._xp.astype(draw * (self._high_ns - self._low_ns), np.int64)
+            self.latency_ns[envs] += more_ns
 
 
 class InFlight:

@@ -8,40 +8,56 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
+from sim_sensors.pipeline.arrays import NUMPY, Arrays
 from sim_sensors.pipeline.layout import Array
+from sim_sensors.randomness.hashing import HashedNumbers
+from sim_sensors.randomness.lanes import Indices, Lanes, Rows
 from sim_sensors.randomness.processes import DriftSpec, DriftStream, MarkovStream
-from sim_sensors.randomness.streams import Indices, Kind, NoiseStream, Rows
+from sim_sensors.randomness.streams import Kind, NoiseStream
 
 if TYPE_CHECKING:
     from sim_sensors.pipeline.imperfections import ReadoutErrors
     from sim_sensors.sensors.base import Batch
 
 NoiseStreamT = TypeVar('NoiseStreamT', bound=NoiseStream)
+White = NoiseStream | HashedNumbers
 
 
 class RandomStreams:
-    """Random streams of one name (a sensor, a recorded topic), made on first use, by purpose."""
+    """Random streams of one name (a sensor, a recorded topic), made on first use, by purpose.
 
-    def __init__(self, seed: int, sensor: str, num_envs: int = 1,
-                 dtype: DTypeLike = np.float64, episode: int = 0) -> None:
+    Several sensors that are drawn together have a lane each in every environment; see `Lanes`.
+    What is called an environment here and in the pipeline is then such a lane.
+    """
+
+    def __init__(self, seed: int, sensor: str | tuple[str, ...], num_envs: int = 1,
+                 dtype: DTypeLike = np.float64, episode: int = 0, *, xp: Arrays = NUMPY,
+                 fast: bool = False) -> None:
         """Serve `num_envs` environments of `sensor`, all in the given episode.
 
         White noise comes as float64 where the sensor's values (`dtype`) are, else as float32:
-        enough for pixels and ranges, in half the memory.
+        enough for pixels and ranges, in half the memory. `fast` draws by a hash, and white noise
+        always as float32.
         """
-        self.seed, self.sensor = seed, sensor
-        self.episode: Indices = np.full(num_envs, episode, np.int64)
-        """Episode of each environment; see `reset`."""
-        self._dtype = np.dtype(np.float64 if np.dtype(dtype) == np.float64 else np.float32)
-        self._streams: dict[str, NoiseStream] = {}
+        names = (sensor,) if isinstance(sensor, str) else sensor
+        self.lanes = Lanes(seed, names, num_envs, episode, xp, fast)
+        self.xp = xp
+        double = np.dtype(dtype) == np.float64 and not fast
+        self._dtype = np.dtype(np.float64 if double else np.float32)
+        self._streams: dict[str, White] = {}
         self._markov: dict[str, MarkovStream] = {}
         self._drifts: dict[str, DriftStream] = {}
 
-    def normals(self, stream: str, width: int) -> NoiseStream:
+    @property
+    def sensor(self) -> str:
+        """Name of the sensor, or of the first."""
+        return self.lanes.names[0]
+
+    def normals(self, stream: str, width: int) -> White:
         """Return the standard normals `stream`."""
         return self._stream(stream, 'normal', width, self._dtype)
 
-    def uniforms(self, stream: str, width: int) -> NoiseStream:
+    def uniforms(self, stream: str, width: int) -> White:
         """Return the uniforms [0, 1) `stream`."""
         return self._stream(stream, 'uniform', width, np.float64)
 
@@ -53,9 +69,9 @@ class RandomStreams:
         """Return numbers [n, width] that hold for an episode (a turn-on bias, a misalignment)."""
         found = self._streams.get(stream)
         if found is None:
-            found = NoiseStream(self.seed, self.sensor, stream, width, self.episode, kind,
-                                values_per_block=0)
-            self._streams[stream] = found
+            found = self._streams[stream] = (
+                HashedNumbers(self.lanes, stream, width, kind=kind) if self.lanes.is_hashed else
+                NoiseStream(self.lanes, stream, width, kind, values_per_block=0))
         return found.first(envs)
 
     def walk_at(self, stream: str, envs: Rows, k: Indices, width: int) -> Array:
@@ -72,8 +88,7 @@ class RandomStreams:
         """Return the first-order processes `stream`; see `MarkovStream`."""
         found = self._markov.get(stream)
         if found is None:
-            found = MarkovStream(self.seed, self.sensor, stream, self.episode,
-                                 decay=decay, gain=gain, start=start)
+            found = MarkovStream(self.lanes, stream, decay=decay, gain=gain, start=start)
             self._markov[stream] = found
         return found
 
@@ -81,32 +96,34 @@ class RandomStreams:
         """Return the slow drift `stream`, made of `spec()` on first use."""
         found = self._drifts.get(stream)
         if found is None:
-            found = DriftStream(self.seed, self.sensor, stream, self.episode, spec())
+            found = DriftStream(self.lanes, stream, spec())
             self._drifts[stream] = found
         return found
 
     def reset(self, envs: Rows) -> None:
         """Begin the next episode of `envs`: every number they get is new."""
-        self.episode[envs] += 1
+        self.lanes.episode[envs] += 1
         for streams in (self._streams, self._markov, self._drifts):
             for stream in streams.values():
                 stream.reset(envs)
 
-    def _stream(self, stream: str, kind: Kind, width: int, dtype: DTypeLike) -> NoiseStream:
+    def _stream(self, stream: str, kind: Kind, width: int, dtype: DTypeLike) -> White:
         found = self._streams.get(stream)
         if found is None:
-            found = NoiseStream(self.seed, self.sensor, stream, width, self.episode, kind, dtype)
-            self._streams[stream] = found
+            found = self._streams[stream] = (
+                HashedNumbers(self.lanes, stream, width, 1, kind, dtype) if self.lanes.is_hashed
+                else NoiseStream(self.lanes, stream, width, kind, dtype))
         return found
 
 
 class NoiseSource(RandomStreams):
     """The random streams of a simulated sensor, asked for by the batch a stage works on."""
 
-    def __init__(self, seed: int, sensor: str, num_envs: int, readout_errors: ReadoutErrors,
-                 dtype: DTypeLike = np.float64, episode: int = 0) -> None:
+    def __init__(self, seed: int, sensor: str | tuple[str, ...], num_envs: int,
+                 readout_errors: ReadoutErrors, dtype: DTypeLike = np.float64, episode: int = 0, *,
+                 xp: Arrays = NUMPY, fast: bool = False) -> None:
         """Serve `num_envs` environments of `sensor`, whose values are of `dtype`."""
-        super().__init__(seed, sensor, num_envs, dtype, episode)
+        super().__init__(seed, sensor, num_envs, dtype, episode, xp=xp, fast=fast)
         self.readout_errors = readout_errors
         self.gain = 1.0
         """Factor on white noise, for the `noisy` fault."""
@@ -119,7 +136,7 @@ class NoiseSource(RandomStreams):
         """
         values = self.normals(stream, width).at(
             batch.envs, batch.tick if per_tick else batch.index)
-        return values if self.gain == 1.0 else values * values.dtype.type(self.gain)
+        return values if self.gain == 1.0 else values * self.gain
 
     def uniform(self, stream: str, batch: Batch, width: int) -> Array:
         """Return uniforms [0, 1) [n, width] of each row's capture, the caller's own."""

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_sensors.pipeline.layout import Array
-from sim_sensors.randomness.streams import GROUP, Indices, NoiseStream, Rows
+from sim_sensors.randomness.lanes import Indices, Lanes, Rows
+from sim_sensors.randomness.streams import GROUP, NoiseStream
 
 
 class MarkovStream(NoiseStream):
@@ -22,44 +23,53 @@ class MarkovStream(NoiseStream):
     within an episode they never go back to an earlier block.
     """
 
-    def __init__(self, seed: int, sensor: str, stream: str, episode: Indices, *, decay: Array,
-                 gain: Array, start: Array) -> None:
+    def __init__(self, lanes: Lanes, stream: str, *, decay: Array, gain: Array,
+                 start: Array) -> None:
         """Make `len(decay)` processes that begin (k = 0) at `start` times a standard normal."""
-        super().__init__(seed, sensor, stream, len(decay), episode)
-        self._decay, self._gain, self._start = decay, gain, start
+        super().__init__(lanes, stream, len(decay))
+        powers = decay ** np.arange(self._mask + 1)[:, None]
         self._is_walk = bool((decay == 1.0).all())
-        self._powers = decay ** np.arange(self._mask + 1)[:, None]
-        self._is_slow = bool((self._powers[-1] > 1e-3).all())
+        self._is_slow = bool((powers[-1] > 1e-3).all())
+        self._decay, self._gain, self._start, self._powers = (
+            lanes.xp.asarray(each) for each in (decay, gain, start, powers))
 
-    def _refill(self, envs: NDArray[np.intp], blocks: Indices) -> None:
-        if (blocks < self._held[envs]).any():
+    def _refill(self, lanes: NDArray[np.intp], blocks: Indices) -> None:
+        if (blocks < self._held[lanes]).any():
             raise ValueError('a random walk was asked for an index of an earlier block')
-        while len(envs):
-            following = self._held[envs] + 1
-            last = self._blocks[-1, envs]
+        while len(lanes):
+            following = self._held[lanes] + 1
+            last = self._blocks[-1, lanes]
             last[following == 0] = 0.0
-            values = self._recur(last, self._drawn(envs, following), envs, following)
-            self._blocks[:, envs] = values.transpose(1, 0, 2)
-            self._held[envs] = following
+            values = self._recur(last, self._drawn(lanes, following), lanes, following)
+            self._blocks[:, lanes] = values.swapaxes(0, 1)
+            self._held[lanes] = following
             behind = following < blocks
-            envs, blocks = envs[behind], blocks[behind]
+            lanes, blocks = lanes[behind], blocks[behind]
 
-    def _recur(self, x: Array, normals: Array, envs: NDArray[np.intp], blocks: Indices) -> Array:
+    def _recur(self, x: Array, normals: Array, lanes: NDArray[np.intp], blocks: Indices) -> Array:
         """Return the processes over one block [n, size, width], given their last value `x`."""
         steps = self._gain * normals
-        for row in (blocks == 0).nonzero()[0]:  # index 0 lies `stagger` places into block 0
-            origin = self._stagger[envs[row]]
-            steps[row, :origin] = 0.0
-            steps[row, origin] = self._start * normals[row, origin]
+        begins = self._xp.indices(blocks == 0)
+        if len(begins):  # index 0 lies `stagger` places into block 0
+            origin = self._stagger[lanes[begins]]
+            first = steps[begins]
+            first[self._before(origin)] = 0.0
+            row = self._xp.arange(len(begins))
+            first[row, origin] = self._start * normals[begins, origin]
+            steps[begins] = first
         steps[:, 0] += self._decay * x
         if self._is_walk:
-            return np.cumsum(steps, axis=1)
+            return self._xp.cumulative_sum(steps, 1)
         if self._is_slow:  # the same sum with the decay taken out, in one go
             steps /= self._powers
-            return np.asarray(np.cumsum(steps, axis=1) * self._powers)
+            return self._xp.cumulative_sum(steps, 1) * self._powers
         for j in range(1, steps.shape[1]):
             steps[:, j] += self._decay * steps[:, j - 1]
         return steps
+
+    def _before(self, origin: Indices) -> NDArray[np.bool_]:
+        """Return which places of a block lie before `origin` [n], [n, size]."""
+        return self._xp.arange(self._mask + 1) < origin[:, None]
 
 
 class DriftSpec(NamedTuple):
@@ -80,38 +90,37 @@ class DriftStream:
     `groups` processes per column. Knots are staggered over environments like blocks are.
     """
 
-    def __init__(self, seed: int, sensor: str, stream: str, episode: Indices,
-                 spec: DriftSpec) -> None:
+    def __init__(self, lanes: Lanes, stream: str, spec: DriftSpec) -> None:
         """Make the processes of `spec`."""
-        num_envs = len(episode)
+        xp, count = lanes.xp, len(lanes)
         decay, gain, start = (np.repeat(each, spec.width)
                               for each in (spec.decay, spec.gain, spec.start))
-        self._processes = MarkovStream(seed, sensor, stream, episode, decay=decay, gain=gain,
-                                       start=start)
+        self._processes = MarkovStream(lanes, stream, decay=decay, gain=gain, start=start)
         self._every, self._width = spec.every, spec.width
-        self._stagger: Indices = np.arange(num_envs) // GROUP % spec.every
-        self._knot: Indices = np.full(num_envs, -2, np.int64)
-        self._low, self._high, self._slope = np.zeros((3, num_envs, spec.width))
-        self._ids = np.arange(num_envs)
+        self._xp = xp
+        self._stagger: Indices = lanes.envs // GROUP % spec.every
+        self._knot: Indices = xp.full(count, -2, np.int64)
+        self._low, self._high, self._slope = xp.zeros((3, count, spec.width))
+        self._ids = xp.arange(count)
 
     def at(self, envs: Rows, k: Indices, weights: Array) -> Array:
         """Return the drift [n, width] at capture `k` [n]; `weights` is [groups, width]."""
         if len(self._ids) == 1:
             return self._at_one(k.item(), weights)
-        knot, part = np.divmod(k + self._stagger[envs], self._every)
+        knot, part = self._xp.divmod(k + self._stagger[envs], self._every)
         stale = knot != self._knot[envs]
         if stale.any():
             self._move(self._ids[envs][stale], knot[stale], weights)
-        out = self._slope[envs] * part[:, None]
+        out: Array = self._slope[envs] * part[:, None]
         out += self._low[envs]
-        return np.asarray(out)
+        return out
 
     def _at_one(self, k: int, weights: Array) -> Array:
         """Answer for the only environment there is, without arrays of indices."""
         knot, part = divmod(k, self._every)
         if knot != self._knot.item():
-            self._move(self._ids, np.array([knot]), weights)
-        out = self._slope * part
+            self._move(self._ids, self._xp.asarray(np.array([knot])), weights)
+        out: Array = self._slope * part
         out += self._low
         return out
 

@@ -7,16 +7,15 @@ running in another process changes no number.
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sim_sensors.pipeline.layout import Array
+from sim_sensors.randomness.hashing import HashedNumbers
+from sim_sensors.randomness.lanes import Indices, Lanes, Rows
 
-Rows = slice | NDArray[np.intp]
-Indices = NDArray[np.int64]
 Kind = Literal['normal', 'uniform']
 
 VALUES_PER_BLOCK = 1024
@@ -42,34 +41,63 @@ class Captures(Protocol):
         """True time of each capture, ns [n]."""
 
 
+class PhiloxNumbers:
+    """Blocks of numbers drawn by NumPy's Philox on the host, with the bits that it has there."""
+
+    def __init__(self, lanes: Lanes, stream: str, width: int, size: int, kind: Kind,
+                 dtype: DTypeLike) -> None:
+        """Draw `size` indices of `width` numbers at once."""
+        self._lanes, self._shape, self._dtype = lanes, (size, width), np.dtype(dtype)
+        self._keys = lanes.keys(stream)
+        self._philox = np.random.Philox(key=self._keys[0])
+        self._state: Any = dict(self._philox.state)
+        self._counter = np.zeros(4, np.uint64)
+        self._key = self._keys[0].copy()
+        self._state['state'] = {'counter': self._counter, 'key': self._key}
+        generator = np.random.Generator(self._philox)
+        self._draw: Any = generator.standard_normal if kind == 'normal' else generator.random
+
+    def blocks(self, lanes: NDArray[np.intp], blocks: Indices) -> Array:
+        """Return block `blocks` [n] of `lanes` [n], [n, size, width]."""
+        out = np.empty((len(lanes), *self._shape), self._dtype)
+        counter, draw, dtype, members = self._counter, self._draw, self._dtype, len(self._keys)
+        episodes = self._lanes.episode[lanes].tolist()
+        rows = zip(lanes.tolist(), blocks.tolist(), episodes, strict=True)
+        for row, (lane, block, episode) in enumerate(rows):
+            env, member = divmod(lane, members)
+            counter[1], counter[2], counter[3] = block, env, episode
+            if members > 1:
+                self._key[:] = self._keys[member]
+            self._philox.state = self._state
+            draw(dtype=dtype, out=out[row])
+        return self._lanes.xp.asarray(out)
+
+    def reset(self, envs: Rows) -> None:
+        """Nothing is remembered: the episode is looked up."""
+
+
 class NoiseStream:
     """Standard normals or uniforms [0, 1) of one width, by (environment, episode, index).
 
-    One block of consecutive indices is kept per environment. Block borders are staggered over
-    groups of environments, so that a batch stepping together refills a few of them at every step
-    rather than all of them now and then. Indices lie outermost: neighbours are read together.
+    One block of consecutive indices is kept per lane. Block borders are staggered over groups of
+    environments, so that a batch stepping together refills a few of them at every step rather than
+    all of them now and then. Indices lie outermost: neighbours are read together.
     """
 
-    def __init__(self, seed: int, sensor: str, stream: str, width: int, episode: Indices,
-                 kind: Kind = 'normal', dtype: DTypeLike = np.float64,
-                 values_per_block: int = VALUES_PER_BLOCK) -> None:
-        """Make stream `stream` of `sensor`; `episode` [num_envs] is shared, not copied."""
-        num_envs = len(episode)
-        self._episode = episode
+    def __init__(self, lanes: Lanes, stream: str, width: int, kind: Kind = 'normal',
+                 dtype: DTypeLike = np.float64, values_per_block: int = VALUES_PER_BLOCK) -> None:
+        """Make stream `stream` of `lanes`."""
+        self._xp = xp = lanes.xp
+        count = len(lanes)
         self._shift = _block_shift(width, values_per_block)
         self._mask = (1 << self._shift) - 1
-        self._dtype = np.dtype(dtype)
-        self._blocks = np.empty((self._mask + 1, num_envs, width), self._dtype)
+        self._blocks = xp.empty((self._mask + 1, count, width), dtype)
         self._rows = self._blocks.reshape(-1, width)
-        self._envs = np.arange(num_envs)
-        self._stagger = (self._envs // GROUP) & self._mask
-        self._held = np.full(num_envs, -1, np.int64)
-        self._philox = np.random.Philox(key=_key(seed, sensor, stream))
-        self._state: Any = dict(self._philox.state)
-        self._counter = np.zeros(4, np.uint64)
-        self._state['state'] = {**self._state['state'], 'counter': self._counter}
-        generator = np.random.Generator(self._philox)
-        self._draw: Any = generator.standard_normal if kind == 'normal' else generator.random
+        self._lanes = xp.arange(count)
+        self._stagger = (lanes.envs // GROUP) & self._mask
+        self._held = xp.full(count, -1, np.int64)
+        self._numbers = (HashedNumbers if lanes.is_hashed else PhiloxNumbers)(
+            lanes, stream, width, self._mask + 1, kind, dtype)
 
     def at(self, envs: Rows, k: Indices) -> Array:
         """Return the numbers of index `k` [n] of `envs`, [n, width], the caller's own."""
@@ -79,12 +107,12 @@ class NoiseStream:
         block = place >> self._shift
         stale = block != self._held[envs]
         if stale.any():
-            rows = stale.nonzero()[0]
+            rows = self._xp.indices(stale)
             self._refill(rows if isinstance(envs, slice) else envs[rows], block[rows])
         place &= self._mask
         place *= len(self._held)
-        place += self._envs[envs]
-        return self._rows.take(place, axis=0)
+        place += self._lanes[envs]
+        return self._xp.take(self._rows, place)
 
     def first(self, envs: Rows) -> Array:
         """Return the numbers of index 0, of a stream that is asked for no other."""
@@ -92,45 +120,35 @@ class NoiseStream:
             return self._at_one(0)
         stale = self._held[envs] != 0
         if stale.any():
-            rows = stale.nonzero()[0]
-            self._refill(rows if isinstance(envs, slice) else envs[rows], np.zeros_like(rows))
-        return self._blocks[0, envs].copy()
+            rows = self._xp.indices(stale)
+            self._refill(rows if isinstance(envs, slice) else envs[rows],
+                         self._xp.zeros(len(rows), np.int64))
+        return self._xp.copy(self._blocks[0, envs])
 
     def _at_one(self, k: int) -> Array:
-        """Answer for the only environment there is, without arrays of indices."""
+        """Answer for the only lane there is, without arrays of indices."""
         block = k >> self._shift
         if block != self._held.item():
-            self._refill(self._envs, np.array([block]))
+            self._refill(self._lanes, self._xp.asarray(np.array([block])))
         row = k & self._mask
-        return self._rows[row:row + 1].copy()
+        return self._xp.copy(self._rows[row:row + 1])
 
-    def _refill(self, envs: NDArray[np.intp], blocks: Indices) -> None:
-        """Bring block `blocks` [n] of `envs` [n] (no slice here) into the cache."""
-        for start in range(0, len(envs), GROUP):
-            group = envs[start:start + GROUP]
+    def _refill(self, lanes: NDArray[np.intp], blocks: Indices) -> None:
+        """Bring block `blocks` [n] of `lanes` [n] (no slice here) into the cache."""
+        for start in range(0, len(lanes), GROUP):
+            group = lanes[start:start + GROUP]
             drawn = self._drawn(group, blocks[start:start + GROUP])
-            self._blocks[:, group] = drawn.transpose(1, 0, 2)
-        self._held[envs] = blocks
+            self._blocks[:, group] = drawn.swapaxes(0, 1)
+        self._held[lanes] = blocks
 
-    def _drawn(self, envs: NDArray[np.intp], blocks: Indices) -> Array:
-        """Return block `blocks` [n] of `envs` [n], drawn anew, [n, size, width]."""
-        out = np.empty((len(envs), self._mask + 1, self._rows.shape[1]), self._dtype)
-        counter, draw, dtype = self._counter, self._draw, self._dtype
-        for row, (env, block) in enumerate(zip(envs.tolist(), blocks.tolist(), strict=True)):
-            counter[1], counter[2], counter[3] = block, env, self._episode[env]
-            self._philox.state = self._state
-            draw(dtype=dtype, out=out[row])
-        return out
+    def _drawn(self, lanes: NDArray[np.intp], blocks: Indices) -> Array:
+        """Return block `blocks` [n] of `lanes` [n], drawn anew, [n, size, width]."""
+        return self._numbers.blocks(lanes, blocks)
 
     def reset(self, envs: Rows) -> None:
         """Forget the blocks of `envs`, whose episode has changed."""
         self._held[envs] = -1
-
-
-def _key(seed: int, sensor: str, stream: str) -> NDArray[np.uint64]:
-    """Return Philox's key; a sensor's numbers depend on its name, never on its place in a list."""
-    digest = sha256(f'{seed}\0{sensor}\0{stream}'.encode()).digest()
-    return np.frombuffer(digest[:16], '<u8').astype(np.uint64)
+        self._numbers.reset(envs)
 
 
 def _block_shift(width: int, values_per_block: int) -> int:

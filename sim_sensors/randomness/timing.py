@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_sensors.pipeline.layout import Array
+from sim_sensors.randomness.lanes import Indices, Lanes
 from sim_sensors.randomness.processes import MarkovStream
-from sim_sensors.randomness.streams import Indices, NoiseStream
+from sim_sensors.randomness.streams import NoiseStream
 
 
 class FilteredNormals(NoiseStream):
@@ -18,21 +19,20 @@ class FilteredNormals(NoiseStream):
     counted one further than in other streams, so that block 0 has one before it.
     """
 
-    def __init__(self, seed: int, sensor: str, stream: str, episode: Indices,
-                 taps: Array) -> None:
+    def __init__(self, lanes: Lanes, stream: str, taps: Array) -> None:
         """Filter one stream of normals with `taps` [m], of which the squares add up to 1."""
-        super().__init__(seed, sensor, stream, 1, episode)
+        super().__init__(lanes, stream, 1)
         if len(taps) > self._mask + 1:
             raise ValueError(f'{len(taps)} taps do not fit into blocks of {self._mask + 1}')
         self._taps = taps
 
-    def _drawn(self, envs: NDArray[np.intp], blocks: Indices) -> Array:
-        here = super()._drawn(envs, blocks + 1)
+    def _drawn(self, lanes: NDArray[np.intp], blocks: Indices) -> Array:
+        here = super()._drawn(lanes, blocks + 1)
         if len(self._taps) == 1:
             return here
         size = self._mask + 1
-        normals = np.concatenate([super()._drawn(envs, blocks), here], axis=1)
-        out = np.zeros_like(here)
+        normals = self._xp.concat([super()._drawn(lanes, blocks), here], 1)
+        out = self._xp.zeros(here.shape)
         for lag, tap in enumerate(self._taps.tolist()):
             out += tap * normals[:, size - lag:2 * size - lag]
         return out
@@ -46,22 +46,23 @@ class ClockWander(MarkovStream):
     two noises of a step have the covariance q2 [[T, T^2/2], [T^2/2, T^3/3]] + q1 [[0, 0], [0, T]].
     """
 
-    def __init__(self, seed: int, sensor: str, episode: Indices, *, white_fm: float,
-                 random_walk_fm: float, period_s: float) -> None:
+    def __init__(self, lanes: Lanes, *, white_fm: float, random_walk_fm: float,
+                 period_s: float) -> None:
         """Step every `period_s`; see `ClockConfig` for the two noises."""
         one = np.ones(2)
-        super().__init__(seed, sensor, 'clock_wander', episode, decay=one, gain=one, start=one)
+        super().__init__(lanes, 'clock_wander', decay=one, gain=one, start=one)
         self._period_s = period_s
         self._rate = random_walk_fm * period_s ** 0.5
         self._shared = random_walk_fm * period_s ** 1.5 / 2.0
         self._own = (white_fm ** 2 * period_s + random_walk_fm ** 2 * period_s ** 3 / 12.0) ** 0.5
 
-    def _recur(self, x: Array, normals: Array, envs: NDArray[np.intp], blocks: Indices) -> Array:
-        for row in (blocks == 0).nonzero()[0]:  # index 0 lies `stagger` places into block 0
-            normals[row, :self._stagger[envs[row]] + 1] = 0.0
-        steps = np.concatenate([x[:, None, :1], self._rate * normals[:, :, :1]], axis=1)
-        rate = np.cumsum(steps, axis=1)
+    def _recur(self, x: Array, normals: Array, lanes: NDArray[np.intp], blocks: Indices) -> Array:
+        xp = self._xp
+        # index 0 lies `stagger` places into block 0
+        normals[self._before(xp.where(blocks == 0, self._stagger[lanes] + 1, 0))] = 0.0
+        steps = xp.concat([x[:, None, :1], self._rate * normals[:, :, :1]], 1)
+        rate = xp.cumulative_sum(steps, 1)
         moved = (rate[:, :-1] * self._period_s + self._shared * normals[:, :, :1]
                  + self._own * normals[:, :, 1:])
         moved[:, :1] += x[:, None, 1:]
-        return np.concatenate([rate[:, 1:], np.cumsum(moved, axis=1)], axis=2)
+        return xp.concat([rate[:, 1:], xp.cumulative_sum(moved, 1)], 2)

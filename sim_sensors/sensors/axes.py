@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
+from sim_sensors.pipeline.arrays import arrays_holding
+
 Matrix3 = NDArray[np.float64]
 
 
@@ -45,4 +47,4 @@ def sensitivity(scale_error: PerAxis, cross_axis: float, misalignment_rad: PerAx
 def quantise(values: NDArray[Any], step: float) -> None:
     """Round `values` to multiples of `step` in place; 0 leaves them."""
     if step > 0.0:
-        np.multiply(np.rint(values / step), step, out=values)
+        values[:] = arrays_holding(values).round(values / step) * step

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rig_common.times import TimeBase, seconds_to_ns
 from sim_sensors.config import SensorConfig
+from sim_sensors.pipeline.arrays import Movable
 from sim_sensors.pipeline.layout import Array, Layout
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Timeline(Protocol):
         """Whether all rows are known to have one; nearly always."""
 
 
-class Sensor(ABC, Generic[ConfigT]):
+class Sensor(Movable, ABC, Generic[ConfigT]):
     """One sensor of a rig. Holds no per-environment state: that is the pipeline's."""
 
     config_class: ClassVar[type[SensorConfig]] = SensorConfig
@@ -135,6 +136,8 @@ class Sensor(ABC, Generic[ConfigT]):
     """True when `respond` or `post_process` depends on earlier ticks: then nothing is skipped."""
     responds: bool = True
     """False where this config makes `respond` the identity: then it is never called."""
+    on_tensors: ClassVar[bool] = False
+    """True where the stages work on torch tensors too: nothing but what `Arrays` has."""
     truth_responds: ClassVar[bool] = True
     """False where the response is an error of the sensor (a bandwidth, play), and ground truth is
     free of it; True where it makes the quantity (heat that was taken up, a distance driven)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sim_sensors.pipeline.arrays import Movable, arrays_holding
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.randomness.processes import DriftSpec
 from sim_sensors.sensors.base import Batch, Timeline
@@ -12,7 +13,7 @@ from sim_sensors.sensors.base import Batch, Timeline
 Floats = NDArray[np.float64]
 
 
-class LowPass:
+class LowPass(Movable):
     """First-order low passes over some columns, exact for an input held over a tick."""
 
     def __init__(self, cutoff_hz: Floats | float, columns: slice = slice(None)) -> None:
@@ -26,7 +27,8 @@ class LowPass:
         """Filter `values` [n, width] in place; ticks are `dt_s` apart."""
         if dt_s != self._dt_s:
             self._dt_s = dt_s
-            self._held = np.exp(-2.0 * np.pi * self._cutoff_hz * dt_s) * (self._cutoff_hz > 0.0)
+            held = arrays_holding(values).exp(-2.0 * np.pi * self._cutoff_hz * dt_s)
+            self._held = held * (self._cutoff_hz > 0.0)
         now = values[:, self._columns]
         change = timeline.at(1)[:, self._columns] - now
         change *= self._held
@@ -44,7 +46,7 @@ def gauss_markov(stream: str, time_s: float, batch: Batch, width: int) -> Array:
     return process.at(batch.envs, batch.index)
 
 
-class AllanNoise:
+class AllanNoise(Movable):
     """White noise, bias instability and random walk, as an Allan deviation plot shows them.
 
     Bias instability is flicker noise, of which no finite recurrence exists; a sum of first-order
@@ -71,7 +73,7 @@ class AllanNoise:
 
     def white_sigma(self, period_s: float) -> Floats:
         """Return the standard deviation of one sample's white noise, [width]."""
-        return np.asarray(self._density / np.sqrt(period_s))
+        return self._density / float(np.sqrt(period_s))
 
     def apply(self, values: Array, batch: Batch) -> None:
         """Add all three to `values` [n, width]."""

@@ -14,6 +14,7 @@ from rig_common import msgs
 from rig_common.times import NS_PER_S
 from rig_common.validation import Strict
 from sim_sensors.config import SensorConfig
+from sim_sensors.pipeline.arrays import NUMPY, Arrays, Movable
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.axes import NonNegativePerAxis, PerAxis, quantise, sensitivity
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
@@ -86,10 +87,10 @@ class TemperatureConfig(Strict):
     publish: bool = False
     """Publish it on `<name>/temperature` beside every sample."""
 
-    def at_s(self, time_s: Any) -> NDArray[np.float64]:
+    def at_s(self, time_s: Any, xp: Arrays = NUMPY) -> Array:
         """Return the temperature at times since power-up, degrees Celsius."""
-        rise = -np.expm1(-np.asarray(time_s, float) / self.time_constant_s)
-        return np.asarray(self.ambient_c + self.self_heating_k * rise)
+        rise = -xp.expm1(-time_s / self.time_constant_s)
+        return self.ambient_c + self.self_heating_k * rise
 
 
 class ImuConfig(SensorConfig):
@@ -116,6 +117,7 @@ class Imu(Sensor[ImuConfig]):
     """
 
     config_class = ImuConfig
+    on_tensors = True
     truth_responds = False
 
     def __init__(self, name: str, config: ImuConfig) -> None:
@@ -163,7 +165,7 @@ class Imu(Sensor[ImuConfig]):
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Apply gains, cross-talk, biases, noise, resolution and range."""
-        if batch.period_s != self._period_s:
+        if batch.period_s != self._period_s and batch.noise.xp.is_numpy:  # messages are NumPy's
             self._take_period(batch.period_s)
         self._errors.apply(values[:, INERTIAL], batch)
         if self.config.orientation_noise_rad > 0.0:
@@ -204,7 +206,7 @@ class Imu(Sensor[ImuConfig]):
         return made
 
 
-class _Errors:
+class _Errors(Movable):
     """All errors of both triads, stacked into columns [6]: accelerometer, then gyro."""
 
     def __init__(self, config: ImuConfig) -> None:
@@ -229,10 +231,12 @@ class _Errors:
         self._saturates = bool(np.isfinite(self._range).any())
         self._steps = np.repeat([accel.resolution, gyro.resolution], 3)
         self._is_stepped = bool(self._steps.any())
+        self._resolution = accel.resolution, gyro.resolution
         self._generic_variance = config.noise ** 2 + config.resolution ** 2 / 12.0
 
     def apply(self, values: Array, batch: Batch) -> None:
         """Turn true values [n, 6] into what the converters give out."""
+        xp = batch.noise.xp
         if self._is_mixed:
             values[:] = values @ self._matrix.T
         if self._bias is not None:
@@ -240,15 +244,16 @@ class _Errors:
         if self._turn_on is not None:
             values += self._turn_on * batch.noise.constant('turn_on', batch.envs, 6)
         if self._per_kelvin is not None:
-            warmer = self._temperature.at_s(batch.time_ns / NS_PER_S)
-            values += np.outer(warmer - self._temperature.reference_c, self._per_kelvin)
+            time_s = xp.astype(batch.time_ns, np.float64) / NS_PER_S
+            warmer = self._temperature.at_s(time_s, xp) - self._temperature.reference_c
+            values += warmer[:, None] * self._per_kelvin
         self._allan.apply(values, batch)
         batch.noise.apply_readout_errors(values, batch)
         if self._is_stepped:
-            quantise(values[:, :3], self._steps[0])
-            quantise(values[:, 3:], self._steps[3])
+            quantise(values[:, :3], self._resolution[0])
+            quantise(values[:, 3:], self._resolution[1])
         if self._saturates:
-            np.clip(values, -self._range, self._range, out=values)
+            values[:] = xp.clip(values, -self._range, self._range)
 
     def covariances(self, period_s: float) -> dict[str, Array]:
         """Return those of the white noise of one sample, row-major [9], by their block's name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim_sensors.pipeline.arrays import arrays_holding
 from sim_sensors.pipeline.layout import Array
 
 _NEXT, _LAST = [1, 2, 0], [2, 0, 1]
@@ -11,12 +12,13 @@ _NEXT, _LAST = [1, 2, 0], [2, 0, 1]
 
 def rotate(quat_xyzw: Array, turn_rad: Array) -> None:
     """Turn `quat_xyzw` [n, 4] in place by rotation vectors [n, 3] in its own axes."""
-    angle = np.linalg.norm(turn_rad, axis=1, keepdims=True)
-    vector = 0.5 * np.sinc(angle / (2.0 * np.pi)) * turn_rad
-    scalar = np.cos(0.5 * angle)
-    axis, real = quat_xyzw[:, :3].copy(), quat_xyzw[:, 3:].copy()
+    xp = arrays_holding(quat_xyzw)
+    angle = xp.norm(turn_rad)
+    vector = 0.5 * xp.sinc(angle / (2.0 * np.pi)) * turn_rad
+    scalar = xp.cos(0.5 * angle)
+    axis, real = xp.copy(quat_xyzw[:, :3]), xp.copy(quat_xyzw[:, 3:])
     quat_xyzw[:, :3] = real * vector + scalar * axis + cross(axis, vector)
-    quat_xyzw[:, 3:] = real * scalar - np.sum(axis * vector, axis=1, keepdims=True)
+    quat_xyzw[:, 3:] = real * scalar - (axis * vector).sum(axis=1, keepdims=True)
 
 
 def yaw_quat(yaw_rad: float) -> tuple[float, float, float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, rational_rate, seconds_to_ns
 from sim_sensors.config import SensorConfig
+from sim_sensors.pipeline.arrays import arrays_holding
 
 Times = NDArray[np.int64]
 
@@ -87,8 +88,11 @@ class Schedule:
 
     def index_before(self, time_ns: int) -> int:
         """Return the newest capture at or before `time_ns`, or -1."""
+        return max(self._index_before(time_ns), NONE)
+
+    def _index_before(self, time_ns: int) -> int:
         step = (time_ns - self.phase_ns) // self.dt_ns
-        return max((self._den * (2 * step + 1) - 1) // (2 * self._num), NONE)
+        return (self._den * (2 * step + 1) - 1) // (2 * self._num)
 
     def index_at(self, time_ns: int) -> int | None:
         """Return the capture that falls exactly on `time_ns`, or None."""
@@ -103,29 +107,31 @@ class Schedule:
 
     def times_of(self, k: Times) -> Times:
         """Return the times of captures `k`, ns; same shape."""
-        whole, part = np.divmod(k, self._den)
         if 2 * self._num * self._den >= _SAFE:
-            exact = np.frompyfunc(self.time_of, 1, 1)(k)
-            return np.asarray(exact, np.int64)
+            return _one_by_one(self.time_of, k)
+        whole, part = k // self._den, k % self._den
         steps = whole * self._num + (2 * part * self._num + self._den) // (2 * self._den)
-        return np.asarray(steps * self.dt_ns + self.phase_ns)
+        return steps * self.dt_ns + self.phase_ns
 
-    def indices_before(self, times_ns: Times) -> Times:
-        """Return the newest capture at or before each time, -1 where there is none."""
+    def indices_before(self, times_ns: Times, least: int = NONE) -> Times:
+        """Return the newest capture at or before each time, `least` where there is none.
+
+        With a `least` below -1 the schedule goes on into the time before its start.
+        """
         step = (times_ns - self.phase_ns) // self.dt_ns
         if self._den == 1:
             k = step // self._num if self._num > 1 else step
         elif 4 * self._num * self._den >= _SAFE:
-            k = np.asarray(np.frompyfunc(self.index_before, 1, 1)(times_ns), np.int64)
+            k = _one_by_one(self._index_before, times_ns)
         else:  # whole cycles of _num steps hold _den captures each; only the rest is multiplied
-            cycle, rest = np.divmod(step, self._num)
+            cycle, rest = step // self._num, step % self._num
             k = cycle * self._den + (self._den * (2 * rest + 1) - 1) // (2 * self._num)
-        return np.maximum(k, NONE)
+        return arrays_holding(k).maximum(k, least)
 
     def indices_at(self, times_ns: Times) -> Times:
         """Return the capture exactly on each time, -1 where there is none."""
         k = self.indices_before(times_ns)
-        return np.where((k >= 0) & (self.times_of(k) == times_ns), k, NONE)
+        return arrays_holding(k).where((k >= 0) & (self.times_of(k) == times_ns), k, NONE)
 
 
 def schedules_of(configs: Mapping[str, SensorConfig], dt_ns: int) -> dict[str, Schedule]:
@@ -152,6 +158,20 @@ def schedules_of(configs: Mapping[str, SensorConfig], dt_ns: int) -> dict[str, S
     for name in configs:
         resolve(name, ())
     return done
+
+
+def refuse_drawn_phases(configs: Mapping[str, SensorConfig]) -> None:
+    """Refuse `phase_range_s` over ROS: the world must know when to capture, and draws nothing."""
+    for name, config in configs.items():
+        if config.phase_range_s[1]:
+            raise RigError(f'sensors.{name}.phase_range_s is {list(config.phase_range_s)}; it is '
+                           'drawn in Python rigs only, over ROS give phase_s')
+
+
+def _one_by_one(function: Callable[[int], int], values: Times) -> Times:
+    """Return a function of whole numbers without the limits of 64 bits, same shape."""
+    found = [function(each) for each in values.reshape(-1).tolist()]
+    return arrays_holding(values).asarray(np.array(found, np.int64)).reshape(values.shape)
 
 
 def _on_grid(time_ns: int, dt_ns: int) -> int:

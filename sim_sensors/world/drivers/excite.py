@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError
+from sim_sensors.randomness.lanes import Lanes
 from sim_sensors.randomness.streams import NoiseStream
 from sim_sensors.world.driverconfig import ExciteConfig
 from sim_sensors.world.drivers.base import smooth
@@ -88,8 +89,8 @@ class Excite(Hold):
     def _draw(self, world: WorldBase) -> None:
         """Draw frequencies and phases, [E, signals, TONES]."""
         shape = (world.num_envs, self._moves.shape[1], TONES)
-        stream = NoiseStream(world.seed, 'driver', 'excite', 2 * shape[1] * TONES,
-                             np.zeros(world.num_envs, np.int64), 'uniform')
+        stream = NoiseStream(Lanes(world.seed, ('driver',), world.num_envs), 'excite',
+                             2 * shape[1] * TONES, 'uniform')
         drawn = stream.first(np.arange(world.num_envs)).reshape(shape[0], 2, *shape[1:])
         low, high = self._config.band_hz
         # One tone in each part of the band: no two beat slowly, none is missing.

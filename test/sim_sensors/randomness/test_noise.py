@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from support.toy_sensors import config
 
 from sim_sensors.pipeline.imperfections import ReadoutErrors
+from sim_sensors.randomness.lanes import Lanes
 from sim_sensors.randomness.noise import NoiseSource
 from sim_sensors.randomness.processes import DriftSpec, DriftStream, MarkovStream
 from sim_sensors.randomness.streams import NoiseStream
@@ -18,12 +19,12 @@ from sim_sensors.randomness.streams import NoiseStream
 
 def stream(num_envs: int = 1, width: int = 3, name: str = 'white', seed: int = 5,
            **keys: Any) -> NoiseStream:
-    return NoiseStream(seed, 'imu', name, width, np.zeros(num_envs, np.int64), **keys)
+    return NoiseStream(Lanes(seed, ('imu',), num_envs), name, width, **keys)
 
 
 def walk(num_envs: int, decay: float = 0.9) -> MarkovStream:
     one = np.ones(2)
-    return MarkovStream(3, 'imu', 'walk', np.zeros(num_envs, np.int64), decay=one * decay,
+    return MarkovStream(Lanes(3, ('imu',), num_envs), 'walk', decay=one * decay,
                         gain=one * 0.5, start=one * 2.0)
 
 
@@ -53,9 +54,10 @@ def test_every_part_of_the_address_matters() -> None:
     def number(**keys: Any) -> float:
         return float(stream(2, **keys).at(np.array([1]), np.array([4]))[0, 0])
 
-    episode = np.array([0, 1])
-    later = NoiseStream(5, 'imu', 'white', 3, episode).at(np.array([1]), np.array([4]))[0, 0]
-    other_sensor = NoiseStream(5, 'gyro', 'white', 3, np.zeros(2, np.int64))
+    lanes = Lanes(5, ('imu',), 2)
+    lanes.episode[:] = [0, 1]
+    later = NoiseStream(lanes, 'white', 3).at(np.array([1]), np.array([4]))[0, 0]
+    other_sensor = NoiseStream(Lanes(5, ('gyro',), 2), 'white', 3)
     numbers = {number(), number(seed=6), number(name='bias'), float(later),
                float(other_sensor.at(np.array([1]), np.array([4]))[0, 0]),
                float(stream(2).at(np.array([0]), np.array([4]))[0, 0]),
@@ -100,7 +102,7 @@ def test_skipping_does_not_change_a_walk(gaps: list[int], decay: float) -> None:
 def drift(num_envs: int) -> DriftStream:
     spec = DriftSpec(20, decay=np.array([0.9, 1.0]), gain=np.array([0.4, 0.1]),
                      start=np.array([1.0, 0.0]), width=3)
-    return DriftStream(3, 'imu', 'bias', np.zeros(num_envs, np.int64), spec)
+    return DriftStream(Lanes(3, ('imu',), num_envs), 'bias', spec)
 
 
 WEIGHTS = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]])
@@ -129,4 +131,4 @@ def test_a_reset_begins_another_episode_of_those_environments_only() -> None:
     after = source.constant('turn_on', slice(None), 3)
     same = (before == after).all(axis=1)
     assert same.tolist() == [True, False, True, False]
-    assert source.episode.tolist() == [0, 1, 0, 1]
+    assert source.lanes.episode.tolist() == [0, 1, 0, 1]

@@ -1,0 +1,141 @@
+"""Where a pipeline's numbers lie: in NumPy arrays, or in torch tensors on their device.
+
+The pipeline is written once. Operators, indexing and methods that both kinds know (`any`, `sum`,
+`tolist`) are used as they are; everything else goes through one of the two namespaces here, in the
+names of the array API standard where it has one. Three rules keep both the same to the bit:
+
+- integers become floats by `astype` only: torch makes float32 of an integer times a float;
+- constants of a sensor are moved once (`Movable.on`), never mixed as NumPy arrays into tensors;
+- no negative steps in slices, and no `out=`, which torch lacks or has otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rig_common.errors import RigError
+from sim_sensors.pipeline.layout import Array
+
+MovableT = TypeVar('MovableT', bound='Movable')
+
+
+Function = Callable[..., Array]
+
+
+class Arrays:
+    """What the pipeline asks of either kind, beyond operators and indexing."""
+
+    zeros: Function
+    empty: Function
+    full: Function
+    """`full(shape, value, dtype)`."""
+    arange: Function
+    asarray: Function
+    """`asarray(values, dtype)` brings numbers from the host (a list, a NumPy array)."""
+    astype: Function
+    copy: Function
+    indices: Function
+    """`indices(mask)` are the places [m] where `mask` [n] is true."""
+    take: Function
+    """`take(array, place)` is array[place] along the first axis, a copy."""
+    take_along_axis: Function
+    cumulative_sum: Function
+    cumulative_min: Function
+    """`(values, axis)`, as in `cumulative_sum`."""
+    divmod: Callable[[Array, int], tuple[Array, Array]]
+    concat: Function
+    flip: Function
+    where: Function
+    minimum: Function
+    maximum: Function
+    """Of an array and another or a number, in this order."""
+    clip: Function
+    abs: Function
+    sign: Function
+    floor: Function
+    round: Function
+    """To the nearest whole number, of two the even one."""
+    exp: Function
+    expm1: Function
+    log: Function
+    sqrt: Function
+    sin: Function
+    cos: Function
+    acos: Function
+    sinc: Function
+    norm: Function
+    """Lengths [n, 1] of the rows [n, width]."""
+    dtype: Callable[[Array], np.dtype[Any]]
+    """The type of an array as NumPy calls it."""
+
+    def __init__(self, functions: Mapping[str, Any], *, is_numpy: bool,
+                 draws_on_host: bool) -> None:
+        """Take every function above from `functions`."""
+        self.is_numpy = is_numpy
+        self.draws_on_host = draws_on_host
+        """Whether random numbers are NumPy's own, with its bits."""
+        vars(self).update({name: functions[name] for name in Arrays.__annotations__})
+
+    def kind(self, values: Array) -> str:
+        """Return the kind of `values` as NumPy calls it: b, i, u or f."""
+        return self.dtype(values).kind
+
+
+NUMPY = Arrays({**vars(np),
+                'astype': np.ndarray.astype,
+                'copy': np.ndarray.copy,
+                'indices': np.flatnonzero,
+                'take': lambda array, place: array.take(place, 0),
+                'cumulative_sum': np.cumsum,
+                'cumulative_min': np.minimum.accumulate,
+                'concat': np.concatenate,
+                'round': np.rint,
+                'acos': np.arccos,
+                'norm': lambda rows: np.linalg.norm(rows, axis=1, keepdims=True),
+                'dtype': lambda values: values.dtype}, is_numpy=True, draws_on_host=True)
+
+
+def arrays_of(device: str) -> Arrays:
+    """Return the namespace of a device: '' is NumPy; 'cpu', 'cuda', 'cuda:1' are torch's."""
+    return NUMPY if not device else tensors_on(device)
+
+
+@lru_cache
+def tensors_on(device: str, *, host_draws: bool | None = None) -> Arrays:
+    """Return torch tensors on `device`.
+
+    Random numbers are drawn by the host on the CPU, so that they are NumPy's bit for bit, and on
+    the device elsewhere; `host_draws` says otherwise.
+    """
+    try:
+        from sim_sensors.pipeline.tensors import torch_arrays
+    except ImportError as error:
+        raise RigError(f'tensors on {device!r} need torch and array-api-compat, and {error.name} '
+                       'is not installed (pip install "sensor_rig[tensors]")') from error
+    return torch_arrays(device, host_draws)
+
+
+def arrays_holding(values: Any) -> Arrays:
+    """Return the namespace that `values` belong to."""
+    return NUMPY if isinstance(values, np.ndarray) else tensors_on(str(values.device))
+
+
+class Movable:
+    """Something whose constants can lie on another device: its arrays, and those of its parts."""
+
+    def on(self: MovableT, xp: Arrays) -> MovableT:
+        """Return it with its constants where `xp` has its numbers; itself for NumPy."""
+        if xp.is_numpy:
+            return self
+        moved = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, Movable):
+                setattr(moved, name, value.on(xp))
+            elif isinstance(value, np.ndarray):
+                setattr(moved, name, xp.asarray(value))
+        return moved
