@@ -1,4 +1,4 @@
-"""Latency as it is measured: a distribution, how samples hang together, and rare stalls."""
+"""Latency as it is measured: a distribution, how samples are correlated, and rare stalls."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class LatencyConfig(Strict):
     """Trace: `loop` plays the file from its start, again and again; `blocks` draws where each
     piece of `block_length` samples begins."""
     block_length: Annotated[int, Field(ge=1, le=1_000_000)] = 100
-    """Trace: samples in a block; they hang together as in the file."""
+    """Trace: samples in a block; inside it they are correlated as in the file."""
     correlation: Annotated[float, Field(gt=-1.0, lt=1.0)] = 0.0
     """Correlation of the latency with the one before (lag 1). What the distribution cannot reach
     is refused; a trace has that of its file."""

@@ -22,7 +22,7 @@ STEP_SPREADS = 8.0
 LEAST_STEP_S = 0.005
 BLOCKS, LEAST_BLOCK = 50, 20
 """Means of the delay that wander is fitted to, at most, and messages in each, at least: more than
-latencies hang together."""
+latencies are correlated."""
 DRIFT_Z = 4.0
 """Standard errors from which on a slope of the delay is taken for drift."""
 SMALL_SAMPLE = 1.2

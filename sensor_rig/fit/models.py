@@ -69,7 +69,7 @@ class Fitted:
     def intervals(self, x: Array) -> dict[str, Estimate]:
         """Return every parameter with its interval, of the latencies `x` it was fitted to.
 
-        Latencies that hang together tell less than independent ones: the sandwich estimate of the
+        Correlated latencies tell less than independent ones: the sandwich estimate of the
         likelihood's curvature and the long-run covariance of its slope.
         """
         free = [i for i in range(len(self.values)) if not self.regular or self.regular[i]]

@@ -1,4 +1,4 @@
-"""Estimates with intervals, for samples that hang together in time."""
+"""Estimates with intervals, for samples that are correlated in time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def autocorrelation(x: Array, lags: int) -> Array:
 
 
 def long_run_covariance(scores: Array) -> Array:
-    """Return n times the covariance of the mean of `scores` [n, p], which may hang together.
+    """Return n times the covariance of the mean of `scores` [n, p], which may be correlated.
 
     Newey and West's estimate with Andrews' bandwidth for a first-order process.
     """

@@ -60,7 +60,7 @@ class Soak:
         """Run `rig` for `seconds` of simulated time; `advance(seconds)` shows progress."""
         self.report = SoakReport()
         self._nodes = OneProcess(rig, spinner)
-        self._mischief = Disturbances(rig, self._nodes, seed)
+        self._disturbances = Disturbances(rig, self._nodes, seed)
         self._spinner = spinner
         self._seconds, self._show = seconds, advance
         self._next_sample_s = 0.0
@@ -76,7 +76,7 @@ class Soak:
             self._note()
         finally:
             self.report.wall_s = time.monotonic() - begun
-            self.report.faults = self._mischief.done
+            self.report.faults = self._disturbances.done
             self._nodes.close()
         return self.report
 
@@ -91,7 +91,7 @@ class Soak:
         if report.simulated_s >= self._seconds or report.wrong:
             self._spinner.stop()
             return 0.0
-        self._mischief.attend(report.simulated_s)
+        self._disturbances.attend(report.simulated_s)
         return wait_s
 
     def _count_time(self) -> None:

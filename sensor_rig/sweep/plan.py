@@ -280,7 +280,7 @@ def load_plan(path: str | Path) -> Plan:
 def plan_of(values: Mapping[str, Any], name: str = 'plan') -> Plan:
     """Return the plan of YAML values; `name` stands in front of what is wrong with it."""
     plan = validated(Plan, values, f'{name}:')
-    _ = plan.claims  # a limit that is none is told now
+    _ = plan.claims  # a limit that cannot be read is refused now
     return plan
 
 

@@ -1,4 +1,4 @@
-"""The distribution of a latency as a table, and how far its samples can hang together.
+"""The distribution of a latency as a table, and how far its samples can be correlated.
 
 A latency is g(z) of a standard normal z, with g = (quantile function) o (normal distribution
 function). Where z is correlated in time, so is the latency: a Gaussian copula. With g expanded in

@@ -12,7 +12,7 @@ from sim_sensors.randomness.streams import NoiseStream
 
 
 class FilteredNormals(NoiseStream):
-    """Standard normals that hang together: z_k = sum over i of taps_i n_(k-i), by index.
+    """Correlated standard normals: z_k = sum over i of taps_i n_(k-i), by index.
 
     The filter is finite, so any index can be asked for in any order. Its normals reach back into
     the block before, which is why it may not have more taps than a block has indices; blocks are
