@@ -16,7 +16,6 @@ import argparse
 import json
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 
 from rig_common.cdr import read_stamp_ns
 from rig_common.errors import RigError
-from rig_common.msgs.decode import read_cloud, read_imu, read_odometry
+from rig_common.msgs.decode import read_cloud, read_imu
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.recorder import record_rig
 from sensor_rig.bags.sync import BagSync
@@ -35,31 +34,13 @@ from sensor_rig.inprocess import InProcessRig
 from sensor_rig.report import page
 from sensor_rig.report.svg import Plot, legend
 from sensor_rig.rigfile import RigConfig, load_rig
+from sensor_rig.sweep.trajectories import Trajectory, TrajectoryScore, recorded_truth, scored
 from sync_engine.wire.restamp import point_times_s
 
 RIG = Path(__file__).with_name('lidar_odometry.yaml')
 WAYS = ('clean', 'degraded', 'synced')
 MEANING = {'clean': 'the recording as it is', 'degraded': 'clocks and delays of streams:',
            'synced': 'the degraded one, put right by sync:'}
-
-
-@dataclass(frozen=True)
-class Trajectory:
-    """Poses over time: times [n] in ns, poses [n, 7] as x y z m and quaternion xyzw."""
-
-    times_ns: NDArray[np.int64]
-    poses: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Score:
-    """An absolute trajectory error, m, and the two trajectories it is of, aligned."""
-
-    rmse_m: float
-    max_m: float
-    poses: int
-    found: NDArray[np.float64]
-    truth: NDArray[np.float64]
 
 
 # ---- the three recordings -----------------------------------------------------------------------
@@ -127,40 +108,10 @@ def points_of(raw: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     return times_ns, points[good]
 
 
-def truth_of(folder: Path, topic: str) -> Trajectory:
-    """Return the poses of an Odometry topic."""
-    with BagReader(folder) as bag:
-        if topic not in bag.topics:
-            raise RigError(f'{folder} has no topic {topic}; it has {", ".join(bag.topics)}')
-        read = [read_odometry(each.raw) for each in bag.messages([topic])]
-    return Trajectory(np.array([each.stamp_ns for each in read]),
-                      np.array([[*each.position_m, *each.orientation_xyzw] for each in read]))
-
-
-def scored(found: Trajectory, truth: Trajectory) -> Score:
-    """Return the absolute trajectory error of `found`, aligned by evo over its whole length."""
-    from evo.core import metrics, sync
-    from evo.core.trajectory import PoseTrajectory3D
-
-    def trajectory(given: Trajectory) -> PoseTrajectory3D:
-        start_ns = truth.times_ns[0]
-        return PoseTrajectory3D(
-            positions_xyz=given.poses[:, :3], orientations_quat_wxyz=given.poses[:, [6, 3, 4, 5]],
-            timestamps=(given.times_ns - start_ns) / 1e9)
-    reference, estimate = sync.associate_trajectories(trajectory(truth), trajectory(found),
-                                                      max_diff=0.02)
-    estimate.align(reference)
-    error = metrics.APE(metrics.PoseRelation.translation_part)
-    error.process_data((reference, estimate))
-    figures = error.get_all_statistics()
-    return Score(float(figures['rmse']), float(figures['max']), len(estimate.positions_xyz),
-                 estimate.positions_xyz, reference.positions_xyz)
-
-
 # ---- what people see ----------------------------------------------------------------------------
 
 
-def html(scores: dict[str, Score], title: str, against: str) -> str:
+def html(scores: dict[str, TrajectoryScore], title: str, against: str) -> str:
     """Return the page: table, trajectories from above, error over the way."""
     worst = max(each.rmse_m for each in scores.values())
     tiles = [(f'{each.rmse_m * 100:.1f} cm', way, 'bad' if each.rmse_m == worst else 'good')
@@ -177,7 +128,7 @@ def html(scores: dict[str, Score], title: str, against: str) -> str:
             _over_time(scores), 'Distance from the truth, cm, pose by pose.'))])
 
 
-def _above(scores: dict[str, Score]) -> str:
+def _above(scores: dict[str, TrajectoryScore]) -> str:
     every = np.concatenate([each.truth for each in scores.values()])
     (x0, y0), (x1, y1) = every[:, :2].min(0) - 0.5, every[:, :2].max(0) + 0.5
     plot = Plot((x0, x1), (y0, y1), xlabel='x, m', ylabel='y, m',
@@ -189,7 +140,7 @@ def _above(scores: dict[str, Score]) -> str:
     return plot.svg('trajectories from above')
 
 
-def _over_time(scores: dict[str, Score]) -> str:
+def _over_time(scores: dict[str, TrajectoryScore]) -> str:
     errors = {way: np.linalg.norm(each.found - each.truth, axis=1) * 100.0
               for way, each in scores.items()}
     most = max(float(each.max()) for each in errors.values())
@@ -219,7 +170,7 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def compare(args: argparse.Namespace, folder: Path) -> tuple[dict[str, Score], str]:
+def compare(args: argparse.Namespace, folder: Path) -> tuple[dict[str, TrajectoryScore], str]:
     """Return the score of each way, and what they were scored against."""
     from rko_lio.util import quat_xyzw_xyz_to_transform
     rig = load_rig(args.rig)
@@ -232,9 +183,18 @@ def compare(args: argparse.Namespace, folder: Path) -> tuple[dict[str, Score], s
     imu_pose = quat_xyzw_xyz_to_transform(np.array([*quaternion, x, y, z]))
     found = {way: odometry(place, prefix + args.lidar, prefix + args.imu, imu_pose,
                            args.max_range) for way, (place, prefix) in places.items()}
-    truth = truth_of(clean, truth_topic) if truth_topic else found['clean']
+    truth = recorded_truth(clean, truth_topic) if truth_topic else found['clean']
     return {way: scored(each, truth) for way, each in found.items()}, (
         truth_topic or 'the clean run, as there is no truth')
+
+
+def sweep_run(recording: Path, synced: Path, source: Path) -> dict[str, float]:
+    """Return the errors of one run of `lidar_odometry_sweep.yaml`, raw and synced, in m."""
+    truth = recorded_truth(source, '/body/odom')
+    places = {'raw': (recording, ''), 'synced': (synced, '/synced')}
+    return {f'{way}.ate_m': scored(odometry(place, f'{prefix}/lidar/points',
+                                            f'{prefix}/imu/data_raw', np.eye(4), 30.0),
+                                   truth).rmse_m for way, (place, prefix) in places.items()}
 
 
 def main() -> int:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
-    from sensor_rig.sweep.driving import Sweep
-    from sensor_rig.sweep.outcome import Outcome
+    from sensor_rig.sweep.driving import SweepJob
+    from sensor_rig.sweep.outcome import RunOutcome
     from sensor_rig.sweep.pool import Executor
 
 NAME = 'sweep'
@@ -61,11 +61,11 @@ def _count(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Carry out the plan and say what came of it."""
     from sensor_rig.cli.progress import note
-    from sensor_rig.sweep.driving import Sweep
+    from sensor_rig.sweep.driving import SweepJob
     from sensor_rig.sweep.table import require_pyarrow
 
     require_pyarrow()
-    sweep = Sweep.of(args.plan, args.out, rerun_failed=args.rerun is not None,
+    sweep = SweepJob.of(args.plan, args.out, rerun_failed=args.rerun is not None,
                      writes=not args.list)
     if args.list:
         _list(sweep, args.json)
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     return _summary(sweep, table, args.json)
 
 
-def _executor(sweep: Sweep, args: argparse.Namespace) -> Executor:
+def _executor(sweep: SweepJob, args: argparse.Namespace) -> Executor:
     if args.ray or args.ray_address:
         from sensor_rig.sweep.ray_cluster import RayCluster
         return RayCluster(sweep.experiment, sweep.files, args.ray_address, args.workers)
@@ -103,7 +103,7 @@ def _executor(sweep: Sweep, args: argparse.Namespace) -> Executor:
 class _Telling:
     """How far it is and how long it still takes, as text."""
 
-    def __init__(self, sweep: Sweep) -> None:
+    def __init__(self, sweep: SweepJob) -> None:
         self.slots = 1
         self._sweep = sweep
         self._begun = time.monotonic()
@@ -127,7 +127,7 @@ class _Telling:
         left_s = each_s * len(self._sweep.todo)
         return f', {_duration(left_s)} left' if left_s else ''
 
-    def settled(self, outcome: Outcome) -> None:
+    def settled(self, outcome: RunOutcome) -> None:
         """Count a run that has ended, and tell of it."""
         from sensor_rig.cli.progress import note
         self._done += 1
@@ -152,7 +152,7 @@ def _duration(seconds: float) -> str:
 
 
 @contextmanager
-def _telling(sweep: Sweep) -> Iterator[_Telling]:
+def _telling(sweep: SweepJob) -> Iterator[_Telling]:
     """Show progress with the time left: a bar on a terminal, a line now and then elsewhere."""
     import sys
     tell = _Telling(sweep)
@@ -174,7 +174,7 @@ def _telling(sweep: Sweep) -> Iterator[_Telling]:
 # ---- what is printed ----------------------------------------------------------------------------
 
 
-def _list(sweep: Sweep, as_json: bool) -> None:
+def _list(sweep: SweepJob, as_json: bool) -> None:
     plan, results = sweep.experiment.plan, sweep.store.results
     rows = [(task.id, results[task.id].status.value if task.id in results else 'missing',
              task.seed, *task.values) for task in sweep.tasks]
@@ -186,7 +186,7 @@ def _list(sweep: Sweep, as_json: bool) -> None:
     print_table(('run', 'status', 'seed', *plan.vary), rows)
 
 
-def _summary(sweep: Sweep, table: Path, as_json: bool) -> int:
+def _summary(sweep: SweepJob, table: Path, as_json: bool) -> int:
     results = [sweep.store.results[task.id] for task in sweep.tasks
                if task.id in sweep.store.results]
     counts: dict[str, int] = {}

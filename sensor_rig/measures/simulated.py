@@ -70,10 +70,10 @@ class RigWatch:
         return found
 
     def _streams(self) -> Iterator[tuple[str, float]]:
-        from sim_sensors.pipeline.transit import LOSSES, Fate
+        from sim_sensors.pipeline.transit import LOSSES, CaptureFate
         for name, latency in self._latencies.items():
             counts = self._rig.pipelines[name].counts
             yield f'{name}.received', latency.count
-            if captured := counts[Fate.CAPTURED]:
+            if captured := counts[CaptureFate.CAPTURED]:
                 yield f'{name}.lost_fraction', sum(counts[each] for each in LOSSES) / captured
             yield from quantiles(f'{name}.latency_ms', latency.summary())

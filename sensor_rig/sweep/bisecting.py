@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from sensor_rig.sweep.boundaries import Boundary, Level, boundaries, is_good
+from sensor_rig.sweep.boundaries import Boundary, FactorLevel, boundaries, is_good
 from sensor_rig.sweep.experiment import Task
 from sensor_rig.sweep.plan import Factor, Plan, Value
 from sensor_rig.sweep.sampling import levels, numeric, rounded
@@ -40,7 +40,7 @@ def further_points(plan: Plan, tasks: Iterable[Task], results: Mapping[str, Resu
 
 
 def _lines(plan: Plan, tasks: Iterable[Task], results: Mapping[str, Result], index: int
-           ) -> dict[tuple[Value, ...], list[Level]]:
+           ) -> dict[tuple[Value, ...], list[FactorLevel]]:
     """Return the levels of one factor, for every combination of the others in the plan."""
     claims = plan.claims
     counts: dict[tuple[Value, ...], dict[float, list[bool]]] = defaultdict(
@@ -52,7 +52,7 @@ def _lines(plan: Plan, tasks: Iterable[Task], results: Mapping[str, Result], ind
         others = (*task.values[:index], *task.values[index + 1:])
         counts[_hashable(others)][float(task.values[index])].append(  # type: ignore[arg-type]
             is_good(result.status.value, result.measures, claims))
-    return {others: [Level(value, sum(each), len(each)) for value, each in line.items()]
+    return {others: [FactorLevel(value, sum(each), len(each)) for value, each in line.items()]
             for others, line in counts.items()}
 
 

@@ -18,13 +18,13 @@ from itertools import pairwise
 
 from sensor_rig.measures.claims import Claim
 from sensor_rig.sweep.binomial import confidence_above
-from sensor_rig.sweep.outcome import Status
+from sensor_rig.sweep.outcome import RunStatus
 
 HALF = 0.5
 
 
 @dataclass(frozen=True)
-class Level:
+class FactorLevel:
     """The runs at one value of a factor."""
 
     value: float
@@ -59,11 +59,11 @@ class Boundary:
 
 def is_good(status: str, measures: Mapping[str, float], claims: Sequence[Claim]) -> bool:
     """Return whether a run ended well and holds every limit; a measure it lacks holds none."""
-    return status == Status.OK.value and all(
+    return status == RunStatus.OK.value and all(
         claim.key in measures and claim.holds(measures[claim.key]) for claim in claims)
 
 
-def boundaries(levels: Sequence[Level], confidence: float) -> list[Boundary]:
+def boundaries(levels: Sequence[FactorLevel], confidence: float) -> list[Boundary]:
     """Return the boundaries of a line of levels, in ascending order."""
     line = sorted(levels, key=lambda level: level.value)
     found = []
@@ -79,7 +79,7 @@ def boundaries(levels: Sequence[Level], confidence: float) -> list[Boundary]:
     return found
 
 
-def _side(line: Sequence[Level], start: int, step: int) -> list[Level]:
+def _side(line: Sequence[FactorLevel], start: int, step: int) -> list[FactorLevel]:
     """Return the levels from a crossing outwards, up to the next crossing."""
     side = []
     index = start
@@ -89,13 +89,13 @@ def _side(line: Sequence[Level], start: int, step: int) -> list[Level]:
     return side
 
 
-def _surely(levels: Sequence[Level]) -> float:
+def _surely(levels: Sequence[FactorLevel]) -> float:
     """Return how surely these levels, together, are on their side of one half."""
     good, runs = sum(each.good for each in levels), sum(each.runs for each in levels)
     return confidence_above(good if levels[0].is_good else runs - good, runs, HALF)
 
 
-def _reach(side: Sequence[Level], confidence: float) -> float | None:
+def _reach(side: Sequence[FactorLevel], confidence: float) -> float | None:
     """Return the nearest level of a side that is on it with `confidence`."""
     for count in range(1, len(side) + 1):
         if _surely(side[:count]) >= confidence:

@@ -1,6 +1,6 @@
 """Carries out a plan: what is missing of it, and then what bisecting asks for.
 
-    sweep = Sweep.of('plan.yaml', Path('results'))
+    sweep = SweepJob.of('plan.yaml', Path('results'))
     with sweep, Pool(sweep.experiment, 2, sweep.scratch) as executor:
         for outcome in sweep.run(executor): ...
     sweep.finish()
@@ -27,7 +27,7 @@ from sensor_rig.sweep.experiment import (
     run_id,
 )
 from sensor_rig.sweep.files import Digests, inside
-from sensor_rig.sweep.outcome import Outcome, Status
+from sensor_rig.sweep.outcome import RunOutcome, RunStatus
 from sensor_rig.sweep.plan import MAX_RUNS, Value, load_plan
 from sensor_rig.sweep.pool import Executor
 from sensor_rig.sweep.sampling import points
@@ -39,7 +39,7 @@ MOST_ATTEMPTS = {'pool': 2, 'ray': 6}
 
 
 @dataclass
-class Sweep:
+class SweepJob:
     """A plan, its runs and its results folder."""
 
     name: str
@@ -53,14 +53,14 @@ class Sweep:
     """Digest of every recording; one empty text where there is none."""
     tasks: list[Task] = field(default_factory=list)
     """The runs of the plan, and those that bisecting added."""
-    rerun: frozenset[Status] = frozenset()
+    rerun: frozenset[RunStatus] = frozenset()
     """Runs that ended so are run again, once."""
     again: set[str] = field(default_factory=set)
     """Ids of those that are still to be run again."""
 
     @classmethod
     def of(cls, plan_file: str | Path, folder: Path, *, rerun_failed: bool = False,
-           writes: bool = True) -> Sweep:
+           writes: bool = True) -> SweepJob:
         """Read a plan and what its results folder holds; without `writes` nothing is made."""
         file = Path(plan_file)
         plan = load_plan(file)
@@ -83,7 +83,7 @@ class Sweep:
             store.read()
         if rerun_failed:
             made.again = {task.id for task in made.tasks if task.id in store.results
-                          and store.results[task.id].status is not Status.OK}
+                          and store.results[task.id].status is not RunStatus.OK}
         return made
 
     # ---- which runs -----------------------------------------------------------------------------
@@ -137,14 +137,14 @@ class Sweep:
         """Where runs of this machine write."""
         return self.store.folder / SCRATCH
 
-    def __enter__(self) -> Sweep:
+    def __enter__(self) -> SweepJob:
         shutil.rmtree(self.scratch, ignore_errors=True)  # of one that was killed
         return self
 
     def __exit__(self, *error: Any) -> None:
         shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def run(self, executor: Executor) -> Iterator[Outcome]:
+    def run(self, executor: Executor) -> Iterator[RunOutcome]:
         """Carry out what is missing, round by round; yield what came of every run."""
         while True:
             tasks = self.todo
@@ -160,7 +160,7 @@ class Sweep:
             if not self.refined():
                 return
 
-    def _note(self, outcome: Outcome, executor: Executor) -> bool:
+    def _note(self, outcome: RunOutcome, executor: Executor) -> bool:
         """Write down an attempt; return whether it settles the run."""
         attempt = self._attempts.get(outcome.id, 0) + 1
         self._attempts[outcome.id] = attempt

@@ -82,7 +82,8 @@ def experiment_of(plan: Plan, folder: Path) -> Experiment:
     """Return the experiment of a plan in `folder`, or say what is wrong with it."""
     beside = folder / plan.rig
     rig_path = beside.absolute() if beside.is_file() else resolve_rig(plan.rig)
-    made = Experiment(plan, read_parameters(rig_path), rig_path, folder.absolute(),
+    parameters = with_values(read_parameters(rig_path), plan.set.items())
+    made = Experiment(plan, parameters, rig_path, folder.absolute(),
                       tuple(named_files(plan.recordings, folder, 'recordings')),
                       tuple(named_files(plan.code, folder, 'code')))
     _check(made, made.rig())

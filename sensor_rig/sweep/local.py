@@ -18,7 +18,7 @@ from typing import cast
 import psutil
 
 from sensor_rig.sweep.experiment import Experiment, Task
-from sensor_rig.sweep.outcome import Outcome, Status
+from sensor_rig.sweep.outcome import RunOutcome, RunStatus
 from sensor_rig.sweep.worker import BEGUN, end_of
 
 TICK_S = 0.1
@@ -54,7 +54,7 @@ class LocalWorker:
         with suppress(OSError):  # it died just now, which `check` finds
             self.connection.send((task, self._folder / 'run', self._log))
 
-    def check(self) -> Outcome | None:
+    def check(self) -> RunOutcome | None:
         """Return the outcome of the task where it has ended, by itself or at a limit."""
         if self._task is None:
             return None
@@ -63,22 +63,22 @@ class LocalWorker:
                 told = self.connection.recv()
                 if told != BEGUN:
                     self._task = None
-                    return cast('Outcome', told)
+                    return cast('RunOutcome', told)
                 self._begun = time.monotonic()
         except (EOFError, OSError):
-            return self._ended(Status.CRASHED, lost=True)
+            return self._ended(RunStatus.CRASHED, lost=True)
         now = time.monotonic()
         plan = self._experiment.plan
         if now - self._begun > plan.time_limit_s:
-            return self._ended(Status.TIMEOUT, f'it ran longer than {plan.time_limit_s:g} s')
+            return self._ended(RunStatus.TIMEOUT, f'it ran longer than {plan.time_limit_s:g} s')
         if plan.memory_limit_mb is not None and now - self._looked >= TICK_S:
             self._looked = now
             if self._memory_mb() > plan.memory_limit_mb:
-                return self._ended(Status.MEMORY,
+                return self._ended(RunStatus.MEMORY,
                                    f'it held more than {plan.memory_limit_mb:g} MB')
         return None
 
-    def run(self, task: Task) -> Outcome:
+    def run(self, task: Task) -> RunOutcome:
         """Carry out one task, and wait for it."""
         self.begin(task)
         while (outcome := self.check()) is None:
@@ -110,7 +110,7 @@ class LocalWorker:
         self.connection = Connection(ours.detach())
         self.connection.send(self._experiment)
 
-    def _ended(self, status: Status, reason: str = '', *, lost: bool = False) -> Outcome:
+    def _ended(self, status: RunStatus, reason: str = '', *, lost: bool = False) -> RunOutcome:
         """Kill the process and return the outcome of its task."""
         task, process = self._task, self._process
         if task is None or process is None:
@@ -121,7 +121,7 @@ class LocalWorker:
         died = f'its process died with exit code {code}' if code >= 0 else (
             f'its process died of {_signal_name(-code)}')
         seconds = max(time.monotonic() - self._begun, 0.0)
-        return Outcome(task.id, status, {}, code if lost else None, reason or died, seconds,
+        return RunOutcome(task.id, status, {}, code if lost else None, reason or died, seconds,
                        socket.gethostname(), end_of(self._log), lost)
 
     def _kill(self) -> None:

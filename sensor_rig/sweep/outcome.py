@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 
-class Status(str, Enum):
+class RunStatus(str, Enum):
     """How a run ended; all but `ok` are results, too."""
 
     OK = 'ok'
@@ -24,11 +24,11 @@ class Status(str, Enum):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """One attempt at a run."""
 
     id: str
-    status: Status
+    status: RunStatus
     measures: Mapping[str, float] = field(default_factory=dict)
     exit_code: int | None = None
     """Of the command, or of the process where that died (negative: the signal)."""

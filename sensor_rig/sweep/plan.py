@@ -186,6 +186,8 @@ class Plan(Strict):
     """Recordings to degrade as the rig's streams: say, instead of a simulation."""
     seconds: Positive = 10.0
     """Simulated time of a run, s."""
+    set: dict[str, Value] = {}
+    """Keys of the rig that have another value in all runs."""
     vary: dict[str, Annotated[Factor, BeforeValidator(_factor)]] = {}
     """Factors by name: a dotted key of the rig file, or a name of your own with `keys`."""
     sample: Sampling = Sampling()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from sensor_rig.sweep.experiment import Experiment, Task
 from sensor_rig.sweep.local import TICK_S, LocalWorker
-from sensor_rig.sweep.outcome import Outcome
+from sensor_rig.sweep.outcome import RunOutcome
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -26,7 +26,7 @@ class Executor(Protocol):
     def slots(self) -> int:
         """Tasks that it carries out at a time."""
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Outcome]:
+    def run(self, tasks: Iterable[Task]) -> Iterator[RunOutcome]:
         """Yield an outcome for every task as it ends; who breaks off ends what is under way."""
 
     def __enter__(self) -> Self: ...
@@ -53,7 +53,7 @@ class Pool:
         for worker in self._workers:
             worker.close()
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Outcome]:
+    def run(self, tasks: Iterable[Task]) -> Iterator[RunOutcome]:
         """Yield the outcome of every task as it ends."""
         waiting = iter(tasks)
         while True:

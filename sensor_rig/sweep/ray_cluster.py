@@ -22,7 +22,7 @@ from rig_common.errors import RigError
 from sensor_rig.sweep.experiment import Experiment, Task, moved
 from sensor_rig.sweep.files import inside
 from sensor_rig.sweep.local import LocalWorker
-from sensor_rig.sweep.outcome import Outcome, Status
+from sensor_rig.sweep.outcome import RunOutcome, RunStatus
 
 AHEAD = 4
 """Tasks for each core that are handed to Ray at a time; what waits there can be moved."""
@@ -73,7 +73,7 @@ class RayCluster:
                  trace: TracebackType | None) -> None:
         self._ray.shutdown()
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Outcome]:
+    def run(self, tasks: Iterable[Task]) -> Iterator[RunOutcome]:
         """Yield the outcome of every task as it ends."""
         waiting = iter(tasks)
         under_way: dict[Any, Task] = {}
@@ -88,17 +88,17 @@ class RayCluster:
             for reference in ended:
                 yield self._outcome(reference, under_way.pop(reference))
 
-    def _outcome(self, reference: Any, task: Task) -> Outcome:
+    def _outcome(self, reference: Any, task: Task) -> RunOutcome:
         """Return what came of a task; one whose machine or worker died is lost."""
         errors = self._ray.exceptions
         try:
-            outcome: Outcome = self._ray.get(reference)
+            outcome: RunOutcome = self._ray.get(reference)
         except errors.RayTaskError as error:
             raise RigError(f'a worker of Ray cannot carry out runs: '
                            f'{str(error.cause).splitlines()[0]}') from None
         except errors.RayError as error:
             why = str(error).strip().splitlines() or [type(error).__name__]
-            return Outcome(task.id, Status.CRASHED, {}, None, why[0], lost=True)
+            return RunOutcome(task.id, RunStatus.CRASHED, {}, None, why[0], lost=True)
         return outcome
 
 
@@ -116,7 +116,7 @@ _WORKERS: dict[str, LocalWorker] = {}
 """The process of this Ray worker that carries out runs, by the experiment's digest."""
 
 
-def on_worker(given: bytes, digest: str, task: Task, version: str) -> Outcome:
+def on_worker(given: bytes, digest: str, task: Task, version: str) -> RunOutcome:
     """Carry out one task in a process of its own, which is kept for the next."""
     if sensor_rig.__version__ != version:
         raise RigError(f'it has sensor_rig {sensor_rig.__version__}, but the sweep was started '

@@ -19,20 +19,20 @@ from typing import IO, Any
 
 from rig_common.errors import RigError, why
 from sensor_rig.sweep.experiment import Task
-from sensor_rig.sweep.outcome import Outcome, Status
+from sensor_rig.sweep.outcome import RunOutcome, RunStatus
 from sensor_rig.sweep.plan import Plan, plan_of
 
 VERSION = 1
 PLAN, RUNS, TABLE, LOGS, LOCK = 'plan.json', 'runs.jsonl', 'results.parquet', 'logs', '.lock'
 RETRIED = 'retried'
-"""Status of a line about an attempt that is repeated."""
+"""RunStatus of a line about an attempt that is repeated."""
 
 
 @dataclass(frozen=True)
 class Result:
     """What is known of one run."""
 
-    status: Status
+    status: RunStatus
     measures: Mapping[str, float] = field(default_factory=dict)
     exit_code: int | None = None
 
@@ -86,7 +86,7 @@ class Store:
         if line['status'] == RETRIED:
             self.retries += 1
             return
-        self.results[line['id']] = Result(Status(line['status']), dict(line['measures']),
+        self.results[line['id']] = Result(RunStatus(line['status']), dict(line['measures']),
                                           line['exit_code'])
 
     def _cut_torn_line(self) -> None:
@@ -109,7 +109,8 @@ class Store:
                     'plan': plan.model_dump(mode='json', by_alias=True, exclude_unset=True)}
         _replace(self.folder / PLAN, json.dumps(document, indent=1).encode())
 
-    def add(self, outcome: Outcome, executor: str, attempt: int, *, retried: bool = False) -> None:
+    def add(self, outcome: RunOutcome, executor: str, attempt: int, *,
+            retried: bool = False) -> None:
         """Write what came of an attempt; after this it survives a sudden end."""
         if self._file is None:
             raise RuntimeError('the folder is not open')

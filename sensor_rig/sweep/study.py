@@ -15,9 +15,9 @@ import numpy as np
 from rig_common.errors import RigError
 from rig_common.validation import hint
 from sensor_rig.sweep.binomial import interval, lower_bound, runs_needed
-from sensor_rig.sweep.boundaries import Boundary, Level, boundaries, is_good
+from sensor_rig.sweep.boundaries import Boundary, FactorLevel, boundaries, is_good
 from sensor_rig.sweep.indices import Indices, indices_of
-from sensor_rig.sweep.outcome import Status
+from sensor_rig.sweep.outcome import RunStatus
 from sensor_rig.sweep.plan import Plan, Requirement
 from sensor_rig.sweep.store import TABLE, kept_plan
 from sensor_rig.sweep.table import FIXED, read_table
@@ -63,19 +63,19 @@ class Line:
 
     factor: str
     others: dict[str, Any]
-    levels: tuple[Level, ...]
+    levels: tuple[FactorLevel, ...]
     boundaries: tuple[Boundary, ...]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RequirementVerdict:
     """Whether a requirement is met."""
 
     requirement: Requirement
     confidence: float
     met: bool
     says: str
-    levels: tuple[Level, ...] = field(default_factory=tuple)
+    levels: tuple[FactorLevel, ...] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Study:
                    is_good(status, measures, self.plan.claims))
 
     def _refuse_unknown_limits(self) -> None:
-        if any(row.status == Status.OK.value for row in self.rows):
+        if any(row.status == RunStatus.OK.value for row in self.rows):
             for claim in self.plan.claims:
                 if claim.key not in self.measures:
                     raise RigError(f'limits: no run has the measure {claim.key!r}; '
@@ -149,9 +149,9 @@ class Study:
             found[row.values[factor]].append(row)
         return sorted(found.items()) if self.numeric(factor) else list(found.items())
 
-    def levels(self, factor: str, rows: Iterable[Row]) -> tuple[Level, ...]:
+    def levels(self, factor: str, rows: Iterable[Row]) -> tuple[FactorLevel, ...]:
         """Return how many runs are good at each level."""
-        return tuple(Level(value, sum(row.good for row in part), len(part))
+        return tuple(FactorLevel(value, sum(row.good for row in part), len(part))
                      for value, part in self.groups(factor, rows))
 
     # ---- curves ---------------------------------------------------------------------------------
@@ -203,35 +203,36 @@ class Study:
     # ---- requirements ---------------------------------------------------------------------------
 
     @cached_property
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[RequirementVerdict]:
         """Whether the plan's requirements are met."""
         return [self._verdict(each) for each in self.plan.require]
 
-    def _verdict(self, wanted: Requirement) -> Verdict:
+    def _verdict(self, wanted: Requirement) -> RequirementVerdict:
         sure = wanted.confidence or self.plan.confidence
         low = -np.inf if wanted.down_to is None else wanted.down_to
         high = np.inf if wanted.up_to is None else wanted.up_to
         rows = [row for row in self.planned if self.numeric(wanted.factor)
                 and low <= row.values[wanted.factor] <= high]
         levels = (self.levels(wanted.factor, rows) if self.is_grid else
-                  (Level(float(high), sum(row.good for row in rows), len(rows)),))
+                  (FactorLevel(float(high), sum(row.good for row in rows), len(rows)),))
         where = ' and '.join(filter(None, (
             f'from {wanted.down_to:g}' if wanted.down_to is not None else '',
             f'up to {wanted.up_to:g}' if wanted.up_to is not None else '')))
         claim = (f'{wanted.factor} {where}: at least {wanted.success:.0%} good with {sure:.0%} '
                  f'confidence')
         if not rows:
-            return Verdict(wanted, sure, False, f'{claim}: not met, no run is in there', ())
+            return RequirementVerdict(wanted, sure, False,
+                                      f'{claim}: not met, no run is in there')
         worst = min(levels, key=lambda each: lower_bound(each.good, each.runs, sure))
         least = lower_bound(worst.good, worst.runs, sure)
         at = f' at {worst.value:g}' if self.is_grid else ''
         told = f'{worst.good} of {worst.runs} good{at} show at least {least:.1%}'
         if least >= wanted.success:
-            return Verdict(wanted, sure, True, f'{claim}: met, {told}', levels)
+            return RequirementVerdict(wanted, sure, True, f'{claim}: met, {told}', levels)
         needed = runs_needed(wanted.success, sure)
         if worst.good == worst.runs:
             told += f'; it takes {needed} runs, all of them good'
-        return Verdict(wanted, sure, False, f'{claim}: not met, {told}', levels)
+        return RequirementVerdict(wanted, sure, False, f'{claim}: not met, {told}', levels)
 
     # ---- sensitivities and interactions ---------------------------------------------------------
 
@@ -277,7 +278,7 @@ class Study:
     @property
     def statuses(self) -> dict[str, int]:
         """How many runs ended in each way."""
-        return {each.value: count for each in Status
+        return {each.value: count for each in RunStatus
                 if (count := sum(row.status == each.value for row in self.rows))}
 
     @property
@@ -336,7 +337,7 @@ def _mean(numbers: Sequence[float]) -> float | None:
     return float(np.mean(numbers)) if numbers else None
 
 
-def _level(level: Level, confidence: float) -> dict[str, Any]:
+def _level(level: FactorLevel, confidence: float) -> dict[str, Any]:
     low, high = interval(level.good, level.runs, confidence)
     return {'value': level.value, 'good': level.good, 'runs': level.runs,
             'fraction': level.good / level.runs if level.runs else None, 'low': low, 'high': high}

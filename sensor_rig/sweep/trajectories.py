@@ -33,7 +33,7 @@ class Trajectory:
 
 
 @dataclass(frozen=True)
-class Score:
+class TrajectoryScore:
     """An absolute trajectory error, m, and the two trajectories it is of, aligned, [n, 3] m."""
 
     rmse_m: float
@@ -85,7 +85,7 @@ def require_evo(what: str) -> None:
         raise RigError(f'{what}, which needs evo: pip install evo')
 
 
-def scored(found: Trajectory, truth: Trajectory) -> Score:
+def scored(found: Trajectory, truth: Trajectory) -> TrajectoryScore:
     """Return the error of `found`, aligned with the truth by evo over its whole length."""
     require_evo('a trajectory is scored')
     from evo.core import metrics, sync
@@ -111,8 +111,9 @@ def scored(found: Trajectory, truth: Trajectory) -> Score:
     figures = absolute.get_all_statistics()
     measures = {f'ate_m.{key}': float(figures[key]) for key in ('rmse', 'mean', 'max')}
     measures |= {'poses': float(len(estimate.positions_xyz)), **_relative(reference, estimate)}
-    return Score(float(figures['rmse']), float(figures['max']), len(estimate.positions_xyz),
-                 estimate.positions_xyz, reference.positions_xyz, measures)
+    return TrajectoryScore(float(figures['rmse']), float(figures['max']),
+                           len(estimate.positions_xyz), estimate.positions_xyz,
+                           reference.positions_xyz, measures)
 
 
 def _relative(reference: Any, estimate: Any) -> Measures:

@@ -25,7 +25,7 @@ import psutil
 
 from rig_common.errors import RigError
 from sensor_rig.sweep.experiment import Experiment, Task
-from sensor_rig.sweep.outcome import Outcome, Status
+from sensor_rig.sweep.outcome import RunOutcome, RunStatus
 
 BEGUN = 'begun'
 """Sent when a task is taken up; its time counts from here."""
@@ -54,7 +54,7 @@ def _listen(connection: Connection, incoming: queue.Queue[Any]) -> None:
         os.killpg(0, signal.SIGKILL)
 
 
-def carried_out(experiment: Experiment, task: Task, scratch: Path, log: Path) -> Outcome:
+def carried_out(experiment: Experiment, task: Task, scratch: Path, log: Path) -> RunOutcome:
     """Return the outcome of one run; everything that it writes goes into `log`."""
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
@@ -66,22 +66,22 @@ def carried_out(experiment: Experiment, task: Task, scratch: Path, log: Path) ->
     sys.stderr.flush()
     _end_children()
     shutil.rmtree(scratch, ignore_errors=True)
-    return Outcome(task.id, status, measures, code, reason, seconds, socket.gethostname(),
+    return RunOutcome(task.id, status, measures, code, reason, seconds, socket.gethostname(),
                    end_of(log))
 
 
 def _tried(experiment: Experiment, task: Task, scratch: Path
-           ) -> tuple[Status, dict[str, float], int | None, str]:
+           ) -> tuple[RunStatus, dict[str, float], int | None, str]:
     from sensor_rig.sweep.systems import ProgramError, measured
     try:
-        return Status.OK, measured(experiment, task, scratch), 0, ''
+        return RunStatus.OK, measured(experiment, task, scratch), 0, ''
     except RigError as error:
-        return Status.REFUSED, {}, None, str(error)
+        return RunStatus.REFUSED, {}, None, str(error)
     except ProgramError as error:
-        return Status.FAILED, error.measures, error.code, str(error)
+        return RunStatus.FAILED, error.measures, error.code, str(error)
     except (Exception, SystemExit) as error:
         traceback.print_exc()
-        return Status.FAILED, {}, None, f'{type(error).__name__}: {error}'.splitlines()[0]
+        return RunStatus.FAILED, {}, None, f'{type(error).__name__}: {error}'.splitlines()[0]
 
 
 def _write_into(log: Path) -> None:
