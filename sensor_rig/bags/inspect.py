@@ -32,6 +32,8 @@ LONGEST_SWEEP = 1.5
 """Periods; a longer sweep is a driver's mistake in the unit, and is not believed."""
 FAR_S = 4e9
 """Times further apart than this (127 years) can overflow int64 when they are subtracted."""
+STEADY_S = 2e-5
+"""Nobody stamps arrivals as steadily as this."""
 CLOSE_S = 0.005
 """A host stamps within this of handing a message on."""
 
@@ -194,7 +196,8 @@ def _source(arrival_jitter: float, stamp_jitter: float, delay_s: float,
         return 'device', f'it is stamped {-delay_s * 1e3:.1f} ms after it arrives'
     if stamp_jitter < 0.3 * arrival_jitter:
         return 'device', 'its stamps are steadier than its arrivals'
-    if 0.0 <= delay_s < CLOSE_S and spread_s < max(0.5 * arrival_jitter, 0.001):
+    is_close = 0.0 <= delay_s < CLOSE_S and spread_s < max(0.5 * arrival_jitter, 0.001)
+    if is_close and stamp_jitter > STEADY_S:
         return 'host', 'it is stamped where it arrives'
     return 'device', f'it arrives {delay_s * 1e3:.1f} ms after its stamp'
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import NamedTuple
 
 from rig_common.errors import RigError
 from rig_common.text import printable
@@ -39,6 +42,15 @@ GENERIC = frozenset({'data', 'data_raw', 'image', 'image_raw', 'image_color', 's
                      'fix', 'odom', 'camera_info', 'compressed', 'imu', 'points_raw'})
 
 
+class StampPoint(NamedTuple):
+    """Which point of a sweep is stamped."""
+
+    name: str
+    """`middle` or `end`."""
+    capture_s: float
+    """How long the sweep lasts, s."""
+
+
 def usable(facts: Sequence[TopicFacts]) -> list[TopicFacts]:
     """Return the topics that can be inputs: stamped, and not the rig's or ROS's own.
 
@@ -48,8 +60,12 @@ def usable(facts: Sequence[TopicFacts]) -> list[TopicFacts]:
             and TOPIC_NAME.fullmatch(topic.name) and TYPE_NAME.fullmatch(topic.type_name)]
 
 
-def starter_rig(facts: Sequence[TopicFacts], source: str) -> str:
-    """Return the text of a rig file that syncs what was found."""
+def starter_rig(facts: Sequence[TopicFacts], source: str,
+                points: Mapping[str, StampPoint] = MappingProxyType({})) -> str:
+    """Return the text of a rig file that syncs what was found.
+
+    `points` says which topics are not stamped at the start of their sweep.
+    """
     topics = usable(facts)
     if not topics:
         raise RigError(f'{source} has no stamped topic, so there is nothing to sync')
@@ -64,7 +80,8 @@ def starter_rig(facts: Sequence[TopicFacts], source: str) -> str:
         '# latency_sigma_s is how far off they may be; offsets can be no better without a cue.',
         '/**:', '  ros__parameters:', '    sync:', '      inputs:']
     for topic in topics:
-        lines += _input(topic, names, topics, is_imu=topic is imu is not reference)
+        lines += _input(topic, names, topics, is_imu=topic is imu is not reference,
+                        point=points.get(topic.name))
     lines.append(f'      reference_sensor_id: {names[reference.name]}')
     lines.append(f'      required_sensors: [{", ".join(names[t.name] for t in required)}]')
     if imu is not None:
@@ -79,10 +96,14 @@ def _as_reference(topic: TopicFacts) -> tuple[bool, int, float]:
 
 
 def _input(topic: TopicFacts, names: dict[str, str], topics: Sequence[TopicFacts], *,
-           is_imu: bool) -> list[str]:
+           is_imu: bool, point: StampPoint | None) -> list[str]:
+    if point is not None:
+        topic = replace(topic, sweep_s=point.capture_s)
     latency_s, sigma_s = latency_of(topic)
     entries = {'topic': topic.name, 'type': topic.type_name, 'stamp_source': topic.source,
                'latency_s': f'{latency_s:.3g}', 'latency_sigma_s': f'{sigma_s:.3g}'}
+    if point is not None:
+        entries.update(stamp_point=point.name, capture_s=f'{point.capture_s:.4g}')
     owner = topic.shares_stamps_with
     if owner in names:
         entries['clock_of'] = names[owner]
@@ -90,7 +111,7 @@ def _input(topic: TopicFacts, names: dict[str, str], topics: Sequence[TopicFacts
         entries.update(_cue(topic, topics))
     if is_imu:
         entries['collect'] = 'true'
-    sweep = f'; {sweep_sentence(topic)}' if topic.sweep_s else ''
+    sweep = f'; {sweep_sentence(topic)}' if topic.sweep_s and point is None else ''
     lines = [f'        # {topic.rate_hz:.1f} Hz; {topic.why}{sweep}',
              f'        {names[topic.name]}:']
     return lines + [f'          {key}: {value}' for key, value in entries.items()]

@@ -20,7 +20,7 @@ from sensor_rig.cli.output import (
 if TYPE_CHECKING:
     from sensor_rig.bags.inspect import TopicFacts
     from sensor_rig.findings.model import Finding
-    from sensor_rig.findings.record import TopicRecord
+    from sensor_rig.findings.recording import Inspection
 
 KIND = ('type', 'messages', 'Hz', 'stamps')
 TIMING = ('arrival\njitter ms', 'stamp\njitter ms', 'delay\nms', 'spread\nms', 'drift\nppm')
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     from sensor_rig.bags.sidecar import sidecar_text
     from sensor_rig.bags.starter import starter_rig
     from sensor_rig.cli.progress import tell_problems
-    from sensor_rig.findings.corrections import corrections_of
+    from sensor_rig.findings.corrections import corrections_of, stamp_points_of
     from sensor_rig.findings.model import VERSION, Severity
     from sensor_rig.findings.page import findings_page
 
@@ -71,8 +71,9 @@ def run(args: argparse.Namespace) -> int:
         refuse_existing(path)
     source = 'the live graph' if args.live else str(args.bag)
     problems: list[str] = []
-    records, facts, findings = _listen(args.seconds) if args.live else _read(
+    found = _listen(args.seconds) if args.live else _read(
         args.bag, problems, motion=not args.quick)
+    facts, findings = found.facts, found.findings
     if args.json:
         print_json({'version': VERSION, 'source': source,
                     'findings': [each.as_json() for each in findings],
@@ -82,16 +83,16 @@ def run(args: argparse.Namespace) -> int:
         _print(facts, source)
     written = []
     if args.write is not None:
-        written.append(_save(args.write, starter_rig(facts, source)))
+        written.append(_save(args.write, starter_rig(facts, source, stamp_points_of(findings))))
     if args.sidecar is not None:
         written.append(_save(args.sidecar, sidecar_text(corrections_of(findings), source)))
     if args.html is not None:
         written.append(_save(args.html, findings_page(source, facts, findings, {
-            record.name: record for record in records})))
+            record.name: record for record in found.records})))
     if written and not args.json:
         print(f'written: {", ".join(written)}')
-    found = any(each.severity >= limit for each in findings)
-    return tell_problems(problems) or (1 if found else 0)
+    is_bad = any(each.severity >= limit for each in findings)
+    return tell_problems(problems) or (1 if is_bad else 0)
 
 
 def _save(path: Path, text: str) -> str:
@@ -103,36 +104,23 @@ def _save(path: Path, text: str) -> str:
     return str(path)
 
 
-def _read(path: Path, problems: list[str], *, motion: bool
-          ) -> tuple[list[TopicRecord], list[TopicFacts], list[Finding]]:
+def _read(path: Path, problems: list[str], *, motion: bool) -> Inspection:
     """Return what a recording tells; add to `problems` what is missing of it."""
     from sensor_rig.bags.reader import BagReader
-    from sensor_rig.bags.sync import ADVANCE_EVERY
     from sensor_rig.cli.progress import progress
-    from sensor_rig.findings.model import worst_first
-    from sensor_rig.findings.motion import motion_findings
-    from sensor_rig.findings.record import TopicRecord
-    from sensor_rig.findings.search import search
+    from sensor_rig.findings.recording import inspect_recording
 
     with BagReader(path) as bag:
-        topics = {name: TopicRecord(name, topic.type_name, topic.stamped,
-                                    best_effort=topic.best_effort)
-                  for name, topic in bag.topics.items()}
         with progress(f'reading {path.name}', bag.message_count) as advance:
-            for index, message in enumerate(bag.messages(), 1):
-                topics[message.topic].add(message.raw, message.receive_ns)
-                if index % ADVANCE_EVERY == 0:
-                    advance(ADVANCE_EVERY)
-        facts, findings = search(list(topics.values()))
-        if motion:
-            findings = worst_first([*findings, *motion_findings(bag, facts)])
+            found = inspect_recording(bag, advance, motion=motion)
         problems += bag.problems
-    return list(topics.values()), facts, findings
+    return found
 
 
-def _listen(seconds: float) -> tuple[list[TopicRecord], list[TopicFacts], list[Finding]]:
+def _listen(seconds: float) -> Inspection:
     from sensor_rig.cli.live import listen
     from sensor_rig.findings.record import TopicRecord
+    from sensor_rig.findings.recording import Inspection
     from sensor_rig.findings.search import search
 
     topics: dict[str, TopicRecord] = {}
@@ -140,8 +128,8 @@ def _listen(seconds: float) -> tuple[list[TopicRecord], list[TopicFacts], list[F
            lambda topic, kind, stamped: topics.update({topic: TopicRecord(topic, kind, stamped)}),
            lambda topic, raw, arrival_ns: topics[topic].add(raw, arrival_ns),
            what='listening')
-    facts, findings = search(list(topics.values()))
-    return list(topics.values()), facts, findings
+    records = list(topics.values())
+    return Inspection(records, *search(records))
 
 
 def _print_findings(findings: list[Finding]) -> None:

@@ -15,6 +15,8 @@ FEW = 20
 """Messages below which nothing is said about rates."""
 HICCUP_S = 0.15
 """Shortest silence of all topics that is laid to the recorder."""
+SHORTEST = 4.0
+"""Periods of a topic from which on a silence of others must be one of this topic, too."""
 
 
 def arrival_findings(record: TopicRecord, hiccups: Sequence[tuple[int, int]]) -> Iterator[Finding]:
@@ -51,7 +53,7 @@ def arrival_findings(record: TopicRecord, hiccups: Sequence[tuple[int, int]]) ->
                           'best effort does not repeat what is lost',
                           'publish it reliably, where the driver allows it')
     batches = line.bunched / line.count
-    if batches > 0.2:
+    if line.is_bunched:
         yield Finding('arrivals_in_batches', WARNING, name,
                       f'{batches * 100:.0f} % of the messages arrive together with the one before',
                       'arrival times tell nothing about single messages; host stamps are wrong',
@@ -101,26 +103,33 @@ def hiccups_of(records: Sequence[TopicRecord]) -> list[tuple[int, int]]:
 
     That is the recorder's fault and not a sensor's: every topic that is fast enough is silent.
     """
-    fast = [record for record in records if record.line.count >= FEW and record.stamped
-            and 0.0 < record.line.arrival_period_s < HICCUP_S / 3.0]
-    if len(fast) < 2:
+    sources = sorted((record for record in records
+                      if record.line.count >= FEW and record.line.arrival_period_s > 0.0),
+                     key=lambda record: record.line.arrival_period_s)
+    if len(sources) < 2:
         return []
     found = []
-    first, rest = fast[0], fast[1:]
-    for event in first.line.silences:
-        end, start = event.arrival_ns, event.arrival_ns - int(event.amount_s * 1e9)
-        for record in rest:
-            other = next(((e.arrival_ns - int(e.amount_s * 1e9), e.arrival_ns)
-                          for e in record.line.silences
-                          if e.arrival_ns - int(e.amount_s * 1e9) < end and e.arrival_ns > start),
-                         None)
-            if other is None:
-                break
-            start, end = max(start, other[0]), min(end, other[1])
-        else:
-            if (end - start) / 1e9 >= HICCUP_S:
-                found.append((start, event.arrival_ns))
+    for silence in sources[0].line.silences:
+        span = _span(silence)
+        witnesses = [record for record in sources[1:] if
+                     SHORTEST * record.line.arrival_period_s * 1e9 < span[1] - span[0]]
+        for record in witnesses:
+            span = next((both for each in record.line.silences
+                         if (both := _overlap(span, _span(each)))), (0, 0))
+        if witnesses and span[1] - span[0] >= HICCUP_S * 1e9:
+            found.append((span[0], silence.arrival_ns))
     return found
+
+
+def _span(silence: Event) -> tuple[int, int]:
+    """Return from when to when a topic was silent, ns."""
+    return silence.arrival_ns - int(silence.amount_s * 1e9), silence.arrival_ns
+
+
+def _overlap(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int] | None:
+    """Return what two spans have in common; None for nothing."""
+    begin, end = max(one[0], other[0]), min(one[1], other[1])
+    return (begin, end) if begin < end else None
 
 
 def hiccup_finding(records: Sequence[TopicRecord], hiccups: Sequence[tuple[int, int]],
@@ -139,5 +148,4 @@ def hiccup_finding(records: Sequence[TopicRecord], hiccups: Sequence[tuple[int, 
 
 def overlaps(gap: Event, spans: Sequence[tuple[int, int]]) -> bool:
     """Return whether a gap lies over one of the spans."""
-    start_ns = gap.arrival_ns - int(gap.amount_s * 1e9)
-    return any(start_ns < end and gap.arrival_ns > begin for begin, end in spans)
+    return any(_overlap(_span(gap), span) for span in spans)

@@ -21,7 +21,8 @@ INFO, WARNING, WRONG = Severity.INFO, Severity.WARNING, Severity.WRONG
 LOOKED_AT_S = 60.0
 """How much of a recording is read for it."""
 VAGUE_S = 0.01
-"""An offset with a larger sigma is not said."""
+SURE = 4.0
+"""An offset with a larger sigma is not said, unless it is this many times as large."""
 TOLERATED_S, WRONG_S = 0.005, 0.02
 """Offsets that fusion does not notice, and those that spoil it."""
 
@@ -44,7 +45,8 @@ def motion_findings(bag: BagReader, facts: Sequence[TopicFacts]) -> Iterator[Fin
                 'motion' not in about.observability:
             continue
         offset = engine.offset(names[topic.name], to=names[imu.name])
-        if offset.state is OffsetState.UNOBSERVABLE or offset.sigma_s > VAGUE_S:
+        if offset.state is OffsetState.UNOBSERVABLE or (
+                offset.sigma_s > VAGUE_S and abs(offset.offset_ns) < SURE * offset.sigma_s * 1e9):
             continue
         yield from _offset(topic, imu, offset.offset_ns / 1e9, offset.sigma_s)
 
@@ -70,13 +72,14 @@ def _offset(topic: TopicFacts, imu: TopicFacts, offset_s: float,
             sigma_s: float) -> Iterator[Finding]:
     evidence = {'offset_ms': offset_s * 1e3, 'sigma_ms': sigma_s * 1e3}
     name = (topic.name,)
-    sweep_s = topic.sweep_s
-    if sweep_s and abs(offset_s - sweep_s) < max(3.0 * sigma_s, 0.05 * sweep_s):
+    point = _point_of_sweep(offset_s, sigma_s, topic.sweep_s)
+    if point:
         yield Finding('stamp_point', WRONG, name,
-                      f'stamped at the end of the sweep, {offset_s * 1e3:.1f} ms late against '
+                      f'stamped {point} of the sweep, {offset_s * 1e3:.1f} ms late against '
                       f'{imu.name}, sigma {sigma_s * 1e3:.1f} ms',
-                      'who takes the stamp for the first ray is a whole sweep late',
-                      'set stamp_point: end, or stamp the first ray', evidence)
+                      'who takes the stamp for the first ray is that late',
+                      f'set stamp_point: {point.split()[-1]}, or stamp the first ray',
+                      {**evidence, 'sweep_ms': topic.sweep_s * 1e3})
         return
     severity = INFO
     if abs(offset_s) > TOLERATED_S + 2.0 * sigma_s:
@@ -88,3 +91,14 @@ def _offset(topic: TopicFacts, imu: TopicFacts, offset_s: float,
                   'turns and points of the two are put together at different times',
                   'let the sync engine correct it, or set the clocks' if severity else '',
                   evidence)
+
+
+def _point_of_sweep(offset_s: float, sigma_s: float, sweep_s: float) -> str:
+    """Return which point of a sweep stamps of this offset tell; empty where they tell none."""
+    if sweep_s:
+        slack_s = max(3.0 * sigma_s, 0.03 * sweep_s)
+        if abs(offset_s - sweep_s) < slack_s:
+            return 'at the end'
+        if abs(offset_s - sweep_s / 2.0) < slack_s:
+            return 'in the middle'
+    return ''

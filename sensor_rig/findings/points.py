@@ -100,7 +100,8 @@ def _order(name: tuple[str, ...], clouds: list[PointTimes]) -> Iterator[Finding]
 
 def _stamp_point(name: tuple[str, ...], low_s: float, high_s: float,
                  span_s: float) -> Iterator[Finding]:
-    evidence = {'first_point_ms': low_s * 1e3, 'last_point_ms': high_s * 1e3}
+    evidence = {'first_point_ms': low_s * 1e3, 'last_point_ms': high_s * 1e3,
+                'sweep_ms': span_s * 1e3}
     if span_s <= 2.0 * SLACK_S or abs(low_s) < 0.2 * span_s:
         return
     if abs(high_s) < 0.2 * span_s:

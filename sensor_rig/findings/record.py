@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +18,8 @@ SAMPLES = 24
 STRIDE = 50
 FRAMES = 8
 """Different frame names that are kept."""
+HEAD_AT = 12
+"""Where the frame's length is: after the CDR header and the stamp."""
 _LENGTH = {0: struct.Struct('>I'), 1: struct.Struct('<I')}
 
 
@@ -46,7 +47,8 @@ class TopicRecord(TopicTimes):
     best_effort: bool = False
     """Whether its publisher offered best effort only."""
     line: TimeLine = field(default_factory=TimeLine)
-    frames: Counter[str] = field(default_factory=Counter)
+    frames: dict[str, None] = field(default_factory=dict)
+    """The first different ones, in their order."""
     frame_changes: int = 0
     doubled: int = 0
     """Messages that are the one before once more."""
@@ -54,7 +56,7 @@ class TopicRecord(TopicTimes):
     scan_time_s: float = 0.0
     """What a LaserScan says of the time between two scans."""
     _last_raw: bytes = b''
-    _last_frame: str = ''
+    _head: bytes = b'-'
 
     def add(self, raw: bytes, arrival_ns: int) -> None:
         """Take one message."""
@@ -71,16 +73,20 @@ class TopicRecord(TopicTimes):
         else:
             self.line.add(stamp_ns, arrival_ns)
         self._last_raw = raw
+        if not raw.startswith(self._head, HEAD_AT):
+            self._new_frame(raw)
         if number < SAMPLES or number % STRIDE == 0:
             self._sample(raw)
 
-    def _sample(self, raw: bytes) -> None:
+    def _new_frame(self, raw: bytes) -> None:
         frame = frame_of(raw)
-        if len(self.frames) < FRAMES or frame in self.frames:
-            self.frames[frame] += 1
-        if self._last_frame and frame != self._last_frame:
-            self.frame_changes += 1
-        self._last_frame = frame or self._last_frame
+        self.frame_changes += bool(self.frames)
+        if len(self.frames) < FRAMES:
+            self.frames[frame] = None
+        # The frame with its length in front and its zero behind, as every message repeats it.
+        self._head = raw[HEAD_AT:HEAD_AT + 5 + len(frame.encode())] if frame else raw[HEAD_AT:17]
+
+    def _sample(self, raw: bytes) -> None:
         try:
             if self.type_name == CLOUD_TYPE and len(self.clouds) < SAMPLES:
                 self.clouds.append(point_times(raw))
@@ -97,7 +103,7 @@ class TopicRecord(TopicTimes):
 def frame_of(raw: bytes) -> str:
     """Return the frame of a stamped message; empty where it cannot be read."""
     try:
-        length = _LENGTH[endianness(raw)].unpack_from(raw, 12)[0]
+        length = _LENGTH[endianness(raw)].unpack_from(raw, HEAD_AT)[0]
     except (struct.error, CdrError):
         return ''
     return raw[16:16 + max(length - 1, 0)].decode('utf-8', 'replace') if length < 1024 else ''

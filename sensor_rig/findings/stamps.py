@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-
-import numpy as np
 
 from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.findings.model import Finding, Severity
 from sensor_rig.findings.record import TopicRecord
-from sensor_rig.findings.timeline import Event, Seconds, TimeLine
+from sensor_rig.findings.timeline import Event
+from sensor_rig.findings.trend import steps_of, trend_of
 
 INFO, WARNING, WRONG = Severity.INFO, Severity.WARNING, Severity.WRONG
 TAI_S, GPS_S = 37.0, 18.0
@@ -26,10 +26,12 @@ WRAPS_S = {f'{bits}-bit counter of {unit}': 2.0**bits * scale for bits in (32, 3
            for unit, scale in (('ns', 1e-9), ('us', 1e-6), ('ms', 1e-3))
            if (bits, unit) != (31, 'ns')}
 """How far back a counter goes; 31 bits of ns are 2.1 s, which no device counts in."""
-STEP_S = 0.005
-"""Smaller clock steps look like jitter."""
 DRIFT_PPM = 8.0
 """Below this a crystal is as good as they come."""
+SIGMAS = 6.0
+"""Of the slope: delays hang together, so that their scatter makes it look too sure."""
+WANDER_S = 0.0008
+"""Slow changes below this are those of an idle network."""
 LONG_ENOUGH_S = 20.0
 FROZEN = 5
 """Equal stamps in a row that are no accident."""
@@ -56,6 +58,15 @@ def domain_of(record: TopicRecord, facts: TopicFacts) -> tuple[str, float]:
     if 0.0 < abs(nearest_s) <= MOST_ZONE_S and abs(offset_s - nearest_s) < OWN_EPOCH_S:
         return 'clock_time_zone', offset_s
     return 'clock_other', offset_s
+
+
+def nominal_s(domain: str, offset_s: float) -> float:
+    """Return the part of an offset that the time domain explains, s; the rest may be latency."""
+    if domain == 'clock_time_zone':
+        return round(offset_s / QUARTER_HOUR_S) * QUARTER_HOUR_S
+    amount_s = {'clock_tai': TAI_S, 'clock_gps': GPS_S,
+                'clock_gps_epoch': GPS_EPOCH_S - GPS_S}.get(domain, abs(offset_s))
+    return math.copysign(amount_s, offset_s)
 
 
 DOMAINS = {
@@ -87,7 +98,7 @@ def domain_findings(record: TopicRecord, facts: TopicFacts, *, alone: bool) -> I
         domain, WARNING if alone else WRONG, (record.name,),
         what.format(offset=offset_s, hours=round(offset_s / QUARTER_HOUR_S) / 4),
         'no other sensor is near it in time: a synchronizer pairs nothing, TF finds no transform',
-        change, {'offset_s': offset_s})
+        change, {'offset_s': offset_s, 'nominal_s': nominal_s(domain, offset_s)})
 
 
 def source_findings(record: TopicRecord, facts: TopicFacts, *, steady: bool) -> Iterator[Finding]:
@@ -100,21 +111,8 @@ def source_findings(record: TopicRecord, facts: TopicFacts, *, steady: bool) -> 
                       f'{facts.stamp_jitter_s * 1e3:.2f} ms',
                       'the latency of the sensor is inside the stamp, and its jitter too',
                       'take the device\'s stamps if the driver offers them', evidence)
-    slope_ppm, error_ppm, wander_s, span_s = drift_of(record.line)
-    steady &= facts.source == 'device' and span_s >= LONG_ENOUGH_S
-    if steady and abs(slope_ppm) > max(DRIFT_PPM, 4.0 * error_ppm):
-        yield Finding('clock_drift', WARNING, (record.name,),
-                      f'its clock runs {"fast" if slope_ppm < 0 else "slow"} by '
-                      f'{abs(slope_ppm):.0f} ppm, {abs(slope_ppm) * 0.6:.1f} ms in ten minutes',
-                      'offsets that were right at the start are wrong later',
-                      'discipline it by PTP, or let the sync engine follow it',
-                      {'drift_ppm': -slope_ppm, 'sigma_ppm': error_ppm,
-                       'wander_ms': wander_s * 1e3})
-    elif steady and wander_s > 0.002:
-        yield Finding('clock_wander', WARNING, (record.name,),
-                      f'arrival minus stamp wanders slowly by {wander_s * 1e3:.1f} ms',
-                      'an offset that was measured once does not stay true',
-                      'look whether NTP or PTP slews its clock', {'wander_ms': wander_s * 1e3})
+    if steady and facts.source == 'device':
+        yield from _trend_findings(record)
     if facts.source == 'device' and -OWN_EPOCH_S < facts.delay_s < -0.001:
         yield Finding('future_stamps', WRONG if facts.delay_s < -0.005 else WARNING,
                       (record.name,),
@@ -123,38 +121,27 @@ def source_findings(record: TopicRecord, facts: TopicFacts, *, steady: bool) -> 
                       'set its clock (PTP, NTP), or let the sync engine correct it', evidence)
 
 
-def drift_of(line: TimeLine) -> tuple[float, float, float, float]:
-    """Return (slope of the smallest delays and its sigma in ppm, wander about it in s, span in s).
-
-    A clock that runs fast makes the delays shrink. Blocks of messages are merged to some forty, so
-    that the smallest delay of each is near the floor.
-    """
-    blocks = line.blocks
-    if len(blocks) < 8:
-        return 0.0, float('inf'), 0.0, 0.0
-    groups = np.array_split(np.arange(len(blocks)), min(40, len(blocks) // 2))
-    times = np.array([(blocks[g[0]].arrival_ns - blocks[0].arrival_ns) / 1e9 for g in groups])
-    levels = np.array([min(blocks[i].least_s for i in g) for g in groups])
-    middles = np.array([np.median([blocks[i].middle_s for i in g]) for g in groups])
-    span_s = float(times[-1] - times[0])
-    if span_s <= 0.0:
-        return 0.0, float('inf'), 0.0, 0.0
-    pairs = [(levels[j] - levels[i]) / (times[j] - times[i]) for i in range(len(times))
-             for j in range(i + len(times) // 3, len(times)) if times[j] > times[i]]
-    slope = float(np.median(pairs)) if pairs else 0.0
-    rest = levels - slope * times
-    rest -= np.median(rest)
-    sigma = float(np.median(np.abs(rest)) * 1.4826)
-    error = 2.0 * sigma * 3.5 / (span_s * len(times)**0.5)
-    wander = min(_slow_part(rest), _slow_part(middles - slope * times))
-    return slope * 1e6, error * 1e6, wander, span_s
-
-
-def _slow_part(levels: Seconds) -> float:
-    """Return half of the range that a smoothed series covers."""
-    if len(levels) < 10:
-        return 0.0
-    return float(np.ptp(np.convolve(levels, np.ones(5) / 5.0, 'valid'))) / 2.0
+def _trend_findings(record: TopicRecord) -> Iterator[Finding]:
+    """Yield a clock that drifts, or that wanders: a line is drift, what leaves it is wander."""
+    trend = trend_of(record.line)
+    slope_ppm, wander_s = trend.slope_ppm, trend.wander_s
+    if trend.span_s < LONG_ENOUGH_S:
+        return
+    drifted_s = abs(slope_ppm) * 1e-6 * trend.span_s
+    grain_s = record.line.period_s if record.line.is_bunched else 0.0  # beats with the polling
+    if wander_s > max(WANDER_S, 2.5 * trend.wander_sigma_s, 0.06 * drifted_s, grain_s):
+        yield Finding('clock_wander', WARNING, (record.name,),
+                      f'arrival minus stamp wanders slowly by {wander_s * 1e3:.1f} ms',
+                      'an offset that was measured once does not stay true',
+                      'look whether NTP or PTP slews its clock', {'wander_ms': wander_s * 1e3})
+    elif abs(slope_ppm) > max(DRIFT_PPM, SIGMAS * trend.sigma_ppm) and drifted_s > grain_s:
+        yield Finding('clock_drift', WARNING, (record.name,),
+                      f'its clock runs {"fast" if slope_ppm < 0 else "slow"} by '
+                      f'{abs(slope_ppm):.0f} ppm, {abs(slope_ppm) * 0.6:.1f} ms in ten minutes',
+                      'offsets that were right at the start are wrong later',
+                      'discipline it by PTP, or let the sync engine follow it',
+                      {'drift_ppm': -slope_ppm, 'sigma_ppm': trend.sigma_ppm,
+                       'wander_ms': wander_s * 1e3})
 
 
 def step_findings(record: TopicRecord, facts: TopicFacts) -> Iterator[Finding]:
@@ -169,6 +156,8 @@ def step_findings(record: TopicRecord, facts: TopicFacts) -> Iterator[Finding]:
                           'everything after it is paired with the past, or with nothing',
                           'let the driver unwrap the counter', {'jump_s': event.amount_s})
             return
+    if record.line.longest_repeat >= FROZEN:
+        return  # arrival minus stamp grows while a stamp is frozen, and falls when it goes on
     steps = steps_of(record.line)
     if steps:
         at_s, size_s = max(steps, key=lambda step: abs(step[1]))
@@ -192,41 +181,6 @@ def wrap_of(event: Event, period_s: float) -> str:
         if abs(-event.amount_s - size_s) < max(slack_s, 1e-6 * size_s):
             return name
     return ''
-
-
-def steps_of(line: TimeLine) -> list[tuple[float, float]]:
-    """Return (time since the start in s, step of the clock in s) of lasting steps of the stamps.
-
-    A step shows in the median of arrival minus stamp, and it stays: four blocks before and four
-    after agree among themselves and differ by more than their spread.
-    """
-    levels = np.array([block.middle_s for block in line.blocks])
-    times = [(block.arrival_ns - line.blocks[0].arrival_ns) / 1e9 for block in line.blocks]
-    found: list[tuple[float, float]] = []
-    if len(levels) < 10:
-        return found
-    noise = float(np.median(np.abs(np.diff(levels)))) * 1.4826
-    i = 5
-    while i <= len(levels) - 4:
-        size, calm = _change(levels, i)
-        if abs(size) > max(STEP_S, 6.0 * noise, 2.5 * calm):
-            best = max(range(i, min(i + 4, len(levels) - 3)),
-                       key=lambda k: abs(_change(levels, k)[0]) - _change(levels, k)[1])
-            found.append((times[best], -_change(levels, best)[0]))
-            i = best + 5
-        else:
-            i += 1
-    return found
-
-
-def _change(levels: Seconds, i: int) -> tuple[float, float]:
-    """Return (change, spread) from the four blocks before block i - 1 to the four from i on.
-
-    The block between them may hold messages of both sides.
-    """
-    before, after = levels[i - 5:i - 1], levels[i:i + 4]
-    return (float(np.median(after) - np.median(before)),
-            max(float(np.ptp(before)), float(np.ptp(after))))
 
 
 def order_findings(record: TopicRecord, looped: bool) -> Iterator[Finding]:

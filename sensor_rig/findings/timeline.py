@@ -17,13 +17,18 @@ Times = NDArray[np.int64]
 Seconds = NDArray[np.float64]
 
 CHUNK = 4096
-"""Messages that are looked at together."""
-FIRST = 64
-"""Messages of the first chunk, from which the period is known."""
+"""Messages that are looked at together; the first of them tell the period."""
+BUNCHED = 0.2
+"""Share of messages that come together with the one before, from which on these are batches."""
 MOST_EVENTS = 500
 MOST_BLOCKS = 1024
-BLOCK_MESSAGES = 16
-"""Messages of a block at first; doubled when there are too many blocks."""
+BLOCK_S, BLOCK_PERIODS = 0.1, 2.0
+"""Length of a block at first, by arrival, and at least this many periods; doubled when there are
+too many blocks. They are cut by time, so that what queued and comes at once is in one of them."""
+GAP_SIGMAS = 5.0
+"""Of the spacing's jitter, above which a spacing has room for a frame."""
+SILENCE_PERIODS = 2.5
+"""A longer wait for an arrival is noted."""
 FAR_NS = 4 * 10**18
 """Times further apart than this overflow int64 when they are subtracted."""
 
@@ -41,6 +46,8 @@ class Event(NamedTuple):
 class DelayBlock(NamedTuple):
     """Arrival minus stamp over some consecutive messages, s."""
 
+    number: int
+    """Since the first arrival, in lengths of a block."""
     arrival_ns: int
     least_s: float
     middle_s: float
@@ -69,6 +76,8 @@ class TimeLine:
     """Arrivals that follow the one before at once, although their stamps are a period apart."""
     period_s: float = 0.0
     """Usual spacing of stamps; 0 before it is known."""
+    jitter_s: float = 0.0
+    """Robust sigma of that spacing."""
     arrival_period_s: float = 0.0
     blocks: list[DelayBlock] = field(default_factory=list)
     spacings_s: Seconds = field(default_factory=lambda: np.zeros(0))
@@ -77,13 +86,20 @@ class TimeLine:
     _arrivals: list[int] = field(default_factory=list)
     _last: tuple[int, int] | None = None
     _repeats: int = 0
-    _block: int = BLOCK_MESSAGES
+    block_s: float = 0.0
+    """Length of a block; 0 before the period is known."""
+    _start_ns: int = 0
+
+    @property
+    def is_bunched(self) -> bool:
+        """Whether messages come in batches."""
+        return self.bunched > BUNCHED * self.count
 
     def add(self, stamp_ns: int, arrival_ns: int) -> None:
         """Take one message."""
         self._stamps.append(stamp_ns)
         self._arrivals.append(arrival_ns)
-        if len(self._stamps) >= (CHUNK if self.period_s else FIRST):
+        if len(self._stamps) >= CHUNK:
             self.flush()
 
     def flush(self) -> None:
@@ -114,6 +130,7 @@ class TimeLine:
         forward = steps[steps > 0.0]
         if not self.period_s and len(forward) >= 5:
             self.period_s = float(np.median(forward))
+            self.jitter_s = 1.4826 * float(np.median(np.abs(forward - self.period_s)))
             self.arrival_period_s = float(np.median(waits))
 
     def _look_at_steps(self, steps: Seconds, waits: Seconds, stamps: Times,
@@ -132,12 +149,16 @@ class TimeLine:
         if not self.period_s:
             return
         period = self.period_s
-        gap = (steps > 1.5 * period) & (np.abs(waits - steps) < 0.5 * steps)
+        long_s = max(1.5 * period, period + GAP_SIGMAS * self.jitter_s)
+        gap = (steps > long_s) & (np.abs(waits - steps) < 0.5 * steps)
+        both = steps[1:] + steps[:-1] > 2.4 * period  # else a late stamp, and the next is in time
+        gap[:-1] &= both
+        gap[1:] &= both
         gap[:-1] &= steps[1:] >= 0.0  # what comes later, out of order, is not missing
         gap[1:] &= steps[:-1] >= 0.0
         note(gap, steps, self.gaps)
         self.missing += int((np.rint(steps[gap] / period) - 1).sum())
-        note(waits > 4.0 * max(self.arrival_period_s, 1e-3), waits, self.silences)
+        note(waits > SILENCE_PERIODS * max(self.arrival_period_s, 1e-3), waits, self.silences)
         regular = (steps > 0.5 * period) & (steps < 1.5 * period)
         self.bunched += int((regular & (waits < 0.2 * period)).sum())
 
@@ -147,16 +168,36 @@ class TimeLine:
             self.longest_repeat = max(self.longest_repeat, self._repeats)
 
     def _add_blocks(self, stamps: Times, arrivals: Times) -> None:
+        if not self.block_s:
+            self.block_s = max(BLOCK_S, BLOCK_PERIODS * self.period_s)
+            self._start_ns = int(arrivals[0])
+        since_s = between(np.full(len(arrivals), self._start_ns), arrivals)
+        numbers = np.maximum.accumulate((since_s / self.block_s).astype(np.int64))
         delays = between(stamps, arrivals)
-        for start in range(0, len(delays), self._block):
-            part = delays[start:start + self._block]
-            self.blocks.append(DelayBlock(int(arrivals[start]), float(part.min()),
-                                          float(np.median(part))))
+        rising = delays[np.lexsort((delays, numbers))]  # inside each block
+        starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+        ends = np.append(starts[1:], len(numbers))
+        middles = (rising[(starts + ends - 1) // 2] + rising[(starts + ends) // 2]) / 2.0
+        for first, middle_s in zip(starts.tolist(), middles.tolist(), strict=True):
+            self.blocks.append(DelayBlock(int(numbers[first]), int(arrivals[first]),
+                                     float(rising[first]), middle_s))
         while len(self.blocks) > MOST_BLOCKS:
-            pairs = zip(self.blocks[::2], self.blocks[1::2], strict=False)
-            self.blocks = [DelayBlock(a.arrival_ns, min(a.least_s, b.least_s),
-                                      (a.middle_s + b.middle_s) / 2.0) for a, b in pairs]
-            self._block *= 2
+            self.block_s *= 2.0
+            self.blocks = merged(self.blocks)
+
+
+def merged(blocks: list[DelayBlock]) -> list[DelayBlock]:
+    """Return blocks of twice the length."""
+    found: list[DelayBlock] = []
+    for block in blocks:
+        number = block.number // 2
+        if found and found[-1].number == number:
+            last = found[-1]
+            found[-1] = DelayBlock(number, last.arrival_ns, min(last.least_s, block.least_s),
+                              (last.middle_s + block.middle_s) / 2.0)
+        else:
+            found.append(block._replace(number=number))
+    return found
 
 
 def between(earlier_ns: Times, later_ns: Times) -> Seconds:

@@ -81,7 +81,7 @@ def test_findings_become_corrections_that_can_be_read(tmp_path: Path) -> None:
         Finding('stamp_point', Severity.WRONG, ('/lidar',), 'stamped at the end of the sweep'),
         Finding('clock_offset', Severity.WRONG, ('/camera',), 'x', evidence={'offset_ms': 24.1}),
         Finding('clock_drift', Severity.WARNING, ('/camera',), 'x', evidence={'drift_ppm': 20.0}),
-        Finding('clock_tai', Severity.WRONG, ('/ptp',), 'x', evidence={'offset_s': 37.0}),
+        Finding('clock_tai', Severity.WRONG, ('/ptp',), 'x', evidence={'nominal_s': 37.0}),
         Finding('dropped_frames', Severity.WARNING, ('/imu',), 'x', evidence={'missing': 3}),
     ]
     corrections = corrections_of(findings)

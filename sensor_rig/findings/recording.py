@@ -1,0 +1,48 @@
+"""The findings of a whole recording: one pass over its messages, then motion against motion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sensor_rig.bags.inspect import TopicFacts
+from sensor_rig.bags.reader import BagReader
+from sensor_rig.bags.sync import ADVANCE_EVERY
+from sensor_rig.findings.model import Finding, worst_first
+from sensor_rig.findings.motion import motion_findings
+from sensor_rig.findings.record import TopicRecord
+from sensor_rig.findings.search import search
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a recording or a live graph tells of its timestamps."""
+
+    records: list[TopicRecord]
+    facts: list[TopicFacts]
+    """The table of the topics."""
+    findings: list[Finding]
+    """Worst first."""
+
+
+def inspect_recording(bag: BagReader, advance: Callable[[int], None] = lambda count: None, *,
+                      motion: bool = True) -> Inspection:
+    """Read a recording once, and its first minute again to compare `motion`.
+
+    `advance` is called with the number of messages that were read since the last call.
+    """
+    topics = {name: TopicRecord(name, topic.type_name, topic.stamped,
+                                best_effort=topic.best_effort)
+              for name, topic in bag.topics.items()}
+    for index, message in enumerate(bag.messages(), 1):
+        topics[message.topic].add(message.raw, message.receive_ns)
+        if index % ADVANCE_EVERY == 0:
+            advance(ADVANCE_EVERY)
+    records = list(topics.values())
+    facts, findings = search(records)
+    if motion:
+        moved = list(motion_findings(bag, facts))
+        told = {(each.code, each.topics) for each in moved}  # motion says it with a sigma
+        findings = worst_first(moved + [each for each in findings
+                                        if (each.code, each.topics) not in told])
+    return Inspection(records, facts, findings)
