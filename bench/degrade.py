@@ -1,6 +1,6 @@
 """`rig degrade` against the plainest thing that does as much work on the bytes.
 
-    python -m bench.degrade [--quick] [--json FILE]
+    ./rig python -m bench.degrade [--quick] [--json FILE]
 
 A recording into a new one against a copy with rosbags' own reader and writer, in MCAP: a robot
 with a colour and a depth camera, a LiDAR of 64 beams and an IMU (61 MB/s), one with a camera at

@@ -1,6 +1,6 @@
 """Runs benchmarks, each in a process of its own, and keeps what they found.
 
-    python -m bench.driver NAME [--quick] FILE      # the child: one benchmark, result into FILE
+    ./rig python -m bench.driver NAME [--quick] FILE   # the child: one benchmark, result into FILE
 """
 
 from __future__ import annotations

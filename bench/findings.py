@@ -1,8 +1,8 @@
 """How many labelled defects `rig inspect` finds, and how often it finds what is not there.
 
-    python -m bench.findings                 # 40 recordings a defect, 50 clean ones
-    python -m bench.findings --recordings 5
-    python -m bench.findings --rigs 50 --seconds 10   # simulated: the shipped rigs, made clean
+    ./rig python -m bench.findings                 # 40 recordings a defect, 50 clean ones
+    ./rig python -m bench.findings --recordings 5
+    ./rig python -m bench.findings --rigs 50 --seconds 10   # simulated: the shipped rigs, made clean
 
 Each recording has one to three defects: the one that is counted, and up to two of others that do
 not hide it (`others_beside`), on a robot whose rates and jitter are drawn by the seed.

@@ -1,6 +1,6 @@
 """How cost and memory grow with sensors, rays, environments, rate and time.
 
-    python -m bench.growth [--quick] [--json FILE]
+    ./rig python -m bench.growth [--quick] [--json FILE]
 
 Each is measured at several sizes, in turns within one run, in CPU time of the thread. What grows
 in a straight line costs the same per item at every size, or less where a fixed part is spread over

@@ -1,6 +1,6 @@
 """The camera of the demo against the IMU: when it locks, and how wrong it is after a minute.
 
-    python -m bench.image_cue [--quick] [--json FILE]
+    ./rig python -m bench.image_cue [--quick] [--json FILE]
 
 The rover with camera and IMU alone, in several drives and yards, each with seeds of its own; the
 offset of the engine against the true one. Also the time of one pair of images at 160 x 120.

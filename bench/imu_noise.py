@@ -1,6 +1,6 @@
 """Are an IMU's noise parameters what an Allan deviation plot recovers, at any rate?
 
-    python -m bench.imu_noise [--quick] [--json FILE]
+    ./rig python -m bench.imu_noise [--quick] [--json FILE]
 
 Each parameter runs alone, at two rates, through the whole pipeline; 32 environments of six axes
 give 192 independent records, whose scatter gives the 95 % interval of the mean. A ratio of 1 is a

@@ -1,6 +1,6 @@
 """The sensor pipeline's speed, as ratios within one run.
 
-    python -m bench.pipeline [--quick] [--json FILE]
+    ./rig python -m bench.pipeline [--quick] [--json FILE]
 
 - *retrieval*: 4096 environments, 50 slots, 6 values, a delay per environment. Against the double
   loop of the original design notes (over environments, over slots) and the same retrieval in torch

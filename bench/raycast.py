@@ -1,6 +1,6 @@
 """Ray casting against its peers: same rays, same answers, all in turns in one run.
 
-    python -m bench.raycast [--quick] [--json FILE]
+    ./rig python -m bench.raycast [--quick] [--json FILE]
 
 A ratio is how many times longer a peer takes than `auto`, the median over rounds in which
 everything has its turn; between rounds the moving bodies move. The peers are MuJoCo's `mj_ray` in

@@ -1,7 +1,7 @@
 """How much faster than real time a rig runs without ROS, and where the time goes.
 
-    python -m bench.realtime                     # the demo rig without its camera
-    python -m bench.realtime --rig everything --keep-cameras
+    ./rig python -m bench.realtime                     # the demo rig without its camera
+    ./rig python -m bench.realtime --rig everything --keep-cameras
 
 Machines and their load differ, so every figure also comes as a ratio to the bare physics (mj_step
 alone on the same model), measured in turns with the rest within one run.

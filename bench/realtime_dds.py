@@ -1,6 +1,6 @@
 """What ROS costs a rig: speed with all nodes in one process, and an emulator's share of a core.
 
-    python -m bench.realtime_dds [--quick]
+    ./rig python -m bench.realtime_dds [--quick]
 
 - `demo without camera`: all nodes in one process over DDS in lockstep, as fast as possible, and
   the same rig without ROS. Speeds are in CPU time, so that other programs do not count.

@@ -1,6 +1,6 @@
 """How long a command takes before it does its work, against what its libraries take to load.
 
-    python -m bench.startup [--quick] [--json FILE]
+    ./rig python -m bench.startup [--quick] [--json FILE]
 
 Each part is a process of its own; parts take turns, and the least CPU time counts (children
 included: `check` of a rig with cameras tries a renderer). The yardstick of `--help` is an

@@ -1,6 +1,6 @@
 """How well clock offsets are found and frames are paired, against the truth.
 
-    python -m bench.sync_accuracy [--quick] [--json FILE]
+    ./rig python -m bench.sync_accuracy [--quick] [--json FILE]
 
 Synthetic streams (bench/sync_streams.py), many seeds; the same messages go to the engine and to
 every baseline. Errors are in milliseconds. `ratio` is a baseline's median over the engine's.

@@ -1,6 +1,6 @@
 """What one message costs, from push to bundle, against the number of streams and queued frames.
 
-    python -m bench.sync_cost [--quick] [--json FILE]
+    ./rig python -m bench.sync_cost [--quick] [--json FILE]
 
 Every case is played to the engine (filter updates counted, cues not), to a plain sorted list with
 nearest search (no offsets, no ledger, no deadlines: a floor), to AdaptiveTimeSynchronizer with

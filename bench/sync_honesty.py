@@ -1,6 +1,6 @@
 """Whether the offsets may be believed: sigma against error, false clock steps, looking twice.
 
-    python -m bench.sync_honesty [--quick] [--json FILE]
+    ./rig python -m bench.sync_honesty [--quick] [--json FILE]
 
 Every run has a drive, clocks, latencies and noise of its own; four ways to drive. NEES is the
 squared error over the claimed variance, 1 in the mean where sigma is honest. `wander` runs have

@@ -1,6 +1,6 @@
 """The sync node with real processes over DDS: latency, CPU against the usual way, throughput.
 
-    python -m bench.sync_node [--quick] [--json FILE]
+    ./rig python -m bench.sync_node [--quick] [--json FILE]
 
 Three 640x480 cameras at 30 Hz, two clouds of 16x1024 points at 10 Hz, an IMU at 400 Hz. The same
 publisher runs against the sync node and, in turns, against a raw relay on the same executor that

@@ -1,6 +1,6 @@
 """The processes around the sync node in its benchmark: publisher, sink, and the usual way.
 
-    python -m bench.sync_node_roles ROLE SECONDS
+    ./rig python -m bench.sync_node_roles ROLE SECONDS
     ROLE: publish, flood, sink, relay, thin_relay, thin_relay_default, usual or usual_apart
 
 Each prints one JSON line at its end.

@@ -1,6 +1,6 @@
 """How precisely messages leave in real time: wall-clock error of the emulator and of a bare timer.
 
-    python -m bench.timing [--quick]
+    ./rig python -m bench.timing [--quick]
 
 All nodes of the demo rig without its camera run in one process at a factor of 1. The error of a
 sample is the wall time at which it is published minus the wall time of its arrival on the world's

@@ -1,8 +1,8 @@
 """How well `rig fit` does: on measured traces, and on streams whose timing is known.
 
-    python -m bench.timing_fit proof FOLDER       traces perf_node-*.txt (or any two columns)
-    python -m bench.timing_fit coverage [DRAWS]   how often 95 % intervals hold the truth
-    python -m bench.timing_fit cost               the demo with correlated latency on every sensor
+    ./rig python -m bench.timing_fit proof FOLDER       traces perf_node-*.txt (or any two columns)
+    ./rig python -m bench.timing_fit coverage [DRAWS]   how often 95 % intervals hold the truth
+    ./rig python -m bench.timing_fit cost               the demo, every sensor's latency correlated
 
 `proof` leaves out the first 5 s of each trace, fits the first half, simulates it and compares with
 the second half: two-sample KS at 1 % (median of 20 draws of the half's length), lag 1 within 0.12

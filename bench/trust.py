@@ -1,6 +1,6 @@
 """The scorer of `rig trust` on streams with a truth: the engine beside its peers and the bound.
 
-    python -m bench.trust [--quick] [--json FILE]
+    ./rig python -m bench.trust [--quick] [--json FILE]
 
 Errors in milliseconds, against the true clock. The bound is Cramer and Rao's for the model that
 the filter has (offset, skew prior, wander, latency prior), with the motion and the noise that were

@@ -7,7 +7,7 @@ The recording is taken as it is (clean), degraded as `streams:` of the rig file 
 degraded one is put right by its `sync:`. Each of the three goes through rko-lio, a LiDAR-inertial
 odometry that nobody here wrote; evo aligns the trajectories with the truth (`--truth`, an
 Odometry) and gives the absolute trajectory error. Without a truth the clean run stands for it.
-Needs two packages that nothing else needs: pip install rko-lio evo
+Needs two packages that nothing else needs: ./rig python -m pip install rko-lio evo
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from rig_common.cdr import read_stamp_ns
 from rig_common.errors import RigError
+from rig_common.installing import pip_install
 from rig_common.msgs.decode import read_cloud, read_imu
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.recorder import record_rig
@@ -204,7 +205,7 @@ def main() -> int:
         import evo  # noqa: F401
         import rko_lio  # noqa: F401
     except ImportError as error:
-        note(f'error: this example needs {error.name}: pip install rko-lio evo')
+        note(f'error: this example needs {error.name}: {pip_install("rko-lio", "evo")}')
         return 2
     try:
         with tempfile.TemporaryDirectory(prefix='lidar_odometry_') as folder:

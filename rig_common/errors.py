@@ -1,20 +1,45 @@
 """The one exception a user's mistake raises."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
 from rig_common.text import printable
 
 
-class RigError(Exception):
-    """A mistake the user can mend.
+@dataclass(frozen=True)
+class Mistake:
+    """One thing that the user can mend."""
 
-    The message is one sentence that says what is wrong, where, which value was met and what is
-    allowed. The command line and the nodes print it alone and exit with `EXIT_CODE`.
+    sentence: str
+    """What is wrong, where, which value was met and what is allowed."""
+    key: str = ''
+    """The dotted key that it is about, below the part that was looked at; empty for all of it."""
+    missing: bool = False
+    """Whether a key is not there, which another part of a file may still give."""
+
+
+class RigError(Exception):
+    """One or more mistakes the user can mend.
+
+    The message is one sentence about the first, and how many more there are. The command line and
+    the nodes print it alone and exit with `EXIT_CODE`; `rig check` prints all.
     """
 
     EXIT_CODE = 2
 
+    @property
+    def mistakes(self) -> tuple[Mistake, ...]:
+        """Everything that is wrong; a plain text is a mistake that names no key."""
+        return tuple(each if isinstance(each, Mistake) else Mistake(str(each))
+                     for each in self.args)
+
     def __str__(self) -> str:
         """Return the sentence; what it quotes from a file cannot break its line."""
-        return printable(super().__str__())
+        first, *more = (each.sentence for each in self.mistakes)
+        if more:
+            first += f' (and {len(more)} more problem{"s" if len(more) > 1 else ""})'
+        return printable(first)
 
 
 def why(error: Exception) -> str:

@@ -15,13 +15,15 @@ from typing import Any, NoReturn, TypeAlias
 
 import yaml
 
-from rig_common.errors import RigError, why
+from rig_common.errors import Mistake, RigError, why
 from rig_common.paramscalar import Scalar, scalar
 
 Value: TypeAlias = Scalar | list[bool] | list[int] | list[float] | list[str]
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 32
+MOST_MISTAKES = 100
+"""After so many a file is given up."""
 ALL_NODES = '/**'
 PARAMETERS = 'ros__parameters'
 
@@ -107,19 +109,23 @@ class _Reader:
     lines: dict[str, int] = field(default_factory=dict)
     _event: Any = None
     _flow: list[bool] = field(default_factory=list)
+    _mistakes: list[Mistake] = field(default_factory=list)
 
     def parameter_file(self) -> ParameterFile:
         try:
             self._events: Iterator[Any] = iter(yaml.parse(self.text, Loader=_LOADER))
             self._next()
-            return ParameterFile(self.path, self._document(), self.lines)
+            values = self._document()
         except yaml.YAMLError as error:
             mark = getattr(error, 'problem_mark', None)
             problem = getattr(error, 'problem', None) or getattr(error, 'reason', 'unreadable')
             where = f'{self.path}:{mark.line + 1}' if mark else f'{self.path}'
             if mark and self._indented_by_tab(mark.line):
                 problem = 'a tab stands where only spaces may'
-            raise RigError(f'{where}: not valid YAML: {problem}') from None
+            raise RigError(*self._mistakes, f'{where}: not valid YAML: {problem}') from None
+        if self._mistakes:
+            raise RigError(*self._mistakes)
+        return ParameterFile(self.path, values, self.lines)
 
     def _indented_by_tab(self, line: int) -> bool:
         text = self.text.split('\n')[line:line + 1] or ['']
@@ -220,9 +226,23 @@ class _Reader:
             self._refuse_tag(name)
         if isinstance(self._event, yaml.MappingStartEvent):
             return self._map(f'{name}.', depth + 1)
-        if isinstance(self._event, yaml.SequenceStartEvent):
-            return self._list(name)
-        value = self._scalar(name)
+        return self._leaf(name)
+
+    def _leaf(self, name: str) -> Any:
+        """Read a scalar or a list; a mistake in it is noted, and reading goes on behind it."""
+        is_list = isinstance(self._event, yaml.SequenceStartEvent)
+        around = len(self._flow) - is_list
+        try:
+            if is_list:
+                return self._list(name)
+            value: Scalar | None = self._scalar(name)
+        except RigError as error:
+            self._mistakes += error.mistakes
+            if len(self._mistakes) >= MOST_MISTAKES:
+                raise RigError(*self._mistakes) from None
+            value = None
+        while len(self._flow) > around:
+            self._next()
         self._next()
         return value
 

@@ -1,6 +1,9 @@
-"""Text from elsewhere (a recording, the graph) as it may be shown."""
+"""Texts for people: from elsewhere (a recording, the graph) as they may be shown, and hints."""
 
 from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
 
 
 def printable(text: str) -> str:
@@ -12,3 +15,9 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return ''.join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def near(name: object, known: Iterable[str]) -> str:
+    """Return "did you mean 'imu'? " for the known name that looks like `name`, or nothing."""
+    found = difflib.get_close_matches(str(name), list(known), n=1)
+    return f'did you mean {found[0]!r}? ' if found else ''

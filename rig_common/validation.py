@@ -1,14 +1,14 @@
-"""One sentence out of a pydantic error: where, which value, what is allowed."""
+"""Sentences out of a pydantic error: where, which value, what is allowed."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from rig_common.errors import RigError
+from rig_common.errors import Mistake, RigError
+from rig_common.text import near
 
 RULES = {
     'bool_parsing': 'true or false', 'bool_type': 'true or false',
@@ -47,32 +47,28 @@ def validated(model: type[ModelT], values: Mapping[str, Any], where: str, *,
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        raise RigError(first_sentence(error, model, where, also)) from None
-
-
-def first_sentence(error: ValidationError, model: type[BaseModel], where: str,
-                   also: Sequence[str] = ()) -> str:
-    """Return the first problem as a sentence, and how many more there are."""
-    problems = error.errors(include_url=False)
-    sentence = _sentence(problems[0], model, where, also)
-    more = len(problems) - 1
-    if more:
-        sentence += f' (and {more} more problem{"s" if more > 1 else ""})'
-    return sentence
+        raise RigError(*(
+            Mistake(_sentence(problem, model, where, also), '.'.join(map(str, problem['loc'])),
+                    problem['type'] == 'missing')
+            for problem in error.errors(include_url=False))) from None
 
 
 def unknown_key(where: str, key: str, allowed: Sequence[str]) -> str:
     """Return the sentence for a key that does not exist, with the likely meant one first."""
-    near = difflib.get_close_matches(key, allowed, n=1)
-    hint = f'did you mean {near[0]!r}? ' if near else ''
-    return f'{where}: unknown key {key!r}; {hint}allowed are {", ".join(sorted(allowed))}'
+    place = f'{where}: ' if where else ''
+    return f'{place}unknown key {key!r}; {near(key, allowed)}allowed are {listed(allowed)}'
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return the names in one line, sorted."""
+    return ', '.join(sorted(names))
 
 
 def hint(name: str, known: Sequence[str], all_of_them: str = 'there are') -> str:
     """Return what may be meant by an unknown `name`: the nearest of the known ones, or all."""
-    near = difflib.get_close_matches(name, known, n=1)
-    if near:
-        return f'did you mean {near[0]!r}?'
+    found = near(name, known)
+    if found:
+        return found.strip()
     more = f' and {len(known) - LISTED} more' if len(known) > LISTED else ''
     return f'{all_of_them} {", ".join(known[:LISTED]) or "none"}{more}'
 
@@ -88,7 +84,7 @@ def _sentence(problem: Any, model: type[BaseModel], where: str, also: Sequence[s
     path = _path(where, location)
     kind, message = problem['type'], problem['msg']
     if kind == 'extra_forbidden':
-        parent = _path(where, location[:-1]) or 'rig file'
+        parent = _path(where, location[:-1])
         known = [*_keys_at(model, location[:-1]), *(also if len(location) == 1 else ())]
         return unknown_key(parent, str(location[-1]), known)
     if kind == 'missing':
@@ -101,25 +97,41 @@ def _sentence(problem: Any, model: type[BaseModel], where: str, also: Sequence[s
         return f'{path}: {message.removeprefix("Value error, ")}'
     rule = RULES.get(kind) or message.removeprefix('Input should be ').removeprefix('Input ')
     limits = problem.get('ctx', {})
-    return f'{path} is {shown(problem["input"])}; it should be {rule.format(**limits)}'
+    meant = near(problem['input'], _choices_at(model, location)) if kind == 'literal_error' else ''
+    return f'{path} is {shown(problem["input"])}; {meant}it should be {rule.format(**limits)}'
 
 
 def _path(where: str, location: Sequence[Any]) -> str:
-    """Return `where` and the key in it; `demo.yaml:` stands apart, `sensors.imu` takes a dot."""
-    inside = '.'.join(str(part) for part in location)
-    if where.endswith(':'):
-        return f'{where} {inside}' if inside else where[:-1]
-    return '.'.join(filter(None, (where, inside)))
+    """Return the key at `location` below `where`."""
+    return '.'.join(filter(None, (where, *map(str, location))))
+
+
+def _choices_at(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
+    """Return the texts that the key at `location` may be."""
+    owner = _model_at(model, location[:-1])
+    field = getattr(owner, 'model_fields', {}).get(location[-1])
+    return _literals(field.annotation) if field else []
+
+
+def _literals(annotation: Any) -> list[str]:
+    if get_origin(annotation) is Literal:
+        return [str(each) for each in get_args(annotation)]
+    return [each for part in get_args(annotation) for each in _literals(part)]
 
 
 def _keys_at(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
-    """Return the keys of the model that `location` leads to, through nested models and maps."""
+    """Return the keys of the model that `location` leads to."""
+    return list(getattr(_model_at(model, location), 'model_fields', {}))
+
+
+def _model_at(model: type[BaseModel], location: Sequence[Any]) -> Any:
+    """Return the model that `location` leads to, through nested models and maps."""
     current: Any = model
     for part in location:
         annotation = current.model_fields[part].annotation if part in getattr(
             current, 'model_fields', {}) else current
         current = _model_inside(annotation) or current
-    return list(getattr(current, 'model_fields', {}))
+    return current
 
 
 def _model_inside(annotation: Any) -> type[BaseModel] | None:

@@ -17,6 +17,7 @@ from functools import partial
 from importlib import metadata, util
 from typing import Literal
 
+from rig_common.installing import pip_install
 from rig_common.probing import run_python
 from sim_sensors.world.renderers import NEEDS_DISPLAY, RENDERERS, try_renderer
 
@@ -68,7 +69,7 @@ def python() -> Checked:
 
 def libraries() -> list[Checked]:
     """Say whether what both halves stand on is there."""
-    advice = 'run ./rig again, or: pip install sensor_rig'
+    advice = f'run ./rig again, or: {pip_install("sensor_rig")}'
     return [_distribution(name, advice, required=True) for name in ('numpy', 'mujoco', 'filterpy')]
 
 
@@ -136,14 +137,16 @@ def optional_parts() -> Iterator[Checked]:
     yield _module('launch_testing', 'for launch tests', f'{installed}; these tests skip')
     yield _program(('ros2',), 'to look at topics', installed)
     yield _program(('rviz2',), 'for the RViz view', f'{installed}; the live page needs none')
-    yield _module('viser', 'for the live page', 'pip install viser')
-    yield _module('embreex', 'for fast LiDAR rays', 'pip install embreex; slower without it')
-    yield _module('torch', 'for tensors in RL loops', 'pip install torch; numpy works without it')
-    yield _module('gymnasium', 'for the RL environment', 'pip install gymnasium')
+    yield _module('viser', 'for the live page', pip_install('viser'))
+    yield _module('embreex', 'for fast LiDAR rays',
+                  f'{pip_install("embreex")}; slower without it')
+    yield _module('torch', 'for tensors in RL loops',
+                  f'{pip_install("torch")}; numpy works without it')
+    yield _module('gymnasium', 'for the RL environment', pip_install('gymnasium'))
     yield _program(('chromium', 'chromium-browser', 'google-chrome'), 'for tests of the live page',
                    'apt install chromium; any browser shows the page')
     yield _program(('colcon',), 'to build as a ROS package',
-                   'pip install colcon-common-extensions')
+                   pip_install('colcon-common-extensions'))
 
 
 def _distribution(name: str, advice: str, required: bool) -> Checked:

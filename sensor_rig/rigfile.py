@@ -6,19 +6,29 @@ real robot has only `sync:`; reading that needs no simulator.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import Field
 
-from rig_common import paramfile
 from rig_common.errors import RigError
+from rig_common.paramfile import MOST_MISTAKES
 from rig_common.paths import find_shared, shared_names
-from rig_common.times import seconds_to_ns
 from rig_common.validation import Strict, hint, unknown_key, validated
+from sensor_rig.rigparts import (
+    check_periods,
+    check_stamps,
+    check_triggers,
+    link_configs,
+    parse_stream,
+    section,
+    sensor_config,
+    world_config,
+)
+from sensor_rig.rigreading import Mistakes, Places, read_rig
 from sensor_rig.rigsync import add_imu_rotations, merged_inputs, simulated_inputs
 from sync_engine.config import SyncConfig
 
@@ -28,10 +38,7 @@ if TYPE_CHECKING:
     from sim_sensors.sensors.base import Sensor
     from sim_sensors.timing_config import LinkConfig
 
-SENSOR_NAME = re.compile(r'[a-z][a-z0-9_]*\Z')
-RESERVED_NAMES = frozenset({'clock', 'diagnostics', 'odom', 'sync', 'synced', 'tf', 'tf_static',
-                            'time', 'truth', 'world'})
-"""Topics of the rig itself; `odom` and `time` because of `truth/odom` and `truth/time`."""
+PartT = TypeVar('PartT')
 
 
 class SeedConfig(Strict):
@@ -58,6 +65,8 @@ class RigConfig:
     """The sync engine; absent when nothing is synchronised."""
     path: Path = Path()
     """The file it came from; models and data files are looked up beside it."""
+    places: Places = field(default_factory=dict, repr=False, compare=False)
+    """Where each key stands, for sentences about it."""
 
     @property
     def simulated_world(self) -> WorldConfig:
@@ -122,12 +131,13 @@ class RigConfig:
 def load_rig(path: str | Path) -> RigConfig:
     """Read and validate a rig file; a name such as `demo` means the shipped config/demo.yaml."""
     file = resolve_rig(path)
-    return rig_from_parameters(read_parameters(file), file)
+    parameters = read_rig(file)
+    return rig_from_parameters(parameters.values, file, parameters.places)
 
 
 def read_parameters(file: Path) -> dict[str, Any]:
     """Return the nested parameters of a rig file, with those of the files it extends."""
-    return _read_extended(file, ())
+    return read_rig(file).values
 
 
 def resolve_rig(path: str | Path) -> Path:
@@ -142,196 +152,88 @@ def resolve_rig(path: str | Path) -> Path:
     return given.absolute()
 
 
-def rig_from_parameters(values: Mapping[str, Any], file: Path = Path('rig')) -> RigConfig:
-    """Return the rig of nested parameter `values`, as the ROS-free way and tests build it."""
-    allowed = [each.name for each in fields(RigConfig) if each.name != 'path']
-    for key in values:
-        if key not in allowed and key != 'use_sim_time':
-            # `extends` was taken out when the file was read; here it is known to files only.
-            raise RigError(unknown_key(file.name, key, [k for k in (*allowed, 'extends')
-                                                        if k != key]))
-    world = _world_config(values, file) if 'world' in values else None
-    raw_sensors = _section(values, 'sensors', file)
-    if raw_sensors and world is None:
-        raise RigError(f'{file.name} has sensors: but no world: to carry them')
-    sensors = {name: _sensor_config(name, raw, file) for name, raw in raw_sensors.items()}
-    _check_triggers(sensors, file)
-    if world is not None:
-        _check_periods(sensors, world, file)
-        _check_stamps(sensors, world, file)
-    seed = validated(SeedConfig, {'seed': values.get('seed', 0)}, f'{file.name}:').seed
-    streams = _stream_configs(_section(values, 'streams', file), file)
-    rig = RigConfig(seed, world, sensors, _links(values, sensors, file), streams, path=file)
-    made = rig.make_sensors()
-    inputs = simulated_inputs(made, file)
+def rig_from_parameters(values: Mapping[str, Any], file: Path = Path('rig'),
+                        places: Places | None = None) -> RigConfig:
+    """Return the rig of nested parameter `values`, as the ROS-free way and tests build it.
+
+    RigError holds all mistakes; with `places`, each with its line.
+    """
+    mistakes = Mistakes(file, places or {})
+    _refuse_unknown_keys(values, mistakes)
+    seed, world = 0, None
+    with mistakes.below(''):
+        seed = validated(SeedConfig, {'seed': values.get('seed', 0)}, '').seed
+    with mistakes.below('world'):
+        world = world_config(values) if 'world' in values else None
+    sensors = _parts(values, 'sensors', sensor_config, mistakes)
+    streams = _parts(values, 'streams', parse_stream, mistakes)
+    if sensors and 'world' not in values:
+        mistakes.add('sensors', 'there are sensors: but no world: to carry them')
+    if mistakes.found:
+        _add_plain_mistakes_of_sync(values, mistakes)
+        mistakes.refuse()
+    rig = RigConfig(seed, world, sensors, streams=streams, path=file, places=mistakes.places)
+    _check_together(rig, mistakes)
+    with mistakes.below('links'):
+        rig = replace(rig, links=link_configs(values, sensors, mistakes))
+    mistakes.refuse()
+    with mistakes.below('sync'):
+        rig = replace(rig, sync=_sync_config(rig, values))
+    mistakes.refuse()
+    return rig
+
+
+def _refuse_unknown_keys(values: Mapping[str, Any], mistakes: Mistakes) -> None:
+    allowed = [each.name for each in fields(RigConfig) if each.name not in ('path', 'places')]
+    # `extends` was taken out when the file was read; here it is known to files only.
+    unknown = (key for key in values if key not in (*allowed, 'use_sim_time'))
+    for key in islice(unknown, MOST_MISTAKES):
+        known = [each for each in (*allowed, 'extends') if each != key]
+        mistakes.add(key, unknown_key('', key, known))
+
+
+def _parts(values: Mapping[str, Any], name: str, validate: Callable[[str, Any, Path], PartT],
+           mistakes: Mistakes) -> dict[str, PartT]:
+    """Return the valid parts of a section by name; what is wrong with the others is collected."""
+    parts: dict[str, PartT] = {}
+    with mistakes.below(name):
+        for part, raw in section(values, name).items():
+            with mistakes.below(f'{name}.{part}'):
+                parts[part] = validate(part, raw, mistakes.file)
+    return parts
+
+
+def _add_plain_mistakes_of_sync(values: Mapping[str, Any], mistakes: Mistakes) -> None:
+    """Say what is wrong in `sync:` whatever the sensors are: unknown keys, types and ranges."""
+    looked_at = Mistakes(mistakes.file)
+    with looked_at.below('sync'):
+        validated(SyncConfig, section(values, 'sync'), 'sync')
+    mistakes.found += [each for each in looked_at.found if each.key != 'sync' and not each.missing]
+
+
+def _check_together(rig: RigConfig, mistakes: Mistakes) -> None:
+    """Check what several sensors or streams have to agree on."""
+    if rig.streams:
+        from sensor_rig.degrade.config import check_clocks
+        from sensor_rig.degrade.topics import refuse_shared
+        with mistakes.below('streams'):
+            check_clocks(rig.streams, 'streams')
+            refuse_shared(rig.streams, 'streams')
+    check_triggers(rig.sensors, mistakes)
+    if rig.world is not None and not mistakes.found:
+        check_periods(rig.sensors, rig.world, mistakes)
+        check_stamps(rig.sensors, rig.world, mistakes)
+    if not mistakes.found:
+        with mistakes.below('sensors'):
+            simulated_inputs(rig.make_sensors())
+
+
+def _sync_config(rig: RigConfig, values: Mapping[str, Any]) -> SyncConfig | None:
     if 'sync' not in values:
-        return rig
-    raw_sync = dict(_section(values, 'sync', file))
-    add_imu_rotations(inputs, made, raw_sync.get('imu_sensor_id', ''))
-    raw_sync['inputs'] = merged_inputs(raw_sync, inputs, file)
-    sync = validated(SyncConfig, raw_sync, f'{file.name}: sync')
-    return replace(rig, sync=sync)
-
-
-# ---- reading -------------------------------------------------------------------------------
-
-
-def _read_extended(file: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
-    """Return the parameters of `file` on top of those of the file it `extends`."""
-    if file in seen:
-        chain = ' -> '.join(each.name for each in (*seen[seen.index(file):], file))
-        raise RigError(f'{file.name}: extends goes round in a circle: {chain}')
-    values = paramfile.read(file)
-    base = values.pop('extends', None)
-    for section in ('sensors', 'streams'):
-        parts = values.get(section)
-        if not isinstance(parts, dict):
-            continue
-        for name, part in parts.items():
-            if isinstance(part, dict) and 'extends' in part:
-                where = f'{file.name}: {section}.{name}.extends'
-                parent = _extended_file(part.pop('extends'), file, where)
-                parts[name] = paramfile.merged(_read_extended(parent, (*seen, file)), part)
-    if base is None:
-        return values
-    parent = _extended_file(base, file, f'{file.name}: extends')
-    return paramfile.merged(_read_extended(parent, (*seen, file)), values)
-
-
-def _extended_file(name: Any, file: Path, where: str) -> Path:
-    if not isinstance(name, str):
-        raise RigError(f'{where} is {name!r}; it should be the name of a file')
-    beside = (file.parent / name).absolute()
-    if beside.exists():
-        return beside.resolve()
-    shipped = find_shared(*Path(name).parts)
-    if shipped is None:
-        raise RigError(f'{where} is {name!r}; there is no such file beside the rig file or among '
-                       f'the shipped ones')
-    return shipped
-
-
-def _section(values: Mapping[str, Any], key: str, file: Path) -> dict[str, Any]:
-    section = values.get(key, {})
-    if not isinstance(section, dict):
-        raise RigError(f'{file.name}: {key} is {section!r}; it should be a map')
-    return section
-
-
-# ---- world and sensors ---------------------------------------------------------------------
-
-
-def _world_config(values: Mapping[str, Any], file: Path) -> WorldConfig:
-    from sim_sensors.config import WorldConfig
-    return validated(WorldConfig, _section(values, 'world', file), f'{file.name}: world')
-
-
-def _require_part(name: str, raw: Any, where: str) -> None:
-    """Refuse a sensor or stream whose name or value cannot be one."""
-    if not SENSOR_NAME.match(name):
-        raise RigError(f'{where}: the name {name!r} should be lower-case letters, digits and '
-                       f'underscores, a letter first')
-    if name in RESERVED_NAMES:
-        raise RigError(f'{where}: the name {name!r} belongs to the rig itself; choose another')
-    if not isinstance(raw, dict):
-        raise RigError(f'{where} is {raw!r}; it should be a map')
-
-
-def _stream_configs(raw_streams: Mapping[str, Any], file: Path) -> dict[str, StreamConfig]:
-    if not raw_streams:
-        return {}
-    from sensor_rig.degrade.config import check_clocks, stream_config
-    from sensor_rig.degrade.topics import refuse_shared
-    where = f'{file.name}: streams'
-    streams = {}
-    for name, raw in raw_streams.items():
-        _require_part(name, raw, f'{where}.{name}')
-        raw = _with_file(raw, file, f'{where}.{name}')
-        streams[name] = stream_config(raw, f'{where}.{name}')
-    check_clocks(streams, where)
-    refuse_shared(streams, where)
-    return streams
-
-
-def _sensor_config(name: str, raw: Any, file: Path) -> SensorConfig:
-    from sim_sensors.registry import sensor_class, type_names
-    where = f'{file.name}: sensors.{name}'
-    _require_part(name, raw, where)
-    if not isinstance(raw.get('type'), str):
-        given = repr(raw['type']) if 'type' in raw else 'missing'
-        raise RigError(f'{where}.type is {given}; it should be one of '
-                       f'{", ".join(type_names())}')
-    try:
-        model = sensor_class(raw['type']).config_class
-    except RigError as error:
-        raise RigError(f'{where}.type: {error}') from None
-    return validated(model, _with_file(raw, file, where), where, also=('extends',))
-
-
-def _with_file(raw: Mapping[str, Any], file: Path, where: str) -> Mapping[str, Any]:
-    """Return a sensor's keys with the path of its latency trace made absolute."""
-    latency = raw.get('latency')
-    name = latency.get('file') if isinstance(latency, dict) else None
-    if not name or not isinstance(name, str) or latency is None:
-        return raw
-    found = _extended_file(name, file, f'{where}.latency.file')
-    return {**raw, 'latency': {**latency, 'file': str(found)}}
-
-
-def _links(values: Mapping[str, Any], sensors: Mapping[str, SensorConfig],
-           file: Path) -> dict[str, LinkConfig]:
-    raw = _section(values, 'links', file)
-    used = {config.link for config in sensors.values()}
-    if not raw and used <= {''}:
-        return {}
-    from sim_sensors.timing_config import LinkConfig
-    for name, config in sensors.items():
-        if config.link and config.link not in raw:
-            raise RigError(f'{file.name}: sensors.{name}.link is {config.link!r}; '
-                           f'{hint(config.link, list(raw), "the links are")}')
-    for name in raw:
-        if not isinstance(raw[name], dict):
-            raise RigError(f'{file.name}: links.{name} is {raw[name]!r}; it should be a map')
-        if name not in used:
-            raise RigError(f'{file.name}: links.{name} carries nothing; a sensor takes it with '
-                           f'link: {name}')
-    return {name: validated(LinkConfig, each, f'{file.name}: links.{name}')
-            for name, each in raw.items()}
-
-
-def _check_triggers(sensors: Mapping[str, SensorConfig], file: Path) -> None:
-    for name, config in sensors.items():
-        chain = [name]
-        while config.trigger:
-            if config.trigger not in sensors:
-                raise RigError(f'{file.name}: sensors.{chain[-1]}.trigger is {config.trigger!r}; '
-                               f'it should be one of {", ".join(sorted(sensors))}')
-            if config.trigger in chain:
-                raise RigError(f'{file.name}: sensors.{name}.trigger goes round in a circle: '
-                               f'{" -> ".join([*chain, config.trigger])}')
-            chain.append(config.trigger)
-            config = sensors[config.trigger]
-
-
-def _check_periods(sensors: Mapping[str, SensorConfig], world: WorldConfig, file: Path) -> None:
-    """Refuse captures that last longer than the time between two, also of triggered sensors."""
-    for name, config in sensors.items():
-        root = config
-        while root.trigger:
-            root = sensors[root.trigger]
-        period_s = 1.0 / root.rate_hz if root.rate_hz else world.timestep_s
-        problem = config.too_long_for(period_s)
-        if problem:
-            raise RigError(f'{file.name}: sensors.{name}: {problem}')
-
-
-def _check_stamps(sensors: Mapping[str, SensorConfig], world: WorldConfig, file: Path) -> None:
-    """Refuse clocks that are so far off that their stamps are no ROS time."""
-    from sim_sensors.timekeeping.schedule import schedules_of
-    from sim_sensors.timekeeping.stamps import require_stamps
-    odd = [name for name, config in sensors.items() if config.clock.offset_s or config.faults
-           or config.clock.stamp_jitter_s]
-    schedules = schedules_of(sensors, seconds_to_ns(world.timestep_s)) if odd else {}
-    for name in odd:
-        require_stamps(f'{file.name}: sensors.{name}', sensors[name], schedules[name],
-                       world.time_base)
+        return None
+    made = rig.make_sensors()
+    inputs = simulated_inputs(made)
+    raw = dict(section(values, 'sync'))
+    add_imu_rotations(inputs, made, raw.get('imu_sensor_id', ''))
+    raw['inputs'] = merged_inputs(raw, inputs)
+    return validated(SyncConfig, raw, 'sync')

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rig_common.errors import RigError
@@ -28,7 +27,7 @@ what parallax leaves of an image's rotation was 0.76 ms in the median of ten run
 scan matching 0.05 to 0.15 ms over 120 and 180 s of two drives."""
 
 
-def simulated_inputs(sensors: Mapping[str, Sensor[Any]], file: Path) -> dict[str, dict[str, Any]]:
+def simulated_inputs(sensors: Mapping[str, Sensor[Any]]) -> dict[str, dict[str, Any]]:
     """Return sync inputs by sensor, and refuse two sensors on one topic."""
     owners: dict[str, str] = {}
     inputs: dict[str, dict[str, Any]] = {}
@@ -36,7 +35,7 @@ def simulated_inputs(sensors: Mapping[str, Sensor[Any]], file: Path) -> dict[str
         topics = {topic.of(name): topic.type_name for topic in sensor.topics()}
         for topic in topics:
             if topic in owners:
-                raise RigError(f'{file.name}: sensors.{name} and sensors.{owners[topic]} both '
+                raise RigError(f'sensors.{name} and sensors.{owners[topic]} both '
                                f'publish {topic}; give one of them another name')
             owners[topic] = name
         inputs.update(_inputs_of(sensor, topics))
@@ -103,12 +102,12 @@ def add_imu_rotations(inputs: dict[str, dict[str, Any]],
             inputs[name]['imu_quat_wxyz'] = list(product(to_imu, turned))
 
 
-def merged_inputs(raw_sync: Mapping[str, Any], simulated: Mapping[str, dict[str, Any]],
-                  file: Path) -> dict[str, Any]:
+def merged_inputs(raw_sync: Mapping[str, Any],
+                  simulated: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """Return the inputs the file names, completed from the sensors where they are simulated."""
     named = raw_sync.get('inputs', {})
     if not isinstance(named, dict):
-        raise RigError(f'{file.name}: sync.inputs is {named!r}; it should be a map')
+        raise RigError(f'sync.inputs is {named!r}; it should be a map')
     wanted = dict(named)
     required = raw_sync.get('required_sensors')
     mentioned = [raw_sync.get('reference_sensor_id'), raw_sync.get('imu_sensor_id'),

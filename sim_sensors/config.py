@@ -21,6 +21,7 @@ from sim_sensors.world.driverconfig import (
     ActuatorConfig,
     DriveConfig,
     DriverConfig,
+    DriverName,
     driver_config,
 )
 
@@ -153,7 +154,7 @@ class WorldConfig(Strict):
     wait_for: tuple[str, ...] = ()
     """Nodes of yours that lockstep waits for besides the rig's own, by name without namespace;
     they follow `world/settled`."""
-    driver: str | DriverConfig = 'none'
+    driver: DriverName | DriverConfig = 'none'
     """What moves the robot: none, commands (cmd_vel), figure_eight, rest_cruise_turn, or a map
     with `type` hold, excite, trajectory, python, mocap or waypoints."""
     drive: DriveConfig | None = None

@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from rig_common.errors import RigError
+from rig_common.text import near
 from sim_sensors.sensors.base import Sensor
 
 BUILT_IN: dict[str, str] = {
@@ -56,8 +57,8 @@ def sensor_class(type_name: str) -> type[Sensor[Any]]:
     elif type_name in _foreign():
         found = _load(_foreign()[type_name])
     else:
-        raise RigError(f'sensor type {type_name!r} is not known; allowed are '
-                       f'{", ".join(type_names())}')
+        raise RigError(f'sensor type {type_name!r} is not known; {near(type_name, type_names())}'
+                       f'allowed are {", ".join(type_names())}')
     if not (isinstance(found, type) and issubclass(found, Sensor)):
         raise RigError(f'sensor type {type_name!r} names {found!r}, which is no Sensor class')
     return found

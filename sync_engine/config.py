@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from rig_common.errors import RigError
+from rig_common.text import near
 from rig_common.validation import Strict
 
 StampSource = Literal['device', 'host', 'ptp', 'trigger']
@@ -266,7 +267,8 @@ class SyncConfig(Strict):
         for key, names in named.items():
             for name in names:
                 if name not in self.inputs:
-                    raise ValueError(f"{key} names '{name}', which is not an input ({known})")
+                    raise ValueError(f"{key} names '{name}', which is not an input; "
+                                     f'{near(name, self.inputs)}inputs are {known}')
         self._check_reference()
         self._check_inputs()
         if self.wrong_imu:

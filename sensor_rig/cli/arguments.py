@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from pathlib import Path
 
@@ -32,6 +33,18 @@ def port(text: str) -> int:
     if not re.fullmatch('[0-9]{1,6}', text) or int(text) > LAST_PORT:
         raise _wrong(text, f'a whole number from 1 to {LAST_PORT}, or 0 for any free port')
     return int(text)
+
+
+def output_file(text: str) -> Path:
+    """Return the file in an argument, if one can be written there; asked before any work."""
+    path = Path(text)
+    if path.is_dir():
+        raise _wrong(text, 'a file, and there is a folder of that name')
+    if not path.parent.is_dir():
+        raise _wrong(text, f'in a folder that exists, and {path.parent} does not')
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise _wrong(text, 'a file that you may write')
+    return path
 
 
 def _number(text: str) -> float | None:

@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rig_common.errors import RigError
+from rig_common.text import printable
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 from sensor_rig.cli.progress import note
 
 if TYPE_CHECKING:
+    from rig_common.errors import Mistake
     from sensor_rig.rigfile import RigConfig
+    from sim_sensors.config import SensorConfig
     from sim_sensors.sensors.base import Sensor
     from sim_sensors.timing_config import TimingConfig
 
 NAME = 'check'
 HELP = 'validate a rig file and say what is in it'
-EPILOG = 'exit code: 0 when the file is valid, 2 when it is not (one sentence says why)'
+EPILOG = 'exit code: 0 when the file is valid, 2 when it is not (one sentence for each mistake)'
 LONG_S = 100.0
 """From here on a time is shown in seconds."""
 
@@ -32,22 +39,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Load the file, which raises at its first mistake, and print what it configures."""
-    from sensor_rig.rigfile import load_rig
-    from sensor_rig.timing_figures import timing_figures
-    from sensor_rig.unit_slips import unit_slips
-
-    rig = load_rig(args.file)
-    if rig.sync is not None:
-        from sync_engine.wire.cue_readers import FocalLengths, readers_of
-        readers_of(rig.sync, FocalLengths(rig.sync))
-    check_against_model(rig)
+    """Print what the file configures, or all that is wrong with it."""
+    try:
+        rig = checked(args.file)
+    except RigError as error:
+        for mistake in error.mistakes:
+            print(f'error: {printable(mistake.sentence)}', file=sys.stderr)
+        return error.EXIT_CODE
     if args.json:
+        from sensor_rig.timing_figures import timing_figures
+        from sensor_rig.unit_slips import unit_slips
         figures = {name: each.as_json() for name, each in timing_figures(rig).items()}
         print_json({**rig.as_json(), 'timing': figures, 'warnings': unit_slips(rig)})
         return 0
     print_summary(rig)
     return 0
+
+
+def checked(file: str) -> RigConfig:
+    """Return the rig of a file that is valid in itself and fits its model."""
+    from sensor_rig.rigfile import load_rig
+
+    rig = load_rig(file)
+    if rig.sync is not None:
+        from sync_engine.wire.cue_readers import FocalLengths, readers_of
+        readers_of(rig.sync, FocalLengths(rig.sync))
+    check_against_model(rig)
+    return rig
 
 
 def check_against_model(rig: RigConfig) -> None:
@@ -57,10 +75,48 @@ def check_against_model(rig: RigConfig) -> None:
     if importlib.util.find_spec('mujoco') is None:
         note('MuJoCo is not installed here, so the model was not looked at')
         return
+    from sensor_rig.rigreading import Mistakes
+
+    one = rig.with_world(num_envs=1, skip_unavailable=True)
+    mistakes = Mistakes(rig.path, rig.places)
+    with mistakes.below('world'):
+        _build(one)
+    if mistakes.found and rig.sensors:
+        mistakes.found = _found_alone(one) or mistakes.found
+    mistakes.refuse()
+
+
+def _build(rig: RigConfig) -> None:
     from sensor_rig.inprocess import InProcessRig
 
     # Without the engine: its filters load all of scipy, and have nothing to find here.
-    InProcessRig(rig.with_world(num_envs=1, skip_unavailable=True), sync=False)
+    InProcessRig(rig, sync=False)
+
+
+def _found_alone(rig: RigConfig) -> list[Mistake]:
+    """Return what is wrong with the world alone, else with each sensor alone in it."""
+    from sensor_rig.rigreading import Mistakes
+
+    alone = Mistakes(rig.path, rig.places)
+    bare = replace(rig, sensors={}, sync=None, links={})
+    with alone.below('world'):
+        _build(bare)
+    for name in rig.sensors if not alone.found else ():
+        with alone.below(f'sensors.{name}'):
+            _build(replace(bare, sensors=_with_triggers(name, rig.sensors), links={
+                key: link for key, link in rig.links.items()
+                if key == rig.sensors[name].link}))
+    # A sensor that triggers others fails with each of them.
+    return list({each.sentence: each for each in reversed(alone.found)}.values())
+
+
+def _with_triggers(name: str, sensors: Mapping[str, SensorConfig]) -> dict[str, SensorConfig]:
+    """Return the sensor and those that trigger it, by name."""
+    found: dict[str, SensorConfig] = {}
+    while name:
+        found[name] = sensors[name]
+        name = sensors[name].trigger
+    return found
 
 
 def print_summary(rig: RigConfig) -> None:

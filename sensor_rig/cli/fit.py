@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sensor_rig.cli.arguments import add_sidecar_argument, not_negative
+from sensor_rig.cli.arguments import add_sidecar_argument, not_negative, output_file
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='leave out the first seconds, while everything starts (0)')
     parser.add_argument('--model', default='', metavar='NAME',
                         help='latency model to fit; without it the likeliest on held-out data')
-    parser.add_argument('--write', '-w', metavar='FILE', type=Path,
+    parser.add_argument('--write', '-w', metavar='FILE', type=output_file,
                         help='write the timing: a datasheet of one topic, a rig file of several')
     add_sidecar_argument(parser)
-    parser.add_argument('--html', metavar='FILE', type=Path,
+    parser.add_argument('--html', metavar='FILE', type=output_file,
                         help='write a page: measured against modelled')
     add_json_argument(parser)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from sensor_rig.cli.arguments import not_negative, positive
+from sensor_rig.cli.arguments import not_negative, output_file, positive
 
 NAME = 'gallery'
 HELP = 'draw what every sensor of a rig measures, against the truth'
@@ -16,7 +15,7 @@ EPILOG = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what to draw."""
-    parser.add_argument('output', metavar='OUT', type=Path, help='the picture to write')
+    parser.add_argument('output', metavar='OUT', type=output_file, help='the picture to write')
     parser.add_argument('--rig', default='everything', metavar='FILE',
                         help='a rig file, or the name of a shipped one (everything)')
     parser.add_argument('--seconds', type=positive, default=6.0, metavar='N',

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rig_common.text import printable
 from sensor_rig.cli import output
-from sensor_rig.cli.arguments import positive, refuse_existing
+from sensor_rig.cli.arguments import output_file, positive, refuse_existing
 from sensor_rig.cli.output import (
     add_json_argument,
     fits,
@@ -43,11 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument('--live', action='store_true', help='listen to the ROS graph instead')
     parser.add_argument('--seconds', type=positive, default=5.0, metavar='N',
                         help='how long to listen to the live graph (5)')
-    parser.add_argument('--write', metavar='FILE', type=Path,
+    parser.add_argument('--write', metavar='FILE', type=output_file,
                         help='write a rig file that syncs what was found')
-    parser.add_argument('--sidecar', metavar='FILE', type=Path,
+    parser.add_argument('--sidecar', metavar='FILE', type=output_file,
                         help='write corrections that sync, fit and trust take with --sidecar')
-    parser.add_argument('--html', metavar='FILE', type=Path,
+    parser.add_argument('--html', metavar='FILE', type=output_file,
                         help='write a page with a plot for each finding')
     parser.add_argument('--fail-on', default='wrong', metavar='SEVERITY',
                         help='exit code 1 from this severity on: info, warning, wrong (default)')

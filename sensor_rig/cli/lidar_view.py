@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rig_common.errors import RigError, why
-from sensor_rig.cli.arguments import not_negative, positive
+from sensor_rig.cli.arguments import not_negative, output_file, positive
 
 if TYPE_CHECKING:
     from sim_sensors.rig import Message, Rig
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--sensor', metavar='NAME', help='which LiDAR; the first one by default')
     parser.add_argument('--at', type=not_negative, default=1.0, metavar='S',
                         help='simulated time of the scan in the PNG, s (default 1)')
-    parser.add_argument('--png', type=Path, metavar='FILE',
+    parser.add_argument('--png', type=output_file, metavar='FILE',
                         help='write this file instead of opening a window')
     parser.add_argument('--seconds', type=positive, metavar='N',
                         help='close the window after N simulated seconds')

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import difflib
+import argparse
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import TypeAlias
 
 import sensor_rig
 from rig_common.early import interrupt_as_usual
 from rig_common.errors import RigError
+from rig_common.text import near
 from sensor_rig.cli import registry
 
 INTERRUPTED = 128 + signal.SIGINT
 BROKEN_PIPE = 128 + signal.SIGPIPE
+GO_ON = 64
+"""Tells the script `rig` to install what the command needs; no command ends with it."""
+
+Runner: TypeAlias = Callable[[ModuleType, argparse.Namespace], int]
 
 HEADER = """usage: {program} COMMAND [OPTIONS]
 
@@ -37,14 +44,22 @@ First steps:
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line and return the exit code."""
+def before_installation() -> int:
+    """Answer a command line that needs no installed package, for the script `rig`.
+
+    Returns `GO_ON` where the command has to run; else its help or its mistake has been printed.
+    """
+    return main(sys.argv[1:], run=lambda command, parsed: GO_ON)
+
+
+def main(argv: Sequence[str] | None = None, run: Runner | None = None) -> int:
+    """Run one command line and return the exit code; `run` does what a valid one asks for."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     want_traceback = arguments[:1] == ['--traceback']
     if want_traceback:
         del arguments[0]
     try:
-        code = _dispatch(arguments)
+        code = _dispatch(arguments, run or _run)
         sys.stdout.flush()
         return code
     except RigError as error:
@@ -60,10 +75,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BROKEN_PIPE
 
 
-def _dispatch(arguments: list[str]) -> int:
+def _dispatch(arguments: list[str], run: Runner) -> int:
     if not arguments or arguments[0] in ('-h', '--help', 'help'):
         if len(arguments) > 1 and arguments[0] == 'help':
-            return _dispatch([arguments[1], '--help'])
+            return _dispatch([arguments[1], '--help'], run)
         print(overview(), end='')
         return 0
     if arguments[0] == '--version':
@@ -77,6 +92,10 @@ def _dispatch(arguments: list[str]) -> int:
         parsed = registry.parse(command, arguments[1:])
     except SystemExit as leave:  # argparse leaves this way after --help
         return int(leave.code or 0)
+    return run(command, parsed)
+
+
+def _run(command: ModuleType, parsed: argparse.Namespace) -> int:
     if not getattr(command, 'TAKES_SIGNALS', False):
         interrupt_as_usual()
     return int(command.run(parsed))
@@ -95,9 +114,8 @@ def _unknown(name: str) -> str:
     if name.startswith('-'):
         return f'unknown option {name!r} before the command (see {registry.program_name()} --help)'
     names = [command.NAME for command in registry.commands()]
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f'did you mean {near[0]!r}?' if near else f'there are {", ".join(names)}'
-    return f'there is no command {name!r}; {hint}'
+    hint = near(name, names) or f'there are {", ".join(names)}'
+    return f'there is no command {name!r}; {hint.strip()}'
 
 
 if __name__ == '__main__':

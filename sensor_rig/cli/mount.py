@@ -11,6 +11,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sensor_rig.cli.arguments import output_file
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ EPILOG = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the model and where to write."""
     parser.add_argument('model', metavar='MODEL', type=Path, help='MJCF or URDF file')
-    parser.add_argument('-o', '--out', metavar='FILE', type=Path,
+    parser.add_argument('-o', '--out', metavar='FILE', type=output_file,
                         help='rig file to write (default: MODEL_rig.yaml here)')
     parser.add_argument('--force', action='store_true', help='replace a file that is there')
     parser.add_argument('--list', action='store_true', help='list only, write nothing')

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import sensor_rig.cli
 from rig_common.errors import RigError
+from rig_common.text import near
 
 
 def program_name() -> str:
@@ -53,11 +54,20 @@ def parser_of(command: ModuleType) -> argparse.ArgumentParser:
 def parse(command: ModuleType, arguments: list[str]) -> argparse.Namespace:
     """Return the parsed arguments; a command with PASSES_ON gets unknown ones in `passed_on`."""
     parser = parser_of(command)
-    if not getattr(command, 'PASSES_ON', False):
-        return parser.parse_args(arguments)
     parsed, unknown = parser.parse_known_args(arguments)
-    parsed.passed_on = unknown
+    if getattr(command, 'PASSES_ON', False):
+        parsed.passed_on = unknown
+    elif unknown:
+        raise RigError(_unknown_argument(parser, command.NAME, unknown[0]))
     return parsed
+
+
+def _unknown_argument(parser: argparse.ArgumentParser, name: str, given: str) -> str:
+    option = given.partition('=')[0]
+    if not option.startswith('-'):
+        return f'{name} takes no argument {given!r} there (see {parser.prog} --help)'
+    known = [each for action in parser._actions for each in action.option_strings]
+    return f'{name} has no option {option!r}; {near(option, known)}see {parser.prog} --help'
 
 
 class Parser(argparse.ArgumentParser):

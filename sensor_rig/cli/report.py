@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from sensor_rig.cli.arguments import output_file
 from sensor_rig.cli.output import add_json_argument, print_json
 
 NAME = 'report'
@@ -22,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='a recording, or a folder with report.json')
     parser.add_argument('--rig', metavar='FILE',
                         help='the rig file that says how to sync the recording')
-    parser.add_argument('--output', '-o', metavar='FILE', type=Path,
+    parser.add_argument('--output', '-o', metavar='FILE', type=output_file,
                         help='where to write the page (RUN/report.html, or RUN.html)')
     add_json_argument(parser)
 

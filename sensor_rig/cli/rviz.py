@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+
+from sensor_rig.cli.arguments import output_file
 
 NAME = 'rviz'
 HELP = 'write the RViz view of a rig file'
@@ -15,7 +16,7 @@ EPILOG = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the rig, where its topics are and where the view goes."""
     parser.add_argument('rig', metavar='RIG', help='a rig file, or the name of a shipped one')
-    parser.add_argument('--output', metavar='FILE', type=Path,
+    parser.add_argument('--output', metavar='FILE', type=output_file,
                         help='the .rviz file to write (without it, it is printed)')
     parser.add_argument('--namespace', metavar='NS', default='',
                         help='namespace in which the rig runs')

@@ -1,25 +1,41 @@
 """Print the JSON Schema of a rig file, for editors and other checkers.
 
-It describes what stands below `/**: ros__parameters:`.
+It knows every key with its type, range and meaning, in rig files and datasheets. What several keys,
+the model or an extended file have to agree on is left to "rig check".
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 
+from sensor_rig.cli.arguments import output_file
 from sensor_rig.cli.output import print_json
 
 NAME = 'schema'
 HELP = 'print the JSON Schema of a rig file'
+EPILOG = """for completion and help in an editor that speaks to yaml-language-server (VS Code with
+the YAML extension, Neovim, Emacs and others):
+  rig schema --output rig.schema.json
+and as the first line of a rig file beside it:
+  # yaml-language-server: $schema=rig.schema.json"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add nothing: there is one schema."""
+    """Add where the schema goes."""
+    parser.add_argument('--output', '-o', metavar='FILE', type=output_file,
+                        help='the file to write (without it, the schema is printed)')
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the schema."""
+    """Print or write the schema."""
     from sensor_rig.rigschema import rig_schema
 
-    print_json(rig_schema())
+    schema = rig_schema()
+    if args.output is None:
+        print_json(schema)
+        return 0
+    args.output.write_text(json.dumps(schema, indent=1), encoding='utf-8')
+    print(f'written: {args.output}; an editor uses it in rig files beside it whose first line is\n'
+          f'# yaml-language-server: $schema={args.output.name}')
     return 0

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sensor_rig.cli.arguments import add_sidecar_argument
+from sensor_rig.cli.arguments import add_sidecar_argument, output_file
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('bag', metavar='BAG', type=Path, help='a rosbag2 folder, .mcap or .db3')
     parser.add_argument('--rig', metavar='FILE',
                         help='a rig file with a sync: section (made from the recording)')
-    parser.add_argument('--html', metavar='FILE', type=Path, help='write the page to this file')
+    parser.add_argument('--html', metavar='FILE', type=output_file, help='write the page to this file')
     add_sidecar_argument(parser)
     add_json_argument(parser)
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from rig_common.errors import RigError
+from rig_common.errors import Mistake, RigError
+from rig_common.text import near
 from rig_common.validation import Strict, validated
 from sim_sensors.clock_config import ClockConfig
 from sim_sensors.timing_config import TimingConfig
@@ -106,8 +107,10 @@ def stream_config(raw: Mapping[str, Any], where: str) -> StreamConfig:
     if 'type' not in raw:
         return validated(StreamConfig, raw, where, also=('type', 'extends'))
     if raw['type'] not in TYPES:
-        raise RigError(f'{where}.type is {raw["type"]!r}; noise on recorded values is known for '
-                       f'{", ".join(TYPES)} (leave out type where only the timing is meant)')
+        raise RigError(Mistake(
+            f'{where}.type is {raw["type"]!r}; {near(raw["type"], TYPES)}noise on recorded values '
+            f'is known for {", ".join(TYPES)} (leave out type where only the timing is meant)',
+            'type'))
     return validated(typed_config(raw['type']), raw, where, also=('extends',))
 
 

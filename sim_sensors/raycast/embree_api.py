@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rig_common.errors import RigError
+from rig_common.installing import pip_install
 
 ROWS = 21
 """Rows of a RTCRayHit8 or 16, each of as many 4-byte lanes; the named ones are below."""
@@ -189,7 +190,7 @@ def load_embree() -> Embree:
     why = f' ({"; ".join(tried)})' if tried else ''
     raise RigError(
         f"ray-casting backend 'embree' finds no Embree 4.3 library{why}; "
-        'pip install embreex, or use backend: mujoco'
+        f'{pip_install("embreex")}, or use backend: mujoco'
     )
 
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
 from sim_sensors.pipeline.arrays import arrays_holding
 
@@ -21,12 +22,21 @@ def _spread(value: Any) -> Any:
     return value
 
 
-PerAxis = Annotated[tuple[float, float, float], BeforeValidator(_spread)]
+class _OrOne:
+    """Says in a JSON Schema that one number may stand for the list."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema,
+                                     handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        axes = handler(core)
+        return {'anyOf': [axes['prefixItems'][0], axes]}
+
+
+PerAxis = Annotated[tuple[float, float, float], BeforeValidator(_spread), _OrOne()]
 """x, y, z; one number stands for all three."""
 
 _NonNegative = Annotated[float, Field(ge=0.0)]
 NonNegativePerAxis = Annotated[tuple[_NonNegative, _NonNegative, _NonNegative],
-                               BeforeValidator(_spread)]
+                               BeforeValidator(_spread), _OrOne()]
 """x, y, z, none below zero; one number stands for all three."""
 
 

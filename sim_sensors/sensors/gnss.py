@@ -13,6 +13,7 @@ from pydantic import Field
 
 from rig_common import msgs
 from rig_common.errors import UnavailableError
+from rig_common.installing import pip_install
 from rig_common.validation import Strict
 from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.layout import Array, Layout
@@ -210,8 +211,9 @@ def geodetic_transformer(datum: DatumConfig) -> Transformer:
     try:
         from pyproj import Transformer
     except ImportError as error:
-        raise UnavailableError(f'a gnss sensor needs pyproj for its geodesy, which cannot be '
-                               f'imported ({error}); install it: pip install pyproj') from None
+        raise UnavailableError(
+            f'a gnss sensor needs pyproj for its geodesy, which cannot be imported ({error}); '
+            f'install it: {pip_install("pyproj")}') from None
     return Transformer.from_pipeline(
         '+proj=pipeline +step +inv +proj=topocentric +ellps=WGS84 '
         f'+lon_0={datum.longitude_deg!r} +lat_0={datum.latitude_deg!r} +h_0={datum.altitude_m!r} '

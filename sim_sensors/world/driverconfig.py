@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from rig_common.errors import RigError
+from rig_common.text import near
 from rig_common.validation import PartError, Strict, validated
 
 NonNegative = Annotated[float, Field(ge=0.0)]
@@ -201,6 +202,9 @@ TYPES: dict[str, type[Strict]] = {
     'waypoints': WaypointsConfig,
 }
 
+DriverName = Annotated[str, WithJsonSchema({'type': 'string', 'enum': list(TYPES)})]
+"""A driver without keys; the world says which there are."""
+
 
 def driver_config(value: Any) -> Any:
     """Return `world.driver` as a config of its type; a text stays one where it can be a driver
@@ -215,7 +219,7 @@ def driver_config(value: Any) -> Any:
     if not isinstance(kind, str) or kind not in TYPES:
         given = 'missing' if kind is None else repr(kind)
         known = ', '.join(TYPES)
-        raise PartError(f'driver.type is {given}; it should be one of {known}')
+        raise PartError(f'driver.type is {given}; {near(kind, TYPES)}it should be one of {known}')
     try:
         return validated(TYPES[kind], value, 'driver')
     except RigError as error:

@@ -41,4 +41,5 @@ def test_it_says_what_is_missing(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, str(EXAMPLE)], text=True, capture_output=True,
                           timeout=120, check=False, env={'PYTHONPATH': f'{tmp_path}:{ROOT}'})
     assert (done.returncode, done.stdout) == (2, '')
-    assert done.stderr == 'error: this example needs evo: pip install rko-lio evo\n'
+    assert done.stderr == (
+        f'error: this example needs evo: {sys.executable} -m pip install rko-lio evo\n')

@@ -1,6 +1,6 @@
 """The tables of docs/rig_file.md, made from the config classes; the words between are the page's.
 
-`PYTHONPATH=.:test python test/support/rig_file_page.py` writes the tables anew.
+`PYTHONPATH=test ./rig python test/support/rig_file_page.py` writes the tables anew.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import mujoco
 
 from rig_common.errors import RigError
+from rig_common.text import near
 from sim_sensors.world import driverconfig as config
 from sim_sensors.world.drivers import wheeled
 from sim_sensors.world.drivers.base import Driver
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 def make_driver(given: str | config.DriverConfig, world: WorldBase) -> Driver | None:
     """Return the driver that the rig file asks for; None for `none` and `commands`."""
     if isinstance(given, str) and given not in config.TYPES:
-        raise RigError(f'world.driver is {given!r}; allowed are {", ".join(config.TYPES)}')
+        raise RigError(f'world.driver is {given!r}; {near(given, config.TYPES)}allowed are '
+                       f'{", ".join(config.TYPES)}')
     chosen = config.TYPES[given].model_validate({'type': given}) if isinstance(
         given, str) else given
     if isinstance(chosen, (config.FigureEightConfig, config.RestCruiseTurnConfig)) or (

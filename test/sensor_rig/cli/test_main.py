@@ -69,7 +69,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (['zzzzzzzz'], "there is no command 'zzzzzzzz'; there are "),
         (['--nonsense'], "unknown option '--nonsense'"),
         (['check'], 'the following arguments are required: file'),
-        (['doctor', '--jsn'], 'unrecognized arguments: --jsn'),
+        (['doctor', '--jsn'], "doctor has no option '--jsn'; did you mean '--json'?"),
     ],
 )
 def test_mistakes_are_one_sentence_and_exit_2(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -145,8 +146,6 @@ def test_changed_dependencies_and_new_extras_update(ready: Path) -> None:
         file.write('# changed\n')
     assert 'updating' in run(ready).stderr
     assert builds(ready) == before + 1
-    for line in (('test', '--help'), ('bench', '-h'), ('test', '-k', 'imu', '--help')):
-        assert run(ready, *line).stderr == '', 'a help text needs no extras'
     assert 'updating' in run(ready, 'test').stderr
     assert builds(ready) == before + 2
     assert run(ready, 'test').stderr == run(ready, 'demo').stderr == ''
@@ -223,26 +222,91 @@ def test_an_interrupted_update_leaves_the_old_environment_working(
     assert builds(rig) == before
 
 
-def test_a_real_environment_of_before_is_replaced_by_a_link(tmp_path: Path, root: Path) -> None:
+def dying_at(folder: Path, moment: str) -> dict[str, str]:
+    """Return a PATH on which `ln` or `mv` kills who calls it, before or after its work."""
+    name, when = moment.split()
+    kill, work = 'kill -KILL $PPID', f'/bin/{name} "$@"'
+    shutil.rmtree(folder, ignore_errors=True)
+    program(folder, name, f'{kill}\nexit 1' if when == 'before' else f'{work}\n{kill}')
+    return {'PATH': f'{folder}:{os.environ["PATH"]}'}
+
+
+def test_a_kill_while_the_link_is_moved_leaves_an_environment(tmp_path: Path, root: Path) -> None:
+    """From a real folder, as rig made it once, to a link; then from link to link."""
     rig = make_project(tmp_path / 'p', root / 'rig')
-    (rig.parent / '.venv-no-ros' / 'bin').mkdir(parents=True)
+    venv = rig.parent / '.venv-no-ros'
     assert run(rig).returncode == 0
-    assert (rig.parent / '.venv-no-ros').is_symlink()
+    real = venv.resolve()
+    venv.unlink()
+    shutil.copytree(real, venv, symlinks=True)
+    shutil.rmtree(rig.parent / '.venvs')
+    for change, moments in (('# b', ('ln before', 'ln after', 'mv before')),
+                            ('# c', ('mv before', 'ln before', 'ln after', 'mv after'))):
+        (rig.parent / 'setup.cfg').write_text(f'[options]\n{change}\n')
+        for moment in moments:
+            killed = run(rig, **dying_at(tmp_path / 'bin', moment))
+            assert killed.returncode == -signal.SIGKILL, moment
+            works = subprocess.run([venv / 'bin' / 'python', '-c', 'import sensor_rig'],
+                                   env=environment(), check=False)
+            assert works.returncode == 0, moment
+    assert run(rig, 'again').returncode == 0
+    assert venv.is_symlink()
+    assert not (rig.parent / '.venv-no-ros.new').exists()
     assert (rig.parent / '.venvs' / '.venv-no-ros-before' / 'bin').is_dir()
 
 
-def test_python_and_a_shell_of_the_environment(ready: Path) -> None:
-    shown = run(ready, 'python', '-c', 'import sensor_rig, sys; print(sys.prefix)')
-    assert shown.stdout.strip() == str(ready.parent / '.venv-no-ros')
-    shown = run(ready, 'shell', '-c', 'command -v python', SHELL='/bin/sh')
-    assert shown.stdout.strip() == str(ready.parent / '.venv-no-ros' / 'bin' / 'python')
-
-
-def test_an_unknown_command_installs_nothing(tmp_path: Path, root: Path) -> None:
+@pytest.mark.long
+def test_an_environment_that_something_runs_from_is_kept(
+    tmp_path: Path, root: Path, processes: Processes
+) -> None:
     rig = make_project(tmp_path / 'p', root / 'rig')
-    (rig.parent / 'sensor_rig' / 'cli').mkdir()
-    assert "there is no command 'dmeo'" in one_line(run(rig, 'dmeo'))
-    assert not (rig.parent / '.venvs').exists()
+    code = 'import sys; print(sys.prefix, flush=True); sys.stdin.readline()'
+    running = subprocess.Popen([rig, 'python', '-c', code], env=environment(), text=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert running.stdin is not None and running.stdout is not None
+    folder = Path(running.stdout.readline().strip())
+    assert folder.parent == rig.parent / '.venvs', 'it runs from the folder, not from the link'
+    for change in ('# b', '# c'):
+        (rig.parent / 'setup.cfg').write_text(f'[options]\n{change}\n')
+        assert run(rig).returncode == 0
+    assert folder.is_dir()
+    running.communicate('\n', timeout=60)
+    (rig.parent / 'setup.cfg').write_text('[options]\n# d\n')
+    assert run(rig).returncode == 0
+    assert not folder.exists()
+
+
+def test_python_and_a_shell_of_the_environment(ready: Path) -> None:
+    folder = (ready.parent / '.venv-no-ros').resolve()
+    shown = run(ready, 'python', '-c', 'import sensor_rig, sys; print(sys.prefix)')
+    assert shown.stdout.strip() == str(folder)
+    shown = run(ready, 'shell', '-c', 'command -v python', SHELL='/bin/sh')
+    assert shown.stdout.strip() == str(folder / 'bin' / 'python')
+
+
+@pytest.mark.parametrize(('line', 'code', 'words'), [
+    (('dmeo',), 2, "there is no command 'dmeo'; did you mean 'demo'?"),
+    (('run', 'demo', '--secnds', '3'), 2,
+     "run has no option '--secnds'; did you mean '--seconds'?"),
+    (('run', 'demo', '--seconds', 'x'), 2, "--seconds is 'x'; it should be a number"),
+    (('check',), 2, 'the following arguments are required: file'),
+    (('--help',), 0, 'usage: {rig} COMMAND'),
+    (('test', '-k', 'imu', '--help'), 0, 'usage: {rig} test'),
+    (('--version',), 0, 'sensor_rig '),
+])
+def test_what_needs_no_environment_installs_none(
+    tmp_path: Path, root: Path, line: tuple[str, ...], code: int, words: str
+) -> None:
+    rig = Path(shutil.copy(root / 'rig', tmp_path / 'rig'))
+    for package in ('sensor_rig', 'rig_common'):
+        (tmp_path / package).symlink_to(root / package)
+    (tmp_path / 'setup.cfg').touch()
+    shown = run(rig, *line)
+    assert shown.returncode == code
+    assert words.format(rig=rig) in shown.stdout + shown.stderr
+    assert len(shown.stderr.splitlines()) == (code != 0)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        'rig', 'sensor_rig', 'rig_common', 'setup.cfg'}
 
 
 def test_a_killed_installation_is_begun_again(

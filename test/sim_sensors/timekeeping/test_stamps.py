@@ -74,7 +74,7 @@ def test_check_refuses_a_clock_from_before_time_and_says_what_to_do(
     file.write_text(text.format(more=''))
     assert main(['check', str(file)]) == 2
     said = capsys.readouterr().err
-    assert 'rig.yaml: sensors.tag: its stamps would begin at -1000 s' in said
+    assert 'sensors.tag: its stamps would begin at -1000 s' in said
     assert 'give world.start_time_s (now 1000) more than 2000' in said
     file.write_text(text.format(more=', start_time_s: 2000.001'))
     assert main(['check', str(file)]) == 0
