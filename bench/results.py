@@ -1,4 +1,4 @@
-"""Where results are kept: one JSON and one Markdown file a day, and the table in the README."""
+"""Where results are kept: one JSON and one Markdown file a day, a table and three headlines."""
 
 from __future__ import annotations
 
@@ -13,10 +13,20 @@ from bench.figures import Figure, number, shown, worsening
 
 FOLDER = ROOT / 'bench' / 'results'
 README = ROOT / 'README.md'
+PAGE = ROOT / 'docs' / 'benchmarks.md'
 BEGIN, END = '<!-- bench:begin -->', '<!-- bench:end -->'
 
-README_ROWS = 3
-"""Figures of each benchmark that the README shows; one that misses its target is always shown."""
+PAGE_ROWS = 3
+"""Figures of each benchmark that the page shows; one that misses its target is always shown."""
+HEADLINES = (
+    ('sync_accuracy', 'clock offset of the camera, error, median',
+     "error of a camera's estimated clock offset, median"),
+    ('realtime', 'demo rig without camera, all messages and the sync engine',
+     'demo rig without its camera, every message made and synced, in one Python process'),
+    ('raycast', 'times faster than mujoco-lidar, primitives, worst cell',
+     'LiDAR scans, times faster than mujoco-lidar on the CPU, worst case'),
+)
+"""What the README shows: benchmark, figure, and how it is said there."""
 
 Results = dict[str, Any]
 """date, machine, quick, and `benchmarks`: an entry by name."""
@@ -126,15 +136,27 @@ def _row(benchmark: str, figure: Figure) -> str:
     return f'| {benchmark} | {name} | {value} | {span} | {target} | {verdict} |'
 
 
-def write_readme(results: Results, readme: Path = README) -> None:
-    """Put the table between the two marks of the README."""
-    text = readme.read_text()
-    before, begin, rest = text.partition(BEGIN)
+def write_pages(results: Results, page: Path = PAGE, readme: Path = README) -> None:
+    """Put the table between the two marks of its page, and the headlines into the README."""
+    stem = results['date'] + '-quick' * results['quick']
+    _write_between(page, f'{markdown(results, PAGE_ROWS)}\nAll figures: '
+                         f'[{stem}](../bench/results/{stem}.md).')
+    _write_between(readme, headlines(results))
+
+
+def headlines(results: Results) -> str:
+    """Return the few figures that the README shows, as a table."""
+    lines = ['| measured | |', '|---|---|']
+    for benchmark, name, text in HEADLINES:
+        entry = results['benchmarks'].get(benchmark, {})
+        lines += [f'| {text} | {shown(figure)} |' for figure in
+                  (figures_of(entry) if 'figures' in entry else []) if figure.name == name]
+    return '\n'.join(lines)
+
+
+def _write_between(page: Path, text: str) -> None:
+    before, begin, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f'{readme} has no {BEGIN} and {END} to write between')
-    stem = results['date'] + '-quick' * results['quick']
-    more = (f'All figures: [bench/results/{stem}.md](bench/results/{stem}.md); what each means '
-            'and how to repeat it: [docs/benchmarks.md](docs/benchmarks.md).')
-    table = markdown(results, README_ROWS)
-    readme.write_text(f'{before}{BEGIN}\n{table}\n{more}\n{END}{after}')
+        raise ValueError(f'{page} has no {BEGIN} and {END} to write between')
+    page.write_text(f'{before}{BEGIN}\n{text}\n{END}{after}')

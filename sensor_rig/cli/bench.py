@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='less of everything: under 3 minutes instead of under 30')
     parser.add_argument('--check', action='store_true',
                         help='compare with the newest kept results instead of keeping these')
-    parser.add_argument('--readme', action='store_true',
-                        help='also write the table into README.md')
+    parser.add_argument('--docs', action='store_true',
+                        help='also write the table into docs/benchmarks.md and README.md')
     add_json_argument(parser)
 
 
@@ -47,16 +47,16 @@ def run(args: argparse.Namespace) -> int:
         print_table(('benchmark', 'measures'),
                     [(each.name, each.measures) for each in driver.BENCHMARKS])
         return 0
-    if args.check and args.readme:
-        raise RigError('--check keeps nothing, so --readme has nothing to write; use one of them')
+    if args.check and args.docs:
+        raise RigError('--check keeps nothing, so --docs has nothing to write; use one of them')
     chosen = choose(driver, args.names)
     earlier = results.newest(args.quick) if args.check else None
     if args.check and earlier is None:
         raise RigError(f'there are no results in {results.FOLDER} to compare with')
     entries = measure(driver, chosen, args, None if args.check else results)
     worse = results.compare(earlier[1], entries) if earlier is not None else []
-    if args.readme:
-        results.write_readme(results.newest(args.quick)[1])
+    if args.docs:
+        results.write_pages(results.newest(args.quick)[1])
     if args.json:
         print_json({**results.make(entries, args.quick), 'worse': worse})
     else:

@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('bag', metavar='BAG', type=Path, help='a rosbag2 folder, .mcap or .db3')
     parser.add_argument('--rig', metavar='FILE',
                         help='a rig file with a sync: section (made from the recording)')
-    parser.add_argument('--html', metavar='FILE', type=output_file, help='write the page to this file')
+    parser.add_argument('--html', metavar='FILE', type=output_file,
+                        help='write the page to this file')
     add_sidecar_argument(parser)
     add_json_argument(parser)
 

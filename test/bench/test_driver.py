@@ -155,13 +155,17 @@ def test_the_table_says_what_is_missed_failed_and_absent() -> None:
     assert 'cores' in rows[0]
 
 
-def test_the_readme_shows_some_rows_and_all_that_miss(tmp_path: Path) -> None:
+def test_the_pages_show_some_rows_and_all_that_miss(tmp_path: Path) -> None:
     figures = [{**FIGURE, 'name': f'figure {i}', 'value': 1.0 if i == 7 else 3.0}
                for i in range(9)]
-    readme = tmp_path / 'README.md'
-    readme.write_text(f'before\n{results.BEGIN}\nold\n{results.END}\nafter\n')
-    results.write_readme(results.make({'raycast': entry(figures=figures)}, False), readme)
-    text = readme.read_text()
+    figures.append({**FIGURE, 'name': results.HEADLINES[2][1], 'value': 2.5})
+    page, readme = tmp_path / 'benchmarks.md', tmp_path / 'README.md'
+    for file in (page, readme):
+        file.write_text(f'before\n{results.BEGIN}\nold\n{results.END}\nafter\n')
+    results.write_pages(results.make({'raycast': entry(figures=figures)}, False), page, readme)
+    assert f'| {results.HEADLINES[2][2]} | 2.5x |' in readme.read_text()
+    assert 'figure' not in readme.read_text()
+    text = page.read_text()
     assert [f'figure {i} ' in text for i in range(9)] == [i < 3 or i == 7 for i in range(9)]
     assert 'old' not in text
     assert text.startswith('before\n') and text.endswith(f'{results.END}\nafter\n')
@@ -216,7 +220,7 @@ def test_a_failed_benchmark_is_told_and_is_the_exit_code(
 
 @pytest.mark.parametrize(('arguments', 'words'), [
     (['raycst'], "there is no benchmark 'raycst'; there are raycast, "),
-    (['--check', '--readme'], '--check keeps nothing'),
+    (['--check', '--docs'], '--check keeps nothing'),
     (['--check'], 'there are no results in ')])
 def test_mistakes_are_one_sentence(arguments: list[str], words: str, ends: dict[str, Any],
                                    capsys: pytest.CaptureFixture[str]) -> None:
