@@ -19,6 +19,11 @@ def seconds_to_ns(seconds: float) -> int:
     return round(Fraction(seconds) * NS_PER_S) if abs(seconds) > 4e6 else round(seconds * 1e9)
 
 
+def in_seconds(time_ns: int) -> str:
+    """Return a time for people, to the microsecond: `1000.250000 s`."""
+    return f'{time_ns / NS_PER_S:.6f} s'
+
+
 @dataclass(frozen=True, slots=True)
 class TimeBase:
     """Where the times of a simulated run begin for everybody outside it.

@@ -68,6 +68,14 @@ class RigConfig:
     places: Places = field(default_factory=dict, repr=False, compare=False)
     """Where each key stands, for sentences about it."""
 
+    def __repr__(self) -> str:
+        """Return one line: what the file has."""
+        parts = {'sensors': self.sensors, 'streams': self.streams, 'links': self.links,
+                 'sync inputs': self.sync.inputs if self.sync else {}}
+        said = [f'{key}: {", ".join(part)}' for key, part in parts.items() if part]
+        model = [f'world: {self.world.model}'] if self.world else []
+        return f'RigConfig({self.path.name}; {"; ".join([*model, *said])})'
+
     @property
     def simulated_world(self) -> WorldConfig:
         """Return `world`, or say that this rig has none."""

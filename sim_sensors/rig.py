@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rig_common.errors import RigError
-from rig_common.times import NEVER_NS, NS_PER_S
+from rig_common.times import NEVER_NS, NS_PER_S, in_seconds
 from sim_sensors.config import WorldConfig
 from sim_sensors.naming import sensor_topics
 from sim_sensors.pipeline.pipeline import Pipeline
@@ -51,6 +51,11 @@ class Message(NamedTuple):
     """Its header stamp: what the sensor's clock said."""
     sample: Sample
     """The sample it was made of, with the truth about it."""
+
+    def __repr__(self) -> str:
+        """Return one line: topic, times and size, not the bytes."""
+        return (f'Message({self.topic}, {self.type_name}, {len(self.data)} bytes, '
+                f'stamp {in_seconds(self.stamp_ns)}, arrival {in_seconds(self.arrival_ns)})')
 
 
 class Rig:
@@ -110,6 +115,12 @@ class Rig:
         """When the next sample arrives."""
 
     # ---- time -----------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        """Return one line: its sensors, environments and time."""
+        copies = f'{self.num_envs} environments, ' if self.num_envs > 1 else ''
+        return (f'{type(self).__name__}({copies}{len(self.sensors)} sensors: '
+                f'{", ".join(self.sensors)}; at {in_seconds(self.time_ns)})')
 
     @property
     def num_envs(self) -> int:

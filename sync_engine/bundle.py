@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from rig_common.times import in_seconds
 from sync_engine.matching.buffer import Packet
 
 
@@ -69,6 +70,15 @@ class Member:
         """How far the frame is from the target (ns), positive when it is later."""
         return self.stamp_ns - self.target_ns
 
+    def __repr__(self) -> str:
+        """Return one line of facts, without the payload."""
+        if self.missing:
+            return f'Member({self.sensor_id} missing: {self.reason.value})'
+        made = ' interpolated' if self.interpolated else ''
+        more = f', {len(self.collected)} collected' if self.collected else ''
+        return (f'Member({self.sensor_id}{made} {self.time_delta_ns / 1e6:+.3f} ms, offset '
+                f'{self.offset_ns / 1e6:+.3f} ms {self.offset_state.value}{more})')
+
 
 @dataclass(slots=True)
 class Bundle:
@@ -89,3 +99,8 @@ class Bundle:
     def complete(self) -> bool:
         """Whether every member has a frame."""
         return not any(member.missing for member in self.members.values())
+
+    def __repr__(self) -> str:
+        """Return one line: number, stamp and what each member is."""
+        return (f'Bundle({self.sequence}, stamp {in_seconds(self.stamp_ns)}, '
+                f'{", ".join(map(repr, self.members.values()))})')

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError
+from rig_common.times import in_seconds
 from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.arrays import NUMPY, Arrays
 from sim_sensors.pipeline.changes import check_interpolation
@@ -34,6 +36,15 @@ class Reading(NamedTuple):
     """True time of each value, ns; 0 where invalid."""
     stamp_ns: Times
     """What the sensor's clock said, ns; 0 where invalid."""
+
+    def __repr__(self) -> str:
+        """Return one line: shape, how many are valid, and the times they span."""
+        valid, total = int(self.valid.sum()), prod(self.valid.shape)
+        span = ''
+        if valid:
+            times = self.capture_ns[self.valid]
+            span = f', captured {in_seconds(int(times.min()))} to {in_seconds(int(times.max()))}'
+        return f'Reading({list(self.values.shape)}, {valid} of {total} valid{span})'
 
 
 class Readout:

@@ -47,6 +47,10 @@ class Output(NamedTuple):
     type_name: str
     raw: bytes
 
+    def __repr__(self) -> str:
+        """Return one line, without the bytes."""
+        return f'Output({self.topic}, {self.type_name}, {len(self.raw)} bytes)'
+
 
 class WireSync:
     """One engine, its inputs as bytes, its bundles as bytes."""

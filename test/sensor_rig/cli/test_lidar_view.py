@@ -41,7 +41,8 @@ def test_a_scan_becomes_a_picture(rig: Path, tmp_path: Path, options: list[str],
 
 @pytest.mark.parametrize(('options', 'words'), [
     (['--sensor', 'imu', '--png', 'x.png'], "no LiDAR 'imu'; its LiDARs are flat, deep"),
-    (['--png', '/nowhere/x.png'], "--png is '/nowhere/x.png'; it should be in a folder that exists"),
+    (['--png', '/nowhere/x.png'],
+     "--png is '/nowhere/x.png'; it should be in a folder that exists"),
     (['--png', '/proc/x.png'], ': /proc/x.png cannot be written: no such file or directory\n'),
     (['--at', '-3', '--png', 'x.png'], "--at is '-3'; it should be a number, zero or more"),
     (['--seconds', '0'], "--seconds is '0'; it should be a number more than zero"),
