@@ -2,7 +2,7 @@
 
     ./rig python -m bench.findings                 # 40 recordings a defect, 50 clean ones
     ./rig python -m bench.findings --recordings 5
-    ./rig python -m bench.findings --rigs 50 --seconds 10   # simulated: the shipped rigs, made clean
+    ./rig python -m bench.findings --rigs 50 --seconds 10   # simulated: shipped rigs, made clean
 
 Each recording has one to three defects: the one that is counted, and up to two of others that do
 not hide it (`others_beside`), on a robot whose rates and jitter are drawn by the seed.
