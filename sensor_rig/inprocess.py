@@ -10,14 +10,19 @@ This is where the two halves meet without ROS; neither knows of the other.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rig_common.errors import RigError
-from sensor_rig.rigfile import RigConfig, load_rig
+from sensor_rig.rigfile import RigConfig, load_attached, load_rig
+from sim_sensors.attached import AttachedRig
 from sim_sensors.rig import Message, Rig
 from sync_engine.bundle import Bundle
 from sync_engine.wire.session import Output, WireSync
+
+if TYPE_CHECKING:
+    import mujoco
 
 
 def open_rig(path: str | Path, *, messages: bool = True, arrays: bool = True, sync: bool = True,
@@ -30,6 +35,20 @@ def open_rig(path: str | Path, *, messages: bool = True, arrays: bool = True, sy
     if world:
         config = config.with_world(**world)
     return InProcessRig(config, messages=messages, arrays=arrays, sync=sync)
+
+
+def attach(model: mujoco.MjModel, data: mujoco.MjData, rig: str | Path | Mapping[str, Any], *,
+           messages: bool = False, arrays: bool = True) -> AttachedRig:
+    """Return the sensors of a rig file, or of parameters like one, on somebody else's simulation.
+
+    Step `data` as you like; `observe()` takes over what happened, and `read()` is as ever. The
+    pair is looked at only: the sensors are mounted in a twin of `model`, whatever it calls its
+    own sites and sensors.
+    """
+    config = load_attached(rig, float(model.opt.timestep))
+    return AttachedRig(model, data, config.simulated_world, config.make_sensors().values(),
+                       seed=config.seed, base_dir=config.path.parent, messages=messages,
+                       arrays=arrays, links=config.links)
 
 
 class InProcessRig(Rig):
@@ -68,9 +87,9 @@ class InProcessRig(Rig):
         self._inputs = {given.topic.lstrip('/'): name
                         for name, given in self.config.sync.inputs.items()}
 
-    def step(self) -> list[Message]:
+    def step(self, *, force_recompute: bool = False) -> list[Message]:
         """Move on by one physics step; `bundles` then holds what the sync engine made of it."""
-        messages = super().step()
+        messages = super().step(force_recompute=force_recompute)
         if self.sync is not None:
             self.bundles = self._synced(self.sync, messages)
         return messages

@@ -148,6 +148,24 @@ def read_parameters(file: Path) -> dict[str, Any]:
     return read_rig(file).values
 
 
+def load_attached(rig: str | Path | Mapping[str, Any], timestep_s: float) -> RigConfig:
+    """Return a rig file, or parameters like one, for a simulation that somebody else steps.
+
+    It needs no `world:`. Where there is one, its model is that of the simulation, and what moves
+    the robot or paces the run does not count.
+    """
+    from sim_sensors.world.foreign.world import ATTACHED
+    file = Path('rig') if isinstance(rig, Mapping) else resolve_rig(rig)
+    values = dict(rig) if isinstance(rig, Mapping) else read_parameters(file)
+    world = {'model': ATTACHED, **section(values, 'world'), 'driver': 'none',
+             'timestep_s': round(timestep_s, 9), 'num_envs': 1, 'keyframe': ''}
+    for key in ('drive', 'actuators', 'poses', 'ground', 'control_delay_s', 'control_delays_s'):
+        world.pop(key, None)
+    if not section(values, 'sensors'):
+        raise RigError(f'{file.name} has no sensors:, so there is nothing to attach')
+    return rig_from_parameters({**values, 'world': world}, file)
+
+
 def resolve_rig(path: str | Path) -> Path:
     """Return the rig file that `path` names: a file, or a shipped one by its bare name."""
     given = Path(path)

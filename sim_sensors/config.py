@@ -169,6 +169,8 @@ class WorldConfig(Strict):
     """Rate of /clock, Hz."""
     hide_truth: bool = False
     """Publish truth under `_truth/` so the system under test cannot see it by accident."""
+    lazy_sensor_update: bool = True
+    """Compute only what is read, or is needed later; false captures every sensor on schedule."""
     skip_unavailable: bool = False
     """Run without sensors that cannot work here (a camera with no renderer)."""
     control_delay_s: Latency = 0.0
@@ -206,5 +208,6 @@ class Simulation:
     def make_sensors(self) -> dict[str, Sensor[Any]]:
         """Return the sensor objects by name."""
         from sim_sensors.registry import sensor_class
-        return {name: sensor_class(config.type)(name, config)
+        always = {} if self.world.lazy_sensor_update else {'eager': True}
+        return {name: sensor_class(config.type)(name, config.model_copy(update=always))
                 for name, config in self.sensors.items()}

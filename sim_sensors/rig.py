@@ -74,7 +74,7 @@ class Rig:
         is looked up in `base_dir` and among the shipped ones.
         """
         offered = list(sensors)
-        self.world: WorldBase = make_world(world, offered, base_dir, seed, links)
+        self.world = self._make_world(world, offered, base_dir, seed, links)
         self.seed = seed
         self.episode = 0
         """Number of resets of the whole rig so far."""
@@ -95,15 +95,21 @@ class Rig:
         self._sources: dict[str, Source] = {}
         self._build()
 
+    def _make_world(self, world: WorldConfig, sensors: list[Sensor[Any]], base_dir: Path | None,
+                    seed: int, links: Mapping[str, LinkConfig] | None) -> WorldBase:
+        return make_world(world, sensors, base_dir, seed, links)
+
     def _build(self) -> None:
         """Make fresh pipelines for the present seed and episode."""
         world = self.world
+        watched = {name for name, source in self._sources.items() if source.pipeline.watched}
         for name, sensor in self.sensors.items():
             pipeline = Pipeline(sensor, world.num_envs, seed=self.seed, dt_ns=world.dt_ns,
                                 schedule=self._schedules[name], messages=self._messages,
                                 arrays=self._arrays, episode=self.episode,
                                 link=self._links.get(name),
                                 start_ns=world.time_base.start_ns)
+            pipeline.watched = name in watched
             self._sources[name] = make_source(world, self._readers[name], pipeline)
         self._in_order = list(self._sources.values())
         self._flights = [(name, source.pipeline, source.pipeline.in_flight)
@@ -142,24 +148,34 @@ class Rig:
         """The pipelines, for faults, counts and changes while running."""
         return {name: source.pipeline for name, source in self._sources.items()}
 
-    def step(self) -> list[Message]:
-        """Move on by one physics step; return the messages that arrive by now, in that order."""
+    def step(self, *, force_recompute: bool = False) -> list[Message]:
+        """Move on by one physics step; return the messages that arrive by now, in that order.
+
+        `force_recompute` captures what is due now even where nobody may read it.
+        """
         world = self.world
         world.step()
         now_ns = world.time_ns
         if self._next_ns <= now_ns:
-            self._advance(now_ns)
+            self._advance(now_ns, force_recompute or not world.config.lazy_sensor_update)
         return self._due(now_ns) if self._arrival_ns <= now_ns else []
 
-    def _advance(self, now_ns: int) -> None:
+    def _advance(self, now_ns: int, force_recompute: bool) -> None:
         """Let the sensors take what is due."""
         next_ns = NEVER_NS
         for source in self._in_order:
             if source.next_ns <= now_ns:
-                source.advance(now_ns)
+                source.advance(now_ns, force_recompute)
             next_ns = min(next_ns, source.next_ns)
         self._next_ns = next_ns
         self._arrival_ns = now_ns  # what was sent off may be here already
+
+    def set_watched(self, *names: str, on: bool = True) -> None:
+        """Capture these sensors (all, if none is named) on schedule while somebody looks on."""
+        for name in names or self._sources:
+            if name not in self._sources:
+                raise RigError(unknown_name('set_watched', 'sensor', name, self._sources))
+            self._sources[name].pipeline.watched = on
 
     def run(self, duration_s: float) -> Iterable[Message]:
         """Yield the messages of the next `duration_s` simulated seconds, tick by tick."""

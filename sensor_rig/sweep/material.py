@@ -26,9 +26,9 @@ class WatchedRig(InProcessRig):
         super().__init__(config)
         self.watch = RigWatch(self)
 
-    def step(self) -> list[Message]:
+    def step(self, *, force_recompute: bool = False) -> list[Message]:
         """Move on by one physics step."""
-        messages = super().step()
+        messages = super().step(force_recompute=force_recompute)
         self.watch.take(messages)
         return messages
 

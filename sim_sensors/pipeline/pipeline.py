@@ -108,10 +108,10 @@ class Pipeline:
 
     # ---- time passes --------------------------------------------------------------------------
 
-    def update(self, now_ns: int) -> None:
-        """Let time be `now_ns`; capture now if this sensor must not skip captures."""
+    def update(self, now_ns: int, force_recompute: bool = False) -> None:
+        """Let time be `now_ns`; capture now if this sensor must not skip any, or if forced."""
         self._now_ns = now_ns
-        if now_ns >= self.progress.next_ns and (self._every or self.watched):
+        if now_ns >= self.progress.next_ns and (self._every or self.watched or force_recompute):
             self._compute_outdated(ALL)
 
     @property

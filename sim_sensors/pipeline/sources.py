@@ -25,8 +25,8 @@ class Source(Protocol):
     def next_ns(self) -> int:
         """When `advance` has something to do; it need not be called before."""
 
-    def advance(self, now_ns: int) -> None:
-        """Take what is due, the world being at `now_ns`."""
+    def advance(self, now_ns: int, force_recompute: bool = False) -> None:
+        """Take what is due, the world being at `now_ns`; forced, what nobody may read as well."""
 
     def reset(self, envs: Envs, now_ns: int) -> None:
         """Begin a new episode of `envs` at `now_ns`, the world having been reset."""
@@ -56,9 +56,9 @@ class Instant:
         """When the next truth is due."""
         return self._progress.next_ns
 
-    def advance(self, now_ns: int) -> None:
+    def advance(self, now_ns: int, force_recompute: bool = False) -> None:
         """Let the pipeline take what it needs."""
-        self.pipeline.update(now_ns)
+        self.pipeline.update(now_ns, force_recompute)
 
     def reset(self, envs: Envs, now_ns: int) -> None:
         """Begin a new episode of `envs`; the pipeline takes their first sample now."""
@@ -78,7 +78,7 @@ class Sweep:
         self._open: list[Capture] = []
         self._next_capture_ns = self.next_ns = self._schedule.time_of(0)
 
-    def advance(self, now_ns: int) -> None:
+    def advance(self, now_ns: int, force_recompute: bool = False) -> None:
         """Read the parts that are due and hand over the captures that are complete."""
         if now_ns >= self._next_capture_ns:
             self._start(now_ns)

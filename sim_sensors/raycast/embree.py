@@ -231,13 +231,19 @@ class EmbreeCaster(RayCaster):
             if instances is not None:
                 rays = elsewhere[frames == number]
                 if rays.size:
-                    geoms = packets.hits.geom[rays]
-                    yield rays, instances.normals(packets.normals_of(rays), geoms)
+                    yield rays, self._own_normals(instances, packets, rays)
         if self._planes is not None:
             for index, plane in enumerate(self._planes.geoms):
                 rays = np.flatnonzero(packets.hits.geom == plane)
                 if rays.size:
                     yield rays, np.tile(self._planes.normal(index), (len(rays), 1))
+
+
+    def _own_normals(
+        self, instances: Instances, packets: Packets, rays: npt.NDArray[np.int64]
+    ) -> F32:
+        """Return [m, 3] normals in the world of `rays` [m] that met `instances`."""
+        return instances.normals(packets.normals_of(rays), packets.hits.geom[rays])
 
 
 def _unit_facing(normal: F32, directions: F64, geom: npt.NDArray[np.int32]) -> F32:

@@ -194,6 +194,15 @@ def load_embree() -> Embree:
     )
 
 
+def has_embree() -> bool:
+    """Whether there is an Embree to cast with."""
+    try:
+        load_embree()
+    except RigError:
+        return False
+    return True
+
+
 def _candidates() -> list[str]:
     paths: list[str] = []
     try:

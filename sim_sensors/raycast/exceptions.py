@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 
 from sim_sensors.raycast.base import F64, Bool, Hits
 
@@ -27,6 +28,16 @@ class Exceptions:
         self._reach = model.geom_rbound[self._solid]
         self._flexes = [flex for flex in range(model.nflex) if _is_seen(model, flex)]
         self._normal = np.zeros(3)
+
+    @property
+    def has_flexes(self) -> bool:
+        """Whether there are flexes that rays see."""
+        return bool(self._flexes)
+
+    @property
+    def solids(self) -> NDArray[np.intp]:
+        """The geoms that a ray may start inside of."""
+        return self._solid
 
     def amend(self, data: mujoco.MjData, origins: F64, directions: F64, hits: Hits) -> None:
         """Put nearer hits into `hits`, whose arrays are of `directions` [n, 3]."""
@@ -48,13 +59,17 @@ class Exceptions:
         origin = origins if origins.ndim == 1 else origins.mean(0)
         away = origin - data.geom_xpos[self._solid]
         near = np.flatnonzero((away * away).sum(1) <= self._reach**2)
-        found = []
-        for row in near.tolist():
-            geom = int(self._solid[row])
-            local = away[row] @ data.geom_xmat[geom].reshape(3, 3)
-            if _is_inside(int(self._model.geom_type[geom]), self._model.geom_size[geom], local):
-                found.append(geom)
-        return found
+        if not len(near):
+            return []
+        geoms = self._solid[near]
+        axes = data.geom_xmat[geoms].reshape(-1, 3, 3)
+        inside = self.holds(near, np.einsum('ni,nij->nj', away[near], axes))
+        return [int(geom) for geom in geoms[inside]]
+
+    def holds(self, solids: NDArray[np.intp], points: F64) -> Bool:
+        """Return which of n points, in the frames of `solids` by rank, are inside them, [n]."""
+        geoms = self._solid[solids]
+        return is_inside(self._model.geom_type[geoms], self._model.geom_size[geoms], points)
 
     def _cast_flex(self, data: mujoco.MjData, flex: int, origins: F64, directions: F64,
                    hits: Hits) -> None:
@@ -92,15 +107,16 @@ def _is_seen(model: mujoco.MjModel, flex: int) -> bool:
     return bool(alpha > 0.0)
 
 
-def _is_inside(kind: int, size: F64, point: F64) -> bool:
-    """Whether a point in the frame of a solid geom is inside it."""
-    x, y, z = map(float, point)
-    a, b, c = map(float, size)
-    if kind == int(G.mjGEOM_BOX):
-        return abs(x) <= a and abs(y) <= b and abs(z) <= c
-    if kind == int(G.mjGEOM_ELLIPSOID):
-        return (x / a)**2 + (y / b)**2 + (z / c)**2 <= 1.0
-    if kind == int(G.mjGEOM_CYLINDER):
-        return x * x + y * y <= a * a and abs(z) <= b
-    beyond = max(abs(z) - b, 0.0) if kind == int(G.mjGEOM_CAPSULE) else z
-    return x * x + y * y + beyond * beyond <= a * a
+def is_inside(kinds: NDArray[np.int32], sizes: F64, points: F64) -> Bool:
+    """Return which of n points, each in the frame of a solid geom, are inside it, [n]."""
+    x, y, z = np.abs(points).T
+    a, b, c = sizes.T
+    flat = x * x + y * y
+    with np.errstate(divide='ignore', invalid='ignore'):
+        oval = (x / a)**2 + (y / b)**2 + (z / c)**2 <= 1.0
+    beyond = np.where(kinds == int(G.mjGEOM_CAPSULE), np.maximum(z - b, 0.0), z)
+    return np.asarray(np.select(
+        [kinds == int(G.mjGEOM_BOX), kinds == int(G.mjGEOM_ELLIPSOID),
+         kinds == int(G.mjGEOM_CYLINDER)],
+        [(x <= a) & (y <= b) & (z <= c), oval, (flat <= a * a) & (z <= b)],
+        flat + beyond * beyond <= a * a))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 
 import mujoco
 import numpy as np
@@ -11,6 +12,21 @@ import numpy.typing as npt
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast import embree_shapes as shapes
 from sim_sensors.raycast.base import F32, F64, I32
+
+
+class _Shapes:
+    """The shapes of some geoms, each a scene in its own frame."""
+
+    def __init__(
+        self, embree: api.Embree, model: mujoco.MjModel, geoms: npt.NDArray[np.int64]
+    ) -> None:
+        self.scenes = []
+        for geom in geoms:
+            own = embree.new_scene(api.SCENE_ROBUST)
+            embree.attach(own, shapes.make_shape(embree, model, int(geom)), int(geom))
+            embree.commit(own)
+            self.scenes.append(own)
+        weakref.finalize(self, embree.release, self.scenes)
 
 
 class Instances:
@@ -23,8 +39,14 @@ class Instances:
         geoms: npt.NDArray[np.int64],
         centre: F64,
         scene: ctypes.c_void_p,
+        shared: Instances | None = None,
+        matrices: F32 | None = None,
     ) -> None:
-        """Hold `geoms` of `model` for `scene`, in coordinates around `centre` ([3], world)."""
+        """Hold `geoms` of `model` for `scene`, in coordinates around `centre` ([3], world).
+
+        `shared` holds the same geoms in another scene; their shapes are then not built again.
+        `matrices` [m, 3, 4] is memory for their poses, aligned as `api.aligned_zeros` does.
+        """
         self._embree = embree
         self.scene = scene
         first, last = int(geoms[0]), int(geoms[-1])
@@ -37,16 +59,13 @@ class Instances:
         self._stretch = np.tile(self._scale[:, None], (1, 3, 1))  # faster than broadcasting
         self._unstretch = (1.0 / np.square(self._scale)).astype(np.float32)
         self._stretched = bool((self._scale != 1.0).any())
-        self._matrices = api.aligned_zeros((len(geoms), 3, 4))
-        self._turns, self._shifts = self._matrices[:, :, :3], self._matrices[:, :, 3]
-        scenes = []
-        for geom in geoms:
-            own = embree.new_scene(api.SCENE_ROBUST)
-            embree.attach(own, shapes.make_shape(embree, model, int(geom)), int(geom))
-            embree.commit(own)
-            scenes.append(own)
-        self._array = self._new_array(scenes)
-        embree.release(scenes)  # the array holds them from here on
+        self._matrices = (
+            api.aligned_zeros((len(geoms), 3, 4)) if matrices is None else matrices
+        )
+        self._shapes: _Shapes = (
+            _Shapes(embree, model, geoms) if shared is None else shared._shapes
+        )
+        self._array = self._new_array(self._shapes.scenes)
 
     def _new_array(self, scenes: list[ctypes.c_void_p]) -> ctypes.c_void_p:
         library = self._embree.library
@@ -76,23 +95,37 @@ class Instances:
 
     def place(self, xpos: F64, xmat: F64) -> None:
         """Take the geoms' poses out of those of all geoms, [ngeom, 3] and [ngeom, 3, 3]."""
-        turns = xmat[self._rows]
-        self._turns[...] = turns * self._stretch if self._stretched else turns
-        self._shifts[...] = xpos[self._rows] - self._centre if self._centred else xpos[self._rows]
+        self.write(self._matrices, xpos[self._rows], xmat[self._rows])
+
+    def write(self, matrices: F32, shifts: F64, turns: F64) -> None:
+        """Write poses [..., m, 3] and [..., m, 3, 3] of these geoms into `matrices`."""
+        matrices[..., :3] = turns * self._stretch if self._stretched else turns
+        matrices[..., 3] = shifts - self._centre if self._centred else shifts
+
+    def update(self) -> None:
+        """Let the scene know that the matrices changed."""
+        self._embree.move(self.scene, self._array, api.BUFFER_TRANSFORM)
 
     def move(self, xpos: F64, xmat: F64) -> None:
         """Place the geoms anew in the scene that holds them, see `place`."""
         self.place(xpos, xmat)
-        self._embree.move(self.scene, self._array, api.BUFFER_TRANSFORM)
+        self.update()
 
     def normals(self, local: F32, geoms: I32) -> F32:
         """Return [m, 3] normals in the world, of any length, of hits at `geoms` ([m]) of these.
 
         `local` is [m, 3] the normals as Embree gives them, in the geoms' own frames.
         """
-        which = self._rank.take(geoms)
+        return self.normals_by(self._matrices[self._rank.take(geoms)], local, geoms)
+
+    def normals_by(self, matrices: F32, local: F32, geoms: I32) -> F32:
+        """Return `normals` of geoms that stand as `matrices` [m, 3, 4] say."""
         if self._stretched:
             # A stretched surface's normal goes with the inverse transpose, R diag(1 / scale).
-            local = local * self._unstretch[which]
-        turned: F32 = np.einsum('nij,nj->ni', self._turns[which], local)
+            local = local * self._unstretch[self._rank.take(geoms)]
+        turned: F32 = np.einsum('nij,nj->ni', matrices[:, :, :3], local)
         return turned
+
+    def ranks(self, geoms: I32) -> npt.NDArray[np.intp]:
+        """Return the places of `geoms` among these."""
+        return self._rank.take(geoms)

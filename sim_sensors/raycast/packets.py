@@ -138,6 +138,12 @@ class Packets:
         for packet in self._tail:
             intersect(self._tail_lanes, scene, packet, arguments)
 
+    def trace_part(self, scene: ctypes.c_void_p, first: int, last: int) -> None:
+        """Let the rays of packets `first` to `last` - 1, all full, go through `scene`."""
+        intersect, lanes, arguments = self._intersect, self._all_lanes, self._arguments
+        for packet in self._full[first:last]:
+            intersect(lanes, scene, packet, arguments)
+
     def collect(self) -> Hits:
         """Copy ranges and geom ids out of the packets."""
         hits = self.hits

@@ -20,13 +20,13 @@ class Planes:
         """Take the planes `geoms` of `model`; their poses come with `place`."""
         self.geoms = [int(geom) for geom in geoms]
         self._half = model.geom_size[geoms, :2].tolist()
-        self._moves = bool((model.body_weldid[model.geom_bodyid[geoms]] != 0).any())
+        self.moves = bool((model.body_weldid[model.geom_bodyid[geoms]] != 0).any())
         self._axes: list[F64] = []
         self._shift: list[F64] = []
 
     def place(self, xpos: F64, xmat: F64) -> None:
         """Take the poses out of those of all geoms, [ngeom, 3] and [ngeom, 3, 3]."""
-        if self._axes and not self._moves:
+        if self._axes and not self.moves:
             return
         self._axes = [xmat[geom].T.copy() for geom in self.geoms]
         self._shift = [

@@ -282,6 +282,10 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
             return MultiBinary(layout.width)
         return Box(low, high, (layout.width,), layout.dtype.type)
 
+    def observation(self, values: Array) -> Array:
+        """Return the columns of readings [..., width] that `observation_space` describes."""
+        return values
+
     def validate(self, view: WorldView) -> None:
         """Raise RigError where this sensor cannot work in that world."""
 

@@ -75,8 +75,17 @@ def whole_timestep_ns(timestep_s: float) -> int:
 def compile_model(config: WorldConfig, sensors: Iterable[Sensor[Any]],
                   base_dir: Path | None = None) -> mujoco.MjModel:
     """Return the model of `config` with every sensor mounted."""
+    spec, file = read_spec(config, base_dir)
+    try:
+        return compile_spec(spec, config, sensors)
+    except ValueError as error:
+        raise RigError(_missing_asset(spec, file) or f'world.model {file.name} with its sensors: '
+                       f'{one_line(error)}') from None
+
+
+def read_spec(config: WorldConfig, base_dir: Path | None) -> tuple[mujoco.MjSpec, Path]:
+    """Return the model of `config` as it is written, and its file."""
     file = find_model(config.model, base_dir)
-    step_ns = whole_timestep_ns(config.timestep_s)
     if not config.allow_outside_files and file.suffix.lower() != '.urdf':
         require_own_folder(file)
     try:
@@ -86,6 +95,13 @@ def compile_model(config: WorldConfig, sensors: Iterable[Sensor[Any]],
         raise RigError(f'world.model {file.name}: {one_line(error)}') from None
     if not config.allow_outside_files and file.suffix.lower() != '.urdf':
         _refuse_assets(spec, file)
+    return spec, file
+
+
+def compile_spec(spec: mujoco.MjSpec, config: WorldConfig,
+                 sensors: Iterable[Sensor[Any]]) -> mujoco.MjModel:
+    """Return `spec` compiled, with what `config` adds and every sensor mounted."""
+    step_ns = whole_timestep_ns(config.timestep_s)
     additions.add(spec, config)
     spec.option.timestep = step_ns / NS_PER_S
     # An unstable step must be seen: MuJoCo then resets, which `World` notices and reports.
@@ -97,13 +113,9 @@ def compile_model(config: WorldConfig, sensors: Iterable[Sensor[Any]],
     if config.control_delay_backend == 'mujoco':
         native_delay.check_control(spec, config)
         native_delay.delay_actuators(spec, config.control_delay_s, step_ns)
-    try:
-        model: mujoco.MjModel = spec.compile()
-        if additions.add_start(spec, model, config):
-            model = spec.compile()
-    except ValueError as error:
-        raise RigError(_missing_asset(spec, file) or f'world.model {file.name} with its sensors: '
-                       f'{one_line(error)}') from None
+    model: mujoco.MjModel = spec.compile()
+    if additions.add_start(spec, model, config):
+        model = spec.compile()
     return model
 
 

@@ -87,7 +87,8 @@ def _twin(spec: mujoco.MjSpec, name: str, site: str) -> mujoco.MjsSite:
     found: Any = spec.site(site)
     if found is None:
         raise RigError(unknown_name(f'sensor {name!r}: mount.site', 'site', site,
-                                    (each.name for each in spec.sites)))
+                                    (each.name for each in spec.sites))
+                       + '; a new one is made by mount: {body: ..., pos_m: [x, y, z]}')
     if site == name:
         return found
     if spec.site(name) is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import mujoco
 import numpy as np
@@ -38,6 +38,20 @@ class WorldView(Protocol):
     @property
     def sensordata(self) -> NDArray[np.float64]:
         """MuJoCo's sensordata of every environment, [num_envs, nsensordata]."""
+
+    def data(self, env: int) -> mujoco.MjData:
+        """Return environment `env`'s state."""
+
+
+@runtime_checkable
+class ManyView(Protocol):
+    """A world whose arrays can be had for all environments at once."""
+
+    num_envs: int
+    """Number of copies."""
+
+    def bound(self, name: str) -> NDArray[np.float64]:
+        """Return derived array `name` of MjData of all environments, [num_envs, ...]."""
 
     def data(self, env: int) -> mujoco.MjData:
         """Return environment `env`'s state."""

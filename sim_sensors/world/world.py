@@ -66,7 +66,7 @@ class WorldBase(ABC):
         self.episode = 0
         """Number of resets of the whole world since it got this seed."""
         self.dt_ns = whole_timestep_ns(config.timestep_s)
-        self.model = compile_model(config, self.sensors, base_dir)
+        self.model = self._compile()
         self.num_envs = num_envs
         self.tick = -1
         self.time_ns = -self.dt_ns
@@ -84,6 +84,10 @@ class WorldBase(ABC):
         self._history = initial_history(self.model, self.keyframe, self._home)
         period_s = 0.0 if self.driver is None else self.driver.period_s
         self._driver_ticks = max(1, round(period_s * NS_PER_S / self.dt_ns))
+
+    def _compile(self) -> mujoco.MjModel:
+        """Return the model with the sensors in it."""
+        return compile_model(self.config, self.sensors, self.base_dir)
 
     # ---- time -----------------------------------------------------------------------------
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from math import inf
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from rig_common.validation import Strict
 from sim_sensors.config import SensorConfig
@@ -87,10 +88,23 @@ class LidarConfig(SensorConfig):
     """Geom groups that are visible to it; empty is all."""
     transparent_below: Fraction = 0.0
     """Geoms whose alpha is below this let rays pass; those of alpha 0 always do."""
+    no_hit: Literal['inf', 'max', '-1'] = 'inf'
+    """What a ray without a return reads: +inf (REP 117), `max_range_m`, or -1; with the latter two
+    a ray that is too close reads 0 instead of -inf. Messages always follow REP 117."""
+    fields: tuple[Literal['intensities', 'geoms', 'normals'], ...] = ()
+    """What `observation_space()` has besides ranges. `geoms` are MuJoCo's ids (-1: none),
+    `normals` unit vectors in the ray frame (0: none); both are readable only if listed."""
     beam: BeamConfig = BeamConfig()
     """The width of the beams."""
     optics: OpticsConfig = OpticsConfig()
     """Strength of returns, and what depends on it."""
+
+    @field_validator('no_hit', mode='before')
+    @classmethod
+    def _as_written(cls, value: Any) -> Any:
+        """Take the numbers that YAML reads `inf` and `-1` as."""
+        return {inf: 'inf', -1: '-1'}.get(value, value) if isinstance(value, (int, float)) else (
+            value)
 
     @model_validator(mode='after')
     def _is_possible(self) -> LidarConfig:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rig_common import msgs
 from rig_common.errors import RigError
@@ -32,6 +33,10 @@ POINT = np.dtype({'names': ['x', 'y', 'z', 'intensity', 'time', 'ring'],
 HEAVY_RAYS = 8192
 """Rays a scan from which casting is worth a thread of its own over ROS."""
 
+NORMAL = ('normal_x', 'normal_y', 'normal_z')
+MOST_GEOMS = 2**24 - 1
+"""Largest id that float32 holds exactly."""
+
 LidarT = TypeVar('LidarT', bound=LidarConfig)
 
 
@@ -44,9 +49,16 @@ class Lidar(Sensor[LidarT]):
         self.pattern = self._make_pattern()
         count = self.pattern.count
         self.heavy = count * config.beam.rays > HEAVY_RAYS
-        wide = {'echo': (count,), 'echo_signal': (count,)} if config.beam.rays > 1 else {}
-        self._truth = Layout({'ranges': (count,), 'signal': (count,), **wide}, np.float32)
-        self._return = Layout({'ranges': (count,), 'intensities': (count,)}, np.float32)
+        names = ['ranges', 'signal', *(('echo', 'echo_signal') if config.beam.rays > 1 else ()),
+                 *(('geoms',) if 'geoms' in config.fields else ()),
+                 *(NORMAL if 'normals' in config.fields else ())]
+        self._truth = Layout(dict.fromkeys(names, (count,)), np.float32)
+        extra = {'geoms': (count,), 'normals': (count, 3)}
+        self._return = Layout({'ranges': (count,), 'intensities': (count,), **{
+            name: shape for name, shape in extra.items() if name in config.fields}}, np.float32)
+        self._observed = np.concatenate([np.arange(self._return.width)[self._return.slices[name]]
+                                         for name in ('ranges', *config.fields)])
+        self._no_return, self._too_close = _codes(config)
         self._sweep_ns = seconds_to_ns(config.sweep_s or 1.0 / config.rate_hz) if (
             config.motion_distortion) else 0
         # A row does not say which frame of a changing pattern it is of, so has no x, y and z then.
@@ -64,6 +76,16 @@ class Lidar(Sensor[LidarT]):
     @property
     def _has_intensities(self) -> bool:
         return True
+
+    def _field_of_view_deg(self) -> list[float]:
+        """Return the horizontal and vertical angles that the rays cover, degrees."""
+        x, y, z = self.pattern.directions.reshape(-1, 3).T
+        azimuth = np.sort(np.degrees(np.arctan2(y, x)))
+        widest_gap = np.diff(azimuth, append=azimuth[:1] + 360.0).max()
+        fov_deg = getattr(self.config, 'fov_deg', 0.0)
+        is_turn = fov_deg >= 360.0 and not getattr(self.config, 'pattern_file', '')
+        return [360.0 if is_turn else round(360.0 - float(widest_gap), 6),
+                round(float(np.ptp(np.degrees(np.arcsin(np.clip(z, -1.0, 1.0))))), 6)]
 
     # ---- arrays ---------------------------------------------------------------------------
 
@@ -134,7 +156,30 @@ class Lidar(Sensor[LidarT]):
         ranges[ranges < config.min_range_m] = -np.inf
         self._return.view(out, 'intensities')[:] = optics.intensity(
             ranges, fields['signal'], config.optics) if self._has_intensities else 0.0
+        if config.fields:
+            self._write_surfaces(out, fields, np.isfinite(ranges))
+        if config.no_hit != 'inf':
+            np.minimum(ranges, np.float32(_below(config.max_range_m)), out=ranges,
+                       where=np.isfinite(ranges))
+            ranges[ranges == np.inf] = self._no_return
+            ranges[ranges == -np.inf] = self._too_close
         return out
+
+    def _write_surfaces(self, out: Array, fields: Mapping[str, Array],
+                        is_hit: NDArray[np.bool_]) -> None:
+        """Write what the rays met, where they have a return."""
+        if 'geoms' in self.config.fields:
+            self._return.view(out, 'geoms')[:] = np.where(is_hit, fields['geoms'], -1.0)
+        if 'normals' in self.config.fields:
+            normals = np.stack([fields[name] for name in NORMAL], axis=-1)
+            self._return.view(out, 'normals')[:] = np.where(is_hit[..., None], normals, 0.0)
+
+    def _rep117(self, ranges: Array) -> Array:
+        """Return ranges as messages say them: +inf for no return, -inf for too close."""
+        if self.config.no_hit == 'inf':
+            return ranges
+        return np.where(ranges == self._no_return, np.inf, np.where(
+            ranges == self._too_close, -np.inf, ranges)).astype(np.float32)
 
     # ---- messages -------------------------------------------------------------------------
 
@@ -165,9 +210,52 @@ class Lidar(Sensor[LidarT]):
         if self.config.z_height_m:
             points['z'] += np.float32(self.config.z_height_m)
 
+    # ---- for people and for learning --------------------------------------------------------
+
     def bounds(self) -> tuple[float, float]:
-        """Return no bounds: REP 117 ranges are infinite at both ends."""
-        return (-np.inf, np.inf)
+        """Return lowest and highest range; REP 117 is infinite at both ends."""
+        if self.config.no_hit == 'inf':
+            return (-np.inf, np.inf)
+        return (min(self._no_return, self._too_close), self.config.max_range_m)
+
+    def observation_space(self) -> Any:
+        """Return a gymnasium Box: ranges, then what `fields` lists (needs gymnasium)."""
+        from gymnasium.spaces import Box
+        limits = {'ranges': self.bounds(), 'normals': (-1.0, 1.0),
+                  'intensities': (0.0, self.config.optics.intensity_scale),
+                  'geoms': (-1.0, MOST_GEOMS)}
+        edges = np.zeros((2, self._return.width), np.float32)
+        for name in self._return.shapes:
+            edges[:, self._return.slices[name]] = np.array(limits[name], np.float32)[:, None]
+        low, high = edges[:, self._observed]
+        return Box(low, high, low.shape, np.float32)
+
+    def observation(self, values: Array) -> Array:
+        """Return ranges and what `fields` lists."""
+        return np.asarray(values[..., self._observed])
+
+    def metadata(self) -> dict[str, Any]:
+        """Return plain facts, with those of the scan."""
+        config = self.config
+        return {**super().metadata(), 'num_rays': self.pattern.count,
+                'num_rings': int(self.pattern.ring.max()) + 1,
+                'min_range_m': config.min_range_m, 'max_range_m': config.max_range_m,
+                'fov_deg': self._field_of_view_deg(),
+                'sweep_s': self._sweep_ns / NS_PER_S, 'no_hit': config.no_hit,
+                'observed': ['ranges', *config.fields],
+                'mount': config.mount.model_dump(mode='json')}
+
+
+def _codes(config: LidarConfig) -> tuple[float, float]:
+    """Return what stands for no return and for too close."""
+    if config.no_hit == 'inf':
+        return np.inf, -np.inf
+    return (float(np.float32(config.max_range_m)) if config.no_hit == 'max' else -1.0), 0.0
+
+
+def _below(limit: float) -> float:
+    """Return the largest float32 below `limit`: a return there is told from none."""
+    return float(np.nextafter(np.float32(limit), np.float32(0.0)))
 
 
 class Lidar2d(Lidar[Lidar2dConfig]):
@@ -203,9 +291,10 @@ class Lidar2d(Lidar[Lidar2dConfig]):
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Write ranges and, if asked for, intensities."""
         fields = self._return.unpack(sample.values)
-        if not self.config.intensities:
-            del fields['intensities']
-        return ((SCAN, self._template.fill(sample.stamp_ns, **fields)),)
+        blocks = {'ranges': self._rep117(fields['ranges'])}
+        if self.config.intensities:
+            blocks['intensities'] = fields['intensities']
+        return ((SCAN, self._template.fill(sample.stamp_ns, **blocks)),)
 
 
 class Lidar3d(Lidar[Lidar3dConfig]):
@@ -243,8 +332,8 @@ class Lidar3d(Lidar[Lidar3dConfig]):
         """Write the cloud: of fixed size with NaN points, or without the rays that met nothing."""
         frame = frame_of(sample.elapsed_ns, self.config.rate_hz, self.pattern.frames)
         fields = self._return.unpack(sample.values)
-        points = self._points
-        self._write_points(points, self._directions[frame], fields['ranges'])
+        points, ranges = self._points, self._rep117(fields['ranges'])
+        self._write_points(points, self._directions[frame], ranges)
         points['intensity'] = fields['intensities']
         # numpy copies a record field by field, and leaves what lies between them to chance
         whole = points.view(f'V{POINT.itemsize}')
@@ -252,7 +341,7 @@ class Lidar3d(Lidar[Lidar3dConfig]):
             # An organised cloud has a row per laser; rays stand column by column.
             grid = whole.reshape(-1, self.pattern.rows).T.reshape(-1).view(POINT)
             return ((POINTS, self._template.fill(sample.stamp_ns, points=grid)),)
-        kept = whole[np.isfinite(fields['ranges'])].view(POINT)
+        kept = whole[np.isfinite(ranges)].view(POINT)
         if 0 < self.config.max_points < len(kept):
             kept = kept[np.linspace(0, len(kept) - 1, self.config.max_points).astype(np.intp)]
         return ((POINTS, msgs.point_cloud2_message(sample.stamp_ns, self.frame_id, kept)),)

@@ -12,10 +12,22 @@ from numpy.typing import NDArray
 
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.pipeline.layout import Array
-from sim_sensors.raycast import RayCaster, make_caster, subtree_bodies, visible_geoms
+from sim_sensors.raycast import (
+    Hits,
+    RayCaster,
+    Surface,
+    make_caster,
+    subtree_bodies,
+    visible_geoms,
+)
+from sim_sensors.raycast.arrangement import usual_arrangement
+from sim_sensors.raycast.embree_api import has_embree
+from sim_sensors.raycast.many import ManyCaster
 from sim_sensors.raycast.patterns import Pattern
 from sim_sensors.sensors.lidar.config import LidarConfig
+from sim_sensors.sensors.lidar.motions import AXES, Motions
 from sim_sensors.sensors.lidar.optics import merge_echoes, reflectivity_table, sub_beams
+from sim_sensors.world.truth import ManyView
 
 if TYPE_CHECKING:
     from sim_sensors.world.truth import WorldView
@@ -25,14 +37,15 @@ F64 = NDArray[np.float64]
 
 TRIAL_SPEED_M_S = 1.0
 """Speed at which backends are compared for sweeps that show motion."""
-AXES = np.eye(3)
 SITE = int(mujoco.mjtObj.mjOBJ_SITE)  # an int passes to MuJoCo faster than the enum does
 STILL = 1e-9
 """Speeds below this, m/s and rad/s, do not move a ray."""
 
 
 class SweepReader:
-    """Truth rows of a LiDAR: [ranges n, signal n] and, for beams with width, [echo n, signal n].
+    """Truth rows of a LiDAR: [ranges n, signal n], for beams with width [echo n, signal n].
+
+    Geom ids [n] and normals [3 n] follow, if asked for.
 
     A sweep is cut into segments. The world calls in the middle of each; its rays are cast then,
     at bodies that stand still, from poses that the sensor's own velocity leads to: half a segment
@@ -45,7 +58,8 @@ class SweepReader:
         model = view.model
         self._model, self._config, self._pattern = model, config, pattern
         self._site = int(model.site(name).id)
-        self._with_surface = with_surface
+        self._surface: Surface = 'normal' if 'normals' in config.fields else (
+            'incidence' if with_surface else 'none')
         self._in_world = config.ray_frame == 'world'
         # A miss has geom -1, which picks the last.
         self._reflectivity = np.append(reflectivity_table(model, config.optics), np.float32(0.0))
@@ -66,7 +80,11 @@ class SweepReader:
         self._spin = np.zeros((3, 3))
         self._motion = np.zeros((9, 3))
         self._still, self._turned, self._turned_twice = self._motion.reshape(3, 3, 3)
-        self._caster = self._make_caster()
+        self._motions = Motions(model, self._site, self._in_world, self._lasts)
+        self._many = self._make_many(view.num_envs) if view.num_envs > 1 else None
+        if self._many is not None and isinstance(view, ManyView):
+            self._motions.bind(view)
+        self._caster = self._many or self._make_caster()
         log.info('%s: %s', name, self._caster.reason)
 
     @property
@@ -74,7 +92,8 @@ class SweepReader:
         """Which backend casts and why."""
         return self._caster.reason
 
-    def _make_caster(self) -> RayCaster:
+    def _visible(self) -> NDArray[np.bool_]:
+        """Return the geoms that its rays can hit, [ngeom]."""
         config, model = self._config, self._model
         hidden: list[int] = []
         own = int(model.site_bodyid[self._site])
@@ -82,9 +101,24 @@ class SweepReader:
             hidden += subtree_bodies(model, own)
         for body in config.exclude_bodies:
             hidden += subtree_bodies(model, int(model.body(body).id))
-        visible = visible_geoms(model, exclude_bodies=tuple(hidden),
-                                groups=config.geom_groups or None,
-                                transparent_below=config.transparent_below)
+        return visible_geoms(model, exclude_bodies=tuple(hidden),
+                             groups=config.geom_groups or None,
+                             transparent_below=config.transparent_below)
+
+    def _make_many(self, num_envs: int) -> ManyCaster | None:
+        """Return what casts for all environments at once, where Embree can."""
+        if self._config.backend == 'mujoco' or not has_embree():
+            return None
+        arrangement = usual_arrangement(self._features_of(0)[0][:, :3])
+        many = ManyCaster(self._model, self._config.max_range_m, self._visible(), num_envs,
+                          arrangement)
+        if many.is_complete:
+            return many
+        many.close()
+        return None
+
+    def _make_caster(self) -> RayCaster:
+        config, model, visible = self._config, self._model, self._visible()
         data = mujoco.MjData(model)
         mujoco.mj_forward(model, data)
         axes = data.site_xmat[self._site].reshape(3, 3)
@@ -114,25 +148,52 @@ class SweepReader:
         """Cast the rays of segment `part` and write them into their columns of `out`."""
         capture_ns = view.time_ns - self.parts_ns[part]
         frame = frame_of(capture_ns, self._config.rate_hz, self._pattern.frames)
+        if self._many is not None and len(envs) > 1 and isinstance(view, ManyView):
+            self._cast_many(self._many, view, envs, frame, part, out)
+            return
         for row, env in enumerate(envs):
-            self._cast(view.data(env), frame, part, out[row])
+            data = view.data(env)
+            origins, directions = self._aim(data, frame, part)
+            hits = self._caster.cast(data, origins, directions, self._surface)
+            axes = AXES if self._in_world else data.site_xmat[self._site].reshape(3, 3)
+            self._write(hits, axes[None], part, out[row:row + 1])
 
-    def _cast(self, data: mujoco.MjData, frame: int, part: int, out: Array) -> None:
-        origins, directions = self._aim(data, frame, part)
-        hits = self._caster.cast(data, origins, directions,
-                                 'incidence' if self._with_surface else 'none')
+    def _cast_many(self, many: ManyCaster, view: ManyView, envs: Sequence[int], frame: int,
+                   part: int, out: Array) -> None:
+        """Cast the rays of all `envs` together."""
+        motion = self._motions.of(view, envs)
+        origins, directions = motion.aim(self._features_of(frame)[part],
+                                         self._ones_and_lags[part], self._config.z_height_m)
+        hits = many.cast_many(envs, motion.bodies, origins, directions, self._surface, view.data)
+        self._write(hits, motion.axes, part, out)
+
+    def _write(self, hits: Hits, axes: F64, part: int, out: Array) -> None:
+        """Write the answer to the rays of n environments into `out` [n, width].
+
+        `axes` [n, 3, 3] are those of the ray frames.
+        """
         count, piece, rays = self._pattern.count, self._pieces[part], self._config.beam.rays
+        shape = (len(out), piece.stop - piece.start, rays)
         ranges = hits.range_m
         if hits.cos_incidence is not None:
             signal = self._reflectivity.take(hits.geom)
             signal *= hits.cos_incidence
         else:
             signal = np.isfinite(ranges).astype(np.float32)
-        fields = out.reshape(-1, count)[:, piece]
-        fields[0], fields[1] = ranges[::rays], signal[::rays]
+        ranges, signal = ranges.reshape(shape), signal.reshape(shape)
+        fields = out.reshape(len(out), -1, count)[:, :, piece]
+        fields[:, 0], fields[:, 1] = ranges[..., 0], signal[..., 0]
         if rays > 1:
-            fields[2], fields[3] = merge_echoes(ranges.reshape(-1, rays),
-                                                signal.reshape(-1, rays), self._config.beam)
+            merged = merge_echoes(ranges.reshape(-1, rays), signal.reshape(-1, rays),
+                                  self._config.beam)
+            fields[:, 2], fields[:, 3] = (each.reshape(shape[:2]) for each in merged)
+        last = fields.shape[1]
+        if hits.normal is not None:
+            normals = hits.normal.reshape(*shape, 3)[:, :, 0] @ axes.astype(np.float32)
+            fields[:, last - 3:] = normals.transpose(0, 2, 1)
+            last -= 3
+        if 'geoms' in self._config.fields:
+            fields[:, last - 1] = hits.geom.reshape(shape)[..., 0]
 
     def _aim(self, data: mujoco.MjData, frame: int, part: int) -> tuple[F64, F64]:
         """Return origins ([3] or [rays, 3]) and directions [rays, 3] in the world.

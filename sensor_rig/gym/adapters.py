@@ -1,0 +1,107 @@
+"""`RigVectorEnv` for the libraries that have vector environments of their own.
+
+skrl takes it as it is: `skrl.envs.wrappers.torch.wrap_env(env, wrapper='gymnasium')`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from rig_common.errors import RigError
+from sensor_rig.gym.vector import RigVectorEnv
+
+if TYPE_CHECKING:
+    from rsl_rl.env import VecEnv as RslVecEnv
+    from stable_baselines3.common.vec_env import VecEnv as Sb3VecEnv
+
+
+def _require_same_step(env: RigVectorEnv, library: str) -> None:
+    if env.autoreset_mode != AutoresetMode.SAME_STEP:
+        raise RigError(f'{library} expects that an environment begins anew in the step that ends '
+                       f'it; make the RigVectorEnv with autoreset_mode=AutoresetMode.SAME_STEP')
+
+
+def to_sb3(env: RigVectorEnv) -> Sb3VecEnv:
+    """Return `env` as a vector environment of Stable-Baselines3."""
+    from stable_baselines3.common.vec_env import VecEnv
+    _require_same_step(env, 'Stable-Baselines3')
+
+    class Sb3Rig(VecEnv):  # type: ignore[misc, unused-ignore]
+        def __init__(self) -> None:
+            super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
+            self._actions: Any = None
+
+        def reset(self) -> Any:
+            seed = next((each for each in self._seeds if each is not None), None)
+            self._reset_seeds()
+            return env.reset(seed=seed)[0]
+
+        def step_async(self, actions: Any) -> None:
+            self._actions = actions
+
+        def step_wait(self) -> Any:
+            observed, reward, terminated, truncated, info = env.step(self._actions)
+            infos: list[dict[str, Any]] = [{} for _ in range(env.num_envs)]
+            for each in np.flatnonzero(terminated | truncated):
+                infos[each] = {'terminal_observation': info['final_obs'][each],
+                               'TimeLimit.truncated': bool(truncated[each])}
+            return observed, reward.astype(np.float32), terminated | truncated, infos
+
+        def close(self) -> None:
+            env.close()
+
+        def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+            return [getattr(env, attr_name)] * len(list(self._get_indices(indices)))
+
+        def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+            setattr(env, attr_name, value)
+
+        def env_method(self, method_name: str, *method_args: Any, indices: Any = None,
+                       **method_kwargs: Any) -> list[Any]:
+            found = getattr(env, method_name)(*method_args, **method_kwargs)
+            return [found] * len(list(self._get_indices(indices)))
+
+        def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+            return [False] * len(list(self._get_indices(indices)))
+
+    return Sb3Rig()
+
+
+def to_rsl_rl(env: RigVectorEnv, device: str = 'cpu') -> RslVecEnv:
+    """Return `env` as a vector environment of rsl_rl; its observation group is `policy`."""
+    import torch
+    from rsl_rl.env import VecEnv
+    from tensordict import TensorDict
+    _require_same_step(env, 'rsl_rl')
+
+    class RslRig(VecEnv):  # type: ignore[misc, unused-ignore]
+        def __init__(self) -> None:
+            self.num_envs, self.device = env.num_envs, device
+            self.num_actions = int(np.prod(env.single_action_space.shape or (1,)))
+            self.max_episode_length = round(env.episode_s / env.control_period_s)
+            self.episode_length_buf = torch.zeros(env.num_envs, dtype=torch.long, device=device)
+            self.cfg: dict[str, Any] = {'episode_s': env.episode_s,
+                                        'control_period_s': env.control_period_s}
+            self._observed = self._tensors(env.reset()[0])
+
+        def _tensors(self, observed: Any) -> Any:
+            rows = {'policy': observed} if not isinstance(observed, dict) else observed
+            return TensorDict({name: torch.as_tensor(each, device=device)
+                               for name, each in rows.items()}, batch_size=[env.num_envs])
+
+        def get_observations(self) -> Any:
+            return self._observed
+
+        def step(self, actions: Any) -> Any:
+            observed, reward, terminated, truncated, _ = env.step(actions.cpu().numpy())
+            done = torch.as_tensor(terminated | truncated, device=device)
+            self.episode_length_buf += 1
+            self.episode_length_buf[done] = 0
+            self._observed = self._tensors(observed)
+            return (self._observed, torch.as_tensor(reward, dtype=torch.float32, device=device),
+                    done, {'time_outs': torch.as_tensor(truncated, device=device)})
+
+    return RslRig()

@@ -1,0 +1,63 @@
+"""A rig on a simulation that somebody else steps.
+
+    rig = AttachedRig(model, data, world, sensors, seed=7)
+    mujoco.mj_step(model, data)         # or an environment does so, several steps at once
+    rig.observe()
+    rig.read('imu').values
+
+`sensor_rig.inprocess.attach` makes one from a rig file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import mujoco
+
+from sim_sensors.config import WorldConfig
+from sim_sensors.rig import Message, Rig
+from sim_sensors.sensors.base import Sensor
+from sim_sensors.timing_config import LinkConfig
+from sim_sensors.world.foreign.world import AttachedWorld
+
+
+class AttachedRig(Rig):
+    """Sensors on somebody else's MjModel and MjData; `observe` instead of `step`."""
+
+    world: AttachedWorld
+
+    def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, world: WorldConfig,
+                 sensors: Iterable[Sensor[Any]], *, seed: int = 0, base_dir: Path | None = None,
+                 messages: bool = False, arrays: bool = True,
+                 links: Mapping[str, LinkConfig] | None = None) -> None:
+        """Mount `sensors` in a twin of `model`; `data` is looked at and never changed."""
+        self._source = model, data
+        super().__init__(world, sensors, seed=seed, base_dir=base_dir, messages=messages,
+                         arrays=arrays, links=links)
+
+    def _make_world(self, world: WorldConfig, sensors: list[Sensor[Any]], base_dir: Path | None,
+                    seed: int, links: Mapping[str, LinkConfig] | None) -> AttachedWorld:
+        return AttachedWorld(world, sensors, *self._source, base_dir, seed, links)
+
+    def observe(self) -> list[Message]:
+        """Take what happened since the last call; return the messages that arrived by now.
+
+        The first call after a reset is tick 0. Time that went back begins a new episode.
+        """
+        world = self.world
+        steps = world.look() if world.tick >= 0 else 1
+        if steps < 0:
+            self.reset()
+            steps = 1
+        last_ns = world.time_ns + steps * world.dt_ns
+        found: list[Message] = []
+        for _ in range(world.follow(steps, walk=self._next_ns < last_ns)):
+            found += self.step()
+        return found
+
+    def attach(self, data: mujoco.MjData) -> None:
+        """Follow another MjData of the same model, and begin a new episode there."""
+        self.world.attach(data)
+        self.reset()

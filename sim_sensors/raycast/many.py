@@ -1,0 +1,255 @@
+"""The rays of many environments in one go.
+
+What does not move is the same in all of them: it is baked once, and all rays go through it
+together. What moves has a small scene for each environment, which shares its shapes with the
+others and is skipped where nothing in it is near enough to be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from sim_sensors.raycast import embree_api as api
+from sim_sensors.raycast.arrangement import Arrangement
+from sim_sensors.raycast.base import F32, F64, Bool, Hits, Surface
+from sim_sensors.raycast.embree import EmbreeCaster
+from sim_sensors.raycast.instances import Instances
+from sim_sensors.raycast.packets import Packets
+
+_WIDTH = 16
+"""Rays a call; the rays of an environment fill whole calls, so that none is of two."""
+Data = Callable[[int], mujoco.MjData]
+
+
+@dataclass
+class _Room:
+    """Memory for casts of one size, in all environments."""
+
+    packets: Packets
+    origins: F64
+    """[num_envs, padded, 3]; where `padded` is the number of rays, filled up to whole calls."""
+    directions: F64
+
+    def fill(self, origins: F64, directions: F64) -> None:
+        """Take rays [n, rays, 3]; the last of each environment fills up its calls."""
+        count, rays = directions.shape[:2]
+        for mine, given in ((self.origins, origins), (self.directions, directions)):
+            mine[:count, :rays] = given
+            mine[:count, rays:] = given[:, -1:]
+
+
+class ManyCaster(EmbreeCaster):
+    """Embree's answer to the rays of `num_envs` copies of one model; the same as one by one."""
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        max_range_m: float,
+        visible: Bool,
+        num_envs: int,
+        arrangement: Arrangement = Arrangement(),  # noqa: B008 - frozen
+    ) -> None:
+        """Bake what is static once, and make a scene of what moves for each environment."""
+        super().__init__(model, max_range_m, visible, Arrangement(_WIDTH, arrangement.bundled))
+        self._num_envs = num_envs
+        self._rooms: dict[int, _Room] = {}
+        self._moving_poses = _Poses(model, self._known_moving(visible))
+        count = _aligned(len(self._moving_poses.geoms))
+        self._matrices = api.aligned_zeros((num_envs, count, 3, 4))
+        """[num_envs, m, 3, 4] poses of what moves."""
+        self._copies: list[Instances] = []
+        if self._moving is not None:
+            self._copies = [self._copy_of(self._moving, env) for env in range(num_envs)]
+        solids = self._exceptions.solids
+        self._solid_poses = _Poses(model, solids)
+        self._solid_reach2 = np.square(model.geom_rbound[solids])
+        self._ray_env: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        self.reason = f'Embree for {num_envs} environments at once, {self._arrangement}'
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that is visible can be cast so; else cast environment by environment."""
+        moving_plane = self._planes is not None and self._planes.moves
+        return self._rest is None and not moving_plane and not self._exceptions.has_flexes
+
+    def _copy_of(self, moving: Instances, env: int) -> Instances:
+        scene = self._embree.new_scene(api.SCENE_DYNAMIC | api.SCENE_ROBUST)
+        geoms = self._moving_poses.geoms
+        memory = self._matrices[env, : len(geoms)]
+        copy = Instances(self._embree, self._model, geoms, self._centre, scene, moving, memory)
+        still = mujoco.MjData(self._model)
+        mujoco.mj_kinematics(self._model, still)
+        copy.place(still.geom_xpos, still.geom_xmat.reshape(-1, 3, 3))
+        copy.attach(self._model.ngeom + 1)
+        self._embree.commit(scene)
+        return copy
+
+    def cast_many(
+        self,
+        envs: Sequence[int],
+        bodies: tuple[F64, F64],
+        origins: F64,
+        directions: F64,
+        surface: Surface,
+        data: Data,
+    ) -> Hits:
+        """Cast rays [n, rays, 3] of `envs` [n]; the answer's arrays are [n * rays], in order.
+
+        `bodies` are the positions [n, nbody, 3] and axes [n, nbody, 9] of all bodies; `origins` is
+        [n, 1, 3] or [n, rays, 3]. `data` gives an environment's state, where it is needed whole.
+        """
+        count, rays = directions.shape[:2]
+        room = self._room(-(-rays // _WIDTH) * _WIDTH)
+        room.fill(origins, directions)
+        packets, each = room.packets, room.directions.shape[1] // _WIDTH
+        flat_origins, flat = room.origins.reshape(-1, 3), room.directions.reshape(-1, 3)
+        packets.aim(flat_origins - self._centre if self._centred else flat_origins, flat)
+        self._begin(flat_origins, flat, packets)
+        middles = origins.mean(axis=1)
+        if self._copies:
+            self._trace_moving(envs, bodies, middles, packets, each)
+        if self._static is not None:
+            packets.trace_part(self._static, 0, count * each)
+        packets.collect()
+        if surface != 'none':
+            self._ray_env = np.repeat(np.asarray(envs, np.int64), each * _WIDTH)
+            packets.hits.geom[len(self._ray_env):] = -1
+            self._add_surface(flat, packets, surface == 'normal')
+        hits = _unpad(packets.hits, self._num_envs, count, rays)
+        self._amend(envs, bodies, origins, directions, hits, data)
+        return hits
+
+    def _room(self, padded: int) -> _Room:
+        room = self._rooms.get(padded)
+        if room is None:
+            shape = (self._num_envs, padded, 3)
+            packets = Packets(self._embree, shape[0] * padded, self._arrangement)
+            room = self._rooms[padded] = _Room(packets, np.zeros(shape), np.ones(shape))
+        return room
+
+    def _known_moving(self, visible: Bool) -> npt.NDArray[np.int64]:
+        model = self._model
+        moves = model.body_weldid[model.geom_bodyid] != 0
+        return np.flatnonzero(
+            moves & visible & (model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE)
+        )
+
+    def _trace_moving(
+        self,
+        envs: Sequence[int],
+        bodies: tuple[F64, F64],
+        middles: F64,
+        packets: Packets,
+        each: int,
+    ) -> None:
+        """Cast at what moves, in the environments where some of it is in reach."""
+        positions, axes = self._moving_poses.of(*bodies)
+        reach = self._model.geom_rbound[self._moving_poses.geoms] + self._max_range_m + _SWEPT_M
+        away = positions - middles[:, None]
+        is_near = (np.einsum('nmk,nmk->nm', away, away) <= reach * reach).any(axis=1)
+        now = np.empty((*positions.shape[:2], 3, 4), np.float32)
+        self._copies[0].write(now, positions, axes)
+        self._matrices[np.asarray(envs), : now.shape[1]] = now
+        for row in np.flatnonzero(is_near).tolist():
+            copy = self._copies[envs[row]]
+            copy.update()
+            packets.trace_part(copy.scene, row * each, (row + 1) * each)
+
+    def _own_normals(
+        self, instances: Instances, packets: Packets, rays: npt.NDArray[np.int64]
+    ) -> F32:
+        if instances is not self._moving:
+            return super()._own_normals(instances, packets, rays)
+        geoms = packets.hits.geom[rays]
+        matrices = self._matrices[self._ray_env[rays], instances.ranks(geoms)]
+        return instances.normals_by(matrices, packets.normals_of(rays), geoms)
+
+    def _amend(
+        self,
+        envs: Sequence[int],
+        bodies: tuple[F64, F64],
+        origins: F64,
+        directions: F64,
+        hits: Hits,
+        data: Data,
+    ) -> None:
+        """Cast anew where rays start inside a geom, as one environment alone does."""
+        if not len(self._solid_reach2):
+            return
+        away = origins.mean(axis=1)[:, None] - self._solid_poses.positions(*bodies)
+        rows, solids = (np.einsum('nmk,nmk->nm', away, away) <= self._solid_reach2).nonzero()
+        if not len(rows):
+            return
+        axes = self._solid_poses.axes(bodies[1], rows, solids)
+        local = np.einsum('ni,nij->nj', away[rows, solids], axes)
+        inside = np.unique(rows[self._exceptions.holds(solids, local)])
+        rays = directions.shape[1]
+        for row in inside.tolist():
+            part = slice(row * rays, (row + 1) * rays)
+            own = Hits(
+                hits.range_m[part],
+                hits.geom[part],
+                None if hits.cos_incidence is None else hits.cos_incidence[part],
+                None if hits.normal is None else hits.normal[part],
+            )
+            origin = origins[row, 0] if origins.shape[1] == 1 else origins[row]
+            self._exceptions.amend(data(envs[row]), origin, directions[row], own)
+
+
+def _aligned(count: int) -> int:
+    """Return how many matrices of 48 bytes keep those of the next environment on 64 bytes."""
+    return -(-count // 4) * 4
+
+
+_SWEPT_M = 1.0
+"""How far the origins of a scan may lie from their middle: a segment of a sweep lasts some ms."""
+
+
+class _Poses:
+    """Poses of some geoms by those of the bodies that carry them."""
+
+    def __init__(self, model: mujoco.MjModel, geoms: npt.NDArray[np.int64]) -> None:
+        self.geoms = geoms
+        self._bodies = model.geom_bodyid[geoms]
+        self._local = model.geom_pos[geoms]
+        axes = np.empty((len(geoms), 9))
+        for row, geom in enumerate(geoms.tolist()):
+            mujoco.mju_quat2Mat(axes[row], model.geom_quat[geom])
+        self._axes = axes.reshape(-1, 3, 3)
+
+    def positions(self, xpos: F64, xmat: F64) -> F64:
+        """Return [n, m, 3] for bodies at [n, nbody, 3] with axes [n, nbody, 9]."""
+        turns = xmat[:, self._bodies].reshape(len(xmat), -1, 3, 3)
+        shifted: F64 = xpos[:, self._bodies] + np.einsum('nmij,mj->nmi', turns, self._local)
+        return shifted
+
+    def axes(
+        self, xmat: F64, rows: npt.NDArray[np.intp], ranks: npt.NDArray[np.intp]
+    ) -> F64:
+        """Return [k, 3, 3] of single geoms, `ranks` [k] of these, in environments `rows` [k]."""
+        turns = xmat[rows, self._bodies[ranks]].reshape(-1, 3, 3)
+        return np.asarray(turns @ self._axes[ranks])
+
+    def of(self, xpos: F64, xmat: F64) -> tuple[F64, F64]:
+        """Return positions [n, m, 3] and axes [n, m, 3, 3]."""
+        turns = xmat[:, self._bodies].reshape(len(xmat), -1, 3, 3)
+        return self.positions(xpos, xmat), turns @ self._axes
+
+
+def _unpad(hits: Hits, num_envs: int, count: int, rays: int) -> Hits:
+    """Return the answer without what only filled up calls and environments."""
+    def cut(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        part = array.reshape(num_envs, -1, *array.shape[1:])[:count, :rays]
+        return part.reshape(-1, *array.shape[1:])
+    return Hits(
+        cut(hits.range_m),
+        cut(hits.geom),
+        None if hits.cos_incidence is None else cut(hits.cos_incidence),
+        None if hits.normal is None else cut(hits.normal),
+    )
