@@ -13,13 +13,13 @@ from sensor_rig.sweep.plan import Factor, Plan, Value
 from sensor_rig.sweep.sampling import levels, numeric, rounded
 
 if TYPE_CHECKING:
-    from sensor_rig.sweep.store import Result
+    from sensor_rig.sweep.store import RunResult
 
 DEFAULT_PART = 50
 """A boundary is narrow enough at this part of the factor's span."""
 
 
-def further_points(plan: Plan, tasks: Iterable[Task], results: Mapping[str, Result]
+def further_points(plan: Plan, tasks: Iterable[Task], results: Mapping[str, RunResult]
                    ) -> Iterator[tuple[Value, ...]]:
     """Yield the points that halve the brackets along every line of the grid."""
     if plan.refine is None:
@@ -39,7 +39,7 @@ def further_points(plan: Plan, tasks: Iterable[Task], results: Mapping[str, Resu
                     yield (*others[:index], middle, *others[index:])
 
 
-def _lines(plan: Plan, tasks: Iterable[Task], results: Mapping[str, Result], index: int
+def _lines(plan: Plan, tasks: Iterable[Task], results: Mapping[str, RunResult], index: int
            ) -> dict[tuple[Value, ...], list[FactorLevel]]:
     """Return the levels of one factor, for every combination of the others in the plan."""
     claims = plan.claims

@@ -29,7 +29,7 @@ RETRIED = 'retried'
 
 
 @dataclass(frozen=True)
-class Result:
+class RunResult:
     """What is known of one run."""
 
     status: RunStatus
@@ -42,7 +42,7 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.results: dict[str, Result] = {}
+        self.results: dict[str, RunResult] = {}
         """By run id."""
         self.retries = 0
         """Attempts that had to be repeated, ever."""
@@ -86,7 +86,7 @@ class Store:
         if line['status'] == RETRIED:
             self.retries += 1
             return
-        self.results[line['id']] = Result(RunStatus(line['status']), dict(line['measures']),
+        self.results[line['id']] = RunResult(RunStatus(line['status']), dict(line['measures']),
                                           line['exit_code'])
 
     def _cut_torn_line(self) -> None:

@@ -14,14 +14,14 @@ from sensor_rig.sweep.plan import Plan
 from sensor_rig.sweep.sampling import numeric
 
 if TYPE_CHECKING:
-    from sensor_rig.sweep.store import Result
+    from sensor_rig.sweep.store import RunResult
 
 FIXED = ('run_id', 'status', 'exit_code', 'seed', 'recording', 'point')
 """Columns in front of the factors and the measures."""
 MISSING = 'a sweep needs pyarrow for its table: pip install "sensor_rig[sweep]"'
 
 
-def table_bytes(plan: Plan, rows: Sequence[Task], results: Mapping[str, Result],
+def table_bytes(plan: Plan, rows: Sequence[Task], results: Mapping[str, RunResult],
                 recordings: Sequence[str]) -> bytes:
     """Return the Parquet file of runs in the order of `rows`."""
     pa, parquet = _pyarrow()
