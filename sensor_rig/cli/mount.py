@@ -114,4 +114,6 @@ def _shown(value: Any) -> Any:
         return ' '.join(f'{each:g}' for each in value)
     if isinstance(value, float):
         return f'{value:.4g}'
-    return {None: '', True: 'yes', False: ''}.get(value, value)
+    if value is None or isinstance(value, bool):  # not the numbers 0 and 1
+        return 'yes' if value else ''
+    return value

@@ -142,7 +142,7 @@ def test_a_closed_pipe_is_no_error() -> None:
 
 
 @pytest.mark.parametrize(('line', 'completed'), [
-    ('./rig doc', ['doctor']),
+    ('./rig doct', ['doctor']),
     ('./rig check --j', ['--json']),
     ('./rig check de', ['demo']),
     ('./rig record out --rig de', ['demo']),
