@@ -82,7 +82,9 @@ def _completed(nav: Any, pages: Path) -> Any:
                 sensors += named('docs/sensors')
             if title == 'Project':
                 entries.append({'Kept results': named('bench/results')})
-    return nav
+    known = set(re.findall(r"[\w/]+\.md", str(nav)))
+    left = [each for each in named('docs') if not known & set(each.values())]
+    return [*nav, {'More': left}] if left else nav
 
 
 def _title(page: Path) -> str:
