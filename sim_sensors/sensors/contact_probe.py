@@ -1,13 +1,13 @@
-"""Kinematic contact probe: the signed distance of a ball to a body, negative inside it."""
+"""Kinematic contact probes: the signed distance of balls to a body, negative inside it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import mujoco
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from rig_common import msgs
 from rig_common.errors import RigError
@@ -16,7 +16,7 @@ from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
 from sim_sensors.sensors.native import native_name
 from sim_sensors.units import NonNegative
-from sim_sensors.world.mounts import find_body
+from sim_sensors.world.mounts import add_frame, find_body
 from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from sim_sensors.world.truth import TruthReader, WorldView
 
 DISTANCE = Topic('distance', 'sensor_msgs/msg/Range')
+DISTANCES = Topic('distances', 'sensor_msgs/msg/PointCloud2')
+BALL = np.dtype([('x', '<f4'), ('y', '<f4'), ('z', '<f4'), ('distance', '<f4')])
 INFRARED = 1
 
 
@@ -40,49 +42,72 @@ class ContactProbeConfig(SensorConfig):
     """Farther than this reads +inf, m."""
     max_penetration_m: Annotated[float, Field(gt=0.0)] = 0.05
     """Deeper than this reads -inf, m."""
+    probes_m: tuple[float, ...] = ()
+    """Centres of several balls in the mount's frame, x y z of one after another, m; one ball at
+    the mount when empty."""
+
+    @model_validator(mode='after')
+    def _probes_are_points(self) -> ContactProbeConfig:
+        if len(self.probes_m) % 3:
+            raise ValueError(f'probes_m has {len(self.probes_m)} numbers; it should have three, '
+                             f'x y z, for each ball')
+        return self
 
 
 class ContactProbe(Sensor[ContactProbeConfig]):
-    """Signed distance from the ball's surface, m; the ball itself touches and weighs nothing."""
+    """Signed distances from the balls' surfaces, m; the balls touch and weigh nothing."""
 
     config_class = ContactProbeConfig
 
     def __init__(self, name: str, config: ContactProbeConfig) -> None:
         super().__init__(name, config)
-        self._layout = Layout({'range': ()}, np.float32)
+        self._centres = np.array(config.probes_m or (0.0, 0.0, 0.0)).reshape(-1, 3)
+        count = len(self._centres)
+        self._is_single = not config.probes_m
+        self._balls = [self.name] if self._is_single else [f'{name}/{k}' for k in range(count)]
+        self._layout = Layout({'range': ()} if self._is_single else {'ranges': (count,)},
+                              np.float32)
+        self._cloud = np.zeros(count, BALL)
+        for axis, key in enumerate('xyz'):
+            self._cloud[key] = self._centres[:, axis]
         self._template = msgs.range_reading(
             self.frame_id, radiation_type=INFRARED, field_of_view_rad=0.0,
             min_range_m=-config.max_penetration_m, max_range_m=config.max_range_m,
-            variance=config.noise**2)
+            variance=config.noise**2) if self._is_single else (
+            msgs.point_cloud2(self.frame_id, BALL, count, is_dense=False))
 
     @property
     def truth_layout(self) -> Layout:
-        """Signed distance, m; max_range_m where the target is farther."""
+        """Signed distance of each ball, m; max_range_m where the target is farther."""
         return self._layout
 
     def mount(self, spec: mujoco.MjSpec) -> None:
-        """Add the site, the ball on it and MuJoCo's own distance sensor."""
+        """Add the site, the balls around it and MuJoCo's own distance sensors."""
         super().mount(spec)
-        site = spec.site(self.name)
-        if spec.geom(self.name) is not None:
-            raise RigError(f'sensor {self.name!r}: the model has a geom {self.name!r} already; '
-                           f'give the sensor another name')
-        ball = site.parent.add_geom(
-            name=self.name, type=mujoco.mjtGeom.mjGEOM_SPHERE,
-            size=[self.config.radius_m, 0.0, 0.0], pos=site.pos, contype=0, conaffinity=0,
-            mass=0.0, group=5, rgba=[0.9, 0.3, 0.1, 0.0])
-        if site.frame is not None:
-            ball.set_frame(site.frame)
+        frame = add_frame(spec, spec.site(self.name))
         find_body(spec, self.name, self.config.target, 'target')
+        for ball, centre in zip(self._balls, self._centres, strict=True):
+            self._add_ball(spec, ball, centre, frame)
+
+    def _add_ball(self, spec: mujoco.MjSpec, name: str, centre: Array,
+                  frame: mujoco.MjsFrame) -> None:
+        if spec.geom(name) is not None:
+            raise RigError(f'sensor {self.name!r}: the model has a geom {name!r} already; '
+                           f'give the sensor another name')
+        ball = spec.site(self.name).parent.add_geom(
+            name=name, type=mujoco.mjtGeom.mjGEOM_SPHERE, pos=centre,
+            size=[self.config.radius_m, 0.0, 0.0], contype=0, conaffinity=0,
+            mass=0.0, group=5, rgba=[0.9, 0.3, 0.1, 0.0])
+        ball.set_frame(frame)
         spec.add_sensor(
-            name=native_name(self.name, 'geomdist'), type=mujoco.mjtSensor.mjSENS_GEOMDIST,
-            objtype=mujoco.mjtObj.mjOBJ_GEOM, objname=self.name,
+            name=native_name(name, 'geomdist'), type=mujoco.mjtSensor.mjSENS_GEOMDIST,
+            objtype=mujoco.mjtObj.mjOBJ_GEOM, objname=name,
             reftype=mujoco.mjtObj.mjOBJ_BODY, refname=self.config.target,
             cutoff=self.config.max_range_m)
 
     def reader(self, view: WorldView) -> TruthReader:
-        """Read the native sensor."""
-        return ColumnReader(view.model, [native_name(self.name, 'geomdist')])
+        """Read the native sensors."""
+        return ColumnReader(view.model, [native_name(ball, 'geomdist') for ball in self._balls])
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Write infinities beyond the ends (REP 117)."""
@@ -91,13 +116,31 @@ class ContactProbe(Sensor[ContactProbeConfig]):
         return values
 
     def truth_template(self) -> tuple[str, Template]:
-        """Truth travels as a Range too."""
+        """Truth travels as a Range too, or as a cloud of several balls."""
         return self._template.type_name, self._template
 
+    def truth_to_blocks(self, row: Array) -> dict[str, Any]:
+        """Return the distances of a truth row, at the balls' centres where there are several."""
+        return super().truth_to_blocks(row) if self._is_single else {'points': self._points(row)}
+
+    def blocks_to_truth(self, blocks: Mapping[str, Array], out: Array) -> None:
+        """Read the distances back."""
+        if self._is_single:
+            super().blocks_to_truth(blocks, out)
+        else:
+            out[:] = blocks['points']['distance']
+
+    def _points(self, row: Array) -> Array:
+        self._cloud['distance'] = row
+        return self._cloud
+
     def topics(self) -> Sequence[Topic]:
-        """Return the distance topic."""
-        return (DISTANCE,)
+        """Return the topic of the distance, or of the distances."""
+        return (DISTANCE,) if self._is_single else (DISTANCES,)
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
-        """Write the signed distance."""
-        return ((DISTANCE, self._template.fill(sample.stamp_ns, range=sample.values[0])),)
+        """Write the signed distances."""
+        if self._is_single:
+            return ((DISTANCE, self._template.fill(sample.stamp_ns, range=sample.values[0])),)
+        points = self._points(sample.values)
+        return ((DISTANCES, self._template.fill(sample.stamp_ns, points=points)),)

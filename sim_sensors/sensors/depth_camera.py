@@ -12,7 +12,8 @@ from pydantic import Field, model_validator
 from rig_common import msgs
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Topic
-from sim_sensors.sensors.imager import Imager, ImagerConfig, ImageReader
+from sim_sensors.sensors.imager import Imager, ImageReader
+from sim_sensors.sensors.traced import TracedConfig, TracedReader
 from sim_sensors.units import NonNegative
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ POINTS = Topic('depth/points', 'sensor_msgs/msg/PointCloud2')
 POINT = np.dtype([('x', '<f4'), ('y', '<f4'), ('z', '<f4')])
 
 
-class DepthCameraConfig(ImagerConfig):
+class DepthCameraConfig(TracedConfig):
     """A depth camera; depth is along the optical axis, m (REP 118)."""
 
     min_range_m: NonNegative = 0.2
@@ -75,7 +76,9 @@ class DepthCamera(Imager[DepthCameraConfig]):
         return self._layout
 
     def reader(self, view: WorldView) -> TruthReader:
-        """Render the depth."""
+        """Render the depth, or cast rays."""
+        if self.is_traced:
+            return TracedReader(view, self, 'depth', np.inf)
         return ImageReader(view, self, lambda renderer, data, camera, rows: renderer.depth(
             data, camera, rows=rows))
 

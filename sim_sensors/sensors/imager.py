@@ -98,9 +98,15 @@ class Imager(Sensor[ConfigT], Generic[ConfigT]):
         super().mount(spec)
         add_camera(spec, self.name, self.rendered)
 
+    @property
+    def is_traced(self) -> bool:
+        """Whether rays make the picture, and no renderer is needed."""
+        return getattr(self.config, 'renderer', 'gl') == 'rays'
+
     def validate(self, view: WorldView) -> None:
         """Raise RigError where nothing can be rendered."""
-        render.backend()
+        if not self.is_traced:
+            render.backend()
 
     def sync_facts(self) -> dict[str, Any]:
         """Return the focal length, which turns shifts in the picture into angles."""
@@ -123,7 +129,7 @@ class ImageReader:
         self._renderer = render.Renderer(view.model, lens.width, lens.height,
                                          shadows=config.shadows, samples=config.samples)
         self.parts_ns: Sequence[int]
-        self.parts_ns, self._bands = _roll(config, seconds_to_ns(view.model.opt.timestep))
+        self.parts_ns, self._bands = bands_of(config, seconds_to_ns(view.model.opt.timestep))
         self._shape = (config.height, -1)
 
     def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
@@ -134,7 +140,7 @@ class ImageReader:
             out[row].reshape(self._shape)[band] = picture.reshape(len(picture), -1)
 
 
-def _roll(config: ImagerConfig, step_ns: int) -> tuple[list[int], list[slice]]:
+def bands_of(config: ImagerConfig, step_ns: int) -> tuple[list[int], list[slice]]:
     """Return when the bands of a rolling shutter are drawn, on the physics grid, and their rows.
 
     A row is exposed at its share of `readout_s`; a band is drawn at the step nearest to its middle

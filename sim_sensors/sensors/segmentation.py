@@ -12,7 +12,8 @@ from rig_common import msgs
 from rig_common.errors import RigError
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Topic
-from sim_sensors.sensors.imager import Imager, ImagerConfig, ImageReader
+from sim_sensors.sensors.imager import Imager, ImageReader
+from sim_sensors.sensors.traced import TracedConfig, TracedReader
 from sim_sensors.world.render import Renderer
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ INFO = Topic('segmentation/camera_info', 'sensor_msgs/msg/CameraInfo')
 BACKGROUND = 65535
 
 
-class SegmentationConfig(ImagerConfig):
+class SegmentationConfig(TracedConfig):
     """A segmentation picture."""
 
 
@@ -52,7 +53,9 @@ class Segmentation(Imager[SegmentationConfig]):
                            f'mono16 picture tells at most {BACKGROUND - 1} apart')
 
     def reader(self, view: WorldView) -> TruthReader:
-        """Render the ids."""
+        """Render the ids, or cast rays."""
+        if self.is_traced:
+            return TracedReader(view, self, 'geom', BACKGROUND)
         return ImageReader(view, self, _geom_ids)
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:

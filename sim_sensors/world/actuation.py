@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rig_common.errors import RigError
 from sim_sensors.config import WorldConfig
 from sim_sensors.world.actuators import ControlDelay
+from sim_sensors.world.latencies import ColumnJitter, CommandLatencies
 from sim_sensors.world.servo import Servo
 from sim_sensors.world.transmissions import WHAT, Actuators, Field
 
@@ -36,28 +37,34 @@ class Actuation:
         self.servo: Servo | None = None
         self.start: Floats = home.copy()
         """What is wanted at the start of an episode, [nu + 3 n]."""
-        self._delay_s = self._delays()
+        self._latencies = CommandLatencies(config, actuators, num_envs, dt_ns)
+        self._columns = np.arange(actuators.count)
+        """Actuator that each column of what is wanted belongs to."""
         self.reset(None)
 
     def add_servo(self, servo: Servo, lengths: Floats) -> None:
         """Put a PD layer before the actuators, which starts at `lengths` [n]."""
-        if self._config.control_delay_backend == 'mujoco' and self._delay_s.any():
+        if self._config.control_delay_backend == 'mujoco' and not self._latencies.is_none:
             raise RigError('world.control_delay_backend is mujoco, which would delay what the PD '
                            'layer of the driver answers, not what it is told; use rig')
         self.servo = servo
         count = len(servo.chosen)
         self.start = np.r_[self.start[:self.actuators.count], lengths, np.zeros(2 * count)]
-        self._delay_s = np.r_[self._delay_s, np.tile(self._delay_s[servo.chosen], 3)]
+        self._columns = np.r_[self._columns, np.tile(servo.chosen, 3)]
         self.reset(None)
 
-    def reset(self, envs: NDArray[np.intp] | None) -> None:
-        """Let `envs` want what they did at the start; None also restarts time."""
+    def reset(self, envs: NDArray[np.intp] | None, seed: int = 0, episode: int = 0) -> None:
+        """Let `envs` want what they did at the start; None also restarts time, with `seed`."""
         if envs is None:
             self.wanted: Floats = np.tile(self.start, (self._num_envs, 1))
+            self._latencies.restart(seed, episode)
             self._line = self._new_line()
             return
         self.wanted[envs] = self.start
         if self._line is not None:
+            if self._latencies.is_drawn:
+                self._latencies.next_episode(envs)
+                self._line.set_delays(self._latencies.delays_s(self._columns)[envs], envs)
             self._line.reset(envs, self.start)
 
     @property
@@ -176,14 +183,12 @@ class Actuation:
 
     # ---- latency ------------------------------------------------------------------------------
 
-    def _delays(self) -> Floats:
-        delays = np.full(self.actuators.count, self._config.control_delay_s)
-        for name, delay_s in self._config.control_delays_s.items():
-            delays[self.actuators.of(name, 'world.control_delays_s')] = delay_s
-        return delays
-
     def _new_line(self) -> ControlDelay | None:
-        if self._config.control_delay_backend == 'mujoco' or not self._delay_s.any():
+        latencies = self._latencies
+        if self._config.control_delay_backend == 'mujoco' or latencies.is_none:
             return None
-        return ControlDelay(self._num_envs, len(self._delay_s), self._delay_s, self._dt_ns,
-                            initial=self.start)
+        jitter = ColumnJitter(latencies, self._columns) if latencies.most_ns else None
+        return ControlDelay(self._num_envs, len(self._columns),
+                            latencies.delays_s(self._columns), self._dt_ns,
+                            [latencies.interpolation[index] for index in self._columns],
+                            self.start, jitter, latencies.high_s[self._columns])

@@ -21,7 +21,8 @@ def add(spec: mujoco.MjSpec, config: WorldConfig) -> None:
     if config.ground:
         _add_ground(spec)
     for name, actuator in config.actuators.items():
-        _add_actuators(spec, name, actuator)
+        if actuator.joint:
+            _add_actuators(spec, name, actuator)
 
 
 def add_start(spec: mujoco.MjSpec, model: mujoco.MjModel, config: WorldConfig) -> bool:

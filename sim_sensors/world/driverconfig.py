@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, WithJsonSchema, field_validator, model_v
 from rig_common.errors import RigError
 from rig_common.text import near
 from rig_common.validation import PartError, Strict, validated
+from sim_sensors.units import Latency
 
 NonNegative = Annotated[float, Field(ge=0.0)]
 Positive = Annotated[float, Field(gt=0.0)]
@@ -248,12 +249,25 @@ class DriveConfig(Strict):
     """Distance between left and right wheels, m."""
 
 
-class ActuatorConfig(Strict):
-    """An actuator that the rig file adds to the model, or one for each of several joints."""
+LATENCY_KEYS = frozenset({'joint', 'delay_range_s', 'jitter_s', 'interpolation'})
 
-    joint: str
+
+class ActuatorConfig(Strict):
+    """An actuator that the rig file adds to the model, or one for each of several joints; without
+    `joint` one that the model has, whose commands are late."""
+
+    joint: str = ''
     """Joint that it drives; with `*` or `?` in it every joint it fits gets an actuator of the
-    joint's name."""
+    joint's name. Empty: the actuators of the model that the label names, by actuator or joint,
+    also with `*` and `?`; they take the keys of latency only."""
+    delay_range_s: tuple[Latency, Latency] | None = None
+    """Latency (min, max) of its commands, s, drawn per environment and episode; `control_delay_s`
+    when it is not given."""
+    jitter_s: Latency = 0.0
+    """Further latency, uniform in [0, jitter_s), s, drawn per command and physics step; a command
+    that is overtaken is left out."""
+    interpolation: Literal['zoh', 'linear', 'cubic'] = 'zoh'
+    """What an actuator holds between two commands that arrived; jitter needs `zoh`."""
     type: Literal['motor', 'position', 'velocity'] = 'motor'
     """`motor` takes an effort, `position` and `velocity` are servos."""
     kp: Positive = 100.0
@@ -278,4 +292,14 @@ class ActuatorConfig(Strict):
             low, high = getattr(self, key)
             if low > high:
                 raise ValueError(f'{key} is [{low}, {high}]; the first must not be larger')
+        low, high = self.delay_range_s or (0.0, 0.0)
+        if low > high:
+            raise ValueError(f'delay_range_s is [{low}, {high}]; the first must not be larger')
+        if self.jitter_s and self.interpolation != 'zoh':
+            raise ValueError(f'jitter_s is {self.jitter_s} and interpolation '
+                             f'{self.interpolation}; only zoh knows latencies that change')
+        given = sorted(self.model_fields_set - LATENCY_KEYS)
+        if not self.joint and given:
+            raise ValueError(f'{given[0]} is given without a joint; what the model has takes '
+                             f'delay_range_s, jitter_s and interpolation only')
         return self

@@ -60,7 +60,8 @@ def check_control(spec: mujoco.MjSpec, config: WorldConfig) -> None:
             config.control_delay_s):
         raise RigError(f'{where}, but the model uses the integrator RK4, whose substeps would '
                        f'see commands of other times; use rig, or another integrator')
-    if config.control_delays_s:
+    if config.control_delays_s or any(each.delay_range_s or each.jitter_s
+                                      for each in config.actuators.values()):
         raise RigError(f'{where}, which has one latency for all actuators; control_delays_s needs '
                        f'rig')
 

@@ -133,7 +133,7 @@ class WorldBase(ABC):
             if self.driver is not None:
                 self.driver.restart()
         some = None if envs is None else chosen
-        self.actuation.reset(some)
+        self.actuation.reset(some, self.seed, self.episode)
         self.placing.reset(some)
         self.following.reset(chosen)
         try:

@@ -156,3 +156,26 @@ def test_a_probe_weighs_and_touches_nothing(tmp_path: Path) -> None:
     with_probe = run(tmp_path, TABLE, {'probe': keys}, 0.3).world
     without = run(tmp_path, TABLE, {}, 0.3).world
     np.testing.assert_array_equal(with_probe.data(0).qpos, without.data(0).qpos)
+
+
+def test_many_probes_share_a_mount(tmp_path: Path) -> None:
+    centres = [[0.1, 0.0, -0.05], [0.0, 0.1, 0.02], [-0.05, 0.0, 0.0]]
+    shared = {'type': 'contact_probe', 'radius_m': 0.02, 'max_range_m': 3.0}
+    mount = {'body': 'arm', 'pos_m': [0.0, 0.0, 0.1], 'rpy_rad': [0.0, 0.0, 1.5707963267948966]}
+    skin = {**shared, 'mount': mount, 'probes_m': [x for each in centres for x in each]}
+    single = {f'single_{k}': {**shared, 'mount': {
+        'body': 'arm', 'pos_m': [-centre[1], centre[0], 0.1 + centre[2]]}}
+        for k, centre in enumerate(centres)}
+    done = run(tmp_path, HOIST, {'skin': skin, **single}, 0.2, keyframe='sinking')
+    together = done.values('skin', 'ranges')
+    assert together.shape[1:] == (3,)
+    for k in range(3):
+        np.testing.assert_allclose(together[:, k], done.values(f'single_{k}', 'range'), atol=1e-6)
+    cloud = decode('sensor_msgs/msg/PointCloud2', done.messages('skin')[-1]['distances'])
+    assert [each.name for each in cloud.fields] == ['x', 'y', 'z', 'distance']
+    assert cloud.width == 3
+
+
+def test_probes_are_points() -> None:
+    with pytest.raises((RigError, ValueError), match='probes_m has 4 numbers'):
+        make_sensor('skin', type='contact_probe', probes_m=[0.0, 0.0, 0.0, 1.0])
