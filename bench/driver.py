@@ -52,6 +52,7 @@ BENCHMARKS = (
     Benchmark('findings', 'what inspect finds of labelled defects', 900.0),
     Benchmark('image_cue', 'the camera of the demo against the IMU', 1800.0),
     Benchmark('sync_honesty', 'sigma against error, clock steps, looking twice', 3000.0),
+    Benchmark('sweep', 'what a sweep costs beside its runs', 600.0),
     Benchmark('realtime', 'speed of a rig without ROS', 300.0),
     Benchmark('growth', 'cost and memory as everything grows', 400.0),
     Benchmark('realtime_dds', 'what ROS costs a rig', 400.0, needs_ros=True),

@@ -46,6 +46,11 @@ class LocalWorker:
         """Whether a task is under way."""
         return self._task is not None
 
+    @property
+    def pid(self) -> int | None:
+        """Of its process; None before the first task."""
+        return None if self._process is None else self._process.pid
+
     def begin(self, task: Task) -> None:
         """Start a task."""
         if self._process is None or self._process.poll() is not None:

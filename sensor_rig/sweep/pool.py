@@ -53,14 +53,23 @@ class Pool:
         for worker in self._workers:
             worker.close()
 
+    @property
+    def pids(self) -> list[int]:
+        """Of the worker processes that run."""
+        return [worker.pid for worker in self._workers if worker.pid is not None]
+
+    def begin(self, waiting: Iterator[Task]) -> None:
+        """Give a task to every worker that has none."""
+        for worker in self._workers:
+            if not worker.is_busy:
+                with suppress(StopIteration):
+                    worker.begin(next(waiting))
+
     def run(self, tasks: Iterable[Task]) -> Iterator[RunOutcome]:
         """Yield the outcome of every task as it ends."""
         waiting = iter(tasks)
         while True:
-            for worker in self._workers:
-                if not worker.is_busy:
-                    with suppress(StopIteration):
-                        worker.begin(next(waiting))
+            self.begin(waiting)
             busy = [worker for worker in self._workers if worker.is_busy]
             if not busy:
                 return
