@@ -74,6 +74,13 @@ def run(args: argparse.Namespace) -> int:
     found = _listen(args.seconds) if args.live else _read(
         args.bag, problems, motion=not args.quick)
     facts, findings = found.facts, found.findings
+    written = []
+    if args.write is not None:
+        written.append(_save(args.write, starter_rig(facts, source, stamp_points_of(findings))))
+    if args.sidecar is not None:
+        written.append(_save(args.sidecar, sidecar_text(corrections_of(findings), source)))
+    if args.html is not None:
+        written.append(_save(args.html, findings_page(source, found)))
     if args.json:
         print_json({'version': VERSION, 'source': source,
                     'findings': [each.as_json() for each in findings],
@@ -81,14 +88,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print_findings(findings)
         _print(facts, source)
-    written = []
-    if args.write is not None:
-        written.append(_save(args.write, starter_rig(facts, source, stamp_points_of(findings))))
-    if args.sidecar is not None:
-        written.append(_save(args.sidecar, sidecar_text(corrections_of(findings), source)))
-    if args.html is not None:
-        written.append(_save(args.html, findings_page(source, facts, findings, {
-            record.name: record for record in found.records})))
     if written and not args.json:
         print(f'written: {", ".join(written)}')
     is_bad = any(each.severity >= limit for each in findings)

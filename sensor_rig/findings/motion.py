@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from rig_common.errors import RigError
 from rig_common.paramfile import parse
@@ -12,6 +13,7 @@ from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.starter import IMU_TYPE, input_names, starter_rig, usable
 from sensor_rig.bags.sync import fitted
 from sensor_rig.findings.model import Finding, Severity
+from sensor_rig.findings.turning import AgreementCurve, Turning
 from sensor_rig.rigfile import rig_from_parameters
 from sync_engine.bundle import OffsetState
 from sync_engine.engine import SyncEngine
@@ -21,51 +23,74 @@ INFO, WARNING, WRONG = Severity.INFO, Severity.WARNING, Severity.WRONG
 LOOKED_AT_S = 60.0
 """How much of a recording is read for it."""
 VAGUE_S = 0.01
+FEWEST_FIXES = 3
+"""Times at which motion has to agree; one may be a chance."""
 SURE = 4.0
 """An offset with a larger sigma is not said, unless it is this many times as large."""
 TOLERATED_S, WRONG_S = 0.005, 0.02
 """Offsets that fusion does not notice, and those that spoil it."""
 
 
-def motion_findings(bag: BagReader, facts: Sequence[TopicFacts]) -> Iterator[Finding]:
-    """Yield the offset of every stream to the IMU's clock where motion shows it."""
+class MotionResult(NamedTuple):
+    """What the motion of sensors tells."""
+
+    findings: list[Finding]
+    curves: dict[str, AgreementCurve]
+    """By topic: how well its turns agree with the IMU's."""
+
+
+def compare_motion(bag: BagReader, facts: Sequence[TopicFacts]) -> MotionResult:
+    """Return the offset of every stream to the IMU's clock where motion shows it."""
     topics = usable(facts)
     imu = next((topic for topic in topics if topic.type_name == IMU_TYPE), None)
+    result = MotionResult([], {})
     if imu is None:
-        return
+        return result
     names = input_names([topic.name for topic in topics])
     try:
-        engine = _engine_after(bag, starter_rig(facts, str(bag.path)))
+        engine, turning = _engine_after(bag, starter_rig(facts, str(bag.path)), imu.name)
     except RigError:
-        return  # what cannot be synced at all has been found elsewhere
+        return result  # what cannot be synced at all has been found elsewhere
     sensors = engine.status().sensors
     for topic in topics:
         about = sensors.get(names[topic.name])
         if about is None or topic is imu or topic.shares_stamps_with or \
-                'motion' not in about.observability:
+                about.motion_fixes < FEWEST_FIXES:
             continue
         offset = engine.offset(names[topic.name], to=names[imu.name])
+        offset_s = offset.offset_ns / 1e9
         if offset.state is OffsetState.UNOBSERVABLE or (
-                offset.sigma_s > VAGUE_S and abs(offset.offset_ns) < SURE * offset.sigma_s * 1e9):
+                offset.sigma_s > VAGUE_S and abs(offset_s) < SURE * offset.sigma_s):
             continue
-        yield from _offset(topic, imu, offset.offset_ns / 1e9, offset.sigma_s)
+        result.findings.extend(_offset(topic, imu, offset_s, offset.sigma_s))
+        curve = turning.curve(names[topic.name], offset_s)
+        if curve is not None:
+            result.curves[topic.name] = curve
+    return result
 
 
-def _engine_after(bag: BagReader, rig_text: str) -> SyncEngine:
-    """Return the sync engine of a rig file after the first part of the recording."""
+def _engine_after(bag: BagReader, rig_text: str, imu: str) -> tuple[SyncEngine, Turning]:
+    """Return the sync engine of a rig file after the first part of the recording.
+
+    Also the turns that it compared with those of the topic `imu`.
+    """
     rig = rig_from_parameters(parse(rig_text).values, Path('inspect'))
     assert rig.sync is not None
     config, names = fitted(rig.sync, bag)
     sync = WireSync(config, [name for topic, name in names.items()
                              if not bag.topics[topic].stamped])
+    turning = Turning()
+    sync.engine.on_rotation = turning.add_turn
     end_ns = bag.start_ns + int(LOOKED_AT_S * 1e9)
     for message in bag.messages(list(names)):
         if message.receive_ns > end_ns:
             break
+        if message.topic == imu:
+            turning.add_imu(message.raw)
         sync.push(names[message.topic], message.raw, message.receive_ns)
         while sync.run_cues():
             pass
-    return sync.engine
+    return sync.engine, turning
 
 
 def _offset(topic: TopicFacts, imu: TopicFacts, offset_s: float,
@@ -82,8 +107,8 @@ def _offset(topic: TopicFacts, imu: TopicFacts, offset_s: float,
                       {**evidence, 'sweep_ms': topic.sweep_s * 1e3})
         return
     severity = INFO
-    if abs(offset_s) > TOLERATED_S + 2.0 * sigma_s:
-        severity = WRONG if abs(offset_s) > WRONG_S + 2.0 * sigma_s else WARNING
+    if abs(offset_s) > TOLERATED_S + 3.0 * sigma_s:
+        severity = WRONG if abs(offset_s) > WRONG_S + 3.0 * sigma_s else WARNING
     later = 'late' if offset_s > 0.0 else 'early'
     yield Finding('clock_offset', severity, name,
                   f'stamped {abs(offset_s) * 1e3:.1f} ms {later} against {imu.name}, sigma '

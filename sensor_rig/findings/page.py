@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
@@ -10,7 +9,9 @@ import numpy as np
 from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.findings.model import Finding, Severity
 from sensor_rig.findings.record import TopicRecord
-from sensor_rig.findings.timeline import between
+from sensor_rig.findings.recording import Inspection
+from sensor_rig.findings.timeline import Seconds, Times, between
+from sensor_rig.findings.turning import AgreementCurve
 from sensor_rig.report import page
 from sensor_rig.report.svg import Plot
 
@@ -18,11 +19,13 @@ MOST_POINTS = 1500
 SPACING = ('dropped_frames', 'throttled', 'repeated_stamps', 'frozen_stamps', 'doubled_messages',
            'arrivals_in_batches', 'recorder_hiccup', 'rate_not_declared', 'qos_loss')
 """Findings that the spacing of stamps and arrivals shows; the others show in the delay."""
+GRID = ('host_stamps', 'out_of_order')
+"""Findings that show in how far stamps are from an even grid."""
 
 
-def findings_page(source: str, facts: Sequence[TopicFacts], findings: Sequence[Finding],
-                  records: Mapping[str, TopicRecord]) -> str:
+def findings_page(source: str, found: Inspection) -> str:
     """Return the whole document."""
+    facts, findings = found.facts, found.findings
     counts = [(str(sum(each.severity is severity for each in findings)), severity.word,
                'bad' if severity is Severity.WRONG else '')
               for severity in reversed(Severity)]
@@ -31,14 +34,14 @@ def findings_page(source: str, facts: Sequence[TopicFacts], findings: Sequence[F
         sections.append(page.section('Nothing found', page.text(
             'No finding. What cannot be told from a recording alone: a constant latency, and a '
             'constant clock offset of the same size.')))
-    sections += [_finding(each, records) for each in findings]
+    sections += [_finding(each, found) for each in findings]
     sections.append(page.section('Topics', page.table(
         ('topic', 'messages', 'Hz', 'stamps', 'arrival jitter', 'stamp jitter', 'delay',
          'drift (ppm)'), [_row(each) for each in facts])))
     return page.page('Timestamps', source, sections)
 
 
-def _finding(finding: Finding, records: Mapping[str, TopicRecord]) -> str:
+def _finding(finding: Finding, found: Inspection) -> str:
     parts = [f'<p><b class="{"bad" if finding.severity is Severity.WRONG else ""}">'
              f'{escape(finding.severity.word)}</b> {escape(finding.what)}.</p>']
     if finding.effect:
@@ -48,10 +51,15 @@ def _finding(finding: Finding, records: Mapping[str, TopicRecord]) -> str:
     if finding.evidence:
         figures = ', '.join(f'{key} {value:.4g}' for key, value in finding.evidence.items())
         parts.append(page.text(f'Evidence: {figures}.'))
+    records = {record.name: record for record in found.records}
     record = records.get(finding.topics[0]) or next(iter(records.values()), None)
-    if record is not None and len(record.stamps_ns) > 2:
-        plot = spacing_plot(record) if finding.code in SPACING else delay_plot(record)
-        parts.append(plot)
+    curve = found.curves.get(finding.topics[0])
+    if curve is not None and 'offset_ms' in finding.evidence:
+        parts.append(agreement_plot(finding.topics[0], curve, finding.evidence['offset_ms']))
+    elif record is not None and len(record.stamps_ns) > 2:
+        plot = (spacing_plot if finding.code in SPACING else
+                grid_plot if finding.code in GRID else delay_plot)
+        parts.append(plot(record))
     return page.section(f'{", ".join(finding.topics[:4])}: {finding.code.replace("_", " ")}',
                         *parts)
 
@@ -87,6 +95,45 @@ def spacing_plot(record: TopicRecord) -> str:
     return page.figure(plot.svg(f'spacings of {record.name}'),
                        f'{record.name}: time between two stamps (blue) and between two arrivals '
                        f'(orange), of the first {len(times)} messages.')
+
+
+def grid_plot(record: TopicRecord) -> str:
+    """Return how far stamps and arrivals are from an even grid, message by message."""
+    stamps = np.array(record.stamps_ns[:MOST_POINTS], np.int64)
+    arrivals = np.array(record.arrivals_ns[:MOST_POINTS], np.int64)
+    times = between(np.full(len(arrivals), arrivals[0]), arrivals)
+    rests = [_off_grid(each) * 1e3 for each in (stamps, arrivals)]
+    both = np.concatenate(rests)
+    plot = Plot((0.0, max(float(times[-1]), 1e-3)),
+                (float(np.percentile(both, 0.2)), float(np.percentile(both, 99.8))),
+                xlabel='time (s)', ylabel='off an even grid (ms)')
+    plot.line(times.tolist(), rests[1].tolist(), 1)
+    plot.line(times.tolist(), rests[0].tolist(), 0)
+    return page.figure(plot.svg(f'stamps of {record.name} against an even grid'),
+                       f'{record.name}: how far stamps (blue) and arrivals (orange) are from an '
+                       f'even grid, of the first {len(times)} messages. Stamps of a device are '
+                       f'steadier than the arrivals; those of a host are as restless.')
+
+
+def _off_grid(times_ns: Times) -> Seconds:
+    """Return times without the straight line through their numbers, s."""
+    seconds = between(np.full(len(times_ns), times_ns[0]), times_ns)
+    numbers = np.arange(len(seconds))
+    return np.asarray(seconds - np.polyval(np.polyfit(numbers, seconds, 1), numbers))
+
+
+def agreement_plot(topic: str, curve: AgreementCurve, offset_ms: float) -> str:
+    """Return the correlation of a topic's turns with the IMU's over the offset of its stamps."""
+    offsets = (curve.offsets_s * 1e3).tolist()
+    low, high = float(curve.correlation.min()), float(curve.correlation.max())
+    plot = Plot((offsets[0], offsets[-1]), (low, max(high, low + 1e-3)),
+                xlabel='offset of its stamps (ms)', ylabel='correlation of turns')
+    plot.line(offsets, curve.correlation.tolist(), 0)
+    plot.line([offset_ms, offset_ms], [low, high], 1)
+    return page.figure(plot.svg(f'turns of {topic} against those of the IMU'),
+                       f'{topic}: how well its turns agree with those of the IMU if its stamps '
+                       f'were off by so much (blue), and the offset that the sync engine '
+                       f'estimates (orange).')
 
 
 def _row(facts: TopicFacts) -> tuple[object, ...]:

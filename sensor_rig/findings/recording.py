@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.sync import ADVANCE_EVERY
 from sensor_rig.findings.model import Finding, worst_first
-from sensor_rig.findings.motion import motion_findings
+from sensor_rig.findings.motion import compare_motion
 from sensor_rig.findings.record import TopicRecord
 from sensor_rig.findings.search import search
+from sensor_rig.findings.turning import AgreementCurve
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Inspection:
     """The table of the topics."""
     findings: list[Finding]
     """Worst first."""
+    curves: dict[str, AgreementCurve] = field(default_factory=dict)
+    """By topic: how well its motion agrees with the IMU's."""
 
 
 def inspect_recording(bag: BagReader, advance: Callable[[int], None] = lambda count: None, *,
@@ -40,9 +43,9 @@ def inspect_recording(bag: BagReader, advance: Callable[[int], None] = lambda co
             advance(ADVANCE_EVERY)
     records = list(topics.values())
     facts, findings = search(records)
-    if motion:
-        moved = list(motion_findings(bag, facts))
-        told = {(each.code, each.topics) for each in moved}  # motion says it with a sigma
-        findings = worst_first(moved + [each for each in findings
-                                        if (each.code, each.topics) not in told])
-    return Inspection(records, facts, findings)
+    if not motion:
+        return Inspection(records, facts, findings)
+    moved = compare_motion(bag, facts)
+    told = {(each.code, each.topics) for each in moved.findings}  # motion says it with a sigma
+    others = [each for each in findings if (each.code, each.topics) not in told]
+    return Inspection(records, facts, worst_first([*moved.findings, *others]), moved.curves)

@@ -25,7 +25,7 @@ BLOCKS, LEAST_BLOCK = 50, 20
 latencies are correlated."""
 DRIFT_Z = 4.0
 """Standard errors from which on a slope of the delay is taken for drift."""
-SMALL_SAMPLE = 1.2
+SMALL_SAMPLE = 1.35
 """Factor on standard errors of logs: a few dozen blocks have no normal errors."""
 SMOOTHED = 1.0 / (1.0 - 0.25 / 3.0) ** 0.5
 """What means over a quarter of a block take from the steps of a walk."""

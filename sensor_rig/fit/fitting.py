@@ -6,24 +6,26 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rig_common.errors import RigError
 from rig_common.validation import validated
 from sensor_rig.fit.choosing import ChosenModel, choose
 from sensor_rig.fit.clock import ClockFit, fit_clock
 from sensor_rig.fit.gaps import GapFit, fit_gaps
-from sensor_rig.fit.models import PROBABILITIES
+from sensor_rig.fit.models import PROBABILITIES, Fitted
 from sensor_rig.fit.statistics import (
     Array,
     Estimate,
     lag_one,
     mean_estimate,
+    normal_scores,
     quantile_estimate,
     slope_estimate,
 )
 from sensor_rig.fit.times import FEWEST, StreamTimes
 from sim_sensors.latency_config import LatencyConfig
-from sim_sensors.pipeline.marginals import marginal_of, reachable
+from sim_sensors.pipeline.marginals import latency_correlation, marginal_of, reachable
 from sim_sensors.timing_config import TimingConfig
 
 QUANTILES = {'p5_s': 0.05, 'p50_s': 0.5, 'p95_s': 0.95, 'p99_s': 0.99}
@@ -157,9 +159,23 @@ def fit_stream(times: StreamTimes, *, model: str = '',
     if fitted.model == 'empirical':
         for name, p in zip(fitted.names[1:-1], PROBABILITIES[1:-1].tolist(), strict=True):
             parameters[name] = quantile_estimate(latency_s, p)
-    correlation = lag_one(latency_s, gaps.follows)
+    correlation = _correlation(latency_s, fitted, gaps.follows, times.name)
     return TopicFit(times, gaps, clock, latency_s, choice, parameters, _figures(latency_s),
                     correlation, offset_s, bandwidth, notes)
+
+
+def _correlation(x: Array, fitted: Fitted, follows: NDArray[np.bool_],
+                 name: str) -> Estimate:
+    """Return the lag-1 correlation of latencies.
+
+    Few samples of a heavy tail tell it badly, and how badly, too. Ranks tell it well where the
+    latency is what the model says; the interval holds both.
+    """
+    direct = lag_one(x, follows)
+    table = marginal_of(validated(LatencyConfig, _rounded(fitted.keys()), name))
+    ranks = lag_one(normal_scores(x), follows)
+    low, high = (latency_correlation(table, end) for end in (ranks.low, ranks.high))
+    return Estimate(direct.value, min(direct.low, low), max(direct.high, high))
 
 
 def _figures(x: Array) -> dict[str, Estimate]:

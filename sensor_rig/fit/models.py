@@ -28,7 +28,7 @@ SMOOTHINGS = (20, 60, 100)
 PROBABILITIES = np.array([0.0, 0.002, 0.005, 0.01, 0.02, 0.035, *np.arange(1, 20) / 20.0, 0.965,
                           0.98, 0.99, 0.995, 0.998, 1.0])
 """At which an empirical model has quantiles: closer in the tails."""
-SMALL_SAMPLE = 1.12
+SMALL_SAMPLE = 1.15
 """Factor on standard errors: the long-run covariance of some hundred samples is too small."""
 LEAST_SIGMA = 0.01
 """Of a mode, as a part of the latency's standard deviation: narrower ones are single samples."""
@@ -209,7 +209,7 @@ def fit_lognormal(x: Array) -> Fitted:
                          mean * np.sqrt(np.expm1(width ** 2))])
 
     gap = _best_gap(x, lambda g: float(_lognormal_density(x, values(g)).mean()),
-                    least=0.03 * spread, most=min(first, 30.0 * spread))
+                    least=0.005 * (float(np.median(x)) - first), most=min(first, 30.0 * spread))
     return Fitted('lognormal', ('min_s', 'mean_s', 'sigma_s'), values(gap), _lognormal_density)
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 Array = NDArray[np.float64]
 Z95 = 1.96
@@ -77,6 +78,12 @@ def lag_one(x: Array, after: NDArray[np.bool_] | None = None) -> Estimate:
     low, _, high = np.clip(around(found, float(np.sqrt(variance / len(influence)))),
                            -1.0, 1.0)[[1, 0, 2]]
     return Estimate(min(max(found, -0.999), 0.999), float(low), float(high))
+
+
+def normal_scores(x: Array) -> Array:
+    """Return unit normals in the order of the samples."""
+    ranks = np.argsort(np.argsort(x, kind='stable'), kind='stable')
+    return np.asarray(special.ndtri((ranks + 0.5) / len(x)))
 
 
 def slope_estimate(t: Array, x: Array) -> Estimate:

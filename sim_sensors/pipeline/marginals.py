@@ -119,6 +119,11 @@ def reachable(table: Array) -> tuple[float, float]:
     return _correlation(weights, -MOST_RHO), _correlation(weights, MOST_RHO)
 
 
+def latency_correlation(table: Array, rho: float) -> float:
+    """Return the lag-1 correlation of a latency of `table` whose normals have `rho`."""
+    return _correlation(_hermite_weights(table), min(max(rho, -MOST_RHO), MOST_RHO))
+
+
 @lru_cache(maxsize=256)
 def normal_correlation(config: LatencyConfig) -> float:
     """Return the lag-1 correlation of the normals that gives the latency its `correlation`."""
