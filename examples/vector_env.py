@@ -14,11 +14,9 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
-from sensor_rig.rigfile import rig_from_parameters
-from sim_sensors.rig import Rig
+from sensor_rig.gym import RigVectorEnv
 
 RIG: dict[str, Any] = {
     'seed': 1,
@@ -37,73 +35,40 @@ EPISODE_S = 12.0
 REACHED_M = 0.4
 
 
-class RoverGoals(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArray[Any]]):
+class RoverGoals(RigVectorEnv):
     """Drive each rover to its goal. Action: speed and yaw rate, -1 to 1. Reward: metres gained."""
+
+    task_space = gymnasium.spaces.Box(-2.0, 2.0, (2,))
 
     def __init__(self, num_envs: int = 64) -> None:
         """Make `num_envs` rovers."""
-        world = {**RIG['world'], 'num_envs': num_envs}
-        config = rig_from_parameters({**RIG, 'world': world})
-        self.rig = Rig(config.simulated_world, config.make_sensors().values(), seed=config.seed)
-        self.num_envs = num_envs
-        self.metadata = {'autoreset_mode': AutoresetMode.NEXT_STEP}
-        self.ticks = round(CONTROL_PERIOD_S * 1e9 / self.rig.world.dt_ns)
-        width = 2 + sum(sensor.return_layout.width for sensor in self.rig.sensors.values())
-        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (width,))
-        self.single_action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,))
-        batch = gymnasium.vector.utils.batch_space
-        self.observation_space = batch(self.single_observation_space, num_envs)
-        self.action_space = batch(self.single_action_space, num_envs)
         self.goals = np.zeros((num_envs, 2))
-        self.started_ns = np.zeros(num_envs, np.int64)
-        self.done = np.zeros(num_envs, np.bool_)
-        self.chance = np.random.default_rng(config.seed)
+        self.before = np.zeros(num_envs)
+        super().__init__(RIG, num_envs, control_period_s=CONTROL_PERIOD_S, episode_s=EPISODE_S)
 
-    def reset(self, *, seed: int | None = None,
-              options: dict[str, Any] | None = None) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Put every rover back to the middle, with a new goal."""
-        self.chance = np.random.default_rng(self.rig.seed if seed is None else seed)
-        self.rig.reset(seed=seed)
-        self.rig.step()
-        self._new_goals(np.arange(self.num_envs))
-        self.done[:] = False
-        return self._observe(), {}
-
-    def step(self, actions: NDArray[np.float32]) -> tuple[
-            NDArray[np.float32], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_],
-            dict[str, Any]]:
-        """Drive for one control period; rovers that were done start again instead."""
-        again = np.flatnonzero(self.done)
-        if len(again):
-            self.rig.reset(again)
-            self._new_goals(again)
-        before = self._distance()
-        twists = 1.5 * np.clip(actions, -1.0, 1.0)
-        twists[again] = 0.0
-        self.rig.command_twist(twists[:, 0], twists[:, 1])
-        for _ in range(self.ticks):
-            self.rig.step()
-        after = self._distance()
-        reached = after < REACHED_M
-        late = self.rig.time_ns - self.started_ns > EPISODE_S * 1e9
-        reward = np.where(np.isin(np.arange(self.num_envs), again), 0.0, before - after)
-        self.done = reached | late
-        return self._observe(), reward, reached, late & ~reached, {}
-
-    def _new_goals(self, envs: NDArray[np.intp]) -> None:
-        angle = self.chance.uniform(-np.pi, np.pi, len(envs))
+    def begin(self, envs: NDArray[np.intp]) -> None:
+        """Give `envs` new goals."""
+        angle = self.np_random.uniform(-np.pi, np.pi, len(envs))
         self.goals[envs] = 1.5 * np.stack([np.cos(angle), np.sin(angle)], 1)
-        self.started_ns[envs] = self.rig.time_ns
+        self.before[envs] = self._distance()[envs]
+
+    def task(self) -> NDArray[np.float64]:
+        """Return the goals, m, in the world."""
+        return self.goals
+
+    def reward(self, actions: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the metres gained."""
+        before, self.before = self.before, self._distance()
+        return before - self.before
+
+    def terminated(self) -> NDArray[np.bool_]:
+        """Return which rovers have arrived."""
+        return self.before < REACHED_M
 
     def _distance(self) -> NDArray[np.float64]:
         """Return the true distance to the goal, m: rewards know the truth, policies do not."""
         offset = self.goals - self.rig.world.base_poses()[:, :2]
         return np.hypot(offset[:, 0], offset[:, 1])
-
-    def _observe(self) -> NDArray[np.float32]:
-        """Return what has arrived by now: zeros while nothing has."""
-        readings = [reading.values for reading in self.rig.read_sensors().values()]
-        return np.concatenate([self.goals, *readings], 1).astype(np.float32)
 
 
 def steer(env: RoverGoals, observed: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -22,6 +22,8 @@ from sim_sensors.rig import Rig
 
 Array = NDArray[Any]
 Envs = NDArray[np.intp]
+TASK = 'task'
+"""Key of what the policy is told of its task; no sensor of a rig with a task may have it."""
 Step = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
 
 
@@ -29,9 +31,12 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
     """`num_envs` copies of a rig, observed by its sensors, each with its own latency and noise.
 
     A rig knows no task: without one the reward is 0 and episodes end by time. Subclass it and
-    write `reward`, `terminated` and, for goals, `begin`; they may use the truth
-    (`self.rig.read_ground_truth`, `self.rig.world`), which the policy does not see.
+    write `reward`, `terminated` and, for goals, `begin`, `task_space` and `task`; they may use the
+    truth (`self.rig.read_ground_truth`, `self.rig.world`), which the policy does not see.
     """
+
+    task_space: Box | None = None
+    """What the policy is told of its task (a goal, a wanted speed), of one environment."""
 
     def __init__(self, rig: str | Path | Mapping[str, Any] | RigConfig, num_envs: int = 1, *,
                  control_period_s: float = 0.02, episode_s: float = 10.0, flat: bool = True,
@@ -64,6 +69,10 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
 
     def begin(self, envs: Envs) -> None:
         """Prepare a new episode of `envs`, which stand at their start."""
+
+    def task(self) -> Array:
+        """Return what the policy is told of its task, [num_envs, *task_space.shape]."""
+        raise NotImplementedError('task_space says that there is a task; write task()')
 
     def reward(self, actions: Array) -> NDArray[np.float64]:
         """Return the reward of the step just made, [num_envs]."""
@@ -135,6 +144,8 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _space(self) -> gymnasium.Space[Any]:
         spaces = self._senses.spaces
+        if self.task_space is not None:
+            spaces = {TASK: self.task_space, **spaces}
         if not self._flat:
             return Dict(spaces)
         low, high = (np.concatenate(bounds, dtype=np.float32, casting='unsafe')
@@ -144,6 +155,8 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
     def _observe(self) -> tuple[Any, dict[str, Any]]:
         values, facts = self._senses.read()
         info = {'senses': facts}
+        if self.task_space is not None:
+            values = {TASK: np.asarray(self.task(), self.task_space.dtype), **values}
         if not self._flat:
             return values, info
         return np.concatenate([each.reshape(self.num_envs, -1) for each in values.values()],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from support.cart import MS, Place, SweepingPlace, cart_rig, place
@@ -221,3 +223,41 @@ def test_unavailable_sensors_are_left_out_where_that_is_allowed(tmp_path, caplog
     assert "without sensor 'eye': there is no renderer" in caplog.text
     rig.step()
     assert np.isfinite(rig.read('place').values).all()
+
+
+def counting(rig: Rig, name: str) -> list[int]:
+    """Return a list that grows by the time of every capture of sensor `name`."""
+    taken: list[int] = []
+    pipeline = rig.pipelines[name]
+    supply = pipeline.supplier
+    assert supply is not None
+
+    def counted(envs: Any, out: Any) -> None:
+        taken.append(rig.elapsed_ns)
+        supply(envs, out)
+    pipeline.supplier = counted
+    return taken
+
+
+LAZY: dict[str, Any] = {'type': 'pose', 'rate_hz': 100.0, 'mount': {'body': 'rover'}}
+
+
+@pytest.mark.parametrize(('world', 'force', 'watched', 'captures'), [
+    ({}, False, False, 0), ({}, True, False, 5), ({}, False, True, 5),
+    ({'lazy_sensor_update': False}, False, False, 5)])
+def test_what_nobody_reads_is_computed_where_it_is_asked_for(
+        world: dict[str, Any], force: bool, watched: bool, captures: int) -> None:
+    config = rig_from_parameters({'world': {'model': 'rover_yard.xml', **world},
+                                  'sensors': {'tracker': LAZY}})
+    rig = Rig(config.simulated_world, config.make_sensors().values())
+    if watched:
+        rig.set_watched('tracker')
+    taken = counting(rig, 'tracker')
+    for _ in range(50):
+        rig.step(force_recompute=force)
+    assert len(taken) == captures
+    if watched:
+        rig.reset()
+        assert rig.pipelines['tracker'].watched, 'a looker looks on after a reset'
+        rig.set_watched('tracker', on=False)
+        assert not rig.pipelines['tracker'].watched
