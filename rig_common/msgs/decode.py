@@ -206,6 +206,16 @@ def read_odometry(buf: Buffer) -> MotionMessage:
     return MotionMessage(stamp_ns, values[:3], values[3:7], values[43:46], values[46:])
 
 
+def read_pose(buf: Buffer) -> tuple[int, Vector, Vector]:
+    """Return (stamp_ns, position m [3], orientation xyzw [4]) of a geometry_msgs/PoseStamped or
+    PoseWithCovarianceStamped.
+    """
+    reader = Reader(buf)
+    stamp_ns, _ = reader.header()
+    pose = reader.array('f8', 7).astype(np.float64)
+    return stamp_ns, pose[:3], pose[3:]
+
+
 def _transform(reader: Reader) -> Transform:
     stamp_ns, frame_id = reader.header()
     child = reader.string()
@@ -230,3 +240,26 @@ def read_twist(buf: Buffer) -> tuple[int, Vector, Vector]:
     stamp_ns, _ = reader.header()
     twist = reader.array('f8', 6).astype(np.float64)
     return stamp_ns, twist[:3], twist[3:]
+
+
+def read_joint_positions(buf: Buffer) -> tuple[int, dict[str, float]]:
+    """Return (stamp_ns, position by joint, rad or m) of a sensor_msgs/JointState."""
+    reader = Reader(buf)
+    stamp_ns, _ = reader.header()
+    names = [reader.string() for _ in range(reader.count(4))]
+    return stamp_ns, dict(zip(names, reader.sequence('f8').tolist(), strict=False))
+
+
+def read_force(buf: Buffer) -> tuple[int, Vector]:
+    """Return (stamp_ns, force N [3]) of a geometry_msgs/WrenchStamped."""
+    reader = Reader(buf)
+    stamp_ns, _ = reader.header()
+    return stamp_ns, reader.array('f8', 3).astype(np.float64)
+
+
+def read_range(buf: Buffer) -> tuple[int, float]:
+    """Return (stamp_ns, range m) of a sensor_msgs/Range; -inf and +inf as in REP 117."""
+    reader = Reader(buf)
+    stamp_ns, _ = reader.header()
+    reader.array('u1', 1)
+    return stamp_ns, float(reader.array('f4', 4)[3])

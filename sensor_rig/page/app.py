@@ -1,4 +1,6 @@
-"""The page's panels: timeline and offsets on the left, controls and streams on the right.
+"""The page's panels: what happens on the left, what can be done on the right.
+
+The left one is viser's main panel, because that comes first on a phone.
 
 viser calls back in threads of its own. A control therefore only puts a `Command` into `commands`;
 the node takes it out in its own thread. Nothing else is shared.
@@ -15,17 +17,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sensor_rig.page import svg
 from sensor_rig.page.access import DEFAULT_PORT, LOCAL
+from sensor_rig.page.body import Body, contacts, joints
 from sensor_rig.page.controls import Command, Controls, Setting
 from sensor_rig.page.gate import Gate
 from sensor_rig.page.history import History
+from sensor_rig.page.offsets import offsets, window
 from sensor_rig.page.serving import start_server
+from sensor_rig.page.timeline import timeline
 
 SHADES = ('time', 'intensity')
 """What the points of a LiDAR can be coloured by."""
 PICTURE_WIDTH = 320
-LEFT_WIDTH, RIGHT_WIDTH = 560, 320
+LEFT_WIDTH, RIGHT_WIDTH = 416, 300
+"""Of the panels, px: the left one is less than a third of 1280."""
+HINT = 'Change a sensor, or inject a fault, and see the sync engine follow.'
+GREEN = (26, 156, 91)
+PHONE_STYLE = """<style>
+.rig-status { font: 13px system-ui, sans-serif; padding: 2px 8px 0;
+  font-variant-numeric: tabular-nums; }
+.rig-drawing { padding: 4px 6px 6px; }
+@media (max-width: 36em) {
+  /* viser's sheet is 20em wide and covers the middle of the view. Let it have the whole width,
+     and the world what is above it, until the sheet is closed. */
+  .mantine-Paper-root:has(.rig-timeline),
+  .mantine-Paper-root:has(.rig-timeline) .mantine-ScrollArea-content > div {
+    width: 100vw !important; }
+  body:not(:has([style*="display: none"] .rig-timeline)) div:has(> div > canvas) {
+    height: 40vh !important; }
+}
+</style>"""
 
 
 class Page:
@@ -45,18 +66,14 @@ class Page:
             self.server = start_server(host, port, title, may_move=may_move)
         self.commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         gui = self.server.gui
-        gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(26, 156, 91))
         gui.set_panel_label(title)
-        self._status = gui.add_markdown('Waiting for the world ...')
-        self.controls = Controls(gui, settings, self.commands.put, speed)
-        self._streams = gui.add_html('')
-        with gui.add_folder('Camera') as folder:
-            self._camera_folder = folder
-            self._picture = gui.add_image(np.zeros((2, 2, 3), np.uint8), format='jpeg')
-        folder.visible = False
         self._add_story(gui)
-        self.server.initial_camera.position = (-4.5, -6.5, 5.5)
-        self.server.initial_camera.look_at = (0.8, 0.5, 0.0)
+        self._add_panel(gui, settings, speed)
+        self._set_theme(dark=False)
+
+    def _set_theme(self, *, dark: bool) -> None:
+        self.server.gui.configure_theme(show_logo=False, show_share_button=False,
+                                        brand_color=GREEN, dark_mode=dark)
 
     @property
     def address(self) -> str:
@@ -82,59 +99,81 @@ class Page:
         """What points are coloured by: one of `SHADES`."""
         return str(self._shade.value)
 
-    def follow(self, position_m: NDArray[np.float64]) -> None:
-        """Keep the robot at `position_m` in the middle of every view, if that is wanted."""
-        if not self._follow.value:
-            return
-        for client in self.server.get_clients().values():
-            camera = client.camera
-            seen_from = camera.position - camera.look_at  # how the person has turned the view
-            camera.position = position_m + seen_from
-            camera.look_at = position_m
+    @property
+    def follows(self) -> bool:
+        """Whether the robot is to stay in the middle of the view."""
+        return bool(self._follow.value)
 
     # ---- what is shown --------------------------------------------------------------------------
 
     def _add_story(self, gui: Any) -> None:
-        panel = gui.add_panel()
-        with panel.add_tab('Timeline'):
-            self._timeline = gui.add_html('')
-            self._offsets = gui.add_html('')
-            self._window = gui.add_html('')
-        with panel.add_tab('Drops'):
+        """Put what happens on the main panel, the timeline first."""
+        gui.add_html(PHONE_STYLE)
+        self._status = gui.add_html(_status('Waiting for the world ...'))
+        self._timeline, self._joints, self._contacts, self._offsets, self._window = (
+            gui.add_html('') for _ in range(5))
+        with gui.add_folder('Where every message went') as folder:
+            self._drops_folder = folder
             self._drops = gui.add_html('')
-        with panel.add_tab('View'):
-            self._shade = gui.add_dropdown('points by', SHADES,
-                                           hint='what the points of the LiDAR are coloured by')
-            self._follow = gui.add_checkbox('follow the robot', False)
-        panel.dock_left()
-        panel.set_width(LEFT_WIDTH)
-        gui.main_panel.dock_right()
-        gui.main_panel.set_width(RIGHT_WIDTH)
+        folder.visible = False
+        gui.main_panel.dock_left()
+        gui.main_panel.set_width(LEFT_WIDTH)
 
-    def show_status(self, text: str) -> None:
+    def _add_panel(self, gui: Any, settings: Mapping[str, Setting], speed: float) -> None:
+        """Put what can be done on a panel of its own, then streams and camera."""
+        panel = gui.add_panel()
+        with panel.add_tab('Control'):
+            self._said = gui.add_markdown(HINT)
+            self.controls = Controls(gui, settings, self.commands.put, self.say, speed)
+            with gui.add_folder('View'):
+                self._follow = gui.add_checkbox('follow robot', True)
+                self._shade = gui.add_dropdown('points by', SHADES,
+                                               hint='what the points of the LiDAR are coloured by')
+                dark = gui.add_checkbox('dark', False)
+                dark.on_update(lambda event: self._set_theme(dark=event.target.value))
+            self._streams = gui.add_html('')
+            with gui.add_folder('Camera') as folder:
+                self._camera_folder = folder
+                self._picture = gui.add_image(np.zeros((2, 2, 3), np.uint8), format='jpeg')
+            folder.visible = False
+        panel.dock_right()
+        panel.set_width(RIGHT_WIDTH)
+
+    def say(self, text: str) -> None:
+        """Answer a person, at the top of the controls."""
+        self._said.content = _plain(text)
+
+    def show_status(self, text: str, simulated_s: float) -> None:
         """Say in a line how things are."""
-        if self._status.content != text:
-            self._status.content = text
+        self._status.content = _status(text, simulated_s)
 
-    def show_history(self, history: History, max_window_ms: float) -> None:
-        """Draw the timeline, the offsets and the window."""
-        now_s = history.now_ns / 1e9
+    def show_history(self, history: History, reference: str, max_window_ms: float) -> None:
+        """Draw the timeline, the offsets to `reference` and the window."""
+        now_s, events = history.now_s, history.events()
         span_s = min(history.long_s, max(now_s, 10.0))
-        self._timeline.content = svg.timeline(history)
+        _draw(self._timeline, timeline(history))
         if history.offsets:
-            self._offsets.content = svg.offsets(
-                {name: list(line) for name, line in history.offsets.items()}, now_s, span_s)
+            lines = {name: list(line) for name, line in history.offsets.items()}
+            _draw(self._offsets, offsets(lines, reference, now_s, span_s, events))
         if history.windows:
-            self._window.content = svg.window(list(history.windows), now_s, span_s,
-                                              max_window_ms)
+            _draw(self._window, window(list(history.windows), now_s, span_s, max_window_ms,
+                                       events))
+
+    def show_body(self, body: Body, history: History) -> None:
+        """Draw joints and contacts, as far as the robot has any."""
+        if body.joints:
+            _draw(self._joints, joints(body.joints, history.now_s))
+        if body.contacts:
+            _draw(self._contacts, contacts(body, history.now_s, history.events()))
 
     def show_streams(self, rows: Sequence[Sequence[str]]) -> None:
         """Show a table of the streams: name, rate, latency, lost."""
-        self._streams.content = table(('sensor', 'Hz', 'latency ms', 'lost'), rows)
+        self._streams.content = table(('sensor', 'Hz', 'late, ms', 'lost'), rows)
 
     def show_drops(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Show where every message went."""
         self._drops.content = table(header, rows, upright=True)
+        self._drops_folder.visible = bool(rows)
 
     def show_picture(self, pixels: NDArray[np.uint8]) -> None:
         """Show a camera's picture [h, w, 3] or [h, w]."""
@@ -142,6 +181,20 @@ class Page:
         small = np.ascontiguousarray(pixels[::step, ::step])
         self._picture.image = small if small.ndim == 3 else np.repeat(small[..., None], 3, -1)
         self._camera_folder.visible = True
+
+
+def _status(text: str, simulated_s: float = 0.0) -> str:
+    """Return the line at the top; a program that looks on reads the time from its attribute."""
+    return f'<div class="rig-status" data-simulated-s="{simulated_s:.3f}">{text}</div>'
+
+
+def _draw(place: Any, drawing: str) -> None:
+    place.content = f'<div class="rig-drawing">{drawing}</div>'
+
+
+def _plain(text: str) -> str:
+    """Return a text as Markdown that shows it as it is: names hold underscores."""
+    return ''.join(f'\\{letter}' if letter in '\\`*_<>[]#|' else letter for letter in text)
 
 
 @contextmanager
@@ -161,7 +214,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, upright: bool
             text = _escaped(value)
             if upright and tag == 'th' and index:
                 text = f'<span style="{turn}">{text}</span>'
-            found.append(f'<{tag} style="padding:2px 6px;vertical-align:bottom;'
+            found.append(f'<{tag} style="padding:2px 4px;vertical-align:bottom;white-space:nowrap;'
                          f'text-align:{"right" if index else "left"}">{text}</{tag}>')
         return ''.join(found)
     body = ''.join(f'<tr>{cells("td", row)}</tr>' for row in rows)

@@ -8,18 +8,58 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-FAULTS = ('dead', 'stuck', 'slow', 'clock_step', 'noisy', 'loss_burst', 'wrong')
 FAULT_ARGUMENTS: dict[str, dict[str, float]] = {
-    'slow': {'offset': 0.03}, 'clock_step': {'offset': 0.05}, 'noisy': {'scale': 10.0},
-    'loss_burst': {'scale': 0.5}, 'wrong': {'scale': 1.1},
+    'dead': {}, 'stuck': {}, 'slow': {'offset': 0.03}, 'clock_step': {'offset': 0.053},
+    'noisy': {'scale': 10.0}, 'loss_burst': {'scale': 0.5}, 'wrong': {'scale': 1.1},
 }
-"""What a fault from the page does: 30 ms slower, the clock 50 ms ahead, ten times the noise ..."""
+"""The faults of the page: 30 ms slower, the clock 53 ms ahead, ten times the noise ..."""
 FAULT_SECONDS = 5.0
-REACH_MS = 200.0
-"""How far the sliders go; further where a sensor is set further."""
-SPEEDS = (0.1, 4.0)
+
+
+def fault_in_words(kind: str, offset: float = 0.0, scale: float = 1.0) -> str:
+    """Say what a fault does."""
+    match kind:
+        case 'slow':
+            return f'{1e3 * offset:.4g} ms slower'
+        case 'clock_step':
+            return f'clock step {1e3 * offset:+.4g} ms'
+        case 'noisy':
+            return f'{scale:g} times the noise'
+        case 'loss_burst':
+            return f'{100.0 * scale:g} % lost'
+        case 'wrong':
+            return f'values times {scale:g}' + (f', {offset:+g}' if offset else '')
+    return kind
+
+
+FAULTS = {kind: fault_in_words(kind, **arguments) for kind, arguments in FAULT_ARGUMENTS.items()}
+
+
+class Limit(NamedTuple):
+    """What a control takes."""
+
+    name: str
+    low: float
+    high: float
+    unit: str
+
+    def refusal(self, value: float, now: float | None = None) -> str | None:
+        """Return why `value` is not taken; None where it is. What is set `now` always is."""
+        low, high = (self.low, self.high) if now is None else (
+            min(self.low, now), max(self.high, now))
+        if low <= value <= high:
+            return None
+        unit = f' {self.unit}' if self.unit else ''
+        return (f'{self.name} {value:.10g}{unit} is refused: it goes from {low:.10g} to '
+                f'{high:.10g}{unit}')
+
+
+DELAY = Limit('A delay of', 0.0, 2000.0, 'ms')
+CLOCK = Limit('A clock offset of', -10_000.0, 10_000.0, 'ms')
+STEPS = Limit('A step count of', 1.0, 100_000.0, '')
+SPEED = Limit('A speed of', 0.1, 10.0, 'x real time')
 
 
 @dataclass(frozen=True)
@@ -32,6 +72,20 @@ class Command:
     value: float = 0.0
     kind: str = ''
     arguments: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def sentence(self) -> str:
+        """Say in words what is done once it is taken."""
+        match self.action:
+            case 'delay':
+                return f'{self.sensor}: every sample is now {1e3 * self.value:.6g} ms late'
+            case 'clock':
+                return f'{self.sensor}: its clock is now {1e3 * self.value:+.6g} ms off'
+            case 'speed':
+                return f'time is to run at {self.value:g} x real time'
+            case 'fault':
+                return f'{self.sensor}: {FAULTS[self.kind]} for {self.value:g} s'
+        return self.action
 
 
 @dataclass(frozen=True)
@@ -50,6 +104,19 @@ class Setting:
         jitter = f' and up to {1e3 * self.jitter_s:.4g} ms more' if self.jitter_s else ''
         return f'now: delay {delay}{jitter}, clock {1e3 * self.clock_offset_s:+.6g} ms'
 
+    @staticmethod
+    def change_in_words(key: str, value: Any) -> str | None:
+        """Return what a changed parameter of a sensor means; None for a delay's second half."""
+        match key:
+            case 'delay_range_s':
+                low, high = (f'{1e3 * float(each):.4g}' for each in value)
+                return f'delay {low} ms' if low == high else f'delay {low} to {high} ms'
+            case 'jitter_s':
+                return f'jitter {1e3 * float(value):.4g} ms' if value else None
+            case 'clock.offset_s':
+                return f'clock {1e3 * float(value):+.6g} ms'
+        return f'{key} {value}'
+
     def changed(self, key: str, value: Any) -> Setting:
         """Return it with a parameter of the sensor (`clock.offset_s`) changed; others are none
         of ours.
@@ -65,13 +132,13 @@ class Setting:
 
 
 class Controls:
-    """Time and one sensor at a time."""
+    """Time and one sensor at a time. What a person asks is checked here, and refused in words."""
 
-    def __init__(self, gui: Any, settings: Mapping[str, Setting],
-                 ask: Callable[[Command], None], speed: float = 1.0) -> None:
-        """Put them on a viser `gui`; `ask` gets what a person wants."""
+    def __init__(self, gui: Any, settings: Mapping[str, Setting], ask: Callable[[Command], None],
+                 say: Callable[[str], None], speed: float = 1.0) -> None:
+        """Put them on a viser `gui`; `ask` gets what a person wants, `say` why not."""
         self._settings = dict(settings)
-        self._ask = ask
+        self._ask, self._say = ask, say
         with gui.add_folder('Time'):
             self._add_time(gui, speed)
         with gui.add_folder('Change a sensor'):
@@ -79,31 +146,58 @@ class Controls:
 
     def _add_time(self, gui: Any, speed: float) -> None:
         buttons = gui.add_button_group('', ('pause', 'resume', 'step', 'reset'))
-        steps = gui.add_number('steps', 100, min=1, max=100_000, step=1,
+        # No limits on the numbers themselves: a browser would clip what lies outside in silence.
+        steps = gui.add_number('steps', 100, step=1,
                                hint='physics steps that "step" takes, then the rig pauses')
-        buttons.on_click(lambda event: self._ask(Command(
-            event.target.value, value=float(steps.value))))
-        low, high = SPEEDS
-        slider = gui.add_slider('speed', low, high, 0.1, min(max(speed, low), high),
-                                hint='simulated seconds per second')
-        slider.on_update(lambda event: self._ask(Command('speed', value=event.target.value)))
+        buttons.on_click(lambda event: self._press(event.target.value, steps.value))
+        pace = gui.add_number('speed', speed or 1.0, step=0.1,
+                              hint='simulated seconds per second')
+        gui.add_button('set the speed').on_click(
+            lambda _: self._try(SPEED, pace.value, Command('speed', value=float(pace.value))))
+
+    def _press(self, action: str, steps: float) -> None:
+        command = Command(action, value=float(steps))
+        if action == 'step':
+            self._try(STEPS, steps, command)
+        else:
+            self._ask(command)
+
+    def _try(self, limit: Limit, value: float, command: Command,
+             now: float | None = None) -> None:
+        """Ask for `command` where `value` is within its limit, else say the limit."""
+        refusal = limit.refusal(value, now)
+        if refusal is None:
+            self._ask(command)
+        else:
+            self._say(refusal)
 
     def _add_sensor(self, gui: Any) -> None:
         sensor = self._sensor = gui.add_dropdown('sensor', list(self._settings))
         self._now = gui.add_markdown('')
-        delay = self._delay = gui.add_slider('delay, ms', 0.0, REACH_MS, 0.1, 0.0)
+        delay = self._delay = gui.add_number('delay, ms', 0.0, step=0.1)
         set_delay = gui.add_button('set the delay')
-        clock = self._clock = gui.add_slider('clock, ms', -REACH_MS, REACH_MS, 0.1, 0.0)
+        clock = self._clock = gui.add_number('clock, ms', 0.0, step=0.1)
         set_clock = gui.add_button("set the clock's offset")
-        fault = gui.add_dropdown('fault', FAULTS)
+        fault = gui.add_dropdown('fault', list(FAULTS.values()))
         inject = gui.add_button(f'inject for {FAULT_SECONDS:.0f} s', color='red')
         sensor.on_update(lambda _: self._load())
-        set_delay.on_click(lambda _: self._ask(Command('delay', sensor.value, delay.value / 1e3)))
-        set_clock.on_click(lambda _: self._ask(Command('clock', sensor.value, clock.value / 1e3)))
-        inject.on_click(lambda _: self._ask(Command(
-            'fault', sensor.value, FAULT_SECONDS, fault.value,
-            FAULT_ARGUMENTS.get(fault.value, {}))))
+        set_delay.on_click(lambda _: self._try(
+            DELAY, delay.value, Command('delay', sensor.value, delay.value / 1e3),
+            1e3 * self._setting.delay_range_s[1]))
+        set_clock.on_click(lambda _: self._try(
+            CLOCK, clock.value, Command('clock', sensor.value, clock.value / 1e3),
+            1e3 * self._setting.clock_offset_s))
+        inject.on_click(lambda _: self._inject(fault.value))
         self._load()
+
+    @property
+    def _setting(self) -> Setting:
+        return self._settings.get(self._sensor.value, Setting())
+
+    def _inject(self, words: str) -> None:
+        kind = next(kind for kind, said in FAULTS.items() if said == words)
+        self._ask(Command('fault', self._sensor.value, FAULT_SECONDS, kind,
+                          FAULT_ARGUMENTS[kind]))
 
     def note(self, sensor: str, key: str, value: Any) -> None:
         """Take it that a parameter of a sensor was changed, by whomever."""
@@ -115,17 +209,8 @@ class Controls:
             self._load()
 
     def _load(self) -> None:
-        """Show what the chosen sensor is set to."""
-        setting = self._settings.get(self._sensor.value, Setting())
+        """Show what the chosen sensor is set to; 0.037 s are 37 ms, not 37.00000000000001."""
+        setting = self._setting
         self._now.content = setting.sentence
-        _show(self._delay, 1e3 * sum(setting.delay_range_s) / 2.0)
-        _show(self._clock, 1e3 * setting.clock_offset_s)
-
-
-def _show(slider: Any, value: float) -> None:
-    """Set a slider, and its ends where `value` lies beyond them."""
-    value = round(value, 6)  # 0.037 s are 37 ms, not 37.00000000000001
-    slider.max = max(REACH_MS, value)
-    if slider.min < 0.0:
-        slider.min = min(-REACH_MS, value)
-    slider.value = value
+        self._delay.value = round(1e3 * sum(setting.delay_range_s) / 2.0, 6)
+        self._clock.value = round(1e3 * setting.clock_offset_s, 6)

@@ -34,11 +34,34 @@ class WindowPoint(NamedTuple):
     intensity: float
 
 
-class History:
-    """What happened within the last `span_s`; offsets and window within `long_s`."""
+class Event(NamedTuple):
+    """Something that was done to the rig: a fault, a changed setting."""
 
-    def __init__(self, sensors: Iterable[str], span_s: float = 2.0, long_s: float = 60.0) -> None:
-        """Keep marks for `sensors`, in that order."""
+    time_s: float
+    name: str
+    """In words, without the sensor."""
+    sensor: str = ''
+    end_s: float | None = None
+    """When it is over; None: it stays."""
+
+    @property
+    def label(self) -> str:
+        """Name it with its sensor."""
+        return f'{self.sensor}: {self.name}' if self.sensor else self.name
+
+
+STEP_MS = 3.0
+"""A true offset that moves by more than this is a step; less is the noise of single stamps."""
+SMOOTHING = 0.15
+"""Share of a new value in a true offset without that noise."""
+
+
+class History:
+    """What happened within the last `span_s`; offsets, window and events within `long_s`."""
+
+    def __init__(self, sensors: Iterable[str], span_s: float = 2.0, long_s: float = 60.0,
+                 planned: Iterable[Event] = ()) -> None:
+        """Keep marks for `sensors`, in that order; `planned` events happen in every run."""
         self.span_ns = round(span_s * NS_PER_S)
         self.long_s = long_s
         self.now_ns = 0
@@ -47,6 +70,24 @@ class History:
         """Stamp of every member by sensor, newest last."""
         self.offsets: dict[str, deque[OffsetPoint]] = {}
         self.windows: deque[WindowPoint] = deque()
+        self._planned = list(planned)
+        self._events: deque[Event] = deque()
+
+    @property
+    def now_s(self) -> float:
+        """Time since the start of the run."""
+        return self.now_ns / NS_PER_S
+
+    def add_event(self, event: Event) -> None:
+        """Note what was done."""
+        self._events.append(event)
+
+    def events(self) -> list[Event]:
+        """Return what happened within `long_s`, earliest first."""
+        oldest_s = self.now_s - self.long_s
+        return sorted(event for event in (*self._planned, *self._events)
+                      if event.time_s <= self.now_s
+                      and (event.end_s or event.time_s) >= oldest_s)
 
     def add_mark(self, sensor: str, mark: Mark) -> None:
         """Note a sample that has just arrived."""
@@ -59,9 +100,19 @@ class History:
     def add_offset(self, sensor: str, point: OffsetPoint) -> None:
         """Note an estimate."""
         line = self.offsets.setdefault(sensor, deque())
+        moved_ms = point.true_ms - line[-1].true_ms if line else 0.0
+        if abs(moved_ms) <= STEP_MS:
+            point = point._replace(true_ms=point.true_ms - (1.0 - SMOOTHING) * moved_ms)
         line.append(point)
         while line[0].time_s < point.time_s - self.long_s:
             line.popleft()
+
+    def add_truth(self, sensor: str, time_s: float, true_ms: float) -> None:
+        """Note that a clock has stepped, without waiting for the next estimate."""
+        line = self.offsets.get(sensor)
+        if line and abs(line[-1].true_ms - true_ms) > STEP_MS:
+            before = line[-1]._replace(time_s=time_s)
+            line.extend((before, before._replace(true_ms=true_ms)))
 
     def add_window(self, point: WindowPoint) -> None:
         """Note the window."""
@@ -81,6 +132,8 @@ class History:
         kept = {mark.stamp_ns for marks in self.marks.values() for mark in marks}
         while self.bundles and not any(stamp in kept for stamp in self.bundles[0].values()):
             self.bundles.popleft()
+        while self._events and self._events[0].time_s < self.now_s - 2 * self.long_s:
+            self._events.popleft()
 
     def clear(self) -> None:
         """Forget everything (the world was reset)."""
@@ -89,6 +142,7 @@ class History:
         self.bundles.clear()
         self.offsets.clear()
         self.windows.clear()
+        self._events.clear()
 
     def bundle_captures(self) -> list[dict[str, int]]:
         """Return, for each bundle, the true capture time of each member that is still shown."""

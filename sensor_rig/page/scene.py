@@ -10,11 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_sensors.world.markers import Scene, Shape
+from sim_sensors.world.pose_messages import base_body
 from sim_sensors.world.world import World
 
 Floats = NDArray[np.float64]
 
-POINT_SIZE_M = 0.06
+POINT_SIZE = 0.01
+"""Of the distance to the robot at the first look."""
+DIRECTION = np.array([-0.55, -0.62, 0.56])
+"""From the robot to the camera, unit length."""
+VIEW, NEAREST_M, FARTHEST_M = 5.0, 0.7, 7.0
+"""Distance of the first look: how often the robot's reach, and its bounds."""
 
 
 class PageScene:
@@ -22,6 +28,8 @@ class PageScene:
 
     def __init__(self, server: Any, world: World) -> None:
         """Add everything that is seen to the page of `server`."""
+        self.follows = True
+        """Whether the robot stays in the middle."""
         self._api = server.scene
         self._api.set_up_direction('+z')
         self._api.configure_default_lights(enabled=False)
@@ -29,13 +37,31 @@ class PageScene:
         self._api.add_light_ambient('/light/ambient', intensity=0.9)
         self._api.add_light_directional('/light/sun', intensity=1.6, position=(-6.0, -8.0, 12.0))
         mujoco.mj_forward(world.model, world.data())
+        # The world is moved under the camera, not the camera over the world: how a person turns
+        # the view is then nobody else's business, and the robot cannot leave it.
+        self._root = self._api.add_frame('/world', show_axes=False)
         scene = Scene(world.model)
         for shape, position, quat in zip(scene.static, *scene.static_poses(world.data()),
                                          strict=True):
             self._add(shape, position, quat)
         self._moving: dict[int, Any] = {}
         self._add_moving(world.model, scene, *scene.moving_poses(world.data()))
+        self._base = _first_geom(world.model, scene, base_body(world))
         self._points: Any = None
+        self._look_at(server, world)
+
+    def _look_at(self, server: Any, world: World) -> None:
+        """Begin with the robot in the middle, as large as it is."""
+        middle, reach = _robot(world.model, world.data(), base_body(world))
+        self._centre(middle)
+        distance = min(max(VIEW * reach, NEAREST_M), FARTHEST_M)
+        self._point_m = POINT_SIZE * distance
+        server.initial_camera.position = tuple(distance * DIRECTION)
+        server.initial_camera.look_at = (0.0, 0.0, 0.0)
+
+    def _centre(self, position_m: Floats) -> None:
+        if self.follows:
+            self._root.position = -np.asarray(position_m)
 
     def _add_moving(self, model: mujoco.MjModel, scene: Scene, positions: Floats,
                     quats: Floats) -> None:
@@ -78,16 +104,39 @@ class PageScene:
             pose = poses.get(geom)
             if pose is not None:
                 handle.position, handle.wxyz = pose[:3], pose[[6, 3, 4, 5]]
+        if self._base is not None and self._base in poses:
+            self._centre(poses[self._base][:3])
 
     def show_points(self, points: Floats, shade: Floats) -> None:
         """Draw points [n, 3] m in the world, coloured by `shade` [n] from 0 to 1."""
         colours = _colours(shade)
         if self._points is None:
             self._points = self._api.add_point_cloud(
-                '/points', points.astype(np.float32), colours, point_size=POINT_SIZE_M,
+                '/world/points', points.astype(np.float32), colours, point_size=self._point_m,
                 point_shape='circle', precision='float32', point_shading='flat')
         else:
             self._points.points, self._points.colors = points.astype(np.float32), colours
+
+
+def _first_geom(model: mujoco.MjModel, scene: Scene, body: int) -> int | None:
+    """Return the geom that stands for `body`: its own, else the first one that moves with it."""
+    own = [shape.geom for shape in scene.moving if model.geom_bodyid[shape.geom] == body]
+    root = model.body_rootid[body]
+    carried = [shape.geom for shape in scene.moving if model.body_dofnum[body]
+               and model.body_rootid[model.geom_bodyid[shape.geom]] == root]
+    return next(iter([*own, *carried]), None)
+
+
+def _robot(model: mujoco.MjModel, data: mujoco.MjData, body: int) -> tuple[Floats, float]:
+    """Return the middle of the robot that `body` belongs to, and how far it reaches from it, m."""
+    root = model.body_rootid[body]
+    parts = np.flatnonzero(model.body_rootid[model.geom_bodyid] == root)
+    if not len(parts):
+        return data.xpos[body].copy(), 1.0
+    places = data.geom_xpos[parts]
+    middle = (places.min(0) + places.max(0)) / 2
+    away = np.linalg.norm(places - middle, axis=1) + model.geom_rbound[parts]
+    return middle, float(away.max())
 
 
 def _colours(shade: Floats) -> NDArray[np.uint8]:

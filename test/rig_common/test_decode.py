@@ -74,6 +74,20 @@ def test_cloud():
     assert raw[cloud.data_offset:cloud.data_offset + points.nbytes] == points.tobytes()
 
 
+def test_joints_force_and_range():
+    joints = msgs.joint_state(['lift', 'elbow'], velocity=False)
+    stamp_ns, found = decode.read_joint_positions(joints.fill(5, position=[0.5, -1.0]))
+    assert (stamp_ns, found) == (5, {'lift': 0.5, 'elbow': -1.0})
+    without = msgs.joint_state(['lift'], position=False)
+    assert decode.read_joint_positions(without.fill(5, velocity=[1.0])) == (5, {})
+    stamp_ns, force = decode.read_force(
+        msgs.wrench_stamped('foot').fill(7, force=[1.0, 2.0, 3.0], torque=[0.0, 0.0, 0.0]))
+    assert (stamp_ns, force.tolist()) == (7, [1.0, 2.0, 3.0])
+    switch = msgs.range_reading('foot', radiation_type=1, field_of_view_rad=0.0, min_range_m=0.0,
+                                max_range_m=0.0)
+    assert decode.read_range(switch.fill(9, range=-np.inf)) == (9, -np.inf)
+
+
 def test_camera_info_odometry_and_twist():
     k = np.arange(9.0).reshape(3, 3)
     info = decode.read_camera_info(msgs.camera_info('c', 4, 6, k, d=[1, 2, 3, 4, 5]).fill(2))

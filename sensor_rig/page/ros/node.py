@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import mujoco
-import numpy as np
 from rcl_interfaces.msg import ParameterEvent
 from rclpy.parameter import parameter_value_to_python
 from rclpy.qos import qos_profile_parameter_events
@@ -20,11 +19,13 @@ from rig_common.msgs.decode import read_image, read_marker_poses, read_odometry
 from rig_common.ros import qos
 from rig_common.ros.clock import steady_clock
 from rig_common.ros.types import message_class
+from rig_common.times import NS_PER_S
 from sensor_rig.page.access import LOCAL
 from sensor_rig.page.app import Page
-from sensor_rig.page.controls import Setting
-from sensor_rig.page.history import History, Mark, OffsetPoint, WindowPoint
-from sensor_rig.page.points import Placer, mount_of
+from sensor_rig.page.controls import FAULTS, Command, Setting, fault_in_words
+from sensor_rig.page.history import Event, History, Mark, OffsetPoint, WindowPoint
+from sensor_rig.page.points import SCAN_TYPES, Placer, mount_of
+from sensor_rig.page.ros.limbs import Limbs
 from sensor_rig.page.ros.remote import Remote
 from sensor_rig.page.scene import PageScene
 from sensor_rig.rigfile import RigConfig
@@ -36,7 +37,6 @@ from sim_sensors.world.world import World
 
 PERIOD_S = 0.1
 """Wall time between two drawings."""
-SCANS = {'sensor_msgs/msg/LaserScan': 'scan', 'sensor_msgs/msg/PointCloud2': 'cloud'}
 PICTURES = ('rgb8', 'mono8')
 KEPT_SCANS = 8
 """Scans on their way whose capture times are remembered."""
@@ -59,17 +59,17 @@ class PageNode(Monitor):
                                  self._on_parameters, qos_profile_parameter_events)
         self._markers = truth_topic('markers', hidden=True) if hidden else 'world/markers'
         self._scene = PageScene(self.page.server, world)
-        self._history = History(sensors)
-        self._remote = Remote(self, self._say)
-        self._said = ''
+        self._history = History(sensors, planned=_planned(rig.sensors))
+        self._limbs = Limbs(sensors, self._base, lambda: max(self.now_ns, 0) / NS_PER_S,
+                            hidden=hidden)
+        self._remote = Remote(self, self._say, self._on_fault)
         self._captures: deque[tuple[int, int]] = deque(maxlen=KEPT_SCANS)  # (stamp, capture) ns
         topics = {topic.of(name): (name, topic.type_name)
                   for name, sensor in sensors.items() for topic in sensor.topics()}
-        self._scan = next(((t, n, k) for t, (n, k) in topics.items() if k in SCANS), None)
+        self._scan = next(((t, n, k) for t, (n, k) in topics.items() if k in SCAN_TYPES), None)
         self._picture = next((t for t, (n, k) in topics.items() if k == 'sensor_msgs/msg/Image'
                               and rig.sensors[n].type == 'camera'), None)
         self._placer = self._make_placer(world)
-        self._position_m: Any = None
         self._is_watched = False
         self._is_reported = False
         self._fresh: dict[str, bytes] = {}
@@ -110,7 +110,16 @@ class PageNode(Monitor):
             kind, _, rest = parameter.name.partition('.')
             sensor, _, key = rest.partition('.')
             if kind == 'sensors':
-                self.page.controls.note(sensor, key, parameter_value_to_python(parameter.value))
+                value = parameter_value_to_python(parameter.value)
+                self.page.controls.note(sensor, key, value)
+                words = Setting.change_in_words(key, value)
+                if words is not None:
+                    self._history.add_event(Event(max(self.now_ns, 0) / NS_PER_S, words, sensor))
+
+    def _on_fault(self, command: Command) -> None:
+        now_s = max(self.now_ns, 0) / NS_PER_S
+        self._history.add_event(Event(now_s, FAULTS[command.kind], command.sensor,
+                                      now_s + command.value))
 
     def _on_diagnostics(self, buf: bytes) -> None:
         super()._on_diagnostics(buf)
@@ -124,10 +133,8 @@ class PageNode(Monitor):
                                   and 'collected' not in status.values})
 
     def _on_pose(self, buf: bytes) -> None:
-        motion = read_odometry(buf)
-        self._position_m = np.array(motion.position_m)
         if self._placer is not None:
-            self._placer.add_pose(motion)
+            self._placer.add_pose(read_odometry(buf))
 
     def _listen(self) -> None:
         """Begin or end to hear what only a looker needs."""
@@ -141,6 +148,8 @@ class PageNode(Monitor):
                 self._keep(self._scan[0], self._scan[2])
             if self._picture is not None:
                 self._keep(self._picture, 'sensor_msgs/msg/Image')
+            for heard in self._limbs.topics():
+                self._hear(heard.topic, heard.type_name, heard.take, heard.rate_hz)
         elif not self._is_watched and self._listening:
             for subscription in self._listening:
                 self.destroy_subscription(subscription)
@@ -167,6 +176,7 @@ class PageNode(Monitor):
         if self._is_reported:
             self._is_reported = False
             self._note_offsets()
+        self._note_steps()
         if not self._is_watched:
             return
         with self.page.server.atomic():
@@ -175,10 +185,9 @@ class PageNode(Monitor):
         self.page.server.flush()
 
     def _note_offsets(self) -> None:
-        now_s = self._history.now_ns / 1e9
-        reference = self._rig.sync.reference_sensor_id if self._rig.sync is not None else ''
+        now_s = self._history.now_s
         for name, facts in self.summary().inputs.items():
-            if facts.true_offset_ms is not None and name != reference:
+            if facts.true_offset_ms is not None and name != self._reference:
                 self._history.add_offset(name, OffsetPoint(
                     now_s, facts.offset_ms, facts.sigma_ms, facts.true_offset_ms))
         engine = self.engine_facts()
@@ -186,8 +195,20 @@ class PageNode(Monitor):
             self._history.add_window(WindowPoint(now_s, engine.window_ms,
                                                  engine.motion_intensity))
 
+    def _note_steps(self) -> None:
+        """See a clock's step when it happens, not when the sync node reports next."""
+        for name in self._history.offsets:
+            true_ms = self._true_offset_ms(name)
+            if true_ms is not None:
+                self._history.add_truth(name, self._history.now_s, true_ms)
+
+    @property
+    def _reference(self) -> str:
+        return self._rig.sync.reference_sensor_id if self._rig.sync is not None else ''
+
     def _show_world(self) -> None:
         fresh, self._fresh = self._fresh, {}
+        self._scene.follows = self.page.follows
         if self._markers in fresh:
             self._scene.move(read_marker_poses(fresh[self._markers]))
         if self._picture in fresh:
@@ -195,16 +216,14 @@ class PageNode(Monitor):
             if image.encoding in PICTURES:
                 self.page.show_picture(image.pixels)
         if self._scan is not None and self._scan[0] in fresh:
-            self._show_scan(fresh[self._scan[0]], SCANS[self._scan[2]])
-        if self._position_m is not None:
-            self.page.follow(self._position_m)
+            self._show_scan(fresh[self._scan[0]], self._scan[2])
 
     def _show_scan(self, message: bytes, kind: str) -> None:
         """Draw a scan, or keep it until its capture time and the poses of its sweep are known."""
         capture_ns = dict(self._captures).get(read_stamp_ns(message))
         placed = None
         if capture_ns is not None and self._placer is not None:
-            placed = getattr(self._placer, kind)(message, capture_ns)
+            placed = self._placer.place(kind, message, capture_ns)
         if placed is not None:
             self._scene.show_points(placed.points_m, getattr(placed, self.page.shade))
         elif self._scan is not None:
@@ -213,16 +232,17 @@ class PageNode(Monitor):
     def _show_facts(self) -> None:
         summary = self.summary()
         factor = summary.real_time_factor
-        line = f'**{summary.simulated_s:.1f} s** simulated'
+        line = f'<b>{summary.simulated_s:.1f} s</b> simulated'
         world = self.statuses.get('world: time')
         if world is not None and world.message == 'paused':
             line += ', paused'
         elif factor:
             line += f', {factor:.2f} x real time'
-        line += f', **{summary.bundles}** bundles' if summary.bundles is not None else ''
-        self.page.show_status(f'{line}\n\n{self._said}' if self._said else line)
+        line += f', <b>{summary.bundles}</b> bundles' if summary.bundles is not None else ''
+        self.page.show_status(line, summary.simulated_s)
         maximum = self._rig.sync.window.max_ms if self._rig.sync is not None else 100.0
-        self.page.show_history(self._history, maximum)
+        self.page.show_history(self._history, self._reference, maximum)
+        self.page.show_body(self._limbs.body, self._history)
         self.page.show_streams([
             (name, f'{s.achieved_hz:.1f} / {s.rate_hz:g}', f'{s.latency_p50_ms:.1f}', str(s.lost))
             for name, s in summary.sensors.items()])
@@ -231,9 +251,16 @@ class PageNode(Monitor):
             (name, *(str(i.ledger[key]) for key in keys)) for name, i in summary.inputs.items()])
 
     def _say(self, text: str) -> None:
-        self._said = text
+        self.page.say(text)
         self.get_logger().info(text)
 
 
 def _setting(config: SensorConfig) -> Setting:
     return Setting(config.delay_range_s, config.jitter_s, config.clock.offset_s)
+
+
+def _planned(sensors: Mapping[str, SensorConfig]) -> list[Event]:
+    """Return the faults that the rig file plans."""
+    return [Event(fault.at_s, fault_in_words(fault.kind, fault.offset, fault.scale), name,
+                  fault.at_s + fault.duration_s if fault.duration_s else None)
+            for name, config in sensors.items() for fault in config.faults.values()]

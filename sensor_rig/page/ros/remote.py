@@ -19,51 +19,72 @@ Say = Callable[[str], None]
 class Remote:
     """Carries out commands; what came of them is said in a line."""
 
-    def __init__(self, node: Node, say: Say) -> None:
-        """Ask in the name of `node`; `say` gets the answers."""
+    def __init__(self, node: Node, say: Say, begun: Callable[[Command], None]) -> None:
+        """Ask in the name of `node`; `say` gets the answers, `begun` every fault that begins."""
         self._node = node
-        self._say = say
+        self._say, self._begun = say, begun
         self._clients: dict[str, Client] = {}
 
     def do(self, command: Command) -> None:
         """Send `command` to the node that it concerns."""
+        sensor = f'sensors.{command.sensor}'
         match command.action:
             case 'pause' | 'resume' | 'reset':
-                self._trigger(f'world/{command.action}')
+                self._trigger(f'world/{command.action}', self._say)
             case 'step':
                 self._set('world', {'step_count': round(command.value)},
-                          then=lambda: self._trigger('world/step'))
+                          lambda: self._trigger('world/step', self._say))
             case 'speed':
-                self._set('world', {'world.real_time_factor': command.value})
+                self._set('world', {'world.real_time_factor': command.value},
+                          lambda: self._say(command.sentence))
             case 'delay':
                 self._set(self._emulator(command.sensor), {
-                    f'sensors.{command.sensor}.jitter_s': 0.0,
-                    f'sensors.{command.sensor}.delay_range_s': [command.value, command.value]})
+                    f'{sensor}.jitter_s': 0.0,
+                    f'{sensor}.delay_range_s': [command.value, command.value]},
+                    lambda: self._say(command.sentence))
             case 'clock':
                 self._set(self._emulator(command.sensor), {
-                    f'sensors.{command.sensor}.clock.offset_s': command.value})
+                    f'{sensor}.clock.offset_s': command.value},
+                    lambda: self._say(command.sentence))
             case 'fault':
-                emulator = self._emulator(command.sensor)
-                arguments = {'offset': 0.0, 'scale': 1.0, **command.arguments}
-                self._set(emulator, {
-                    'fault.sensor': command.sensor, 'fault.kind': command.kind,
-                    'fault.duration_s': command.value,
-                    **{f'fault.{key}': value for key, value in arguments.items()}},
-                    then=lambda: self._trigger(f'{emulator}/inject_fault'))
+                self._inject(command)
+
+    def _inject(self, command: Command) -> None:
+        emulator = self._emulator(command.sensor)
+        arguments = {'offset': 0.0, 'scale': 1.0, **command.arguments}
+
+        def done(_: str) -> None:
+            self._say(command.sentence)
+            self._begun(command)
+        self._set(emulator, {
+            'fault.sensor': command.sensor, 'fault.kind': command.kind,
+            'fault.duration_s': command.value,
+            **{f'fault.{key}': value for key, value in arguments.items()}},
+            lambda: self._trigger(f'{emulator}/inject_fault', done))
 
     def _emulator(self, sensor: str) -> str:
         """Return the node that serves `sensor`: its own emulator, or the one for all."""
         own = f'emulator_{sensor}'
         return own if own in self._node.get_node_names() else 'emulator'
 
-    def _trigger(self, service: str) -> None:
-        future = self._client(Trigger, service)
-        if future is not None:
-            future.call_async(Trigger.Request()).add_done_callback(
-                lambda done: self._say(getattr(done.result(), 'message', 'no answer')))
+    def _trigger(self, service: str, then: Say) -> None:
+        """Call a service; `then` gets what it says if it did what it was asked."""
+        client = self._client(Trigger, service)
+        if client is None:
+            return
 
-    def _set(self, node: str, values: Mapping[str, Any], then: Callable[[], None] | None = None
-             ) -> None:
+        def answered(done: Any) -> None:
+            answer = done.result()
+            if answer is None:
+                self._say(f'no answer from {service}')
+            elif answer.success:
+                then(answer.message)
+            else:
+                self._say(f'refused: {answer.message}')
+        client.call_async(Trigger.Request()).add_done_callback(answered)
+
+    def _set(self, node: str, values: Mapping[str, Any], then: Callable[[], None]) -> None:
+        """Set parameters of a node; `then` is called once all are taken."""
         client = self._client(SetParameters, f'{node}/set_parameters')
         if client is None:
             return
@@ -72,10 +93,8 @@ class Remote:
             refused = [each.reason for each in done.result().results if not each.successful]
             if refused:
                 self._say(f'refused: {refused[0]}')
-            elif then is not None:
-                then()
             else:
-                self._say(', '.join(f'{key} is {value}' for key, value in values.items()))
+                then()
         client.call_async(SetParameters.Request(parameters=[
             Parameter(key, value=value).to_parameter_msg() for key, value in values.items()]
         )).add_done_callback(answered)

@@ -4,27 +4,42 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from typing import Any, get_args
 
 import pytest
 
 pytest.importorskip('viser', reason='the live page needs viser')
 
 from sensor_rig.page.app import Page
-from sensor_rig.page.controls import REACH_MS, Controls, Setting
+from sensor_rig.page.controls import (
+    CLOCK,
+    DELAY,
+    FAULTS,
+    SPEED,
+    Command,
+    Controls,
+    Limit,
+    Setting,
+)
+from sim_sensors.timing_config import FaultConfig
 
 SETTINGS = {'imu': Setting((0.002, 0.003), 0.001, 0.012),
-            'camera': Setting((0.025, 0.035), 0.004, 0.037),
-            'scanner': Setting((0.5, 0.5), 0.0, -1000.0)}
+            'camera': Setting((0.025, 0.035), 0.004, 0.037)}
 
 
 @pytest.fixture
-def controls() -> Iterator[Controls]:
+def page() -> Iterator[Page]:
     with socket.socket() as probe:
         probe.bind(('127.0.0.1', 0))
         port = int(probe.getsockname()[1])
     page = Page(SETTINGS, port=port, speed=2.0)
-    yield page.controls
+    yield page
     page.close()
+
+
+@pytest.fixture
+def controls(page: Page) -> Controls:
+    return page.controls
 
 
 def shown(controls: Controls) -> tuple[float, float, str]:
@@ -55,9 +70,39 @@ def test_what_was_set_is_shown_and_kept(controls: Controls) -> None:
     assert shown(controls)[:2] == (30.0, 50.0)
 
 
-def test_sliders_reach_what_is_set(controls: Controls) -> None:
-    controls._sensor.value = 'scanner'
-    assert shown(controls)[:2] == (500.0, -1e6)
-    assert (controls._delay.max, controls._clock.min) == (500.0, -1e6)
-    controls._sensor.value = 'imu'
-    assert (controls._delay.max, controls._clock.min) == (REACH_MS, -REACH_MS)
+def test_a_value_out_of_range_is_refused_with_the_range(page: Page) -> None:
+    page.controls._try(DELAY, 5000.0, Command('delay', 'imu', 5.0))
+    assert page.commands.empty()
+    assert page._said.content == 'A delay of 5000 ms is refused: it goes from 0 to 2000 ms'
+    page.controls._press('step', 0)
+    assert 'A step count of 0 is refused: it goes from 1 to 100000' in page._said.content
+    page.controls._press('pause', 0)
+    page.controls._try(DELAY, 20.0, Command('delay', 'imu', 0.02))
+    assert [page.commands.get(timeout=5.0).action for _ in range(2)] == ['pause', 'delay']
+
+
+@pytest.mark.parametrize(('limit', 'value', 'now', 'taken'), [
+    (CLOCK, -10_000.0, 0.0, True), (CLOCK, -10_000.1, 0.0, False), (CLOCK, -1e6, -1e6, True),
+    (SPEED, 0.0, 1.0, False), (SPEED, 10.0, 1.0, True), (DELAY, -0.1, 0.0, False),
+    (DELAY, float('nan'), 0.0, False)])
+def test_limits(limit: Limit, value: float, now: float, taken: bool) -> None:
+    assert (limit.refusal(value, now) is None) == taken
+
+
+def test_what_is_said_is_plain_text(page: Page) -> None:
+    page.say('front_lidar: *now*')
+    assert page._said.content == r'front\_lidar: \*now\*'
+
+
+@pytest.mark.parametrize(('key', 'value', 'words'), [
+    ('clock.offset_s', 0.065, 'clock +65 ms'), ('delay_range_s', [0.02, 0.02], 'delay 20 ms'),
+    ('delay_range_s', [0.02, 0.03], 'delay 20 to 30 ms'), ('jitter_s', 0.0, None),
+    ('jitter_s', 0.001, 'jitter 1 ms'), ('noise', 0.5, 'noise 0.5')])
+def test_changes_are_told_in_words(key: str, value: Any, words: str | None) -> None:
+    assert Setting.change_in_words(key, value) == words
+
+
+def test_every_fault_of_a_sensor_is_told_in_words() -> None:
+    assert set(FAULTS) == set(get_args(FaultConfig.model_fields['kind'].annotation))
+    assert len(set(FAULTS.values())) == len(FAULTS)
+    assert FAULTS['clock_step'] == 'clock step +53 ms'

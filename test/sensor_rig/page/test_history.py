@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sensor_rig.page.history import History, Mark, OffsetPoint, WindowPoint
+from sensor_rig.page.history import Event, History, Mark, OffsetPoint, WindowPoint
 
 MS = 10**6
 S = 10**9
@@ -50,3 +50,34 @@ def test_long_lines_keep_a_minute() -> None:
         history.add_offset('a', OffsetPoint(float(second), 0.0, 0.0, 0.0))
         history.add_window(WindowPoint(float(second), 20.0, 1.0))
     assert history.offsets['a'][0].time_s == history.windows[0].time_s == 39.0
+
+
+def test_a_step_of_the_truth_is_kept_sharp_and_its_noise_is_not() -> None:
+    history = History(['a'])
+    history.add_offset('a', OffsetPoint(0.0, 5.0, 0.1, 5.0))
+    history.add_truth('a', 0.5, 5.4)
+    assert len(history.offsets['a']) == 1, 'the noise of one stamp'
+    history.add_offset('a', OffsetPoint(1.0, 5.0, 0.1, 5.4))
+    assert 5.0 < history.offsets['a'][-1].true_ms < 5.2
+    history.add_truth('a', 1.5, 58.0)
+    before, after = list(history.offsets['a'])[-2:]
+    assert before.time_s == after.time_s == 1.5
+    assert (before.true_ms, after.true_ms) == (history.offsets['a'][1].true_ms, 58.0)
+    history.add_offset('a', OffsetPoint(2.0, 5.0, 0.1, 58.0))
+    assert history.offsets['a'][-1].true_ms == 58.0
+    history.add_truth('b', 2.0, 1.0)
+    assert 'b' not in history.offsets
+
+
+def test_events_are_told_within_a_minute_and_planned_ones_in_every_run() -> None:
+    history = History(['a'], planned=[Event(10.0, 'dead', 'a', 12.0)])
+    history.add_event(Event(5.0, 'clock +1 ms', 'a'))
+    history.advance(7 * S)
+    assert [event.label for event in history.events()] == ['a: clock +1 ms']
+    history.advance(11 * S)
+    assert [event.name for event in history.events()] == ['clock +1 ms', 'dead']
+    history.advance(71 * S)
+    assert [event.name for event in history.events()] == ['dead'], 'it ended within a minute'
+    history.advance(1 * S)
+    history.advance(11 * S)
+    assert [event.name for event in history.events()] == ['dead'], 'the world was reset'

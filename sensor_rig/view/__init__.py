@@ -1,0 +1,1 @@
+"""Recordings for other viewers: rerun, Foxglove, evo."""

@@ -1,0 +1,103 @@
+"""A Foxglove layout for the topics of a recording: world, camera, motion, clocks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sensor_rig.bags.reader import BagTopic
+from sim_sensors.world.frames import WORLD_FRAME
+from sync_engine.wire.batch import BATCH
+
+IN_SPACE = ('sensor_msgs/msg/LaserScan', 'sensor_msgs/msg/PointCloud2', 'nav_msgs/msg/Odometry',
+            'geometry_msgs/msg/PoseStamped', 'visualization_msgs/msg/MarkerArray')
+"""What the 3D panel shows; what was collected for a bundle is a cloud without places."""
+IMAGE, CAMERA_INFO = 'sensor_msgs/msg/Image', 'sensor_msgs/msg/CameraInfo'
+PLOTTED = {
+    'sensor_msgs/msg/Imu': [f'.angular_velocity.{axis}' for axis in 'xyz'],
+    'nav_msgs/msg/Odometry': ['.twist.twist.linear.x', '.twist.twist.angular.z'],
+    'geometry_msgs/msg/WrenchStamped': [f'.wrench.force.{axis}' for axis in 'xyz'],
+    'sensor_msgs/msg/JointState': ['.position[:]'],
+}
+"""Fields that are plotted, by type."""
+BUNDLES = 'diagnostic_msgs/msg/DiagnosticArray'
+RAW, SYNCED = '#d1495b', '#0f6cbd'
+
+Panels = dict[str, dict[str, Any]]
+
+
+def layout(topics: Mapping[str, BagTopic]) -> str:
+    """Return the layout as JSON; raw streams are red, synced ones blue."""
+    panels: Panels = {'3D!world': _space(topics.values())}
+    images = _of(topics, IMAGE)
+    shown = next((name for name in images if '/synced/' in f'/{name}'), None) or next(
+        iter(images), None)
+    if shown is not None:
+        panels['Image!camera'] = _image(shown, topics)
+    panels['Plot!motion'] = _plot('Motion', [
+        name + field for name, topic in sorted(topics.items())
+        for field in PLOTTED.get(topic.type_name, ())])
+    for name in _of(topics, BUNDLES):
+        panels['DiagnosticSummary!sync'] = {'topicToRender': name, 'minLevel': 0,
+                                            'pinnedIds': [], 'hardwareIdFilter': ''}
+    return json.dumps({
+        'configById': panels, 'globalVariables': {}, 'userNodes': {},
+        'playbackConfig': {'speed': 1}, 'layout': _arranged(list(panels))}, indent=1) + '\n'
+
+
+def _of(topics: Mapping[str, BagTopic], type_name: str) -> list[str]:
+    return sorted(name for name, topic in topics.items() if topic.type_name == type_name)
+
+
+def _space(topics: Iterable[BagTopic]) -> dict[str, Any]:
+    """Return the 3D panel: it stands in the world and follows nothing but its fixed frame."""
+    shown = {}
+    for topic in topics:
+        if topic.type_name in IN_SPACE and not topic.name.endswith(BATCH):
+            is_synced = '/synced/' in f'/{topic.name}'
+            shown[topic.name] = {'visible': True, 'colorMode': 'flat', 'pointSize': 3,
+                                 'flatColor': SYNCED if is_synced else RAW, 'type': 'arrow',
+                                 'color': SYNCED if is_synced else RAW}
+    return {'followMode': 'follow-none', 'followTf': WORLD_FRAME, 'topics': shown,
+            'cameraState': {'distance': 16.0, 'perspective': True, 'phi': 50.0,
+                            'thetaOffset': 45.0, 'target': [0, 0, 0], 'targetOffset': [0, 0, 0],
+                            'targetOrientation': [0, 0, 0, 1], 'fovy': 45, 'near': 0.1,
+                            'far': 5000},
+            'layers': {'grid': {'visible': True, 'label': 'Grid', 'instanceId': 'grid',
+                                'layerId': 'foxglove.Grid', 'size': 20, 'divisions': 20,
+                                'lineWidth': 1, 'color': '#8a8f98', 'position': [0, 0, 0],
+                                'rotation': [0, 0, 0]}}}
+
+
+def _image(topic: str, topics: Mapping[str, BagTopic]) -> dict[str, Any]:
+    """Return the image panel, with the camera's calibration where it was recorded."""
+    folder = topic.rpartition('/')[0]
+    info = f'{folder}/camera_info'
+    mode: dict[str, Any] = {'imageTopic': topic}
+    if info in topics and topics[info].type_name == CAMERA_INFO:
+        mode['calibrationTopic'] = info
+    return {'imageMode': mode}
+
+
+def _plot(title: str, paths: list[str]) -> dict[str, Any]:
+    return {'title': title, 'xAxisVal': 'timestamp', 'showLegend': True,
+            'legendDisplay': 'floating',
+            'paths': [{'value': path, 'enabled': True, 'timestampMethod': 'headerStamp'}
+                      for path in paths]}
+
+
+def _arranged(names: list[str]) -> Any:
+    """Return the panels: the first one large, the others below each other beside it."""
+    first, *others = names
+    if not others:
+        return first
+    return {'direction': 'row', 'first': first, 'second': _column(others), 'splitPercentage': 62}
+
+
+def _column(names: list[str]) -> Any:
+    first, *others = names
+    if not others:
+        return first
+    return {'direction': 'column', 'first': first, 'second': _column(others),
+            'splitPercentage': 100 / len(names)}

@@ -1,0 +1,186 @@
+"""A recording as a file for rerun: the same messages on three timelines.
+
+`capture` is when a sample was truly taken (known of simulated ones), `stamp` what its header says,
+`arrival` when it was there. The robot moves by its true poses, so on the timeline `stamp` its
+scans lie where a consumer of the raw stamps would put them, and on `capture` where they belong.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rig_common.cdr import CdrError, Reader
+from rig_common.errors import RigError, UnavailableError, why
+from rig_common.msgs import read_time_reference
+from rig_common.msgs.decode import (
+    read_camera_info,
+    read_cloud,
+    read_force,
+    read_image,
+    read_imu,
+    read_joint_positions,
+    read_odometry,
+    read_scan,
+    read_transforms,
+)
+from sensor_rig.bags.reader import BagReader
+
+TRUE_POSE, TRUE_TIME = '/truth/odom', '/truth/time/'
+OFFSET = '/sync/offset/'
+ROBOT = 'world/robot'
+MOST_POINTS = 20_000
+"""Points of a cloud that are kept."""
+TRUE_RGB, MEASURED_RGB, SYNCED_RGB = (26, 156, 91), (209, 73, 91), (15, 108, 189)
+
+
+class RerunFile:
+    """Writes the messages of a recording into an .rrd file, in the order they came."""
+
+    def __init__(self, out: Path) -> None:
+        """Begin `out`; UnavailableError where rerun-sdk is missing."""
+        try:
+            import rerun
+        except ImportError:
+            raise UnavailableError('a file for rerun needs rerun-sdk; "pip install '
+                                   'sensor_rig[view]" brings it') from None
+        self._rr: Any = rerun
+        self._stream: Any = rerun.RecordingStream('sensor_rig')
+        try:
+            self._stream.save(str(out))
+        except (OSError, RuntimeError) as error:
+            raise RigError(f'{out} cannot be written: {why(error)}') from None
+        self._captures: dict[tuple[str, int], int] = {}  # (frame, stamp) -> capture, ns
+        self._paths: dict[str, str] = {}  # frame -> entity
+        self._trails: dict[str, list[Any]] = defaultdict(list)
+        self.counts: dict[str, int] = defaultdict(int)
+        """Messages shown, by topic."""
+        self._log('world', rerun.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
+
+    def _log(self, entity: str, what: Any, *, static: bool = False) -> None:
+        self._stream.log(entity, what, static=static)
+
+    def write(self, bag: BagReader, advance: Callable[[float], None] = lambda _: None) -> None:
+        """Write everything of a recording that can be shown."""
+        readers: dict[str, Callable[[str, bytes], None]] = {
+            'sensor_msgs/msg/LaserScan': self._scan, 'sensor_msgs/msg/PointCloud2': self._cloud,
+            'sensor_msgs/msg/Image': self._image, 'sensor_msgs/msg/CameraInfo': self._camera,
+            'sensor_msgs/msg/Imu': self._imu, 'nav_msgs/msg/Odometry': self._odometry,
+            'sensor_msgs/msg/JointState': self._joints,
+            'geometry_msgs/msg/WrenchStamped': self._force,
+            'sensor_msgs/msg/TimeReference': self._time, 'tf2_msgs/msg/TFMessage': self._frames}
+        shown = {name: readers[topic.type_name] for name, topic in bag.topics.items()
+                 if topic.type_name in readers and name != '/tf'}
+        for topic, receive_ns, raw in bag.messages(list(shown)):
+            try:
+                self._place(raw, receive_ns)
+                shown[topic](topic, raw)
+                self.counts[topic] += 1
+            except CdrError:
+                bag.problems.append(f'{topic}: a message that is none of its type is left out')
+            advance(1)
+        for entity, points in self._trails.items():
+            colour = TRUE_RGB if entity.startswith('world/truth') else MEASURED_RGB
+            self._log(entity, self._rr.LineStrips3D([points], colors=[colour], radii=[0.01]),
+                      static=True)
+
+    def close(self) -> None:
+        """End the file."""
+        self._stream.disconnect()
+
+    def _place(self, raw: bytes, receive_ns: int) -> None:
+        """Set the three times of what is logged next."""
+        stamp_ns, frame = Reader(raw).header()
+        capture_ns = self._captures.get((frame, stamp_ns), stamp_ns)
+        for name, time_ns in (('capture', capture_ns), ('stamp', stamp_ns),
+                              ('arrival', receive_ns)):
+            self._stream.set_time(name, duration=np.timedelta64(time_ns, 'ns'))
+
+    def _entity(self, topic: str, raw: bytes) -> str:
+        """Return where a stream hangs: below its frame on the robot, where that is known."""
+        frame = Reader(raw).header()[1]
+        return f'{self._paths.get(frame, "world")}{topic}'
+
+    # ---- one method per type ------------------------------------------------------------------
+
+    def _frames(self, topic: str, raw: bytes) -> None:
+        """Hang every sensor on the robot; only /tf_static comes here."""
+        rr = self._rr
+        for each in read_transforms(raw):
+            above = self._paths.get(each.frame_id, 'world' if each.frame_id == 'world' else ROBOT)
+            self._paths[each.child_frame_id] = path = f'{above}/{each.child_frame_id}'
+            turn = rr.Quaternion(xyzw=each.rotation_xyzw)
+            self._log(path, rr.Transform3D(translation=each.translation_m, quaternion=turn),
+                      static=True)
+
+    def _time(self, topic: str, raw: bytes) -> None:
+        """Keep when samples were captured; draw what clocks are off by, true and estimated, ms."""
+        capture_ns, frame, stamp_ns, sensor = read_time_reference(raw)
+        if topic.startswith(TRUE_TIME):
+            self._captures[frame, stamp_ns] = capture_ns
+            self._scalar(f'clock/{sensor}/truth_ms', (stamp_ns - capture_ns) / 1e6)
+        elif topic.startswith(OFFSET):
+            self._scalar(f'clock/{topic.removeprefix(OFFSET)}/estimate_to_reference_ms',
+                         (stamp_ns - capture_ns) / 1e6)
+
+    def _scalar(self, entity: str, *values: float) -> None:
+        self._log(entity, self._rr.Scalars(values))
+
+    def _odometry(self, topic: str, raw: bytes) -> None:
+        rr, motion = self._rr, read_odometry(raw)
+        if topic == TRUE_POSE:
+            self._log(ROBOT, rr.Transform3D(
+                translation=motion.position_m,
+                quaternion=rr.Quaternion(xyzw=motion.orientation_xyzw)))
+        trail = 'world/truth/path' if topic == TRUE_POSE else f'world/measured{topic}'
+        self._trails[trail].append(motion.position_m)
+        self._scalar(f'motion{topic}', float(motion.linear_m_s[0]), float(motion.angular_rad_s[2]))
+
+    def _scan(self, topic: str, raw: bytes) -> None:
+        scan = read_scan(raw)
+        rays = np.flatnonzero(np.isfinite(scan.ranges))
+        angles = scan.angle_min_rad + rays * scan.angle_increment_rad
+        reach = scan.ranges[rays]
+        self._points(topic, raw, np.stack([np.cos(angles) * reach, np.sin(angles) * reach,
+                                           np.zeros(len(rays))], 1))
+
+    def _cloud(self, topic: str, raw: bytes) -> None:
+        points = read_cloud(raw).points
+        if not {'x', 'y', 'z'} <= set(points.dtype.names or ()):
+            return  # what was collected for a bundle is a cloud without places
+        points = points[:: max(1, len(points) // MOST_POINTS)]
+        self._points(topic, raw, np.stack([points[axis] for axis in 'xyz'], 1))
+
+    def _points(self, topic: str, raw: bytes, points: Any) -> None:
+        colour = SYNCED_RGB if topic.startswith('/synced/') else MEASURED_RGB
+        self._log(self._entity(topic, raw), self._rr.Points3D(
+            points, colors=[colour], radii=[0.02]))
+
+    def _camera(self, topic: str, raw: bytes) -> None:
+        info = read_camera_info(raw)
+        entity = self._entity(topic.rpartition('/')[0] + '/image_raw', raw)
+        self._log(entity, self._rr.Pinhole(image_from_camera=info.k, width=info.width,
+                                           height=info.height))
+
+    def _image(self, topic: str, raw: bytes) -> None:
+        image = read_image(raw)
+        if image.encoding == '32FC1':
+            self._log(self._entity(topic, raw), self._rr.DepthImage(image.pixels, meter=1.0))
+        elif image.encoding in ('rgb8', 'mono8'):
+            self._log(self._entity(topic, raw), self._rr.Image(image.pixels).compress(
+                jpeg_quality=80))
+
+    def _imu(self, topic: str, raw: bytes) -> None:
+        rate, force = read_imu(raw)
+        self._scalar(f'imu{topic}/angular_velocity', *rate)
+        self._scalar(f'imu{topic}/linear_acceleration', *force)
+
+    def _joints(self, topic: str, raw: bytes) -> None:
+        self._scalar(f'joints{topic}', *read_joint_positions(raw)[1].values())
+
+    def _force(self, topic: str, raw: bytes) -> None:
+        self._scalar(f'force{topic}', *read_force(raw)[1].tolist())

@@ -1,0 +1,81 @@
+"""Trajectories of a recording as TUM files: a line `time x y z qx qy qz qw` per pose, for evo."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+from rig_common.cdr import CdrError
+from rig_common.errors import RigError, why
+from rig_common.msgs.decode import Vector, read_odometry, read_pose
+from sensor_rig.bags.reader import BagReader
+
+Pose = tuple[int, Vector, Vector]
+"""(stamp ns, position m [3], orientation xyzw [4])."""
+
+
+def _odometry(raw: bytes) -> Pose:
+    motion = read_odometry(raw)
+    return motion.stamp_ns, motion.position_m, motion.orientation_xyzw
+
+
+POSES: dict[str, Callable[[bytes], Pose]] = {
+    'nav_msgs/msg/Odometry': _odometry,
+    'geometry_msgs/msg/PoseStamped': read_pose,
+    'geometry_msgs/msg/PoseWithCovarianceStamped': read_pose,
+}
+"""Reader by message type."""
+
+
+def pose_topics(bag: BagReader) -> list[str]:
+    """Return the topics of a recording that hold poses."""
+    return sorted(name for name, topic in bag.topics.items() if topic.type_name in POSES)
+
+
+def file_name(topic: str) -> str:
+    """Return the file of a topic: `/truth/odom` is `truth_odom.tum`.
+
+    >>> file_name('/truth/odom')
+    'truth_odom.tum'
+    """
+    return re.sub(r'[^A-Za-z0-9_.-]', '_', topic.strip('/')) + '.tum'
+
+
+def write_trajectories(bag: BagReader, folder: Path) -> dict[str, int]:
+    """Write a file for every topic with poses; return how many poses each holds, by file name.
+
+    Times are the stamps, s.
+    """
+    topics = pose_topics(bag)
+    if not topics:
+        raise RigError(f'{bag.path} has no topic with poses; those are of the types '
+                       f'{", ".join(POSES)}')
+    counts = dict.fromkeys(map(file_name, topics), 0)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        files: dict[str, TextIO] = {topic: (folder / file_name(topic)).open('w')
+                                    for topic in topics}
+        try:
+            for topic, _, raw in bag.messages(topics):
+                counts[file_name(topic)] += _write(files[topic], POSES[
+                    bag.topics[topic].type_name], raw)
+        finally:
+            for file in files.values():
+                file.close()
+    except OSError as error:
+        raise RigError(f'{folder} cannot be written: {why(error)}') from None
+    return counts
+
+
+def _write(file: TextIO, read: Callable[[bytes], Pose], raw: bytes) -> int:
+    """Write one pose; return 0 for a message that is none."""
+    try:
+        stamp_ns, position, orientation = read(raw)
+    except CdrError:
+        return 0
+    seconds, rest = divmod(stamp_ns, 10**9)
+    values = ' '.join(f'{value:.9g}' for value in (*position, *orientation))
+    file.write(f'{seconds}.{rest:09d} {values}\n')
+    return 1

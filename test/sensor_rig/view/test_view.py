@@ -1,0 +1,105 @@
+"""Recordings for rerun, Foxglove and evo: what comes out is what was recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.places import SMALL_RIG
+
+from sensor_rig.bags.reader import BagReader
+from sensor_rig.cli.main import main
+from sensor_rig.view.foxglove import layout
+from sensor_rig.view.trajectories import file_name
+
+
+@pytest.fixture(scope='module')
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp('view') / 'run'
+    assert main(['record', str(out), '--rig', str(SMALL_RIG), '--seconds', '2']) == 0
+    return out
+
+
+def test_trajectories_are_the_recorded_poses(recording: Path, tmp_path: Path,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(['view', str(recording), '--tum', str(tmp_path / 'poses'), '--json']) == 0
+    counts = json.loads(capsys.readouterr().out)['tum']['poses']
+    with BagReader(recording) as bag:
+        wanted = {file_name(name): topic.message_count for name, topic in bag.topics.items()
+                  if topic.type_name == 'nav_msgs/msg/Odometry'}
+    assert counts == wanted and len(wanted) >= 2
+    rows = np.loadtxt(tmp_path / 'poses' / 'truth_odom.tum')
+    assert rows.shape == (wanted['truth_odom.tum'], 8)
+    np.testing.assert_allclose(np.diff(rows[:, 0]), 0.02, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(rows[:, 4:], axis=1), 1.0, atol=1e-6)
+    assert rows[0, 0] == 1000.0
+    assert np.linalg.norm(rows[-1, 1:3] - rows[0, 1:3]) > 0.01, 'the rover has moved'
+
+
+def test_a_layout_names_topics_that_exist(recording: Path, tmp_path: Path) -> None:
+    out = tmp_path / 'layout.json'
+    assert main(['view', str(recording), '--foxglove', str(out)]) == 0
+    made = json.loads(out.read_text())
+    with BagReader(recording) as bag:
+        topics = bag.topics
+    panels = made['configById']
+    assert set(panels['3D!world']['topics']) <= set(topics)
+    assert '/front_lidar/scan' in panels['3D!world']['topics']
+    for path in panels['Plot!motion']['paths']:
+        assert path['value'].partition('.')[0] in topics
+    assert panels['DiagnosticSummary!sync']['topicToRender'] == '/sync/bundle'
+    assert set(leaves(made['layout'])) == set(panels)
+
+
+def leaves(node: object) -> list[str]:
+    """Return the panels of an arrangement."""
+    if isinstance(node, dict):
+        return leaves(node['first']) + leaves(node['second'])
+    return [str(node)]
+
+
+def test_a_layout_of_nothing_is_a_layout() -> None:
+    assert set(leaves(json.loads(layout({}))['layout'])) == {'3D!world', 'Plot!motion'}
+
+
+def test_a_recording_carries_what_foxglove_needs(recording: Path) -> None:
+    """Schemas of all topics, frames, and the truth, by the reader of the format itself."""
+    reader = pytest.importorskip('mcap.reader')
+    with next(recording.glob('*.mcap')).open('rb') as file:
+        made = reader.make_reader(file)
+        assert made.get_header().profile == 'ros2'
+        summary = made.get_summary()
+    names = {channel.topic: summary.schemas[channel.schema_id]
+             for channel in summary.channels.values()}
+    assert {'/tf', '/tf_static', '/truth/odom', '/truth/time/imu'} <= set(names)
+    assert all(schema.encoding == 'ros2msg' and schema.data for schema in names.values())
+
+
+def test_a_file_for_rerun_has_three_timelines(recording: Path, tmp_path: Path,
+                                              capsys: pytest.CaptureFixture[str]) -> None:
+    rerun = pytest.importorskip('rerun', reason='rerun-sdk is not installed')
+    out = tmp_path / 'run.rrd'
+    assert main(['view', str(recording), '--rerun', str(out), '--json']) == 0
+    shown = json.loads(capsys.readouterr().out)['rerun']['messages']
+    assert shown['/front_lidar/scan'] and shown['/truth/odom'] and shown['/imu/data_raw']
+    assert out.stat().st_size > 10_000
+    assert rerun.__version__
+
+
+@pytest.mark.parametrize(('arguments', 'sentence'), [
+    (['--rerun', 'run.mcap'], 'run.mcap should end in .rrd'),
+    (['--foxglove', 'nowhere/layout.json'], 'there is no folder nowhere'),
+    (['--foxglove', 'layout.txt'], 'should end in .json')])
+def test_mistakes_are_one_sentence(recording: Path, arguments: list[str], sentence: str,
+                                   capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(['view', str(recording), *arguments]) == 2
+    said = capsys.readouterr().err
+    assert sentence in said and 'Traceback' not in said
+
+
+def test_a_recording_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(['view', str(tmp_path / 'nothing'), '--tum', str(tmp_path / 'poses')]) == 2
+    assert 'nothing' in capsys.readouterr().err
+    assert not (tmp_path / 'poses').exists()
