@@ -14,6 +14,7 @@ from rig_common.errors import RigError
 from rig_common.msgs import read_time_reference
 from sensor_rig.bags.reader import BagReader, Recorded
 from sensor_rig.bags.writer import BagWriter
+from sensor_rig.report.scenery import Scenery
 from sensor_rig.report.sync_data import SyncRecord
 from sensor_rig.report.sync_page import sync_page
 from sync_engine.bundle import Bundle
@@ -78,6 +79,8 @@ class BagSync:
         """The engine that has learnt the clocks; None where they are learnt on the way."""
         self._filtered: dict[str, list[Any]] = {}
         self._truths = self._truth_topics()
+        self._scenery = Scenery(bag)
+        self._scenes = set(self._scenery.topics)
         if writer is not None:
             self._announce(writer)
 
@@ -128,7 +131,7 @@ class BagSync:
 
         `copy` puts the messages of the recording itself into the new one, too.
         """
-        topics = None if copy else [*self._names, *self._truths]
+        topics = None if copy else list({*self._names, *self._truths, *self._scenes})
         if copy and self._writer is not None:
             for known in self._bag.topics.values():
                 self._writer.add_topic(known.name, known.type_name, definition=known.definition)
@@ -138,6 +141,8 @@ class BagSync:
             for topic, _, raw in messages:
                 if copy and self._writer is not None:
                     self._writer.write(topic, receive_ns, raw)
+                if topic in self._scenes:
+                    self._scenery.take(topic, raw)
                 if topic in self._truths:
                     self._note_truth(topic, raw)
                 elif topic in self._names:
@@ -159,6 +164,7 @@ class BagSync:
             document['sensors'][name]['mounting'] = sensor['mounting']
             document['sensors'][name]['filtered'] = self._filtered.get(name, [])
         document['causal'] = self._first is None
+        document['scenery'] = self._scenery.document()
         return document
 
     def _note(self, name: str, raw: bytes, receive_ns: int) -> None:

@@ -106,7 +106,9 @@ class LidarPlot:
         import matplotlib.pyplot as plt
         if window and plt.get_backend().lower() in ('agg', 'pdf', 'svg', 'ps', 'cairo'):
             raise RigError('there is no display to open a window on; use --png FILE')
+        from sensor_rig.report.gallery_style import STYLE
         self._plt: Any = plt
+        plt.rcParams.update(STYLE)
         self._sensor = sensor
         self.caption = ''
         self._figure, axes = plt.subplots(subplot_kw={'projection': 'polar'}, figsize=(7, 7))
@@ -124,6 +126,7 @@ class LidarPlot:
         """Draw a scan instead of the one before."""
         import numpy as np
 
+        from sensor_rig.report.gallery_style import FIRST, RULE, SECOND, SOFT, TRUE_OF
         sensor, sample = self._sensor, message.sample
         from sim_sensors.sensors.lidar.reader import frame_of
         frame = frame_of(sample.elapsed_ns, sensor.config.rate_hz, sensor.pattern.frames)
@@ -141,14 +144,18 @@ class LidarPlot:
                 c=(measured * rays[:, 2])[found], cmap='viridis'))
         else:
             line = np.where(np.isfinite(true), true, np.nan)
-            axes.plot(angles, line, color='0.6', linewidth=0.8, label='truth')
-            axes.plot(angles[found], measured[found], 'r.', markersize=2, label='measured')
-            axes.legend(loc='lower right')
+            axes.plot(angles, line, '.', color=TRUE_OF[FIRST], markersize=6, label='true')
+            axes.plot(angles[found], measured[found], '.', color=FIRST, markersize=2,
+                      label='measured')
+            axes.legend(loc='lower right', bbox_to_anchor=(1.08, -0.06))
+        axes.plot(0.0, 0.0, marker=(3, 0, -90), color=SECOND, markersize=9)
         farthest = measured[found].max() if found.any() else sensor.config.max_range_m
         axes.set_ylim(0.0, min(sensor.config.max_range_m, 1.1 * float(farthest)))
         self.caption = (f'{sensor.name} at {sample.elapsed_ns / 1e9:.3f} s: '
                         f'{int(found.sum())} of {len(measured)} rays return')
-        axes.set_title(self.caption)
+        axes.set_title(sensor.name, loc='left', weight='bold', size=13, pad=44)
+        axes.text(0.0, 1.075, self.caption, transform=axes.transAxes, color=SOFT, size=9)
+        axes.spines['polar'].set_color(RULE)
         axes.yaxis.set_major_formatter('{x:g} m')
 
     def _show_heights(self, dots: Any) -> None:

@@ -23,6 +23,8 @@ p { margin: .4rem 0; } p.soft, td.soft { color: var(--soft); }
 .tile b { display: block; font-size: 1.3rem; }
 .tile span { color: var(--soft); font-size: .85rem; }
 .bad { color: var(--bad); } .good { color: var(--good); }
+.pictures { display: flex; flex-wrap: wrap; gap: .6rem; }
+.pictures img { width: 15rem; max-width: 100%; border-radius: 6px; }
 .wide { overflow-x: auto; } small { color: var(--soft); }
 table { border-collapse: collapse; width: 100%; font-size: .84rem; }
 th, td { text-align: right; padding: .25rem .5rem; border-bottom: 1px solid var(--line);
@@ -39,6 +41,11 @@ svg { width: 100%; height: auto; display: block; } svg text { font: 11px system-
 .legend i { display: inline-block; width: .8rem; height: .8rem; border-radius: 3px;
   margin-right: .35rem; vertical-align: -1px; }
 figure { margin: .6rem 0 1.2rem; } figcaption { color: var(--soft); font-size: .88rem; }
+th.words, td.words { text-align: left; }
+td.words { white-space: normal; min-width: 11rem; color: var(--soft); }
+@media (max-width: 640px) { body { margin: 1rem auto; padding: 0 .7rem; }
+  .tile { flex: 1 1 40%; min-width: 0; } figure { overflow-x: auto; }
+  figure svg { min-width: 640px; } svg text { font-size: 15px; } }
 footer { color: var(--soft); margin-top: 3rem; font-size: .85rem; }
 """ + '\n'.join(
     f'.line.c{i} {{ stroke: var(--c{i}); }} .fill.c{i}, .band.c{i} {{ fill: var(--c{i}); }} '
@@ -83,15 +90,19 @@ def tiles(entries: Sequence[tuple[str, str, str]]) -> str:
         for value, name, mood in entries) + '</div>'
 
 
+class Words(str):
+    """A cell of a table that is a sentence: it wraps."""
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return a table; the first column names the row. A cell (text, more) has a second line."""
-    def cell(value: Any) -> str:
+    def cell(value: Any, tag: str = 'td') -> str:
         if isinstance(value, tuple):
-            return f'{escape(value[0])}<br><small>{escape(value[1])}</small>'
-        return escape(str(value))
-    head = ''.join(f'<th>{escape(column)}</th>' for column in columns)
-    body = ''.join('<tr>' + ''.join(f'<td>{cell(value)}</td>' for value in row) + '</tr>'
-                   for row in rows)
+            return f'<td>{escape(value[0])}<br><small>{escape(value[1])}</small></td>'
+        kind = ' class="words"' if isinstance(value, Words) else ''
+        return f'<{tag}{kind}>{escape(str(value))}</{tag}>'
+    head = ''.join(cell(column, 'th') for column in columns)
+    body = ''.join(f'<tr>{"".join(map(cell, row))}</tr>' for row in rows)
     return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
 

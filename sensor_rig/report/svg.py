@@ -156,6 +156,15 @@ class Plot:
                f'text-anchor="middle">{escape(ylabel)}</text>')
 
 
+def lanes(names: Sequence[str], xlim: tuple[float, float], xlabel: str = 'time (s)') -> Plot:
+    """Return a plot with a lane for every name, the first one at the top."""
+    left = min(40.0 + LETTER * max(map(len, names)), 220.0)
+    plot = Plot(xlim, (-0.6, len(names) - 0.4), xlabel=xlabel, left=left,
+                height=52.0 + 26.0 * len(names))
+    plot.yticks = [(len(names) - 1 - lane, name) for lane, name in enumerate(names)]
+    return plot
+
+
 def legend(entries: Sequence[str]) -> str:
     """Return the HTML legend of series 0, 1, ..."""
     items = ''.join(f'<span><i class="{colour(index)}"></i>{escape(entry)}</span>'

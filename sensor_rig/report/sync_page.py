@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from sensor_rig.report import page
-from sensor_rig.report.svg import LETTER, Plot, legend
-from sync_engine.ledger import DROPPED, USED
+from sensor_rig.report.drops import DROP_FATES, GOOD_FATES, SPARE, drops, fates
+from sensor_rig.report.scenery_page import scenery_sections
+from sensor_rig.report.svg import Plot, lanes, legend
 
-GOOD_FATES = (*(each.value for each in USED), 'buffered')
-DROP_FATES = tuple(each.value for each in DROPPED)
 NAN = float('nan')
 DOUBT_MS = 10.0
 """Offsets more certain than this (2 sigma) are nothing to warn of."""
@@ -33,8 +32,8 @@ def sync_sections(run: Document) -> list[str]:
         sections.append(_timeline(run))
     if run['zoom']['bundles']:
         sections.append(_zoom(run))
-    return [*sections, _offsets(run), *_mountings(run), *_truth(run), _pairing(run),
-            _drops(run), _window(run)]
+    return [*sections, *scenery_sections(run), _offsets(run), *_mountings(run), *_truth(run),
+            _pairing(run), drops(run), _window(run)]
 
 
 def unaccounted(run: Document) -> int:
@@ -85,7 +84,8 @@ def _sensor_table(run: Document) -> str:
     for name, sensor in run['sensors'].items():
         counts, pairing, last = sensor['counts'], sensor['pairing'], sensor['last']
         rate = sensor.get('rate_hz', NAN)  # a report.json may be older than this key
-        dropped = sum(counts[fate] for fate in DROP_FATES)
+        went = fates(run, name)
+        dropped = sum(went[fate] for fate in DROP_FATES)
         reference = name == run['reference']
         offset = ('reference' if reference else
                   f'{last["offset_ms"]:+.3f} ± {last["sigma_ms"]:.3f}' if last else '-')
@@ -94,16 +94,16 @@ def _sensor_table(run: Document) -> str:
                      last.get('state', '-'),
                      '-' if reference else _ms(pairing['p50_s']),
                      '-' if reference else _ms(pairing['p95_s']),
-                     counts['received'], dropped))
+                     counts['received'], went[SPARE], dropped))
     return page.table(('sensor', 'stamps', 'Hz', 'offset ms', 'state',
-                       'pairing p50', 'p95', 'received', 'dropped'), rows)
+                       'pairing p50', 'p95', 'received', 'spare', 'dropped'), rows)
 
 
 def _timeline(run: Document) -> str:
     names = list(run['sensors'])
-    plot = _lanes([*names, 'bundles'], (0.0, run['duration_s']))
-    lanes = [run['sensors'][name]['presence'] for name in names] + [run['bundle_presence']]
-    for lane, presence in enumerate(lanes):
+    plot = lanes([*names, 'bundles'], (0.0, run['duration_s']))
+    rows = [run['sensors'][name]['presence'] for name in names] + [run['bundle_presence']]
+    for lane, presence in enumerate(rows):
         top = max(presence['counts'], default=0) or 1
         width, y = presence['slice_s'], len(names) - lane
         for index, count in enumerate(presence['counts']):
@@ -120,7 +120,7 @@ def _zoom(run: Document) -> str:
     zoom, names = run['zoom'], list(run['sensors'])
     moments = [bundle['stamp_s'] for bundle in zoom['bundles']]
     margin = (moments[-1] - moments[0]) * 0.1 + 0.02
-    plot = _lanes(names, (moments[0] - margin, moments[-1] + margin),
+    plot = lanes(names, (moments[0] - margin, moments[-1] + margin),
                   xlabel='time since the start of the run (s)')
     lane_of = {name: len(names) - 1 - lane for lane, name in enumerate(names)}
     for bundle in zoom['bundles']:
@@ -227,41 +227,6 @@ def _pairing(run: Document) -> str:
         legend([name for name, _ in drawn]), page.figure(plot.svg('pairing error')))
 
 
-def _drops(run: Document) -> str:
-    sensors = run['sensors']
-    reasons = [fate for fate in DROP_FATES
-               if any(sensor['counts'][fate] for sensor in sensors.values())]
-    fates = [fate for fate in GOOD_FATES if any(
-        sensor['counts'][fate] for sensor in sensors.values())] + reasons
-    parts = [page.table(('sensor', 'received', *fates), [
-        (name, sensor['counts']['received'], *(sensor['counts'][fate] for fate in fates))
-        for name, sensor in sensors.items()])]
-    missing = [(name, reason, count) for name, sensor in sensors.items()
-               for reason, count in sensor['missing'].items()]
-    if missing:
-        parts.append(page.table(('missing in a bundle', 'why', 'bundles'), missing))
-    if reasons:
-        parts = [legend(reasons), page.figure(_drop_bars(run, reasons)), *parts]
-    return page.section('Where every message went', *parts)
-
-
-def _drop_bars(run: Document, reasons: Sequence[str]) -> str:
-    names = list(run['sensors'])
-    shares = {name: [run['sensors'][name]['counts'][reason]
-                     / max(run['sensors'][name]['counts']['received'], 1) * 100.0
-                     for reason in reasons] for name in names}
-    plot = _lanes(names, (0.0, max(*map(sum, shares.values()), 1e-3)),
-                  xlabel='share of the messages received (%)')
-    for lane, name in enumerate(names):
-        start, y = 0.0, len(names) - 1 - lane
-        for index, share in enumerate(shares[name]):
-            if share:
-                plot.bar((start, start + share), (y - 0.3, y + 0.3), index,
-                         f'{reasons[index]}: {share:.2f} %')
-            start += share
-    return plot.svg('drops by reason')
-
-
 def _window(run: Document) -> str:
     rows = run['window']
     if len(rows) < 2:
@@ -271,14 +236,6 @@ def _window(run: Document) -> str:
     plot.line([row[0] for row in rows], [row[1] for row in rows])
     return page.section('Window', page.text('Half-width of the search, narrow in fast motion.'),
                         page.figure(plot.svg('selection window')))
-
-
-def _lanes(names: Sequence[str], xlim: tuple[float, float], xlabel: str = 'time (s)') -> Plot:
-    left = min(40.0 + LETTER * max(map(len, names)), 220.0)
-    plot = Plot(xlim, (-0.6, len(names) - 0.4), xlabel=xlabel, left=left,
-                height=52.0 + 26.0 * len(names))
-    plot.yticks = [(len(names) - 1 - lane, name) for lane, name in enumerate(names)]
-    return plot
 
 
 def _ms(seconds: float) -> str:

@@ -145,3 +145,43 @@ def test_the_sync_nodes_page_has_the_very_keys(root: Path):
     for model in (SyncConfig, InputConfig):
         assert parameter_table(model, with_common=True) in page, (
             f'the table of {model.__name__} in docs/nodes/sync.md is out of date')
+
+
+def test_a_faster_stream_has_spare_messages_which_are_no_drops() -> None:
+    nothing = dict.fromkeys((*GOOD_FATES, *DROP_FATES), 0)
+    run = {'reference': 'lidar', 'sensors': {
+        'lidar': {'counts': {**nothing, 'received': 10, 'bundled': 9, 'unmatched': 1},
+                  'missing': {}},
+        'camera': {'counts': {**nothing, 'received': 15, 'bundled': 9, 'unmatched': 6},
+                   'missing': {'deadline': 1}}}}
+    assert (fates(run, 'lidar')['spare'], fates(run, 'lidar')['unmatched']) == (0, 1)
+    assert (fates(run, 'camera')['spare'], fates(run, 'camera')['unmatched']) == (5, 1)
+    shown = drops(run)
+    for words in ('faster than the reference', 'a better partner was taken',
+                  'when the deadline passed'):
+        assert words in shown
+
+
+def test_paths_are_laid_onto_the_start_of_the_true_one() -> None:
+    rows = [(0.0, 5.0, 5.0, 0.0), (1.0, 6.0, 5.0, 0.0)]
+    start, end = laid(rows, (0.0, 1.0, 2.0, math.pi / 2))
+    assert start == (1.0, 2.0)
+    assert end == pytest.approx((1.0, 3.0)), 'east has become north'
+
+
+def test_a_report_shows_paths_and_pictures() -> None:
+    circle = [(0.1 * k, math.cos(0.1 * k), math.sin(0.1 * k), 0.1 * k) for k in range(60)]
+    made = ''.join(scenery_sections({'scenery': {
+        'paths': {'/truth/odom': circle, '/wheels/odom': circle}, 'camera': '/camera/image_raw',
+        'pictures': ['AAAA']}}))
+    assert 'Trajectory' in made and 'class="truth"' in made and '/wheels/odom' in made
+    assert 'data:image/jpeg;base64,AAAA' in made
+    assert scenery_sections({}) == [], 'data of an older report'
+
+
+def test_a_few_messages_stand_for_many() -> None:
+    few = _Few()
+    for index in range(1000):
+        few.add(bytes([index % 256]))
+    assert len(few._kept) <= 2 * MOST_PICTURES
+    assert few._seen == 1000 and few.encoded() == [], 'no images, so none are shown'
