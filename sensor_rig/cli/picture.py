@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='which LiDAR (the first one), or whose clock steps (the first input '
                              'that is not the reference and has a clock of its own)')
     parser.add_argument('--seconds', type=positive, metavar='N',
-                        help='how long to show, simulated (15, clock-step 10)')
+                        help='how long to show, simulated (15, clock-step 8)')
     parser.add_argument('--after', type=not_negative, default=15.0, metavar='S',
                         help='simulated time before that, for the clocks to be learnt (15)')
     parser.add_argument('--step-ms', type=float, default=53.0, metavar='MS',
@@ -73,7 +73,7 @@ def _clock_step(args: argparse.Namespace) -> int:
     from sensor_rig.rigfile import load_rig
 
     require_picture(args.output, film.FORMATS)
-    rig, seconds = load_rig(args.rig), args.seconds or 10.0
+    rig, seconds = load_rig(args.rig), args.seconds or 8.0
     sensor = _clock_of(rig, args.sensor)
     need_ros()
     film.require_browser()

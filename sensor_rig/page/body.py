@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from sensor_rig.page import svg
-from sensor_rig.page.history import Event
+from sensor_rig.page.history import Occurrence
 from sensor_rig.page.svg import BUNDLE, CAPTURE, INK, TimeAxis
 from sensor_rig.report.svg import nice_ticks
 
@@ -96,7 +96,7 @@ def _joint(name: str, trace: Trace, now_s: float, place: tuple[float, float], to
             + ''.join(lines))
 
 
-def contacts(body: Body, now_s: float, events: Iterable[Event] = ()) -> str:
+def contacts(body: Body, now_s: float, events: Iterable[Occurrence] = ()) -> str:
     """Draw a lane for every contact sensor: closed or open, or how hard it is pressed."""
     names = list(body.contacts)
     axis = TimeAxis(svg.label_width(names), now_s, SPAN_S)

@@ -34,7 +34,7 @@ class WindowPoint(NamedTuple):
     intensity: float
 
 
-class Event(NamedTuple):
+class Occurrence(NamedTuple):
     """Something that was done to the rig: a fault, a changed setting."""
 
     time_s: float
@@ -60,7 +60,7 @@ class History:
     """What happened within the last `span_s`; offsets, window and events within `long_s`."""
 
     def __init__(self, sensors: Iterable[str], span_s: float = 2.0, long_s: float = 60.0,
-                 planned: Iterable[Event] = ()) -> None:
+                 planned: Iterable[Occurrence] = ()) -> None:
         """Keep marks for `sensors`, in that order; `planned` events happen in every run."""
         self.span_ns = round(span_s * NS_PER_S)
         self.long_s = long_s
@@ -71,18 +71,18 @@ class History:
         self.offsets: dict[str, deque[OffsetPoint]] = {}
         self.windows: deque[WindowPoint] = deque()
         self._planned = list(planned)
-        self._events: deque[Event] = deque()
+        self._events: deque[Occurrence] = deque()
 
     @property
     def now_s(self) -> float:
         """Time since the start of the run."""
         return self.now_ns / NS_PER_S
 
-    def add_event(self, event: Event) -> None:
+    def add_event(self, event: Occurrence) -> None:
         """Note what was done."""
         self._events.append(event)
 
-    def events(self) -> list[Event]:
+    def events(self) -> list[Occurrence]:
         """Return what happened within `long_s`, earliest first."""
         oldest_s = self.now_s - self.long_s
         return sorted(event for event in (*self._planned, *self._events)

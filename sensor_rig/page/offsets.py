@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sensor_rig.page import svg
-from sensor_rig.page.history import Event, OffsetPoint, WindowPoint
+from sensor_rig.page.history import Occurrence, OffsetPoint, WindowPoint
 from sensor_rig.page.svg import ARRIVAL, BUNDLE, CAPTURE, INK, STAMP, TimeAxis
 from sensor_rig.report.svg import nice_ticks, tick_label
 
@@ -18,7 +18,7 @@ SURE_MS = 5.0
 
 
 def offsets(lines: Mapping[str, Sequence[OffsetPoint]], reference: str, now_s: float,
-            span_s: float, events: Sequence[Event] = ()) -> str:
+            span_s: float, events: Sequence[Occurrence] = ()) -> str:
     """Draw, for each clock, the estimate with its two-sigma band, and the truth; ms."""
     axis = TimeAxis(LEFT, now_s, span_s)
     room = min(max(250.0 / max(len(lines), 1), 46.0), 110.0)
@@ -32,7 +32,7 @@ def offsets(lines: Mapping[str, Sequence[OffsetPoint]], reference: str, now_s: f
 
 
 def _plot(name: str, line: Sequence[OffsetPoint], axis: TimeAxis, rows: tuple[float, float],
-          events: Sequence[Event]) -> str:
+          events: Sequence[Occurrence]) -> str:
     top, bottom = rows
     low, high = limits(line)
     shown = [point for point in line if axis.shows(point.time_s)]
@@ -83,7 +83,7 @@ def _frame(axis: TimeAxis, top: float, bottom: float, ticks: Sequence[tuple[floa
 
 
 def window(points: Sequence[WindowPoint], now_s: float, span_s: float, max_ms: float,
-           events: Sequence[Event] = ()) -> str:
+           events: Sequence[Occurrence] = ()) -> str:
     """Draw the window's half-width in ms and the motion intensity that it follows."""
     axis, top, bottom = TimeAxis(LEFT, now_s, span_s), 40.0, 96.0
     last = points[-1]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from sensor_rig.page.history import Event
+from sensor_rig.page.history import Occurrence
 
 WIDTH = 400
 RIGHT = 8
@@ -84,7 +84,7 @@ def polyline(points: Iterable[tuple[float, float]], colour: str, width: float = 
             f'{dashed}/>')
 
 
-def event_marks(events: Iterable[Event], axis: TimeAxis, top: float, bottom: float,
+def event_marks(events: Iterable[Occurrence], axis: TimeAxis, top: float, bottom: float,
                 names: bool | str = True) -> str:
     """Return a vertical mark for every event that the axis shows, pale while it lasts.
 

@@ -8,9 +8,9 @@ from html import escape
 from typing import Any
 
 STYLE = """
-:root { color-scheme: light dark; --bg: #ffffff; --fg: #1c2024; --soft: #5c6670; --line: #d5dae0;
-  --tile: #f4f6f8; --bad: #b3261e; --good: #1b7a3d; --c0: #0067b1; --c1: #c2570c; --c2: #1b7a3d;
-  --c3: #8e3aa8; --c4: #a8710a; --c5: #007f8c; --c6: #b3261e; --c7: #5c6670; }
+:root { color-scheme: light dark; --bg: #ffffff; --fg: #1d2733; --soft: #5f6b77; --line: #dfe4e8;
+  --tile: #f4f6f8; --bad: #b3261e; --good: #1b7a3d; --c0: #0f6cbd; --c1: #d1495b; --c2: #1b7a3d;
+  --c3: #8e3aa8; --c4: #a8710a; --c5: #007f8c; --c6: #c2570c; --c7: #66727f; }
 @media (prefers-color-scheme: dark) { :root { --bg: #14171a; --fg: #e4e8ec; --soft: #9aa5b1;
   --line: #343b43; --tile: #1d2227; --bad: #ff8a80; --good: #6fd08c; --c0: #5eb1ff; --c1: #ff9d5c;
   --c2: #6fd08c; --c3: #d491ee; --c4: #e5b84b; --c5: #4fd0dd; --c6: #ff8a80; --c7: #9aa5b1; } }

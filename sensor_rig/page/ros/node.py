@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,7 +24,7 @@ from rig_common.times import NS_PER_S
 from sensor_rig.page.access import LOCAL
 from sensor_rig.page.app import Page
 from sensor_rig.page.controls import FAULTS, Command, Setting, fault_in_words
-from sensor_rig.page.history import Event, History, Mark, OffsetPoint, WindowPoint
+from sensor_rig.page.history import History, Mark, Occurrence, OffsetPoint, WindowPoint
 from sensor_rig.page.points import SCAN_TYPES, Placer, mount_of
 from sensor_rig.page.ros.limbs import Limbs
 from sensor_rig.page.ros.remote import Remote
@@ -37,6 +38,8 @@ from sim_sensors.world.world import World
 
 PERIOD_S = 0.1
 """Wall time between two drawings."""
+REST = 2.0
+"""Wall time after a drawing, in drawings: where the machine is slow, the rig goes first."""
 PICTURES = ('rgb8', 'mono8')
 KEPT_SCANS = 8
 """Scans on their way whose capture times are remembered."""
@@ -71,6 +74,7 @@ class PageNode(Monitor):
                               and rig.sensors[n].type == 'camera'), None)
         self._placer = self._make_placer(world)
         self._is_watched = False
+        self._rest_until_s = 0.0
         self._is_reported = False
         self._fresh: dict[str, bytes] = {}
         self._listening: list[Subscription] = []
@@ -114,11 +118,12 @@ class PageNode(Monitor):
                 self.page.controls.note(sensor, key, value)
                 words = Setting.change_in_words(key, value)
                 if words is not None:
-                    self._history.add_event(Event(max(self.now_ns, 0) / NS_PER_S, words, sensor))
+                    now_s = max(self.now_ns, 0) / NS_PER_S
+                    self._history.add_event(Occurrence(now_s, words, sensor))
 
     def _on_fault(self, command: Command) -> None:
         now_s = max(self.now_ns, 0) / NS_PER_S
-        self._history.add_event(Event(now_s, FAULTS[command.kind], command.sensor,
+        self._history.add_event(Occurrence(now_s, FAULTS[command.kind], command.sensor,
                                       now_s + command.value))
 
     def _on_diagnostics(self, buf: bytes) -> None:
@@ -177,12 +182,15 @@ class PageNode(Monitor):
             self._is_reported = False
             self._note_offsets()
         self._note_steps()
-        if not self._is_watched:
+        if not self._is_watched or time.monotonic() < self._rest_until_s:
             return
+        began_s = time.monotonic()
         with self.page.server.atomic():
             self._show_world()
             self._show_facts()
         self.page.server.flush()
+        now_s = time.monotonic()
+        self._rest_until_s = now_s + REST * (now_s - began_s)
 
     def _note_offsets(self) -> None:
         now_s = self._history.now_s
@@ -259,8 +267,8 @@ def _setting(config: SensorConfig) -> Setting:
     return Setting(config.delay_range_s, config.jitter_s, config.clock.offset_s)
 
 
-def _planned(sensors: Mapping[str, SensorConfig]) -> list[Event]:
+def _planned(sensors: Mapping[str, SensorConfig]) -> list[Occurrence]:
     """Return the faults that the rig file plans."""
-    return [Event(fault.at_s, fault_in_words(fault.kind, fault.offset, fault.scale), name,
+    return [Occurrence(fault.at_s, fault_in_words(fault.kind, fault.offset, fault.scale), name,
                   fault.at_s + fault.duration_s if fault.duration_s else None)
             for name, config in sensors.items() for fault in config.faults.values()]

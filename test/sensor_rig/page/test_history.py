@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sensor_rig.page.history import Event, History, Mark, OffsetPoint, WindowPoint
+from sensor_rig.page.history import History, Mark, Occurrence, OffsetPoint, WindowPoint
 
 MS = 10**6
 S = 10**9
@@ -70,8 +70,8 @@ def test_a_step_of_the_truth_is_kept_sharp_and_its_noise_is_not() -> None:
 
 
 def test_events_are_told_within_a_minute_and_planned_ones_in_every_run() -> None:
-    history = History(['a'], planned=[Event(10.0, 'dead', 'a', 12.0)])
-    history.add_event(Event(5.0, 'clock +1 ms', 'a'))
+    history = History(['a'], planned=[Occurrence(10.0, 'dead', 'a', 12.0)])
+    history.add_event(Occurrence(5.0, 'clock +1 ms', 'a'))
     history.advance(7 * S)
     assert [event.label for event in history.events()] == ['a: clock +1 ms']
     history.advance(11 * S)

@@ -12,7 +12,7 @@ pytest.importorskip('viser', reason='the live page needs viser')
 from sensor_rig.page import svg
 from sensor_rig.page.app import table
 from sensor_rig.page.body import Body, Trace, contacts, joints
-from sensor_rig.page.history import Event, History, Mark, OffsetPoint, WindowPoint
+from sensor_rig.page.history import History, Mark, Occurrence, OffsetPoint, WindowPoint
 from sensor_rig.page.offsets import limits, offsets, window
 from sensor_rig.page.timeline import timeline
 
@@ -104,7 +104,7 @@ def test_a_clock_step_is_seen_as_a_step() -> None:
     line = [OffsetPoint(0.1 * index, 122.0 if index < 320 else 175.0, 0.5,
                         122.0 if index < 300 else 175.0) for index in range(600)]
     drawing = parsed(offsets({'camera': line}, 'lidar', 60.0, 60.0,
-                             [Event(30.0, 'clock +90 ms', 'camera')]))
+                             [Occurrence(30.0, 'clock +90 ms', 'camera')]))
     frame = next(each for each in drawing.iter(f'{SPACE}rect') if each.get('fill') == svg.INK)
     high = float(frame.get('height', 0.0))
     for colour in (svg.BUNDLE, svg.STAMP):
@@ -127,8 +127,9 @@ def test_the_scale_holds_the_truth_and_sure_estimates(
 
 
 def test_events_stand_in_the_timeline_with_their_names() -> None:
-    history = History(['imu'], planned=[Event(1.5, 'dead', 'imu', 6.5), Event(90.0, 'stuck')])
-    history.add_event(Event(1.0, 'clock +65 ms', 'imu'))
+    planned = [Occurrence(1.5, 'dead', 'imu', 6.5), Occurrence(90.0, 'stuck')]
+    history = History(['imu'], planned=planned)
+    history.add_event(Occurrence(1.0, 'clock +65 ms', 'imu'))
     history.advance(2 * S)
     drawing = parsed(timeline(history))
     assert events(drawing) == [pytest.approx(x_of(t, 2.0, 'imu'), abs=0.06) for t in (1.0, 1.5)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,6 +12,9 @@ import pytest
 from support.parameter_table import parameter_table
 
 from sensor_rig.cli.main import main
+from sensor_rig.report.drops import DROP_FATES, GOOD_FATES, drops, fates
+from sensor_rig.report.scenery import MOST_PICTURES, _Few
+from sensor_rig.report.scenery_page import laid, scenery_sections
 from sensor_rig.report.sync_page import sync_page, unaccounted
 from sync_engine.config import InputConfig, SyncConfig
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,14 @@ def test_a_file_for_rerun_has_three_timelines(recording: Path, tmp_path: Path,
     assert shown['/front_lidar/scan'] and shown['/truth/odom'] and shown['/imu/data_raw']
     assert out.stat().st_size > 10_000
     assert rerun.__version__
+
+
+def test_without_rerun_one_sentence_says_what_to_install(
+        recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, 'rerun', None)
+    assert main(['view', str(recording), '--rerun', str(tmp_path / 'run.rrd')]) == 2
+    assert 'needs rerun-sdk' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(('arguments', 'sentence'), [
