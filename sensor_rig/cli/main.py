@@ -49,7 +49,14 @@ def before_installation() -> int:
 
     Returns `GO_ON` where the command has to run; else its help or its mistake has been printed.
     """
-    return main(sys.argv[1:], run=lambda command, parsed: GO_ON)
+    return main(sys.argv[1:], run=_go_on)
+
+
+def _go_on(command: ModuleType, parsed: argparse.Namespace) -> int:
+    for what, path in registry.inputs_of(command, parsed):
+        if not path.exists():
+            raise RigError(f'there is no {what} {path}')
+    return GO_ON
 
 
 def main(argv: Sequence[str] | None = None, run: Runner | None = None) -> int:

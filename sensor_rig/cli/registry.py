@@ -8,6 +8,7 @@ import os
 import pkgutil
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
@@ -60,6 +61,14 @@ def parse(command: ModuleType, arguments: list[str]) -> argparse.Namespace:
     elif unknown:
         raise RigError(_unknown_argument(parser, command.NAME, unknown[0]))
     return parsed
+
+
+def inputs_of(command: ModuleType, parsed: argparse.Namespace) -> Iterator[tuple[str, Path]]:
+    """Yield (what it is, path) of every file or folder that a command line wants to read."""
+    for action in parser_of(command)._actions:
+        value = getattr(parsed, action.dest, None)
+        if action.type is Path and not action.option_strings and action.dest != 'output' and value:
+            yield str(action.metavar), value
 
 
 def _unknown_argument(parser: argparse.ArgumentParser, name: str, given: str) -> str:
