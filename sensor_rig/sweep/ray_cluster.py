@@ -19,6 +19,7 @@ from typing import Any
 
 import sensor_rig
 from rig_common.errors import RigError
+from rig_common.installing import pip_install
 from sensor_rig.sweep.experiment import Experiment, Task, moved
 from sensor_rig.sweep.files import inside
 from sensor_rig.sweep.local import LocalWorker
@@ -106,7 +107,7 @@ def _imported() -> Any:
     try:
         import ray
     except ImportError:
-        raise RigError('--ray needs Ray: pip install "sensor_rig[ray]"') from None
+        raise RigError(f'--ray needs Ray: {pip_install("ray")}') from None
     return ray
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError
+from rig_common.installing import pip_install
 from sensor_rig.sweep.plan import Factor, Plan, Sampling, Value
 
 Floats = NDArray[np.float64]
@@ -93,8 +94,8 @@ def _salib_units(sample: Sampling, size: int) -> Floats:
     try:
         from SALib.sample import morris, sobol
     except ImportError:
-        raise RigError(f'sample.method {sample.method} needs SALib: pip install '
-                       f'"sensor_rig[sweep]"') from None
+        raise RigError(f'sample.method {sample.method} needs SALib: '
+                       f'{pip_install("SALib")}') from None
     cube = problem([f'x{index}' for index in range(size)])
     if sample.method == 'saltelli':
         return np.asarray(sobol.sample(cube, sample.count, calc_second_order=False,

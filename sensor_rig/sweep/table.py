@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rig_common.errors import RigError, why
+from rig_common.installing import pip_install
 from sensor_rig.sweep.experiment import Task
 from sensor_rig.sweep.plan import Plan
 from sensor_rig.sweep.sampling import numeric
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 FIXED = ('run_id', 'status', 'exit_code', 'seed', 'recording', 'point')
 """Columns in front of the factors and the measures."""
-MISSING = 'a sweep needs pyarrow for its table: pip install "sensor_rig[sweep]"'
+MISSING = f'a sweep needs pyarrow for its table: {pip_install("pyarrow", "psutil", "SALib")}'
 
 
 def table_bytes(plan: Plan, rows: Sequence[Task], results: Mapping[str, RunResult],

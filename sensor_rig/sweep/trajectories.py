@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError, why
+from rig_common.installing import pip_install
 from rig_common.msgs.decode import read_odometry
 from rig_common.times import NS_PER_S
 from sensor_rig.bags.reader import BagReader
@@ -82,7 +83,7 @@ def require_evo(what: str) -> None:
     """Say so where evo is missing."""
     from importlib.util import find_spec
     if find_spec('evo') is None:
-        raise RigError(f'{what}, which needs evo: pip install evo')
+        raise RigError(f'{what}, which needs evo: {pip_install("evo")}')
 
 
 def scored(found: Trajectory, truth: Trajectory) -> TrajectoryScore:

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rig_common.errors import RigError
+from rig_common.installing import pip_install
 from sim_sensors.pipeline.layout import Array
 
 MovableT = TypeVar('MovableT', bound='Movable')
@@ -116,7 +117,7 @@ def tensors_on(device: str, *, host_draws: bool | None = None) -> Arrays:
         from sim_sensors.pipeline.tensors import torch_arrays
     except ImportError as error:
         raise RigError(f'tensors on {device!r} need torch and array-api-compat, and {error.name} '
-                       'is not installed (pip install "sensor_rig[tensors]")') from error
+                       f'is not installed: {pip_install("torch", "array-api-compat")}') from error
     return torch_arrays(device, host_draws)
 
 
