@@ -105,7 +105,8 @@ def import_without(blocked: frozenset[str] | set[str], modules: list[str]) -> st
 
 def core_modules(package: str) -> list[str]:
     """Return the modules of a package outside its ROS shells that can be imported here."""
-    left_out = () if find_spec('viser') else ('sensor_rig/page/',)
+    parts = {'viser': 'sensor_rig/page/', 'torch': 'sim_sensors/pipeline/tensors.py'}
+    left_out = tuple(path for name, path in parts.items() if find_spec(name) is None)
     return [module_of(source) for source in sources() if source.startswith(f'{package}/')
             and not is_ros_shell(source) and not source.endswith('__main__.py')
             and not source.startswith(left_out)]
