@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,9 @@ from support.processes import Processes
 from support.waiting import wait_until as _wait_until
 
 from sensor_rig.running.middleware import FILE_VARIABLES, OPENING, prepare_middleware
+
+# A shell has what it starts in the background ignore SIGINT, and every process of a test as well.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Before any test module can import rclpy, and for every process that a test starts.
 os.environ['ROS_DOMAIN_ID'] = str(claim_domain())

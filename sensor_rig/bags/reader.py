@@ -308,4 +308,6 @@ def _starts_with_header(types: Any, type_name: str) -> bool:
 
 
 def _sentence(error: BaseException) -> str:
+    if isinstance(error, OverflowError):  # a size that no file can have
+        return 'its bytes make no sense'
     return ' '.join(str(error).split()).rstrip('.') or type(error).__name__

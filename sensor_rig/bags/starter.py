@@ -68,7 +68,8 @@ def starter_rig(facts: Sequence[TopicFacts], source: str,
     """
     topics = usable(facts)
     if not topics:
-        raise RigError(f'{source} has no stamped topic, so there is nothing to sync')
+        raise RigError(f'{source} has no stamped topic with a name that ROS allows, so there is '
+                       f'nothing to sync')
     names = input_names([topic.name for topic in topics])
     reference = min(topics, key=_as_reference)
     imu = next((topic for topic in topics if topic.type_name == IMU_TYPE), None)

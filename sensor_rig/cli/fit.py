@@ -106,7 +106,7 @@ def _bag_fits(args: argparse.Namespace, problems: list[str]) -> list[TopicFit]:
     found = []
     for topic in chosen:
         stream = of_topic(times[topic.name], topic).between(args.skip)
-        if len(stream) >= FEWEST or args.topic is not None:
+        if stream.without_strays().is_enough or args.topic is not None:
             found.append(fit_stream(stream, model=args.model, known=known.get(topic.name)))
     if not found:
         raise RigError(f'{args.recording} has no stamped topic of {FEWEST} messages or more')

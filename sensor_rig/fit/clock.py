@@ -213,7 +213,7 @@ def _interval(cost: Callable[[Array], float], best: Array, least: float, place: 
     without = best.copy()
     without[place] = ABSENT
     without, rest = _least(cost, without, tuple(i for i in range(3) if i != place))
-    if rest - least < FALL:
+    if rest - least < FALL or best[place] <= ABSENT + 1.0:
         _, _, high = _bound(cost, best, least, place, scale)
         value = float(np.exp(best[place])) * scale if best[place] > ABSENT + 3.0 else 0.0
         return Estimate(value, 0.0, high)

@@ -130,12 +130,18 @@ class TopicFit:
         return found
 
 
+@np.errstate(divide='ignore', over='ignore', invalid='ignore')  # models that do not fit at all
 def fit_stream(times: StreamTimes, *, model: str = '',
                known: KnownClock | None = None) -> TopicFit:
     """Return the fit of a stream; `model` tries one kind of latency only."""
-    if len(times) < FEWEST:
-        raise RigError(f'{times.name} has {len(times)} messages; a fit needs {FEWEST} or more')
     notes: list[str] = []
+    times, given = times.without_strays(), len(times)
+    if not times.is_enough:
+        raise RigError(f'{times.name} has {len(times)} messages; a fit needs {FEWEST} or more, '
+                       'received and stamped at different times')
+    if len(times) < given:
+        notes.append(f'{given - len(times)} messages with times more than a year away from the '
+                     'others are left out')
     gaps = fit_gaps(times.stamp_ns, times.receive_ns)
     if not gaps.regular:
         notes.append('its intervals vary too much to see losses')

@@ -13,6 +13,9 @@ from sensor_rig.fit.times import Times
 REGULAR = 0.25
 """Periods: intervals that vary more tell no losses."""
 
+LONGEST_SERIES = 10_000_000
+"""Messages, lost ones included, that are looked at one by one; a long gap can claim any number."""
+
 
 @dataclass(frozen=True)
 class GapFit:
@@ -44,8 +47,8 @@ def fit_gaps(stamp_ns: Times, receive_ns: Times) -> GapFit:
     follows[np.flatnonzero(~copies)[1:]] = lost == 0
     count = len(lost) + 1
     return GapFit(
-        _rate(period_s, spread, int(steps.sum())), float(of_stamps[2]), regular, runs,
-        _probability(lost), _burst(runs),
+        _rate(period_s, spread, int(steps.sum(dtype=np.float64))), float(of_stamps[2]), regular,
+        runs, _probability(lost), _burst(runs),
         _fraction(int(copies.sum()), len(copies)) if count else Estimate(0.0, 0.0, 1.0), follows)
 
 
@@ -70,15 +73,21 @@ def _rate(period_s: float, spread_s: float, periods: int) -> Estimate:
 
 
 def _probability(lost: NDArray[np.int64]) -> Estimate:
-    total = int(lost.sum()) + len(lost) + 1
+    kept, missing = len(lost) + 1, float(lost.sum(dtype=np.float64))
+    total = kept + missing
     if not lost.any():
         return Estimate(0.0, 0.0, min(3.0 / total, 1.0))
-    ends = np.cumsum(lost + 1)
-    gone: Array = np.ones(total)
-    gone[0] = 0.0
-    gone[ends] = 0.0
-    p = float(gone.mean())
-    variance = max(float(long_run_covariance(gone[:, None])[0, 0]), p * (1.0 - p))
+    p = missing / total
+    if total <= LONGEST_SERIES:
+        gone: Array = np.ones(int(total))
+        gone[0] = 0.0
+        gone[np.cumsum(lost + 1)] = 0.0
+        variance = float(long_run_covariance(gone[:, None])[0, 0])
+    else:
+        # A chain of two states with these runs: 2 / (P(lose) + P(recover)) - 1.
+        runs = float(np.count_nonzero(lost))
+        variance = p * (1.0 - p) * (2.0 / (runs / kept + runs / missing) - 1.0)
+    variance = max(variance, p * (1.0 - p))
     sigma = float(np.sqrt(variance / total)) / (p * (1.0 - p))
     logit = np.log(p / (1.0 - p))
     low, high = (1.0 / (1.0 + np.exp(-(logit + side * Z95 * sigma))) for side in (-1.0, 1.0))
@@ -89,7 +98,7 @@ def _burst(runs: NDArray[np.int64]) -> Estimate:
     """Return the mean length of a run: the chance to leave it, with Wilson's interval."""
     if not len(runs):
         return Estimate(1.0, 1.0, np.inf)
-    leave = _fraction(len(runs), int(runs.sum()))
+    leave = _fraction(len(runs), int(runs.sum(dtype=np.float64)))
     return Estimate(1.0 / leave.value, 1.0 / max(leave.high, 1e-9), 1.0 / max(leave.low, 1e-9))
 
 

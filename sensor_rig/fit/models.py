@@ -30,6 +30,8 @@ PROBABILITIES = np.array([0.0, 0.002, 0.005, 0.01, 0.02, 0.035, *np.arange(1, 20
 """At which an empirical model has quantiles: closer in the tails."""
 SMALL_SAMPLE = 1.15
 """Factor on standard errors: the long-run covariance of some hundred samples is too small."""
+LARGE_SHAPE = 1e6
+"""Of a gamma: above, its first estimate is off by less than a millionth."""
 LEAST_SIGMA = 0.01
 """Of a mode, as a part of the latency's standard deviation: narrower ones are single samples."""
 
@@ -113,6 +115,8 @@ def _sandwich(fitted: Fitted, x: Array, free: list[int]) -> Array:
             total = (at((i, 1.0), (j, 1.0)) - at((i, 1.0), (j, -1.0))
                      - at((i, -1.0), (j, 1.0)) + at((i, -1.0), (j, -1.0))).mean()
             curvature[a, b] = curvature[b, a] = -total / (4.0 * steps[i] * steps[j])
+    if not np.isfinite(curvature).all():
+        return np.zeros((size, size))  # latencies without any noise: a point, not an interval
     inverse = np.linalg.pinv(curvature)
     return np.asarray(inverse @ long_run_covariance(scores) @ inverse / len(x))
 
@@ -170,9 +174,11 @@ def fit_gamma(x: Array) -> Fitted:
 
     def shape_of(gap: float) -> tuple[float, float]:
         u = x - first + gap
-        lack = float(np.log(u.mean()) - np.log(u).mean())
+        lack = max(float(np.log(u.mean()) - np.log(u).mean()), 1e-12)
         shape = (3.0 - lack + np.sqrt((lack - 3.0) ** 2 + 24.0 * lack)) / (12.0 * lack)
-        for _ in range(4):  # Newton's steps on log(shape) - digamma(shape) = lack
+        # Newton's steps on log(shape) - digamma(shape) = lack. The start is exact for large ones,
+        # whose polygamma scipy gets wrong or never.
+        for _ in range(4 if 0.0 < shape < LARGE_SHAPE else 0):
             shape -= (np.log(shape) - special.digamma(shape) - lack) / (
                 1.0 / shape - special.polygamma(1, shape))
         return float(shape), float(u.mean())

@@ -16,6 +16,8 @@ from sim_sensors.pipeline.tracefile import read_columns, read_stamps
 Times = NDArray[np.int64]
 FEWEST = 30
 """Messages below which nothing is fitted."""
+STRAY_NS = 366 * 86_400 * 10**9
+"""A message whose times are this far from the others' has a wrong one; no stream lasts so long."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,24 @@ class StreamTimes:
         """Return the number of messages."""
         return len(self.receive_ns)
 
+    @property
+    def is_enough(self) -> bool:
+        """Whether there is something to fit: messages, and time that passes."""
+        return len(self) >= FEWEST and all(
+            times_ns.min() < times_ns.max() for times_ns in (self.receive_ns, self.stamp_ns))
+
     def between(self, start_s: float, end_s: float = np.inf) -> StreamTimes:
         """Return the messages received from `start_s` to `end_s` after the first one."""
         since_s = (self.receive_ns - self.receive_ns[0]) / 1e9
         return self.rows((since_s >= start_s) & (since_s < end_s))
+
+    def without_strays(self) -> StreamTimes:
+        """Return the messages that were received and stamped when the others were."""
+        near = np.ones(len(self), np.bool_)
+        for times_ns in (self.receive_ns, self.stamp_ns):
+            # As floats: the difference of two times of int64 need not be one.
+            near &= np.abs(times_ns - np.median(times_ns.astype(float))) < STRAY_NS
+        return self if near.all() else self.rows(near)
 
     def rows(self, chosen: NDArray[np.bool_] | slice) -> StreamTimes:
         """Return some of the messages."""

@@ -168,13 +168,14 @@ def _judged(change: Change, streams: Streams, track: Track, wrong_s: Floats,
 def consistency(streams: Streams, estimator: Estimator) -> Consistency:
     """Estimate disjoint stretches alone and compare them; a steady drift is no disagreement."""
     length_s = min(max(streams.duration_s / STRETCHES, LEAST_STRETCH_S), LONGEST_STRETCH_S)
-    count = int(streams.duration_s / length_s)
+    length_ns, count = round(length_s * NS_PER_S), int(streams.duration_s / length_s)
     bias_s = streams.config.inputs[streams.sensor].cue_bias_s
     rows: list[tuple[float, int, float, bool]] = []
-    for k in range(count):
-        start_ns = streams.start_ns + round(k * length_s * NS_PER_S)
-        track = estimator(streams.between(start_ns, start_ns + round(length_s * NS_PER_S)))
-        if not len(track.offset_ns):
+    # Only stretches with messages: one wrong receive time makes a recording last for centuries.
+    for k in np.unique((streams.arrival_ns - streams.start_ns) // length_ns).tolist():
+        start_ns = streams.start_ns + k * length_ns
+        track = estimator(streams.between(start_ns, start_ns + length_ns))
+        if k >= count or not len(track.offset_ns):
             continue
         # A constant error of the cue is in all of them and cancels: it is no part of a difference.
         sigma_s = sqrt(max(float(track.sigma_s[-1]) ** 2 - bias_s**2, 1e-12))

@@ -78,14 +78,13 @@ def _mesh_file(name: str, file: Path, config: WorldConfig, base_dir: Path | None
 
 def _in_package(package: str, inside: str, file: Path, config: WorldConfig,
                 base_dir: Path | None) -> Path:
-    """Return a file of `package` in the first place that has the package."""
-    places = list(_places(package, file, config, base_dir))
+    """Return a file of `package` in the first place that has it, or else where it should be."""
+    places = [folder for folder in _places(package, file, config, base_dir) if folder.is_dir()]
     for folder in places:
-        if folder.is_dir():
-            found = (folder / inside).resolve()
-            require_inside(found, folder.resolve(), 'mesh')
-            if found.is_file() or folder == places[-1]:
-                return found
+        found = (folder / inside).resolve()
+        require_inside(found, folder.resolve(), 'mesh')
+        if found.is_file() or folder == places[-1]:
+            return found
     raise RigError(f'world.model {file.name}: the package {package!r} is in none of '
                    f'world.package_paths, the folders above the model and the ament index '
                    f'(AMENT_PREFIX_PATH, ROS_PACKAGE_PATH)')

@@ -244,6 +244,8 @@ def test_every_time_that_the_format_can_hold_is_handled(
             assert bag.topics['/imu'].message_count == 30
     assert main(['report', str(path), '--rig', str(rig)]) in (0, 1)
     assert main(['inspect', str(path), '--write', str(tmp_path / 'made.yaml')]) in (0, 1, 2)
+    for verb in ('fit', 'trust'):  # in a moment, whatever centuries lie between the messages
+        assert main([verb, str(path)]) in (0, 1, 2)
     assert 'Traceback' not in capsys.readouterr().err
 
 

@@ -104,7 +104,7 @@ def test_host_stamps_tell_no_latency() -> None:
 
 
 def test_allan_deviation_of_the_page_is_that_of_allantools() -> None:
-    import allantools
+    allantools = pytest.importorskip('allantools', reason='allantools is not installed')
     phase = np.cumsum(np.random.default_rng(3).normal(size=2000)) * 1e-6
     taus, ours = allan(phase, 0.1)
     _, theirs, _, _ = allantools.oadev(phase, rate=10.0, data_type='phase', taus=taus)
@@ -156,3 +156,26 @@ def test_an_unknown_model_is_a_sentence(tmp_path: Path) -> None:
     fit = fit_stream(times, model='normal')
     assert 'normal' in datasheet(fit, 'x')
     assert as_json([fit], 'x')['topics']['stream']['keys'] == fit.keys()
+
+
+def test_a_message_of_another_century_is_left_out() -> None:
+    receive_ns = 1_700_000_000 * 10**9 + np.arange(100) * 10_000_000
+    stamp_ns = receive_ns - 2_000_000 - np.arange(100) % 7 * 10_000
+    receive_ns[0], receive_ns[99], stamp_ns[50] = 0, 2**63 - 1, -2**62
+    fit = fit_stream(StreamTimes('x', receive_ns, stamp_ns))
+    assert fit.gaps.rate_hz.value == pytest.approx(100.0, rel=0.01)
+    assert any(note.startswith('3 messages with times more than a year') for note in fit.notes)
+
+
+def test_latencies_without_noise_are_a_point() -> None:
+    receive_ns = 1_700_000_000 * 10**9 + np.arange(200) * 10_000_000
+    fit = fit_stream(StreamTimes('x', receive_ns, receive_ns - 2_000_000))
+    assert np.median(fit.latency_s) == pytest.approx(0.002)
+
+
+def test_equal_times_tell_nothing() -> None:
+    times_ns = np.full(50, 7)
+    with pytest.raises(RigError, match='received and stamped at different times'):
+        fit_stream(StreamTimes('x', times_ns, np.arange(50)))
+    with pytest.raises(RigError, match='received and stamped at different times'):
+        fit_stream(StreamTimes('x', np.arange(50), times_ns))

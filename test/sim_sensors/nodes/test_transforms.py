@@ -27,6 +27,8 @@ SENSORS = {
     'heat': {'type': 'temperature_grid', 'mount': {'body': 'rover', 'pos_m': [0.1, 0.2, 0.3]}},
     'load': {'type': 'contact_force', 'mount': {'body': 'wheel_rear_left'}, 'rate_hz': 20.0},
 }
+START_NS = 1000 * 1000 * MS
+"""Stamp of the beginning, by `world.start_time_s`."""
 LISTENED = qos.internal(100)
 """What tf2 subscribes /tf with."""
 
@@ -77,7 +79,7 @@ def test_frames_agree_with_the_truth_and_with_odometry(run: LockstepRun) -> None
         'rover': {'world'}, 'swing': {'world'}, 'turnstile': {'world'}, 'odom': {'world'},
         'wheel_rear_left': {'rover'}, 'wheels': {'rover'}, 'heat': {'rover'},
         'load': {'wheel_rear_left'}}
-    assert poses(fixed)['heat'][0][0].tolist() == [0.1, 0.2, 0.3]
+    assert poses(fixed)['heat'][START_NS][0].tolist() == [0.1, 0.2, 0.3]
     times = [stamp_ns(message.transforms[0].header) for message in moving]
     assert times == list(range(times[0], times[-1] + 1, 50 * MS))
     at = poses(moving)
@@ -111,7 +113,8 @@ def test_a_reset_begins_again_at_time_zero(run: LockstepRun) -> None:
     assert client.call(run, Trigger, '/world/reset').success
     run.until(lambda: run.now_s < 1.0)
     run.until(lambda: run.now_s > 2.0)
-    again = poses([each for each in moving if stamp_ns(each.transforms[0].header) < 2000 * MS])
+    again = poses([each for each in moving if stamp_ns(each.transforms[0].header)
+                   < START_NS + 2000 * MS])
     both = sorted(before['rover'].keys() & again['rover'].keys())
     assert len(both) > 20
     for frame in ('rover', 'odom'):

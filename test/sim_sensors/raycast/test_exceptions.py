@@ -5,11 +5,12 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 import pytest
+from support.ray_scenes import needs_embree
 
 from sim_sensors.raycast import make_caster
 
 SHAPES = ['sphere', 'capsule', 'ellipsoid', 'cylinder', 'box']
-BACKENDS = ['mujoco', 'embree', 'auto']
+BACKENDS = ['mujoco', pytest.param('embree', marks=needs_embree), 'auto']
 RAYS = np.vstack([np.eye(3), -np.eye(3), np.random.default_rng(3).normal(size=(40, 3))])
 RAYS /= np.linalg.norm(RAYS, axis=1)[:, None]
 CLOTH = """

@@ -135,7 +135,9 @@ def test_file_addresses_need_leave_to_go_outside(tmp_path):
     ('package://my_robot/../../etc/passwd', 'outside its own folder'),
     ('http://example.org/a.stl', 'neither package:// nor file://'),
 ])
-def test_bad_addresses_are_one_sentence(tmp_path, address, sentence):
+@pytest.mark.parametrize('sourced', ['', '/somewhere/ros:/elsewhere'], ids=['bare', 'sourced'])
+def test_bad_addresses_are_one_sentence(tmp_path, monkeypatch, address, sentence, sourced):
+    monkeypatch.setenv('AMENT_PREFIX_PATH', sourced)
     with pytest.raises(RigError, match=sentence):
         urdf(tmp_path, address)
 
