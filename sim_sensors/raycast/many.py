@@ -66,9 +66,7 @@ class ManyCaster(EmbreeCaster):
         self._copies: list[Instances] = []
         if self._moving is not None:
             self._copies = [self._copy_of(self._moving, env) for env in range(num_envs)]
-        solids = self._exceptions.solids
-        self._solid_poses = _Poses(model, solids)
-        self._solid_reach2 = np.square(model.geom_rbound[solids])
+        self._solids = _Solids(model, self._exceptions.solids)
         self._ray_env: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self.reason = f'Embree for {num_envs} environments at once, {self._arrangement}'
 
@@ -111,9 +109,8 @@ class ManyCaster(EmbreeCaster):
         flat_origins, flat = room.origins.reshape(-1, 3), room.directions.reshape(-1, 3)
         packets.aim(flat_origins - self._centre if self._centred else flat_origins, flat)
         self._begin(flat_origins, flat, packets)
-        middles = origins.mean(axis=1)
         if self._copies:
-            self._trace_moving(envs, bodies, middles, packets, each)
+            self._trace_moving(envs, bodies, origins, directions, packets)
         if self._static is not None:
             packets.trace_part(self._static, 0, count * each)
         packets.collect()
@@ -144,15 +141,14 @@ class ManyCaster(EmbreeCaster):
         self,
         envs: Sequence[int],
         bodies: tuple[F64, F64],
-        middles: F64,
+        origins: F64,
+        directions: F64,
         packets: Packets,
-        each: int,
     ) -> None:
-        """Cast at what moves, in the environments where some of it is in reach."""
+        """Cast at what moves, in the environments where some of it may be met."""
         positions, axes = self._moving_poses.of(*bodies)
-        reach = self._model.geom_rbound[self._moving_poses.geoms] + self._max_range_m + _SWEPT_M
-        away = positions - middles[:, None]
-        is_near = (np.einsum('nmk,nmk->nm', away, away) <= reach * reach).any(axis=1)
+        each = -(-directions.shape[1] // _WIDTH)
+        is_near = self._may_meet(positions, origins, directions)
         now = np.empty((*positions.shape[:2], 3, 4), np.float32)
         self._copies[0].write(now, positions, axes)
         self._matrices[np.asarray(envs), : now.shape[1]] = now
@@ -160,6 +156,25 @@ class ManyCaster(EmbreeCaster):
             copy = self._copies[envs[row]]
             copy.update()
             packets.trace_part(copy.scene, row * each, (row + 1) * each)
+
+    def _may_meet(self, positions: F64, origins: F64, directions: F64) -> Bool:
+        """Return in which of n environments a ray may meet one of the geoms at [n, m, 3], [n].
+
+        Few geoms are held against every ray, which pays as most rays of a segment look elsewhere;
+        many only against the range.
+        """
+        middles = origins.mean(axis=1)
+        slack = float(np.abs(origins - middles[:, None]).sum(axis=2).max(initial=0.0))
+        bound = self._model.geom_rbound[self._moving_poses.geoms] + slack
+        away = positions - middles[:, None]
+        square = np.einsum('nmk,nmk->nm', away, away)
+        near = square <= np.square(bound + self._max_range_m)
+        if directions.shape[1] * len(bound) > _MOST_PAIRS:
+            return np.asarray(near.any(axis=1))
+        along = np.matmul(directions, away.transpose(0, 2, 1))
+        aside = square[:, None] - along * along
+        met = (aside <= bound * bound) & (along > -bound) & near[:, None]
+        return np.asarray(met.any(axis=(1, 2)))
 
     def _own_normals(
         self, instances: Instances, packets: Packets, rays: npt.NDArray[np.int64]
@@ -180,14 +195,9 @@ class ManyCaster(EmbreeCaster):
         data: Data,
     ) -> None:
         """Cast anew where rays start inside a geom, as one environment alone does."""
-        if not len(self._solid_reach2):
-            return
-        away = origins.mean(axis=1)[:, None] - self._solid_poses.positions(*bodies)
-        rows, solids = (np.einsum('nmk,nmk->nm', away, away) <= self._solid_reach2).nonzero()
+        rows, solids, local = self._solids.near(origins.mean(axis=1), *bodies)
         if not len(rows):
             return
-        axes = self._solid_poses.axes(bodies[1], rows, solids)
-        local = np.einsum('ni,nij->nj', away[rows, solids], axes)
         inside = np.unique(rows[self._exceptions.holds(solids, local)])
         rays = directions.shape[1]
         for row in inside.tolist():
@@ -207,8 +217,8 @@ def _aligned(count: int) -> int:
     return -(-count // 4) * 4
 
 
-_SWEPT_M = 1.0
-"""How far the origins of a scan may lie from their middle: a segment of a sweep lasts some ms."""
+_MOST_PAIRS = 1024
+"""Rays times moving geoms of an environment up to which each pair is looked at."""
 
 
 class _Poses:
@@ -229,17 +239,50 @@ class _Poses:
         shifted: F64 = xpos[:, self._bodies] + np.einsum('nmij,mj->nmi', turns, self._local)
         return shifted
 
-    def axes(
-        self, xmat: F64, rows: npt.NDArray[np.intp], ranks: npt.NDArray[np.intp]
-    ) -> F64:
-        """Return [k, 3, 3] of single geoms, `ranks` [k] of these, in environments `rows` [k]."""
-        turns = xmat[rows, self._bodies[ranks]].reshape(-1, 3, 3)
-        return np.asarray(turns @ self._axes[ranks])
-
     def of(self, xpos: F64, xmat: F64) -> tuple[F64, F64]:
         """Return positions [n, m, 3] and axes [n, m, 3, 3]."""
         turns = xmat[:, self._bodies].reshape(len(xmat), -1, 3, 3)
         return self.positions(xpos, xmat), turns @ self._axes
+
+
+class _Solids:
+    """Finds the solid geoms whose bounding spheres hold a point, in many environments."""
+
+    def __init__(self, model: mujoco.MjModel, geoms: npt.NDArray[np.intp]) -> None:
+        still = mujoco.MjData(model)
+        mujoco.mj_kinematics(model, still)
+        static = model.body_weldid[model.geom_bodyid[geoms]] == 0
+        self._fixed, self._moving = np.flatnonzero(static), np.flatnonzero(~static)
+        self._places = still.geom_xpos[geoms[self._fixed]].copy()
+        self._axes = still.geom_xmat[geoms[self._fixed]].reshape(-1, 3, 3).copy()
+        self._squares = np.square(self._places).sum(axis=1)
+        reach2 = np.square(model.geom_rbound[geoms])
+        self._fixed_reach2, self._moving_reach2 = reach2[self._fixed], reach2[self._moving]
+        self._poses = _Poses(model, geoms[self._moving])
+
+    def near(
+        self, points: F64, xpos: F64, xmat: F64
+    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], F64]:
+        """Return rows of `points` [n, 3], ranks of solids, and the points in their frames."""
+        apart = np.square(points).sum(axis=1)[:, None] + self._squares
+        apart -= 2.0 * (points @ self._places.T)
+        rows, ranks = (apart <= self._fixed_reach2 + _ROUNDING).nonzero()
+        local = np.einsum('ni,nij->nj', points[rows] - self._places[ranks], self._axes[ranks])
+        if not len(self._moving):
+            return rows, self._fixed[ranks], local
+        places, axes = self._poses.of(xpos, xmat)
+        away = points[:, None] - places
+        some, those = (np.einsum('nmk,nmk->nm', away, away) <= self._moving_reach2).nonzero()
+        turned = np.einsum('ni,nij->nj', away[some, those], axes[some, those])
+        return (
+            np.concatenate([rows, some]),
+            np.concatenate([self._fixed[ranks], self._moving[those]]),
+            np.concatenate([local, turned]),
+        )
+
+
+_ROUNDING = 1e-6
+"""What squares of distances, m^2, may lose in a sum; it costs nothing to look at one more."""
 
 
 def _unpad(hits: Hits, num_envs: int, count: int, rays: int) -> Hits:
