@@ -25,6 +25,8 @@ CUE_BIAS_S = {'image': 1e-3, 'scan': 1.5e-4, 'cloud': 1.5e-4}
 """Time error of a cue that does not average out (s), against the true turns (docs/offsets.md):
 what parallax leaves of an image's rotation was 0.76 ms in the median of ten runs in four drives,
 scan matching 0.05 to 0.15 ms over 120 and 180 s of two drives."""
+CUE_WANDER = 0.1
+"""Chance that the times of turns wander; those of simulated sensors are found in the payload."""
 
 
 def simulated_inputs(sensors: Mapping[str, Sensor[Any]]) -> dict[str, dict[str, Any]]:
@@ -61,7 +63,7 @@ def _inputs_of(sensor: Sensor[Any], topics: Mapping[str, str]) -> dict[str, dict
             cue = CUES.get(type_name, 'none')
             bias_s = CUE_BIAS_S.get(cue, 0.0)
             inputs[sensor.name] = {**given, 'cue': cue, 'cue_bias_s': bias_s,
-                                   **sensor.sync_facts()}
+                                   'cue_wander': CUE_WANDER, **sensor.sync_facts()}
         else:
             inputs[topic.replace('/', '_')] = {**given, 'clock_of': sensor.name}
     return inputs

@@ -17,7 +17,7 @@ from __future__ import annotations
 _GAIN = 0.1
 """Share of a new block in the scatter and in the distance between median and smallest."""
 _LEAST_BLOCKS = 6
-_CLEARLY = 0.5
+_CLEARLY = 0.35
 """The other measure is taken when its scatter (a variance) is this much smaller."""
 
 

@@ -19,13 +19,14 @@ difference and still shows in the sigma against the host.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
+from sync_engine.clocks.channel import Channel, GateResult
 from sync_engine.clocks.smoothing import Note, Tape
+from sync_engine.clocks.wander import Wander
 from sync_engine.config import AdaKFConfig
 
 _H_ARRIVAL = np.array([[1.0, 0.0, -1.0, 0.0]])
@@ -45,23 +46,9 @@ _Q_STABLE, _Q_JUMP = 0.2, 100.0
 """Factors on the process noise when long stable, and of what has just jumped."""
 _Q_STABLE_DECAY = 0.97
 _Q_JUMP_DECAY = 0.5
-_TREND_GAIN = 0.08
-"""Share of a new innovation in their mean: a memory of about a dozen."""
-_MEAN_SIGMA = sqrt(_TREND_GAIN / (2.0 - _TREND_GAIN))
 _TRENDING, _TREND_GROWTH, _TREND_DECAY, _TREND_MOST = 2.0, 2.0, 0.9, 1e4
-"""A mean beyond these sigmas is a state that wanders. Its walk then grows by a factor for each
-innovation, up to 1 ms per root second (the offset) or 10 ppm (the skew), and else decays."""
-_SAGE_HUSA_HEAD_START = 5
-"""The first observations do not replace the prior noise outright."""
-
-
-class GateResult(Enum):
-    """What became of an observation."""
-
-    ACCEPTED = 'accepted'
-    REJECTED = 'rejected'
-    JUMP = 'jump'
-    """Second reject that agrees with the first: the state was opened and took it."""
+"""Innovations of arrivals whose mean is beyond these sigmas: a skew that wanders. Its walk then
+grows by a factor for each innovation, up to 10 ppm per root second, and else decays."""
 
 
 @dataclass(frozen=True)
@@ -79,49 +66,8 @@ class ClockPrior:
     """Whether this is the IMU: against itself only the wander of its estimate counts."""
     tied: bool
     """Whether the offset was set from an arrival (o = l + constant), as device clocks are."""
-
-
-class _Channel:
-    """One kind of observation: its adaptive noise and its last reject."""
-
-    def __init__(self, least: float, first: float, largest: float, forgetting: float) -> None:
-        self.noise = first
-        self.rejected: float | None = None
-        self._least = least
-        self._largest = largest
-        self._forgetting = forgetting
-        self._count = _SAGE_HUSA_HEAD_START
-        self._scaled = 0.0
-        self._mean, self._square, self._product = 0.0, 1.0, 0.0
-        """Of the scaled innovations lately: mean, square, product of two in a row."""
-
-    def note(self, innovation: float, variance: float) -> None:
-        """Take an accepted innovation with the variance it was expected to have."""
-        before, self._scaled = self._scaled, innovation / sqrt(variance)
-        self._mean += _TREND_GAIN * (self._scaled - self._mean)
-        self._square += _TREND_GAIN * (self._scaled**2 - self._square)
-        self._product += _TREND_GAIN * (self._scaled * before - self._product)
-
-    @property
-    def correlation(self) -> float:
-        """Lag-1 correlation of the innovations, 0 .. 0.5: a filter that is right shows none."""
-        return min(max(self._product / max(self._square, 0.3), 0.0), 0.5)
-
-    @property
-    def trend(self) -> float:
-        """Mean of the scaled innovations in its own sigmas: they should have none, of either sign;
-        where they do the state moves faster than its walk allows."""
-        return abs(self._mean) / _MEAN_SIGMA
-
-    def adapt(self, sample: float) -> None:
-        """Sage-Husa: move the noise towards `sample` with a fading memory."""
-        self._count += 1
-        gain = (1.0 - self._forgetting) / (1.0 - self._forgetting ** (self._count + 1))
-        self.set((1.0 - gain) * self.noise + gain * sample)
-
-    def set(self, noise: float) -> None:
-        """Take `noise`, clamped to its limits."""
-        self.noise = min(max(noise, self._least), self._largest)
+    wander_chance: float = 0.4
+    """How likely it is that the times of its turns wander (wander.py)."""
 
 
 class ClockFilter:
@@ -130,6 +76,7 @@ class ClockFilter:
     def __init__(self, prior: ClockPrior, config: AdaKFConfig) -> None:
         self._config = config
         self._is_anchor = prior.is_anchor
+        self._wander_chance = prior.wander_chance
         self._time_s = 0.0
         self.q_scale = 1.0
         """Factor on the process noise: 1 as configured, less when long stable."""
@@ -137,11 +84,12 @@ class ClockFilter:
         self.motion_count = 0
         self._skew_wander = 1.0
         """Factor on the walk of the skew: a clock whose arrivals keep running away."""
-        self._wander = 1.0
-        """Factor on the walk that offset and latency have in common: arrival does not see it."""
+        self._wander: Wander | None = None
+        """What offset and latency do in common, which only motion sees; from its first fix on."""
+        self._motion_s = 0.0
         least, first, largest = (sigma**2 for sigma in _ARRIVAL_SIGMA_S)
-        self.arrivals = _Channel(least, first, largest, config.forgetting)
-        self.motions = _Channel(*_MOTION_SCALE, config.forgetting)
+        self.arrivals = Channel(least, first, largest, config.forgetting)
+        self.motions = Channel(*_MOTION_SCALE, config.forgetting)
         from filterpy.kalman import KalmanFilter  # brings all of scipy along: half of a start
         kf = KalmanFilter(dim_x=4, dim_z=1)
         kf.x = np.array([[prior.offset_s], [0.0], [prior.latency_s], [0.0]])
@@ -211,8 +159,8 @@ class ClockFilter:
         transition[0, 1] = dt
         noise = self._q_rate * (dt * self.q_scale)
         noise[1, 1] *= self._skew_wander
-        if self._wander > 1.0:
-            noise[_COMMON] += self._q_rate[0, 0] * dt * (self._wander - 1.0)
+        if self._wander is not None:
+            noise[_COMMON] += self._wander.walk_var * dt
         if self._q_raised is not None:
             noise += self._q_rate * (dt * self._q_raised)
             self._q_raised *= _Q_JUMP_DECAY**dt
@@ -266,15 +214,28 @@ class ClockFilter:
             return outcome
         if outcome is GateResult.JUMP:
             self._open_along((0, 2), innovation)  # o - l is known from arrival and stays known
-        self._kf.update(z, R=noise, H=_H_MOTION)
+        self._follow_wander(z, noise)
         residual = z - float(self._kf.x[0, 0] - self._kf.x[3, 0])
-        self.motions.note(innovation, expected)
-        self._wander = _follow(self._wander, self.motions.trend)
-        if self.motions.trend <= _TRENDING:
-            self.motions.adapt((residual**2 + self._projected(3)) / variance)
+        self.motions.adapt((residual**2 + self._projected(3)) / variance)
         self.motion_count += 1
         self._cache()
         return outcome
+
+    def _follow_wander(self, z: float, noise: float) -> None:
+        """Take o - c, and what its history says of how fast it wanders."""
+        known = float(self._kf.x[0, 0] - self._kf.x[3, 0])
+        variance = self._projected(3)
+        if self._wander is None:
+            self._wander = Wander(variance, self._wander_chance)
+        else:
+            self._wander.carry(self._time_s - self._motion_s, variance)
+        self._motion_s = self._time_s
+        self._wander.observe(z - known, noise)
+        self._kf.update(z, R=noise, H=_H_MOTION)
+        moved = known + self._wander.mean - float(self._kf.x[0, 0] - self._kf.x[3, 0])
+        self._kf.x[[0, 2], 0] += moved
+        self._kf.P[_COMMON] += max(self._wander.variance - self._projected(3), 0.0)
+        self._wander.settle(self._projected(3))
 
     def step_clock(self, step_s: float, sigma_s: float) -> None:
         """The clock was seen to step by `step_s`: move the offset, widen it by `sigma_s`."""
@@ -306,21 +267,12 @@ class ClockFilter:
         p = self._kf.P
         return float(p[0, 0] + p[other, other] - 2.0 * p[0, other])
 
-    def _gate(self, channel: _Channel, innovation: float, variance: float) -> GateResult:
+    def _gate(self, channel: Channel, innovation: float, variance: float) -> GateResult:
         self.last_nis = innovation**2 / variance
-        if self.last_nis <= self._config.gate_nis:
-            channel.rejected = None
-            self.q_scale = max(_Q_STABLE, self.q_scale * _Q_STABLE_DECAY)
-            return GateResult.ACCEPTED
-        self.q_scale = 1.0
-        before, channel.rejected = channel.rejected, innovation
-        if before is None:
-            return GateResult.REJECTED
-        if abs(innovation - before) < 0.3 * abs(before) + 2.0 * sqrt(variance):
-            channel.rejected = None
-            return GateResult.JUMP
-        channel.set(channel.noise * 4.0)  # two rejects that disagree are noise, not a jump
-        return GateResult.REJECTED
+        outcome = channel.judge(innovation, variance, self._config.gate_nis)
+        held = outcome is GateResult.ACCEPTED
+        self.q_scale = max(_Q_STABLE, self.q_scale * _Q_STABLE_DECAY) if held else 1.0
+        return outcome
 
     def dump(self) -> dict[str, Any]:
         """Return the learned state as plain JSON values."""

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from rig_common.times import NEVER_NS, NS_PER_S
 from sync_engine.bundle import OffsetState
 from sync_engine.clocks.arrivals import ArrivalBlocks
-from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior, GateResult
+from sync_engine.clocks.channel import GateResult
+from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior
 from sync_engine.clocks.smoothing import ClockTrack, SmoothedClock, Tape
 from sync_engine.clocks.steps import StepDetector, Verdict
 from sync_engine.config import AdaKFConfig, EpochConfig, InputConfig, SyncConfig
@@ -231,6 +232,7 @@ class ClockEstimate:
             anchor_sigma_s=self._anchor_sigma_s,
             is_anchor=self._is_anchor,
             tied=not ptp,
+            wander_chance=given.cue_wander,
         )
 
     def _start(self, stamp_ns: int, arrival_ns: int) -> None:

@@ -44,6 +44,8 @@ _FLOOR_RISE = 5e-5
 _TOGETHER = 0.2
 """Messages that come within this share of the period of each other come out of a queue."""
 _SLIP_MESSAGES = 4
+_WARY = 3
+"""Messages as usual that end a doubt: one of them may be a slow one after a step."""
 _AGREE = 1.5
 """Thresholds by which messages of one run may differ: the first may have been a slow one."""
 
@@ -128,6 +130,8 @@ class StepDetector:
         """Arrival of the last message of all."""
         self._held: _Seen | None = None
         self._away: _Away | None = None
+        self._wary = 0
+        """Messages as usual that are still wanted after a doubt."""
         self.grid_held = True
         """Whether the stamps have kept to a grid since this was last set: then the clock has not
         stepped, but by whole periods."""
@@ -146,7 +150,7 @@ class StepDetector:
     def in_doubt(self) -> bool:
         """Whether the clock may have stepped; what comes next decides."""
         away = self._away
-        if self._held is not None:
+        if self._held is not None or self._wary:
             return True
         if away is None or away.cause is _Cause.LATENCY:
             return False
@@ -163,6 +167,8 @@ class StepDetector:
         moved = delay - self._usual_ns
         came_ns, self._came_ns = self._came_ns, arrival_ns
         if -self._threshold_ns < moved < self._threshold_ns:
+            if self._wary:
+                self._wary -= 1
             if self._away is not None:
                 self._return(self._away)
             self._held = None
@@ -202,6 +208,8 @@ class StepDetector:
 
     def _return(self, away: _Away) -> None:
         """A run has ended as it began: part of the spread, and how low arrival - stamp may be."""
+        if away.cause is not _Cause.LATENCY and away.count > 1:
+            self._wary = _WARY
         self._floor_ns = min(self._floor_ns, away.least_ns)
         moved = min(abs(away.step_ns), 2.0 * self._threshold_ns)  # a long stall counts as a few
         for _ in range(min(away.count, _LASTS)):
@@ -270,7 +278,8 @@ class StepDetector:
             without = min(without, FITTING if spacings.is_periodic else as_stamped)
         if without > as_stamped:
             return _Cause.CLOCK
-        if as_stamped == without or (as_stamped < SEEN and self._is_new_low(delay)):
+        hidden = step > 0.0 and not spacings.is_periodic  # its first message may have been slow
+        if as_stamped == without or hidden or (as_stamped < SEEN and self._is_new_low(delay)):
             return _Cause.UNCLEAR
         return _Cause.LATENCY
 
@@ -317,6 +326,7 @@ class StepDetector:
         if verdict is Verdict.STEP:
             self.least_delay_ns -= self.step_ns
         self._away = self._held = None
+        self._wary = 0
         return verdict
 
     def _is_far(self, spacing: int, step: float, delay: int) -> bool:

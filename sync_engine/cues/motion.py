@@ -29,13 +29,15 @@ _BIAS_SIGMA_RAD_S = 0.02
 _BIAS_WALK_RAD_S = 0.001
 """How much of that may come back between two fits."""
 _LEAST_ROWS = 8
-_CLAIM_ROWS, _HONESTY_ROWS = 60, 3000
+_CLAIM_ROWS, _HONESTY_ROWS = 200, 3000
 """Rows that the claim of a cue counts for against what its residuals show, and rows after which
 these are forgotten."""
 _LEAST_HONESTY, _MOST_HONESTY = 0.05, 50.0
 _BLUNT = 5.0
 """A stretch that has reached its full length may be this much less sharp: it will not grow any
 more, and little is better than nothing."""
+_LOST = 20
+"""Stretches in a row that were refused, after which the search takes its full width."""
 _FREE_SPAN_S = 3.0
 """Shortest stretch that is tried while the rotation is unknown: it has three more unknowns."""
 
@@ -83,6 +85,7 @@ class RotationFit:
         self.last_sigma_s = float('inf')
         self.fits = 0
         self.refused = 0
+        self._refused_since_fit = 0
         self.honesty = 1.0
         """Variance of the fits that their residuals show, over the claimed one, lately."""
         self._shown_rows = 0.0
@@ -119,6 +122,9 @@ class RotationFit:
         """
         if not self._is_due(gyro):
             return None
+        lost = self._refused_since_fit >= _LOST
+        if lost:  # a declared latency that is wrong by many sigmas: nothing is near
+            sigma_s = self._config.grid_s
         half_s = min(self._config.grid_s, max(0.05, 6.0 * sigma_s))
         ready = self._covered(gyro, assumed_ns, half_s)
         if not ready:
@@ -134,7 +140,9 @@ class RotationFit:
         fix = self._fit(rows, half_s, max(sigma_s, 1e-3))
         if fix is None:
             self.refused += 1
+            self._refused_since_fit += 1
             return None
+        self._refused_since_fit = 0
         middle_ns = (ready[0].stamp_from_ns + ready[-1].stamp_to_ns) // 2
         return MotionFix(fix.delta_s, fix.sigma_s**2 * self._learnt(fix), middle_ns)
 

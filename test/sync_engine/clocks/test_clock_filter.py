@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior, GateResult
+from sync_engine.clocks.channel import GateResult
+from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior
 from sync_engine.config import AdaKFConfig
 
 CONFIG = AdaKFConfig()
