@@ -1,20 +1,20 @@
 """How fast an offset wanders that only motion sees: several answers side by side.
 
-Arrival pins o - l, motion pins o - c (clock_filter.py). What is left is s = l - c: the latency, or
-an error of the cue's own times, which nothing but motion tells. On most streams it stands still;
-poses that another computer timed drift by 20 ppm, temperature swings by milliseconds. How fast is
-not known beforehand, so a scalar filter runs for every `WALKS_S`, and each is believed as much as
-its predictions have earned:
+Arrival pins o - l, motion pins o - c (clock_filter.py). What is left, l - c, only motion tells: a
+latency that changes, or times of the cue that go another way than its stamps. On most streams it
+stands still; poses that another computer timed drift by 20 ppm, temperature swings by
+milliseconds. How fast is not known beforehand, so a scalar filter runs for each of `WALKS_S`, and
+is believed as much as its predictions have earned. With a chance of 0.4 that it wanders, and fixes
+with a sigma of 1 ms, one a second:
 
-    fixes of s (ms, sigma 1)         walk 0.01       0.1           1          sigma of all
-    nothing seen yet                 believed 75 %   15 %          3 %        the prior's
-    0.3 -1.1 0.8 0.2 ... (20)        0.0 +- 0.2      0.1 +- 0.4    0.3 +- 0.9
-                                     believed 86 %   10 %          0 %        0.27
-    ... then 1.9 2.7 1.4 2.2 (4)     0.4 +- 0.2      0.9 +- 0.4    1.9 +- 0.9
-                                     believed 4 %    55 %          6 %        0.52
+    after                           | belief, %          | all together, ms
+    nothing                         | 60  24  11  5      | 0.0 +- 10
+    20 fixes from -1.1 to 1.2 ms    | 74  23   3  0      | 0.01 +- 0.26
+    1.9, 2.7, 1.4, 2.2 ms           | 33  31  35  1      | 0.86 +- 0.60
 
-The mean and the variance of this mixture are what the filter takes over. While the answers
-disagree its sigma is wide, which is right: then it is not known either.
+One filter that believes in no wander would say 0.35 +- 0.21 in the end. The mean and the variance
+of the mixture are what the clock filter takes over. While the answers disagree its sigma is wide,
+and rightly: then it is not known.
 """
 
 from __future__ import annotations
@@ -51,6 +51,10 @@ class Wander:
         self._answers = [_Answer(walk**2, 0.0, variance, belief)
                          for walk, belief in zip(WALKS_S, self._prior, strict=True)]
         self._left_var = variance
+        self.mean, self.variance = 0.0, variance
+        """Of all answers together; the mean is against the clock filter's estimate."""
+        self.walk_var = 0.0
+        """Expected growth of the variance (s^2 per s)."""
         self._mix()
 
     def carry(self, dt: float, variance: float) -> None:
@@ -96,8 +100,6 @@ class Wander:
     def _mix(self) -> None:
         answers = self._answers
         self.mean = sum(each.belief * each.mean for each in answers)
-        """Of all answers, against the clock filter's estimate."""
         self.variance = sum(each.belief * (each.variance + (each.mean - self.mean) ** 2)
                             for each in answers)
         self.walk_var = sum(each.belief * each.walk_var for each in answers)
-        """Expected growth of the variance (s^2 per s)."""
