@@ -21,7 +21,7 @@ class GateResult(Enum):
     """Second reject that agrees with the first: the state was opened and took it."""
 
 
-class Channel:
+class ObservationChannel:
     """Noise (a variance, or a factor on one) that follows what is seen, within limits."""
 
     def __init__(self, least: float, first: float, largest: float, forgetting: float) -> None:

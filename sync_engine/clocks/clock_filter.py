@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from sync_engine.clocks.channel import Channel, GateResult
+from sync_engine.clocks.channel import ObservationChannel, GateResult
 from sync_engine.clocks.smoothing import Note, Tape
 from sync_engine.clocks.wander import Wander
 from sync_engine.config import AdaKFConfig
@@ -88,8 +88,8 @@ class ClockFilter:
         """What offset and latency do in common, which only motion sees; from its first fix on."""
         self._motion_s = 0.0
         least, first, largest = (sigma**2 for sigma in _ARRIVAL_SIGMA_S)
-        self.arrivals = Channel(least, first, largest, config.forgetting)
-        self.motions = Channel(*_MOTION_SCALE, config.forgetting)
+        self.arrivals = ObservationChannel(least, first, largest, config.forgetting)
+        self.motions = ObservationChannel(*_MOTION_SCALE, config.forgetting)
         from filterpy.kalman import KalmanFilter  # brings all of scipy along: half of a start
         kf = KalmanFilter(dim_x=4, dim_z=1)
         kf.x = np.array([[prior.offset_s], [0.0], [prior.latency_s], [0.0]])
@@ -267,7 +267,7 @@ class ClockFilter:
         p = self._kf.P
         return float(p[0, 0] + p[other, other] - 2.0 * p[0, other])
 
-    def _gate(self, channel: Channel, innovation: float, variance: float) -> GateResult:
+    def _gate(self, channel: ObservationChannel, innovation: float, variance: float) -> GateResult:
         self.last_nis = innovation**2 / variance
         outcome = channel.judge(innovation, variance, self._config.gate_nis)
         held = outcome is GateResult.ACCEPTED

@@ -148,6 +148,6 @@ def test_mistakes_are_one_sentence(recording, tmp_path, capsys):
             (['trust', str(recording), '--rig', str(rig)], 'has no stream with a cue'),
             (['trust', str(tmp_path / 'nowhere')], 'there is no recording'),
             (['trust', str(recording), '--html', str(tmp_path / 'no' / 'page.html')],
-             'there is no folder')):
+             'a folder that exists')):
         assert main(arguments) == 2
         assert says in capsys.readouterr().err
