@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from sync_engine.clocks.channel import ObservationChannel, GateResult
+from sync_engine.clocks.channel import GateResult, ObservationChannel
 from sync_engine.clocks.smoothing import Note, Tape
 from sync_engine.clocks.wander import Wander
 from sync_engine.config import AdaKFConfig
