@@ -15,8 +15,9 @@ from sensor_rig.rigschema import rig_schema
 
 jsonschema = pytest.importorskip('jsonschema')
 
-SHIPPED = sorted([*(ROOT / 'config').glob('*.yaml'), *(ROOT / 'datasheets').glob('*.yaml'),
-                  *(ROOT / 'examples').glob('*.yaml'), ROOT / 'test' / 'launch' / 'rig.yaml'])
+FOLDERS = ('config', 'datasheets', 'examples', 'test/launch')
+SHIPPED = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob('*.yaml')
+                 if '/**:' in path.read_text())  # not the plans of sweeps
 BROKEN = sorted((ROOT / 'test' / 'badinput' / 'rigs').glob('*.yaml'))
 
 SEVERAL_KEYS = {
