@@ -23,13 +23,13 @@ FORMATS = ('.webp', '.gif')
 BROWSERS = ('chromium', 'chromium-browser', 'google-chrome')
 # Software WebGL, because a machine that makes pictures often has no other.
 ARGUMENTS = ('--no-sandbox', '--use-angle=swiftshader', '--enable-unsafe-swiftshader')
-SCREEN: Any = {'width': 1240, 'height': 690}
-SHOWN = {'x': 0, 'y': 86, 'width': 936, 'height': 604}
-"""Of the screen: all but the controls and the line that says "paused", px."""
+SCREEN: Any = {'width': 760, 'height': 690}
+SHOWN = {'x': 0, 'y': 86, 'width': 416, 'height': 604}
+"""Of the screen: the drawings, without the line that says "paused", px."""
+SCALE = 1.5
+"""Pixels of the film for one of the screen: its text stays sharp."""
 FRAME_S = 0.2
 """Simulated time between two frames, by steps: a machine that is slow to draw films the same."""
-SMALL: Any = {'width': 640, 'height': 200}
-"""Until it counts: cheap to draw."""
 PATIENCE_MS = 120_000
 LAST_FRAME_S = 2.5
 
@@ -65,7 +65,6 @@ def film_clock_step(rig_file: str, sensor: str, step_ms: float, *, lead_s: float
     browser = require_browser()
     with _demo(rig_file) as address, _page(browser, address) as page:
         _wait_until(page, address, lead_s, advance)
-        page.set_viewport_size(SCREEN)
         for button in page.locator('.mantine-Notification-closeButton').all():
             button.click()  # "Software WebGL rendering detected"
         _press(page, 'pause')
@@ -129,7 +128,7 @@ def _page(browser: str, address: str) -> Iterator[Any]:
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=browser, args=list(ARGUMENTS))
         try:
-            page: Any = started.new_page(viewport=SMALL)
+            page: Any = started.new_page(viewport=SCREEN, device_scale_factor=SCALE)
             page.set_default_timeout(PATIENCE_MS)
             _open(page, address)
             yield page

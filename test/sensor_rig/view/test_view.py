@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,15 +79,24 @@ def test_a_recording_carries_what_foxglove_needs(recording: Path) -> None:
     assert all(schema.encoding == 'ros2msg' and schema.data for schema in names.values())
 
 
-def test_a_file_for_rerun_has_three_timelines(recording: Path, tmp_path: Path,
-                                              capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_for_rerun_has_three_timelines(
+        recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
     rerun = pytest.importorskip('rerun', reason='rerun-sdk is not installed')
-    out = tmp_path / 'run.rrd'
+    out, times, set_time = tmp_path / 'run.rrd', {}, rerun.RecordingStream.set_time
+
+    def noted(stream: Any, name: str, **at: Any) -> None:
+        times.setdefault(name, []).append(int(at['duration'] / np.timedelta64(1, 'ns')))
+        set_time(stream, name, **at)
+    monkeypatch.setattr(rerun.RecordingStream, 'set_time', noted)
     assert main(['view', str(recording), '--rerun', str(out), '--json']) == 0
     shown = json.loads(capsys.readouterr().out)['rerun']['messages']
     assert shown['/front_lidar/scan'] and shown['/truth/odom'] and shown['/imu/data_raw']
     assert out.stat().st_size > 10_000
-    assert rerun.__version__
+    capture, stamp, arrival = (np.array(times[name]) for name in ('capture', 'stamp', 'arrival'))
+    assert (arrival >= capture).all()
+    errors_ms = np.unique(np.rint((stamp - capture) / 1e6))
+    assert {-30.0, 0.0, 12.0} <= set(errors_ms.tolist()), 'the clocks of LiDAR, truth and IMU'
 
 
 def test_without_rerun_one_sentence_says_what_to_install(
