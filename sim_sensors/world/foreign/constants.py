@@ -18,7 +18,8 @@ COPIED = re.compile(r'(body|jnt|dof|geom|site|cam|light|tendon|actuator|eq|mat|h
 DERIVED = frozenset({'geom_aabb', 'geom_rbound', 'geom_sameframe', 'body_sameframe',
                      'site_sameframe', 'body_simple', 'dof_simplenum', 'dof_Madr',
                      'actuator_history'})
-
+MAGNETIC = 'magnetic'
+"""The field that a magnetometer of the rig brings; nothing moves by it."""
 
 
 class Constants:
@@ -56,16 +57,27 @@ class Constants:
                 mine[places] = theirs
             else:
                 mine[...] = theirs
-        for name in dir(self._model.opt):
-            value = getattr(self._model.opt, name)
-            if name.startswith('_') or callable(value):
-                continue
-            if isinstance(value, np.ndarray):
-                getattr(self._twin.opt, name)[...] = value
-            else:
-                setattr(self._twin.opt, name, value)
+        for mine, theirs in ((self._twin.opt, self._model.opt), *self._looks()):
+            _copy_fields(mine, theirs)
         self._twin.stat.extent = self._model.stat.extent
         self._twin.stat.center[:] = self._model.stat.center
+
+    def _looks(self) -> list[tuple[Any, Any]]:
+        """Return what shapes pictures, of the twin and of the model."""
+        return [(getattr(self._twin.vis, part), getattr(self._model.vis, part))
+                for part in ('global_', 'quality', 'headlight', 'map', 'rgba')]
+
+
+def _copy_fields(mine: Any, theirs: Any) -> None:
+    """Copy every plain field of a structure of MuJoCo's."""
+    for name in dir(theirs):
+        value = getattr(theirs, name)
+        if name.startswith('_') or name == MAGNETIC or callable(value):
+            continue
+        if isinstance(value, np.ndarray):
+            getattr(mine, name)[...] = value
+        else:
+            setattr(mine, name, value)
 
 
 def _places(twin: mujoco.MjModel, kind: mujoco.mjtObj, names: Any) -> Ids:

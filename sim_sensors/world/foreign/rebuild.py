@@ -75,7 +75,7 @@ def spec_of(model: mujoco.MjModel) -> mujoco.MjSpec:
     bodies = _add_bodies(spec, model, names)
     for add in (_add_joints, _add_geoms, _add_sites, _add_cameras, _add_lights):
         add(bodies, model, names)
-    for rest in (_add_tendons, _add_actuators, _add_equalities, _add_contacts):
+    for rest in (_add_tendons, _add_actuators, _add_equalities, _add_contacts, _add_custom):
         rest(spec, model, names)
     return spec
 
@@ -238,6 +238,23 @@ def _add_contacts(spec: mujoco.MjSpec, model: mujoco.MjModel, names: Names) -> N
         spec.add_pair(geomname1=names(Obj.mjOBJ_GEOM, int(model.pair_geom1[index])),
                       geomname2=names(Obj.mjOBJ_GEOM, int(model.pair_geom2[index])),
                       condim=int(model.pair_dim[index]))
+
+
+def _add_custom(spec: mujoco.MjSpec, model: mujoco.MjModel, names: Names) -> None:
+    """Add the numbers and tuples that sensors look up (reflectivities, drive geometry)."""
+    for index in range(model.nnumeric):
+        start, size = int(model.numeric_adr[index]), int(model.numeric_size[index])
+        spec.add_numeric(name=model.numeric(index).name, size=size,
+                         data=model.numeric_data[start:start + size].tolist())
+    for index in range(model.ntuple):
+        start, size = int(model.tuple_adr[index]), int(model.tuple_size[index])
+        entries = range(start, start + size)
+        kinds = [mujoco.mjtObj(int(model.tuple_objtype[entry])) for entry in entries]
+        if all(kind in NAME_LISTS for kind in kinds):
+            spec.add_tuple(name=model.tuple(index).name, objtype=kinds,
+                           objname=[names(kind, int(model.tuple_objid[entry]))
+                                    for kind, entry in zip(kinds, entries, strict=True)],
+                           objprm=[float(model.tuple_objprm[entry]) for entry in entries])
 
 
 def same_structure(model: mujoco.MjModel, twin: mujoco.MjModel) -> str:
