@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from sensor_rig.report import page
-from sensor_rig.report.svg import Plot
+from sensor_rig.report.svg import LETTER, Plot
 from sensor_rig.sweep.binomial import interval
 from sensor_rig.sweep.boundaries import Boundary
 from sensor_rig.sweep.indices import Indices
@@ -60,8 +60,9 @@ def _boundaries(study: Study) -> list[str]:
                          f'{study.plan.confidence:.0%} interval'), rows[:MOST_LINES])]
     if len(rows) > MOST_LINES:
         parts.append(page.text(f'{len(rows) - MOST_LINES} more are in the JSON document.'))
-    parts += [page.figure(_success(line), f'How often runs are good along {line.factor}, with '
-                          f'exact binomial intervals; bars: the boundary.')
+    parts += [page.figure(_success(line, study.plan.confidence),
+                          f'How often runs are good along {line.factor}, with exact binomial '
+                          f'intervals; red: the boundary.')
               for line in study.lines if not line.others]
     return [page.section('Where it stops working', page.text(
         'The boundary is where half of the runs are good. Its confidence follows from exact '
@@ -87,12 +88,12 @@ def span(boundary: Boundary) -> str:
     return f'{boundary.interval[0]:g} to {boundary.interval[1]:g}'
 
 
-def _success(line: Line) -> str:
+def _success(line: Line, confidence: float) -> str:
     xs = [level.value for level in line.levels]
     plot = Plot((min(xs), max(xs)), (0.0, 1.0), xlabel=line.factor, ylabel='fraction good')
     for each in line.boundaries:
         plot.bar((each.low, each.high), (0.0, 1.0), 6, f'{each.low:g} to {each.high:g}', 0.25)
-    bounds = [interval(level.good, level.runs, 0.95) for level in line.levels]
+    bounds = [interval(level.good, level.runs, confidence) for level in line.levels]
     plot.band(xs, [low for low, _ in bounds], [high for _, high in bounds], 0)
     ys = [level.good / level.runs for level in line.levels]
     plot.line(xs, ys, 0)
@@ -189,24 +190,23 @@ def heat_map(found: Interaction, cells: Sequence[Sequence[float | None]], what: 
     numbers = [cell for line in cells for cell in line if cell is not None]
     low, high = ends or ((min(numbers), max(numbers)) if numbers else (0.0, 1.0))
     wide, tall = CELL_PX
-    left, below = 150.0, 44.0
-    width, height = left + wide * len(found.xs) + 10.0, tall * len(found.ys) + below + 4.0
-    shapes = []
+    left, above = 150.0, 24.0
+    width = max(left + wide * len(found.xs), 2.0 * left + LETTER * len(found.x)) + 10.0
+    height = above + tall * len(found.ys) + 44.0
+    shapes = [_label(left - 6.0, 14.0, f'{found.y} (up)', 'start')]
     for row, line in enumerate(cells):
-        y = tall * (len(found.ys) - 1 - row) + 4.0
+        y = above + tall * (len(found.ys) - 1 - row)
         shapes.append(_label(left - 6.0, y + tall / 2 + 4.0, shown(found.ys[row]), 'end'))
         for column, cell in enumerate(line):
             x = left + wide * column
             part = 0.0 if cell is None else (cell - low) / ((high - low) or 1.0)
-            shapes.append(f'<rect class="fill c0" fill-opacity="{0.06 + 0.6 * part:.3f}" x="{x}" '
+            shapes.append(f'<rect class="fill c0" fill-opacity="{0.06 + 0.4 * part:.3f}" x="{x}" '
                           f'y="{y}" width="{wide - 2}" height="{tall - 2}"/>')
             shapes.append(_label(x + wide / 2, y + tall / 2 + 4.0, shown(cell), 'middle'))
     for column, value in enumerate(found.xs):
         shapes.append(_label(left + wide * (column + 0.5), height - 28.0, shown(value), 'middle'))
-    shapes.append(_label(left + wide * len(found.xs) / 2, height - 8.0, found.x, 'middle'))
-    shapes.append(f'<text class="text" transform="translate(14 {(height - below) / 2:.0f}) '
-                  f'rotate(-90)" text-anchor="middle">{escape(found.y)}</text>')
-    return (f'<svg viewBox="0 0 {width:g} {max(height, 120.0):g}" role="img" '
+    shapes.append(_label(left, height - 8.0, found.x, 'start'))
+    return (f'<svg viewBox="0 0 {width:g} {height:g}" role="img" '
             f'style="max-width:{width:g}px" aria-label="{escape(what, quote=True)}">'
             + ''.join(shapes) + '</svg>')
 
