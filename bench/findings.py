@@ -56,14 +56,18 @@ def score(name: str, recordings: int) -> tuple[float, int, int]:
 
 
 def run(quick: bool = False, recordings: int = 0) -> dict[str, Any]:
-    """Return the scores of all defects, and what is called wrong on clean recordings."""
+    """Return (and print) the scores of all defects, and what is wrong with clean recordings."""
     from support.blind import Recording
     from support.defects import DEFECTS
     count = recordings or (3 if quick else 40)
     clean = 5 if quick else CLEAN
+    defects = {}
+    for name in DEFECTS:
+        recall, right, wrong = defects[name] = score(name, count)
+        print(f'{name:24s} recall {recall:.3f}   findings right {right:4d}  not {wrong:3d}',
+              flush=True)
     return {
-        'recordings': count, 'clean': clean,
-        'defects': {name: score(name, count) for name in DEFECTS},
+        'recordings': count, 'clean': clean, 'defects': defects,
         'wrong on clean': sum(each.severity is Severity.WRONG for seed in range(clean)
                               for each in search(Recording(50_000 + seed).records())[1]),
     }
@@ -142,8 +146,6 @@ def main() -> None:
         clean_rigs(args.rigs, args.seconds)
         return
     result = run(recordings=args.recordings)
-    for name, (recall, right, wrong) in result['defects'].items():
-        print(f'{name:24s} recall {recall:.3f}   findings right {right:4d}  not {wrong:3d}')
     for figure in headline(result):
         print(f'{figure.name}: {figure.value:.4g} {figure.unit}')
 

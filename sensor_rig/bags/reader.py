@@ -14,15 +14,14 @@ from typing import Any, NamedTuple
 
 import yaml
 from rosbags.highlevel import AnyReader
-from rosbags.interfaces import Nodetype, QosDurability, QosReliability
 from rosbags.typesys import Stores, get_typestore
 
 from rig_common.errors import RigError
+from sensor_rig.bags.connections import is_best_effort, is_latched, starts_with_header
 from sensor_rig.bags.ros1 import Ros1Types
 from sensor_rig.bags.salvage import has_side_file, repair
 from sensor_rig.bags.sidecar import load_sidecar
 
-HEADER_TYPE = 'std_msgs/msg/Header'
 METADATA = 'metadata.yaml'
 STORAGES = ('.mcap', '.db3')
 ROS1 = '.bag'
@@ -165,9 +164,9 @@ class BagReader:
             definition = ((connection.msgdef.data, connection.digest) if self._ros1 is None else
                           self._ros1.definition(connection.msgtype))
             topics[connection.topic] = BagTopic(
-                connection.topic, type_name, count, _starts_with_header(types, type_name),
-                definition if all(definition) else None, _is_latched(connection),
-                _is_best_effort(connection))
+                connection.topic, type_name, count, starts_with_header(types, type_name),
+                definition if all(definition) else None, is_latched(connection),
+                is_best_effort(connection))
             for other, left_out in by_type[1:]:
                 self._miss(f'{connection.topic} of {self.path} has several types: it is read as '
                            f'{type_name}, and {left_out} messages of {other} are left out')
@@ -249,18 +248,6 @@ def _open(path: Path) -> AnyReader:
     return reader
 
 
-def _is_latched(connection: Any) -> bool:
-    if getattr(connection.ext, 'latching', None):  # ROS 1
-        return True
-    profiles = getattr(connection.ext, 'offered_qos_profiles', ())
-    return bool(profiles) and all(p.durability == QosDurability.TRANSIENT_LOCAL for p in profiles)
-
-
-def _is_best_effort(connection: Any) -> bool:
-    profiles = getattr(connection.ext, 'offered_qos_profiles', ())
-    return any(p.reliability == QosReliability.BEST_EFFORT for p in profiles)
-
-
 def _storage_files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
@@ -297,14 +284,6 @@ def _write_metadata(source: Path, folder: Path) -> None:
     except (yaml.YAMLError, KeyError, TypeError, OSError, UnicodeDecodeError) as error:
         raise RigError(f'{source} is not readable: {_sentence(error)}') from None
     (folder / METADATA).write_text(yaml.safe_dump(values), encoding='utf-8')
-
-
-def _starts_with_header(types: Any, type_name: str) -> bool:
-    definition = types.fielddefs.get(type_name)
-    if definition is None:
-        return False
-    fields = definition[1]
-    return bool(fields) and fields[0] == ('header', (Nodetype.NAME, HEADER_TYPE))
 
 
 def _sentence(error: BaseException) -> str:

@@ -20,8 +20,9 @@ from sensor_rig.bags.reader import MAX_RECEIVE_NS, BagReader, Recorded
 from sensor_rig.bags.recorder import RigNote
 from sensor_rig.bags.writer import BagWriter, Storage
 from sensor_rig.degrade.ledger import Account, require_balance
+from sensor_rig.degrade.messages import Incoming, Outgoing
 from sensor_rig.degrade.session import Degraded, DegradeSession
-from sensor_rig.degrade.stream import SAME_EPOCH_NS, Incoming, Outgoing
+from sensor_rig.degrade.stream import SAME_EPOCH_NS
 from sensor_rig.degrade.topics import assign
 from sensor_rig.rigfile import RigConfig
 from sim_sensors.clock_config import ClockConfig

@@ -22,7 +22,8 @@ from rig_common.quantiles import LogHistogram
 from rig_common.times import NS_PER_S
 from sensor_rig.degrade.config import StreamConfig
 from sensor_rig.degrade.ledger import Account, Fate
-from sensor_rig.degrade.stream import DegradedStream, Incoming, Outgoing
+from sensor_rig.degrade.messages import Incoming, Outgoing
+from sensor_rig.degrade.stream import DegradedStream
 from sensor_rig.degrade.topics import find_stream
 from sensor_rig.degrade.truth import TIME_TYPE, StreamTruth
 from sim_sensors.clock_config import ClockConfig

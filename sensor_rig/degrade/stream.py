@@ -19,6 +19,7 @@ from rig_common.msgs.decode import read_cloud
 from rig_common.times import NS_PER_S, rational_rate, seconds_to_ns
 from sensor_rig.degrade.config import StreamConfig
 from sensor_rig.degrade.ledger import Fate
+from sensor_rig.degrade.messages import Incoming, Outgoing
 from sim_sensors.pipeline.faults import HEALTHY, Condition, Faults
 from sim_sensors.pipeline.transit import CaptureFate, CaptureNumbers, StreamTraits, Transit
 from sim_sensors.randomness.noise import RandomStreams
@@ -36,33 +37,6 @@ EARLY = 0.1
 """Part of a period by which a message may be early and still count for it (`rate_hz`)."""
 
 _ALL = slice(None)
-
-
-class Incoming(NamedTuple):
-    """One message as it was received."""
-
-    topic: str
-    raw: bytes
-    receive_ns: int
-    stamp_ns: int | None
-    """None for a type without header."""
-
-
-class Outgoing(NamedTuple):
-    """What becomes of one message."""
-
-    fate: Fate
-    number: int
-    """Of its capture in the stream, the index of all its draws; -1 where it was thinned out."""
-    arrival_ns: int
-    """When it arrives, or would have."""
-    stamp_ns: int
-    """Its new stamp; that of a headerless message is its arrival."""
-    raw: bytes
-    is_first: bool
-    """Whether it is the first message of its capture, which tells the truth for all."""
-    is_doubled: bool = False
-    """Whether it arrives twice."""
 
 
 class _Capture(NamedTuple):

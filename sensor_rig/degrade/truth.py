@@ -10,7 +10,8 @@ from rig_common.cdr.stamp import MIN_STAMP_NS, PACK_STAMP, STAMP_END
 from rig_common.msgs import read_time_reference
 from rig_common.times import MAX_STAMP_NS, NS_PER_S
 from sensor_rig.degrade.ledger import Fate
-from sensor_rig.degrade.stream import KEPT, Outgoing
+from sensor_rig.degrade.messages import Outgoing
+from sensor_rig.degrade.stream import KEPT
 from sim_sensors.naming import truth_time_topic, truth_topic
 
 TIME_TYPE = 'sensor_msgs/msg/TimeReference'

@@ -8,7 +8,8 @@ import numpy as np
 
 from rig_common.errors import RigError
 from rig_common.validation import hint
-from sensor_rig.fit.models import CANDIDATES, Fitted
+from sensor_rig.fit.fitted import Fitted
+from sensor_rig.fit.models import CANDIDATES
 from sensor_rig.fit.statistics import Array
 
 FOLDS = 5

@@ -12,8 +12,8 @@ from rig_common.errors import RigError
 from rig_common.validation import validated
 from sensor_rig.fit.choosing import ChosenModel, choose
 from sensor_rig.fit.clock import ClockFit, fit_clock
+from sensor_rig.fit.fitted import PROBABILITIES, Fitted
 from sensor_rig.fit.gaps import GapFit, fit_gaps
-from sensor_rig.fit.models import PROBABILITIES, Fitted
 from sensor_rig.fit.statistics import (
     Array,
     Estimate,
