@@ -31,6 +31,8 @@ from sim_sensors.timing_config import TimingConfig
 QUANTILES = {'p5_s': 0.05, 'p50_s': 0.5, 'p95_s': 0.95, 'p99_s': 0.99}
 LONGEST_S = 60.0
 """Largest latency of a rig file."""
+NOISELESS_S = 1e-8
+"""Latencies that vary less have no model to speak of."""
 LINK_Z = 5.0
 """Standard errors from which on large messages are taken to be later."""
 SIZE_SPREAD = 0.02
@@ -178,6 +180,8 @@ def _correlation(x: Array, fitted: Fitted, follows: NDArray[np.bool_],
     latency is what the model says; the interval holds both.
     """
     direct = lag_one(x, follows)
+    if x.std() < NOISELESS_S:
+        return direct
     table = marginal_of(validated(LatencyConfig, _rounded(fitted.keys()), name))
     ranks = lag_one(normal_scores(x), follows)
     low, high = (latency_correlation(table, end) for end in (ranks.low, ranks.high))
