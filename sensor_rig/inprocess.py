@@ -26,15 +26,16 @@ if TYPE_CHECKING:
 
 
 def open_rig(path: str | Path, *, messages: bool = True, arrays: bool = True, sync: bool = True,
-             **world: Any) -> InProcessRig:
+             together: bool = True, device: str = '', **world: Any) -> InProcessRig:
     """Return the rig of a file, or of a shipped one by name; `world` overrides keys of `world:`.
 
-    `open_rig('demo', num_envs=64, driver='commands', messages=False)`
+    `open_rig('demo', num_envs=64, driver='commands', messages=False)`; see `Rig`.
     """
     config = load_rig(path)
     if world:
         config = config.with_world(**world)
-    return InProcessRig(config, messages=messages, arrays=arrays, sync=sync)
+    return InProcessRig(config, messages=messages, arrays=arrays, sync=sync, together=together,
+                        device=device)
 
 
 def attach(model: mujoco.MjModel, data: mujoco.MjData, rig: str | Path | Mapping[str, Any], *,
@@ -59,13 +60,13 @@ class InProcessRig(Rig):
     """
 
     def __init__(self, config: RigConfig, *, messages: bool = True, arrays: bool = True,
-                 sync: bool = True) -> None:
+                 sync: bool = True, together: bool = True, device: str = '') -> None:
         """Build world, sensors and engine; without `messages` there is nothing to sync."""
         self.config = config
         world = config.simulated_world
         super().__init__(world, config.make_sensors().values(), seed=config.seed,
                          base_dir=config.path.parent, messages=messages, arrays=arrays,
-                         links=config.links)
+                         links=config.links, together=together, device=device)
         self._wants_sync = sync and messages and config.runs_sync
         self.sync: WireSync | None = None
         """The engine, None where nothing is synced."""

@@ -22,8 +22,9 @@ from rig_common.errors import RigError
 from rig_common.times import NEVER_NS, NS_PER_S, in_seconds
 from sim_sensors.config import WorldConfig
 from sim_sensors.naming import sensor_topics
-from sim_sensors.pipeline.pipeline import Pipeline
-from sim_sensors.pipeline.readout import Reading
+from sim_sensors.pipeline.classes import classes_of
+from sim_sensors.pipeline.pipeline import Envs, Pipeline
+from sim_sensors.pipeline.readout import Reading, beside
 from sim_sensors.pipeline.sources import Source, make_source
 from sim_sensors.pipeline.wiring import link_shares
 from sim_sensors.sensors.base import Sample, Sensor
@@ -67,12 +68,18 @@ class Rig:
 
     def __init__(self, world: WorldConfig, sensors: Iterable[Sensor[Any]], *, seed: int = 0,
                  base_dir: Path | None = None, messages: bool = False, arrays: bool = True,
-                 links: Mapping[str, LinkConfig] | None = None) -> None:
-        """Build the world and one pipeline a sensor; `links` are lines that they may name.
+                 links: Mapping[str, LinkConfig] | None = None, together: bool = True,
+                 device: str = '') -> None:
+        """Build the world and the pipelines of its sensors; `links` are lines they may name.
 
         `messages` makes `step()` return messages, `arrays` keeps values for `read()`. The model
-        is looked up in `base_dir` and among the shipped ones.
+        is looked up in `base_dir` and among the shipped ones. Without messages, sensors that are
+        alike are computed `together`. On a `device` ('cpu', 'cuda') readings are torch tensors.
         """
+        if device and messages:
+            raise RigError(f'the rig has messages and the device {device!r}; messages are made of '
+                           'NumPy arrays, give messages=False')
+        self._together, self._device = together and not messages, device
         offered = list(sensors)
         self.world = self._make_world(world, offered, base_dir, seed, links)
         self.seed = seed
@@ -103,18 +110,24 @@ class Rig:
         """Make fresh pipelines for the present seed and episode."""
         world = self.world
         watched = {name for name, source in self._sources.items() if source.pipeline.watched}
-        for name, sensor in self.sensors.items():
-            pipeline = Pipeline(sensor, world.num_envs, seed=self.seed, dt_ns=world.dt_ns,
-                                schedule=self._schedules[name], messages=self._messages,
-                                arrays=self._arrays, episode=self.episode,
-                                link=self._links.get(name),
-                                start_ns=world.time_base.start_ns)
-            pipeline.watched = name in watched
-            self._sources[name] = make_source(world, self._readers[name], pipeline)
-        self._in_order = list(self._sources.values())
-        self._flights = [(name, source.pipeline, source.pipeline.in_flight)
-                         for name, source in self._sources.items()
-                         if source.pipeline.in_flight is not None]
+        classes = (classes_of(self.sensors, self._schedules, self._readers) if self._together
+                   else [(name,) for name in self.sensors])
+        self._in_order: list[Source] = []
+        self._flights = []
+        for names in classes:
+            first = names[0]
+            pipeline = Pipeline(self.sensors[first], world.num_envs, seed=self.seed,
+                                dt_ns=world.dt_ns, schedule=self._schedules[first],
+                                messages=self._messages, arrays=self._arrays,
+                                episode=self.episode, link=self._links.get(first),
+                                start_ns=world.time_base.start_ns, names=names,
+                                device=self._device)
+            pipeline.watched = not watched.isdisjoint(names)
+            source = make_source(world, [self._readers[name] for name in names], pipeline)
+            self._in_order.append(source)
+            self._sources |= dict.fromkeys(names, source)
+            if pipeline.in_flight is not None:
+                self._flights.append((first, pipeline, pipeline.in_flight))
         self._next_ns = 0
         """When the sensors have something to do; most steps they have not."""
         self._arrival_ns = NEVER_NS
@@ -206,26 +219,87 @@ class Rig:
 
     # ---- arrays ---------------------------------------------------------------------------
 
-    def read(self, name: str, envs: Sequence[int] | NDArray[np.intp] | None = None,
-             history_length: int | None = None) -> Reading:
-        """Return what sensor `name` has delivered by now, [n, width]; see `Pipeline.read`."""
-        return self._outside(self._ready(name).read(self.world.time_ns, envs, history_length))
+    def read(self, name: str, envs: Envs = None, history_length: int | None = None, *,
+             at_ns: int | ArrayLike | None = None, interpolation: str | None = None) -> Reading:
+        """Return what sensor `name` has delivered by now, [n, width]; see `Pipeline.read`.
 
-    def read_ground_truth(self, name: str, envs: Sequence[int] | NDArray[np.intp] | None = None,
+        `at_ns` asks for an earlier time of `time_ns`' base, one for all or one for each of `envs`.
+        """
+        pipeline = self._ready(name)
+        return self._outside(pipeline.read(self._inside(at_ns), envs, history_length,
+                                           interpolation=interpolation,
+                                           member=pipeline.names.index(name)))
+
+    def read_ground_truth(self, name: str, envs: Envs = None,
                           history_length: int | None = None) -> Reading:
         """Return the newest capture without noise, delay or loss."""
-        return self._outside(self._ready(name).read_ground_truth(envs, history_length))
+        pipeline = self._ready(name)
+        return self._outside(pipeline.read_ground_truth(envs, history_length,
+                                                        member=pipeline.names.index(name)))
 
-    def read_sensors(self, kind: str = '') -> dict[str, Reading]:
-        """Return `read` of every sensor, or of those of type `kind`; the arrays are yours."""
-        return {name: self.read(name) for name, sensor in self.sensors.items()
-                if not kind or sensor.config.type == kind}
+    def read_sensors(self, kind: str, envs: Envs = None, history_length: int | None = None, *,
+                     at_ns: int | ArrayLike | None = None,
+                     interpolation: str | None = None) -> Reading:
+        """Return all sensors of type `kind` in one reading, [n, sensors, width].
+
+        They are in the order of `names_of(kind)`, with a history [n, sensors, history, width]. The
+        arrays are yours.
+        """
+        names = self.names_of(kind)
+        widths = {self.sensors[name].return_layout for name in names}
+        if len(widths) > 1:
+            raise RigError(f'sensors of type {kind!r} return rows of '
+                           f'{len({each.width for each in widths})} widths or types; read them by '
+                           f'name: {", ".join(names)}')
+        columns: list[Reading | None] = [None] * len(names)
+        for pipeline in {id(self._ready(name)): self._ready(name) for name in names}.values():
+            together = pipeline.read(self._inside(at_ns), envs, history_length,
+                                     interpolation=interpolation).by_member(len(pipeline.names))
+            if pipeline.names == names:
+                return self._outside(together)
+            for member, name in enumerate(pipeline.names):
+                columns[names.index(name)] = together.of_member(member)
+        return self._outside(beside(pipeline.xp, [each for each in columns if each is not None]))
+
+    def names_of(self, kind: str) -> tuple[str, ...]:
+        """Return the names of the sensors of a type, in the order of the rig file."""
+        names = tuple(name for name, sensor in self.sensors.items() if sensor.config.type == kind)
+        if not names:
+            known = {sensor.config.type: None for sensor in self.sensors.values()}
+            raise RigError(unknown_name('read', 'type of sensor in this rig', kind, known))
+        return names
+
+    def init_sensor_history(self, name: str, times_ns: ArrayLike, values: ArrayLike,
+                            phase_ns: int | ArrayLike | None = None, envs: Envs = None) -> None:
+        """Let sensor `name` have measured `values` [n, m, width] at times [m] or [n, m].
+
+        See `Pipeline.start_history`; times have the base of `time_ns`.
+        """
+        pipeline = self._ready(name)
+        start_ns = self.world.time_base.start_ns
+        pipeline.start_history(
+            pipeline.xp.asarray(times_ns, np.int64) - start_ns, values,
+            None if phase_ns is None else pipeline.xp.asarray(phase_ns, np.int64) - start_ns, envs,
+            member=pipeline.names.index(name))
+
+    def _inside(self, at_ns: int | ArrayLike | None) -> int | NDArray[np.int64]:
+        """Return times of `time_ns`' base as times since the start of the run."""
+        if at_ns is None:
+            return self.world.time_ns
+        if isinstance(at_ns, int):
+            latest_ns = at_ns
+        else:
+            at_ns = np.asarray(at_ns, np.int64)
+            latest_ns = int(at_ns.max(initial=0))
+        if latest_ns > self.time_ns:
+            raise RigError(f'at_ns is {latest_ns}, which is after the present, {self.time_ns}')
+        return at_ns - self.world.time_base.start_ns
 
     def _outside(self, reading: Reading) -> Reading:
         """Give the times of a reading the time base of `time_ns`, in place."""
         start_ns = self.world.time_base.start_ns
         for times_ns in (reading.capture_ns, reading.stamp_ns):
-            np.add(times_ns, start_ns, out=times_ns, where=reading.valid)
+            times_ns += reading.valid * start_ns
         return reading
 
     def _ready(self, name: str) -> Pipeline:
@@ -244,6 +318,22 @@ class Rig:
     def command(self, values: Mapping[str, float], envs: Any = slice(None)) -> None:
         """Set actuator commands by name (see `World.command`)."""
         self.world.command(values, envs)
+
+    def read_ctrl(self, *, at_ns: int | ArrayLike | None = None,
+                  interpolation: str | None = None) -> NDArray[np.float64]:
+        """Return the commands that have reached every actuator, [num_envs, actuators].
+
+        `at_ns` asks for an earlier time, one for all environments or one for each. They are in the
+        order of their numbers in `world.actuators`.
+        """
+        return self.world.actuation.received(self._inside(at_ns), interpolation)
+
+    def init_ctrl_history(self, times_ns: ArrayLike, values: ArrayLike,
+                          envs: Envs = None) -> None:
+        """Let `envs` have been commanded `values` [n, m, actuators] at past times [m]."""
+        start_ns = self.world.time_base.start_ns
+        self.world.actuation.start_history(np.asarray(times_ns, np.int64) - start_ns,
+                                           np.asarray(values, float), envs)
 
     def command_twist(self, forward_m_s: ArrayLike, turn_rad_s: ArrayLike,
                       envs: Any = slice(None)) -> None:
@@ -270,6 +360,6 @@ class Rig:
             raise RigError('the rig stands at its start already; step() it first')
         chosen = np.unique(np.asarray(envs, np.intp))
         self.world.reset(chosen)
-        for source in self._sources.values():
+        for source in self._in_order:
             source.reset(chosen, self.world.time_ns)
         self._next_ns = self._arrival_ns = self.world.time_ns  # look anew at both

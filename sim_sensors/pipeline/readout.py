@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import NamedTuple
 
@@ -45,6 +46,26 @@ class Reading(NamedTuple):
             times = self.capture_ns[self.valid]
             span = f', captured {in_seconds(int(times.min()))} to {in_seconds(int(times.max()))}'
         return f'Reading({list(self.values.shape)}, {valid} of {total} valid{span})'
+
+    def each(self, change: Callable[[Array], Array]) -> Reading:
+        """Return this reading with all its arrays changed."""
+        return Reading(change(self.values), change(self.valid), change(self.capture_ns),
+                       change(self.stamp_ns))
+
+    def by_member(self, count: int) -> Reading:
+        """Return lanes [n * count, ...] as [n, count, ...], views; see `Lanes`."""
+        return self.each(lambda part: part.reshape(-1, count, *part.shape[1:]))
+
+    def of_member(self, member: int) -> Reading:
+        """Return one of the sensors [n, count, ...] as [n, 1, ...]."""
+        return self.each(lambda part: part[:, member:member + 1])
+
+
+def beside(xp: Arrays, readings: list[Reading]) -> Reading:
+    """Return readings [n, m, ...] as one, beside each other along the second axis."""
+    values, valid, capture_ns, stamp_ns = (
+        xp.concat(list(parts), 1) for parts in zip(*readings, strict=True))
+    return Reading(values, valid, capture_ns, stamp_ns)
 
 
 class Readout:

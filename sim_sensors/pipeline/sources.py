@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim_sensors.pipeline.classes import ClassReader
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.world.readers import Capture
@@ -32,23 +34,37 @@ class Source(Protocol):
         """Begin a new episode of `envs` at `now_ns`, the world having been reset."""
 
 
-def make_source(world: WorldBase, reader: TruthReader, pipeline: Pipeline) -> Source:
-    """Return the source for a reader: lazy for an instant, gathering for a capture that lasts."""
-    if tuple(reader.parts_ns) == (0,):
-        return Instant(world, reader, pipeline)
-    return Sweep(world, reader, pipeline)
+def make_source(world: WorldBase, readers: Sequence[TruthReader], pipeline: Pipeline) -> Source:
+    """Return the source of a pipeline, given the reader of each of its sensors.
+
+    It is lazy for an instant, and gathers for a capture that lasts.
+    """
+    if tuple(readers[0].parts_ns) == (0,):
+        return Instant(world, readers, pipeline)
+    return Sweep(world, readers[0], pipeline)
 
 
 class Instant:
     """Truth of an instant: the pipeline asks for it when it needs it."""
 
-    def __init__(self, world: WorldBase, reader: TruthReader, pipeline: Pipeline) -> None:
+    def __init__(self, world: WorldBase, readers: Sequence[TruthReader],
+                 pipeline: Pipeline) -> None:
         self.pipeline = pipeline
         everyone = range(world.num_envs)
+        reader, shared = readers[0], ClassReader(readers) if len(readers) > 1 else None
 
-        def supply(envs: Envs, out: Array) -> None:
-            reader.read(world, everyone if len(envs) == len(everyone) else envs.tolist(), 0, out)
-        pipeline.supplier = supply
+        def supply(lanes: Envs, out: Array) -> None:
+            if shared is not None:
+                shared.read(world, lanes, out)
+            else:
+                reader.read(world, everyone if len(lanes) == len(everyone) else lanes.tolist(), 0,
+                            out)
+
+        def supply_tensors(lanes: Envs, out: Array) -> None:
+            rows = pipeline.sensor.truth_layout.empty(len(lanes))
+            supply(np.asarray(lanes.tolist()), rows)
+            out[:] = pipeline.xp.asarray(rows)
+        pipeline.supplier = supply if pipeline.xp.is_numpy else supply_tensors
         self._progress = pipeline.progress
 
     @property
@@ -73,10 +89,9 @@ class Sweep:
         self._world, self._reader = world, reader
         self._parts = [int(part) for part in reader.parts_ns]
         self._schedule = pipeline.schedule
-        self._origin_ns = np.zeros(world.num_envs, np.int64)
         self._all: Envs = np.arange(world.num_envs)
         self._open: list[Capture] = []
-        self._next_capture_ns = self.next_ns = self._schedule.time_of(0)
+        self._next_capture_ns = self.next_ns = self._first_ns(self._all)
 
     def advance(self, now_ns: int, force_recompute: bool = False) -> None:
         """Read the parts that are due and hand over the captures that are complete."""
@@ -92,13 +107,18 @@ class Sweep:
         self._plan()
 
     def _start(self, now_ns: int) -> None:
-        elapsed = now_ns - self._origin_ns
+        origin_ns = self.pipeline.progress.origin_ns
+        elapsed = now_ns - origin_ns
         envs = self._all[self._schedule.indices_at(elapsed) >= 0]
         if len(envs):
             rows = self.pipeline.sensor.truth_layout.empty(len(envs))
             self._open.append(Capture(self._parts, now_ns, envs.tolist(), rows))
         self._next_capture_ns = int((self._schedule.times_of(
-            self._schedule.indices_before(elapsed) + 1) + self._origin_ns).min())
+            self._schedule.indices_before(elapsed) + 1) + origin_ns).min())
+
+    def _first_ns(self, envs: Envs) -> int:
+        """Return when the first capture of the episodes of `envs` is, ns."""
+        return int(self.pipeline.progress.origin_ns[envs].min()) + self._schedule.time_of(0)
 
     def _plan(self) -> None:
         self.next_ns = min((each.due_ns for each in self._open), default=self._next_capture_ns)
@@ -111,7 +131,6 @@ class Sweep:
             capture.envs = [env for env, keep in zip(capture.envs, kept, strict=True) if keep]
             capture.rows = capture.rows[kept]
         self._open = [each for each in self._open if each.envs]
-        self._origin_ns[envs] = now_ns
         self.pipeline.reset(envs, now_ns)
-        self._next_capture_ns = now_ns
+        self._next_capture_ns = min(self._next_capture_ns, self._first_ns(envs))
         self.advance(now_ns)

@@ -181,6 +181,28 @@ class Actuation:
         for column, value in changes:
             self.wanted[envs, column] = value
 
+    # ---- what has arrived ---------------------------------------------------------------------
+
+    def received(self, time_ns: int | NDArray[np.int64], interpolation: str | None) -> Floats:
+        """Return the raw commands that actuators have received by `time_ns`, [E, nu]."""
+        if self._line is None:
+            return self.ctrl.copy()
+        return self._line.read(time_ns, interpolation)[:, :self.actuators.count]
+
+    def start_history(self, times_ns: NDArray[np.int64], values: Floats, envs: Any) -> None:
+        """Let `envs` have been commanded `values` [n, m, nu] at past `times_ns` [m]."""
+        if self._line is None:
+            raise RigError('a history of commands needs a latency (world.control_delay_s); here '
+                           'every command arrives at once')
+        chosen = np.arange(self._num_envs)[slice(None) if envs is None else envs]
+        shape = (len(chosen), len(times_ns), self.actuators.count)
+        if values.shape != shape:
+            raise RigError(f'the history of commands has the shape {list(values.shape)}; it must '
+                           f'be {list(shape)}: environments, times, actuators')
+        rows = np.repeat(self.wanted[chosen][None], len(times_ns), axis=0)
+        rows[:, :, :self.actuators.count] = values.swapaxes(0, 1)
+        self._line.start_history(times_ns, rows, slice(None) if envs is None else chosen)
+
     # ---- latency ------------------------------------------------------------------------------
 
     def _new_line(self) -> ControlDelay | None:

@@ -54,9 +54,7 @@ class ControlDelay:
         """
         ways = [interpolation] * num_actuators if isinstance(interpolation, str) else interpolation
         for way in ways:
-            if way not in ('zoh', 'linear', 'cubic'):
-                raise RigError(f'the interpolation of commands is {way!r}; allowed are zoh, '
-                               'linear and cubic')
+            _known(way)
         shape = (num_envs, num_actuators)
         delays = np.broadcast_to(np.asarray(delay_s, np.float64), shape)
         if not (np.isfinite(delays).all() and (delays >= 0.0).all()):
@@ -103,16 +101,22 @@ class ControlDelay:
         if self._jitter is not None:
             self._late_ns[self._newest] = self._jitter.at(time_ns)
 
-    def read(self, time_ns: int) -> Floats:
-        """Return what every actuator holds at `time_ns`, [num_envs, num_actuators]."""
+    def read(self, time_ns: int | Numbers, interpolation: str | None = None) -> Floats:
+        """Return what every actuator holds at `time_ns`, [num_envs, num_actuators].
+
+        `time_ns` is one time or one for each environment; `interpolation` is for all actuators in
+        place of their own.
+        """
         order = (np.arange(1, len(self._times_ns) + 1) + self._newest) % len(self._times_ns)
         times_ns = self._times_ns[order]  # sorted: oldest first
-        wanted_ns = time_ns - self._delay_ns
+        wanted_ns = np.asarray(time_ns).reshape(-1, 1) - self._delay_ns
         low = np.maximum(np.searchsorted(times_ns, wanted_ns, 'right') - 1, 0)
         if self._spread:
             low = self._newest_arrived(low, times_ns, order, wanted_ns)
         held = self._at(order[low])
-        for way, columns in self._columns.items():
+        columns_of = (self._columns if interpolation is None else
+                      {_known(interpolation): slice(None)} if interpolation != 'zoh' else {})
+        for way, columns in columns_of.items():
             held[:, columns] = self._between(way, low, times_ns, order, wanted_ns)[:, columns]
         return held
 
@@ -175,3 +179,10 @@ class ControlDelay:
     def reset(self, envs: Rows = ALL, initial: ArrayLike = 0.0) -> None:
         """Let `envs` hold `initial` as if they had never been commanded."""
         self._values[:, envs] = initial
+
+
+def _known(interpolation: str) -> str:
+    if interpolation not in ('zoh', 'linear', 'cubic'):
+        raise RigError(f'the interpolation of commands is {interpolation!r}; allowed are zoh, '
+                       'linear and cubic')
+    return interpolation

@@ -164,7 +164,7 @@ class Senses:
                                     episode=world.episode, link=links.get(sensor.name),
                                     start_ns=world.time_base.start_ns)
                 self._sources[sensor.name] = make_source(
-                    world, truth_reader(sensor, world), pipeline)
+                    world, [truth_reader(sensor, world)], pipeline)
 
     def advance(self, now_ns: int) -> None:
         """Take what is due at `now_ns`."""
