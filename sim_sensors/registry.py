@@ -32,6 +32,7 @@ BUILT_IN: dict[str, str] = {
     'tactile': 'sim_sensors.sensors.tactile:Tactile',
     'temperature_grid': 'sim_sensors.sensors.temperature_grid:TemperatureGrid',
     'wheel_odometry': 'sim_sensors.sensors.wheel_odometry:WheelOdometry',
+    'wind': 'sim_sensors.sensors.wind:Wind',
 }
 """Type name -> where its class is. Loaded on first use."""
 

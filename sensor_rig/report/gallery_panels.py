@@ -67,5 +67,6 @@ PANELS: dict[str, Panel] = {
     'tactile': pictures.tactile,
     'temperature_grid': pictures.heat,
     'wheel_odometry': curves.odometry,
+    'wind': curves.series('m/s', 'vector'),
 }
 """Type name -> how it is drawn; what is not here shows its first value over time."""

@@ -26,7 +26,8 @@ def check_change(sensor: Sensor[Any], config: SensorConfig) -> None:
             raise RigError(f'{key} of {sensor.name!r} cannot change while it runs')
     check_interpolation(sensor.name, config, config.interpolation)
     new = type(sensor)(sensor.name, config)
-    for fact in ('truth_layout', 'return_layout', 'stateful', 'fine_truth', 'duration_ns'):
+    for fact in ('truth_layout', 'return_layout', 'stateful', 'disturbs', 'fine_truth',
+                 'duration_ns'):
         if getattr(new, fact) != getattr(sensor, fact):
             raise RigError(f'{sensor.name!r} cannot take '
                            f'{" and ".join(_changes(sensor.config, config))} while it runs; '

@@ -202,8 +202,13 @@ class Pipeline:
         rows, readout, history = self._ready(envs, history_length, member)
         kind = interpolation or self.config.interpolation
         interpolator = readout.interpolator(kind, self.config, self.sensor.name)
-        lag_ns = (self._lag_ns if interpolator is None else self._line_ns)[rows]
         now = self._now_ns if now_ns is None else now_ns
+        if (self._common_lag_ns is not None and interpolator is None and history is None
+                and isinstance(now, int) and isinstance(rows, slice)):
+            found = readout.measured_together(now - self._common_lag_ns)
+            if found is not None:
+                return found
+        lag_ns = (self._lag_ns if interpolator is None else self._line_ns)[rows]
         late_ns = 0
         if not isinstance(now, int):
             now = self._per_lane(now, len(lag_ns), member)
@@ -356,6 +361,10 @@ class Pipeline:
         self._lag_ns = self.progress.origin_ns + self._least_ns
         # interpolation is for a line of one latency: the present one, for what is under way too
         self._line_ns = self.progress.origin_ns + transit.latency_ns
+        first_ns = int(self._lag_ns[0])
+        same = self.progress.is_together and bool((self._lag_ns == first_ns).all())
+        self._common_lag_ns = first_ns if same else None
+        """`_lag_ns` where it is the same for all, which makes reads several times faster."""
         self._every = bool(config.eager or self.sensor.stateful or config.history_length
                            or latency_ns or irregular or self.in_flight is not None)
         """Whether every capture is made, read or not."""

@@ -136,6 +136,13 @@ class Readout:
             found = ring.at_index(envs, self._back_from(newest, history))
         return self._reading(ring, found)
 
+    def measured_together(self, sent_ns: int) -> Reading | None:
+        """Return what all environments can read, where it is the same capture for all of them."""
+        if self._spread:
+            return None
+        found = self._samples.at_common(self._schedule.index_before(sent_ns))
+        return None if found is None else self._reading(self._samples, found)
+
     def _between(self, envs: Rows, newest: Times, sent_ns: Times, history: int | None,
                  interpolator: Interpolator) -> Reading:
         """Return the values at `sent_ns`, between captures."""

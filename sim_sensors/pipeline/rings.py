@@ -108,8 +108,9 @@ class TimelineRing:
 class Found(NamedTuple):
     """Where samples lie in a ring."""
 
-    place: Indices
-    """Slot and environment in one number (slot * num_envs + env), [n] or [n, history]."""
+    place: Indices | int
+    """Slot and environment in one number (slot * num_envs + env), [n] or [n, history]; a slot
+    where it is the same for all environments."""
     valid: NDArray[np.bool_]
     """Whether there is an answer at all, same shape."""
 
@@ -233,6 +234,17 @@ class SampleRing:
             valid &= self._xp.take(self.arrival_ns.reshape(-1), place) < NEVER_NS
         return Found(place, valid)
 
+    def at_common(self, index: int) -> Found | None:
+        """Return where capture `index` of all environments lies, if that is one slot."""
+        cursor = self.cursor
+        if cursor.common is None or self.holes or self.has_past:
+            return None
+        newest = int(self.newest[0])
+        age = newest - min(index, newest)
+        known = newest - age >= 0 and age < cursor.slots
+        return Found((cursor.common - age) & cursor.mask,
+                     self._xp.full(len(self.newest), known, np.bool_))
+
     def _first(self, envs: Rows, ndim: int) -> Indices | int:
         if not self.has_past:
             return 0
@@ -268,7 +280,8 @@ class SampleRing:
     def _arrived_one(self, envs: Rows, index: Indices, now_ns: int | Indices,
                      spread: int) -> Found:
         """Go back capture by capture, at each with the environments that still wait for one."""
-        place, valid = self.at_index(envs, index)
+        found = self.at_index(envs, index)
+        place, valid = self._xp.asarray(found.place), found.valid
         arrival_ns = self.arrival_ns.reshape(-1)
         take = self._xp.take
         waiting = self._xp.indices(valid & (take(arrival_ns, place) > now_ns))
@@ -286,6 +299,8 @@ class SampleRing:
         valid &= (take(arrival_ns, place) <= now_ns) & (index >= oldest)
         return Found(place, valid)
 
-    def take(self, array: Array, place: Indices) -> Array:
-        """Return `array` [slots, num_envs, ...] at `place`."""
+    def take(self, array: Array, place: Indices | int) -> Array:
+        """Return `array` [slots, num_envs, ...] at `place`, a copy."""
+        if isinstance(place, int):
+            return self._xp.copy(array[place])
         return self._xp.take(array.reshape(-1, *array.shape[2:]), place)

@@ -26,7 +26,7 @@ class Stages:
         """Make the timelines and the state of `num_envs` environments."""
         self.sensor, self._xp = sensor, xp
         layout = sensor.truth_layout
-        self._disturbs = _overrides(sensor, 'physics_imperfections')
+        self._disturbs = sensor.disturbs and _overrides(sensor, 'physics_imperfections')
         self._responds = sensor.responds and _overrides(sensor, 'respond')
         self._projects = _overrides(sensor, 'post_process')
         self._owns_sensed = self._disturbs or self._responds

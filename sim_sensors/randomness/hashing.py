@@ -17,23 +17,28 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sim_sensors.pipeline.arrays import Arrays
+from sim_sensors.pipeline.arrays import Arrays, arrays_holding
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.randomness.lanes import Indices, Lanes, Rows
 
 GOLDEN = -7046029254386353131
 """2^64 / golden ratio, as a signed number: torch knows no unsigned ones."""
-FIRST, SECOND = -4658895280553007687, -7723592293110705685
+ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
+"""Shift and factor of the finaliser of SplitMix64."""
 LEVELS = 65536
 
 
 def mix(words: Indices) -> Indices:
-    """Return the finaliser of SplitMix64 of `words`, in place; a shift brings in zeros."""
-    words ^= (words >> 30) & 0x3FFFFFFFF
-    words *= FIRST
-    words ^= (words >> 27) & 0x1FFFFFFFFF
-    words *= SECOND
-    words ^= (words >> 31) & 0x1FFFFFFFF
+    """Return the finaliser of SplitMix64 of signed `words`, in place."""
+    if arrays_holding(words).is_numpy:  # unsigned shifts are several times faster there
+        unsigned = words.view(np.uint64)
+        for shift, factor in ROUNDS:
+            unsigned ^= unsigned >> np.uint64(shift)
+            unsigned *= np.uint64(factor)
+        return words
+    for shift, factor in ROUNDS:
+        words ^= (words >> shift) & ((1 << 64 - shift) - 1)  # a shift brings in zeros
+        words *= factor if factor < 2**63 else factor - 2**64
     return words
 
 
@@ -68,10 +73,6 @@ class HashedNumbers:
         start += self._base[envs]
         return self._made(mix(start[:, None] + self._steps))
 
-    def first(self, envs: Rows) -> Array:
-        """Return the numbers of index 0."""
-        return self._made(mix(self._base[envs][:, None] + self._steps))
-
     def blocks(self, envs: Rows, blocks: Indices) -> Array:
         """Return block `blocks` [n] of `envs` [n], [n, size, width]."""
         index = (blocks * self._size)[:, None] + self._xp.arange(self._size)
@@ -81,7 +82,7 @@ class HashedNumbers:
     def _made(self, words: Indices) -> Array:
         """Turn words [..., words] into numbers [..., width]."""
         if self._table is not None:
-            return _looked_up(self._xp, self._table, words)[..., :self._width]
+            return _looked_up(self._xp, self._table, words, self._width)
         fraction = self._xp.astype((words >> 11) & 0x1FFFFFFFFFFFFF, np.float64) * 2.0 ** -53
         if self._kind == 'uniform':
             return fraction
@@ -92,13 +93,12 @@ class HashedNumbers:
         return self._xp.concat(both, -1)[..., :self._width]
 
 
-def _looked_up(xp: Arrays, table: Array, words: Indices) -> Array:
-    """Return four float32 normals for every word, [..., 4 * words]."""
+def _looked_up(xp: Arrays, table: Array, words: Indices, width: int) -> Array:
+    """Return float32 normals [..., width], four of them from a word."""
     if xp.is_numpy:
-        return table.take(words.view(np.uint16))
-    parts = [(words >> shift) & 0xFFFF for shift in (0, 16, 32, 48)]
-    return table[xp.concat([part[..., None] for part in parts], -1).reshape(
-        *words.shape[:-1], -1)]
+        return table.take(words.view(np.uint16)[..., :width])
+    parts = [((words >> shift) & 0xFFFF)[..., None] for shift in (0, 16, 32, 48)]
+    return table[xp.concat(parts, -1).reshape(*words.shape[:-1], -1)[..., :width]]
 
 
 @lru_cache

@@ -31,7 +31,7 @@ class Lanes:
     first_episode: int = 0
     xp: Arrays = NUMPY
     by_hash: bool = False
-    """Draw by a hash of the index rather than by Philox; see `hashing`."""
+    """Draw white noise by a hash of the index rather than by Philox; see `hashing`."""
     episode: Indices = field(init=False)
     """Episode of each lane; whoever resets them changes it in place."""
     envs: Indices = field(init=False)
@@ -46,7 +46,7 @@ class Lanes:
 
     @property
     def is_hashed(self) -> bool:
-        """Whether numbers are a hash: by choice, or on a device that the host draws not for."""
+        """Whether white noise is a hash: by choice, or where the host draws nothing."""
         return self.by_hash or not self.xp.draws_on_host
 
     def __len__(self) -> int:

@@ -45,6 +45,7 @@ class RandomStreams:
         double = np.dtype(dtype) == np.float64 and not fast
         self._dtype = np.dtype(np.float64 if double else np.float32)
         self._streams: dict[str, White] = {}
+        self._constants: dict[str, NoiseStream] = {}
         self._markov: dict[str, MarkovStream] = {}
         self._drifts: dict[str, DriftStream] = {}
 
@@ -66,12 +67,11 @@ class RandomStreams:
         return self.uniforms(stream, width).at(envs, k)
 
     def constant(self, stream: str, envs: Rows, width: int, kind: Kind = 'normal') -> Array:
-        """Return numbers [n, width] that hold for an episode (a turn-on bias, a misalignment)."""
-        found = self._streams.get(stream)
+        """Return numbers [n, width] that hold for an episode (a turn-on bias); do not write."""
+        found = self._constants.get(stream)
         if found is None:
-            found = self._streams[stream] = (
-                HashedNumbers(self.lanes, stream, width, kind=kind) if self.lanes.is_hashed else
-                NoiseStream(self.lanes, stream, width, kind, values_per_block=0))
+            found = self._constants[stream] = NoiseStream(self.lanes, stream, width, kind,
+                                                          values_per_block=0)
         return found.first(envs)
 
     def walk_at(self, stream: str, envs: Rows, k: Indices, width: int) -> Array:
@@ -103,7 +103,7 @@ class RandomStreams:
     def reset(self, envs: Rows) -> None:
         """Begin the next episode of `envs`: every number they get is new."""
         self.lanes.episode[envs] += 1
-        for streams in (self._streams, self._markov, self._drifts):
+        for streams in (self._streams, self._constants, self._markov, self._drifts):
             for stream in streams.values():
                 stream.reset(envs)
 

@@ -61,15 +61,13 @@ class PhiloxNumbers:
         """Return block `blocks` [n] of `lanes` [n], [n, size, width]."""
         out = np.empty((len(lanes), *self._shape), self._dtype)
         counter, draw, dtype, members = self._counter, self._draw, self._dtype, len(self._keys)
-        episodes = self._lanes.episode[lanes].tolist()
-        rows = zip(lanes.tolist(), blocks.tolist(), episodes, strict=True)
-        for row, (lane, block, episode) in enumerate(rows):
-            env, member = divmod(lane, members)
-            counter[1], counter[2], counter[3] = block, env, episode
+        addresses = zip(out, lanes.tolist(), blocks.tolist(), self._lanes.envs[lanes].tolist(),
+                        self._lanes.episode[lanes].tolist(), strict=True)
+        for row, lane, *counter[1:] in addresses:
             if members > 1:
-                self._key[:] = self._keys[member]
+                self._key[:] = self._keys[lane % members]
             self._philox.state = self._state
-            draw(dtype=dtype, out=out[row])
+            draw(dtype=dtype, out=row)
         return self._lanes.xp.asarray(out)
 
     def reset(self, envs: Rows) -> None:
@@ -96,7 +94,7 @@ class NoiseStream:
         self._lanes = xp.arange(count)
         self._stagger = (lanes.envs // GROUP) & self._mask
         self._held = xp.full(count, -1, np.int64)
-        self._numbers = (HashedNumbers if lanes.is_hashed else PhiloxNumbers)(
+        self._numbers = (PhiloxNumbers if lanes.xp.draws_on_host else HashedNumbers)(
             lanes, stream, width, self._mask + 1, kind, dtype)
 
     def at(self, envs: Rows, k: Indices) -> Array:
@@ -115,7 +113,7 @@ class NoiseStream:
         return self._xp.take(self._rows, place)
 
     def first(self, envs: Rows) -> Array:
-        """Return the numbers of index 0, of a stream that is asked for no other."""
+        """Return the numbers of index 0, of a stream that is asked for no other; do not write."""
         if len(self._held) == 1:
             return self._at_one(0)
         stale = self._held[envs] != 0
@@ -123,7 +121,7 @@ class NoiseStream:
             rows = self._xp.indices(stale)
             self._refill(rows if isinstance(envs, slice) else envs[rows],
                          self._xp.zeros(len(rows), np.int64))
-        return self._xp.copy(self._blocks[0, envs])
+        return self._blocks[0, envs]
 
     def _at_one(self, k: int) -> Array:
         """Answer for the only lane there is, without arrays of indices."""
@@ -138,7 +136,10 @@ class NoiseStream:
         for start in range(0, len(lanes), GROUP):
             group = lanes[start:start + GROUP]
             drawn = self._drawn(group, blocks[start:start + GROUP])
-            self._blocks[:, group] = drawn.swapaxes(0, 1)
+            first, last = int(group[0]), int(group[-1])
+            # neighbours, as nearly always, lie in one piece
+            place = slice(first, last + 1) if last - first == len(group) - 1 else group
+            self._blocks[:, place] = drawn.swapaxes(0, 1)
         self._held[lanes] = blocks
 
     def _drawn(self, lanes: NDArray[np.intp], blocks: Indices) -> Array:

@@ -54,7 +54,13 @@ def sensitivity(scale_error: PerAxis, cross_axis: float, misalignment_rad: PerAx
     return np.asarray(gain @ mixed @ triad.reshape(3, 3).T)
 
 
-def quantise(values: NDArray[Any], step: float) -> None:
-    """Round `values` to multiples of `step` in place; 0 leaves them."""
-    if step > 0.0:
-        values[:] = arrays_holding(values).round(values / step) * step
+def quantise(values: NDArray[Any], step: float | NDArray[np.float64]) -> None:
+    """Round `values` [n, width] to multiples of `step`, one for all or [width], in place.
+
+    A single 0 leaves them.
+    """
+    if isinstance(step, float) and step <= 0.0:
+        return
+    values /= step
+    values[:] = arrays_holding(values).round(values)
+    values *= step

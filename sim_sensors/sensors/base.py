@@ -134,6 +134,8 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
     config_class: ClassVar[type[SensorConfig]] = SensorConfig
     stateful: bool = False
     """True when `respond` or `post_process` depends on earlier ticks: then nothing is skipped."""
+    disturbs: bool = True
+    """False where this config makes `physics_imperfections` the identity."""
     responds: bool = True
     """False where this config makes `respond` the identity: then it is never called."""
     on_tensors: ClassVar[bool] = False

@@ -10,10 +10,10 @@ import numpy as np
 from pydantic import model_validator
 
 from rig_common import msgs
-from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
+from sim_sensors.sensors.base import Batch, Sample, Topic
 from sim_sensors.sensors.netforce import NetForceReader, add_net_force
+from sim_sensors.sensors.phenomena import PhysicalConfig, PhysicalSensor
 from sim_sensors.units import NonNegative
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ NS = 1e-9
 """Times closer than this are the same, s."""
 
 
-class ContactConfig(SensorConfig):
+class ContactConfig(PhysicalConfig):
     """A contact switch."""
 
     rate_hz: NonNegative = 100.0
@@ -48,7 +48,7 @@ class ContactConfig(SensorConfig):
         return self
 
 
-class Contact(Sensor[ContactConfig]):
+class Contact(PhysicalSensor[ContactConfig]):
     """Truth is a force in N, what is read is a bool.
 
     The message is a Range with min_range == max_range: the one stamped standard type with a

@@ -65,7 +65,7 @@ class AllanNoise(Movable):
         """Take values per column [width]: u/sqrt(Hz), u, u/s/sqrt(Hz)."""
         self._density = density
         self._is_white = bool(density.any())
-        self._sigma, self._sigma_period_s = density, 1.0
+        self._sigma, self._sigma_period_s = density, 0.0
         self._width = len(density)
         flicker = np.sqrt(self.VARIANCE_PER_FLOOR) * floor
         self._weights = np.stack([flicker] * len(self.TIMES_S) + [walk])
@@ -80,8 +80,9 @@ class AllanNoise(Movable):
         if self._is_white:
             white = batch.noise.normal('white', batch, self._width)
             if batch.period_s != self._sigma_period_s:
+                xp = batch.noise.xp
                 self._sigma_period_s = batch.period_s
-                self._sigma = self.white_sigma(batch.period_s)
+                self._sigma = xp.astype(self.white_sigma(batch.period_s), xp.dtype(white))
             white *= self._sigma
             values += white
         if self._wanders:

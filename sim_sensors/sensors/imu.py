@@ -231,7 +231,7 @@ class _Errors(Movable):
         self._saturates = bool(np.isfinite(self._range).any())
         self._steps = np.repeat([accel.resolution, gyro.resolution], 3)
         self._is_stepped = bool(self._steps.any())
-        self._resolution = accel.resolution, gyro.resolution
+        self._stepped = slice(0 if accel.resolution else 3, 6 if gyro.resolution else 3)
         self._generic_variance = config.noise ** 2 + config.resolution ** 2 / 12.0
 
     def apply(self, values: Array, batch: Batch) -> None:
@@ -250,10 +250,9 @@ class _Errors(Movable):
         self._allan.apply(values, batch)
         batch.noise.apply_readout_errors(values, batch)
         if self._is_stepped:
-            quantise(values[:, :3], self._resolution[0])
-            quantise(values[:, 3:], self._resolution[1])
+            quantise(values[:, self._stepped], self._steps[self._stepped])
         if self._saturates:
-            values[:] = xp.clip(values, -self._range, self._range)
+            values[:] = xp.minimum(xp.maximum(values, -self._range), self._range)
 
     def covariances(self, period_s: float) -> dict[str, Array]:
         """Return those of the white noise of one sample, row-major [9], by their block's name."""

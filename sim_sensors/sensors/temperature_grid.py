@@ -11,10 +11,10 @@ from pydantic import Field
 
 from rig_common import msgs
 from rig_common.validation import Strict
-from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
+from sim_sensors.sensors.base import Batch, Sample, Timeline, Topic
 from sim_sensors.sensors.native import native_name
+from sim_sensors.sensors.phenomena import PhysicalConfig, PhysicalSensor
 from sim_sensors.sensors.taxels import grid_points
 from sim_sensors.units import NonNegative
 from sim_sensors.world.mounts import find_body
@@ -41,7 +41,7 @@ class HeatSourceConfig(Strict):
     """Distance at which its influence has fallen to 1/e, m."""
 
 
-class TemperatureGridConfig(SensorConfig):
+class TemperatureGridConfig(PhysicalConfig):
     """A grid of thermometers in the y-z plane of the mount, facing +x."""
 
     rate_hz: NonNegative = 10.0
@@ -70,7 +70,7 @@ class TemperatureGridConfig(SensorConfig):
     """Standard deviation of a cell's reading, K."""
 
 
-class TemperatureGrid(Sensor[TemperatureGridConfig]):
+class TemperatureGrid(PhysicalSensor[TemperatureGridConfig]):
     """Cell temperatures [rows, columns], degrees Celsius.
 
     A row of the pipeline holds what each cell is exposed to (the truth of the world), the cell's
@@ -83,6 +83,7 @@ class TemperatureGrid(Sensor[TemperatureGridConfig]):
     def __init__(self, name: str, config: TemperatureGridConfig) -> None:
         super().__init__(name, config)
         shape = (config.rows, config.columns)
+        self.disturbed = config.rows * config.columns  # what the cells are exposed to
         self._truth = Layout({'exposed': shape, 'cell': shape, 'reading': shape}, np.float32)
         self._return = Layout({'data': shape}, np.float32)
         self._truth_template = msgs.image(self.frame_id, config.rows, config.columns, '32FC1')

@@ -181,11 +181,13 @@ def test_a_partial_reset_begins_anew_for_those_alone(tmp_path):
 def test_read_sensors_gives_arrays_of_ones_own(tmp_path):
     rig = cart_rig(tmp_path, place('a'), place('b'), num_envs=2)
     rig.step()
-    readings = rig.read_sensors('place')
-    assert set(readings) == {'a', 'b'}
-    readings['a'].values[:] = 99
+    reading = rig.read_sensors('place')
+    assert reading.values.shape[:2] == (2, 2)
+    assert rig.names_of('place') == ('a', 'b')
+    reading.values[:] = 99
     assert (rig.read('a').values != 99).all()
-    assert rig.read_sensors('imu') == {}
+    with pytest.raises(RigError, match='imu'):
+        rig.read_sensors('imu')
 
 
 # ---- mistakes ------------------------------------------------------------------------------

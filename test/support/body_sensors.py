@@ -25,4 +25,5 @@ EACH: dict[str, dict[str, Any]] = {
     'wheel_odometry': {},
     'pose': {},
     'clock_pps': {},
+    'wind': {},
 }

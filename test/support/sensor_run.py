@@ -79,7 +79,7 @@ def run(folder: Path, model: str | Path, sensors: Mapping[str, Mapping[str, Any]
         sensor.validate(world)
         pipelines.append(Pipeline(sensor, num_envs, seed=seed, dt_ns=world.dt_ns,
                                   schedule=schedules[name], messages=True, arrays=False))
-        sources.append(make_source(world, Wired(sensor, world), pipelines[-1]))
+        sources.append(make_source(world, [Wired(sensor, world)], pipelines[-1]))
     for _ in range(round(seconds / timestep_s) + 1):
         if on_step is not None:
             on_step(world)

@@ -125,7 +125,7 @@ def test_a_wrong_sensor_is_wrong_for_its_time(tmp_path: Path, kind: str) -> None
 NOISE = {'camera': 5.0, 'imu': 0.05, 'magnetometer': 1e-6, 'barometer': 2.0, 'joint_state': 0.01,
          'lidar2d': 0.02, 'lidar3d': 0.02, 'range': 0.01, 'contact_force': 0.2,
          'force_torque': 0.2, 'contact_probe': 0.001, 'tactile': 1e-5, 'temperature_grid': 0.2,
-         'depth_camera': 0.01}
+         'depth_camera': 0.01, 'wind': 0.2}
 """White noise of the types that the generic noise suits, each in its own unit."""
 
 

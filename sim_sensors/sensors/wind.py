@@ -1,0 +1,131 @@
+"""Anemometer: the wind that the mount feels, in its own axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import mujoco
+import numpy as np
+
+from rig_common import msgs
+from rig_common.errors import RigError
+from sim_sensors.config import Vector3
+from sim_sensors.pipeline.arrays import Arrays
+from sim_sensors.pipeline.layout import Array, Layout
+from sim_sensors.sensors.base import Batch, Sample, Timeline, Topic
+from sim_sensors.sensors.drift import LowPass
+from sim_sensors.sensors.native import add_native, native_name
+from sim_sensors.sensors.phenomena import PhysicalConfig, PhysicalSensor
+from sim_sensors.sensors.rotations import cross
+from sim_sensors.units import NonNegative
+from sim_sensors.world.truth import ColumnReader
+
+if TYPE_CHECKING:
+    from rig_common.cdr import Template
+    from sim_sensors.world.truth import TruthReader, WorldView
+
+WIND = Topic('wind', 'geometry_msgs/msg/Vector3Stamped')
+
+
+class WindConfig(PhysicalConfig):
+    """An anemometer; `noise`, `bias`, `random_walk`, `resolution` and `physics` are in m/s."""
+
+    rate_hz: NonNegative = 20.0
+    """Captures a second; 0 captures at every physics step."""
+    wind_m_s: Vector3 = (0.0, 0.0, 0.0)
+    """The wind in the world's axes, where it blows to, m/s; all zero takes the model's
+    `option/wind`. MuJoCo's own drag feels it too."""
+    bandwidth_hz: NonNegative = 0.0
+    """-3 dB frequency of the cups or the vane, Hz; 0 is none."""
+    range_m_s: NonNegative = 0.0
+    """Saturation of each axis at +-range, m/s; 0 is none."""
+
+
+class ApparentWind(ColumnReader):
+    """The world's wind less the velocity of the mount, in the mount's axes."""
+
+    def __init__(self, model: mujoco.MjModel, sensor: str) -> None:
+        super().__init__(model, [native_name(sensor, 'velocimeter'),
+                                 native_name(sensor, 'framequat')])
+        self._wind = np.array(model.opt.wind)
+
+    def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
+        """Turn the wind by the inverse of the mount's orientation."""
+        columns = np.empty((len(out), 7))
+        super().read(view, envs, part, columns)
+        velocity, real, axis = columns[:, :3], columns[:, 3:4], columns[:, 4:]
+        wind = np.broadcast_to(self._wind, axis.shape)
+        across = 2.0 * cross(axis, wind)
+        out[:] = wind - real * across + cross(axis, across) - velocity
+
+
+class Wind(PhysicalSensor[WindConfig]):
+    """Apparent wind at the mount in its own axes, where it blows to, m/s."""
+
+    config_class = WindConfig
+    on_tensors = True
+    truth_responds = False
+
+    def __init__(self, name: str, config: WindConfig) -> None:
+        super().__init__(name, config)
+        self._layout = Layout({'vector': (3,)}, float)
+        self._template = msgs.vector3_stamped(self.frame_id)
+        self._low_pass = LowPass(np.full(3, config.bandwidth_hz))
+        self.stateful = self.responds = config.bandwidth_hz > 0.0
+
+    @property
+    def truth_layout(self) -> Layout:
+        """Apparent wind in the mount's axes, m/s."""
+        return self._layout
+
+    def mount(self, spec: mujoco.MjSpec) -> None:
+        """Add the site, its velocity and its orientation; set the world's wind if given."""
+        super().mount(spec)
+        for kind in ('velocimeter', 'framequat'):
+            add_native(spec, self.name, kind)
+        if any(self.config.wind_m_s):
+            spec.option.wind = self.config.wind_m_s
+
+    def reader(self, view: WorldView) -> TruthReader:
+        """Read what the mount feels."""
+        return ApparentWind(view.model, self.name)
+
+    def validate(self, view: WorldView) -> None:
+        """Refuse a wind that another anemometer has set otherwise: a world has one."""
+        wind = view.model.opt.wind
+        if any(self.config.wind_m_s) and not np.allclose(wind, self.config.wind_m_s, atol=1e-12):
+            raise RigError(f'sensor {self.name!r}: wind_m_s is {list(self.config.wind_m_s)}, but '
+                           f'another anemometer has set {wind.tolist()}; give all the same')
+
+    def magnitude(self, values: Array, xp: Arrays) -> Array:
+        """Return the speed of the wind."""
+        return xp.norm(values)
+
+    def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
+        """Follow the wind with the inertia of the instrument."""
+        self._low_pass.apply(values, timeline, batch.dt_s)
+
+    def hardware_imperfections(self, values: Array, batch: Batch) -> None:
+        """Apply what every sensor has, and the range."""
+        batch.noise.apply_readout_errors(values, batch)
+        limit = self.config.range_m_s
+        if limit:
+            values[:] = batch.noise.xp.clip(values, -limit, limit)
+
+    def truth_template(self) -> tuple[str, Template]:
+        """Truth is a Vector3Stamped too."""
+        return self._template.type_name, self._template
+
+    def topics(self) -> Sequence[Topic]:
+        """One vector."""
+        return [WIND]
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Fill the message."""
+        return [(WIND, self._template.fill(sample.stamp_ns, vector=sample.values))]
+
+    def bounds(self) -> tuple[float, float]:
+        """Return the saturation limits, m/s."""
+        limit = self.config.range_m_s or np.inf
+        return (-limit, limit)
