@@ -44,6 +44,7 @@ class Benchmark:
 BENCHMARKS = (
     Benchmark('raycast', 'ray casting against its peers', 900.0),
     Benchmark('pipeline', 'the sensor pipeline against loops and torch', 400.0),
+    Benchmark('learning', 'senses for learning against torch and mjlab', 900.0),
     Benchmark('environments', 'what sensors cost many environments', 400.0),
     Benchmark('imu_noise', 'Allan parameters recovered', 900.0),
     Benchmark('sync_cost', 'cost of a message against streams and queues', 600.0),

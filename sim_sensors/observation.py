@@ -1,0 +1,91 @@
+"""A sensor as an observation term of a learning framework: `obs(env) -> tensor`.
+
+    imu = SensedTerm(Imu('imu', ImuConfig(...)), truth=lambda env: felt_and_turned(env))
+    ObservationTermCfg(func=imu)             # mjlab, and managers like IsaacLab's
+    imu(env)                                 # [num_envs, width], as late and wrong as the sensor
+
+The truth is any tensor of the simulation; rate, delay, jitter, loss, noise and history are those
+of the sensor's config. Time is the environment's count of steps, and an environment whose episode
+began anew gets new numbers, so nothing but the call itself is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from rig_common.errors import RigError
+from rig_common.times import NS_PER_S
+from sim_sensors.pipeline.layout import Array
+from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.readout import Reading
+from sim_sensors.sensors.base import Sensor
+
+
+class SteppedEnv(Protocol):
+    """What a term asks of an environment; mjlab's and IsaacLab's have it."""
+
+    num_envs: int
+    device: Any
+    step_dt: float
+    """Time of one step, s."""
+    common_step_counter: int
+    """Steps of all environments so far."""
+    episode_length_buf: Any
+    """Steps of each environment in its episode, [num_envs]; 0 where one has just begun."""
+
+
+class SensedTerm:
+    """One sensor between the truth of a simulation and the observations of a policy."""
+
+    def __init__(self, sensor: Sensor[Any], truth: Callable[[Any], Array], *,
+                 seed: int = 0) -> None:
+        """Measure `truth(env)` [num_envs, width of the sensor's truth] with `sensor`.
+
+        Steps are the finest time: a `rate_hz` above their rate is refused at the first call.
+        """
+        self._sensor, self._truth, self._seed = sensor, truth, seed
+        self._pipeline: Pipeline | None = None
+        self.reading: Reading | None = None
+        """The last reading, with what of it is valid and when it was captured, ns."""
+
+    def __call__(self, env: SteppedEnv) -> Array:
+        """Return what has arrived by now, [num_envs, width]; zeros where nothing has yet.
+
+        With `stack_history` in the sensor's config it is [num_envs, history, width].
+        """
+        pipeline = self._pipeline or self._made(env)
+        now_ns = env.common_step_counter * self._step_ns
+        begun = env.episode_length_buf < self._lengths + (now_ns > self._now_ns)
+        self._lengths = pipeline.xp.copy(env.episode_length_buf)
+        self._now_ns = now_ns
+
+        def supply(lanes: Array, out: Array) -> None:
+            out[:] = self._checked(self._truth(env))[lanes]
+        pipeline.supplier = supply
+        if begun.any():
+            pipeline.reset(begun, now_ns)
+        pipeline.update(now_ns)
+        self.reading = pipeline.read(now_ns)
+        return self.reading.values
+
+    def _made(self, env: SteppedEnv) -> Pipeline:
+        self._step_ns = round(env.step_dt * NS_PER_S)
+        self._now_ns = -1
+        self._pipeline = Pipeline(self._sensor, env.num_envs, seed=self._seed,
+                                  dt_ns=self._step_ns, device=str(env.device))
+        self._lengths = self._pipeline.xp.zeros(env.num_envs, np.int64)
+        if env.common_step_counter:  # joined later: its time begins now
+            self._pipeline.reset(None, env.common_step_counter * self._step_ns)
+        return self._pipeline
+
+    def _checked(self, truth: Array) -> Array:
+        assert self._pipeline is not None
+        wanted = (self._pipeline.num_envs, self._sensor.truth_layout.width)
+        if tuple(truth.shape) != wanted:
+            raise RigError(f'the truth of {self._sensor.name!r} has the shape '
+                           f'{list(truth.shape)}; it must be {list(wanted)}: '
+                           f'{", ".join(self._sensor.truth_layout.shapes)}')
+        return truth
