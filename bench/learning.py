@@ -6,8 +6,8 @@
   included: NumPy, NumPy with `fast_noise`, torch on the CPU (one thread).
 - *fixed*: an IMU with white noise and a fixed delay, `fast_noise`, against a plain torch ring with
   `torch.randn` of the same shape in float32, the least that anybody can do.
-- *jitter*: the same with jitter, against mjlab's delay buffer (a lag drawn anew at every step) with
-  its Gaussian noise, where mjlab is installed.
+- *jitter*: the same with jitter, against mjlab's delay buffer (a lag drawn at every step) with its
+  Gaussian noise, where mjlab is installed.
 - *reset*: one and all of 4096 environments, at their first and at a late episode.
 - *class*: 64 IMUs alike in one pipeline, per sensor, against one alone.
 - *growth*: memory that is still held after many more steps.
@@ -124,7 +124,7 @@ def fixed(rounds: int) -> dict[str, Any]:
             ring[head] = truth + 1e-3 * torch.randn(ENVS, WIDTH)
             return head
         turns |= {'ring, a lag for each': lambda: ring[(written() - lags) % 8, rows],
-                  'ring, one lag for all': lambda: ring[(written() - 5) % 8].clone()}
+                  'ring, one lag for all': lambda: torch.clone(ring[(written() - 5) % 8])}
     times_us: dict[str, Any] = in_turns(turns, 4 * rounds, repeat=20)
     if torch is not None:
         times_us['ratio'] = times_us['imu'] / times_us['ring, a lag for each']

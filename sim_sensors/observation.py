@@ -48,6 +48,9 @@ class SensedTerm:
         """
         self._sensor, self._truth, self._seed = sensor, truth, seed
         self._pipeline: Pipeline | None = None
+        self._step_ns, self._now_ns = 0, -1
+        self._lengths: Array = np.zeros(0, np.int64)
+        """Steps of each environment in its episode at the last call."""
         self.reading: Reading | None = None
         """The last reading, with what of it is valid and when it was captured, ns."""
 
@@ -73,7 +76,6 @@ class SensedTerm:
 
     def _made(self, env: SteppedEnv) -> Pipeline:
         self._step_ns = round(env.step_dt * NS_PER_S)
-        self._now_ns = -1
         self._pipeline = Pipeline(self._sensor, env.num_envs, seed=self._seed,
                                   dt_ns=self._step_ns, device=str(env.device))
         self._lengths = self._pipeline.xp.zeros(env.num_envs, np.int64)
