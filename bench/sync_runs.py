@@ -48,7 +48,12 @@ class Run:
         return float(edges[:-1][np.diff(edges) > stay_s][0])
 
 
-def make_config(scenario: Scenario, latency: str = 'declared', **more: Any) -> SyncConfig:
+PAYLOAD_WANDER, POSE_WANDER = 0.1, 0.4
+"""Chance of wander that is declared: of turns found in the payload, and of poses."""
+
+
+def make_config(scenario: Scenario, latency: str = 'declared',
+                cue_wander: float = PAYLOAD_WANDER, **more: Any) -> SyncConfig:
     """Return the sync section for `scenario`; `latency` is declared, known or unknown."""
     inputs: dict[str, dict[str, Any]] = {}
     for name, sensor in scenario.sensors.items():
@@ -60,7 +65,7 @@ def make_config(scenario: Scenario, latency: str = 'declared', **more: Any) -> S
         }
         latency_s, sigma_s = values[latency]
         inputs[name] = {'latency_s': latency_s, 'latency_sigma_s': sigma_s, 'deadline_s': 0.4,
-                        'imu_quat_wxyz': (1.0, 0.0, 0.0, 0.0)}
+                        'imu_quat_wxyz': (1.0, 0.0, 0.0, 0.0), 'cue_wander': cue_wander}
     inputs['imu']['collect'] = True
     section = {
         'inputs': inputs,

@@ -286,7 +286,8 @@ class StepDetector:
     def _slipped(self, step: float) -> bool:
         """Return whether the grid moved by `step` a moment ago, behind a message that was slow."""
         recent = self._count - self._slip_count < _SLIP_MESSAGES
-        return recent and abs(self._slip_ns - step) < self._threshold_ns
+        enough = abs(self._slip_ns) > 0.5 * abs(step)  # an exposure moves a stamp by 1.4 ms, too
+        return recent and enough and abs(self._slip_ns - step) < self._threshold_ns
 
     def _is_new_low(self, delay: float) -> bool:
         """Return whether arrival - stamp is below all that was seen, as latencies hardly fall."""

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.sync_feeder import MS, T0, S
 
-from sync_engine.clocks.steps import StepDetector, Verdict
+from sync_engine.clocks.steps import JUMPS, StepDetector, Verdict
 
 PERIOD = 33 * MS
 
@@ -143,3 +143,16 @@ def test_an_event_driven_stream_has_no_grid_to_break() -> None:
     times = T0 + np.cumsum(rng.exponential(40.0, 200) * MS).astype(int)
     pairs = [(int(t), int(t) + 20 * MS + int(rng.uniform(0, 8) * MS)) for t in times]
     assert not {Verdict.STEP, Verdict.RESTART, Verdict.HOLD} & set(verdicts(pairs))
+
+
+def test_a_stamp_a_little_off_the_grid_does_not_make_a_step_of_early_messages() -> None:
+    """As in a recording: an exposure moved a stamp by 1.4 ms, then two messages came early."""
+    detector = StepDetector(1000 * 1_000_000)
+    stamp_ns, verdicts = 10**15, []
+    early_ms = {203: 6.2, 204: 6.3}
+    for k in range(220):
+        stamp_ns += 51_400_000 if k == 200 else 50_000_000
+        wobble_ms = (k * 7919 % 11 - 5) * 0.3
+        late_ns = 130_000_000 + round(-early_ms[k] * 1e6 if k in early_ms else wobble_ms * 1e6)
+        verdicts.append(detector.observe(stamp_ns, stamp_ns + late_ns))
+    assert not set(verdicts) & JUMPS
