@@ -2,8 +2,8 @@
 
 before-after  the same LiDAR scans on a map, by their raw stamps and by their synced ones (PNG, SVG
               or PDF); needs no ROS
-clock-step    the live page, filmed in a browser while the clock of a sensor steps (WebP or GIF);
-              needs playwright and Chromium
+clock-step    the drawings of the live page while the clock of a sensor steps (WebP or GIF); needs
+              playwright and Chromium, no ROS
 """
 
 from __future__ import annotations
@@ -66,7 +66,6 @@ def _before_after(args: argparse.Namespace) -> int:
 
 
 def _clock_step(args: argparse.Namespace) -> int:
-    from sensor_rig.cli.live import need_ros
     from sensor_rig.cli.progress import progress
     from sensor_rig.page import film
     from sensor_rig.report.figures import require_picture
@@ -75,12 +74,10 @@ def _clock_step(args: argparse.Namespace) -> int:
     require_picture(args.output, film.FORMATS)
     rig, seconds = load_rig(args.rig), args.seconds or 8.0
     sensor = _clock_of(rig, args.sensor)
-    need_ros()
     film.require_browser()
     with progress(f'filming the page of {rig.path.name}', args.after + seconds) as advance:
-        frames = film.film_clock_step(args.rig, sensor, args.step_ms, lead_s=args.after,
-                                      seconds=seconds, advance=advance,
-                                      timestep_s=rig.simulated_world.timestep_s)
+        frames = film.film_clock_step(rig, sensor, args.step_ms, lead_s=args.after,
+                                      seconds=seconds, advance=advance)
     film.save(frames, args.output)
     print(f'{args.output}: {len(frames)} frames, the clock of {sensor} steps by '
           f'{args.step_ms:+g} ms')

@@ -1,14 +1,9 @@
-"""Films the live page in a browser while a clock steps: what is seen is the page itself."""
+"""Films the drawings of the live page while a clock steps: without ROS, drawn by a browser."""
 
 from __future__ import annotations
 
 import io
-import os
 import shutil
-import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -18,31 +13,33 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from rig_common.errors import RigError, UnavailableError, why
+from rig_common.times import NS_PER_S
+from sensor_rig.inprocess import InProcessRig
+from sensor_rig.page import svg
+from sensor_rig.page.controls import fault_in_words
+from sensor_rig.page.history import History, Mark, Occurrence, OffsetPoint
+from sensor_rig.page.offsets import offsets
+from sensor_rig.page.timeline import timeline
+from sensor_rig.rigfile import RigConfig
+from sim_sensors.timing_config import FaultConfig
 
 FORMATS = ('.webp', '.gif')
 BROWSERS = ('chromium', 'chromium-browser', 'google-chrome')
-# Software WebGL, because a machine that makes pictures often has no other.
-ARGUMENTS = ('--no-sandbox', '--use-angle=swiftshader', '--enable-unsafe-swiftshader')
-SCREEN: Any = {'width': 760, 'height': 690}
-SHOWN = {'x': 0, 'y': 86, 'width': 416, 'height': 604}
-"""Of the screen: the drawings, without the line that says "paused", px."""
-SCALE = 1.5
-"""Pixels of the film for one of the screen: its text stays sharp."""
-FRAME_S = 0.2
-"""Simulated time between two frames, by steps: a machine that is slow to draw films the same."""
+MARGIN_PX, SCALE = 10, 1.5
+"""Around the drawings; pixels of the film for one of the page, so that its text stays sharp."""
 PATIENCE_MS = 120_000
-LAST_FRAME_S = 2.5
+FRAME_S, LAST_FRAME_S = 0.2, 2.5
 
 
 class Frame(NamedTuple):
-    """One picture of the page and the simulated time that it shows."""
+    """One picture and the simulated time that it shows."""
 
     time_s: float
     picture: Image.Image
 
 
 def require_browser() -> str:
-    """Return the browser of this machine; raise where the page cannot be filmed."""
+    """Return the browser of this machine; raise where the drawings cannot be filmed."""
     try:
         import playwright.sync_api  # noqa: F401
     except ImportError:
@@ -55,31 +52,75 @@ def require_browser() -> str:
     return browser
 
 
-def film_clock_step(rig_file: str, sensor: str, step_ms: float, *, lead_s: float, seconds: float,
-                    timestep_s: float, advance: Callable[[float], None] = lambda _: None
+def film_clock_step(config: RigConfig, sensor: str, step_ms: float, *, lead_s: float,
+                    seconds: float, advance: Callable[[float], None] = lambda _: None
                     ) -> list[Frame]:
-    """Run a rig with its page; set a sensor's clock ahead after `lead_s`, film `seconds`.
+    """Run a rig; film `seconds` from `lead_s` on. At a quarter of them the clock steps, for good.
 
-    All times are simulated ones. A quarter of the film is before the step.
+    All times are simulated ones.
     """
     browser = require_browser()
-    with _demo(rig_file) as address, _page(browser, address) as page:
-        _wait_until(page, address, lead_s, advance)
-        for button in page.locator('.mantine-Notification-closeButton').all():
-            button.click()  # "Software WebGL rendering detected"
-        _press(page, 'pause')
-        page.get_by_label('steps', exact=True).first.fill(str(max(round(FRAME_S / timestep_s), 1)))
-        page.keyboard.press('Enter')
-        frames = [_frame(page)]
-        start_s, is_set = frames[0].time_s, False
-        while frames[-1].time_s < start_s + seconds:
-            if not is_set and frames[-1].time_s > start_s + seconds / 4:
-                _step_clock(page, sensor, step_ms)
-                is_set = True
-            _go_on(page, frames[-1].time_s)
-            frames.append(_frame(page))
-            advance(frames[-1].time_s - frames[-2].time_s)
+    run = _Run(config, sensor, lead_s + seconds / 4, step_ms / 1e3)
+    run.go_on(lead_s, advance)
+    frames = []
+    with _page(browser) as page:
+        while run.now_s < lead_s + seconds:
+            run.go_on(FRAME_S, advance)
+            page.set_content(f'<body style="margin: {MARGIN_PX}px">{run.drawings()}</body>')
+            shot = page.screenshot(full_page=True, timeout=PATIENCE_MS)
+            frames.append(Frame(run.now_s, Image.open(io.BytesIO(shot)).convert('RGB')))
     return frames
+
+
+class _Run:
+    """A rig without ROS, and its history as the live page keeps it."""
+
+    def __init__(self, config: RigConfig, sensor: str, at_s: float, step_s: float) -> None:
+        self._rig = InProcessRig(config.with_world(num_envs=1), arrays=False)
+        fault = FaultConfig(kind='clock_step', at_s=at_s, offset=step_s)
+        self._rig.pipelines[sensor].inject(fault)
+        self._history = History(self._rig.sensors, planned=[
+            Occurrence(at_s, fault_in_words('clock_step', step_s), sensor)])
+        self._errors_ms: dict[str, float] = {}
+        self._reference = '' if config.sync is None else config.sync.reference_sensor_id
+
+    @property
+    def now_s(self) -> float:
+        """Simulated time since the start."""
+        return max(self._rig.elapsed_ns, 0) / NS_PER_S
+
+    def go_on(self, seconds: float, advance: Callable[[float], None]) -> None:
+        """Simulate for `seconds`."""
+        end_ns = max(self._rig.elapsed_ns, 0) + round(seconds * NS_PER_S)
+        while self._rig.elapsed_ns < end_ns:
+            self._tick()
+        self._history.advance(self._rig.elapsed_ns)
+        advance(seconds)
+
+    def _tick(self) -> None:
+        rig, start_ns = self._rig, self._rig.world.time_base.start_ns
+        for message in rig.step():
+            sample = message.sample
+            self._history.add_mark(sample.sensor, Mark(
+                sample.capture_ns - start_ns, sample.stamp_ns - start_ns, rig.elapsed_ns))
+            self._errors_ms[sample.sensor] = (sample.stamp_ns - sample.capture_ns) / 1e6
+        for bundle in rig.bundles:
+            self._history.advance(rig.elapsed_ns)
+            self._history.add_bundle({name: member.stamp_ns - start_ns
+                                      for name, member in bundle.members.items()
+                                      if not (member.missing or member.collected)})
+            for name, member in bundle.members.items():
+                if name != self._reference and {name, self._reference} <= set(self._errors_ms):
+                    self._history.add_offset(name, OffsetPoint(
+                        self.now_s, member.offset_ns / 1e6, member.offset_sigma_s * 1e3,
+                        self._errors_ms[name] - self._errors_ms[self._reference]))
+
+    def drawings(self) -> str:
+        """Return the timeline and the offsets, as they stand on the page."""
+        history = self._history
+        lines = {name: list(line) for name, line in history.offsets.items()}
+        return timeline(history) + offsets(lines, self._reference, self.now_s,
+                                           min(max(self.now_s, 10.0), 20.0), history.events())
 
 
 def save(frames: list[Frame], out: Path) -> None:
@@ -99,92 +140,16 @@ def save(frames: list[Frame], out: Path) -> None:
 
 
 @contextmanager
-def _demo(rig_file: str) -> Iterator[str]:
-    """Run a rig in a process of its own; give the address of its page."""
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        port = int(probe.getsockname()[1])
-    command = [sys.executable, '-m', 'sensor_rig', 'demo', '--rig', rig_file, '--page-port',
-               str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                               text=True, env=os.environ | {'PYTHONUNBUFFERED': '1'})
-    assert process.stderr is not None
-    try:
-        said = []
-        for line in process.stderr:  # ends with the process, should it fail
-            said.append(line)
-            if str(port) in line:
-                yield f'http://localhost:{port}'
-                return
-        raise RigError(f'the rig ended before its page was there: {"".join(said[-3:]).strip()}')
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-
-
-@contextmanager
-def _page(browser: str, address: str) -> Iterator[Any]:
+def _page(browser: str) -> Iterator[Any]:
+    """Give an empty page of a browser, as wide as the drawings."""
     from playwright.sync_api import Error, sync_playwright
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=browser, args=list(ARGUMENTS))
+        started = playwright.chromium.launch(executable_path=browser, args=['--no-sandbox'])
         try:
-            page: Any = started.new_page(viewport=SCREEN, device_scale_factor=SCALE)
-            page.set_default_timeout(PATIENCE_MS)
-            _open(page, address)
-            yield page
+            screen: Any = {'width': svg.WIDTH + 2 * MARGIN_PX, 'height': 620}
+            yield started.new_page(viewport=screen, device_scale_factor=SCALE)
         except Error as error:
             raise RigError(f'the browser did not do what the film needs: '
                            f'{str(error).splitlines()[0]}') from None
         finally:
             started.close()
-
-
-def _time_s(page: Any) -> float:
-    """Return the simulated time that the page shows."""
-    shown = page.locator('.rig-status').first.get_attribute('data-simulated-s')
-    return float(shown or 0.0)
-
-
-def _wait_until(page: Any, address: str, time_s: float, advance: Callable[[float], None]) -> None:
-    """Look now and then only: a page that nobody looks at costs the rig nothing."""
-    now_s = _time_s(page)
-    while now_s < time_s:
-        page.goto('about:blank')
-        page.wait_for_timeout(1e3 * max(time_s - now_s, 2.0))
-        before_s = now_s
-        _open(page, address)
-        now_s = _time_s(page)
-        advance(now_s - before_s)
-
-
-def _open(page: Any, address: str) -> None:
-    page.goto(address, wait_until='domcontentloaded')
-    page.wait_for_selector('.rig-timeline')
-
-
-def _press(page: Any, button: str) -> None:
-    page.get_by_role('button', name=button, exact=True).click()
-
-
-def _go_on(page: Any, since_s: float) -> None:
-    """Take the steps of one frame and wait until the page shows their end."""
-    _press(page, 'step')
-    page.wait_for_function("""until => until <= parseFloat(
-        document.querySelector('.rig-status').dataset.simulatedS)""", arg=since_s + 0.9 * FRAME_S)
-    page.wait_for_timeout(150)  # the last messages of these steps
-
-
-def _frame(page: Any) -> Frame:
-    shot = page.screenshot(clip=SHOWN, timeout=PATIENCE_MS)
-    return Frame(_time_s(page), Image.open(io.BytesIO(shot)).convert('RGB'))
-
-
-def _step_clock(page: Any, sensor: str, step_ms: float) -> None:
-    """Do what a person does: choose the sensor, type a clock offset, press the button."""
-    page.get_by_label('sensor', exact=True).first.click()
-    page.get_by_role('option', name=sensor, exact=True).click()
-    page.wait_for_timeout(300)
-    clock = page.get_by_label('clock, ms', exact=True).first
-    clock.fill(f'{float(clock.input_value()) + step_ms:g}')
-    page.keyboard.press('Enter')
-    _press(page, "set the clock's offset")

@@ -106,7 +106,6 @@ def test_a_film_lasts_as_long_as_what_it_shows(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_the_page_is_filmed_while_a_clock_steps(tmp_path: Path) -> None:
-    pytest.importorskip('rclpy', reason='the page listens to ROS')
     try:
         require_browser()
     except UnavailableError as error:
