@@ -1,19 +1,18 @@
 """Ends a program of ours that is still importing: on Ctrl-C, or when its parent is gone.
 
-Imported before anything large. Once a program has something to close, it takes signals itself.
+Imported before anything large, and importing little itself: until then an interrupt is Python's.
+Once a program has something to close, it takes signals itself.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
-from pathlib import Path
 
 COMMANDS = frozenset({'sensor_rig', 'sensor-rig'})
 NODES = frozenset({'sensor_rig.nodes.world', 'sensor_rig.nodes.emulator', 'sensor_rig.nodes.sync',
-                   'world', 'emulator', 'sync'})
+                   'sensor_rig.nodes.degrade', 'world', 'emulator', 'sync', 'degrade'})
 """Modules after `-m`, and installed executables."""
 PARENT_VARIABLE = 'SENSOR_RIG_PARENT'
 """Process whose end is also the end of the process that has this in its environment."""
@@ -28,7 +27,7 @@ def end_quietly_on_interrupt() -> None:
     """
     words = sys.orig_argv[1:]
     module = words[words.index('-m') + 1] if '-m' in words[:-1] else ''
-    program = {module, Path(words[0]).name if words else ''}
+    program = {module, os.path.basename(words[0]) if words else ''}
     now = signal.getsignal(signal.SIGINT)
     if program & NODES and now in (signal.default_int_handler, signal.SIG_IGN):
         # A shell has background processes ignore SIGINT; `ros2 launch` sends it all the same.
@@ -46,6 +45,8 @@ def end_with_parent() -> None:
     parent = os.environ.pop(PARENT_VARIABLE, '')
     if not parent:
         return
+    import ctypes
+
     try:
         ctypes.CDLL(None).prctl(_PDEATHSIG, int(signal.SIGTERM))
     except (AttributeError, OSError, TypeError):

@@ -10,6 +10,7 @@ from typing import Any
 
 from rclpy.node import Node
 
+from rig_common.memory import return_freed_memory
 from rig_common.ros import qos
 from rig_common.ros.types import message_class
 from rig_common.times import NS_PER_S
@@ -65,6 +66,8 @@ class Disturbances:
         self._next_s = elapsed_s + self._pause_s()
         name, act = self._random.choice(self._acts)
         act()
+        if name.endswith('restarted'):
+            return_freed_memory()
         self.done[name] += 1
 
     def _pause_s(self) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from rig_common.memory import return_freed_memory
 from rig_common.ros.executor import Spinner, ros_context, stop_on_signals
 from rig_common.times import NS_PER_S
 from sensor_rig.rigfile import RigConfig
@@ -142,6 +143,7 @@ def soak(rig: RigConfig, seconds: float, seed: int,
     rig = rig.with_world(lockstep=True, real_time_factor=0.0)
     # Every node that is made and destroyed leaks some 95 KiB in rclpy through this service.
     with ros_context(['--ros-args', '-p', 'start_type_description_service:=false']) as context:
+        return_freed_memory()
         spinner = Spinner(context)
         with stop_on_signals(spinner.stop):
             return Soak(rig, spinner, seconds, seed,

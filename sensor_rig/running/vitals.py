@@ -17,6 +17,8 @@ MIB = 1 << 20
 SELF = Path('/proc/self')
 SLACK_FILES = 8
 SLACK_THREADS = 2
+SETTLED_S = 1800.0
+"""Simulated time after which every kind of node has been restarted some times."""
 MAX_GROWTH = 0.05
 """Fraction of the memory that may be gained between the first and the last third of a run."""
 MIN_GROWTH_MIB = 24.0
@@ -69,8 +71,14 @@ class Vitals:
     samples: list[Vital] = field(default_factory=list)
 
     def slope_mib_per_h(self) -> float:
-        """Return the median slope of memory over simulated time (Theil-Sen), MiB/h."""
-        kept = thinned(self.samples[len(self.samples) // 3:])
+        """Return the median slope of memory over simulated time (Theil-Sen), MiB/h.
+
+        Of a run longer than an hour without its first half hour, of others the last two thirds.
+        """
+        first = len(self.samples) // 3
+        if self.samples and self.samples[-1].simulated_s > 2 * SETTLED_S:
+            first = next(i for i, s in enumerate(self.samples) if s.simulated_s >= SETTLED_S)
+        kept = thinned(self.samples[first:])
         slopes = [(b.rss_mib - a.rss_mib) / (b.simulated_s - a.simulated_s)
                   for i, a in enumerate(kept) for b in kept[i + 1:]
                   if b.simulated_s > a.simulated_s]
