@@ -9,14 +9,17 @@ from support.processes import Processes
 
 from sensor_rig.running.vitals import Vital, Vitals
 
+PATIENCE_S = 580.0
+"""Wall time after which the run counts as hanging, on a busy machine too."""
 MINUTES = 5
 
 
 @pytest.mark.ros
+@pytest.mark.timeout(PATIENCE_S + 20.0)
 def test_five_minutes_of_faults(processes: Processes) -> None:
     pytest.importorskip('rclpy', reason='rclpy is not installed')
     process = processes.rig('soak', '--minutes', str(MINUTES), '--seed', '4', '--json')
-    code = process.wait(115.0)
+    code = process.wait(PATIENCE_S)
     report = json.loads(process.output[process.output.index('{\n') :])
     assert code == 0, report['violations']
     assert report['simulated_s'] >= 60 * MINUTES
