@@ -22,9 +22,12 @@ import mujoco
 import numpy as np
 
 from bench.figures import Figure, absent, greatest, least
-from sim_sensors.raycast import visible_geoms
-from sim_sensors.raycast.auto import candidates, choose_caster
-from sim_sensors.raycast.base import F64, RayCaster
+from sim_sensors.raycast import make_caster, visible_geoms
+from sim_sensors.raycast.arrangement import Arrangement, neighbour_rows
+from sim_sensors.raycast.base import F64, Bool, RayCaster
+from sim_sensors.raycast.embree import EmbreeCaster
+from sim_sensors.raycast.embree_api import has_embree
+from sim_sensors.raycast.multiray import MujocoCaster
 from sim_sensors.raycast.patterns import ELEVATION_TABLES_DEG, Pattern, multi_beam, single_plane
 from sim_sensors.sensors.lidar.config import Lidar3dConfig
 from sim_sensors.sensors.lidar.lidar import Lidar3d
@@ -96,6 +99,22 @@ def patterns() -> dict[str, Pattern]:
     return {**planes, '16x1024': multi_beam(ELEVATION_TABLES_DEG[16], 1024)}
 
 
+def ways_to_cast(model: mujoco.MjModel, visible: Bool, directions: F64) -> dict[str, RayCaster]:
+    """Return every way that can cast `directions` ([n, 3]), by name."""
+    rows = neighbour_rows(directions)
+    ways: dict[str, RayCaster] = {
+        'mujoco': MujocoCaster(model, MAX_RANGE_M, visible),
+        'mujoco, 2 threads': MujocoCaster(model, MAX_RANGE_M, visible, threads=2)}
+    if has_embree():
+        for width, bundled in ((16, False), (16, True), (8, True)):
+            how = Arrangement(width, bundled, rows)
+            ways[f'embree, {how}'] = EmbreeCaster(model, MAX_RANGE_M, visible, how)
+        if (visible & (model.body_weldid[model.geom_bodyid] != 0)).any():
+            ways['embree, moving geoms by mujoco'] = EmbreeCaster(
+                model, MAX_RANGE_M, visible, Arrangement(rows=rows), 'mujoco')
+    return ways
+
+
 class Cell:
     """One scene and one pattern, with everything that casts it."""
 
@@ -107,18 +126,9 @@ class Cell:
         self.directions = np.array(pattern.directions[0])
         self.origin = np.array(ORIGIN)
         visible = visible_geoms(model)
-        auto = choose_caster(
-            model,
-            MAX_RANGE_M,
-            visible,
-            directions=self.directions,
-            data=self.data,
-            origin=self.origin,
-            use_memory=False,
-        )
+        auto = make_caster('auto', model, MAX_RANGE_M, visible, directions=self.directions)
         self.reason = auto.reason
-        makers, _ = candidates(model, MAX_RANGE_M, visible, self.directions)
-        casters = {'auto': auto, **{name: make() for name, make in makers.items()}}
+        casters = {'auto': auto, **ways_to_cast(model, visible, self.directions)}
         self.ours = tuple(casters)
         self._threaded = {name for name, caster in casters.items() if caster.is_threaded}
         self.calls: dict[str, Callable[[], Any]] = {

@@ -29,7 +29,7 @@ class Arrangement:
     scanner fire column by column, but rays of one laser lie closer to each other."""
 
     def __str__(self) -> str:
-        """Return the arrangement as logs and the memory of choices name it."""
+        """Return the arrangement as logs name it."""
         return f'{self.width} {"bundled" if self.bundled else "single"} rays a call'
 
 
@@ -43,7 +43,7 @@ def neighbour_rows(directions: F64) -> int:
 
 
 def usual_arrangement(directions: F64 | None) -> Arrangement:
-    """Return what suits a list of unit vectors [n, 3] by its angles alone, untimed."""
+    """Return what suits a list of unit vectors [n, 3] by its angles alone."""
     if directions is None or len(directions) < 2:
         return Arrangement()
     rows, width = neighbour_rows(directions), Arrangement.width

@@ -99,28 +99,24 @@ def make_caster(
     visible: Bool | None = None,
     *,
     directions: F64 | None = None,
-    data: mujoco.MjData | None = None,
-    origin: F64 | None = None,
 ) -> RayCaster:
     """Return the caster called `backend`: `mujoco`, `embree` or `auto`.
 
     `embree` groups rays by the angles between `directions` ([n, 3], sensor frame), if they are
-    given; `auto` times the others on them from `origin` ([3] or [n, 3], world) at the state of
-    `data`.
+    given. `auto` is Embree where it is installed. It measures nothing: two backends differ in
+    their last digits, and the same seed must give the same bits on every run and every host.
     """
     from sim_sensors.raycast.arrangement import usual_arrangement
-    from sim_sensors.raycast.auto import choose_caster
     from sim_sensors.raycast.embree import EmbreeCaster
+    from sim_sensors.raycast.embree_api import has_embree
     from sim_sensors.raycast.multiray import MujocoCaster
 
     if visible is None:
         visible = visible_geoms(model)
+    if backend == 'auto':
+        backend = 'embree' if has_embree() else 'mujoco'
     if backend == 'mujoco':
         return MujocoCaster(model, max_range_m, visible)
     if backend == 'embree':
         return EmbreeCaster(model, max_range_m, visible, usual_arrangement(directions))
-    if backend == 'auto':
-        return choose_caster(
-            model, max_range_m, visible, directions=directions, data=data, origin=origin
-        )
     raise RigError(f"ray-casting backend '{backend}' is unknown; allowed: auto, mujoco, embree")

@@ -238,7 +238,6 @@ class EmbreeCaster(RayCaster):
                 if rays.size:
                     yield rays, np.tile(self._planes.normal(index), (len(rays), 1))
 
-
     def _own_normals(
         self, instances: Instances, packets: Packets, rays: npt.NDArray[np.int64]
     ) -> F32:

@@ -73,7 +73,7 @@ class TracedReader:
         return many if many.is_complete else None
 
     def _make_caster(self, model: mujoco.MjModel) -> RayCaster:
-        return make_caster('embree' if has_embree() else 'mujoco', model, self._reach_m,
+        return make_caster('auto', model, self._reach_m,
                            visible_geoms(model, groups=CAMERA_GROUPS),
                            directions=self._directions.reshape(-1, 3))
 

@@ -67,7 +67,7 @@ class LidarConfig(SensorConfig):
     noise_per_m: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Further standard deviation per metre of range, m/m; adds to `noise`."""
     backend: Literal['auto', 'mujoco', 'embree'] = 'auto'
-    """Who casts the rays; `auto` measures once per scene and takes the fastest."""
+    """Who casts the rays; `auto` is Embree where it is installed, else MuJoCo."""
     ray_frame: Literal['sensor', 'world'] = 'sensor'
     """Whether the rays turn with the sensor, or keep their directions in the world (a levelled
     scanner); its frame on /tf then does not turn either."""

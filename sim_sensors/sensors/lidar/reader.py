@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 F64 = NDArray[np.float64]
 
-TRIAL_SPEED_M_S = 1.0
-"""Speed at which backends are compared for sweeps that show motion."""
 SITE = int(mujoco.mjtObj.mjOBJ_SITE)  # an int passes to MuJoCo faster than the enum does
 STILL = 1e-9
 """Speeds below this, m/s and rad/s, do not move a ray."""
@@ -118,16 +116,8 @@ class SweepReader:
         return None
 
     def _make_caster(self) -> RayCaster:
-        config, model, visible = self._config, self._model, self._visible()
-        data = mujoco.MjData(model)
-        mujoco.mj_forward(model, data)
-        axes = data.site_xmat[self._site].reshape(3, 3)
-        directions = np.ascontiguousarray(self._features_of(0)[0][:, :3] @ axes.T)
-        origin = data.site_xpos[self._site].copy()
-        if self._lasts:  # what is fastest may differ for a sensor on the move
-            origin = origin + self._lags[0][:, None] * (TRIAL_SPEED_M_S * axes[:, 0])
-        return make_caster(config.backend, model, config.max_range_m, visible,
-                           directions=directions, data=data, origin=origin)
+        return make_caster(self._config.backend, self._model, self._config.max_range_m,
+                           self._visible(), directions=self._features_of(0)[0][:, :3])
 
     def _features_of(self, frame: int) -> list[F64]:
         """Return [rays, 9] for each segment: d, t d and t^2 / 2 d of every ray d fired at t.

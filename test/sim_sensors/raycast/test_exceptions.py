@@ -40,7 +40,7 @@ def test_a_ray_from_inside_ends_at_the_inner_side(shape, joint, backend):
     origin = np.array([0.002, 0.001, 0.0])
     truth = [mujoco.mj_ray(model, data, origin, ray, None, 1, -1, np.zeros(1, np.int32), None)
              for ray in RAYS]
-    caster = make_caster(backend, model, 25.0, directions=RAYS, data=data, origin=origin)
+    caster = make_caster(backend, model, 25.0, directions=RAYS)
     hits = caster.cast(data, origin, RAYS, 'incidence')
     np.testing.assert_allclose(hits.range_m, truth, atol=1e-4)
     assert (hits.geom == 1).all() and (hits.cos_incidence > 0.1).all()
@@ -55,8 +55,7 @@ def test_cloth_is_seen_as_a_camera_sees_it(backend):
     rays /= np.linalg.norm(rays, axis=1)[:, None]
     for alpha, near in ((1, 2.0), (0, 5.9)):
         model, data = scene(CLOTH.format(alpha=alpha))
-        caster = make_caster(backend, model, 25.0, directions=rays, data=data,
-                             origin=np.zeros(3))
+        caster = make_caster(backend, model, 25.0, directions=rays)
         ranges = caster.cast(data, np.array([0.0, 0.0, 0.003]), rays, 'normal').range_m
         assert ranges[0] == pytest.approx(near, abs=0.02)
         assert ranges[1] == pytest.approx(near / rays[1, 0], abs=0.03)
