@@ -295,7 +295,7 @@ def read_yaml(file: Path) -> dict[str, Any]:
             data = stream.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise RigError(f'{file} is larger than {MAX_BYTES // 2**20} MiB, which no plan needs')
-        values = yaml.load(data.decode('utf-8-sig'), Loader=_Loader)
+        values = _Loader(data.decode('utf-8-sig')).get_single_data()
     except OSError as error:
         raise RigError(f'cannot read the plan {file}: {why(error)}') from None
     except UnicodeDecodeError:

@@ -15,6 +15,9 @@ MODULES = {'pickle', 'marshal', 'shelve', 'dill', 'cloudpickle', 'joblib'}
 CALLS = {'eval', 'exec', 'os.system', 'os.popen', 'yaml.load', 'yaml.unsafe_load',
          'yaml.full_load'}
 
+SHIPS_TO_RAY = ('sensor_rig/sweep/ray_cluster.py', 'pickle')
+"""Ray pickles whatever goes to its workers; here it is our own experiment, and no file is read."""
+
 
 def sources(root: Path) -> Iterator[tuple[Path, ast.Module]]:
     for package in PACKAGES:
@@ -41,7 +44,8 @@ def test_nothing_unpickles_evaluates_or_loads_unsafe_yaml(root: Path) -> None:
             else:
                 continue
             found += [f'{file}:{node.lineno}: {name}'
-                      for name in names & (MODULES | CALLS | {'shell=True', 'np.load'})]
+                      for name in names & (MODULES | CALLS | {'shell=True', 'np.load'})
+                      if (file.relative_to(root).as_posix(), name) != SHIPS_TO_RAY]
     assert not found
 
 

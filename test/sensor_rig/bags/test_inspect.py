@@ -203,7 +203,8 @@ def test_what_inspect_writes_finds_the_offsets_of_the_demo(tmp_path, capsys):
     for name, true_ms in {'camera_image_raw': 122.0, 'imu': 97.0, 'gnss': 85.0,
                           'wheels': 91.5}.items():
         last = sensors[name]['last']
-        assert abs(last['offset_ms'] - true_ms) < 2.0 * last['sigma_ms'], name
+        # Four sensors are looked at: one in six such recordings has one beyond two sigmas.
+        assert abs(last['offset_ms'] - true_ms) < 3.0 * last['sigma_ms'], name
     assert sensors['imu']['rate_hz'] == pytest.approx(200.0, abs=0.1)
     assert sensors['front_lidar']['rate_hz'] == pytest.approx(10.0, abs=0.1)
 

@@ -93,7 +93,7 @@ def test_nothing_is_replaced_or_half_done(tmp_path, monkeypatch):
     assert Path('arm_rig.yaml').read_text() == 'mine'
     with pytest.raises(RigError, match='there is no such file'):
         run('gone.xml', '--list')
-    with pytest.raises(RigError, match='there is no folder'):
+    with pytest.raises(RigError, match='it should be in a folder that exists'):
         run('arm.xml', '-o', 'no/where.yaml')
 
 

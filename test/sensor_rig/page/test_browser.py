@@ -19,6 +19,7 @@ pytest.importorskip('viser', reason='the live page needs viser')
 
 from rig_common.msgs import read_time_reference
 from rig_common.ros.executor import Spinner, close_node, ros_context
+from rig_common.times import NS_PER_S
 from sensor_rig.rigfile import load_rig
 from sensor_rig.ros.monitor import Monitor
 
@@ -92,15 +93,14 @@ def assert_clock_changes(page: Any, monitor: Watch, spinner: Spinner) -> None:
 
 
 def assert_fault_happens(page: Any, monitor: Watch, spinner: Spinner) -> None:
-    """A dead IMU publishes nothing: its last stamp stays the last for the fault's five seconds."""
+    """A dead IMU publishes nothing: time goes on without it."""
     press(page, 'inject for 5 s')
     said(page, r'(imu: dead for 5 s)')
-    since_s = float(said(page, r'([\d.]+) s simulated'))  # at or after its start
 
     def dead() -> bool:
         spinner.turn(0.05)
         last_ns = monitor.captures_ns.get('imu', START_NS) - START_NS
-        return monitor.now_ns > (since_s + 1.0) * 1e9 and last_ns < (since_s + 0.2) * 1e9
+        return monitor.now_ns - last_ns > NS_PER_S
     wait_until(dead, PATIENCE_S, 'silence of a dead IMU')
 
 
