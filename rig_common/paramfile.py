@@ -242,6 +242,8 @@ class _Reader:
                 raise RigError(*self._mistakes) from None
             value = None
         while len(self._flow) > around:
+            if len(self._flow) > around + MAX_DEPTH:  # libyaml's time is quadratic in the depth
+                raise RigError(*self._mistakes)
             self._next()
         self._next()
         return value
