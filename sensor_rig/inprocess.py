@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from rig_common.errors import RigError
 from sensor_rig.rigfile import RigConfig, load_attached, load_rig
 from sim_sensors.attached import AttachedRig
-from sim_sensors.rig import Message, Rig
+from sim_sensors.outbox import Message
+from sim_sensors.rig import Rig
 from sync_engine.bundle import Bundle
 from sync_engine.wire.session import Output, WireSync
 

@@ -17,7 +17,8 @@ from typing import Any
 import mujoco
 
 from sim_sensors.config import WorldConfig
-from sim_sensors.rig import Message, Rig
+from sim_sensors.outbox import Message
+from sim_sensors.rig import Rig
 from sim_sensors.sensors.base import Sensor
 from sim_sensors.timing_config import LinkConfig
 from sim_sensors.world.foreign.world import AttachedWorld

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,13 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 from rig_common.errors import RigError
 from rig_common.times import NEVER_NS, NS_PER_S, in_seconds
 from sim_sensors.config import WorldConfig
-from sim_sensors.naming import sensor_topics
+from sim_sensors.outbox import Message, Outbox
 from sim_sensors.pipeline.classes import classes_of
-from sim_sensors.pipeline.pipeline import Envs, Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.pipeline.readout import Reading, beside
+from sim_sensors.pipeline.rows import Envs
 from sim_sensors.pipeline.sources import Source, make_source
 from sim_sensors.pipeline.wiring import link_shares
-from sim_sensors.sensors.base import Sample, Sensor
+from sim_sensors.sensors.base import Sensor
 from sim_sensors.timekeeping.schedule import schedules_of
 from sim_sensors.timekeeping.stamps import require_stamps
 from sim_sensors.timing_config import LinkConfig
@@ -36,27 +36,6 @@ from sim_sensors.world.readers import truth_readers
 from sim_sensors.world.world import WorldBase, make_world
 
 log = logging.getLogger(__name__)
-
-
-class Message(NamedTuple):
-    """One message as it arrives at the host."""
-
-    arrival_ns: int
-    """When the host has it, ns of simulated time."""
-    topic: str
-    """Relative topic name; under `env_<i>/` where there are several environments."""
-    type_name: str
-    data: bytes
-    """The serialised message (CDR)."""
-    stamp_ns: int
-    """Its header stamp: what the sensor's clock said."""
-    sample: Sample
-    """The sample it was made of, with the truth about it."""
-
-    def __repr__(self) -> str:
-        """Return one line: topic, times and size, not the bytes."""
-        return (f'Message({self.topic}, {self.type_name}, {len(self.data)} bytes, '
-                f'stamp {in_seconds(self.stamp_ns)}, arrival {in_seconds(self.arrival_ns)})')
 
 
 class Rig:
@@ -85,7 +64,7 @@ class Rig:
         self.seed = seed
         self.episode = 0
         """Number of resets of the whole rig so far."""
-        self._messages, self._arrays = messages, arrays
+        self._arrays = arrays
         self._readers = truth_readers(offered, self.world, log.warning)
         self.sensors = {each.name: each for each in offered if each.name in self._readers}
         """The sensors that run, by name."""
@@ -96,9 +75,8 @@ class Rig:
                            self.world.time_base)
         self._links = link_shares({each.name: each for each in offered}, links or {},
                                   self._schedules)
-        self._names = {(name, env): sensor_topics(sensor, env, self.num_envs)
-                       for name, sensor in self.sensors.items()
-                       for env in range(self.num_envs if messages else 0)}
+        self._outbox = (Outbox(self.sensors, self.num_envs, self.world.time_base) if messages
+                        else None)
         self._sources: dict[str, Source] = {}
         self._build()
 
@@ -113,12 +91,11 @@ class Rig:
         classes = (classes_of(self.sensors, self._schedules, self._readers) if self._together
                    else [(name,) for name in self.sensors])
         self._in_order: list[Source] = []
-        self._flights = []
         for names in classes:
             first = names[0]
             pipeline = Pipeline(self.sensors[first], world.num_envs, seed=self.seed,
                                 dt_ns=world.dt_ns, schedule=self._schedules[first],
-                                messages=self._messages, arrays=self._arrays,
+                                messages=self._outbox is not None, arrays=self._arrays,
                                 episode=self.episode, link=self._links.get(first),
                                 start_ns=world.time_base.start_ns, names=names,
                                 device=self._device)
@@ -126,12 +103,10 @@ class Rig:
             source = make_source(world, [self._readers[name] for name in names], pipeline)
             self._in_order.append(source)
             self._sources |= dict.fromkeys(names, source)
-            if pipeline.in_flight is not None:
-                self._flights.append((first, pipeline, pipeline.in_flight))
+        if self._outbox is not None:
+            self._outbox.restart([source.pipeline for source in self._in_order])
         self._next_ns = 0
         """When the sensors have something to do; most steps they have not."""
-        self._arrival_ns = NEVER_NS
-        """When the next sample arrives."""
 
     # ---- time -----------------------------------------------------------------------------
 
@@ -171,7 +146,8 @@ class Rig:
         now_ns = world.time_ns
         if self._next_ns <= now_ns:
             self._advance(now_ns, force_recompute or not world.config.lazy_sensor_update)
-        return self._due(now_ns) if self._arrival_ns <= now_ns else []
+        outbox = self._outbox
+        return outbox.due(now_ns) if outbox is not None and outbox.next_ns <= now_ns else []
 
     def _advance(self, now_ns: int, force_recompute: bool) -> None:
         """Let the sensors take what is due."""
@@ -181,7 +157,8 @@ class Rig:
                 source.advance(now_ns, force_recompute)
             next_ns = min(next_ns, source.next_ns)
         self._next_ns = next_ns
-        self._arrival_ns = now_ns  # what was sent off may be here already
+        if self._outbox is not None:
+            self._outbox.next_ns = now_ns  # what was sent off may be here already
 
     def set_watched(self, *names: str, on: bool = True) -> None:
         """Capture these sensors (all, if none is named) on schedule while somebody looks on."""
@@ -194,28 +171,6 @@ class Rig:
         """Yield the messages of the next `duration_s` simulated seconds, tick by tick."""
         for _ in range(round(duration_s * NS_PER_S / self.world.dt_ns)):
             yield from self.step()
-
-    def _due(self, now_ns: int) -> list[Message]:
-        due: list[Message] = []
-        self._arrival_ns = NEVER_NS
-        for name, pipeline, flight in self._flights:
-            next_ns = flight.next_ns()
-            if next_ns is not None and next_ns <= now_ns:
-                for sample in pipeline.due(now_ns):
-                    sample.leave(self.world.time_base)
-                    due += self._encode(name, pipeline, sample)
-                next_ns = flight.next_ns()
-            if next_ns is not None and next_ns < self._arrival_ns:
-                self._arrival_ns = next_ns
-        if len(due) > 1:
-            due.sort(key=attrgetter('arrival_ns', 'topic'))
-        return due
-
-    def _encode(self, name: str, pipeline: Pipeline, sample: Sample) -> list[Message]:
-        names = self._names[name, sample.env]
-        return [Message(sample.arrival_ns, names[topic.suffix], topic.type_name, raw,
-                        sample.stamp_ns, sample)
-                for topic, raw in pipeline.sensor.encode(sample)]
 
     # ---- arrays ---------------------------------------------------------------------------
 
@@ -362,4 +317,6 @@ class Rig:
         self.world.reset(chosen)
         for source in self._in_order:
             source.reset(chosen, self.world.time_ns)
-        self._next_ns = self._arrival_ns = self.world.time_ns  # look anew at both
+        self._next_ns = self.world.time_ns  # look anew at both
+        if self._outbox is not None:
+            self._outbox.next_ns = self._next_ns

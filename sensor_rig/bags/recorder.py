@@ -17,7 +17,7 @@ from sim_sensors.naming import env_prefix, truth_time_topic
 
 if TYPE_CHECKING:
     from sensor_rig.inprocess import InProcessRig
-    from sim_sensors.rig import Message
+    from sim_sensors.outbox import Message
 
 NOTE = 'sensor_rig'
 """Where a recording says what a simulation knows of its timing: see `RigNote`."""

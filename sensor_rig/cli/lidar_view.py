@@ -15,7 +15,8 @@ from rig_common.errors import RigError, why
 from sensor_rig.cli.arguments import not_negative, output_file, positive
 
 if TYPE_CHECKING:
-    from sim_sensors.rig import Message, Rig
+    from sim_sensors.outbox import Message
+    from sim_sensors.rig import Rig
     from sim_sensors.sensors.lidar.lidar import Lidar
 
 NAME = 'lidar-view'

@@ -20,8 +20,9 @@ from rig_common.times import NS_PER_S, rational_rate, seconds_to_ns
 from sensor_rig.degrade.config import StreamConfig
 from sensor_rig.degrade.ledger import Fate
 from sensor_rig.degrade.messages import Incoming, Outgoing
+from sim_sensors.pipeline.fates import CaptureFate
 from sim_sensors.pipeline.faults import HEALTHY, Condition, Faults
-from sim_sensors.pipeline.transit import CaptureFate, CaptureNumbers, StreamTraits, Transit
+from sim_sensors.pipeline.transit import CaptureNumbers, StreamTraits, Transit
 from sim_sensors.randomness.noise import RandomStreams
 from sim_sensors.timing_config import FaultConfig
 from sync_engine.wire.restamp import CLOUD_TYPE, has_absolute_times, restamp

@@ -12,7 +12,7 @@ from sensor_rig.report.sync_data import SyncRecord
 
 if TYPE_CHECKING:
     from sensor_rig.inprocess import InProcessRig
-    from sim_sensors.rig import Message
+    from sim_sensors.outbox import Message
 
 
 def simulated_measures(rig: InProcessRig, seconds: float,
@@ -70,7 +70,7 @@ class RigWatch:
         return found
 
     def _streams(self) -> Iterator[tuple[str, float]]:
-        from sim_sensors.pipeline.transit import LOSSES, CaptureFate
+        from sim_sensors.pipeline.fates import LOSSES, CaptureFate
         for name, latency in self._latencies.items():
             counts = self._rig.pipelines[name].counts
             yield f'{name}.received', latency.count

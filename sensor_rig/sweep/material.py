@@ -16,7 +16,7 @@ from sensor_rig.measures.simulated import RigWatch
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.sweep.experiment import Experiment, Task
 from sensor_rig.sweep.trajectories import Trajectory, recorded_truth
-from sim_sensors.rig import Message
+from sim_sensors.outbox import Message
 
 
 class WatchedRig(InProcessRig):

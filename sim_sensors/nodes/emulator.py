@@ -25,8 +25,8 @@ from sim_sensors.config import SensorConfig, Simulation
 from sim_sensors.facts import SensorFacts
 from sim_sensors.naming import diagnostics_topic, parameter_events_topic, tick_topic
 from sim_sensors.pipeline.changes import FIXED_KEYS
+from sim_sensors.pipeline.fates import LOSSES, CaptureFate
 from sim_sensors.pipeline.pipeline import Pipeline
-from sim_sensors.pipeline.transit import LOSSES, CaptureFate
 from sim_sensors.pipeline.wiring import link_shares
 from sim_sensors.ros.emulator_channel import EmulatorChannel
 from sim_sensors.ros.fault_service import FaultService

@@ -15,38 +15,37 @@ for sensors with a stateful response, which run at `truth_rate_hz` and capture a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rig_common.errors import RigError
-from rig_common.times import seconds_to_ns
 from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline.arrays import Arrays, arrays_of
+from sim_sensors.pipeline.arrays import arrays_of
 from sim_sensors.pipeline.changes import check_change
-from sim_sensors.pipeline.columns import listed
+from sim_sensors.pipeline.fates import CaptureFate
 from sim_sensors.pipeline.faults import HEALTHY, Faults
 from sim_sensors.pipeline.imperfections import ReadoutErrors
+from sim_sensors.pipeline.in_flight import InFlight
+from sim_sensors.pipeline.lags import Lags
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.pipeline.link import LinkShare
-from sim_sensors.pipeline.progress import Progress
-from sim_sensors.pipeline.readout import Reading, Readout
-from sim_sensors.pipeline.rings import ALL, Rows
+from sim_sensors.pipeline.progress import Progress, drawn_phases_ns
+from sim_sensors.pipeline.readout import Reading, Readout, asked_history
+from sim_sensors.pipeline.rows import ALL, Envs, RowChoice, Rows
 from sim_sensors.pipeline.stages import Stages, rows_of
-from sim_sensors.pipeline.transit import CaptureFate, InFlight, Transit
-from sim_sensors.pipeline.wiring import stream_of
+from sim_sensors.pipeline.transit import Transit
+from sim_sensors.pipeline.wiring import on_arrays, stream_of
 from sim_sensors.randomness.noise import NoiseSource
 from sim_sensors.sensors.base import Batch, Sample, Sensor
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.timing_config import FaultConfig
 
-Envs = Sequence[int] | NDArray[np.intp] | NDArray[np.bool_] | slice | None
-"""Environments by number, by a mask [num_envs] or by a slice; None is all of them."""
 Supplier = Callable[[NDArray[np.intp], Array], None]
 """`supplier(lanes, out)` writes the present truth of `lanes` into `out` [len(lanes), width]."""
+
 
 class Pipeline:
     """One sensor in `num_envs` environments, or several of one kind that are computed together.
@@ -73,7 +72,7 @@ class Pipeline:
         """
         self.config = config = sensor.config
         self.xp = xp = arrays_of(device)
-        self.sensor = sensor = _moved(sensor, xp)
+        self.sensor = sensor = on_arrays(sensor, xp)
         self.names, self.num_envs = names or (sensor.name,), num_envs
         if messages and len(self.names) > 1:
             raise ValueError('sensors that share a pipeline send no messages')
@@ -84,7 +83,8 @@ class Pipeline:
         self.noise = NoiseSource(seed, self.names, num_envs, ReadoutErrors(config),
                                  sensor.truth_layout.dtype, episode, xp=xp,
                                  fast=config.fast_noise)
-        lanes = len(self.noise.lanes)
+        self._choice = RowChoice(num_envs, len(self.names), xp)
+        lanes = len(self._choice)
         self.stages = Stages(sensor, lanes, xp)
         self.transit = Transit(config, self.noise,
                                stream_of(sensor, self.schedule, link, start_ns))
@@ -92,18 +92,16 @@ class Pipeline:
         self.in_flight = InFlight() if messages else None
         self.watched = False
         """Set by whoever looks on (a page, a viewer): capture on schedule while it is true."""
-        self._readout = self._make_readout() if arrays else None
+        self._lags = Lags(self.transit, xp)
+        self._readout = Readout(self.schedule, sensor, self._lags, lanes, xp) if arrays else None
         self.supplier = supplier
         """Where `update` and `read` get truth from; may also be set after making."""
-        self._envs = xp.arange(lanes)
         self.progress = Progress(self.schedule, self.ticks, lanes, xp)
         """How far each environment is."""
         if config.phase_range_s[1]:
-            self.progress.reset(ALL, 0, self._phases(ALL))
+            self.progress.reset(ALL, 0, drawn_phases_ns(config, dt_ns, self.noise, ALL))
         self._now_ns = 0
         self._injected: list[FaultConfig] = []
-        self._least_ns = xp.copy(self.transit.latency_ns)
-        self._most_ns = self._least_ns + self.transit.spread_ns
         self._plan()
 
     # ---- time passes --------------------------------------------------------------------------
@@ -124,16 +122,16 @@ class Pipeline:
             return
         if isinstance(envs, slice) and self.progress.is_together:
             if self.progress.is_due(self._now_ns):
-                self._tick(ALL, self._now_ns, self._supplied(self._envs))
+                self._tick(ALL, self._now_ns, self._supplied(self._choice.every))
             return
         stale = self.progress.outdated(envs, self._now_ns)
         if not stale.any():
             return
-        chosen = self._envs[envs][stale]
+        chosen = self._choice.every[envs][stale]
         if not isinstance(envs, slice):
             # whoever asks twice for one gets it twice, computed once
             chosen = self.xp.asarray(np.unique(chosen.tolist()))
-        self._tick(self._whole(chosen), self._now_ns, self._supplied(chosen))
+        self._tick(self._choice.shortest(chosen), self._now_ns, self._supplied(chosen))
 
     def _supplied(self, lanes: NDArray[np.intp]) -> Array:
         assert self.supplier is not None
@@ -144,7 +142,7 @@ class Pipeline:
 
     def tick(self, envs: Envs, time_ns: int, truth: Array) -> None:
         """Take the truth rows [n, width] of `envs` at `time_ns`; they are not kept or changed."""
-        self._tick(self._rows(envs), time_ns, truth)
+        self._tick(self._choice.of(envs), time_ns, truth)
 
     def _tick(self, rows: Rows, time_ns: int, truth: Array) -> None:
         self._now_ns = max(self._now_ns, time_ns)
@@ -155,7 +153,7 @@ class Pipeline:
             self._capture(batch, clean, sensed, time_ns)
         elif step.captured is None:
             chosen = step.capture >= 0
-            part = rows_of(batch, chosen, self._envs)
+            part = rows_of(batch, chosen, self._choice.every)
             self._capture(part, clean[chosen], sensed[chosen], time_ns)
 
     def _capture(self, batch: Batch, clean: Array, sensed: Array, time_ns: int) -> None:
@@ -166,18 +164,10 @@ class Pipeline:
         if self._readout is not None:
             self._readout.push(batch, values, truth, passage)
         if self.in_flight is not None:
-            times = zip(self._envs[batch.envs].tolist(), batch.index.tolist(),
-                        batch.time_ns.tolist(), listed(passage.stamp_ns),
-                        listed(passage.arrival_ns), strict=True)
-            copy = self.xp.copy
-            for row, (env, index, capture_ns, stamp_ns, arrival_ns) in enumerate(times):
-                if passage.lost is None or not passage.lost[row]:
-                    sample = Sample(self.sensor.name, env, index, capture_ns, stamp_ns,
-                                    arrival_ns, copy(values[row]), copy(truth[row]))
-                    self.in_flight.add(sample)
-                    if passage.twice is not None and passage.twice[row]:
-                        self.transit.counts[CaptureFate.DUPLICATED] += 1
-                        self.in_flight.add(replace(sample))
+            envs = self._choice.every[batch.envs].tolist()
+            copies = self.in_flight.send(envs, batch, passage, values, truth)
+            if copies:
+                self.transit.counts[CaptureFate.DUPLICATED] += copies
 
     # ---- reading --------------------------------------------------------------------------------
 
@@ -200,21 +190,14 @@ class Pipeline:
         config says. Two reads at one time are equal. `member` reads one sensor of several.
         """
         rows, readout, history = self._ready(envs, history_length, member)
-        kind = interpolation or self.config.interpolation
-        interpolator = readout.interpolator(kind, self.config, self.sensor.name)
+        interpolator = readout.interpolator(interpolation or self.config.interpolation,
+                                            self.config, self.sensor.name)
         now = self._now_ns if now_ns is None else now_ns
-        if (self._common_lag_ns is not None and interpolator is None and history is None
-                and isinstance(now, int) and isinstance(rows, slice)):
-            found = readout.measured_together(now - self._common_lag_ns)
-            if found is not None:
-                return found
-        lag_ns = (self._lag_ns if interpolator is None else self._line_ns)[rows]
-        late_ns = 0
         if not isinstance(now, int):
-            now = self._per_lane(now, len(lag_ns), member)
-        elif self.faults and interpolator is not None:
-            late_ns = self.faults.at(now).latency_ns
-        return readout.measured(rows, now - late_ns - lag_ns, now, history, interpolator)
+            now = self._choice.spread(now, rows, member, self.sensor.name)
+            return readout.measured(rows, now, history, interpolator)
+        late_ns = self.faults.at(now).latency_ns if self.faults else 0
+        return readout.measured(rows, now, history, interpolator, late_ns)
 
     def read_ground_truth(self, envs: Envs = None, history_length: int | None = None, *,
                           member: int | None = None) -> Reading:
@@ -227,24 +210,10 @@ class Pipeline:
         """Compute what is outdated among `envs` and return what to read from, and how much."""
         if self._readout is None:
             raise ValueError('this pipeline was made without arrays=True')
-        kept = self.config.history_length
-        if history is None and self.config.stack_history:
-            history = kept
-        if history is not None and not 1 <= history <= max(kept, 1):
-            raise RigError(f'{self.sensor.name!r} was asked for a history of {history}; its '
-                           f'history_length allows 1 to {max(kept, 1)}')
-        rows = self._rows(envs, member)
+        history = asked_history(self.config, self.sensor.name, history)
+        rows = self._choice.of(envs, member)
         self._compute_outdated(rows)
         return rows, self._readout, history
-
-    def _per_lane(self, times_ns: ArrayLike, lanes: int, member: int | None) -> Array:
-        """Return a time for each environment that is read as one for each lane."""
-        times = self.xp.asarray(times_ns, np.int64).reshape(-1)
-        each = 1 if member is not None else len(self.names)
-        if len(times) * each != lanes:
-            raise RigError(f'{self.sensor.name!r} is read at {len(times)} times in '
-                           f'{lanes // each} environments; give one time for each, or one for all')
-        return (times[:, None] + self.xp.zeros((1, each), np.int64)).reshape(-1)
 
     def start_history(self, times_ns: ArrayLike, values: ArrayLike,
                       phase_ns: int | ArrayLike | None = None, envs: Envs = None, *,
@@ -257,11 +226,11 @@ class Pipeline:
         """
         if self._readout is None:
             raise ValueError('this pipeline was made without arrays=True')
-        rows = self._rows(envs, member)
+        rows = self._choice.of(envs, member)
         if phase_ns is not None:
             first_ns = self.xp.asarray(phase_ns, np.int64) - self._now_ns
             self._begin(rows, first_ns - self.schedule.phase_ns)
-        ids = self._envs[rows]
+        ids = self._choice.every[rows]
         self._readout.start(ids, self.progress.origin_ns[ids], self.xp.asarray(times_ns, np.int64),
                             self.xp.asarray(values), self.transit.latency_ns[ids],
                             self.sensor.name)
@@ -273,10 +242,10 @@ class Pipeline:
 
         Reset the world first: sensors that capture on schedule take their first sample at once.
         """
-        rows = self._rows(env_ids)
+        rows = self._choice.of(env_ids)
         if time_ns is not None:
             self._now_ns = time_ns
-        if not len(self._envs[rows]):
+        if not len(self._choice.every[rows]):
             return
         self._begin(rows, None)
         self.update(self._now_ns)
@@ -287,25 +256,16 @@ class Pipeline:
         self.noise.readout_errors.reset(rows)
         self.stages.reset(rows)
         self.transit.reset(rows)
-        self._least_ns[rows] = self.transit.latency_ns[rows]
-        self._most_ns[rows] = self._least_ns[rows] + self.transit.spread_ns
+        self._lags.reset(rows)
         if self._readout is not None:
             self._readout.reset(rows)
         if self.in_flight is not None:
-            flushed = self.in_flight.flush(set(self._envs[rows].tolist()))
+            flushed = self.in_flight.flush(set(self._choice.every[rows].tolist()))
             self.transit.counts[CaptureFate.FLUSHED] += flushed
         if phase_ns is None and self.config.phase_range_s[1]:
-            phase_ns = self._phases(rows)
+            phase_ns = drawn_phases_ns(self.config, self.schedule.dt_ns, self.noise, rows)
         self.progress.reset(rows, self._now_ns, phase_ns)
         self._plan()
-
-    def _phases(self, rows: Rows) -> Array:
-        """Return what the captures of this episode are shifted by, whole steps, ns [n]."""
-        low_ns, high_ns = (seconds_to_ns(each) for each in self.config.phase_range_s)
-        draw = self.noise.constant('phase', rows, 1, 'uniform')[:, 0]
-        shift_ns = low_ns + self.xp.astype(draw * (high_ns - low_ns), np.int64)
-        dt_ns = self.schedule.dt_ns
-        return (2 * shift_ns + dt_ns) // (2 * dt_ns) * dt_ns
 
     def reconfigure(self, config: SensorConfig) -> None:
         """Take delay, jitter, noise, clock, loss and the sensor's own keys from the next capture.
@@ -316,11 +276,9 @@ class Pipeline:
         check_change(self.sensor, config)
         self.noise.readout_errors.reconfigure(config, self.noise, self.progress.last_captures())
         new = type(self.sensor)(self.sensor.name, config)
-        self.sensor = self.stages.sensor = _moved(new, self.xp)
+        self.sensor = self.stages.sensor = on_arrays(new, self.xp)
         self.transit.take(config)
-        latency_ns = self.transit.latency_ns
-        self._least_ns = self.xp.minimum(self._least_ns, latency_ns)
-        self._most_ns = self.xp.maximum(self._most_ns, latency_ns + self.transit.spread_ns)
+        self._lags.widen()
         self.config = config
         self.faults = self.transit.faults = Faults([*config.faults.values(), *self._injected])
         self._plan()
@@ -345,61 +303,20 @@ class Pipeline:
 
     # ---- bookkeeping --------------------------------------------------------------------------
 
-    def _make_readout(self) -> Readout:
-        config = self.config
-        made = Readout(self.schedule, self.sensor.return_layout, len(self.noise.lanes),
-                       config.history_length, self.xp)
-        made.interpolator(config.interpolation, config, self.sensor.name)  # refuses what cannot be
-        return made
-
     def _plan(self) -> None:
         """Derive from config and faults what must be kept and what may be skipped."""
-        config, transit, slow_ns = self.config, self.transit, self.faults.most_latency_ns
-        spread_ns = int((self._most_ns - self._least_ns).max()) + slow_ns
-        latency_ns = max(int(self._most_ns.max()), transit.most_latency_ns) + slow_ns
-        irregular = bool(spread_ns or self.faults or not transit.is_regular)
-        self._lag_ns = self.progress.origin_ns + self._least_ns
-        # interpolation is for a line of one latency: the present one, for what is under way too
-        self._line_ns = self.progress.origin_ns + transit.latency_ns
-        first_ns = int(self._lag_ns[0])
-        same = self.progress.is_together and bool((self._lag_ns == first_ns).all())
-        self._common_lag_ns = first_ns if same else None
-        """`_lag_ns` where it is the same for all, which makes reads several times faster."""
+        config, lags = self.config, self._lags
+        lags.plan(self.progress, self.faults)
         self._every = bool(config.eager or self.sensor.stateful or config.history_length
-                           or latency_ns or irregular or self.in_flight is not None)
+                           or not lags.are_zero or self.in_flight is not None)
         """Whether every capture is made, read or not."""
         if self.faults.has('stuck'):
             self.stages.keep_last()
         if self._readout is not None:
-            spread = self.schedule.captures_in(spread_ns) if irregular else 0
-            slots = 1
+            spread, slots = lags.overtaking(self.schedule), 1
             if self._every:
-                slots += max(config.history_length, 1) + spread
-                slots += self.schedule.captures_in(latency_ns) if latency_ns else 0
+                slots += max(config.history_length, 1) + spread + lags.under_way(self.schedule)
             self._readout.plan(slots, spread, self._every)
-
-    def _rows(self, envs: Envs, member: int | None = None) -> Rows:
-        """Return the lanes of `envs`: of all sensors, or of one."""
-        count = len(self.names)
-        if (envs is None or (isinstance(envs, slice) and envs == ALL)) and (
-                member is None or count == 1):
-            return ALL
-        ids = self._ids(envs)
-        if count > 1:
-            chosen = self.xp.arange(count) if member is None else member
-            ids = (ids[:, None] * count + chosen).reshape(-1)
-        return self._whole(ids)
-
-    def _ids(self, envs: Envs) -> NDArray[np.intp]:
-        """Return the environments as numbers."""
-        if envs is None or isinstance(envs, slice):
-            return self._envs[:self.num_envs][slice(None) if envs is None else envs]
-        ids = self.xp.asarray(envs)
-        return (self.xp.indices(ids) if self.xp.kind(ids) == 'b' else
-                self.xp.astype(ids, np.int64))
-
-    def _whole(self, ids: NDArray[np.intp]) -> Rows:
-        return ALL if len(ids) == len(self._envs) and bool((ids == self._envs).all()) else ids
 
     def _batch(self, rows: Rows, index: NDArray[np.int64], tick: NDArray[np.int64],
                time_ns: int) -> Batch:
@@ -407,11 +324,3 @@ class Pipeline:
         times_ns[:] = time_ns
         return Batch(rows, index, tick, times_ns, self._tick_s, self._capture_s, True, self.noise,
                      self.stages.state)
-
-
-def _moved(sensor: Sensor[Any], xp: Arrays) -> Sensor[Any]:
-    """Return `sensor` with its constants where `xp` has its numbers."""
-    if not xp.is_numpy and not sensor.on_tensors:
-        raise RigError(f'{sensor.name!r} is a {sensor.config.type}, whose stages are written for '
-                       'NumPy alone; it does not run on tensors')
-    return sensor.on(xp)

@@ -7,8 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.times import seconds_to_ns
+from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.arrays import NUMPY, Arrays
-from sim_sensors.pipeline.rings import Rows
+from sim_sensors.pipeline.rows import Rows
+from sim_sensors.randomness.noise import RandomStreams
 from sim_sensors.timekeeping.schedule import Schedule
 
 Numbers = NDArray[np.int64]
@@ -119,3 +122,12 @@ class Progress:
         out: Numbers = self._xp.empty(self._num_envs, np.int64)
         out[:] = value
         return out
+
+
+def drawn_phases_ns(config: SensorConfig, dt_ns: int, streams: RandomStreams,
+                    rows: Rows) -> Numbers:
+    """Return what the captures of an episode are shifted by, whole steps of `dt_ns`, ns [n]."""
+    low_ns, high_ns = (seconds_to_ns(each) for each in config.phase_range_s)
+    draw = streams.constant('phase', rows, 1, 'uniform')[:, 0]
+    shift_ns = low_ns + streams.xp.astype(draw * (high_ns - low_ns), np.int64)
+    return (2 * shift_ns + dt_ns) // (2 * dt_ns) * dt_ns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,12 @@ from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.arrays import NUMPY, Arrays
 from sim_sensors.pipeline.changes import check_interpolation
 from sim_sensors.pipeline.interpolation import Interpolator, Tap
-from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.pipeline.rings import Found, Rows, SampleRing
+from sim_sensors.pipeline.lags import Lags
+from sim_sensors.pipeline.layout import Array
+from sim_sensors.pipeline.rings import Found, SampleRing
+from sim_sensors.pipeline.rows import Rows
 from sim_sensors.pipeline.transit import Passage
-from sim_sensors.sensors.base import Batch
+from sim_sensors.sensors.base import Batch, Sensor
 from sim_sensors.timekeeping.schedule import Schedule
 
 Times = NDArray[np.int64]
@@ -68,21 +70,34 @@ def beside(xp: Arrays, readings: list[Reading]) -> Reading:
     return Reading(values, valid, capture_ns, stamp_ns)
 
 
+def asked_history(config: SensorConfig, sensor: str, asked: int | None) -> int | None:
+    """Return how long a history a read gives, None for the newest value alone."""
+    kept = config.history_length
+    if asked is None and config.stack_history:
+        asked = kept
+    if asked is not None and not 1 <= asked <= max(kept, 1):
+        raise RigError(f'{sensor!r} was asked for a history of {asked}; its history_length allows '
+                       f'1 to {max(kept, 1)}')
+    return asked
+
+
 class Readout:
     """The measured samples and the ground truth of one sensor, kept for reading.
 
     Times handed in count from each environment's origin, as the schedule's do.
     """
 
-    def __init__(self, schedule: Schedule, layout: Layout, num_envs: int, history: int,
+    def __init__(self, schedule: Schedule, sensor: Sensor[Any], lags: Lags, num_envs: int,
                  xp: Arrays = NUMPY) -> None:
-        """Keep `history` values of the ground truth; `plan` says how many samples to keep."""
-        self._schedule, self._layout = schedule, layout
+        """Keep what `sensor` measures, to be read after `lags`; `plan` says how many samples."""
+        config, layout = sensor.config, sensor.return_layout
+        self._schedule, self._lags, self._layout = schedule, lags, layout
         self._interpolators: dict[str, Interpolator | None] = {'zoh': None}
         self._xp = xp
         self._samples = SampleRing(1, num_envs, layout, xp)
-        self._truth = SampleRing(max(history, 1), num_envs, layout, xp)
+        self._truth = SampleRing(max(config.history_length, 1), num_envs, layout, xp)
         self._spread = 0
+        self.interpolator(config.interpolation, config, sensor.name)  # refuses what cannot be
 
     def plan(self, slots: int, spread: int, keeps_all: bool) -> None:
         """Keep at least `slots` samples.
@@ -120,28 +135,38 @@ class Readout:
             self._interpolators[kind] = Interpolator(kind, self._layout, sensor)
         return self._interpolators[kind]
 
-    def measured(self, envs: Rows, sent_ns: Times, now_ns: int | Times, history: int | None,
-                 interpolator: Interpolator | None) -> Reading:
+    def measured(self, envs: Rows, now_ns: int | Times, history: int | None,
+                 interpolator: Interpolator | None, late_ns: int = 0) -> Reading:
         """Return what can be read at `now_ns`, one time or [n].
 
-        `sent_ns` [n] is `now_ns` less the least latency: nothing captured after it has arrived.
+        A fault makes everything `late_ns` later; only interpolation must be told, which knows
+        nothing of arrivals.
         """
-        ring = self._samples
-        newest = self._schedule.indices_before(sent_ns, -MOST_PAST if ring.has_past else -1)
+        ring, lags = self._samples, self._lags
         if interpolator is not None:
-            return self._between(envs, newest, sent_ns, history, interpolator)
+            sent_ns = now_ns - late_ns - lags.line_ns[envs]
+            return self._between(envs, self._newest(sent_ns), sent_ns, history, interpolator)
+        if (lags.common_ns is not None and history is None and isinstance(now_ns, int)
+                and isinstance(envs, slice)):
+            common = self._common(now_ns - lags.common_ns)
+            if common is not None:
+                return self._reading(ring, common)
+        newest = self._newest(now_ns - lags.least_ns[envs])
         if self._spread:
             found = ring.arrived(envs, newest, now_ns, self._spread, history)
         else:
             found = ring.at_index(envs, self._back_from(newest, history))
         return self._reading(ring, found)
 
-    def measured_together(self, sent_ns: int) -> Reading | None:
+    def _newest(self, sent_ns: Times) -> Times:
+        """Return the last capture not after `sent_ns` [n]."""
+        return self._schedule.indices_before(sent_ns, -MOST_PAST if self._samples.has_past else -1)
+
+    def _common(self, sent_ns: int) -> Found | None:
         """Return what all environments can read, where it is the same capture for all of them."""
         if self._spread:
             return None
-        found = self._samples.at_common(self._schedule.index_before(sent_ns))
-        return None if found is None else self._reading(self._samples, found)
+        return self._samples.at_common(self._schedule.index_before(sent_ns))
 
     def _between(self, envs: Rows, newest: Times, sent_ns: Times, history: int | None,
                  interpolator: Interpolator) -> Reading:

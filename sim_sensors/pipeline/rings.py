@@ -1,8 +1,8 @@
-"""Circular arrays over environments: the timeline of a response model, and captured samples.
+"""Captured samples in a circular array over environments; see `cursor` for how it is written.
 
-Slots lie outermost (`[slots, num_envs, width]`), so that a batch stepping together writes one
-contiguous row. Environments that fell out of step (partial resets at odd times) keep their own
-slot; as long as none did, one integer serves all (`_Cursor`).
+    capture      0    1    2    3        1 is lost; 2 arrives at 45 ms, the others at once
+    made at     10   20   30   40 ms
+    slot holds   0    0    2    3        `arrived` at 35 ms: 0; at 40 ms and at 45 ms: 3
 """
 
 from __future__ import annotations
@@ -15,94 +15,9 @@ from numpy.typing import NDArray
 from rig_common.times import NEVER_NS
 from sim_sensors.pipeline.arrays import NUMPY, Arrays
 from sim_sensors.pipeline.columns import Column
+from sim_sensors.pipeline.cursor import Cursor, Indices
 from sim_sensors.pipeline.layout import Array, Layout
-
-Rows = slice | NDArray[np.intp]
-Indices = NDArray[np.int64]
-
-ALL = slice(None)
-
-
-class _Cursor:
-    """Where each environment writes next in a ring of a power of two slots."""
-
-    def __init__(self, least_slots: int, num_envs: int, xp: Arrays) -> None:
-        self.slots = 1 << (least_slots - 1).bit_length()
-        self.mask = self.slots - 1
-        self.head: Indices = xp.full(num_envs, -1, np.int64)
-        self.common: int | None = -1
-        self.envs = xp.arange(num_envs)
-
-    def advance(self, envs: Rows) -> int | tuple[Indices, NDArray[np.intp]]:
-        """Move to the next slot and return the subscript that writes `envs`' rows."""
-        if isinstance(envs, slice):
-            if self.common is not None:
-                self.common = (self.common + 1) & self.mask
-                self.head[:] = self.common
-                return self.common
-            envs = self.envs
-        elif self.common is not None:
-            self.common = None
-        self.head[envs] = (self.head[envs] + 1) & self.mask
-        return self.head[envs], envs
-
-    def restart(self) -> None:
-        """Let all environments write the same slot again; what was written is of no use."""
-        self.head[:] = self.common = -1
-
-    def back(self, envs: Rows, steps: int | Indices) -> Indices:
-        """Return the slots [n] that lie `steps` before the newest of `envs`."""
-        return (self.head[envs] - steps) & self.mask
-
-
-class TimelineRing:
-    """The last truth ticks after the response model, before hardware noise (a `Timeline`)."""
-
-    def __init__(self, depth: int, num_envs: int, layout: Layout, xp: Arrays = NUMPY) -> None:
-        """Keep `depth` ticks before the one being worked on."""
-        self._cursor = _Cursor(depth, num_envs, xp)
-        self._values = xp.zeros((self._cursor.slots, num_envs, layout.width), layout.dtype)
-        self._filled = xp.zeros(num_envs, np.bool_)
-        self.complete = False
-        """True when every environment has a previous tick."""
-        self._depth = depth
-        self._batch: Rows = ALL
-
-    def bind(self, envs: Rows) -> TimelineRing:
-        """Let `at` and `filled` speak of `envs`."""
-        self._batch = envs
-        return self
-
-    def at(self, ticks_back: int) -> Array:
-        """Return the rows [n, width] `ticks_back` pushes ago (1 is the previous); do not write."""
-        if not 1 <= ticks_back <= self._depth:
-            raise ValueError(f'the timeline keeps {self._depth} earlier ticks, not {ticks_back}; '
-                             'see Sensor.timeline_length')
-        cursor = self._cursor
-        if cursor.common is not None and isinstance(self._batch, slice):
-            found: Array = self._values[(cursor.common - ticks_back + 1) & cursor.mask]
-            return found
-        slots = cursor.back(self._batch, ticks_back - 1)
-        return self._values[slots, cursor.envs[self._batch]]
-
-    @property
-    def filled(self) -> NDArray[np.bool_]:
-        """Rows that have a previous tick, [n]."""
-        return self._filled[self._batch]
-
-    def push(self, values: Array, envs: Rows) -> None:
-        """Add the newest rows [n, width]."""
-        self._values[self._cursor.advance(envs)] = values
-        if not self.complete:
-            self._filled[envs] = True
-            self.complete = isinstance(envs, slice)
-
-    def reset(self, envs: Rows) -> None:
-        """Forget `envs`' ticks."""
-        self._filled[envs] = False
-        self.complete = False
-        if isinstance(envs, slice):
-            self._cursor.restart()
+from sim_sensors.pipeline.rows import ALL, Rows
 
 
 class Found(NamedTuple):
@@ -127,7 +42,7 @@ class SampleRing:
         """Keep at least `least_slots` captures per environment."""
         self._xp, self._layout = xp, layout
         self.dtype = layout.dtype
-        self.cursor = _Cursor(least_slots, num_envs, xp)
+        self.cursor = Cursor(least_slots, num_envs, xp)
         shape = (self.cursor.slots, num_envs)
         self.values = xp.zeros((*shape, layout.width), layout.dtype)
         self.capture_ns: Indices = xp.zeros(shape, np.int64)

@@ -11,7 +11,8 @@ from sim_sensors.pipeline.arrays import NUMPY, Arrays
 from sim_sensors.pipeline.faults import Condition
 from sim_sensors.pipeline.imperfections import clip_to
 from sim_sensors.pipeline.layout import Array
-from sim_sensors.pipeline.rings import Rows, TimelineRing
+from sim_sensors.pipeline.rows import Rows
+from sim_sensors.pipeline.timeline import TimelineRing
 from sim_sensors.sensors.base import Batch, Sensor
 
 

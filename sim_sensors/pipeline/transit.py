@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
-from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
@@ -16,35 +14,18 @@ from rig_common.errors import RigError
 from rig_common.times import NEVER_NS, seconds_to_ns
 from sim_sensors.pipeline.clocks import SensorClock
 from sim_sensors.pipeline.columns import Column, chosen, column, larger, truncated
+from sim_sensors.pipeline.fates import CaptureFate
 from sim_sensors.pipeline.faults import HEALTHY, Condition, Faults
 from sim_sensors.pipeline.latency import make_latency
 from sim_sensors.pipeline.link import LinkShare
 from sim_sensors.pipeline.loss import MOST_TRIES, LossChannel
+from sim_sensors.pipeline.rows import Rows
 from sim_sensors.randomness.noise import RandomStreams
 from sim_sensors.randomness.streams import Captures
-from sim_sensors.sensors.base import Sample
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.timing_config import TimingConfig
 
 Times = NDArray[np.int64]
-Rows = slice | NDArray[np.intp]
-
-
-class CaptureFate(Enum):
-    """What became of a capture."""
-
-    CAPTURED = 'captured'
-    DELIVERED = 'delivered'
-    LOST = 'lost on the way'
-    DUPLICATED = 'arrived twice'
-    QUEUE_FULL = 'dropped by a full link'
-    FAULT_LOSS = 'lost in a loss_burst fault'
-    DEAD = 'sensor dead'
-    FLUSHED = 'on its way at a reset'
-
-
-LOSSES = (CaptureFate.LOST, CaptureFate.QUEUE_FULL, CaptureFate.FAULT_LOSS, CaptureFate.DEAD)
-"""What never arrives, by the reason."""
 
 
 class Passage(NamedTuple):
@@ -305,41 +286,3 @@ class Transit:
             draw = self._streams.constant('delay', envs, 1, 'uniform')[:, 0]
             more_ns = self._xp.astype(draw * (self._high_ns - self._low_ns), np.int64)
             self.latency_ns[envs] += more_ns
-
-
-class InFlight:
-    """Samples on their way to the host, handed out in the order they arrive."""
-
-    def __init__(self) -> None:
-        """Start with nothing on the way."""
-        self._heap: list[tuple[int, int, int, int, Sample]] = []
-        self._added = 0
-
-    def __len__(self) -> int:
-        """Return how many are on their way."""
-        return len(self._heap)
-
-    def add(self, sample: Sample) -> None:
-        """Send one off."""
-        self._added += 1  # a sample and its copy differ in nothing else
-        heappush(self._heap, (sample.arrival_ns, sample.env, sample.index, self._added, sample))
-
-    def due(self, now_ns: int) -> list[Sample]:
-        """Take out what has arrived by `now_ns`, earliest first."""
-        heap = self._heap
-        arrived = []
-        while heap and heap[0][0] <= now_ns:
-            arrived.append(heappop(heap)[4])
-        return arrived
-
-    def next_ns(self) -> int | None:
-        """Return when the next one arrives, ns, or None."""
-        return self._heap[0][0] if self._heap else None
-
-    def flush(self, envs: Container[int]) -> int:
-        """Drop what is on its way from `envs` and return how many that were."""
-        kept = [entry for entry in self._heap if entry[1] not in envs]
-        dropped = len(self._heap) - len(kept)
-        self._heap = kept
-        heapify(kept)
-        return dropped

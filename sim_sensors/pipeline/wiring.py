@@ -1,4 +1,4 @@
-"""From simulated sensors to what their transit must know: sizes of messages, shares of links."""
+"""From simulated sensors to their pipeline: where constants lie, sizes of messages, links."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ from typing import Any
 
 from rig_common.errors import RigError
 from rig_common.validation import hint
+from sim_sensors.pipeline.arrays import Arrays
 from sim_sensors.pipeline.link import Link, LinkMember, LinkShare
 from sim_sensors.pipeline.transit import StreamTraits
 from sim_sensors.sensors.base import Sample, Sensor
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.timing_config import LinkConfig
+
+
+def on_arrays(sensor: Sensor[Any], xp: Arrays) -> Sensor[Any]:
+    """Return `sensor` with its constants where `xp` has its numbers."""
+    if not xp.is_numpy and not sensor.on_tensors:
+        raise RigError(f'{sensor.name!r} is a {sensor.config.type}, whose stages are written for '
+                       'NumPy alone; it does not run on tensors')
+    return sensor.on(xp)
 
 
 def message_bytes(sensor: Sensor[Any]) -> int:

@@ -24,9 +24,10 @@ from sim_sensors.naming import (
     truth_time_topic,
     truth_topic,
 )
+from sim_sensors.pipeline.fates import CaptureFate
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.pipeline.stream_stats import StreamStats
-from sim_sensors.pipeline.transit import CaptureFate, CaptureNumbers
+from sim_sensors.pipeline.transit import CaptureNumbers
 from sim_sensors.sensors.base import Sample
 from sim_sensors.timekeeping.stamps import require_stamps
 from sim_sensors.timing_config import FaultConfig

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sim_sensors.pipeline.interpolation import Tap, hermite, straight
-from sim_sensors.pipeline.rings import ALL, Rows
+from sim_sensors.pipeline.rows import ALL, Rows
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]

@@ -101,7 +101,7 @@ def check(pipeline: Pipeline, oracle: Oracle, now: int) -> None:
 def check_history(pipeline: Pipeline, oracle: Oracle, now: int, length: int) -> None:
     history = pipeline.read(now, history_length=length)
     for env in range(pipeline.num_envs):
-        sent = now - int(pipeline.progress.origin_ns[env]) - int(pipeline._least_ns[env])
+        sent = now - int(pipeline._lags.least_ns[env])
         top = oracle.top(env, now, pipeline.schedule.index_before(sent))
         for i in range(length):
             old = oracle.newest(env, now, top - i)

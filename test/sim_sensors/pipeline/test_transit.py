@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.toy_sensors import MS, make
 
+from sim_sensors.pipeline.fates import CaptureFate
 from sim_sensors.pipeline.pipeline import Pipeline
-from sim_sensors.pipeline.transit import CaptureFate
 from sim_sensors.sensors.base import Sample
 from sim_sensors.timing_config import FaultConfig
 

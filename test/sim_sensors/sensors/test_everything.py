@@ -13,9 +13,10 @@ from support.rendering import renders
 from support.sensor_run import decode
 
 from sensor_rig.rigfile import load_rig
+from sim_sensors.outbox import Message
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.registry import BUILT_IN
-from sim_sensors.rig import Message, Rig
+from sim_sensors.rig import Rig
 
 SECONDS = 6.0
 WHOLE_SECONDS = 1.5

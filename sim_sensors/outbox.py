@@ -1,0 +1,76 @@
+"""The messages of a rig without ROS, in the order in which they arrive at the host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from rig_common.times import NEVER_NS, TimeBase, in_seconds
+from sim_sensors.naming import sensor_topics
+from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.sensors.base import Sample, Sensor
+
+
+class Message(NamedTuple):
+    """One message as it arrives at the host."""
+
+    arrival_ns: int
+    """When the host has it, ns of simulated time."""
+    topic: str
+    """Relative topic name; under `env_<i>/` where there are several environments."""
+    type_name: str
+    data: bytes
+    """The serialised message (CDR)."""
+    stamp_ns: int
+    """Its header stamp: what the sensor's clock said."""
+    sample: Sample
+    """The sample it was made of, with the truth about it."""
+
+    def __repr__(self) -> str:
+        """Return one line: topic, times and size, not the bytes."""
+        return (f'Message({self.topic}, {self.type_name}, {len(self.data)} bytes, '
+                f'stamp {in_seconds(self.stamp_ns)}, arrival {in_seconds(self.arrival_ns)})')
+
+
+class Outbox:
+    """Encodes what arrives; asks the pipelines only when something does."""
+
+    def __init__(self, sensors: Mapping[str, Sensor[Any]], num_envs: int,
+                 time_base: TimeBase) -> None:
+        """Name the topics of `sensors` in every environment."""
+        self._time_base = time_base
+        self._names = {(name, env): sensor_topics(sensor, env, num_envs)
+                       for name, sensor in sensors.items() for env in range(num_envs)}
+        self._pipelines: list[Pipeline] = []
+        self.next_ns = NEVER_NS
+        """When the next sample arrives; whoever sends one off moves it to the present."""
+
+    def restart(self, pipelines: list[Pipeline]) -> None:
+        """Take the messages of these from now on, one pipeline a sensor."""
+        self._pipelines = pipelines
+        self.next_ns = NEVER_NS
+
+    def due(self, now_ns: int) -> list[Message]:
+        """Take out the messages that have arrived by `now_ns`, in order of arrival."""
+        due: list[Message] = []
+        self.next_ns = NEVER_NS
+        for pipeline in self._pipelines:
+            assert pipeline.in_flight is not None
+            next_ns = pipeline.in_flight.next_ns()
+            if next_ns is not None and next_ns <= now_ns:
+                for sample in pipeline.due(now_ns):
+                    sample.leave(self._time_base)
+                    due += self._encode(pipeline.sensor, sample)
+                next_ns = pipeline.in_flight.next_ns()
+            if next_ns is not None and next_ns < self.next_ns:
+                self.next_ns = next_ns
+        if len(due) > 1:
+            due.sort(key=attrgetter('arrival_ns', 'topic'))
+        return due
+
+    def _encode(self, sensor: Sensor[Any], sample: Sample) -> list[Message]:
+        names = self._names[sensor.name, sample.env]
+        return [Message(sample.arrival_ns, names[topic.suffix], topic.type_name, raw,
+                        sample.stamp_ns, sample)
+                for topic, raw in sensor.encode(sample)]

@@ -1,0 +1,67 @@
+"""Samples on their way to the host, for messages."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+
+from sim_sensors.pipeline.arrays import arrays_holding
+from sim_sensors.pipeline.columns import listed
+from sim_sensors.pipeline.layout import Array
+from sim_sensors.pipeline.transit import Passage
+from sim_sensors.sensors.base import Batch, Sample
+
+
+class InFlight:
+    """Samples on their way to the host, handed out in the order they arrive."""
+
+    def __init__(self) -> None:
+        """Start with nothing on the way."""
+        self._heap: list[tuple[int, int, int, int, Sample]] = []
+        self._added = 0
+
+    def __len__(self) -> int:
+        """Return how many are on their way."""
+        return len(self._heap)
+
+    def add(self, sample: Sample) -> None:
+        """Send one off."""
+        self._added += 1  # a sample and its copy differ in nothing else
+        heappush(self._heap, (sample.arrival_ns, sample.env, sample.index, self._added, sample))
+
+    def send(self, envs: list[int], batch: Batch, passage: Passage, values: Array,
+             truth: Array) -> int:
+        """Send off those of a batch's rows (of `envs`) that arrive; return how many do twice."""
+        copy, copies = arrays_holding(values).copy, 0
+        times = zip(envs, batch.index.tolist(), batch.time_ns.tolist(), listed(passage.stamp_ns),
+                    listed(passage.arrival_ns), strict=True)
+        for row, (env, index, capture_ns, stamp_ns, arrival_ns) in enumerate(times):
+            if passage.lost is None or not passage.lost[row]:
+                sample = Sample(batch.noise.sensor, env, index, capture_ns, stamp_ns, arrival_ns,
+                                copy(values[row]), copy(truth[row]))
+                self.add(sample)
+                if passage.twice is not None and passage.twice[row]:
+                    self.add(replace(sample))
+                    copies += 1
+        return copies
+
+    def due(self, now_ns: int) -> list[Sample]:
+        """Take out what has arrived by `now_ns`, earliest first."""
+        heap = self._heap
+        arrived = []
+        while heap and heap[0][0] <= now_ns:
+            arrived.append(heappop(heap)[4])
+        return arrived
+
+    def next_ns(self) -> int | None:
+        """Return when the next one arrives, ns, or None."""
+        return self._heap[0][0] if self._heap else None
+
+    def flush(self, envs: Container[int]) -> int:
+        """Drop what is on its way from `envs` and return how many that were."""
+        kept = [entry for entry in self._heap if entry[1] not in envs]
+        dropped = len(self._heap) - len(kept)
+        self._heap = kept
+        heapify(kept)
+        return dropped
