@@ -56,13 +56,23 @@ class RerunFile:
             raise RigError(f'{out} cannot be written: {why(error)}') from None
         self._captures: dict[tuple[str, int], int] = {}  # (frame, stamp) -> capture, ns
         self._paths: dict[str, str] = {}  # frame -> entity
+        self._topics: set[str] = set()
         self._trails: dict[str, list[Any]] = defaultdict(list)
+        self._errors_ms: dict[str, float] = {}  # frame -> newest stamp minus capture
+        self._drawn: dict[str, list[str]] = defaultdict(list)  # kind of view -> entities
         self.counts: dict[str, int] = defaultdict(int)
         """Messages shown, by topic."""
         self._log('world', rerun.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
 
     def _log(self, entity: str, what: Any, *, static: bool = False) -> None:
         self._stream.log(entity, what, static=static)
+
+    def _note(self, kind: str, entity: str) -> bool:
+        """Remember that `kind` of view has `entity`; true the first time."""
+        is_new = entity not in self._drawn[kind]
+        if is_new:
+            self._drawn[kind].append(entity)
+        return is_new
 
     def write(self, bag: BagReader, advance: Callable[[float], None] = lambda _: None) -> None:
         """Write everything of a recording that can be shown."""
@@ -75,6 +85,7 @@ class RerunFile:
             'sensor_msgs/msg/TimeReference': self._time, 'tf2_msgs/msg/TFMessage': self._frames}
         shown = {name: readers[topic.type_name] for name, topic in bag.topics.items()
                  if topic.type_name in readers and name != '/tf'}
+        self._topics = set(shown)
         for topic, receive_ns, raw in bag.messages(list(shown)):
             try:
                 self._place(raw, receive_ns)
@@ -85,8 +96,29 @@ class RerunFile:
             advance(1)
         for entity, points in self._trails.items():
             colour = TRUE_RGB if entity.startswith('world/truth') else MEASURED_RGB
-            self._log(entity, self._rr.LineStrips3D([points], colors=[colour], radii=[0.01]),
+            self._log(entity, self._rr.LineStrips3D([points], colors=[colour],
+                                                    radii=[self._rr.Radius.ui_points(1.5)]),
                       static=True)
+        self._stream.send_blueprint(self._blueprint())
+
+    def _blueprint(self) -> Any:
+        """Return what the viewer opens with: the world, beside it pictures, clocks and turns."""
+        views = self._rr.blueprint
+
+        def tabs(kind: str, view: Any) -> list[Any]:
+            made = [view(origin=entity, name=entity.removeprefix(f'{ROBOT}/'))
+                    for entity in self._drawn[kind]]
+            return [views.Tabs(*made)] if made else []
+        beside = (tabs('picture', views.Spatial2DView) + tabs('clock', views.TimeSeriesView)
+                  + tabs('turn', views.TimeSeriesView))
+        path = np.array(self._trails['world/truth/path'] or [(0.0, 0.0, 0.0)])
+        centre, distance_m = path.mean(0), 8.0 + float(np.ptp(path, 0).max())
+        world = views.Spatial3DView(origin='world', name='world', eye_controls=views.EyeControls3D(
+            look_target=centre, position=centre + distance_m * np.array([-0.6, -0.6, 0.7])))
+        return views.Blueprint(
+            views.Horizontal(world, views.Vertical(*beside), column_shares=[3, 2])
+            if beside else world,
+            views.TimePanel(timeline='capture'), views.SelectionPanel(state='collapsed'))
 
     def close(self) -> None:
         """End the file."""
@@ -119,13 +151,21 @@ class RerunFile:
 
     def _time(self, topic: str, raw: bytes) -> None:
         """Keep when samples were captured; draw what clocks are off by, true and estimated, ms."""
-        capture_ns, frame, stamp_ns, sensor = read_time_reference(raw)
+        since_ns, frame, stamp_ns, sensor = read_time_reference(raw)
+        off_ms = (stamp_ns - since_ns) / 1e6
         if topic.startswith(TRUE_TIME):
-            self._captures[frame, stamp_ns] = capture_ns
-            self._scalar(f'clock/{sensor}/truth_ms', (stamp_ns - capture_ns) / 1e6)
+            self._captures[frame, stamp_ns] = since_ns
+            self._errors_ms[frame] = self._errors_ms[sensor] = off_ms
+            self._scalar(f'clock_error_ms/{sensor}', off_ms)
         elif topic.startswith(OFFSET):
-            self._scalar(f'clock/{topic.removeprefix(OFFSET)}/estimate_to_reference_ms',
-                         (stamp_ns - capture_ns) / 1e6)
+            clock = f'clock/{sensor}'
+            if self._note('clock', clock):
+                for line, colour in (('estimate_ms', SYNCED_RGB), ('truth_ms', TRUE_RGB)):
+                    self._log(f'{clock}/{line}', self._rr.SeriesLines(colors=[colour]),
+                              static=True)
+            self._scalar(f'{clock}/estimate_ms', off_ms)
+            if {sensor, frame} <= self._errors_ms.keys():
+                self._scalar(f'{clock}/truth_ms', self._errors_ms[sensor] - self._errors_ms[frame])
 
     def _scalar(self, entity: str, *values: float) -> None:
         self._log(entity, self._rr.Scalars(values))
@@ -158,24 +198,28 @@ class RerunFile:
     def _points(self, topic: str, raw: bytes, points: Any) -> None:
         colour = SYNCED_RGB if topic.startswith('/synced/') else MEASURED_RGB
         self._log(self._entity(topic, raw), self._rr.Points3D(
-            points, colors=[colour], radii=[0.02]))
+            points, colors=[colour], radii=[self._rr.Radius.ui_points(2.0)]))
 
     def _camera(self, topic: str, raw: bytes) -> None:
         info = read_camera_info(raw)
-        entity = self._entity(topic.rpartition('/')[0] + '/image_raw', raw)
-        self._log(entity, self._rr.Pinhole(image_from_camera=info.k, width=info.width,
-                                           height=info.height))
+        image = topic.rpartition('/')[0] + '/image_raw'
+        for shown in {image, f'/synced{image}'} & self._topics:  # mostly one camera_info for both
+            self._log(self._entity(shown, raw), self._rr.Pinhole(
+                image_from_camera=info.k, width=info.width, height=info.height), static=True)
 
     def _image(self, topic: str, raw: bytes) -> None:
-        image = read_image(raw)
+        image, entity = read_image(raw), self._entity(topic, raw)
         if image.encoding == '32FC1':
-            self._log(self._entity(topic, raw), self._rr.DepthImage(image.pixels, meter=1.0))
+            self._log(entity, self._rr.DepthImage(image.pixels, meter=1.0))
         elif image.encoding in ('rgb8', 'mono8'):
-            self._log(self._entity(topic, raw), self._rr.Image(image.pixels).compress(
-                jpeg_quality=80))
+            self._log(entity, self._rr.Image(image.pixels).compress(jpeg_quality=80))
+        else:
+            return
+        self._note('picture', entity)
 
     def _imu(self, topic: str, raw: bytes) -> None:
         rate, force = read_imu(raw)
+        self._note('turn', f'imu{topic}/angular_velocity')
         self._scalar(f'imu{topic}/angular_velocity', *rate)
         self._scalar(f'imu{topic}/linear_acceleration', *force)
 

@@ -89,6 +89,9 @@ def test_a_file_for_rerun_has_three_timelines(
         times.setdefault(name, []).append(int(at['duration'] / np.timedelta64(1, 'ns')))
         set_time(stream, name, **at)
     monkeypatch.setattr(rerun.RecordingStream, 'set_time', noted)
+    layouts: list[Any] = []
+    monkeypatch.setattr(rerun.RecordingStream, 'send_blueprint',
+                        lambda _, layout: layouts.append(layout))
     assert main(['view', str(recording), '--rerun', str(out), '--json']) == 0
     shown = json.loads(capsys.readouterr().out)['rerun']['messages']
     assert shown['/front_lidar/scan'] and shown['/truth/odom'] and shown['/imu/data_raw']
@@ -97,6 +100,10 @@ def test_a_file_for_rerun_has_three_timelines(
     assert (arrival >= capture).all()
     errors_ms = np.unique(np.rint((stamp - capture) / 1e6))
     assert {-30.0, 0.0, 12.0} <= set(errors_ms.tolist()), 'the clocks of LiDAR, truth and IMU'
+    world, beside = layouts[0].root_container.contents
+    assert world.origin == 'world'
+    shown_beside = [view.origin for tabs in beside.contents for view in tabs.contents]
+    assert 'imu/imu/data_raw/angular_velocity' in shown_beside
 
 
 def test_without_rerun_one_sentence_says_what_to_install(
