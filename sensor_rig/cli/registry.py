@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import sensor_rig.cli
 from rig_common.errors import RigError
+from rig_common.paths import find_shared
 from rig_common.text import near
 
 
@@ -69,6 +70,9 @@ def inputs_of(command: ModuleType, parsed: argparse.Namespace) -> Iterator[tuple
         value = getattr(parsed, action.dest, None)
         if action.type is Path and not action.option_strings and action.dest != 'output' and value:
             yield str(action.metavar), value
+    rig = Path(getattr(parsed, 'rig', None) or '')
+    if rig.suffix and not (rig.parent == Path() and find_shared('config', rig.name)):
+        yield 'rig file', rig
 
 
 def _unknown_argument(parser: argparse.ArgumentParser, name: str, given: str) -> str:

@@ -292,6 +292,7 @@ def test_python_and_a_shell_of_the_environment(ready: Path) -> None:
     (('check',), 2, 'the following arguments are required: file'),
     (('inspect', 'nowhere.mcap'), 2, 'there is no BAG nowhere.mcap'),
     (('sync', 'nowhere', 'out', '--rig', 'demo'), 2, 'there is no IN nowhere'),
+    (('run', 'robots/none.yaml'), 2, 'there is no rig file robots/none.yaml'),
     (('trust', '.', '--html', 'no/where.html'), 2, '--html is \'no/where.html\'; it should be in'),
     (('--help',), 0, 'usage: {rig} COMMAND'),
     (('test', '-k', 'imu', '--help'), 0, 'usage: {rig} test'),
