@@ -153,8 +153,7 @@ def _display(prefix: str, topic: str, kind: str, color: str,
     name, make = DISPLAYS[kind]
     reliable = name not in BEST_EFFORT
     return {'Class': f'{PLUGINS}/{name}', 'Name': topic, 'Enabled': is_shown, 'Value': is_shown,
-            'Topic': {**_topic(prefix + topic, reliable=reliable), 'Filter size': 10},
-            **make(color)}
+            'Topic': _topic(prefix + topic, reliable=reliable), **make(color)}
 
 
 def _topic(name: str, *, reliable: bool = True, latched: bool = False,

@@ -25,8 +25,7 @@ TYPES = {f'{PLUGINS}/{name}': kind for kind, (name, _) in DISPLAYS.items()} | {
     f'{PLUGINS}/RobotModel': 'std_msgs/msg/String'}
 
 _COMMON = {'Class', 'Name', 'Enabled', 'Value'}
-_TOPIC = {'Topic', 'Depth', 'History Policy', 'Reliability Policy', 'Durability Policy',
-          'Filter size'}
+_TOPIC = {'Topic', 'Depth', 'History Policy', 'Reliability Policy', 'Durability Policy'}
 _CLOUD = {'Style', 'Size (m)', 'Alpha', 'Decay Time', 'Position Transformer', 'Color Transformer',
           'Color'}
 _ARROW = {'Shape', 'Color', 'Alpha', 'Head Length', 'Head Radius', 'Shaft Length', 'Shaft Radius',
@@ -35,10 +34,9 @@ PROPERTIES = {
     'Grid': {'Alpha', 'Cell Size', 'Plane Cell Count', 'Color', 'Reference Frame'},
     'TF': {'Frame Timeout', 'Marker Scale', 'Show Arrows', 'Show Axes', 'Show Names',
            'Update Interval', 'Frames', 'All Enabled'},
-    'MarkerArray': {'Namespaces'} | _TOPIC - {'Filter size'},
+    'MarkerArray': {'Namespaces'} | _TOPIC,
     'RobotModel': {'Alpha', 'Visual Enabled', 'Collision Enabled', 'Description Source',
-                   'Update Interval', 'TF Prefix', 'Description Topic'} | _TOPIC - {'Topic',
-                                                                                   'Filter size'},
+                   'Update Interval', 'TF Prefix', 'Description Topic'} | _TOPIC - {'Topic'},
     'LaserScan': _CLOUD | _TOPIC, 'PointCloud2': _CLOUD | _TOPIC,
     'Temperature': _CLOUD | _TOPIC, 'FluidPressure': _CLOUD | _TOPIC,
     'Image': {'Normalize Range', 'Min Value', 'Max Value', 'Median window'} | _TOPIC,
