@@ -5,7 +5,9 @@ Imported by launch files only; needs launch and launch_ros, which come with a RO
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -91,6 +93,7 @@ def rig_nodes(*, world: bool, sync: bool) -> OpaqueFunction:
                                 only=[name for name in value('only').split(',') if name])
         if not planned:
             raise RigError(f'{rig.path} has nothing to start here: it has no sync: section')
+        leave_interrupts_to_launch()
         simulated = world and rig.world is not None
         left_out = rig.sync_left_out if simulated and sync else ''
         return [*([LogInfo(msg=f'WARNING: {left_out}')] if left_out else []),
@@ -107,6 +110,7 @@ def degrade_node() -> OpaqueFunction:
         if not rig.streams:
             raise RigError(f'{rig.path} has no streams: section, so there is nothing to degrade')
         rules = [rule.partition(':=')[::2] for rule in value('remap').split()]
+        leave_interrupts_to_launch()
         return [Node(
             package='sensor_rig', executable='degrade', name='degrade',
             namespace=value('namespace'), arguments=['--rig', str(rig.path)],
@@ -114,6 +118,18 @@ def degrade_node() -> OpaqueFunction:
             output='screen', emulate_tty=True, respawn=value('respawn') == 'true',
             ros_arguments=['--log-level', value('log_level')])]
     return OpaqueFunction(function=start)
+
+
+def leave_interrupts_to_launch() -> None:
+    """Keep SIGINT from raising KeyboardInterrupt in this process from now on.
+
+    launch is woken by the signal itself (`signal.set_wakeup_fd`). An exception in the task that
+    is starting a process ends that task: launch then waits for ever for a process that it does
+    not know, and that nobody ends.
+    """
+    if (threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is signal.default_int_handler):
+        signal.signal(signal.SIGINT, lambda *_: None)
 
 
 def tools() -> list[LaunchDescriptionEntity]:

@@ -8,13 +8,17 @@ import pytest
 
 pytest.importorskip('launch_ros', reason='launch_ros comes with a ROS installation')
 
+from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch import LaunchContext
 from launch.actions import LogInfo, RegisterEventHandler
 from launch_ros.actions import Node
+from support.processes import Processes
 
 from rig_common.errors import RigError
 from sensor_rig.rigfile import load_rig
 from sensor_rig.ros.launching import require_known, tools, write_view
+
+HERE = Path(__file__).resolve().parent
 
 
 def started(wanted: str) -> list[type]:
@@ -55,3 +59,37 @@ def test_an_argument_that_does_not_exist_is_named() -> None:
     with pytest.raises(RigError, match="argument 'lockstp'; did you mean 'lockstep'"):
         require_known(['ros2', 'launch', 'sensor_rig', 'rig.launch.py', 'lockstp:=true'], names)
     require_known(['ros2', 'launch', 'mine', 'all.launch.py', 'lockstp:=true'], names)
+
+
+INTERRUPTED_WHILE_STARTING = """
+import asyncio, signal, sys
+from launch import LaunchDescription, LaunchService
+from launch.actions import IncludeLaunchDescription
+from launch.launch_description_sources import AnyLaunchDescriptionSource
+
+start = asyncio.SelectorEventLoop.subprocess_exec
+
+async def start_and_interrupt(*args, **options):
+    started = await start(*args, **options)
+    signal.raise_signal(signal.SIGINT)
+    return started
+
+asyncio.SelectorEventLoop.subprocess_exec = start_and_interrupt
+service = LaunchService()
+service.include_launch_description(LaunchDescription([IncludeLaunchDescription(
+    AnyLaunchDescriptionSource(sys.argv[1]),
+    launch_arguments={'rig': sys.argv[2], 'only': 'sync'}.items())]))
+sys.exit(service.run())
+"""
+
+
+def test_an_interrupt_while_a_process_starts_ends_everything(processes: Processes) -> None:
+    try:
+        get_package_prefix('sensor_rig')
+    except PackageNotFoundError:
+        pytest.skip('the package sensor_rig is not installed; colcon build and source it first')
+    launch = processes.python('-c', INTERRUPTED_WHILE_STARTING,
+                              str(HERE.parents[1] / 'launch' / 'rig.launch.py'),
+                              str(HERE / 'rig.yaml'))
+    launch.wait(60.0)
+    assert not launch.group_alive()
