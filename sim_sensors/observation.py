@@ -5,8 +5,8 @@
     imu(env)                                 # [num_envs, width], as late and wrong as the sensor
 
 The truth is any tensor of the simulation; rate, delay, jitter, loss, noise and history are those
-of the sensor's config. Time is the environment's count of steps, and an environment whose episode
-began anew gets new numbers, so nothing but the call itself is needed.
+of the sensor's config. Time is the environment's count of steps. A new episode gets new numbers: it
+begins where the manager says so (`reset`), or where the count of steps went back.
 """
 
 from __future__ import annotations
@@ -51,17 +51,24 @@ class SensedTerm:
         self._step_ns, self._now_ns = 0, -1
         self._lengths: Array = np.zeros(0, np.int64)
         """Steps of each environment in its episode at the last call."""
+        self._told: Array = np.zeros(0, np.bool_)
+        """Environments that began an episode since, as the manager says."""
+        self._dtype: Any = None
+        """The type of the truth, which is that of the observations."""
         self.reading: Reading | None = None
         """The last reading, with what of it is valid and when it was captured, ns."""
 
     def __call__(self, env: SteppedEnv) -> Array:
         """Return what has arrived by now, [num_envs, width]; zeros where nothing has yet.
 
-        With `stack_history` in the sensor's config it is [num_envs, history, width].
+        With `stack_history` in the sensor's config it is [num_envs, history, width]. It has the
+        type of the truth, so that a policy in float32 stays one.
         """
         pipeline = self._pipeline or self._made(env)
         now_ns = env.common_step_counter * self._step_ns
         begun = env.episode_length_buf < self._lengths + (now_ns > self._now_ns)
+        begun = begun | self._told
+        self._told[:] = False
         self._lengths = pipeline.xp.copy(env.episode_length_buf)
         self._now_ns = now_ns
 
@@ -72,13 +79,33 @@ class SensedTerm:
             pipeline.reset(begun, now_ns)
         pipeline.update(now_ns)
         self.reading = pipeline.read(now_ns)
-        return self.reading.values
+        measured: Any = self.reading.values
+        observed: Array = measured.to(self._dtype)
+        return observed
+
+    @property
+    def latency_s(self) -> Array:
+        """The latency of each environment in its present episode, without jitter, s [num_envs]."""
+        if self._pipeline is None:
+            raise RigError(f'{self._sensor.name!r} has not been observed yet; its latencies are '
+                           'drawn at the first call')
+        return self._pipeline.transit.latency_ns / NS_PER_S
+
+    def reset(self, env_ids: Any = None) -> None:
+        """Begin new episodes of `env_ids` (numbers or a slice; None is all) with the next call.
+
+        Managers do this. Without it, one that is reset in its first step would go unnoticed:
+        mjlab's calls its terms once before the first reset, to know their shapes.
+        """
+        if self._pipeline is not None:
+            self._told[slice(None) if env_ids is None else env_ids] = True
 
     def _made(self, env: SteppedEnv) -> Pipeline:
         self._step_ns = round(env.step_dt * NS_PER_S)
         self._pipeline = Pipeline(self._sensor, env.num_envs, seed=self._seed,
                                   dt_ns=self._step_ns, device=str(env.device))
         self._lengths = self._pipeline.xp.zeros(env.num_envs, np.int64)
+        self._told = self._pipeline.xp.zeros(env.num_envs, np.bool_)
         if env.common_step_counter:  # joined later: its time begins now
             self._pipeline.reset(None, env.common_step_counter * self._step_ns)
         return self._pipeline
@@ -90,4 +117,5 @@ class SensedTerm:
             raise RigError(f'the truth of {self._sensor.name!r} has the shape '
                            f'{list(truth.shape)}; it must be {list(wanted)}: '
                            f'{", ".join(self._sensor.truth_layout.shapes)}')
+        self._dtype = truth.dtype
         return truth

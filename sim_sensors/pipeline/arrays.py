@@ -61,6 +61,9 @@ class Arrays:
     floor: Function
     round: Function
     """To the nearest whole number, of two the even one."""
+    round_in_place: Function
+    clip_in_place: Function
+    """`(values, low, high)`."""
     exp: Function
     expm1: Function
     log: Function
@@ -96,6 +99,9 @@ NUMPY = Arrays({**vars(np),
                 'cumulative_min': np.minimum.accumulate,
                 'concat': np.concatenate,
                 'round': np.rint,
+                'round_in_place': lambda values: np.rint(values, out=values),
+                'clip_in_place': lambda values, low, high: np.minimum(
+                    np.maximum(values, low, out=values), high, out=values),
                 'acos': np.arccos,
                 'norm': lambda rows: np.linalg.norm(rows, axis=1, keepdims=True),
                 'dtype': lambda values: values.dtype}, is_numpy=True, draws_on_host=True)

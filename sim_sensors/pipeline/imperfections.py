@@ -60,7 +60,7 @@ class ReadoutErrors:
             values += self._walk_offset[batch.envs]
         if self.resolution:
             values /= self.resolution
-            values[:] = batch.noise.xp.round(values)
+            batch.noise.xp.round_in_place(values)
             values *= self.resolution
 
     def reconfigure(self, config: SensorConfig, noise: NoiseSource, last: Array) -> None:

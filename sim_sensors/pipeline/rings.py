@@ -194,25 +194,31 @@ class SampleRing:
 
     def _arrived_one(self, envs: Rows, index: Indices, now_ns: int | Indices,
                      spread: int) -> Found:
-        """Go back capture by capture, at each with the environments that still wait for one."""
-        found = self.at_index(envs, index)
-        place, valid = self._xp.asarray(found.place), found.valid
-        arrival_ns = self.arrival_ns.reshape(-1)
-        take = self._xp.take
-        waiting = self._xp.indices(valid & (take(arrival_ns, place) > now_ns))
-        oldest = self._xp.maximum(self.newest[envs] - self.cursor.slots + 1, self._first(envs, 1))
-        num_envs = len(self.newest)
-        size = self.cursor.slots * num_envs
-        for _ in range(spread):
+        """Go back capture by capture, at each with the environments that still wait for one.
+
+        None of `index` is after the newest. A place and its arrival is all that is looked at on
+        the way: a hole never arrives, and what is too old is told at the end.
+        """
+        take, newest, num_envs = self._xp.take, self.newest[envs], len(self.newest)
+        place = (self.cursor.head[envs] - newest + index) & self.cursor.mask
+        place *= num_envs
+        place += self._ids(envs)
+        arrivals_ns = self.arrival_ns.reshape(-1)
+        arrival_ns = take(arrivals_ns, place)
+        oldest = self._xp.maximum(newest - self.cursor.slots + 1, self._first(envs, 1))
+        captures_left = index - oldest
+        waiting = self._xp.indices(arrival_ns > now_ns)
+        for back in range(1, spread + 1):
+            waiting = waiting[captures_left[waiting] >= back]
             if not len(waiting):
                 break
-            index[waiting] -= 1
-            place[waiting] = here = (place[waiting] - num_envs) % size
-            late = take(arrival_ns, here) > (now_ns if isinstance(now_ns, int)
-                                             else now_ns[waiting])
-            waiting = waiting[late & (index[waiting] > oldest[waiting])]
-        valid &= (take(arrival_ns, place) <= now_ns) & (index >= oldest)
-        return Found(place, valid)
+            here = place[waiting] - num_envs
+            here += (here < 0) * len(arrivals_ns)
+            place[waiting] = here
+            arrival_ns[waiting] = arrival_here_ns = take(arrivals_ns, here)
+            waiting = waiting[arrival_here_ns > (now_ns if isinstance(now_ns, int)
+                                                 else now_ns[waiting])]
+        return Found(place, (arrival_ns <= now_ns) & (captures_left >= 0))
 
     def take(self, array: Array, place: Indices | int) -> Array:
         """Return `array` [slots, num_envs, ...] at `place`, a copy."""

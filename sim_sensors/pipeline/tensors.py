@@ -43,6 +43,8 @@ def torch_arrays(device: str, host_draws: bool | None = None) -> Arrays:
         'flip': lambda values, axis: torch.flip(values, (axis,)),
         'minimum': lambda values, other: _bounded(torch.minimum, 'max', values, other),
         'maximum': lambda values, other: _bounded(torch.maximum, 'min', values, other),
+        'round_in_place': torch.Tensor.round_,
+        'clip_in_place': torch.Tensor.clamp_,
         'norm': lambda rows: torch.linalg.norm(rows, dim=1, keepdim=True),
         'dtype': lambda values: NAMES[values.dtype]}
     on_host = place.type == 'cpu' if host_draws is None else host_draws

@@ -100,6 +100,8 @@ class DriftStream:
         self._xp = xp
         self._stagger: Indices = lanes.envs // GROUP % spec.every
         self._knot: Indices = xp.full(count, -2, np.int64)
+        self._from: Indices = -2 * spec.every - self._stagger
+        """The capture of `_knot`, whatever it is."""
         self._low, self._high, self._slope = xp.zeros((3, count, spec.width))
         self._ids = xp.arange(count)
 
@@ -107,11 +109,13 @@ class DriftStream:
         """Return the drift [n, width] at capture `k` [n]; `weights` is [groups, width]."""
         if len(self._ids) == 1:
             return self._at_one(k.item(), weights)
-        knot, part = self._xp.divmod(k + self._stagger[envs], self._every)
-        stale = knot != self._knot[envs]
-        if stale.any():
-            self._move(self._ids[envs][stale], knot[stale], weights)
-        out: Array = self._slope[envs] * part[:, None]
+        part = k - self._from[envs]
+        stale = (part < 0) | (part >= self._every)
+        if stale.any():  # the others need no division
+            late = self._ids[envs][stale]
+            knot, part[stale] = self._xp.divmod(k[stale] + self._stagger[late], self._every)
+            self._move(late, knot, weights)
+        out: Array = self._slope[envs] * self._xp.astype(part, np.float64)[:, None]
         out += self._low[envs]
         return out
 
@@ -134,6 +138,7 @@ class DriftStream:
         self._high[envs] = high = self._sum(envs, knot + 1, weights)
         self._slope[envs] = (high - self._low[envs]) / self._every
         self._knot[envs] = knot
+        self._from[envs] = knot * self._every - self._stagger[envs]
 
     def _sum(self, envs: NDArray[np.intp], knot: Indices, weights: Array) -> Array:
         values = self._processes.at(envs, knot)
@@ -146,3 +151,4 @@ class DriftStream:
         """Start `envs` again, in their new episode."""
         self._processes.reset(envs)
         self._knot[envs] = -2
+        self._from[envs] = -2 * self._every - self._stagger[envs]

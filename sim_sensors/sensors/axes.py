@@ -62,5 +62,5 @@ def quantise(values: NDArray[Any], step: float | NDArray[np.float64]) -> None:
     if isinstance(step, float) and step <= 0.0:
         return
     values /= step
-    values[:] = arrays_holding(values).round(values)
+    arrays_holding(values).round_in_place(values)
     values *= step

@@ -16,6 +16,7 @@ from rig_common.validation import Strict
 from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.arrays import NUMPY, Arrays, Movable
 from sim_sensors.pipeline.layout import Array, Layout
+from sim_sensors.pipeline.tiles import Tile
 from sim_sensors.sensors.axes import NonNegativePerAxis, PerAxis, quantise, sensitivity
 from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
 from sim_sensors.sensors.drift import AllanNoise, LowPass
@@ -223,15 +224,18 @@ class _Errors(Movable):
             return np.array([*getattr(accel, key), *getattr(gyro, key)])
 
         self._bias = _unless_zero(both('bias'))
-        self._turn_on = _unless_zero(both('turn_on_bias'))
+        turn_on = both('turn_on_bias')
+        self._turn_on = Tile(turn_on) if turn_on.any() else None
         self._per_kelvin = _unless_zero(both('temperature_bias'))
         self._allan = AllanNoise(both('noise_density'), both('bias_instability'),
                                  both('random_walk'))
-        self._range = np.repeat([accel.range or np.inf, gyro.range or np.inf], 3)
-        self._saturates = bool(np.isfinite(self._range).any())
-        self._steps = np.repeat([accel.resolution, gyro.resolution], 3)
-        self._is_stepped = bool(self._steps.any())
+        range_ = np.repeat([accel.range or np.inf, gyro.range or np.inf], 3)
+        self._saturates = bool(np.isfinite(range_).any())
+        self._low, self._high = Tile(-range_), Tile(range_)
+        self._resolution = np.repeat([accel.resolution, gyro.resolution], 3)
+        self._is_stepped = bool(self._resolution.any())
         self._stepped = slice(0 if accel.resolution else 3, 6 if gyro.resolution else 3)
+        self._steps = Tile(self._resolution[self._stepped])
         self._generic_variance = config.noise ** 2 + config.resolution ** 2 / 12.0
 
     def apply(self, values: Array, batch: Batch) -> None:
@@ -242,7 +246,8 @@ class _Errors(Movable):
         if self._bias is not None:
             values += self._bias
         if self._turn_on is not None:
-            values += self._turn_on * batch.noise.constant('turn_on', batch.envs, 6)
+            drawn = batch.noise.constant('turn_on', batch.envs, 6)
+            values += self._turn_on.over(drawn) * drawn
         if self._per_kelvin is not None:
             time_s = xp.astype(batch.time_ns, np.float64) / NS_PER_S
             warmer = self._temperature.at_s(time_s, xp) - self._temperature.reference_c
@@ -250,13 +255,14 @@ class _Errors(Movable):
         self._allan.apply(values, batch)
         batch.noise.apply_readout_errors(values, batch)
         if self._is_stepped:
-            quantise(values[:, self._stepped], self._steps[self._stepped])
+            stepped = values[:, self._stepped]
+            quantise(stepped, self._steps.over(stepped))
         if self._saturates:
-            values[:] = xp.minimum(xp.maximum(values, -self._range), self._range)
+            xp.clip_in_place(values, self._low.over(values), self._high.over(values))
 
     def covariances(self, period_s: float) -> dict[str, Array]:
         """Return those of the white noise of one sample, row-major [9], by their block's name."""
-        variance = (self._allan.white_sigma(period_s) ** 2 + self._steps ** 2 / 12.0
+        variance = (self._allan.white_sigma(period_s) ** 2 + self._resolution ** 2 / 12.0
                     + self._generic_variance)
         return {'linear_acceleration_covariance': np.diag(variance[:3]).ravel(),
                 'angular_velocity_covariance': np.diag(variance[3:]).ravel()}

@@ -30,7 +30,7 @@ def step(env: SimpleNamespace, *reset: int) -> None:
 
 def term(**keys: Any) -> SensedTerm:
     def count(env: Any) -> Any:
-        return torch.full((env.num_envs, 6), float(env.common_step_counter))
+        return torch.full((env.num_envs, 6), float(env.common_step_counter), dtype=torch.float64)
     return SensedTerm(Imu('imu', ImuConfig(type='imu', rate_hz=0.0, **keys)), count, seed=3)
 
 
@@ -82,3 +82,35 @@ def test_a_term_that_joins_later_begins_now() -> None:
         step(env)
     assert term()(env)[:, 0].tolist() == [100.0] * 4
     assert np.isfinite(term(delay_range_s=(0.04, 0.04))(env).numpy()).all()
+
+
+def test_a_manager_says_which_episodes_begin() -> None:
+    """mjlab calls a term once before the first reset; that sample is of no episode."""
+    env, late = environment(), term(delay_range_s=(0.02, 0.02), gyro={'turn_on_bias': 1.0})
+    late(env)
+    late.reset(env_ids=torch.tensor([1, 3]))
+    step(env)
+    first = late(env)
+    assert late.reading is not None and late.reading.valid.tolist() == [True, False, True, False]
+    late.reset(slice(None))
+    late(env)
+    assert not late.reading.valid.any()
+    step(env)
+    assert late(env).abs().sum() > 0.0 and not torch.equal(late(env), first)
+
+
+def test_observations_have_the_type_of_the_truth() -> None:
+    env = environment()
+    for dtype in (torch.float32, torch.float64):
+        felt = SensedTerm(Imu('imu', ImuConfig(type='imu', rate_hz=0.0)),
+                          lambda env, dtype=dtype: torch.full((env.num_envs, 6), 0.1, dtype=dtype))
+        assert felt(env).dtype == dtype and felt(env)[0, 0] == torch.tensor(0.1, dtype=dtype)
+
+
+def test_latencies_are_told_once_they_are_drawn() -> None:
+    env, late = environment(), term(delay_range_s=(0.02, 0.2))
+    with pytest.raises(RigError, match='not been observed yet'):
+        _ = late.latency_s
+    late(env)
+    assert ((late.latency_s >= 0.02) & (late.latency_s <= 0.2)).all()
+    assert len(late.latency_s.unique()) == env.num_envs
