@@ -2,6 +2,7 @@
 
     ./rig python -m bench.findings                 # 40 recordings a defect, 50 clean ones
     ./rig python -m bench.findings --recordings 5
+    ./rig python -m bench.findings --only looped --only clock_wander
     ./rig python -m bench.findings --rigs 50 --seconds 10   # simulated: shipped rigs, made clean
 
 Each recording has one to three defects: the one that is counted, and up to two of others that do
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,14 +57,14 @@ def score(name: str, recordings: int) -> tuple[float, int, int]:
     return hits / recordings, right, wrong
 
 
-def run(quick: bool = False, recordings: int = 0) -> dict[str, Any]:
+def run(quick: bool = False, recordings: int = 0, only: Sequence[str] = ()) -> dict[str, Any]:
     """Return (and print) the scores of all defects, and what is wrong with clean recordings."""
     from support.blind import Recording
     from support.defects import DEFECTS
     count = recordings or (3 if quick else 40)
     clean = 5 if quick else CLEAN
     defects = {}
-    for name in DEFECTS:
+    for name in only or DEFECTS:
         recall, right, wrong = defects[name] = score(name, count)
         print(f'{name:24s} recall {recall:.3f}   findings right {right:4d}  not {wrong:3d}',
               flush=True)
@@ -141,11 +143,13 @@ def main() -> None:
     parser.add_argument('--rigs', type=int, default=0, metavar='N',
                         help='instead: N clean recordings of shipped rigs')
     parser.add_argument('--seconds', type=float, default=10.0, help='of each of them (10)')
+    parser.add_argument('--only', action='append', default=[], metavar='DEFECT',
+                        help='score this defect alone; may be given again')
     args = parser.parse_args()
     if args.rigs:
         clean_rigs(args.rigs, args.seconds)
         return
-    result = run(recordings=args.recordings)
+    result = run(recordings=args.recordings, only=args.only)
     for figure in headline(result):
         print(f'{figure.name}: {figure.value:.4g} {figure.unit}')
 

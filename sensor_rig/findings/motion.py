@@ -12,6 +12,7 @@ from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.starter import IMU_TYPE, input_names, starter_rig, usable
 from sensor_rig.bags.sync import fitted
+from sensor_rig.findings.imu import ImuDelay, ImuMotion
 from sensor_rig.findings.model import Finding, Severity
 from sensor_rig.findings.turning import AgreementCurve, Turning
 from sensor_rig.rigfile import rig_from_parameters
@@ -27,6 +28,8 @@ FEWEST_FIXES = 3
 """Times at which motion has to agree; one may be a chance."""
 SURE = 4.0
 """An offset with a larger sigma is not said, unless it is this many times as large."""
+IMU_SURE = 5.0
+"""Sigmas from which on accelerometer and gyro are taken to be apart."""
 TOLERATED_S, WRONG_S = 0.005, 0.02
 """Offsets that fusion does not notice, and those that spoil it."""
 
@@ -37,15 +40,23 @@ class MotionResult(NamedTuple):
     findings: list[Finding]
     curves: dict[str, AgreementCurve]
     """By topic: how well its turns agree with the IMU's."""
+    imus: dict[str, ImuDelay]
+    """By topic of an IMU: how late its accelerometer is, where its motion tells."""
 
 
 def compare_motion(bag: BagReader, facts: Sequence[TopicFacts]) -> MotionResult:
-    """Return the offset of every stream to the IMU's clock where motion shows it."""
+    """Return the offset of every stream to the IMU's clock where motion shows it.
+
+    And whether the accelerometer and the gyro of every IMU are of the same moment.
+    """
     topics = usable(facts)
-    imu = next((topic for topic in topics if topic.type_name == IMU_TYPE), None)
-    result = MotionResult([], {})
-    if imu is None:
+    imus = [topic for topic in topics if topic.type_name == IMU_TYPE]
+    result = MotionResult([], {}, _imu_delays(bag, [topic.name for topic in imus]))
+    for name, delay in result.imus.items():
+        result.findings.extend(_imu_delay(name, delay))
+    if not imus:
         return result
+    imu = imus[0]
     names = input_names([topic.name for topic in topics])
     try:
         engine, turning = _engine_after(bag, starter_rig(facts, str(bag.path)), imu.name)
@@ -67,6 +78,33 @@ def compare_motion(bag: BagReader, facts: Sequence[TopicFacts]) -> MotionResult:
         if curve is not None:
             result.curves[topic.name] = curve
     return result
+
+
+def _imu_delays(bag: BagReader, names: list[str]) -> dict[str, ImuDelay]:
+    motions = {name: ImuMotion() for name in names}
+    end_ns = bag.start_ns + int(LOOKED_AT_S * 1e9)
+    for message in bag.messages(names) if names else ():
+        if message.receive_ns > end_ns:
+            break
+        motions[message.topic].add(message.raw)
+    found = {name: motion.delay() for name, motion in motions.items()}
+    return {name: delay for name, delay in found.items() if delay is not None}
+
+
+def _imu_delay(name: str, found: ImuDelay) -> Iterator[Finding]:
+    delay_s, sigma_s = found.delay_s, found.sigma_s
+    if abs(delay_s) < max(TOLERATED_S, IMU_SURE * sigma_s):
+        return
+    late, other = ('accelerometer', 'gyro') if delay_s > 0.0 else ('gyro', 'accelerometer')
+    yield Finding('imu_delay', WRONG if abs(delay_s) > WRONG_S + 3.0 * sigma_s else WARNING,
+                  (name,),
+                  f'its {late} is {abs(delay_s) * 1e3:.1f} ms late against its {other}, sigma '
+                  f'{sigma_s * 1e3:.1f} ms, as gravity shows when it tilts',
+                  'rotation and gravity are taken at different moments: roll and pitch are off '
+                  'while it turns',
+                  f'look for a low-pass filter of the {late}, or for samples that are paired with '
+                  'the next ones', {'delay_ms': delay_s * 1e3, 'sigma_ms': sigma_s * 1e3,
+                                    'parts': found.parts})
 
 
 def _engine_after(bag: BagReader, rig_text: str, imu: str) -> tuple[SyncEngine, Turning]:

@@ -7,6 +7,7 @@ from html import escape
 import numpy as np
 
 from sensor_rig.bags.inspect import TopicFacts
+from sensor_rig.findings.imu import ImuDelay
 from sensor_rig.findings.model import Finding, Severity
 from sensor_rig.findings.record import TopicRecord
 from sensor_rig.findings.recording import Inspection
@@ -56,6 +57,8 @@ def _finding(finding: Finding, found: Inspection) -> str:
     curve = found.curves.get(finding.topics[0])
     if curve is not None and 'offset_ms' in finding.evidence:
         parts.append(agreement_plot(finding.topics[0], curve, finding.evidence['offset_ms']))
+    elif finding.code == 'imu_delay':
+        parts.append(imu_plot(finding.topics[0], found.imus[finding.topics[0]]))
     elif record is not None and len(record.stamps_ns) > 2:
         plot = (spacing_plot if finding.code in SPACING else
                 grid_plot if finding.code in GRID else delay_plot)
@@ -124,16 +127,31 @@ def _off_grid(times_ns: Times) -> Seconds:
 
 def agreement_plot(topic: str, curve: AgreementCurve, offset_ms: float) -> str:
     """Return the correlation of a topic's turns with the IMU's over the offset of its stamps."""
-    offsets = (curve.offsets_s * 1e3).tolist()
-    low, high = float(curve.correlation.min()), float(curve.correlation.max())
-    plot = Plot((offsets[0], offsets[-1]), (low, max(high, low + 1e-3)),
-                xlabel='offset of its stamps (ms)', ylabel='correlation of turns')
-    plot.line(offsets, curve.correlation.tolist(), 0)
-    plot.line([offset_ms, offset_ms], [low, high], 1)
+    plot = _agreement(curve, offset_ms, 'offset of its stamps (ms)', 'correlation of turns')
     return page.figure(plot.svg(f'turns of {topic} against those of the IMU'),
                        f'{topic}: how well its turns agree with those of the IMU if its stamps '
                        f'were off by so much (blue), and the offset that the sync engine '
                        f'estimates (orange).')
+
+
+def imu_plot(topic: str, found: ImuDelay) -> str:
+    """Return how well gravity turns with the gyro over the delay of the accelerometer."""
+    plot = _agreement(found.curve, found.delay_s * 1e3, 'delay of the accelerometer (ms)',
+                      'correlation')
+    return page.figure(plot.svg(f'accelerometer of {topic} against its gyro'),
+                       f'{topic}: how well the change of its specific force agrees with that of '
+                       f'gravity in a frame that turns as its gyro says, if the accelerometer was '
+                       f'so late (blue), and the best delay (orange).')
+
+
+def _agreement(curve: AgreementCurve, at_ms: float, xlabel: str, ylabel: str) -> Plot:
+    offsets = (curve.offsets_s * 1e3).tolist()
+    low, high = float(curve.correlation.min()), float(curve.correlation.max())
+    plot = Plot((offsets[0], offsets[-1]), (low, max(high, low + 1e-3)), xlabel=xlabel,
+                ylabel=ylabel)
+    plot.line(offsets, curve.correlation.tolist(), 0)
+    plot.line([at_ms, at_ms], [low, high], 1)
+    return plot
 
 
 def _row(facts: TopicFacts) -> tuple[object, ...]:

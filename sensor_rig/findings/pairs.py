@@ -123,18 +123,20 @@ def domain_mix(records: Sequence[TopicRecord], facts: Mapping[str, TopicFacts]
 def loop_findings(records: Sequence[TopicRecord], start_ns: int) -> tuple[list[Finding], set[str]]:
     """Return the finding of a looped or rewound recording, and the topics it explains."""
     jumps: dict[str, tuple[int, float]] = {}
+    slack_s = 1.0
     for record in records:
         line = record.line
-        far = [event for event in line.backward if -event.amount_s > max(10 * line.period_s, 0.5)]
+        far = [event for event in line.backward if -event.amount_s > max(4 * line.period_s, 0.5)]
         first_ns = record.stamps_ns[0] if record.stamps_ns else 0
         looped = [event for event in far
                   if abs(event.stamp_ns - first_ns) / 1e9 < max(3 * line.period_s, 0.2)]
         if looped:
             jumps[record.name] = (looped[0].arrival_ns, looped[0].amount_s)
+            slack_s = max(slack_s, 2.0 * line.period_s)  # its first message of the new round
     if len(jumps) < 2 and not (len(jumps) == 1 and len([r for r in records if r.stamped]) == 1):
         return [], set()
     times = [at for at, _ in jumps.values()]
-    if (max(times) - min(times)) / 1e9 > 1.0:
+    if (max(times) - min(times)) / 1e9 > slack_s:
         return [], set()
     length = max(-amount for _, amount in jumps.values())
     finding = Finding('looped', WRONG, tuple(sorted(jumps)),

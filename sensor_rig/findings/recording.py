@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.sync import ADVANCE_EVERY
+from sensor_rig.findings.imu import ImuDelay
 from sensor_rig.findings.model import Finding, worst_first
 from sensor_rig.findings.motion import compare_motion
 from sensor_rig.findings.record import TopicRecord
@@ -26,6 +27,8 @@ class Inspection:
     """Worst first."""
     curves: dict[str, AgreementCurve] = field(default_factory=dict)
     """By topic: how well its motion agrees with the IMU's."""
+    imus: dict[str, ImuDelay] = field(default_factory=dict)
+    """By topic of an IMU: how late its accelerometer is against its gyro, where motion tells."""
 
 
 def inspect_recording(bag: BagReader, advance: Callable[[int], None] = lambda count: None, *,
@@ -48,4 +51,5 @@ def inspect_recording(bag: BagReader, advance: Callable[[int], None] = lambda co
     moved = compare_motion(bag, facts)
     told = {(each.code, each.topics) for each in moved.findings}  # motion says it with a sigma
     others = [each for each in findings if (each.code, each.topics) not in told]
-    return Inspection(records, facts, worst_first([*moved.findings, *others]), moved.curves)
+    return Inspection(records, facts, worst_first([*moved.findings, *others]), moved.curves,
+                      moved.imus)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 
 from sensor_rig.findings.timeline import DelayBlock, Seconds, TimeLine
 
@@ -18,10 +19,14 @@ FEWEST_GROUPS, MOST_GROUPS, GROUP_MESSAGES = 10, 40, 16
 FEWEST_MESSAGES = 100
 SMOOTHED = 4
 """Groups that are looked at together to see what changes slowly."""
+SLOW_NOISE = 2.2 / SMOOTHED**0.5
+"""Half of the range that noise of sigma 1 makes of smoothed groups."""
 STEP_S = 0.005
 """Smaller clock steps look like jitter."""
 STAYS_S, STAYS_BLOCKS = 2.0, 4
 """How long arrival minus stamp stays the same before and after a step, at least."""
+SUDDEN = 0.75
+"""Part of a step that is there at once; what rises slowly has about half of it there."""
 
 
 class Trend(NamedTuple):
@@ -57,6 +62,7 @@ def trend_of(line: TimeLine) -> Trend:
     rest = levels - slope * times
     sigma = 1.4826 * float(np.median(np.abs(rest - np.median(rest))))
     slow, noise = min(_slow_part(rest), _slow_part(middles - slope * times))
+    noise = min(noise, SLOW_NOISE * _noise_inside(blocks, groups))
     return Trend(slope * 1e6, 1e6 * sigma * 12.0**0.5 / (span_s * len(times)**0.5), slow, noise,
                  span_s)
 
@@ -67,7 +73,7 @@ def _slow_part(levels: Seconds) -> tuple[float, float]:
         return 0.0, 0.0
     calm = np.median(sliding_window_view(np.pad(levels, 1, 'edge'), 3), axis=1)
     smooth = sliding_window_view(calm, SMOOTHED).mean(axis=1)
-    return float(np.ptp(smooth)) / 2.0, 2.2 * _noise(levels) / SMOOTHED**0.5
+    return float(np.ptp(smooth)) / 2.0, SLOW_NOISE * _noise(levels)
 
 
 def _noise(levels: Seconds) -> float:
@@ -75,11 +81,23 @@ def _noise(levels: Seconds) -> float:
     return 1.4826 * float(np.median(np.abs(np.diff(levels, 2)))) / math.sqrt(6.0)
 
 
+def _noise_inside(blocks: list[DelayBlock], groups: list[NDArray[np.intp]]) -> float:
+    """Return the sigma of least delays, by the two halves of each group's blocks in turn.
+
+    Few groups of a clock that swings to and fro bend so much that this looks like noise between
+    groups; inside of them it does not.
+    """
+    apart = [min(blocks[i].least_s for i in group[::2]) - min(blocks[i].least_s
+                                                              for i in group[1::2])
+             for group in groups]
+    return 1.4826 * float(np.median(np.abs(apart))) / math.sqrt(2.0)
+
+
 def steps_of(line: TimeLine) -> list[tuple[float, float]]:
     """Return (time since the start in s, step of the clock in s) of lasting steps of the stamps.
 
     A step changes the least delay and the middle one alike, and it stays: the blocks before and
-    those after agree among themselves and differ by more than their spread.
+    those after agree among themselves, differ by more than their spread, and do so at once.
     """
     if not line.block_s:
         return []
@@ -91,7 +109,10 @@ def steps_of(line: TimeLine) -> list[tuple[float, float]]:
     noise = _noise(np.array([block.middle_s for block in line.blocks]))
     limit = np.maximum(max(STEP_S, 2.0 * restless, 8.0 * noise / width**0.5), 2.5 * spreads)
     limit = np.maximum(limit, 1.5 * _beside(np.abs(sizes), round(1.5 * width)))
-    clear = np.where(np.abs(sizes) > limit, np.abs(sizes) - spreads, 0.0)
+    half = width // 2
+    near = _changes(line.blocks, half)[0][width - half:half - width or None]
+    sudden = near * np.sign(sizes) > SUDDEN * np.abs(sizes)
+    clear = np.where(sudden & (np.abs(sizes) > limit), np.abs(sizes) - spreads, 0.0)
     found: list[tuple[float, float]] = []
     while clear.any():
         best = int(np.argmax(clear))

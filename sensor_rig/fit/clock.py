@@ -35,6 +35,9 @@ PRESENT = 6.0
 """Fall of the log likelihood without a noise from which on it is taken to be there."""
 ABSENT = -9.0
 """Log of a noise, against the latency's, that is as good as none."""
+LOW, BOUND_STEP = -3.0, 0.2
+"""Log of a noise from which on it is looked for the largest one that is as likely, and in which
+steps: as coarse as such a bound is."""
 COUNTER_BITS = (16, 24, 32)
 WORST_WHITE_FM, WORST_WALK_FM = 1e-4, 1e-5
 """Of a clock; what wanders more is latency that hangs together over many messages."""
@@ -200,10 +203,20 @@ def _least(cost: Callable[[Array], float], start: Array,
 
 def _bound(cost: Callable[[Array], float], best: Array, least: float, place: int,
            scale: float) -> Estimate:
-    """Return a noise that is not seen: 0, up to where it would have been."""
-    logs = best.copy()
-    while cost(logs) - least < FALL and logs[place] < 10.0:
-        logs[place] += 0.1
+    """Return a noise that is not seen: 0, up to where it would have been.
+
+    The other noises are fitted anew for each size of this one: where one of them takes its part,
+    it could be larger than beside the others as they are.
+    """
+    others = tuple(i for i in range(3) if i != place)
+    below, logs = best, best
+    while logs[place] < 10.0:
+        logs = below.copy()
+        logs[place] = max(logs[place], LOW) + BOUND_STEP
+        logs, found = _least(cost, logs, others)
+        if found - least > FALL:
+            break
+        below = logs
     return Estimate(0.0, 0.0, float(np.exp(logs[place])) * scale)
 
 

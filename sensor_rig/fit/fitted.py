@@ -14,6 +14,8 @@ from sensor_rig.fit.statistics import Z95, Array, Estimate, around, long_run_cov
 PROBABILITIES = np.array([0.0, 0.002, 0.005, 0.01, 0.02, 0.035, *np.arange(1, 20) / 20.0, 0.965,
                           0.98, 0.99, 0.995, 0.998, 1.0])
 """At which an empirical model has quantiles: closer in the tails."""
+NO_CURVATURE = 1e-6
+"""Of the likelihood in a direction, as a part of the largest one: rounding."""
 SMALL_SAMPLE = 1.15
 """Factor on standard errors: the long-run covariance of some hundred samples is too small."""
 
@@ -98,7 +100,11 @@ def _sandwich(fitted: Fitted, x: Array, free: list[int]) -> Array:
             curvature[a, b] = curvature[b, a] = -total / (4.0 * steps[i] * steps[j])
     if not np.isfinite(curvature).all():
         return np.zeros((size, size))  # latencies without any noise: a point, not an interval
-    inverse = np.linalg.pinv(curvature)
+    # In parts of each parameter: units are alike, and what does not count (the sum of the weights
+    # of a mixture) has a curvature of 0 but for rounding, which must not be inverted.
+    scale = np.array([1e4 * steps[i] for i in free])
+    inverse = np.linalg.pinv(curvature * np.outer(scale, scale), rcond=NO_CURVATURE,
+                             hermitian=True) * np.outer(scale, scale)
     return np.asarray(inverse @ long_run_covariance(scores) @ inverse / len(x))
 
 
