@@ -115,7 +115,8 @@ def _delay(step_s: float, gyro: Seconds, force: Seconds, smooth_s: float) -> Imu
         return None
     count = len(sums)
     sigma = float(np.std(without)) * (count - 1) / count ** 0.5  # the jackknife's
-    return ImuDelay(delay * step_s, sigma * step_s, count, AgreementCurve(lags * step_s, curve))
+    tried_s = np.asarray(lags * step_s, np.float64)
+    return ImuDelay(delay * step_s, sigma * step_s, count, AgreementCurve(tried_s, curve))
 
 
 def _averaged(values: Seconds, width: int) -> Seconds:

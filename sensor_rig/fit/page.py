@@ -83,8 +83,9 @@ def _correlations(measured: Array, modelled: Array) -> str:
     plot.band(lags, low.tolist(), high.tolist(), 1)
     plot.line(lags, theirs.mean(axis=0).tolist(), 1)
     plot.dots(lags, ours.tolist(), 0, radius=3.0)
-    return figure(plot.svg('autocorrelation'), 'How latencies are correlated in time. The model has the '
-                  'measured lag 1; what lies outside the band beyond it is not modelled.')
+    return figure(plot.svg('autocorrelation'), 'How latencies are correlated in time. The '
+                  'model has the measured lag 1; what lies outside the band beyond it is '
+                  'not modelled.')
 
 
 def allan(phase_s: Array, period_s: float) -> tuple[Array, Array]:

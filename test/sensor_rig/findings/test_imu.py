@@ -36,7 +36,8 @@ def messages(delay_s: float, *, tilt_rad: float = 0.6, push: float = 0.1,
 
     turns = Rotation.from_euler('ZYX', np.stack([swing(1.0), swing(tilt_rad), swing(tilt_rad)], 1))
     gyro = (turns[:-1].inv() * turns[1:]).as_rotvec() / FINE_S
-    force = turns.inv().apply(np.stack([swing(push) for _ in range(3)], 1) + (0.0, 0.0, 9.81))
+    pushes = np.stack([swing(push) for _ in range(3)], 1)
+    force = turns.inv().apply(pushes + np.array([0.0, 0.0, 9.81]))
     times = np.arange(0.0, 60.0, 0.01)
     rates, felt = (np.stack([np.interp(at, fine[:len(each)], column) for column in each.T], 1)
                    for at, each in ((times, gyro), (times - delay_s, force)))
