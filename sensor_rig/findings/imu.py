@@ -111,7 +111,7 @@ def _delay(step_s: float, gyro: Seconds, force: Seconds, smooth_s: float) -> Imu
     sums = np.array(parts)
     delay, curve = _peak(sums.sum(axis=0))
     without = [_peak(sums.sum(axis=0) - each)[0] for each in sums]
-    if not EXPLAINED < curve.max() or not np.isfinite([delay, *without]).all():
+    if curve.max() <= EXPLAINED or not np.isfinite([delay, *without]).all():
         return None
     count = len(sums)
     sigma = float(np.std(without)) * (count - 1) / count ** 0.5  # the jackknife's
