@@ -29,8 +29,8 @@ from sim_sensors.raycast.embree import EmbreeCaster
 from sim_sensors.raycast.embree_api import has_embree
 from sim_sensors.raycast.multiray import MujocoCaster
 from sim_sensors.raycast.patterns import ELEVATION_TABLES_DEG, Pattern, multi_beam, single_plane
+from sim_sensors.sensors.lidar.cloud import Lidar3d
 from sim_sensors.sensors.lidar.config import Lidar3dConfig
-from sim_sensors.sensors.lidar.lidar import Lidar3d
 
 MAX_RANGE_M = 60.0
 ORIGIN = (0.0, 0.0, 1.2)

@@ -87,9 +87,9 @@ def run_twice(scenario: Scenario, config: SyncConfig) -> Run:
     """Look at `scenario` as at a recording: learn its clocks first, then play it with them."""
     messages = scenario.messages()
     first, second = SyncEngine(config), SyncEngine(config)
-    first.record_clocks()
+    first.clocks.record()
     _run(first, scenario, True, messages)
-    second.play_clocks(first.smoothed_clocks())
+    second.clocks.play(first.clocks.smoothed())
     return _run(second, scenario, False, messages)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import Field
 
 from rig_common.errors import RigError
-from rig_common.paramfile import MOST_MISTAKES
+from rig_common.paramevents import MOST_MISTAKES
 from rig_common.paths import find_shared, shared_names
 from rig_common.validation import Strict, hint, unknown_key, validated
 from sensor_rig.rigparts import (

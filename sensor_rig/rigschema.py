@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from rig_common.paramfile import ALL_NODES, PARAMETERS
+from rig_common.paramevents import ALL_NODES, PARAMETERS
 from sensor_rig.degrade.config import TYPES, StreamConfig, typed_config
 from sensor_rig.rigfile import SeedConfig
 from sensor_rig.rigparts import RESERVED_NAMES, SENSOR_NAME

@@ -31,9 +31,10 @@ from sim_sensors.sensors.base import Sensor
 from sim_sensors.timekeeping.schedule import schedules_of
 from sim_sensors.timekeeping.stamps import require_stamps
 from sim_sensors.timing_config import LinkConfig
+from sim_sensors.world.base import WorldBase
 from sim_sensors.world.mounts import unknown_name
 from sim_sensors.world.readers import truth_readers
-from sim_sensors.world.world import WorldBase, make_world
+from sim_sensors.world.world import make_world
 
 log = logging.getLogger(__name__)
 

@@ -24,12 +24,12 @@ from rig_common.times import MAX_STAMP_NS, NEVER_NS, NS_PER_S
 from sync_engine.bundle import Bundle
 from sync_engine.clocks.epochs import Epochs
 from sync_engine.clocks.offset import ClockEstimate, Offset, imu_sigma_s, relative_offset
-from sync_engine.clocks.smoothing import ClockTrack
 from sync_engine.clocks.states import StateMachine, SyncState
 from sync_engine.clocks.steps import Verdict
 from sync_engine.config import SyncConfig
 from sync_engine.cues.motion import Rotation
 from sync_engine.cues.runner import CueRunner, PayloadReader, rotation_of
+from sync_engine.learned_clocks import LearnedClocks
 from sync_engine.ledger import Ledger
 from sync_engine.matching.assembly import Assembler
 from sync_engine.matching.buffer import Packet
@@ -37,7 +37,6 @@ from sync_engine.matching.interpolate import Codec
 from sync_engine.matching.waiting import Pending
 from sync_engine.matching.window import AdaptiveWindow
 from sync_engine.parameters import changed_config
-from sync_engine.snapshot import dump_clocks, load_clocks
 from sync_engine.status import EngineStatus, engine_status
 from sync_engine.stream import Stream
 
@@ -64,6 +63,7 @@ class SyncEngine:
         for stream in self._streams.values():
             owner = stream.given.clock_of
             stream.clock = self._streams[owner].clock if owner else stream.clock
+        self.clocks = LearnedClocks(self._streams)
         self._reference = self._streams[config.reference_sensor_id]
         partners = [s for s in self._streams.values() if s.is_member and s is not self._reference]
         self._assembler = Assembler(
@@ -268,7 +268,7 @@ class SyncEngine:
         self._head = None
         self._due_ns = NEVER_NS
 
-    # -- settings, state --------------------------------------------------------------------
+    # -- settings and state ------------------------------------------------------------------
 
     def set_parameter(self, name: str, value: Any) -> None:
         """Change one setting while running, by its dotted name (see parameters.py)."""
@@ -276,29 +276,6 @@ class SyncEngine:
         self.window.configure(self.config.window)
         for stream in self._streams.values():
             stream.configure(self.config)
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the learned clocks as JSON-able values."""
-        return dump_clocks(self._streams)
-
-    def restore(self, values: dict[str, Any]) -> list[str]:
-        """Start from a snapshot; returns the sensors it was taken for."""
-        return load_clocks(self._streams, values)
-
-    def record_clocks(self) -> None:
-        """Note how the clocks are learnt, before the first message, for `smoothed_clocks`."""
-        for stream in self._streams.values():
-            stream.clock.record()
-
-    def smoothed_clocks(self) -> dict[str, ClockTrack]:
-        """Return every sensor's clock as the whole recording tells it (`clocks/smoothing.py`)."""
-        return {name: stream.clock.smoothed() for name, stream in self._streams.items()
-                if not stream.given.clock_of}
-
-    def play_clocks(self, tracks: Mapping[str, ClockTrack]) -> None:
-        """Use clocks that are known instead of learning them; no cue has to be run."""
-        for name, track in tracks.items():
-            self._streams[name].clock.play(track)
 
     @property
     def state(self) -> SyncState:

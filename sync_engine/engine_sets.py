@@ -10,7 +10,7 @@ from rig_common.times import seconds_to_ns
 from sync_engine.bundle import Bundle
 from sync_engine.config import SyncConfig
 from sync_engine.engine import SyncEngine
-from sync_engine.matching.sets import Waits
+from sync_engine.matching.waits import WaitLog, Waits
 from sync_engine.wire.typed import TypedCodec, typed_imu, typed_reader
 
 _NO_STAMP_NS = -1
@@ -31,7 +31,7 @@ class EngineSets:
                    if given.cue != 'none'}
         self.engine = SyncEngine(config, {name: TypedCodec() for name in self._names}, readers)
         self.has_jobs = bool(readers)
-        self._made = self._waited = self._waited_ns = self._longest_ns = 0
+        self._log = WaitLog()
 
     def push(self, index: int, stamp_ns: int, message: Any, arrival_ns: int
              ) -> list[list[Any]] | None:
@@ -75,18 +75,13 @@ class EngineSets:
             last_ns = max(last_ns, member.arrival_ns)
             messages.append([packet.payload for packet in member.collected]
                             if inputs[name].collect else member.payload)
-        waited_ns = bundle.emitted_ns - last_ns
-        self._made += 1
-        self._waited += waited_ns > 0
-        self._waited_ns += waited_ns
-        self._longest_ns = max(self._longest_ns, waited_ns)
+        self._log.note(bundle.emitted_ns - last_ns)
         return messages
 
     @property
     def waits(self) -> Waits:
         """How long sets waited after their last message had come."""
-        return Waits.of(self._made, self._waited, self._waited_ns, self._longest_ns,
-                        self.engine.reorder_ns)
+        return self._log.waits(self.engine.reorder_ns)
 
     @property
     def slop_ns(self) -> int:

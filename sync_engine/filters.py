@@ -22,7 +22,8 @@ from rig_common.times import NS_PER_S, seconds_to_ns
 from sync_engine.config import SyncConfig, load_config
 from sync_engine.engine import SyncEngine
 from sync_engine.engine_sets import EngineSets
-from sync_engine.matching.sets import SetMatcher, Waits
+from sync_engine.matching.sets import SetMatcher
+from sync_engine.matching.waits import Waits
 
 try:
     from message_filters import SimpleFilter

@@ -111,7 +111,7 @@ class BagSync:
         if self.sync.config.estimator != 'adaptive':
             return
         first = WireSync(self.sync.config, self.sync.headerless)
-        first.engine.record_clocks()
+        first.engine.clocks.record()
         seen = SyncRecord(self.sync.config, '', '')
         done = 0
         for receive_ns, messages in _moments(self._bag.messages([*self._names])):
@@ -122,7 +122,7 @@ class BagSync:
             while first.run_cues():
                 pass
             done = _tell(advance, done + len(messages))
-        self.sync.engine.play_clocks(first.engine.smoothed_clocks())
+        self.sync.engine.clocks.play(first.engine.clocks.smoothed())
         self._first = first.engine
         self._filtered = seen.offsets()
 

@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Study the results, write page and figures, judge the requirements."""
     from rig_common.errors import RigError, why
+    from sensor_rig.sweep.document import document
     from sensor_rig.sweep.page import tolerance_page
     from sensor_rig.sweep.pictures import write_pictures
     from sensor_rig.sweep.study import study_of
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         raise RigError(f'cannot write {error.filename or html}: {why(error)}') from None
     if args.json:
-        print_json({**study.document(), 'page': str(html),
+        print_json({**document(study), 'page': str(html),
                     'figures': [str(file) for file in figures]})
     else:
         _print(study)

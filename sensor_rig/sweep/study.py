@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -14,15 +14,14 @@ import numpy as np
 
 from rig_common.errors import RigError
 from rig_common.validation import hint
-from sensor_rig.sweep.binomial import interval, lower_bound, runs_needed
 from sensor_rig.sweep.boundaries import Boundary, FactorLevel, boundaries, is_good
 from sensor_rig.sweep.indices import Indices, indices_of
 from sensor_rig.sweep.outcome import RunStatus
 from sensor_rig.sweep.plan import Plan, Requirement
 from sensor_rig.sweep.store import TABLE, kept_plan
 from sensor_rig.sweep.table import FIXED, read_table
+from sensor_rig.sweep.verdicts import RequirementVerdict, verdict
 
-VERSION = 1
 BINS = 10
 """Levels that a sampled factor is divided into."""
 CELLS = 6
@@ -65,17 +64,6 @@ class Line:
     others: dict[str, Any]
     levels: tuple[FactorLevel, ...]
     boundaries: tuple[Boundary, ...]
-
-
-@dataclass(frozen=True)
-class RequirementVerdict:
-    """Whether a requirement is met."""
-
-    requirement: Requirement
-    confidence: float
-    met: bool
-    says: str
-    levels: tuple[FactorLevel, ...] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True)
@@ -208,31 +196,14 @@ class Study:
         return [self._verdict(each) for each in self.plan.require]
 
     def _verdict(self, wanted: Requirement) -> RequirementVerdict:
-        sure = wanted.confidence or self.plan.confidence
         low = -np.inf if wanted.down_to is None else wanted.down_to
         high = np.inf if wanted.up_to is None else wanted.up_to
         rows = [row for row in self.planned if self.numeric(wanted.factor)
                 and low <= row.values[wanted.factor] <= high]
         levels = (self.levels(wanted.factor, rows) if self.is_grid else
                   (FactorLevel(float(high), sum(row.good for row in rows), len(rows)),))
-        where = ' and '.join(filter(None, (
-            f'from {wanted.down_to:g}' if wanted.down_to is not None else '',
-            f'up to {wanted.up_to:g}' if wanted.up_to is not None else '')))
-        claim = (f'{wanted.factor} {where}: at least {wanted.success:.0%} good with {sure:.0%} '
-                 f'confidence')
-        if not rows:
-            return RequirementVerdict(wanted, sure, False,
-                                      f'{claim}: not met, no run is in there')
-        worst = min(levels, key=lambda each: lower_bound(each.good, each.runs, sure))
-        least = lower_bound(worst.good, worst.runs, sure)
-        at = f' at {worst.value:g}' if self.is_grid else ''
-        told = f'{worst.good} of {worst.runs} good{at} show at least {least:.1%}'
-        if least >= wanted.success:
-            return RequirementVerdict(wanted, sure, True, f'{claim}: met, {told}', levels)
-        needed = runs_needed(wanted.success, sure)
-        if worst.good == worst.runs:
-            told += f'; it takes {needed} runs, all of them good'
-        return RequirementVerdict(wanted, sure, False, f'{claim}: not met, {told}', levels)
+        return verdict(wanted, wanted.confidence or self.plan.confidence,
+                       levels if rows else (), name_level=self.is_grid)
 
     # ---- sensitivities and interactions ---------------------------------------------------------
 
@@ -286,31 +257,6 @@ class Study:
         """Whether every requirement is met."""
         return all(each.met for each in self.verdicts)
 
-    def document(self) -> dict[str, Any]:
-        """Return the study as JSON values (docs/sweep.md)."""
-        return {
-            'version': VERSION, 'name': self.name, 'title': self.plan.title or self.name,
-            'runs': len(self.rows), 'statuses': self.statuses,
-            'good': sum(row.good for row in self.rows), 'limits': list(self.plan.limits),
-            'confidence': self.plan.confidence, 'met': self.met,
-            'requirements': [{**each.requirement.model_dump(), 'confidence': each.confidence,
-                              'met': each.met, 'says': each.says,
-                              'levels': [_level(level, each.confidence)
-                                         for level in each.levels]} for each in self.verdicts],
-            'boundaries': [self._line_document(line) for line in self.lines],
-            'curves': [{'factor': factor, 'measure': measure,
-                        'points': [asdict(point) for point in self.curve(factor, measure)]}
-                       for factor in self.factors for measure in self.measures],
-            'indices': [asdict(each) for each in self.indices],
-            'interactions': [asdict(each) for each in self.interactions],
-        }
-
-    def _line_document(self, line: Line) -> dict[str, Any]:
-        return {'factor': line.factor, 'others': line.others,
-                'levels': [_level(level, self.plan.confidence) for level in line.levels],
-                'boundaries': [{**asdict(each), 'middle': each.middle}
-                               for each in line.boundaries]}
-
 
 def study_of(folder: Path) -> Study:
     """Return the study of a results folder."""
@@ -335,9 +281,3 @@ def mean_interval(numbers: Sequence[float], confidence: float) -> tuple[float, f
 
 def _mean(numbers: Sequence[float]) -> float | None:
     return float(np.mean(numbers)) if numbers else None
-
-
-def _level(level: FactorLevel, confidence: float) -> dict[str, Any]:
-    low, high = interval(level.good, level.runs, confidence)
-    return {'value': level.value, 'good': level.good, 'runs': level.runs,
-            'fraction': level.good / level.runs if level.runs else None, 'low': low, 'high': high}

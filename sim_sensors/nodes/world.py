@@ -201,7 +201,7 @@ class WorldNode(Node):
         facts = WorldFacts(
             simulated_s=self.world.time_ns / NS_PER_S, factor_wanted=pacer.factor or None,
             factor_achieved=achieved, slowed_s=pacer.slipped_s, resets=self.loop.resets,
-            lockstep=conductor.lockstep, nodes=' '.join(sorted(conductor.members)))
+            lockstep=conductor.lockstep, nodes=' '.join(sorted(conductor.roster.members)))
         level, name, message = self._health(achieved)
         if level != Level.OK:
             self.get_logger().warning(message, throttle_duration_sec=WARN_PERIOD_S)

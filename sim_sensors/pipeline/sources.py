@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sim_sensors.pipeline.classes import ClassReader
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.world.base import WorldBase
 from sim_sensors.world.readers import Capture
 from sim_sensors.world.truth import TruthReader
-from sim_sensors.world.world import WorldBase
 
 Envs = NDArray[np.intp]
 

@@ -14,9 +14,9 @@ from rig_common.errors import RigError
 from rig_common.ros.types import message_class
 from rig_common.times import join_ns
 from sim_sensors.naming import env_prefix
+from sim_sensors.world.base import WorldBase
 from sim_sensors.world.following import JointPath
 from sim_sensors.world.frames import WORLD_FRAME
-from sim_sensors.world.world import WorldBase
 
 FIELDS = ('position', 'velocity', 'effort')
 MOST_BODIES = 64

@@ -12,8 +12,8 @@ from rig_common import msgs
 from rig_common.ros import qos
 from sim_sensors.naming import env_prefix, truth_topic
 from sim_sensors.timekeeping.schedule import Schedule
+from sim_sensors.world.base import WorldBase
 from sim_sensors.world.pose_messages import ODOM_RATE_HZ, TrueOdometry, schedule_of
-from sim_sensors.world.world import WorldBase
 
 
 class PeriodicTopic(ABC):

@@ -20,6 +20,7 @@ from rig_common.times import split_ns
 from sim_sensors.naming import truth_topic
 from sim_sensors.ros.periodics import PeriodicTopic
 from sim_sensors.sensors.base import Sensor
+from sim_sensors.world.base import WorldBase
 from sim_sensors.world.frames import WORLD_FRAME
 from sim_sensors.world.markers import Scene, Shape
 from sim_sensors.world.pose_messages import (
@@ -30,7 +31,6 @@ from sim_sensors.world.pose_messages import (
     robot_description,
     schedule_of,
 )
-from sim_sensors.world.world import WorldBase
 
 MARKER_TYPES = {'plane': Marker.CUBE, 'box': Marker.CUBE, 'sphere': Marker.SPHERE,
                 'ellipsoid': Marker.SPHERE, 'cylinder': Marker.CYLINDER,

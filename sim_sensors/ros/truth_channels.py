@@ -16,10 +16,10 @@ from sim_sensors.naming import env_prefix, truth_key, truth_topic
 from sim_sensors.sensors.base import Sensor
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.timekeeping.worker import Worker
+from sim_sensors.world.base import WorldBase
 from sim_sensors.world.readers import Capture
 from sim_sensors.world.snapshot import Snapshot
 from sim_sensors.world.truth import TruthReader
-from sim_sensors.world.world import WorldBase
 
 LISTENERS_REFRESH_NS = 10_000_000
 """Simulated time between two looks at how many subscribers a topic has."""

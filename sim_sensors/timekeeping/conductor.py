@@ -12,47 +12,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 
 from rig_common.errors import RigError
 from rig_common.lockstep import Ack, Tick
-from rig_common.times import NEVER_NS, NS_PER_MS, NS_PER_S, TimeBase
+from rig_common.times import NS_PER_MS, NS_PER_S, TimeBase
+from sim_sensors.timekeeping.roster import SLACK_NS, Roster
 
-SLACK_NS = 2 * NS_PER_MS
-"""How far, in simulated time, the world may run ahead of a node outside lockstep. More would let
-samples go out late when the machine is slow; it is the clock that has to wait then."""
 HEARTBEAT_NS = 50 * NS_PER_MS
 """Longest simulated time between ticks, so that late joiners and readers of time hear of it."""
 REPEAT_S = 0.05
 """Wall time between repetitions of an unanswered tick: who joins now must hear one."""
 GONE_S = 1.0
 """Outside lockstep, a node that says nothing for this long when the world waits for it is gone."""
-
 LATE_S = 0.2
 """Outside lockstep, a node that the world waits for longer than this is why the clock is slow."""
-MOST_MEMBERS = 1000
-"""Nodes that a world takes in; one more is a stranger that invents names."""
 STUCK_S = 1.0
 """Wall time for which the world may wait before it says so: in lockstep it waits all the time."""
 
 Send = Callable[[Tick], None]
-
-
-@dataclass(slots=True)
-class Participant:
-    """A node that follows the world's time."""
-
-    serves: tuple[str, ...]
-    """Its sensors; empty for one that collects (the sync node)."""
-    wake_ns: int
-    """Next time it needs a tick."""
-    sent: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def collects(self) -> bool:
-        """Whether it is served after the emulators, with what they have sent."""
-        return not self.serves
 
 
 class Conductor:
@@ -70,7 +48,7 @@ class Conductor:
         they count from the start of the run.
         """
         self.lockstep = lockstep
-        self.members: dict[str, Participant] = {}
+        self.roster = Roster()
         self._dt_ns = dt_ns
         self._sensors = frozenset(sensors)
         self._collectors = frozenset(collectors)
@@ -98,7 +76,6 @@ class Conductor:
         self._commands: Counter[str] = Counter()
         """Commands by topic that nodes have sent and that have not come."""
         self._wants_barrier = False
-        self._left: dict[str, Participant] = {}
         self._since_s: float | None = None
         self._repeat_s = 0.0
         self._last: Callable[[], None] = self._send_barrier
@@ -130,9 +107,8 @@ class Conductor:
     def silent(self, wall_s: float) -> list[str]:
         """Return who has not answered: given up and not heard since, or awaited for long."""
         waiting = self._since_s is not None and wall_s - self._since_s > LATE_S
-        late = [name for name, member in self.members.items()
-                if member.wake_ns + SLACK_NS <= self._time_ns] if waiting else []
-        return sorted({*self._left, *late})
+        late = self.roster.behind(self._time_ns) if waiting else []
+        return sorted({*self.roster.left, *late})
 
     @property
     def limit_ns(self) -> int:
@@ -140,14 +116,12 @@ class Conductor:
         if self.blocked:
             return self._time_ns
         slack = 0 if self.lockstep else SLACK_NS
-        earliest = min([m.wake_ns for m in self.members.values()], default=NEVER_NS)
-        return self._on_grid(earliest + slack)
+        return self._on_grid(self.roster.earliest_ns() + slack)
 
     @property
     def next_tick_ns(self) -> int:
         """Time, on the physics grid, of the next tick somebody needs."""
-        earliest = min([m.wake_ns for m in self.members.values() if m.wake_ns > self._time_ns],
-                       default=NEVER_NS)
+        earliest = self.roster.earliest_ns(self._time_ns)
         return self._on_grid(max(min(earliest, self._time_ns + HEARTBEAT_NS), self._time_ns + 1))
 
     def _on_grid(self, time_ns: int) -> int:
@@ -177,8 +151,7 @@ class Conductor:
         self._truths.update(sent)
         tick = self._make(time_ns, wall_ns, self._truths)
         self._last = partial(self._send_tick, tick)
-        self._waiting = {name for name, member in self.members.items()
-                         if not member.collects and member.wake_ns <= time_ns}
+        self._waiting = self.roster.emulators_due(time_ns)
         self._settling = False
         unheeded = not self._waiting  # an answer may come while it is being sent
         self._send_tick(tick)
@@ -198,8 +171,7 @@ class Conductor:
         self._waiting.clear()
         self._truths.clear()
         self._samples.clear()
-        for member in self.members.values():
-            member.sent.clear()
+        self.roster.take_sent()
         self._commands = Counter(dict.fromkeys(self._commands, 0))
         self._open_barrier()
 
@@ -210,7 +182,7 @@ class Conductor:
         if ack.serves is not None:
             self._join(ack, ack.serves)
             return
-        member = self.members.get(ack.name) or self._welcome_back(ack.name)
+        member = self.roster.find(ack.name)
         if member is None:
             return
         member.wake_ns = self._base.run_ns(ack.wake_ns)
@@ -232,21 +204,11 @@ class Conductor:
         """Note a command that has come; those that nodes said they sent are waited for."""
         self._commands[topic] -= 1
 
-    def _welcome_back(self, name: str) -> Participant | None:
-        """Return a node that was given up and speaks again."""
-        if name in self._left:
-            self.members[name] = self._left.pop(name)
-        return self.members.get(name)
-
     def _join(self, ack: Ack, serves: tuple[str, ...]) -> None:
         if ack.round and (self._barrier is None or ack.round != self._round):
             return  # an answer to a barrier that was said twice and is over
-        if ack.name not in self.members and len(self.members) + len(self._left) >= MOST_MEMBERS:
+        if not self.roster.admit(ack.name, serves, self._base.run_ns(ack.wake_ns)):
             return
-        self._left.pop(ack.name, None)
-        before = self.members.get(ack.name)  # what it sent before it joined again still counts
-        self.members[ack.name] = Participant(serves, self._base.run_ns(ack.wake_ns),
-                                             before.sent if before else Counter())
         if self._barrier is not None:
             if ack.round:
                 self._barrier.add(ack.name)
@@ -263,9 +225,10 @@ class Conductor:
         """Return which sensors and nodes have not joined (lockstep), or not confirmed a reset."""
         if self._barrier is None:
             return []
-        served = {s for name in self._barrier for s in self.members[name].serves}
+        members = self.roster.members
+        served = {s for name in self._barrier for s in members[name].serves}
         names = {name.rsplit('/', 1)[-1] for name in self._barrier}
-        silent = {name for name in self.members if name not in self._barrier}
+        silent = {name for name in members if name not in self._barrier}
         if not self.lockstep:
             return sorted(silent)
         return sorted((self._sensors - served) | (self._collectors - names) | silent)
@@ -302,10 +265,7 @@ class Conductor:
             raise RigError(f'lockstep: no answer from {", ".join(self.waiting_for)} within '
                            f'{self._timeout_s:g} s at {self._time_ns / NS_PER_S:.3f} s of '
                            f'simulated time')
-        gone = self.missing() or [name for name, member in self.members.items()
-                                  if member.wake_ns + SLACK_NS <= now_ns]
-        for name in gone:
-            self._left[name] = self.members.pop(name)
+        self.roster.give_up(self.missing() or self.roster.behind(now_ns))
         self._barrier = None
 
     def _finish_round(self) -> None:
@@ -340,14 +300,9 @@ class Conductor:
 
     def _settle(self) -> bool:
         """Hand what the emulators sent to those who collect; False when nobody needs it."""
-        sent: Counter[str] = Counter()
-        for member in self.members.values():
-            if member.sent:
-                sent.update(member.sent)
-                member.sent.clear()
+        sent = self.roster.take_sent()
         self._samples.update(sent)
-        self._waiting = {name for name, member in self.members.items()
-                         if member.collects and (sent or member.wake_ns <= self._time_ns)}
+        self._waiting = self.roster.collectors_due(self._time_ns, news=bool(sent))
         if not self._waiting:
             return False
         self._settling = True

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from sim_sensors.config import WorldConfig
 from sim_sensors.sensors.base import Sensor
 from sim_sensors.timing_config import LinkConfig
-from sim_sensors.world.world import FULL, UNSTABLE, Floats, WorldBase
+from sim_sensors.world.base import Floats, WorldBase
+from sim_sensors.world.instability import FULL, UNSTABLE
 
 WATCHED = np.array([int(kind) for kind in (*UNSTABLE, *FULL)])
 

@@ -17,9 +17,9 @@ from rig_common import msgs
 from rig_common.msgs import Transform
 from sim_sensors.sensors.base import Sensor
 from sim_sensors.timekeeping.schedule import Schedule
+from sim_sensors.world.base import WorldBase
 from sim_sensors.world.frames import UNTURNED, WORLD_FRAME, FrameTree, PlacedFrame
 from sim_sensors.world.modelfile import find_model
-from sim_sensors.world.world import WorldBase
 
 ODOM_RATE_HZ = 50.0
 SCENE_RATE_HZ = 20.0

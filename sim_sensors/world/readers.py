@@ -10,9 +10,9 @@ from rig_common.errors import UnavailableError
 from rig_common.times import seconds_to_ns
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.sensors.base import Sensor
+from sim_sensors.world.base import WorldBase
 from sim_sensors.world.native_delay import DelayedReader
 from sim_sensors.world.truth import TruthReader, WorldView
-from sim_sensors.world.world import WorldBase
 
 
 def truth_reader(sensor: Sensor[Any], view: WorldView) -> TruthReader:

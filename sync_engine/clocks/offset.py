@@ -17,7 +17,8 @@ from sync_engine.clocks.channel import GateResult
 from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior
 from sync_engine.clocks.smoothing import ClockTrack, SmoothedClock, Tape
 from sync_engine.clocks.steps import StepDetector, Verdict
-from sync_engine.config import AdaKFConfig, EpochConfig, InputConfig, SyncConfig
+from sync_engine.config import AdaKFConfig, EpochConfig, SyncConfig
+from sync_engine.input_config import InputConfig
 
 _FIRST_ARRIVAL_SIGMA_S = 0.005
 """Jitter allowed for in the single arrival that starts a device clock."""

@@ -5,9 +5,9 @@ may use what its last one tells: the Rauch-Tung-Striebel smoother (filterpy's). 
 stepped, restarted or the filter was opened, what came before tells nothing about what comes after:
 there the run is split, and every piece is smoothed alone.
 
-    engine.record_clocks()              # before the first message of a first pass
-    tracks = engine.smoothed_clocks()   # after its last
-    another.play_clocks(tracks)         # a second pass, which need not run any cue
+    engine.clocks.record()              # before the first message of a first pass
+    tracks = engine.clocks.smoothed()   # after its last
+    another.clocks.play(tracks)         # a second pass, which need not run any cue
 """
 
 from __future__ import annotations

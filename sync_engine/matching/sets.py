@@ -21,11 +21,12 @@ known (the first four frames), a set waits for a later message on any input.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Any, NamedTuple
+from typing import Any
 
 from rig_common.times import NS_PER_MS, NS_PER_S
 from sync_engine.ledger import Ledger
 from sync_engine.matching.set_queue import BLOCK, EARLY, LONG_AGO_NS, SetQueue
+from sync_engine.matching.waits import WaitLog, Waits
 
 _BACK_NS = NS_PER_S
 """Two messages in a row, each this far behind what was given out: time went back."""
@@ -38,26 +39,6 @@ _ANY = -1
 _WAIT = LONG_AGO_NS + 1
 _NONE = LONG_AGO_NS + 2
 """In place of a stamp."""
-
-
-class Waits(NamedTuple):
-    """What waiting for late frames cost the sets so far."""
-
-    sets: int
-    waited: int
-    """Sets that were complete before they left."""
-    mean_s: float
-    """From the arrival of a set's last message until it left, over all sets (host time)."""
-    max_s: float
-    allowance_s: float
-    """Largest reorder allowance of any input, as of now."""
-
-    @classmethod
-    def of(cls, sets: int, waited: int, waited_ns: int, longest_ns: int, allowance_ns: int
-           ) -> Waits:
-        """Return it from sums in ns."""
-        return cls(sets, waited, waited_ns / NS_PER_S / max(sets, 1), longest_ns / NS_PER_S,
-                   allowance_ns / NS_PER_S)
 
 
 class SetMatcher:
@@ -77,7 +58,7 @@ class SetMatcher:
         self._reference = self.inputs[reference]
         self._partners = [queue for queue in self.inputs if queue.index != reference]
         self._now_ns = 0
-        self.sets_made = self._waited = self._waited_ns = self._longest_ns = 0
+        self._log = WaitLog()
         self._rest()
 
     def _rest(self) -> None:
@@ -315,11 +296,7 @@ class SetMatcher:
             messages.append(message)
             if arrival_ns > last_ns:
                 last_ns = arrival_ns
-        self.sets_made += 1
-        if self._now_ns > last_ns:
-            self._waited += 1
-            self._waited_ns += self._now_ns - last_ns
-            self._longest_ns = max(self._longest_ns, self._now_ns - last_ns)
+        self._log.note(self._now_ns - last_ns)
         return messages
 
     def _drop_head(self) -> None:
@@ -343,8 +320,7 @@ class SetMatcher:
     @property
     def waits(self) -> Waits:
         """What waiting cost."""
-        return Waits.of(self.sets_made, self._waited, self._waited_ns, self._longest_ns,
-                        max(queue.allowance_ns for queue in self.inputs))
+        return self._log.waits(max(queue.allowance_ns for queue in self.inputs))
 
     @property
     def queues(self) -> list[dict[int, Any]]:

@@ -32,7 +32,7 @@ class SyncServices:
     def save(self) -> str:
         """Write the learned clocks to the file that the parameter `offsets_file` names."""
         path = self._path()
-        clocks = self._engine.snapshot()
+        clocks = self._engine.clocks.snapshot()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_name(path.name + '.part')
@@ -51,7 +51,7 @@ class SyncServices:
             raise RigError(f'cannot read {path}: {error.strerror}') from None
         except ValueError:
             raise RigError(f'{path} is not a file of saved offsets') from None
-        taken = self._engine.restore(values)
+        taken = self._engine.clocks.restore(values)
         return f'loaded the clocks of {", ".join(taken) or "no sensor of this rig"}'
 
     def _path(self) -> Path:

@@ -31,7 +31,7 @@ from rig_common.times import MAX_STAMP_NS
 from sensor_rig.nodes.building import make_emulator, make_sync, make_world
 from sensor_rig.ros.monitor import MOST_STATUSES, Monitor
 from sim_sensors.ros import other_worlds
-from sim_sensors.timekeeping.conductor import MOST_MEMBERS
+from sim_sensors.timekeeping.roster import MOST_MEMBERS
 
 pytestmark = pytest.mark.ros
 
@@ -142,7 +142,8 @@ def test_answers_of_a_stranger(rig: Rig) -> None:
     rig.say(TimeReference, ACK_TOPIC,
             *(Ack(f'/n{i}', 0, 10**15, serves=(f's{i}',)).encode() for i in range(2500)))
     rig.goes_on()
-    assert len(rig.world.conductor.members) + len(rig.world.conductor._left) <= MOST_MEMBERS
+    roster = rig.world.conductor.roster
+    assert len(roster.members) + len(roster.left) <= MOST_MEMBERS
     rig.say(TimeReference, ACK_TOPIC, Ack('/emulator', 0, -10**18).encode(),
             Ack('/emulator', 0, MAX_STAMP_NS, {f't{i}': 10**15 for i in range(5000)}).encode(),
             Ack('/emulator', MAX_STAMP_NS, 0).encode())

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from sim_sensors.config import WorldConfig
-from sim_sensors.world.world import WorldBase, make_world
+from sim_sensors.world.base import WorldBase
+from sim_sensors.world.world import make_world
 
 ARM = """
 <mujoco>

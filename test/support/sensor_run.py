@@ -19,9 +19,10 @@ from sim_sensors.pipeline.sources import Source, make_source
 from sim_sensors.registry import sensor_class
 from sim_sensors.sensors.base import Sample, Sensor
 from sim_sensors.timekeeping.schedule import schedules_of
+from sim_sensors.world.base import WorldBase
 from sim_sensors.world.batch import BatchWorld
 from sim_sensors.world.truth import WorldView
-from sim_sensors.world.world import World, WorldBase
+from sim_sensors.world.world import World
 
 
 def make_sensor(name: str, **keys: Any) -> Sensor[Any]:

@@ -1,9 +1,9 @@
-"""LiDARs: planar scanners that publish LaserScan, others that publish PointCloud2."""
+"""What all LiDARs share; `scan.py` and `cloud.py` add the rays and messages of the two kinds."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -14,22 +14,16 @@ from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.raycast import patterns
-from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
+from sim_sensors.sensors.base import Batch, Sensor
 from sim_sensors.sensors.lidar import optics as optics
-from sim_sensors.sensors.lidar.config import Lidar2dConfig, Lidar3dConfig, LidarConfig
-from sim_sensors.sensors.lidar.reader import SweepReader, frame_of
+from sim_sensors.sensors.lidar.config import LidarConfig
+from sim_sensors.sensors.lidar.reader import SweepReader
 from sim_sensors.world.mounts import unknown_name
 
 if TYPE_CHECKING:
     from rig_common.cdr import Template
     from sim_sensors.world.truth import TruthReader, WorldView
 
-SCAN = Topic('scan', 'sensor_msgs/msg/LaserScan')
-POINTS = Topic('points', 'sensor_msgs/msg/PointCloud2')
-POINT = np.dtype({'names': ['x', 'y', 'z', 'intensity', 'time', 'ring'],
-                  'formats': ['<f4', '<f4', '<f4', '<f4', '<f4', '<u2'],
-                  'offsets': [0, 4, 8, 12, 16, 20], 'itemsize': 24})
-"""`time` is seconds after the header's stamp, `ring` counts from the lowest laser."""
 HEAVY_RAYS = 8192
 """Rays a scan from which casting is worth a thread of its own over ROS."""
 
@@ -256,92 +250,3 @@ def _codes(config: LidarConfig) -> tuple[float, float]:
 def _below(limit: float) -> float:
     """Return the largest float32 below `limit`: a return there is told from none."""
     return float(np.nextafter(np.float32(limit), np.float32(0.0)))
-
-
-class Lidar2d(Lidar[Lidar2dConfig]):
-    """A planar scanner."""
-
-    config_class = Lidar2dConfig
-
-    def __init__(self, name: str, config: Lidar2dConfig) -> None:
-        super().__init__(name, config)
-        first, step = patterns.sweep_angles_rad(config.num_rays, config.fov_deg,
-                                                config.start_angle_deg, config.clockwise)
-        turn_s = self._sweep_ns / NS_PER_S
-        self._template = msgs.laser_scan(
-            self.frame_id, config.num_rays, angle_min_rad=first,
-            angle_max_rad=first + (config.num_rays - 1) * step, angle_increment_rad=step,
-            range_min_m=config.min_range_m, range_max_m=config.max_range_m,
-            time_increment_s=abs(step) / (2.0 * np.pi) * turn_s, scan_time_s=1.0 / config.rate_hz,
-            intensities=config.intensities)
-
-    def _make_pattern(self) -> patterns.Pattern:
-        config = self.config
-        return patterns.single_plane(config.num_rays, config.fov_deg, config.start_angle_deg,
-                                     config.clockwise)
-
-    @property
-    def _has_intensities(self) -> bool:
-        return self.config.intensities
-
-    def topics(self) -> Sequence[Topic]:
-        """Return the scan topic."""
-        return (SCAN,)
-
-    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
-        """Write ranges and, if asked for, intensities."""
-        fields = self._return.unpack(sample.values)
-        blocks = {'ranges': self._rep117(fields['ranges'])}
-        if self.config.intensities:
-            blocks['intensities'] = fields['intensities']
-        return ((SCAN, self._template.fill(sample.stamp_ns, **blocks)),)
-
-
-class Lidar3d(Lidar[Lidar3dConfig]):
-    """A scanner that gives clouds."""
-
-    config_class = Lidar3dConfig
-
-    def __init__(self, name: str, config: Lidar3dConfig) -> None:
-        super().__init__(name, config)
-        self._directions = self.pattern.directions.astype(np.float32)
-        self._points = np.zeros(self.pattern.count, POINT)
-        self._points['time'] = self.time_offsets_s
-        self._points['ring'] = self.pattern.ring
-        rows = self.pattern.rows
-        self._template = msgs.point_cloud2(self.frame_id, POINT, self.pattern.count // rows,
-                                           height=rows, is_dense=False)
-
-    def _make_pattern(self) -> patterns.Pattern:
-        config = self.config
-        if config.pattern == 'rosette':
-            return patterns.rosette(config.num_rays, config.fov_deg, config.rate_hz)
-        if config.pattern == 'grid':
-            return patterns.grid(config.rows, config.columns, config.fov_deg, config.vfov_deg)
-        if config.pattern == 'file':
-            return patterns.from_file(config.pattern_file)
-        elevations = config.elevations_deg or patterns.ELEVATION_TABLES_DEG[config.rows]
-        return patterns.multi_beam(elevations, config.columns, config.fov_deg,
-                                   config.start_angle_deg, config.clockwise)
-
-    def topics(self) -> Sequence[Topic]:
-        """Return the cloud topic."""
-        return (POINTS,)
-
-    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
-        """Write the cloud: of fixed size with NaN points, or without the rays that met nothing."""
-        frame = frame_of(sample.elapsed_ns, self.config.rate_hz, self.pattern.frames)
-        fields = self._return.unpack(sample.values)
-        points, ranges = self._points, self._rep117(fields['ranges'])
-        self._write_points(points, self._directions[frame], ranges)
-        points['intensity'] = fields['intensities']
-        # numpy copies a record field by field, and leaves what lies between them to chance
-        whole = points.view(f'V{POINT.itemsize}')
-        if self.config.no_return == 'nan':
-            # An organised cloud has a row per laser; rays stand column by column.
-            grid = whole.reshape(-1, self.pattern.rows).T.reshape(-1).view(POINT)
-            return ((POINTS, self._template.fill(sample.stamp_ns, points=grid)),)
-        kept = whole[np.isfinite(ranges)].view(POINT)
-        if 0 < self.config.max_points < len(kept):
-            kept = kept[np.linspace(0, len(kept) - 1, self.config.max_points).astype(np.intp)]
-        return ((POINTS, msgs.point_cloud2_message(sample.stamp_ns, self.frame_id, kept)),)

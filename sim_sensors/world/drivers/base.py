@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rig_common.times import NS_PER_S
 
 if TYPE_CHECKING:
-    from sim_sensors.world.world import WorldBase
+    from sim_sensors.world.base import WorldBase
 
 Floats = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from sim_sensors.world.poses import start_qpos
 from sim_sensors.world.servo import Servo, lengths_at
 
 if TYPE_CHECKING:
-    from sim_sensors.world.world import WorldBase
+    from sim_sensors.world.base import WorldBase
 
 
 def make_driver(given: str | config.DriverConfig, world: WorldBase) -> Driver | None:

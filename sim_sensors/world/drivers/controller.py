@@ -33,7 +33,7 @@ from sim_sensors.world.mounts import unknown_name
 if TYPE_CHECKING:
     from sim_sensors.pipeline.readout import Reading
     from sim_sensors.pipeline.sources import Source
-    from sim_sensors.world.world import WorldBase
+    from sim_sensors.world.base import WorldBase
 
 Floats = NDArray[np.float64]
 

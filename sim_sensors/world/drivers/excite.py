@@ -17,7 +17,7 @@ from sim_sensors.world.drivers.hold import Hold
 from sim_sensors.world.stance import sway_map
 
 if TYPE_CHECKING:
-    from sim_sensors.world.world import WorldBase
+    from sim_sensors.world.base import WorldBase
 
 Floats = NDArray[np.float64]
 

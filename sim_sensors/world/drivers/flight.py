@@ -24,7 +24,7 @@ from sim_sensors.world.stance import is_free
 from sim_sensors.world.transmissions import FIXED, NO_BIAS
 
 if TYPE_CHECKING:
-    from sim_sensors.world.world import WorldBase
+    from sim_sensors.world.base import WorldBase
 
 Floats = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from sim_sensors.world.poses import find_pose, start_qpos
 from sim_sensors.world.servo import Servo, lengths_at
 
 if TYPE_CHECKING:
-    from sim_sensors.world.world import WorldBase
+    from sim_sensors.world.base import WorldBase
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from sim_sensors.world.driverconfig import MocapConfig
 from sim_sensors.world.drivers.base import Driver, smooth
 
 if TYPE_CHECKING:
-    from sim_sensors.world.world import WorldBase
+    from sim_sensors.world.base import WorldBase
 
 Floats = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from sim_sensors.world.following import JointPath
 from sim_sensors.world.motionfile import read_motion
 
 if TYPE_CHECKING:
-    from sim_sensors.world.world import WorldBase
+    from sim_sensors.world.base import WorldBase
 
 Floats = NDArray[np.float64]
 

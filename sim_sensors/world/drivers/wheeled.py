@@ -23,7 +23,7 @@ from sim_sensors.world.driverconfig import FigureEightConfig, RestCruiseTurnConf
 from sim_sensors.world.drivers.base import Driver
 
 if TYPE_CHECKING:
-    from sim_sensors.world.world import WorldBase
+    from sim_sensors.world.base import WorldBase
 
 Floats = NDArray[np.float64]
 

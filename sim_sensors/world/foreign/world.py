@@ -22,10 +22,11 @@ from rig_common.times import NS_PER_S
 from sim_sensors.config import WorldConfig
 from sim_sensors.sensors.base import Sensor
 from sim_sensors.timing_config import LinkConfig
+from sim_sensors.world.base import Floats
 from sim_sensors.world.foreign.constants import Constants
 from sim_sensors.world.foreign.rebuild import Names, same_structure, spec_of
 from sim_sensors.world.modelfile import compile_spec, one_line, read_spec
-from sim_sensors.world.world import Floats, World
+from sim_sensors.world.world import World
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rig_common import paramfile
+from rig_common import paramevents, paramfile
 from rig_common.errors import RigError
 
 rclpy = pytest.importorskip('rclpy', reason='rcl is the oracle here and needs ROS 2')
@@ -176,4 +176,4 @@ def test_shipped_rig_files_reach_a_node_unchanged(root: Path) -> None:
 
 
 def test_the_reader_used_is_libyaml_as_in_rcl() -> None:
-    assert paramfile._LOADER is yaml.CSafeLoader
+    assert paramevents._LOADER is yaml.CSafeLoader

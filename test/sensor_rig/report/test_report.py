@@ -16,7 +16,8 @@ from sensor_rig.report.drops import DROP_FATES, GOOD_FATES, drops, fates
 from sensor_rig.report.scenery import MOST_PICTURES, _Few
 from sensor_rig.report.scenery_page import laid, scenery_sections
 from sensor_rig.report.sync_page import sync_page, unaccounted
-from sync_engine.config import InputConfig, SyncConfig
+from sync_engine.config import SyncConfig
+from sync_engine.input_config import InputConfig
 
 RIG = """/**:
   ros__parameters:

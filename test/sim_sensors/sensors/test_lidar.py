@@ -17,7 +17,7 @@ from sensor_rig.rigfile import rig_from_parameters
 from sim_sensors.config import WorldConfig
 from sim_sensors.outbox import Message
 from sim_sensors.rig import Rig
-from sim_sensors.sensors.lidar.lidar import POINT
+from sim_sensors.sensors.lidar.cloud import POINT
 
 EMBREE = pytest.param('embree', marks=needs_embree)
 SPEED, TURN = 2.0, 1.5

@@ -14,8 +14,8 @@ from sensor_rig.rigfile import rig_from_parameters
 from sim_sensors.raycast.embree_api import has_embree
 from sim_sensors.rig import Rig
 from sim_sensors.sensors.lidar.config import Lidar2dConfig
-from sim_sensors.sensors.lidar.lidar import Lidar2d
 from sim_sensors.sensors.lidar.reader import SweepReader
+from sim_sensors.sensors.lidar.scan import Lidar2d
 
 needs_embree = pytest.mark.skipif(not has_embree(), reason='Embree is not installed here')
 MODEL = """

@@ -9,14 +9,8 @@ import pytest
 from rig_common.errors import RigError
 from rig_common.lockstep import Ack, Tick
 from rig_common.times import NEVER_NS, TimeBase
-from sim_sensors.timekeeping.conductor import (
-    GONE_S,
-    HEARTBEAT_NS,
-    MOST_MEMBERS,
-    REPEAT_S,
-    SLACK_NS,
-    Conductor,
-)
+from sim_sensors.timekeeping.conductor import GONE_S, HEARTBEAT_NS, REPEAT_S, Conductor
+from sim_sensors.timekeeping.roster import MOST_MEMBERS, SLACK_NS
 
 MS = 1_000_000
 START_NS = -MS
@@ -181,7 +175,7 @@ def test_an_answer_to_a_barrier_that_is_over_changes_nothing() -> None:
     stage.ack('/a', 3, 8, imu=1)
     stage.conductor.on_ack(late)
     assert not stage.conductor.wants_barrier
-    assert stage.conductor.members['/a'].wake_ns == 8 * MS
+    assert stage.conductor.roster.members['/a'].wake_ns == 8 * MS
 
 
 def test_a_reset_waits_until_everybody_has_confirmed() -> None:
@@ -219,10 +213,10 @@ def test_outside_lockstep_a_silent_node_is_given_up_and_may_come_back() -> None:
     now_ns = stage.conductor.limit_ns
     stage.conductor.attend(0.0, now_ns)
     stage.conductor.attend(1.1 * GONE_S, now_ns)
-    assert not stage.conductor.members
+    assert not stage.conductor.roster.members
     assert stage.conductor.limit_ns > now_ns
     stage.ack('/a', 3, 50)
-    assert stage.conductor.members['/a'].wake_ns == 50 * MS
+    assert stage.conductor.roster.members['/a'].wake_ns == 50 * MS
 
 
 def test_a_late_wish_is_heard() -> None:
@@ -278,6 +272,6 @@ def test_a_stranger_that_invents_names_takes_no_memory_without_end() -> None:
     stage = Stage(lockstep=False)
     for number in range(MOST_MEMBERS + 50):
         stage.join(f'/n{number}', 'imu')
-    assert len(stage.conductor.members) == MOST_MEMBERS
+    assert len(stage.conductor.roster.members) == MOST_MEMBERS
     stage.join('/n3', 'imu')
-    assert len(stage.conductor.members) == MOST_MEMBERS
+    assert len(stage.conductor.roster.members) == MOST_MEMBERS

@@ -104,8 +104,8 @@ def test_restart_with_saved_offsets_starts_locked() -> None:
         name = message.sensor_id
         target = engine if message.capture_s < 22.0 else fresh
         if target is fresh and not fresh.ledger['imu'].received:
-            saved = json.loads(json.dumps(engine.snapshot(), allow_nan=False))
-            assert sorted(fresh.restore(saved)) == ['camera', 'imu', 'lidar']
+            saved = json.loads(json.dumps(engine.clocks.snapshot(), allow_nan=False))
+            assert sorted(fresh.clocks.restore(saved)) == ['camera', 'imu', 'lidar']
         target.push(name, message.stamp_ns, None, message.arrival_ns)
         if name == 'imu':
             target.push_imu(message.stamp_ns, message.gyro, message.accel)
@@ -125,7 +125,7 @@ def test_saved_offsets_of_another_boot_are_not_believed() -> None:
     for k in range(40):
         engine.push('a', T0 + k * 100 * MS, None, T0 + k * 100 * MS + 20 * MS)
     fresh = SyncEngine(section)
-    fresh.restore(engine.snapshot())
+    fresh.clocks.restore(engine.clocks.snapshot())
     for k in range(40):  # this time its clock counts from its power-up
         fresh.push('a', 5 * S + k * 100 * MS, None, T0 + k * 100 * MS + 20 * MS)
     assert fresh.offset_to_host('a').offset_ns == pytest.approx(5 * S - T0, abs=30 * MS)
@@ -135,7 +135,7 @@ def test_broken_snapshots_are_one_sentence() -> None:
     engine = SyncEngine(config({'a': {}}, 'a'))
     for broken in ({}, {'version': 1}, {'version': 1, 'clocks': {'a': {'x': 'no'}}}):
         with pytest.raises(RigError):
-            engine.restore(broken)
+            engine.clocks.restore(broken)
 
 
 def test_a_clock_from_power_up_is_corrected_to_the_host() -> None:

@@ -1,0 +1,55 @@
+"""The planar LiDAR, which publishes LaserScan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rig_common import msgs
+from rig_common.times import NS_PER_S
+from sim_sensors.raycast import patterns
+from sim_sensors.sensors.base import Sample, Topic
+from sim_sensors.sensors.lidar.config import Lidar2dConfig
+from sim_sensors.sensors.lidar.lidar import Lidar
+
+SCAN = Topic('scan', 'sensor_msgs/msg/LaserScan')
+
+
+class Lidar2d(Lidar[Lidar2dConfig]):
+    """A planar scanner."""
+
+    config_class = Lidar2dConfig
+
+    def __init__(self, name: str, config: Lidar2dConfig) -> None:
+        super().__init__(name, config)
+        first, step = patterns.sweep_angles_rad(config.num_rays, config.fov_deg,
+                                                config.start_angle_deg, config.clockwise)
+        turn_s = self._sweep_ns / NS_PER_S
+        self._template = msgs.laser_scan(
+            self.frame_id, config.num_rays, angle_min_rad=first,
+            angle_max_rad=first + (config.num_rays - 1) * step, angle_increment_rad=step,
+            range_min_m=config.min_range_m, range_max_m=config.max_range_m,
+            time_increment_s=abs(step) / (2.0 * np.pi) * turn_s, scan_time_s=1.0 / config.rate_hz,
+            intensities=config.intensities)
+
+    def _make_pattern(self) -> patterns.Pattern:
+        config = self.config
+        return patterns.single_plane(config.num_rays, config.fov_deg, config.start_angle_deg,
+                                     config.clockwise)
+
+    @property
+    def _has_intensities(self) -> bool:
+        return self.config.intensities
+
+    def topics(self) -> Sequence[Topic]:
+        """Return the scan topic."""
+        return (SCAN,)
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Write ranges and, if asked for, intensities."""
+        fields = self._return.unpack(sample.values)
+        blocks = {'ranges': self._rep117(fields['ranges'])}
+        if self.config.intensities:
+            blocks['intensities'] = fields['intensities']
+        return ((SCAN, self._template.fill(sample.stamp_ns, **blocks)),)
