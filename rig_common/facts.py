@@ -20,7 +20,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 FactsT = TypeVar('FactsT')
 
 
-def fact(label: str, form: str = '', *, none: str = 'unknown', default: Any = MISSING) -> Any:
+def fact(label: str, form: str = '', *, none: str = 'unknown', default: object = MISSING) -> Any:
     """Return a field that is shown as `label`, formatted with `form`; None is shown as `none`."""
     return field(default=default, metadata={'label': label, 'form': form, 'none': none})
 
@@ -67,7 +67,7 @@ def _label(each: Field[Any]) -> str:
     return label
 
 
-def _read(text: str, hint: Any, each: Field[Any]) -> Any:
+def _read(text: str, hint: object, each: Field[Any]) -> object:
     kinds = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
     if len(kinds) < len(get_args(hint)) and text == each.metadata['none']:
         return None

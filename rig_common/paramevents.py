@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import yaml
 
 from rig_common.errors import Mistake, RigError
 from rig_common.paramscalar import Scalar, scalar
+
+Parameters: TypeAlias = dict[str, Any]
+"""Nested parameters as they stand in a file: maps, and leaves that are bool, int, float, str or a
+list of one of these. `Any`, because only the configuration that takes them knows their types."""
+Event: TypeAlias = Any
+"""A YAML event. PyYAML has no type that says which attributes each of them has."""
 
 MAX_DEPTH = 32
 MOST_MISTAKES = 100
@@ -22,7 +28,7 @@ _NULL = frozenset({'~', 'null', 'Null', 'NULL'})
 _STRING_TAG = 'tag:yaml.org,2002:str'
 
 # The C loader is libyaml, the very parser rcl uses; the Python one stands in where it is missing.
-_LOADER: Any = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
+_LOADER = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
 
 
 @dataclass
@@ -32,14 +38,14 @@ class EventReader:
     path: Path
     text: str
     lines: dict[str, int] = field(default_factory=dict)
-    _event: Any = None
+    _event: Event = None
     _flow: list[bool] = field(default_factory=list)
     _mistakes: list[Mistake] = field(default_factory=list)
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """Return the nested parameters for all nodes; `lines` then holds where each one stands."""
         try:
-            self._events: Iterator[Any] = iter(yaml.parse(self.text, Loader=_LOADER))
+            self._events: Iterator[Event] = iter(yaml.parse(self.text, Loader=_LOADER))
             self._next()
             values = self._document()
         except yaml.YAMLError as error:
@@ -57,7 +63,7 @@ class EventReader:
         text = self.text.split('\n')[line:line + 1] or ['']
         return '\t' in text[0][:len(text[0]) - len(text[0].lstrip())]
 
-    def _document(self) -> dict[str, Any]:
+    def _document(self) -> Parameters:
         self._next()  # stream start
         if isinstance(self._event, yaml.StreamEndEvent):
             raise RigError(f'{self.path} is empty; it should start with "{ALL_NODES}:"')
@@ -68,7 +74,7 @@ class EventReader:
             self._refuse('a second YAML document starts here; a rig file has one')
         return values
 
-    def _sections(self) -> dict[str, Any]:
+    def _sections(self) -> Parameters:
         """Read `/**: {ros__parameters: {...}}`, the two levels around the parameters."""
         expected = f'it should start with "{ALL_NODES}:" and below it "{PARAMETERS}:"'
         for level in (ALL_NODES, PARAMETERS):
@@ -92,13 +98,13 @@ class EventReader:
             self._next()
         return values
 
-    def _map(self, prefix: str, depth: int) -> dict[str, Any]:
+    def _map(self, prefix: str, depth: int) -> Parameters:
         """Read one map whose keys have the dotted `prefix`."""
         if depth > MAX_DEPTH:
             self._refuse(f'maps are nested more than {MAX_DEPTH} deep')
         start = self._event
         self._next()
-        values: dict[str, Any] = {}
+        values: Parameters = {}
         while not isinstance(self._event, yaml.MappingEndEvent):
             key = self._key()
             key_event = self._event
@@ -114,8 +120,8 @@ class EventReader:
         self._next()
         return values
 
-    def _insert(self, values: dict[str, Any], key: str, value: Any, name: str, prefix: str,
-                event: Any) -> None:
+    def _insert(self, values: Parameters, key: str, value: object, name: str, prefix: str,
+                event: Event) -> None:
         """Put `value` at `key`, which may be dotted, and refuse to overwrite anything."""
         *groups, leaf = key.split('.')
         at = prefix
@@ -146,7 +152,7 @@ class EventReader:
             self._refuse(f'{key!r} cannot be a parameter name: part of it is empty')
         return key
 
-    def _value(self, name: str, depth: int) -> Any:
+    def _value(self, name: str, depth: int) -> Parameters | list[Scalar] | Scalar | None:
         """Read the value of parameter `name` and go on behind it."""
         if isinstance(self._event, yaml.CollectionStartEvent):
             self._refuse_tag(name)
@@ -154,7 +160,7 @@ class EventReader:
             return self._map(f'{name}.', depth + 1)
         return self._leaf(name)
 
-    def _leaf(self, name: str) -> Any:
+    def _leaf(self, name: str) -> list[Scalar] | Scalar | None:
         """Read a scalar or a list; a mistake in it is noted, and reading goes on behind it."""
         is_list = isinstance(self._event, yaml.SequenceStartEvent)
         around = len(self._flow) - is_list
@@ -236,14 +242,14 @@ class EventReader:
         elif isinstance(event, yaml.ScalarEvent):
             self._refuse_colon(event)
 
-    def _refuse_colon(self, event: Any) -> None:
+    def _refuse_colon(self, event: Event) -> None:
         # The libyaml inside ROS may be older than ours: it takes `a:b` outside of brackets only.
         in_brackets = bool(self._flow) and self._flow[-1]
         if in_brackets and ':' in event.value and not event.style:
             self._refuse(f'{event.value!r} has a colon inside brackets, which rcl does not read; '
                          f'quote it')
 
-    def _refuse(self, problem: str, event: Any = None) -> NoReturn:
+    def _refuse(self, problem: str, event: Event = None) -> NoReturn:
         line = (event or self._event).start_mark.line + 1
         raise RigError(f'{self.path}:{line}: {problem}')
 

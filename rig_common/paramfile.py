@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rig_common.errors import RigError, why
-from rig_common.paramevents import EventReader
+from rig_common.paramevents import EventReader, Parameters
 from rig_common.paramscalar import Scalar
 
 Value: TypeAlias = Scalar | list[bool] | list[int] | list[float] | list[str]
@@ -27,13 +27,13 @@ class ParameterFile:
     """The parameters of one file and where they stand in it."""
 
     path: Path
-    values: dict[str, Any]
+    values: Parameters
     """Nested maps; leaves are bool, int, float, str or a list of one of these."""
     lines: dict[str, int]
     """Line of every key, by its dotted name (1 is the first line)."""
 
 
-def read(path: str | Path) -> dict[str, Any]:
+def read(path: str | Path) -> Parameters:
     """Return the nested parameters for all nodes (`/**`) of the file at `path`."""
     return load(path).values
 
@@ -62,7 +62,7 @@ def flatten(values: Mapping[str, Any], prefix: str = '') -> dict[str, Value]:
     return flat
 
 
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merged(base: Mapping[str, object], over: Mapping[str, object]) -> Parameters:
     """Return `over` on top of `base`, map by map."""
     result = dict(base)
     for key, value in over.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from array import array
-from typing import Any
 
 
 class LogHistogram:
@@ -39,7 +38,7 @@ class LogHistogram:
                 return min(middle, self.max_s)
         return self.max_s
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, object]:
         """Return count and quantiles in seconds."""
         return {'count': self.count, 'p50_s': self.quantile_s(0.5),
                 'p95_s': self.quantile_s(0.95), 'p99_s': self.quantile_s(0.99),

@@ -38,7 +38,7 @@ class Strict(BaseModel):
                               use_attribute_docstrings=True)
 
 
-def validated(model: type[ModelT], values: Mapping[str, Any], where: str, *,
+def validated(model: type[ModelT], values: Mapping[str, object], where: str, *,
               also: Sequence[str] = ()) -> ModelT:
     """Return `values` as a `model`, or raise RigError that names the key below `where`.
 
@@ -73,7 +73,7 @@ def hint(name: str, known: Sequence[str], all_of_them: str = 'there are') -> str
     return f'{all_of_them} {", ".join(known[:LISTED]) or "none"}{more}'
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a value as a user wrote it, cut to a readable length."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + '...'
@@ -101,30 +101,30 @@ def _sentence(problem: Any, model: type[BaseModel], where: str, also: Sequence[s
     return f'{path} is {shown(problem["input"])}; {meant}it should be {rule.format(**limits)}'
 
 
-def _path(where: str, location: Sequence[Any]) -> str:
+def _path(where: str, location: Sequence[object]) -> str:
     """Return the key at `location` below `where`."""
     return '.'.join(filter(None, (where, *map(str, location))))
 
 
-def _choices_at(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
+def _choices_at(model: type[BaseModel], location: Sequence[object]) -> list[str]:
     """Return the texts that the key at `location` may be."""
     owner = _model_at(model, location[:-1])
     field = getattr(owner, 'model_fields', {}).get(location[-1])
     return _literals(field.annotation) if field else []
 
 
-def _literals(annotation: Any) -> list[str]:
+def _literals(annotation: object) -> list[str]:
     if get_origin(annotation) is Literal:
         return [str(each) for each in get_args(annotation)]
     return [each for part in get_args(annotation) for each in _literals(part)]
 
 
-def _keys_at(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
+def _keys_at(model: type[BaseModel], location: Sequence[object]) -> list[str]:
     """Return the keys of the model that `location` leads to."""
     return list(getattr(_model_at(model, location), 'model_fields', {}))
 
 
-def _model_at(model: type[BaseModel], location: Sequence[Any]) -> Any:
+def _model_at(model: type[BaseModel], location: Sequence[object]) -> Any:
     """Return the model that `location` leads to, through nested models and maps."""
     current: Any = model
     for part in location:
@@ -134,7 +134,7 @@ def _model_at(model: type[BaseModel], location: Sequence[Any]) -> Any:
     return current
 
 
-def _model_inside(annotation: Any) -> type[BaseModel] | None:
+def _model_inside(annotation: object) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     for argument in getattr(annotation, '__args__', ()):

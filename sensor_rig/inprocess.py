@@ -10,9 +10,12 @@ This is where the two halves meet without ROS; neither knows of the other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rig_common.errors import RigError
 from sensor_rig.rigfile import RigConfig, load_attached, load_rig
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def open_rig(path: str | Path, *, messages: bool = True, arrays: bool = True, sync: bool = True,
-             together: bool = True, device: str = '', **world: Any) -> InProcessRig:
+             together: bool = True, device: str = '', **world: object) -> InProcessRig:
     """Return the rig of a file, or of a shipped one by name; `world` overrides keys of `world:`.
 
     `open_rig('demo', num_envs=64, driver='commands', messages=False)`; see `Rig`.
@@ -39,7 +42,7 @@ def open_rig(path: str | Path, *, messages: bool = True, arrays: bool = True, sy
                         device=device)
 
 
-def attach(model: mujoco.MjModel, data: mujoco.MjData, rig: str | Path | Mapping[str, Any], *,
+def attach(model: mujoco.MjModel, data: mujoco.MjData, rig: str | Path | Mapping[str, object], *,
            messages: bool = False, arrays: bool = True) -> AttachedRig:
     """Return the sensors of a rig file, or of parameters like one, on somebody else's simulation.
 
@@ -115,7 +118,8 @@ class InProcessRig(Rig):
                            'opened without messages or with several environments')
         return list(self.sync.outputs(bundle))
 
-    def reset(self, envs: Any = None, *, seed: int | None = None) -> None:
+    def reset(self, envs: Sequence[int] | NDArray[np.intp] | None = None, *,
+              seed: int | None = None) -> None:
         """Go back to the start (see `Rig.reset`); the sync engine starts anew with the rig."""
         super().reset(envs, seed=seed)
         if envs is None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import Field
 
 from rig_common.errors import RigError
-from rig_common.paramevents import MOST_MISTAKES
+from rig_common.paramevents import MOST_MISTAKES, Parameters
 from rig_common.paths import find_shared, shared_names
 from rig_common.validation import Strict, hint, unknown_key, validated
 from sensor_rig.rigparts import (
@@ -35,7 +35,7 @@ from sync_engine.config import SyncConfig
 if TYPE_CHECKING:
     from sensor_rig.degrade.config import StreamConfig
     from sim_sensors.config import SensorConfig, Simulation, WorldConfig
-    from sim_sensors.sensors.base import Sensor
+    from sim_sensors.sensors.base import AnySensor
     from sim_sensors.timing_config import LinkConfig
 
 PartT = TypeVar('PartT')
@@ -108,13 +108,13 @@ class RigConfig:
         return (f'sync: is left out, because world.num_envs is {self.num_envs} and the sync '
                 f'engine runs with one environment only')
 
-    def with_world(self, **changes: Any) -> RigConfig:
+    def with_world(self, **changes: object) -> RigConfig:
         """Return this rig with other values for keys of `world:`, which are checked."""
         from sim_sensors.config import WorldConfig
         values = {**self.simulated_world.model_dump(), **changes}
         return replace(self, world=validated(WorldConfig, values, 'world'))
 
-    def make_sensors(self) -> dict[str, Sensor[Any]]:
+    def make_sensors(self) -> dict[str, AnySensor]:
         """Return the sensor objects by name."""
         return self.simulation.make_sensors() if self.sensors else {}
 
@@ -123,7 +123,7 @@ class RigConfig:
         return {topic.of(name) for name, sensor in self.make_sensors().items()
                 for topic in sensor.topics()}
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Parameters:
         """Return the rig with every default filled in, as `rig check --json` prints it."""
         parts = {'world': self.world, 'sync': self.sync}
         return {
@@ -143,12 +143,12 @@ def load_rig(path: str | Path) -> RigConfig:
     return rig_from_parameters(parameters.values, file, parameters.places)
 
 
-def read_parameters(file: Path) -> dict[str, Any]:
+def read_parameters(file: Path) -> Parameters:
     """Return the nested parameters of a rig file, with those of the files it extends."""
     return read_rig(file).values
 
 
-def load_attached(rig: str | Path | Mapping[str, Any], timestep_s: float) -> RigConfig:
+def load_attached(rig: str | Path | Mapping[str, object], timestep_s: float) -> RigConfig:
     """Return a rig file, or parameters like one, for a simulation that somebody else steps.
 
     It needs no `world:`. Where there is one, its model is that of the simulation, and what moves
@@ -178,7 +178,7 @@ def resolve_rig(path: str | Path) -> Path:
     return given.absolute()
 
 
-def rig_from_parameters(values: Mapping[str, Any], file: Path = Path('rig'),
+def rig_from_parameters(values: Mapping[str, object], file: Path = Path('rig'),
                         places: Places | None = None) -> RigConfig:
     """Return the rig of nested parameter `values`, as the ROS-free way and tests build it.
 
@@ -209,7 +209,7 @@ def rig_from_parameters(values: Mapping[str, Any], file: Path = Path('rig'),
     return rig
 
 
-def _refuse_unknown_keys(values: Mapping[str, Any], mistakes: Mistakes) -> None:
+def _refuse_unknown_keys(values: Mapping[str, object], mistakes: Mistakes) -> None:
     allowed = [each.name for each in fields(RigConfig) if each.name not in ('path', 'places')]
     # `extends` was taken out when the file was read; here it is known to files only.
     unknown = (key for key in values if key not in (*allowed, 'use_sim_time'))
@@ -218,7 +218,7 @@ def _refuse_unknown_keys(values: Mapping[str, Any], mistakes: Mistakes) -> None:
         mistakes.add(key, unknown_key('', key, known))
 
 
-def _parts(values: Mapping[str, Any], name: str, validate: Callable[[str, Any, Path], PartT],
+def _parts(values: Mapping[str, object], name: str, validate: Callable[[str, Any, Path], PartT],
            mistakes: Mistakes) -> dict[str, PartT]:
     """Return the valid parts of a section by name; what is wrong with the others is collected."""
     parts: dict[str, PartT] = {}
@@ -229,7 +229,7 @@ def _parts(values: Mapping[str, Any], name: str, validate: Callable[[str, Any, P
     return parts
 
 
-def _add_plain_mistakes_of_sync(values: Mapping[str, Any], mistakes: Mistakes) -> None:
+def _add_plain_mistakes_of_sync(values: Mapping[str, object], mistakes: Mistakes) -> None:
     """Say what is wrong in `sync:` whatever the sensors are: unknown keys, types and ranges."""
     looked_at = Mistakes(mistakes.file)
     with looked_at.below('sync'):
@@ -254,7 +254,7 @@ def _check_together(rig: RigConfig, mistakes: Mistakes) -> None:
             simulated_inputs(rig.make_sensors())
 
 
-def _sync_config(rig: RigConfig, values: Mapping[str, Any]) -> SyncConfig | None:
+def _sync_config(rig: RigConfig, values: Mapping[str, object]) -> SyncConfig | None:
     if 'sync' not in values:
         return None
     made = rig.make_sensors()

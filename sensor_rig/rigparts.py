@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rig_common.errors import Mistake, RigError
+from rig_common.paramevents import Parameters
 from rig_common.times import seconds_to_ns
 from rig_common.validation import hint, validated
 from sensor_rig.rigreading import Mistakes, extended_file
@@ -23,7 +24,7 @@ RESERVED_NAMES = frozenset({'clock', 'diagnostics', 'odom', 'sync', 'synced', 't
 """Topics of the rig itself; `odom` and `time` because of `truth/odom` and `truth/time`."""
 
 
-def section(values: Mapping[str, Any], key: str) -> dict[str, Any]:
+def section(values: Mapping[str, object], key: str) -> Parameters:
     """Return a section of the file, empty where it is not there."""
     found = values.get(key, {})
     if not isinstance(found, dict):
@@ -31,7 +32,7 @@ def section(values: Mapping[str, Any], key: str) -> dict[str, Any]:
     return found
 
 
-def world_config(values: Mapping[str, Any]) -> WorldConfig:
+def world_config(values: Mapping[str, object]) -> WorldConfig:
     """Return the validated `world:`."""
     from sim_sensors.config import WorldConfig
     return validated(WorldConfig, section(values, 'world'), 'world')
@@ -61,7 +62,7 @@ def parse_stream(name: str, raw: Any, file: Path) -> StreamConfig:
     return stream_config(_with_file(raw, file, where), where)
 
 
-def _require_part(name: str, raw: Any, where: str) -> None:
+def _require_part(name: str, raw: object, where: str) -> None:
     """Refuse a sensor or stream whose name or value cannot be one."""
     if not SENSOR_NAME.match(name):
         raise RigError(f'{where}: the name {name!r} should be lower-case letters, digits and '
@@ -72,7 +73,7 @@ def _require_part(name: str, raw: Any, where: str) -> None:
         raise RigError(f'{where} is {raw!r}; it should be a map')
 
 
-def _with_file(raw: Mapping[str, Any], file: Path, where: str) -> Mapping[str, Any]:
+def _with_file(raw: Mapping[str, Any], file: Path, where: str) -> Mapping[str, object]:
     """Return a sensor's keys with the path of its latency trace made absolute."""
     latency = raw.get('latency')
     name = latency.get('file') if isinstance(latency, dict) else None
@@ -82,7 +83,7 @@ def _with_file(raw: Mapping[str, Any], file: Path, where: str) -> Mapping[str, A
     return {**raw, 'latency': {**latency, 'file': str(found)}}
 
 
-def link_configs(values: Mapping[str, Any], sensors: Mapping[str, SensorConfig],
+def link_configs(values: Mapping[str, object], sensors: Mapping[str, SensorConfig],
                  mistakes: Mistakes) -> dict[str, LinkConfig]:
     """Return the validated lines that sensors share; each has to be used, and each used one given.
     """

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from rig_common import paramfile
 from rig_common.errors import Mistake, RigError, UnavailableError
+from rig_common.paramevents import Parameters
 from rig_common.paths import find_shared, share_dir
 
 Places: TypeAlias = Mapping[str, tuple[str, int]]
@@ -23,7 +24,7 @@ EXTENSIBLE = ('sensors', 'streams')
 class RigParameters:
     """The parameters of a rig file on top of those of the files that it extends."""
 
-    values: dict[str, Any]
+    values: Parameters
     places: Places
 
 
@@ -94,14 +95,14 @@ def read_rig(file: Path, seen: tuple[Path, ...] = ()) -> RigParameters:
     return RigParameters(values, places)
 
 
-def _at(key: str, values: dict[str, Any]) -> dict[str, Any]:
+def _at(key: str, values: Parameters) -> Parameters:
     """Return the values below a dotted key."""
     for part in reversed(key.split('.') if key else []):
         values = {part: values}
     return values
 
 
-def _extending_parts(values: Mapping[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+def _extending_parts(values: Mapping[str, Any]) -> list[tuple[str, str, Parameters]]:
     """Return (section, name, keys) of every sensor and stream that extends a file."""
     return [(section, name, part) for section in EXTENSIBLE
             if isinstance(values.get(section), dict)
@@ -109,7 +110,7 @@ def _extending_parts(values: Mapping[str, Any]) -> list[tuple[str, str, dict[str
             if isinstance(part, dict) and 'extends' in part]
 
 
-def extended_file(name: Any, file: Path, where: str) -> Path:
+def extended_file(name: object, file: Path, where: str) -> Path:
     """Return the file that `name` means in `file`: one beside it, or a shipped one."""
     if not isinstance(name, str):
         raise RigError(f'{where} is {name!r}; it should be the name of a file')

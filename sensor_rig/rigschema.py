@@ -143,7 +143,7 @@ def _defined(model: type[BaseModel], definitions: dict[str, Schema]) -> Schema:
     return own
 
 
-def _as_part(schema: Any) -> Any:
+def _as_part(schema: object) -> Any:
     """Return a copy in which nothing is required, down to all that it refers to."""
     if isinstance(schema, list):
         return [_as_part(each) for each in schema]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rig_common.errors import RigError
+from rig_common.paramevents import Parameters
 from rig_common.paramfile import merged
 from rig_common.quaternions import conjugate, product
 from sync_engine.input_config import IMAGE_TYPES
 
 if TYPE_CHECKING:
     from sim_sensors.config import SensorConfig
-    from sim_sensors.sensors.base import Sensor
+    from sim_sensors.sensors.base import AnySensor
 
 CUES = {
     'nav_msgs/msg/Odometry': 'odometry',
@@ -29,10 +30,10 @@ CUE_WANDER = 0.1
 """Chance that the times of turns wander; those of simulated sensors are found in the payload."""
 
 
-def simulated_inputs(sensors: Mapping[str, Sensor[Any]]) -> dict[str, dict[str, Any]]:
+def simulated_inputs(sensors: Mapping[str, AnySensor]) -> dict[str, Parameters]:
     """Return sync inputs by sensor, and refuse two sensors on one topic."""
     owners: dict[str, str] = {}
-    inputs: dict[str, dict[str, Any]] = {}
+    inputs: dict[str, Parameters] = {}
     for name, sensor in sensors.items():
         topics = {topic.of(name): topic.type_name for topic in sensor.topics()}
         for topic in topics:
@@ -44,7 +45,7 @@ def simulated_inputs(sensors: Mapping[str, Sensor[Any]]) -> dict[str, dict[str, 
     return inputs
 
 
-def _inputs_of(sensor: Sensor[Any], topics: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def _inputs_of(sensor: AnySensor, topics: Mapping[str, str]) -> dict[str, Parameters]:
     """Return an input for each topic: the first by the sensor's name, the others on its clock.
 
     `camera/camera_info` becomes `camera_camera_info`; it is used only where the file names it.
@@ -56,7 +57,7 @@ def _inputs_of(sensor: Sensor[Any], topics: Mapping[str, str]) -> dict[str, dict
         'latency_s': sensor.duration_ns / 1e9 + (low + high) / 2 + _least_s(config),
         'latency_sigma_s': max((high - low) / 12**0.5, 1e-3),
     }
-    inputs: dict[str, dict[str, Any]] = {}
+    inputs: dict[str, Parameters] = {}
     for topic, type_name in topics.items():
         given = {'topic': topic, 'type': type_name, **facts, **_stamp_point(sensor, type_name)}
         if not inputs:
@@ -77,7 +78,7 @@ def _least_s(config: SensorConfig) -> float:
     return usual_least_s(config.latency)
 
 
-def _stamp_point(sensor: Sensor[Any], type_name: str) -> dict[str, Any]:
+def _stamp_point(sensor: AnySensor, type_name: str) -> Parameters:
     """Return which instant the stamps tell, where it is not the default one."""
     point = sensor.config.clock.stamp_point
     shift_s = abs(sensor.stamp_points_ns.get(point, 0)) / 1e9
@@ -87,8 +88,8 @@ def _stamp_point(sensor: Sensor[Any], type_name: str) -> dict[str, Any]:
     return {'stamp_point': point, 'capture_s': shift_s if whole else 2.0 * shift_s}
 
 
-def add_imu_rotations(inputs: dict[str, dict[str, Any]],
-                      sensors: Mapping[str, Sensor[Any]], imu: Any) -> None:
+def add_imu_rotations(inputs: dict[str, Parameters],
+                      sensors: Mapping[str, AnySensor], imu: object) -> None:
     """Tell each input how its frame is turned against the IMU's, where both mounts say so.
 
     A mount on a site of the model counts as lying along its body's axes.
@@ -104,8 +105,8 @@ def add_imu_rotations(inputs: dict[str, dict[str, Any]],
             inputs[name]['imu_quat_wxyz'] = list(product(to_imu, turned))
 
 
-def merged_inputs(raw_sync: Mapping[str, Any],
-                  simulated: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+def merged_inputs(raw_sync: Mapping[str, object],
+                  simulated: Mapping[str, Parameters]) -> Parameters:
     """Return the inputs the file names, completed from the sensors where they are simulated."""
     named = raw_sync.get('inputs', {})
     if not isinstance(named, dict):

@@ -147,7 +147,7 @@ def not_shown(rig: RigConfig) -> list[str]:
 
 
 def _display(prefix: str, topic: str, kind: str, color: str,
-             is_shown: bool) -> dict[str, Any] | None:
+             is_shown: bool) -> dict[str, object] | None:
     if kind not in DISPLAYS:
         return None
     name, make = DISPLAYS[kind]
@@ -157,25 +157,25 @@ def _display(prefix: str, topic: str, kind: str, color: str,
 
 
 def _topic(name: str, *, reliable: bool = True, latched: bool = False,
-           depth: int = 10) -> dict[str, Any]:
+           depth: int = 10) -> dict[str, object]:
     return {'Value': name, 'Depth': depth, 'History Policy': 'Keep Last',
             'Reliability Policy': 'Reliable' if reliable else 'Best Effort',
             'Durability Policy': 'Transient Local' if latched else 'Volatile'}
 
 
-def _grid() -> dict[str, Any]:
+def _grid() -> dict[str, object]:
     return {'Class': f'{PLUGINS}/Grid', 'Name': 'Grid', 'Enabled': True, 'Value': True,
             'Alpha': 0.3, 'Cell Size': 1, 'Plane Cell Count': 24, 'Color': '160; 160; 164',
             'Reference Frame': '<Fixed Frame>'}
 
 
-def _tf() -> dict[str, Any]:
+def _tf() -> dict[str, object]:
     return {'Class': f'{PLUGINS}/TF', 'Name': 'TF', 'Enabled': True, 'Value': True,
             'Frame Timeout': 15, 'Marker Scale': 0.6, 'Show Arrows': False, 'Show Axes': True,
             'Show Names': True, 'Update Interval': 0, 'Frames': {'All Enabled': True}}
 
 
-def _scene(rig: RigConfig, prefix: str) -> Iterator[dict[str, Any]]:
+def _scene(rig: RigConfig, prefix: str) -> Iterator[dict[str, object]]:
     """Yield the markers of the simulated world and, of a URDF, the robot."""
     if rig.world is None:
         return

@@ -69,7 +69,7 @@ def _copy_pages(root: Path, pages: Path) -> None:
                 shutil.copy(file, target)
 
 
-def _completed(nav: Any, pages: Path) -> Any:
+def _completed(nav: Any, pages: Path) -> object:
     """Return the navigation with a page for every sensor and every kept run of benchmarks."""
     def named(folder: str) -> list[dict[str, str]]:
         found = sorted(path for path in (pages / folder).glob('*.md') if path.name != 'README.md')

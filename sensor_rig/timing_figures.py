@@ -41,7 +41,7 @@ class TimingFigures:
     clock_after_minute: ClockError
     clock_after_hour: ClockError
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return plain values."""
         return asdict(self)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sensor_rig.rigfile import RigConfig
@@ -38,7 +38,7 @@ def unit_slips(rig: RigConfig) -> list[str]:
     return found
 
 
-def _numbers(values: Mapping[str, Any], prefix: str = '') -> Iterator[tuple[str, float]]:
+def _numbers(values: Mapping[str, object], prefix: str = '') -> Iterator[tuple[str, float]]:
     """Yield (dotted key, number) of a config; of a list the value farthest from 0."""
     for key, value in values.items():
         path = f'{prefix}{key}'

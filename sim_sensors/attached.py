@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import mujoco
 
 from sim_sensors.config import WorldConfig
 from sim_sensors.outbox import Message
 from sim_sensors.rig import Rig
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 from sim_sensors.timing_config import LinkConfig
 from sim_sensors.world.foreign.world import AttachedWorld
 
@@ -30,7 +29,7 @@ class AttachedRig(Rig):
     world: AttachedWorld
 
     def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, world: WorldConfig,
-                 sensors: Iterable[Sensor[Any]], *, seed: int = 0, base_dir: Path | None = None,
+                 sensors: Iterable[AnySensor], *, seed: int = 0, base_dir: Path | None = None,
                  messages: bool = False, arrays: bool = True,
                  links: Mapping[str, LinkConfig] | None = None) -> None:
         """Mount `sensors` in a twin of `model`; `data` is looked at and never changed."""
@@ -38,7 +37,7 @@ class AttachedRig(Rig):
         super().__init__(world, sensors, seed=seed, base_dir=base_dir, messages=messages,
                          arrays=arrays, links=links)
 
-    def _make_world(self, world: WorldConfig, sensors: list[Sensor[Any]], base_dir: Path | None,
+    def _make_world(self, world: WorldConfig, sensors: list[AnySensor], base_dir: Path | None,
                     seed: int, links: Mapping[str, LinkConfig] | None) -> AttachedWorld:
         return AttachedWorld(world, sensors, *self._source, base_dir, seed, links)
 

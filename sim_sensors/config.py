@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -26,7 +26,7 @@ from sim_sensors.world.driverconfig import (
 )
 
 if TYPE_CHECKING:
-    from sim_sensors.sensors.base import Sensor
+    from sim_sensors.sensors.base import AnySensor
 
 Vector3 = tuple[float, float, float]
 
@@ -103,7 +103,7 @@ class SensorConfig(TimingConfig):
 
     @field_validator('phase_range_s', mode='before')
     @classmethod
-    def _no_phase(cls, value: Any) -> Any:
+    def _no_phase(cls, value: object) -> object:
         return (0.0, 0.0) if value is None else value
 
     @model_validator(mode='after')
@@ -188,7 +188,7 @@ class WorldConfig(Strict):
         return TimeBase(seconds_to_ns(self.start_time_s))
     @field_validator('driver', mode='before')
     @classmethod
-    def _known_driver(cls, value: Any) -> Any:
+    def _known_driver(cls, value: object) -> object:
         return driver_config(value)
 
 
@@ -205,7 +205,7 @@ class Simulation:
     folder: Path | None = None
     """Where the model is looked up first."""
 
-    def make_sensors(self) -> dict[str, Sensor[Any]]:
+    def make_sensors(self) -> dict[str, AnySensor]:
         """Return the sensor objects by name."""
         from sim_sensors.registry import sensor_class
         always = {} if self.world.lazy_sensor_update else {'eager': True}

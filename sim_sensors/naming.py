@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rig_common.lockstep import TICK_TOPIC
 
 if TYPE_CHECKING:
-    from sim_sensors.sensors.base import Sensor
+    from sim_sensors.sensors.base import AnySensor
 
 
 def env_prefix(env: int, num_envs: int) -> str:
@@ -15,7 +15,7 @@ def env_prefix(env: int, num_envs: int) -> str:
     return f'env_{env}/' if num_envs > 1 else ''
 
 
-def sensor_topics(sensor: Sensor[Any], env: int, num_envs: int) -> dict[str, str]:
+def sensor_topics(sensor: AnySensor, env: int, num_envs: int) -> dict[str, str]:
     """Return what `sensor` publishes in environment `env`: relative topic by suffix."""
     prefix = env_prefix(env, num_envs)
     return {topic.suffix: prefix + topic.of(sensor.name) for topic in sensor.topics()}

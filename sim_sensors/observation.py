@@ -21,7 +21,7 @@ from rig_common.times import NS_PER_S
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.pipeline.readout import Reading
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 
 
 class SteppedEnv(Protocol):
@@ -33,14 +33,14 @@ class SteppedEnv(Protocol):
     """Time of one step, s."""
     common_step_counter: int
     """Steps of all environments so far."""
-    episode_length_buf: Any
+    episode_length_buf: object
     """Steps of each environment in its episode, [num_envs]; 0 where one has just begun."""
 
 
 class SensedTerm:
     """One sensor between the truth of a simulation and the observations of a policy."""
 
-    def __init__(self, sensor: Sensor[Any], truth: Callable[[Any], Array], *,
+    def __init__(self, sensor: AnySensor, truth: Callable[[Any], Array], *,
                  seed: int = 0) -> None:
         """Measure `truth(env)` [num_envs, width of the sensor's truth] with `sensor`.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rig_common.errors import RigError
 from rig_common.text import near
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor, Sensor
 
 BUILT_IN: dict[str, str] = {
     'barometer': 'sim_sensors.sensors.barometer:Barometer',
@@ -40,7 +40,7 @@ ENTRY_POINT_GROUP = 'sensor_rig.sensors'
 
 
 @cache
-def _foreign() -> dict[str, Any]:
+def _foreign() -> dict[str, object]:
     return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
@@ -50,7 +50,7 @@ def type_names() -> list[str]:
 
 
 @cache
-def sensor_class(type_name: str) -> type[Sensor[Any]]:
+def sensor_class(type_name: str) -> type[AnySensor]:
     """Return the class of a sensor type."""
     if type_name in BUILT_IN:
         module, _, attribute = BUILT_IN[type_name].partition(':')

@@ -5,7 +5,7 @@ Nothing here needs a simulated sensor: `SensorConfig` adds what only a simulatio
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -43,7 +43,7 @@ class LossConfig(Strict):
 
     @field_validator('probability', mode='before')
     @classmethod
-    def _something_arrives(cls, value: Any) -> Any:
+    def _something_arrives(cls, value: object) -> object:
         if isinstance(value, float) and value == 1.0:
             raise ValueError('1.0 loses every sample; it should be less than 1 (a fault of the '
                              'kind dead silences a sensor)')
@@ -127,7 +127,7 @@ class TimingConfig(Strict):
 
     @field_validator('delay_range_s', mode='before')
     @classmethod
-    def _no_delay(cls, value: Any) -> Any:
+    def _no_delay(cls, value: object) -> object:
         return (0.0, 0.0) if value is None else value
 
     @model_validator(mode='after')

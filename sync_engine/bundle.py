@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from rig_common.times import in_seconds
 from sync_engine.matching.buffer import Packet
+from sync_engine.payload import Payload
 
 
 class OffsetState(str, Enum):
@@ -45,7 +45,7 @@ class Member:
     """One sensor's part of a bundle. Times in ns; which clock each is on is said."""
 
     sensor_id: str
-    payload: Any
+    payload: Payload
     """As pushed; None where missing; made by the codec where `interpolated`."""
     stamp_ns: int
     """Sensor's clock, as received; the target itself where interpolated or missing."""

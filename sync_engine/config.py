@@ -6,7 +6,7 @@ ROS 2 parameter file, which knows no null and no empty list, so "none" is writte
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -211,7 +211,7 @@ class SyncConfig(Strict):
         return self.missing_strategy if own == 'inherit' else own
 
 
-def load_config(values: dict[str, Any]) -> SyncConfig:
+def load_config(values: dict[str, object]) -> SyncConfig:
     """Validate `values` (the mapping under `sync:`); a mistake is one sentence (RigError)."""
     try:
         return SyncConfig.model_validate(values)

@@ -17,7 +17,6 @@ One owner: all calls come from one thread, or under one lock of the caller's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from rig_common.errors import RigError
 from rig_common.times import MAX_STAMP_NS, NEVER_NS, NS_PER_S
@@ -37,6 +36,7 @@ from sync_engine.matching.interpolate import Codec
 from sync_engine.matching.waiting import Pending
 from sync_engine.matching.window import AdaptiveWindow
 from sync_engine.parameters import changed_config
+from sync_engine.payload import Payload
 from sync_engine.status import EngineStatus, engine_status
 from sync_engine.stream import Stream
 
@@ -87,7 +87,8 @@ class SyncEngine:
     # -- the data's way ---------------------------------------------------------------------
 
     def push(
-        self, sensor_id: str, stamp_ns: int | None, payload: Any, arrival_ns: int, nbytes: int = 0
+        self, sensor_id: str, stamp_ns: int | None, payload: Payload, arrival_ns: int,
+        nbytes: int = 0
     ) -> list[Bundle]:
         """Take one message and return the bundles it completes, mostly none.
 
@@ -270,7 +271,7 @@ class SyncEngine:
 
     # -- settings and state ------------------------------------------------------------------
 
-    def set_parameter(self, name: str, value: Any) -> None:
+    def set_parameter(self, name: str, value: object) -> None:
         """Change one setting while running, by its dotted name (see parameters.py)."""
         self.config = changed_config(self.config, name, value)
         self.window.configure(self.config.window)
@@ -301,7 +302,7 @@ class SyncEngine:
         """Largest measured reorder allowance of any sensor."""
         return max(stream.reorder_ns for stream in self._streams.values())
 
-    def waiting(self, sensor_id: str) -> dict[int, Any]:
+    def waiting(self, sensor_id: str) -> dict[int, Payload]:
         """Return the payloads of one sensor that wait, by stamp (ns)."""
         return self._known(sensor_id).buffer.payloads()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from rig_common.errors import RigError
 from rig_common.times import seconds_to_ns
@@ -11,6 +10,7 @@ from sync_engine.bundle import Bundle
 from sync_engine.config import SyncConfig
 from sync_engine.engine import SyncEngine
 from sync_engine.matching.waits import WaitLog, Waits
+from sync_engine.payload import MessageSet, Payload
 from sync_engine.wire.typed import TypedCodec, typed_imu, typed_reader
 
 _NO_STAMP_NS = -1
@@ -33,8 +33,8 @@ class EngineSets:
         self.has_jobs = bool(readers)
         self._log = WaitLog()
 
-    def push(self, index: int, stamp_ns: int, message: Any, arrival_ns: int
-             ) -> list[list[Any]] | None:
+    def push(self, index: int, stamp_ns: int, message: Payload, arrival_ns: int
+             ) -> list[MessageSet] | None:
         """Take one message and return the sets that leave with it, each in the inputs' order."""
         if index == self._imu:
             self.engine.push_imu(stamp_ns, *typed_imu(message))
@@ -46,13 +46,13 @@ class EngineSets:
         engine = self.engine
         engine.push(self._names[index], _NO_STAMP_NS, None, engine.now_ns)
 
-    def poll(self, now_ns: int) -> list[list[Any]]:
+    def poll(self, now_ns: int) -> list[MessageSet]:
         """Let host time pass: return the sets whose deadline has come."""
         return self._sets(self.engine.poll(now_ns))
 
-    def flush(self) -> list[list[Any]]:
+    def flush(self) -> list[MessageSet]:
         """Return what the messages at hand make: every deadline passes."""
-        made: list[list[Any]] = []
+        made: list[MessageSet] = []
         while (due_ns := self.engine.next_deadline_ns) is not None:
             made += self.poll(due_ns)
         return made
@@ -61,11 +61,11 @@ class EngineSets:
         """Do one piece of what motion cues need."""
         self.engine.run_cues(1)
 
-    def _sets(self, bundles: Iterable[Bundle]) -> list[list[Any]]:
+    def _sets(self, bundles: Iterable[Bundle]) -> list[MessageSet]:
         return [self._messages(bundle) for bundle in bundles]
 
-    def _messages(self, bundle: Bundle) -> list[Any]:
-        messages: list[Any] = []
+    def _messages(self, bundle: Bundle) -> MessageSet:
+        messages: MessageSet = []
         inputs = self.engine.config.inputs
         last_ns = 0
         for name in self._names:
@@ -104,6 +104,6 @@ class EngineSets:
                        'buffer.max_size in it')
 
     @property
-    def queues(self) -> list[dict[int, Any]]:
+    def queues(self) -> list[dict[int, Payload]]:
         """For every input the messages that wait, by stamp in ns."""
         return [self.engine.waiting(name) for name in self._names]

@@ -26,7 +26,7 @@ class LearnedClocks:
             'clocks': {name: clock for name, clock in clocks.items() if clock is not None},
         }
 
-    def restore(self, values: dict[str, Any]) -> list[str]:
+    def restore(self, values: dict[str, object]) -> list[str]:
         """Give a snapshot back to the sensors that still exist; return their names.
 
         Each is taken up with its sensor's next message, unless that message shows another clock.

@@ -12,7 +12,7 @@ _PLAIN = ('missing_strategy', 'stamp_policy')
 _PER_INPUT = ('deadline_s', 'missing_strategy', 'max_gap_s', 'reuse', 'zero_stamp')
 
 
-def runtime_parameters(config: SyncConfig) -> dict[str, Any]:
+def runtime_parameters(config: SyncConfig) -> dict[str, object]:
     """Return every parameter that may change while running, with its present value."""
     values: dict[str, Any] = {name: getattr(config, name) for name in _PLAIN}
     values |= {f'window.{key}': value for key, value in config.window.model_dump().items()}
@@ -21,7 +21,7 @@ def runtime_parameters(config: SyncConfig) -> dict[str, Any]:
     return values
 
 
-def changed_config(config: SyncConfig, name: str, value: Any) -> SyncConfig:
+def changed_config(config: SyncConfig, name: str, value: object) -> SyncConfig:
     """Return `config` with one dotted parameter changed; RigError where that is not possible."""
     if name not in runtime_parameters(config):
         raise RigError(

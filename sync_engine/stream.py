@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from rig_common.times import MAX_STAMP_NS, NS_PER_S
 from sync_engine.clocks.offset import ClockEstimate
@@ -12,6 +11,7 @@ from sync_engine.clocks.steps import JUMPS, Verdict
 from sync_engine.config import SyncConfig
 from sync_engine.ledger import Counts, Outcome
 from sync_engine.matching.buffer import Packet, SensorBuffer
+from sync_engine.payload import Payload
 
 _REORDER_FADE = 0.95
 """Share of the measured reorder allowance that is kept after each bundle."""
@@ -88,7 +88,7 @@ class Stream:
         self.counts.invalid += 1
 
     def admit(
-        self, stamp_ns: int | None, payload: Any, arrival_ns: int, nbytes: int
+        self, stamp_ns: int | None, payload: Payload, arrival_ns: int, nbytes: int
     ) -> Packet | None:
         """Take one message; return its packet if it was accepted, None if it was not."""
         counts = self.counts

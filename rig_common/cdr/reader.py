@@ -6,8 +6,9 @@ import struct
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from rig_common.arrays import AnyArray
 from rig_common.cdr.stamp import HEADER_BYTES, Buffer, CdrError, alignment, endianness
 from rig_common.times import NS_PER_S
 
@@ -104,14 +105,14 @@ class Reader:
         """Read a sequence of strings."""
         return [self.string() for _ in range(self.count(4))]
 
-    def array(self, dtype: DTypeLike, count: int) -> NDArray[Any]:
+    def array(self, dtype: DTypeLike, count: int) -> AnyArray:
         """Read `count` elements without a length in front: a read-only view, no copy."""
         wanted = np.dtype(dtype).newbyteorder(self._order)
         if count:
             self.align(alignment(wanted))
         return np.frombuffer(self._take(count * wanted.itemsize), wanted).view(np.ndarray)
 
-    def sequence(self, dtype: DTypeLike) -> NDArray[Any]:
+    def sequence(self, dtype: DTypeLike) -> AnyArray:
         """Read a sequence of primitives: a read-only view, no copy."""
         return self.array(dtype, self.count(np.dtype(dtype).itemsize))
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
+from rig_common.arrays import AnyArray
 from rig_common.cdr.stamp import (
     HEADER_BYTES,
     PACK_STAMP,
@@ -35,7 +36,7 @@ class Block(NamedTuple):
     """What stands there when `fill` is not given the block."""
 
 
-class Blocks(Mapping[str, NDArray[Any]]):
+class Blocks(Mapping[str, AnyArray]):
     """The blocks of one message by name: read-only views, made when asked for."""
 
     __slots__ = ('_blocks', '_buf')
@@ -43,7 +44,7 @@ class Blocks(Mapping[str, NDArray[Any]]):
     def __init__(self, blocks: Mapping[str, Block], buf: Buffer) -> None:
         self._blocks, self._buf = blocks, buf
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> AnyArray:
         """Return a view of block `name`."""
         block = self._blocks[name]
         return np.ndarray(block.shape, block.dtype, self._buf, block.offset)

@@ -7,11 +7,12 @@ raises `CdrError`.
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import AnyArray
 from rig_common.cdr import HEADER_BYTES, Buffer, CdrError, Reader, endianness
 from rig_common.msgs.facts import Transform
 from rig_common.msgs.scene import IMAGE_ENCODINGS
@@ -43,14 +44,14 @@ class Pixels(NamedTuple):
 
     stamp_ns: int
     encoding: str
-    pixels: NDArray[Any]
+    pixels: AnyArray
 
 
 class Cloud(NamedTuple):
     """sensor_msgs/PointCloud2: records [height * width]."""
 
     stamp_ns: int
-    points: NDArray[Any]
+    points: AnyArray
     data_offset: int
     """Where the points' bytes start in the message."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
+from rig_common.arrays import AnyArray
 from rig_common.cdr import Buffer, CdrError, Template, TemplateBuilder, Writer
 
 IMAGE_ENCODINGS: dict[str, tuple[str, int]] = {
@@ -112,7 +113,7 @@ def point_cloud2(frame_id: str, fields: DTypeLike, width: int, *, height: int = 
     return builder.build()
 
 
-def point_cloud2_message(stamp_ns: int, frame_id: str, points: NDArray[Any], *,
+def point_cloud2_message(stamp_ns: int, frame_id: str, points: AnyArray, *,
                          is_dense: bool = True) -> bytes:
     """sensor_msgs/msg/PointCloud2 of the size of `points`: records [n] or [height, width]."""
     records = np.ascontiguousarray(points)

@@ -88,7 +88,7 @@ class QosMismatches:
         return [Status(Level.ERROR, self._name,
                        f'incompatible endpoints on {", ".join(values)}', values)]
 
-    def _noter(self, topic: str) -> Callable[[Any], None]:
+    def _noter(self, topic: str) -> Callable[[object], None]:
         def note(event: Any) -> None:
             policy = qos_policy_name_from_kind(event.last_policy_kind)
             self._found[topic] = (event.total_count, policy)

@@ -151,7 +151,7 @@ def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
     """
     first_s: float | None = None
 
-    def handle(number: int, frame: Any) -> None:
+    def handle(number: int, frame: object) -> None:
         nonlocal first_s
         if first_s is None:
             first_s = time.monotonic()

@@ -24,7 +24,7 @@ ModelT = TypeVar('ModelT', bound=BaseModel)
 HUGE = 1.0e308
 
 
-def leaves(model: BaseModel, prefix: str = '') -> Iterator[tuple[str, Any, FieldInfo]]:
+def leaves(model: BaseModel, prefix: str = '') -> Iterator[tuple[str, object, FieldInfo]]:
     """Yield (dotted key, value, field) of everything in `model` that a parameter can hold."""
     for name, info in type(model).model_fields.items():
         value = getattr(model, name)
@@ -72,7 +72,7 @@ class ConfigParameters(Generic[ModelT]):
             self.config = self._changed(values)
         node.add_on_set_parameters_callback(self._on_set)
 
-    def _changed(self, values: Mapping[str, Any]) -> ModelT:
+    def _changed(self, values: Mapping[str, object]) -> ModelT:
         nested = self.config.model_dump()
         for key, value in values.items():
             *path, last = key.split('.')
@@ -112,7 +112,7 @@ class ConfigParameters(Generic[ModelT]):
         return SetParametersResult(successful=True)
 
 
-def describe(info: FieldInfo, value: Any, *, read_only: bool) -> ParameterDescriptor:
+def describe(info: FieldInfo, value: object, *, read_only: bool) -> ParameterDescriptor:
     """Return the descriptor of a field: its docstring, its choices, its range."""
     descriptor = ParameterDescriptor(description=' '.join((info.description or '').split()),
                                      read_only=read_only)
@@ -134,7 +134,7 @@ def describe(info: FieldInfo, value: Any, *, read_only: bool) -> ParameterDescri
     return descriptor
 
 
-def _is_double(value: Any) -> bool:
+def _is_double(value: object) -> bool:
     """Whether a parameter holds doubles: one, or a list of them."""
     if isinstance(value, tuple | list) and value:
         return all(isinstance(item, float) for item in value)
@@ -152,7 +152,7 @@ def _bounds(info: FieldInfo) -> tuple[Any, Any]:
     return low, high
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return a value as ROS parameters know it."""
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]

@@ -143,7 +143,7 @@ class BagReader:
         return self.topics.get(topic) or self.topics.get('/' + topic.lstrip('/'))
 
     def _note(self) -> dict[str, str]:
-        storage: Any = getattr(self._reader.readers[0], 'storage', None)
+        storage: object = getattr(self._reader.readers[0], 'storage', None)
         metadata = getattr(storage, 'metadata', None)
         return {str(key): str(value)
                 for key, value in (getattr(metadata, 'custom', None) or {}).items()}

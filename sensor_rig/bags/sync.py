@@ -12,6 +12,7 @@ from typing import Any
 from rig_common.cdr import CdrError
 from rig_common.errors import RigError
 from rig_common.msgs import read_time_reference
+from rig_common.paramevents import Parameters
 from sensor_rig.bags.reader import BagReader, Recorded
 from sensor_rig.bags.writer import BagWriter
 from sensor_rig.report.scenery import Scenery
@@ -36,7 +37,7 @@ def fitted(config: SyncConfig, bag: BagReader) -> tuple[SyncConfig, dict[str, st
     Raises where a required input is not in the recording, or is of another type there, and where
     the IMU input has another type than sensor_msgs/msg/Imu.
     """
-    inputs: dict[str, Any] = {}
+    inputs: Parameters = {}
     names: dict[str, str] = {}
     for name, given in config.inputs.items():
         found = bag.find(given.topic)
@@ -202,7 +203,7 @@ def _tell(advance: Callable[[float], None], done: int) -> int:
     return 0
 
 
-def write_report(folder: Path, document: dict[str, Any]) -> Path:
+def write_report(folder: Path, document: dict[str, object]) -> Path:
     """Write report.html and report.json into `folder`; return the page."""
     page = folder / REPORT_PAGE
     page.write_text(sync_page(document), encoding='utf-8')

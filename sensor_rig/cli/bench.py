@@ -75,7 +75,7 @@ def source_root() -> Path:
     return root
 
 
-def choose(driver: Any, names: list[str]) -> list[Any]:
+def choose(driver: Any, names: list[str]) -> list[object]:
     """Return the benchmarks called `names`, in the driver's order; all without names."""
     unknown = [name for name in names if name not in driver.NAMES]
     if unknown:

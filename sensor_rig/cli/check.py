@@ -11,7 +11,7 @@ import importlib.util
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rig_common.errors import RigError
 from rig_common.text import printable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rig_common.errors import Mistake
     from sensor_rig.rigfile import RigConfig
     from sim_sensors.config import SensorConfig
-    from sim_sensors.sensors.base import Sensor
+    from sim_sensors.sensors.base import AnySensor
     from sim_sensors.timing_config import TimingConfig
 
 NAME = 'check'
@@ -177,7 +177,7 @@ def _print_timing(rig: RigConfig) -> None:
           'the one before')
 
 
-def _sensor_row(name: str, sensor: Sensor[Any]) -> tuple[object, ...]:
+def _sensor_row(name: str, sensor: AnySensor) -> tuple[object, ...]:
     config = sensor.config
     return (
         name,

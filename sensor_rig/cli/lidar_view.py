@@ -17,6 +17,7 @@ from sensor_rig.cli.arguments import not_negative, output_file, positive
 if TYPE_CHECKING:
     from sim_sensors.outbox import Message
     from sim_sensors.rig import Rig
+    from sim_sensors.sensors.lidar.config import LidarConfig
     from sim_sensors.sensors.lidar.lidar import Lidar
 
 NAME = 'lidar-view'
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _open(path: str, wanted: str | None) -> tuple[Rig, Lidar[Any]]:
+def _open(path: str, wanted: str | None) -> tuple[Rig, Lidar[LidarConfig]]:
     """Return the rig's world with one LiDAR in it, and that LiDAR."""
     from sensor_rig.report.lidars import lidar_of
     from sensor_rig.rigfile import load_rig
@@ -72,7 +73,7 @@ def _open(path: str, wanted: str | None) -> tuple[Rig, Lidar[Any]]:
     return rig, lidar
 
 
-def _scan_at(rig: Rig, sensor: Lidar[Any], at_s: float) -> Message:
+def _scan_at(rig: Rig, sensor: Lidar[LidarConfig], at_s: float) -> Message:
     """Return the first scan captured at `at_s` or later, or say that none comes."""
     config = sensor.config
     period_s = 1.0 / config.rate_hz if config.rate_hz else 0.0
@@ -103,7 +104,7 @@ def _follow(rig: Rig, plot: LidarPlot, seconds: float | None) -> None:
 class LidarPlot:
     """A polar plot of one LiDAR."""
 
-    def __init__(self, sensor: Lidar[Any], *, window: bool = False) -> None:
+    def __init__(self, sensor: Lidar[LidarConfig], *, window: bool = False) -> None:
         import matplotlib.pyplot as plt
         if window and plt.get_backend().lower() in ('agg', 'pdf', 'svg', 'ps', 'cairo'):
             raise RigError('there is no display to open a window on; use --png FILE')

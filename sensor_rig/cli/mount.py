@@ -66,7 +66,7 @@ def _require_free(files: list[Path], force: bool) -> None:
             raise RigError(f'{file} cannot be written: there is no folder {file.parent}')
 
 
-def _write(survey: Survey, out: Path, *, picture: bool) -> dict[str, Any]:
+def _write(survey: Survey, out: Path, *, picture: bool) -> dict[str, object]:
     """Write the rig file, and the picture where something renders here."""
     from rig_common.errors import RigError, UnavailableError
     from sensor_rig.cli.progress import note
@@ -109,7 +109,7 @@ def _print_lists(survey: Survey) -> None:
                         [[_shown(value) for value in row.values()] for row in rows], title)
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> object:
     if isinstance(value, list):
         return ' '.join(f'{each:g}' for each in value)
     if isinstance(value, float):

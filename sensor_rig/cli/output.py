@@ -24,14 +24,14 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--json', action='store_true', help='print one JSON document on stdout')
 
 
-def print_json(document: Any) -> None:
+def print_json(document: object) -> None:
     """Print `document` as JSON; numpy scalars and paths become plain values, NaN becomes null."""
     json.dump(_plain(document), sys.stdout, indent=2, allow_nan=False)
     print()
 
 
 def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None
+    columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None
 ) -> None:
     """Print a table on stdout; columns whose cells are numbers are aligned right.
 
@@ -41,7 +41,7 @@ def print_table(
 
 
 def print_whole_table(
-    columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None
+    columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None
 ) -> None:
     """Print a table whose cells are never broken, if need be wider than the screen."""
     table = _table(columns, rows, title, no_wrap=True)
@@ -50,7 +50,7 @@ def print_whole_table(
     where.print(table)
 
 
-def fits(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> bool:
+def fits(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bool:
     """Return whether a table with whole cells is as narrow as the screen."""
     where = console()
     table = _table(columns, rows, None, no_wrap=True)
@@ -61,7 +61,7 @@ def _wide(where: Console) -> ConsoleOptions:
     return where.options.update(width=WIDEST)
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None, *,
+def _table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None, *,
            no_wrap: bool = False) -> Table:
     from rich import box
     from rich.table import Table
@@ -77,7 +77,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | N
     return table
 
 
-def _cell(value: Any) -> Text:
+def _cell(value: object) -> Text:
     """Return a cell: a `Text` as it is, everything else as plain characters without markup."""
     from rich.text import Text
     return value if isinstance(value, Text) else Text(printable(str(value)))
@@ -89,7 +89,7 @@ def console() -> Console:
     return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=140)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if hasattr(value, 'tolist'):  # numpy arrays and scalars
         value = value.tolist()
     if isinstance(value, dict):

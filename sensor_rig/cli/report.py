@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 from sensor_rig.cli.arguments import output_file
 from sensor_rig.cli.output import add_json_argument, print_json
@@ -52,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     return tell_problems(problems)
 
 
-def _saved(folder: Path) -> dict[str, Any]:
+def _saved(folder: Path) -> dict[str, object]:
     """Return the data that a run kept."""
     from rig_common.errors import RigError
     from sensor_rig.bags.sync import REPORT_DATA
@@ -73,7 +72,7 @@ def _saved(folder: Path) -> dict[str, Any]:
     return document
 
 
-def _synced(path: Path, rig_file: str, problems: list[str]) -> dict[str, Any]:
+def _synced(path: Path, rig_file: str, problems: list[str]) -> dict[str, object]:
     """Sync a recording and keep nothing but the report's data, and what is missing of it."""
     from rig_common.errors import RigError
     from sensor_rig.bags.reader import BagReader

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rig_common.errors import RigError
+from rig_common.paramevents import Parameters
 from rig_common.times import NS_PER_S
 from sensor_rig.cli.arguments import not_negative, positive
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
@@ -54,7 +55,7 @@ def run_rig(rig: RigConfig, args: argparse.Namespace,
     from sensor_rig.running.middleware import prepare_middleware
     prepare_middleware(note)
     require_ros()
-    overrides: dict[str, Any] = {}
+    overrides: Parameters = {}
     if args.rtf is not None:
         overrides['real_time_factor'] = args.rtf
     if args.lockstep:

@@ -111,5 +111,5 @@ def contradictions(document: dict[str, Any]) -> list[str]:
             if mounting is not None and mounting['contradiction']]
 
 
-def _offset(last: dict[str, Any]) -> str:
+def _offset(last: dict[str, object]) -> str:
     return f'{last["offset_ms"]:+.3f} ± {last["sigma_ms"]:.3f}' if last else '-'

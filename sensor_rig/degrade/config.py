@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -102,7 +102,7 @@ def typed_config(type_name: str) -> type[StreamConfig]:
     return TypedStreamConfig
 
 
-def stream_config(raw: Mapping[str, Any], where: str) -> StreamConfig:
+def stream_config(raw: Mapping[str, object], where: str) -> StreamConfig:
     """Return a validated stream; with `type` it takes that sensor's noise keys, too."""
     if 'type' not in raw:
         return validated(StreamConfig, raw, where, also=('type', 'extends'))

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import AnyArray
 from rig_common.cdr import CdrError, Reader
 from rig_common.msgs.decode import read_cloud
 from sensor_rig.degrade.config import TYPES, StreamConfig
@@ -22,7 +22,7 @@ from sim_sensors.pipeline.layout import Array
 from sim_sensors.pipeline.stages import Stages
 from sim_sensors.randomness.noise import NoiseSource
 from sim_sensors.registry import sensor_class
-from sim_sensors.sensors.base import Batch, Sensor
+from sim_sensors.sensors.base import AnySensor, Batch
 
 NO_FIX = -1
 FARTHEST_M = 10_000.0
@@ -74,19 +74,19 @@ class PayloadCodec(ABC):
     """Where the values of one message type are."""
 
     @abstractmethod
-    def read(self, buf: bytearray) -> NDArray[Any]:
+    def read(self, buf: bytearray) -> AnyArray:
         """Return what is disturbed in `buf`, by which the width of the sensor's row is told."""
 
-    def sensor(self, name: str, config: Any, width: int) -> Sensor[Any]:
+    def sensor(self, name: str, config: Any, width: int) -> AnySensor:
         """Return the simulated sensor for messages of `width` values."""
         return sensor_class(config.type)(name, config)
 
     @abstractmethod
-    def to_truth(self, values: NDArray[Any], row: Array) -> None:
+    def to_truth(self, values: AnyArray, row: Array) -> None:
         """Write what was read into a row of the sensor's truth."""
 
     @abstractmethod
-    def write(self, row: Array, values: NDArray[Any]) -> None:
+    def write(self, row: Array, values: AnyArray) -> None:
         """Write a row of the sensor's output into the message that was read last."""
 
 
@@ -96,7 +96,7 @@ class Doubles(PayloadCodec):
     count = 0
     places: Sequence[int] = ()
 
-    def read(self, buf: bytearray) -> NDArray[Any]:
+    def read(self, buf: bytearray) -> AnyArray:
         """Return a view of the doubles."""
         reader = Reader(buf)
         reader.header()
@@ -107,11 +107,11 @@ class Doubles(PayloadCodec):
     def skip(self, reader: Reader) -> None:
         """Pass over what stands between the header and the doubles."""
 
-    def to_truth(self, values: NDArray[Any], row: Array) -> None:
+    def to_truth(self, values: AnyArray, row: Array) -> None:
         """Take the doubles of the row, as many as it has."""
         row[:] = values[list(self.places[:len(row)])]
 
-    def write(self, row: Array, values: NDArray[Any]) -> None:
+    def write(self, row: Array, values: AnyArray) -> None:
         """Put them back."""
         values[list(self.places[:len(row)])] = row
 
@@ -145,7 +145,7 @@ class FixCodec(Doubles):
         reader.i8()
         reader.u16()
 
-    def read(self, buf: bytearray) -> NDArray[Any]:
+    def read(self, buf: bytearray) -> AnyArray:
         """Return latitude, longitude and altitude; a message without a fix has nothing to err."""
         self._buf = buf
         values = super().read(buf)
@@ -153,7 +153,7 @@ class FixCodec(Doubles):
             raise CdrError('there is no fix')
         return values
 
-    def sensor(self, name: str, config: Any, width: int) -> Sensor[Any]:
+    def sensor(self, name: str, config: Any, width: int) -> AnySensor:
         """Put the datum where the receiver is first."""
         latitude, longitude, altitude = self._doubles.tolist()
         datum = config.datum.model_copy(update={
@@ -164,13 +164,13 @@ class FixCodec(Doubles):
         self._to_geodetic = geodetic_transformer(datum)
         return made
 
-    def to_truth(self, values: NDArray[Any], row: Array) -> None:
+    def to_truth(self, values: AnyArray, row: Array) -> None:
         """Turn degrees into metres east, north, up; the velocity is not in the message."""
         latitude, longitude, altitude = values.tolist()
         row[:3] = self._to_geodetic.transform(longitude, latitude, altitude, direction='INVERSE')
         row[3:] = 0.0
 
-    def write(self, row: Array, values: NDArray[Any]) -> None:
+    def write(self, row: Array, values: AnyArray) -> None:
         """Write the position, and that there is none in an outage."""
         values[:] = row[:3]
         if row[6] == NO_FIX:
@@ -180,7 +180,7 @@ class FixCodec(Doubles):
 class RangeCodec(PayloadCodec):
     """sensor_msgs/Range; its limits are those of the message."""
 
-    def read(self, buf: bytearray) -> NDArray[Any]:
+    def read(self, buf: bytearray) -> AnyArray:
         """Return a view of the range."""
         reader = Reader(buf)
         reader.header()
@@ -188,16 +188,16 @@ class RangeCodec(PayloadCodec):
         _, self._low_m, self._high_m = reader.array('f4', 3).tolist()
         return _writable(buf, reader, 'f4', 1)
 
-    def sensor(self, name: str, config: Any, width: int) -> Sensor[Any]:
+    def sensor(self, name: str, config: Any, width: int) -> AnySensor:
         """Give the sensor the limits of the message."""
         return super().sensor(name, config.model_copy(update={
             'min_range_m': self._low_m, 'max_range_m': self._high_m}), width)
 
-    def to_truth(self, values: NDArray[Any], row: Array) -> None:
+    def to_truth(self, values: AnyArray, row: Array) -> None:
         """Take the range."""
         row[:] = values
 
-    def write(self, row: Array, values: NDArray[Any]) -> None:
+    def write(self, row: Array, values: AnyArray) -> None:
         """Put it back."""
         values[:] = row
 
@@ -208,14 +208,14 @@ class Ranges(PayloadCodec):
     _keys: dict[str, Any]
     """What of the sensor's config the message says."""
 
-    def sensor(self, name: str, config: Any, width: int) -> Sensor[Any]:
+    def sensor(self, name: str, config: Any, width: int) -> AnySensor:
         """Make a sensor of as many rays as the message has."""
         self._count, self._signal = width, config.optics.reference_signal
         return super().sensor(name, config.model_copy(update={
             **self._keys, 'num_rays': width,
             'beam': config.beam.model_copy(update={'rays': 1})}), width)
 
-    def to_truth(self, values: NDArray[Any], row: Array) -> None:
+    def to_truth(self, values: AnyArray, row: Array) -> None:
         """Fill ranges and signals; rays that the message does not have find nothing."""
         row[:self._count] = np.inf
         row[:len(values)] = values
@@ -225,7 +225,7 @@ class Ranges(PayloadCodec):
 class ScanCodec(Ranges):
     """sensor_msgs/LaserScan; its limits are those of the message."""
 
-    def read(self, buf: bytearray) -> NDArray[Any]:
+    def read(self, buf: bytearray) -> AnyArray:
         """Return a view of the ranges."""
         reader = Reader(buf)
         reader.header()
@@ -233,7 +233,7 @@ class ScanCodec(Ranges):
         self._keys = {'min_range_m': low_m, 'max_range_m': high_m}
         return _writable(buf, reader, 'f4', reader.count(4))
 
-    def write(self, row: Array, values: NDArray[Any]) -> None:
+    def write(self, row: Array, values: AnyArray) -> None:
         """Put the ranges back; what was no number stays none."""
         good = ~np.isnan(values)
         values[good] = row[:len(values)][good]
@@ -244,7 +244,7 @@ class CloudCodec(Ranges):
 
     _keys = {'pattern': 'rosette', 'min_range_m': 0.0, 'max_range_m': FARTHEST_M}
 
-    def read(self, buf: bytearray) -> NDArray[Any]:
+    def read(self, buf: bytearray) -> AnyArray:
         """Return the distance of every point; the points themselves are kept for `write`."""
         cloud = read_cloud(buf)
         names = cloud.points.dtype.names or ()
@@ -255,7 +255,7 @@ class CloudCodec(Ranges):
         x, y, z = (self._points[axis].astype(np.float64) for axis in 'xyz')
         return np.sqrt(x * x + y * y + z * z)
 
-    def write(self, row: Array, values: NDArray[Any]) -> None:
+    def write(self, row: Array, values: AnyArray) -> None:
         """Scale the points to their new distance."""
         ranges = row[:len(values)]
         with np.errstate(divide='ignore', invalid='ignore'):
@@ -269,7 +269,7 @@ CODECS: dict[str, type[PayloadCodec]] = {
     'lidar2d': ScanCodec, 'lidar3d': CloudCodec}
 
 
-def _writable(buf: bytearray, reader: Reader, kind: str, count: int) -> NDArray[Any]:
+def _writable(buf: bytearray, reader: Reader, kind: str, count: int) -> AnyArray:
     """Return a view of the next numbers of `buf` that can be written."""
     order = '<' if buf[1] else '>'
     read = reader.array(kind, count)

@@ -108,7 +108,7 @@ class BagDegrade:
         for topic in bag.topics.values():
             self.session.add_topic(topic.name, topic.type_name, stamped=topic.stamped)
         self.session.require_noise()
-        self._write_fate: Callable[[tuple[Any, ...]], object] = lambda row: None
+        self._write_fate: Callable[[tuple[object, ...]], object] = lambda row: None
         for name in self._of:
             self._check_first(name)
             self._check_rate(name)

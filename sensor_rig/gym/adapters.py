@@ -32,19 +32,19 @@ def to_sb3(env: RigVectorEnv) -> Sb3VecEnv:
     class Sb3Rig(VecEnv):  # type: ignore[misc, unused-ignore]
         def __init__(self) -> None:
             super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
-            self._actions: Any = None
+            self._actions: object = None
 
         def reset(self) -> Any:
             seed = next((each for each in self._seeds if each is not None), None)
             self._reset_seeds()
             return env.reset(seed=seed)[0]
 
-        def step_async(self, actions: Any) -> None:
+        def step_async(self, actions: object) -> None:
             self._actions = actions
 
-        def step_wait(self) -> Any:
+        def step_wait(self) -> object:
             observed, reward, terminated, truncated, info = env.step(self._actions)
-            infos: list[dict[str, Any]] = [{} for _ in range(env.num_envs)]
+            infos: list[dict[str, object]] = [{} for _ in range(env.num_envs)]
             for each in np.flatnonzero(terminated | truncated):
                 infos[each] = {'terminal_observation': info['final_obs'][each],
                                'TimeLimit.truncated': bool(truncated[each])}
@@ -53,18 +53,18 @@ def to_sb3(env: RigVectorEnv) -> Sb3VecEnv:
         def close(self) -> None:
             env.close()
 
-        def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        def get_attr(self, attr_name: str, indices: object = None) -> list[object]:
             return [getattr(env, attr_name)] * len(list(self._get_indices(indices)))
 
-        def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        def set_attr(self, attr_name: str, value: object, indices: object = None) -> None:
             setattr(env, attr_name, value)
 
-        def env_method(self, method_name: str, *method_args: Any, indices: Any = None,
-                       **method_kwargs: Any) -> list[Any]:
+        def env_method(self, method_name: str, *method_args: object, indices: object = None,
+                       **method_kwargs: object) -> list[object]:
             found = getattr(env, method_name)(*method_args, **method_kwargs)
             return [found] * len(list(self._get_indices(indices)))
 
-        def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        def env_is_wrapped(self, wrapper_class: object, indices: object = None) -> list[bool]:
             return [False] * len(list(self._get_indices(indices)))
 
     return Sb3Rig()
@@ -83,16 +83,16 @@ def to_rsl_rl(env: RigVectorEnv, device: str = 'cpu') -> RslVecEnv:
             self.num_actions = int(np.prod(env.single_action_space.shape or (1,)))
             self.max_episode_length = round(env.episode_s / env.control_period_s)
             self.episode_length_buf = torch.zeros(env.num_envs, dtype=torch.long, device=device)
-            self.cfg: dict[str, Any] = {'episode_s': env.episode_s,
+            self.cfg: dict[str, object] = {'episode_s': env.episode_s,
                                         'control_period_s': env.control_period_s}
             self._observed = self._tensors(env.reset()[0])
 
-        def _tensors(self, observed: Any) -> Any:
+        def _tensors(self, observed: object) -> object:
             rows = {'policy': observed} if not isinstance(observed, dict) else observed
             return TensorDict({name: torch.as_tensor(each, device=device)
                                for name, each in rows.items()}, batch_size=[env.num_envs])
 
-        def get_observations(self) -> Any:
+        def get_observations(self) -> object:
             return self._observed
 
         def step(self, actions: Any) -> Any:

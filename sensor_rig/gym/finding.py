@@ -31,7 +31,7 @@ def find_simulation(env: gymnasium.Env[Any, Any]) -> Simulation:
                    f'for; give simulation=lambda env: (model, data)')
 
 
-def _follow(thing: Any, place: str) -> Any:
+def _follow(thing: object, place: str) -> object:
     for name in place.split('.'):
         thing = getattr(thing, name, None)
     return thing

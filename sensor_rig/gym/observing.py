@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from rig_common.errors import RigError
 from sim_sensors.rig import Rig
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 
 Array = NDArray[Any]
 OWN = 'env'
 """Key of the environment's own observation beside the sensors."""
 
 
-def sensor_space(sensor: Sensor[Any], stack: int = 0) -> Space[Any]:
+def sensor_space(sensor: AnySensor, stack: int = 0) -> Space[Any]:
     """Return the space of one environment's reading; a picture keeps its shape.
 
     `stack` readings, newest first, have an axis of their own.
@@ -34,7 +34,7 @@ def sensor_space(sensor: Sensor[Any], stack: int = 0) -> Space[Any]:
     return Box(low.copy(), high.copy(), shape, space.dtype.type)
 
 
-def _shape(sensor: Sensor[Any], space: Any) -> tuple[int, ...]:
+def _shape(sensor: AnySensor, space: Any) -> tuple[int, ...]:
     shapes = list(sensor.return_layout.shapes.values())
     if len(shapes) == 1 and len(shapes[0]) > 1:
         return tuple(shapes[0])
@@ -72,7 +72,7 @@ class SensedSpaces:
 
 def merged(own: Space[Any] | None, senses: Mapping[str, Space[Any]]) -> Dict:
     """Return the space of the sensors beside the environment's own observation, if any."""
-    spaces: dict[str, Space[Any]] = {}
+    spaces: dict[str, Space[object]] = {}
     if isinstance(own, Dict):
         spaces.update(own.spaces)
     elif own is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import gymnasium
 from gymnasium.spaces.utils import flatten, flatten_space
@@ -18,7 +18,10 @@ from sensor_rig.inprocess import attach
 from sim_sensors.attached import AttachedRig
 
 RigFile = str | Path | Mapping[str, Any]
-Observation = Any
+Observation: TypeAlias = Any
+"""What the wrapped environment observes, with the senses in it: its spaces say what that is."""
+Info: TypeAlias = dict[str, Any]
+"""Gymnasium's facts beside an observation."""
 
 
 class SenseWrapper(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
@@ -33,7 +36,7 @@ class SenseWrapper(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.Record
     with other noise and other latencies.
     """
 
-    def __new__(cls, env: Any, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, env: object, *args: object, **kwargs: object) -> Any:
         """Wrap every environment of a vector singly: each then keeps its own time and resets."""
         if isinstance(env, VectorEnv):
             return _sense_each(env, *args, **kwargs)
@@ -59,7 +62,7 @@ class SenseWrapper(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.Record
         self.observation_space = flatten_space(self._space) if flat else self._space
 
     def reset(self, *, seed: int | None = None,
-              options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
+              options: Info | None = None) -> tuple[Observation, Info]:
         """Reset the environment and begin a new episode of the sensors."""
         observed, info = self.env.reset(seed=seed, options=options)
         self._follow()
@@ -67,7 +70,7 @@ class SenseWrapper(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.Record
         self.rig.observe()
         return self._observe(observed, info)
 
-    def step(self, action: Any) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:
+    def step(self, action: object) -> tuple[Observation, Any, bool, bool, Info]:
         """Step the environment; the sensors measure on their own schedules meanwhile."""
         observed, reward, terminated, truncated, info = self.env.step(action)
         self.rig.observe()
@@ -85,18 +88,18 @@ class SenseWrapper(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.Record
             self.rig.world.attach(data)
         self._model, self._data = model, data
 
-    def _observe(self, observed: Any, info: dict[str, Any]) -> tuple[Observation, dict[str, Any]]:
+    def _observe(self, observed: Observation, info: Info) -> tuple[Observation, Info]:
         values, facts = self._senses.read()
         info['senses'] = {name: {key: each[0] for key, each in fact.items()}
                           for name, fact in facts.items()}
-        whole: dict[str, Any] = {}
+        whole: dict[str, object] = {}
         if self._keep:
             whole = dict(observed) if isinstance(observed, Mapping) else {OWN: observed}
         whole.update((name, each[0]) for name, each in values.items())
         return (flatten(self._space, whole) if self._flat else whole), info
 
 
-def _find_or_none(find: Callable[[Any], Simulation], env: Any) -> Simulation | None:
+def _find_or_none(find: Callable[[Any], Simulation], env: object) -> Simulation | None:
     try:
         return find(env)
     except (RigError, AttributeError):

@@ -41,7 +41,7 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
     def __init__(self, rig: str | Path | Mapping[str, Any] | RigConfig, num_envs: int = 1, *,
                  control_period_s: float = 0.02, episode_s: float = 10.0, flat: bool = True,
                  autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-                 **world: Any) -> None:
+                 **world: object) -> None:
         """Build the rig; `world` overrides keys of its `world:`.
 
         `flat` observations are one float32 vector, else a Dict by sensor.
@@ -118,7 +118,7 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
                                              for each in (reward, terminated, truncated))
             self._begin(np.flatnonzero(over))
         self._done = terminated | truncated
-        final: dict[str, Any] = {}
+        final: dict[str, object] = {}
         if self.autoreset_mode == AutoresetMode.SAME_STEP and self._done.any():
             final = self._final(self._done.copy())
         observed, info = self._observe()
@@ -142,7 +142,7 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
 
     # ---- observations -----------------------------------------------------------------------
 
-    def _space(self) -> gymnasium.Space[Any]:
+    def _space(self) -> gymnasium.Space[object]:
         spaces = self._senses.spaces
         if self.task_space is not None:
             spaces = {TASK: self.task_space, **spaces}
@@ -172,7 +172,7 @@ def _bounds(space: gymnasium.Space[Any]) -> tuple[Array, Array]:
 
 
 def _config(rig: str | Path | Mapping[str, Any] | RigConfig, num_envs: int,
-            world: Mapping[str, Any]) -> RigConfig:
+            world: Mapping[str, object]) -> RigConfig:
     if isinstance(rig, RigConfig):
         config = rig
     else:

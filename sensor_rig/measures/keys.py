@@ -16,7 +16,7 @@ Measures: TypeAlias = dict[str, float]
 QUANTILES = ('p50', 'p95', 'p99', 'max')
 
 
-def measures_of(document: Mapping[str, Any]) -> Measures:
+def measures_of(document: Mapping[str, object]) -> Measures:
     """Return the measures of a sync run's document (see `SyncRecord.document`)."""
     return {key: float(value) for key, value in _all(document) if isfinite(value)}
 

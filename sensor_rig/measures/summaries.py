@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from rig_common.errors import RigError, why
 from sensor_rig.measures.keys import Measures, measures_of
@@ -43,7 +42,7 @@ def summary_measures(path: Path) -> Measures:
     return found
 
 
-def _numbers(part: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, float]]:
+def _numbers(part: Mapping[str, object], prefix: str) -> Iterator[tuple[str, float]]:
     for key, value in part.items():
         if isinstance(value, Mapping):
             yield from _numbers(value, f'{prefix}{key}.')

@@ -66,7 +66,7 @@ class Guess:
         values['driver'] = self._driver()
         return values
 
-    def _driver(self) -> Any:
+    def _driver(self) -> object:
         model = self._model
         if custom_text(model, 'drive') is not None:
             return 'figure_eight'
@@ -113,7 +113,7 @@ class Guess:
         return {self.free_name(name, values.get('mount', {})): values
                 for name, values in found.items()}
 
-    def free_name(self, name: str, mount: Mapping[str, Any]) -> str:
+    def free_name(self, name: str, mount: Mapping[str, object]) -> str:
         """Return the name of a sensor, another one where the model has a site or camera of it."""
         model = self._model
         sites = {model.site(index).name for index in range(model.nsite)}

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 from sim_sensors.world.mounts import frame_pose
 from sim_sensors.world.render import overview
 
@@ -26,7 +26,7 @@ ARROW, THICK = 0.16, 0.012
 """Length and width of an axis, in units of the robot's size."""
 
 
-def draw_mounts(model: mujoco.MjModel, data: mujoco.MjData, sensors: Iterable[Sensor[Any]],
+def draw_mounts(model: mujoco.MjModel, data: mujoco.MjData, sensors: Iterable[AnySensor],
                 base: int, out: Path) -> None:
     """Write the picture of `data` with the frames of `sensors`; the robot is what `base` carries.
 
@@ -41,7 +41,7 @@ def draw_mounts(model: mujoco.MjModel, data: mujoco.MjData, sensors: Iterable[Se
     sheet.save(out)
 
 
-def _frames(model: mujoco.MjModel, data: mujoco.MjData, sensors: Iterable[Sensor[Any]]
+def _frames(model: mujoco.MjModel, data: mujoco.MjData, sensors: Iterable[AnySensor]
             ) -> dict[str, tuple[Floats, Floats]]:
     """Return position [3] and axes [3, 3] in the world of each sensor that has a place.
 

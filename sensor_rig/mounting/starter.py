@@ -57,7 +57,7 @@ def _wrapped(line: str, indent: int) -> list[str]:
     return [*rows, line]
 
 
-def _flow(value: Any) -> str:
+def _flow(value: object) -> str:
     if isinstance(value, Mapping):
         return '{' + ', '.join(f'{_key(k)}: {_flow(v)}' for k, v in value.items()) + '}'
     if isinstance(value, (list, tuple)):

@@ -28,14 +28,14 @@ class Survey:
     needs_outside_files: bool
     """Whether it reads files from outside its own folder."""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return the lists, with units in the names."""
         return {'version': VERSION, 'model': str(self.path), 'bodies': self.bodies(),
                 'sites': self.sites(), 'joints': self.joints(), 'actuators': self.actuators(),
                 'keyframes': self.keyframes(), 'cameras': self.cameras(),
                 'sensors': self.sensors()}
 
-    def bodies(self) -> list[dict[str, Any]]:
+    def bodies(self) -> list[dict[str, object]]:
         """Return every body but the world."""
         model = self.model
         return [{'name': model.body(index).name,
@@ -50,7 +50,7 @@ class Survey:
         return [{'name': model.site(index).name, 'body': self._body(model.site_bodyid[index]),
                  'pos_m': model.site_pos[index].tolist()} for index in range(model.nsite)]
 
-    def joints(self) -> list[dict[str, Any]]:
+    def joints(self) -> list[dict[str, object]]:
         """Return every joint; `range` is rad or m, None without limits."""
         model = self.model
         return [{'name': model.joint(index).name, 'body': self._body(model.jnt_bodyid[index]),
@@ -58,19 +58,19 @@ class Survey:
                  'range': model.jnt_range[index].tolist() if model.jnt_limited[index] else None}
                 for index in range(model.njnt)]
 
-    def actuators(self) -> list[dict[str, Any]]:
+    def actuators(self) -> list[dict[str, object]]:
         """Return every actuator and what it takes; one without a name answers to its index."""
         known = Actuators(self.model)
         return [{'name': self.model.actuator(index).name, 'index': index,
                  'drives': known.driven[index], 'takes': known.kinds[index]}
                 for index in range(known.count)]
 
-    def keyframes(self) -> list[dict[str, Any]]:
+    def keyframes(self) -> list[dict[str, object]]:
         """Return every keyframe; one without a name answers to its number."""
         return [{'name': name, 'number': number}
                 for number, name in enumerate(keyframe_names(self.model))]
 
-    def cameras(self) -> list[dict[str, Any]]:
+    def cameras(self) -> list[dict[str, object]]:
         """Return every camera."""
         model = self.model
         return [{'name': model.camera(index).name, 'body': self._body(model.cam_bodyid[index]),

@@ -199,7 +199,7 @@ class Controls:
         self._ask(Command('fault', self._sensor.value, FAULT_SECONDS, kind,
                           FAULT_ARGUMENTS[kind]))
 
-    def note(self, sensor: str, key: str, value: Any) -> None:
+    def note(self, sensor: str, key: str, value: object) -> None:
         """Take it that a parameter of a sensor was changed, by whomever."""
         before = self._settings.get(sensor)
         if before is None:

@@ -61,8 +61,9 @@ class Gate:
         serve = websockets.asyncio.server.serve
         guarded = []
 
-        def serve_guarded(*args: Any, process_request: Check | None = None, **options: Any) -> Any:
-            def process(connection: Any, request: Request) -> Response | None:
+        def serve_guarded(*args: Any, process_request: Check | None = None,
+                          **options: Any) -> object:
+            def process(connection: object, request: Request) -> Response | None:
                 answer = self.check(request)
                 if answer is None and process_request is not None:
                     answer = process_request(connection, request)

@@ -81,10 +81,10 @@ class PageScene:
             self._add(shape, offset.copy(), quat.copy(), f'/world/body_{body}')
 
     def _add(self, shape: Shape, position: Floats, quat_wxyz: Floats, parent: str = '/world'
-             ) -> Any:
+             ) -> object:
         name = f'{parent}/{shape.geom}'
         colour = tuple(round(255 * value) for value in shape.rgba[:3])
-        common: dict[str, Any] = {'position': position, 'wxyz': quat_wxyz, 'color': colour,
+        common: dict[str, object] = {'position': position, 'wxyz': quat_wxyz, 'color': colour,
                                   'cast_shadow': False, 'receive_shadow': False}
         if shape.rgba[3] < 1.0:
             common['opacity'] = shape.rgba[3]

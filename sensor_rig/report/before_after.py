@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -24,6 +24,9 @@ from sensor_rig.report.gallery_style import FIRST, INK, SECOND, SOFT, TRUE
 from sensor_rig.report.lidars import lidar_of
 from sensor_rig.rigfile import RigConfig
 from sim_sensors.world.pose_messages import ODOM_RATE_HZ, TrueOdometry, base_body, schedule_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Points = NDArray[np.float64]
 CHUNK_S = 0.1
@@ -171,7 +174,7 @@ def draw(maps: Maps, title: str, out: Path) -> None:
         save(sheet, out)
 
 
-def _map(axes: Any, maps: Maps, name: str, colour: str, heading: str) -> None:
+def _map(axes: Axes, maps: Maps, name: str, colour: str, heading: str) -> None:
     """Draw one map over the true one, and say how far it is off."""
     points, away = getattr(maps, name), maps.away[name]
     axes.set_aspect('equal', adjustable='box')

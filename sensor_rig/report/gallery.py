@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from sensor_rig.report.gallery_style import INK, SOFT
 from sensor_rig.rigfile import RigConfig
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.rig import Rig
-from sim_sensors.sensors.base import Sample, Sensor
+from sim_sensors.sensors.base import AnySensor, Sample
 
 COLUMNS = 4
 PANEL_IN = (4.7, 3.3)
@@ -34,7 +33,7 @@ CHUNK_S = 0.1
 class Take:
     """What one sensor captured in a run, in order of capture."""
 
-    sensor: Sensor[Any]
+    sensor: AnySensor
     samples: list[Sample]
     start_ns: int
     """Time that counts as zero, ns."""

@@ -11,17 +11,21 @@ from sensor_rig.report.gallery_style import FIRST, LOST, SECOND, TRUE, TRUE_OF, 
 from sim_sensors.pipeline.layout import Array
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.gridspec import SubplotSpec
+
     from sensor_rig.report.gallery import Take
 
 
-def _curve(axes: Any, time_s: Array, measured: Array, true: Array, *, colour: str = FIRST,
+def _curve(axes: Axes, time_s: Array, measured: Array, true: Array, *, colour: str = FIRST,
            label: str = '') -> None:
     axes.plot(time_s, true, color=TRUE_OF[colour], linewidth=4.0, solid_capstyle='round')
     axes.plot(time_s, measured, color=colour, linewidth=1.0, label=label)
     axes.margins(x=0.01, y=0.12)
 
 
-def _errors(axes: Any, take: Take, errors: Mapping[str, Any], unit: str, **line: Any) -> None:
+def _errors(axes: Axes, take: Take, errors: Mapping[str, Any], unit: str, **line: Any) -> None:
     """Two errors over time around a line for the truth."""
     for (label, values), colour in zip(errors.items(), (FIRST, SECOND), strict=True):
         axes.plot(take.time_s, values, color=colour, label=label, **line)
@@ -31,7 +35,7 @@ def _errors(axes: Any, take: Take, errors: Mapping[str, Any], unit: str, **line:
     axes.legend(loc='upper right', ncols=2)
 
 
-def _over_time(axes: Any, unit: str, *, bottom: bool = True) -> None:
+def _over_time(axes: Axes, unit: str, *, bottom: bool = True) -> None:
     axes.set_ylabel(unit)
     if bottom:
         axes.set_xlabel('s')
@@ -41,7 +45,7 @@ def _over_time(axes: Any, unit: str, *, bottom: bool = True) -> None:
 
 def series(unit: str, field: str, *, column: int | None = None, scale: float = 1.0) -> Panel:
     """Return a panel of one quantity over time."""
-    def panel(figure: Any, cell: Any, take: Take) -> None:
+    def panel(figure: Figure, cell: SubplotSpec, take: Take) -> None:
         axes = figure.add_subplot(cell)
         measured, true = (_column(values, column) * scale
                           for values in (take.measured(field), take.true(field)))
@@ -57,26 +61,26 @@ def _column(values: Array, column: int | None) -> Array:
     return flat[:, column or 0]
 
 
-def first_field(figure: Any, cell: Any, take: Take) -> None:
+def first_field(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Show the first value of a sensor nobody has drawn a panel for."""
     field = next(iter(take.sensor.return_layout.shapes))
     series(field, field)(figure, cell, take)
 
 
-def imu(figure: Any, cell: Any, take: Take) -> None:
+def imu(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Yaw rate and what is felt upwards."""
-    upper, lower = cell.subgridspec(2, 1, hspace=0.18)
-    axes = figure.add_subplot(upper)
+    rows = cell.subgridspec(2, 1, hspace=0.18)
+    axes = figure.add_subplot(rows[0])
     _curve(axes, take.time_s, np.degrees(take.measured('angular_velocity')[:, 2]),
            np.degrees(take.true('angular_velocity')[:, 2]))
     _over_time(axes, 'yaw rate, deg/s', bottom=False)
-    axes = figure.add_subplot(lower)
+    axes = figure.add_subplot(rows[1])
     _curve(axes, take.time_s, take.measured('linear_acceleration')[:, 2],
            take.true('linear_acceleration')[:, 2], colour=SECOND)
     _over_time(axes, 'up, m/s²')
 
 
-def magnetometer(figure: Any, cell: Any, take: Take) -> None:
+def magnetometer(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Field along x and y."""
     axes = figure.add_subplot(cell)
     measured, true = (1e6 * each for each in (take.measured('magnetic_field'),
@@ -87,7 +91,7 @@ def magnetometer(figure: Any, cell: Any, take: Take) -> None:
     axes.legend(loc='upper right', ncols=2)
 
 
-def gnss(figure: Any, cell: Any, take: Take) -> None:
+def gnss(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """How far the fix is off."""
     axes = figure.add_subplot(cell)
     measured, true = take.measured('position'), take.true('position')
@@ -97,14 +101,14 @@ def gnss(figure: Any, cell: Any, take: Take) -> None:
             linewidth=1.0, marker='.', markersize=4)
 
 
-def pose(figure: Any, cell: Any, take: Take) -> None:
+def pose(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """How far the position is off."""
     axes = figure.add_subplot(cell)
     error_mm = 1e3 * (take.measured('position') - take.true('position'))
     _errors(axes, take, {'x': error_mm[:, 0], 'y': error_mm[:, 1]}, 'error, mm', linewidth=0.9)
 
 
-def odometry(figure: Any, cell: Any, take: Take) -> None:
+def odometry(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """The way from above."""
     axes = figure.add_subplot(cell)
     measured, true = take.measured('pose'), take.true('pose')
@@ -116,7 +120,7 @@ def odometry(figure: Any, cell: Any, take: Take) -> None:
     axes.set_ylabel('y, m')
 
 
-def pulses(figure: Any, cell: Any, take: Take) -> None:
+def pulses(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """How far each pulse is off."""
     axes = figure.add_subplot(cell)
     error_ns = (take.measured('time_ref') - take.true('time_ref')).astype(float)
@@ -127,7 +131,7 @@ def pulses(figure: Any, cell: Any, take: Take) -> None:
     axes.margins(x=0.06, y=0.2)
 
 
-def switch(figure: Any, cell: Any, take: Take) -> None:
+def switch(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Closed and open."""
     axes = figure.add_subplot(cell)
     axes.fill_between(take.time_s, take.true('contact').astype(float), step='post',
@@ -140,7 +144,7 @@ def switch(figure: Any, cell: Any, take: Take) -> None:
     axes.margins(x=0.01)
 
 
-def ranger(figure: Any, cell: Any, take: Take) -> None:
+def ranger(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Distance, and when there was none."""
     series('m', 'range')(figure, cell, take)
     axes = figure.axes[-1]
@@ -153,7 +157,7 @@ def ranger(figure: Any, cell: Any, take: Take) -> None:
         axes.legend(loc='lower right')
 
 
-def wrench(figure: Any, cell: Any, take: Take) -> None:
+def wrench(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Size of the force."""
     axes = figure.add_subplot(cell)
     measured, true = (np.linalg.norm(each, axis=1)

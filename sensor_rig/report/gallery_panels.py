@@ -5,20 +5,23 @@ A panel function draws into one cell of the sheet's grid.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sensor_rig.report import gallery_curves as curves
 from sensor_rig.report import gallery_pictures as pictures
 from sensor_rig.report.gallery_style import FIRST, SOFT, TRUE, Panel
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.gridspec import SubplotSpec
+
     from sensor_rig.report.gallery import Take
 
 LONG_MS = 20.0
 """A capture that lasts longer is said to sweep."""
 
 
-def draw(figure: Any, cell: Any, take: Take) -> None:
+def draw(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Draw one sensor with its title: name, type, rate and latency."""
     config = take.sensor.config
     PANELS.get(config.type, curves.first_field)(figure, cell, take)
@@ -36,7 +39,7 @@ def draw(figure: Any, cell: Any, take: Take) -> None:
                 color=SOFT)
 
 
-def legend(figure: Any) -> None:
+def legend(figure: Figure) -> None:
     """Explain the two lines once, at the top of the sheet."""
     width, height = figure.get_size_inches()
     for place, label, colour, thick in ((3.6, 'true', TRUE, 5.0), (2.4, 'measured', FIRST, 1.4)):

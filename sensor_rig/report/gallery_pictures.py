@@ -8,15 +8,21 @@ import numpy as np
 
 from sensor_rig.report.gallery_style import FIRST, SECOND, SOFT, TRUE, TRUE_OF
 from sim_sensors.pipeline.layout import Array
+from sim_sensors.sensors.depth_camera import DepthCameraConfig
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.gridspec import GridSpecFromSubplotSpec, SubplotSpec
+
     from sensor_rig.report.gallery import Take
 
 WIDE = 2.5
 """Pictures wider than this times their height stand one over the other."""
 
 
-def _picture_axes(figure: Any, cell: Any, count: int = 2, *, stacked: bool = False) -> list[Any]:
+def _picture_axes(figure: Figure, cell: SubplotSpec, count: int = 2, *,
+                  stacked: bool = False) -> list[Axes]:
     """Return axes for pictures side by side, or one over the other; below the panel's title."""
     below = _rows(cell)[1]
     parts = (below.subgridspec(count, 1, hspace=0.5) if stacked
@@ -34,7 +40,7 @@ def _picture_axes(figure: Any, cell: Any, count: int = 2, *, stacked: bool = Fal
     return found
 
 
-def _rows(cell: Any) -> Any:
+def _rows(cell: SubplotSpec) -> GridSpecFromSubplotSpec:
     """Return the rows of a panel: room for the title, pictures, a gap, colour bar.
 
     Every panel has them all, so that pictures are of one size with and without a bar.
@@ -42,7 +48,8 @@ def _rows(cell: Any) -> Any:
     return cell.subgridspec(4, 1, height_ratios=[0.03, 1.0, 0.02, 0.035], hspace=0.06)
 
 
-def _two_pictures(figure: Any, cell: Any, true: Array, measured: Array, **how: Any) -> list[Any]:
+def _two_pictures(figure: Figure, cell: SubplotSpec, true: Array, measured: Array,
+                  **how: Any) -> list[Axes]:
     axes = _picture_axes(figure, cell, stacked=true.shape[1] > WIDE * true.shape[0])
     for each, picture, label in zip(axes, (true, measured), ('true', 'measured'), strict=True):
         each.imshow(picture, **how)
@@ -50,24 +57,26 @@ def _two_pictures(figure: Any, cell: Any, true: Array, measured: Array, **how: A
     return axes
 
 
-def _colour_bar(figure: Any, cell: Any, axes: list[Any], label: str) -> None:
+def _colour_bar(figure: Figure, cell: SubplotSpec, axes: list[Axes], label: str) -> None:
     bar = figure.colorbar(axes[-1].images[0], cax=figure.add_subplot(_rows(cell)[3]),
                           orientation='horizontal')
     bar.set_label(label, size=8.5, color=SOFT)
     bar.outline.set_visible(False)
 
 
-def camera(figure: Any, cell: Any, take: Take) -> None:
+def camera(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """The picture in the middle of the run."""
     measured, true = take.pair('data', len(take.samples) // 2)
     _two_pictures(figure, cell, true, measured, cmap='gray')
 
 
-def depth(figure: Any, cell: Any, take: Take) -> None:
+def depth(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Depth in the middle of the run."""
     import matplotlib as mpl
     measured, true = take.pair('data', len(take.samples) // 2)
-    far = take.sensor.config.max_range_m
+    config = take.sensor.config
+    assert isinstance(config, DepthCameraConfig)
+    far = config.max_range_m
     colours = mpl.colormaps['turbo_r'].with_extremes(bad='black', over='#eceff1', under='black')
     # pictures take infinities for missing; here they are too far and too near
     shown = [np.nan_to_num(each, nan=np.nan, posinf=2.0 * far, neginf=-1.0)
@@ -76,7 +85,7 @@ def depth(figure: Any, cell: Any, take: Take) -> None:
     _colour_bar(figure, cell, axes, 'm; black: not measured')
 
 
-def labels(figure: Any, cell: Any, take: Take) -> None:
+def labels(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Each geom in a colour of its own."""
     _, true = take.pair('data', len(take.samples) // 2)
     names = np.unique(true)
@@ -88,7 +97,7 @@ def labels(figure: Any, cell: Any, take: Take) -> None:
     axes.set_title(f'{len(names)} geoms in view', size=8.5, color=SOFT, pad=3)
 
 
-def heat(figure: Any, cell: Any, take: Take) -> None:
+def heat(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Temperatures at the end of the run."""
     measured, true = take.pair('data', -1)
     low, high = true.min() - 0.3, true.max() + 0.3
@@ -96,7 +105,7 @@ def heat(figure: Any, cell: Any, take: Take) -> None:
     _colour_bar(figure, cell, axes, '°C')
 
 
-def tactile(figure: Any, cell: Any, take: Take) -> None:
+def tactile(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Depth and shear when the pad was pressed most."""
     fields = 1e3 * take.true('data')
     depth = fields[..., 0] if fields.ndim == 4 else fields
@@ -117,7 +126,7 @@ def tactile(figure: Any, cell: Any, take: Take) -> None:
 # ---- scans ------------------------------------------------------------------------------------
 
 
-def scan(figure: Any, cell: Any, take: Take) -> None:
+def scan(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """One scan from above."""
     axes = figure.add_subplot(cell)
     index = len(take.samples) // 2
@@ -125,22 +134,23 @@ def scan(figure: Any, cell: Any, take: Take) -> None:
     measured, true = take.pair('ranges', index)
     for ranges, colour, size in ((true, TRUE_OF[FIRST], 14.0), (measured, FIRST, 1.6)):
         seen = np.isfinite(ranges)
-        axes.scatter(*(rays[seen, :2] * ranges[seen, None]).T, s=size, c=colour, linewidths=0)
+        x, y = (rays[seen, :2] * ranges[seen, None]).T
+        axes.scatter(x, y, s=size, c=colour, linewidths=0)
     _plan(axes)
 
 
-def cloud(figure: Any, cell: Any, take: Take) -> None:
+def cloud(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """One sweep from above, coloured by height, over the pale truth."""
     axes = figure.add_subplot(cell)
     index = len(take.samples) // 2
     rays = _rays(take, index)
     measured, true = take.pair('ranges', index)
     seen = np.isfinite(true)
-    axes.scatter(*(rays[seen, :2] * true[seen, None]).T, s=14.0, c=TRUE, linewidths=0)
+    x, y = (rays[seen, :2] * true[seen, None]).T
+    axes.scatter(x, y, s=14.0, c=TRUE, linewidths=0)
     points = rays[np.isfinite(measured)] * measured[np.isfinite(measured), None]
-    order = np.argsort(points[:, 2])
-    dots = axes.scatter(*points[order, :2].T, s=1.6, c=points[order, 2], cmap='viridis',
-                        linewidths=0, vmin=-0.6, vmax=2.0)
+    x, y, z = points[np.argsort(points[:, 2])].T
+    dots = axes.scatter(x, y, s=1.6, c=z, cmap='viridis', linewidths=0, vmin=-0.6, vmax=2.0)
     _plan(axes)
     bar = figure.colorbar(dots, ax=axes, fraction=0.04, pad=0.02)
     bar.set_label('height, m', size=8.5, color=SOFT)
@@ -154,7 +164,7 @@ def _rays(take: Take, index: int) -> Array:
     return np.asarray(lidar.pattern.directions[frame])
 
 
-def _plan(axes: Any) -> None:
+def _plan(axes: Axes) -> None:
     axes.plot(0.0, 0.0, marker=(3, 0, -90), color=SECOND, markersize=8, zorder=5)
     axes.set_aspect('equal', 'datalim')
     axes.set_xlabel('forward, m')

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rig_common.errors import RigError
 from sensor_rig.rigfile import RigConfig
+from sim_sensors.sensors.lidar.config import LidarConfig
 from sim_sensors.sensors.lidar.lidar import Lidar
 
 
-def lidar_of(config: RigConfig, wanted: str | None) -> Lidar[Any]:
+def lidar_of(config: RigConfig, wanted: str | None) -> Lidar[LidarConfig]:
     """Return the LiDAR called `wanted`, by default the first one of the rig."""
     lidars = {name: each for name, each in config.make_sensors().items()
               if isinstance(each, Lidar)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
 STYLE = """
 :root { color-scheme: light dark; --bg: #ffffff; --fg: #1d2733; --soft: #5f6b77; --line: #dfe4e8;
@@ -94,9 +93,9 @@ class Words(str):
     """A cell of a table that is a sentence: it wraps."""
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table; the first column names the row. A cell (text, more) has a second line."""
-    def cell(value: Any, tag: str = 'td') -> str:
+    def cell(value: object, tag: str = 'td') -> str:
         if isinstance(value, tuple):
             return f'<td>{escape(value[0])}<br><small>{escape(value[1])}</small></td>'
         kind = ' class="words"' if isinstance(value, Words) else ''

@@ -182,7 +182,7 @@ class SyncRecord:
             'zoom': self._zoom_document(), 'sensors': sensors,
         }
 
-    def _zoom_document(self) -> dict[str, Any]:
+    def _zoom_document(self) -> dict[str, object]:
         """Return the last bundles and the messages around them, in s since the run began."""
         if not self._zoom:
             return {'bundles': [], 'messages': {}}

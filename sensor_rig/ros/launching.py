@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
 
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch import LaunchContext, LaunchDescriptionEntity
@@ -30,6 +29,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 from rig_common.errors import RigError
+from rig_common.paramevents import Parameters
 from rig_common.validation import hint
 from sensor_rig.rigfile import RigConfig, load_rig
 from sensor_rig.running.plan import GROUPINGS, PlannedNode, planned_nodes
@@ -173,8 +173,8 @@ def _load(name: str) -> RigConfig:
     return load_rig(name)
 
 
-def _world_parameters(value: Callable[[str], str]) -> dict[str, Any]:
-    parameters: dict[str, Any] = {}
+def _world_parameters(value: Callable[[str], str]) -> dict[str, object]:
+    parameters: Parameters = {}
     if value('real_time_factor'):
         try:
             parameters['real_time_factor'] = float(value('real_time_factor'))

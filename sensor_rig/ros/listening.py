@@ -49,7 +49,7 @@ class Listener(Node):
             if publishers:
                 self._subscribe(topic, types[0], publishers)
 
-    def _subscribe(self, topic: str, type_name: str, publishers: Collection[Any]) -> None:
+    def _subscribe(self, topic: str, type_name: str, publishers: Collection[object]) -> None:
         try:
             kind = message_class(type_name, topic)
         except RigError as error:

@@ -6,12 +6,12 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from rclpy.node import Node
 
 from rig_common.early import PARENT_VARIABLE
 from rig_common.errors import RigError
+from rig_common.paramevents import Parameters
 from rig_common.ros.executor import Spinner, close_node, ros_context, stop_on_signals
 from rig_common.times import NEVER_NS, seconds_to_ns
 from sensor_rig.rigfile import RigConfig
@@ -73,7 +73,7 @@ def _until(condition: Callable[[], bool], meanwhile: Callable[[], None]) -> None
 
 
 def run_in_many_processes(rig: RigConfig, seconds: float | None = None,
-                          world_parameters: dict[str, Any] | None = None,
+                          world_parameters: Parameters | None = None,
                           extras: Sequence[Callable[[], Node]] = (),
                           on_time: Callable[[int], None] | None = None,
                           only: Sequence[str] = ()) -> Summary:

@@ -102,7 +102,7 @@ def _part_of(only: Sequence[str], node: PlannedNode) -> PlannedNode | None:
     return replace(node, parameters={'only': sensors}) if sensors else None
 
 
-def parameter_text(value: Any) -> str:
+def parameter_text(value: object) -> str:
     """Return a parameter as `-p key:=text` wants it."""
     if isinstance(value, bool):
         return str(value).lower()

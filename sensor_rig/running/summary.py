@@ -91,7 +91,7 @@ def run_measures(sensors: Mapping[str, SensorSummary], inputs: Mapping[str, Inpu
             if value is not None and isfinite(value)}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return None if isinstance(value, float) and not isfinite(value) else value

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from rig_common.errors import RigError
 from sensor_rig.sweep.bisecting import further_points
@@ -141,7 +140,7 @@ class SweepJob:
         shutil.rmtree(self.scratch, ignore_errors=True)  # of one that was killed
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def run(self, executor: Executor) -> Iterator[RunOutcome]:
@@ -182,7 +181,7 @@ class SweepJob:
         return table
 
 
-def _known_digests(folder: Path) -> dict[str, list[Any]]:
+def _known_digests(folder: Path) -> dict[str, list[object]]:
     try:
         known = json.loads((folder / DIGESTS).read_text(encoding='utf-8'))
     except (OSError, ValueError):

@@ -12,6 +12,7 @@ from typing import Any
 
 import sensor_rig
 from rig_common.errors import RigError
+from rig_common.paramevents import Parameters
 from rig_common.validation import hint
 from sensor_rig.rigfile import RigConfig, read_parameters, resolve_rig, rig_from_parameters
 from sensor_rig.sweep.files import Digests, inside, named_files, rig_files
@@ -45,7 +46,7 @@ class Experiment:
     """Plan, rig and files; picklable, and the same on every machine but for where files are."""
 
     plan: Plan
-    parameters: dict[str, Any]
+    parameters: Parameters
     """Of the rig file, with what it extends."""
     rig_path: Path
     folder: Path
@@ -175,7 +176,7 @@ def moved(made: Experiment, root: Path) -> Experiment:
                    code=tuple(there(path) for path in made.code), root=root)
 
 
-def _moved_values(value: Any, root: Path) -> Any:
+def _moved_values(value: object, root: Path) -> Any:
     """Return parameters in which absolute paths of files that were taken along are below `root`.
     """
     if isinstance(value, dict):

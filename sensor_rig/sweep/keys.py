@@ -7,6 +7,7 @@ from copy import deepcopy
 from typing import Any
 
 from rig_common.errors import RigError
+from rig_common.paramevents import Parameters
 from sensor_rig.sweep.plan import SYSTEM_KEY, Factor, Value
 
 PAIR = '_range_'
@@ -14,7 +15,7 @@ PAIR = '_range_'
 
 
 def with_values(parameters: Mapping[str, Any], changes: Iterable[tuple[str, Value]],
-                ) -> dict[str, Any]:
+                ) -> Parameters:
     """Return a copy of nested `parameters` with (dotted key, value) set.
 
     A number for a key that is a list there, or is called a range, sets every element of it. Maps
@@ -32,7 +33,7 @@ def with_values(parameters: Mapping[str, Any], changes: Iterable[tuple[str, Valu
     return changed
 
 
-def _fitting(name: str, before: Any, value: Value) -> Any:
+def _fitting(name: str, before: object, value: Value) -> object:
     if isinstance(value, (list, str, bool)):
         return value
     if isinstance(before, list):
@@ -40,7 +41,7 @@ def _fitting(name: str, before: Any, value: Value) -> Any:
     return [float(value)] * 2 if PAIR in name else _like(before, value)
 
 
-def _like(before: Any, value: Any) -> Any:
+def _like(before: Any, value: Any) -> object:
     """Return a number as the file has it: rcl tells 1 from 1.0."""
     return float(value) if isinstance(before, float) else value
 

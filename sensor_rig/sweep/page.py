@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from html import escape
-from typing import Any
 
 from sensor_rig.report import page
 from sensor_rig.report.svg import LETTER, Plot
@@ -70,7 +69,7 @@ def _boundaries(study: Study) -> list[str]:
         'it has the confidence that is asked for.'), *parts)]
 
 
-def _boundary_rows(line: Line, study: Study) -> list[tuple[Any, ...]]:
+def _boundary_rows(line: Line, study: Study) -> list[tuple[object, ...]]:
     others = ', '.join(f'{name} {shown(value)}' for name, value in line.others.items()) or (
         'all together' if len(study.factors) > 1 else '-')
     if not line.boundaries:
@@ -165,7 +164,7 @@ def _indices(study: Study) -> list[str]:
         'interactions, and alone.'), *parts)]
 
 
-def _index_rows(found: Indices, morris: bool) -> list[tuple[Any, ...]]:
+def _index_rows(found: Indices, morris: bool) -> list[tuple[object, ...]]:
     ordered = sorted(found.factors, key=lambda each: -each.total)
     return [(each.factor, f'{each.total:.3g}', f'{each.total_half:.2g}',
              '-' if each.first is None else f'{each.first:.3g}',
@@ -216,7 +215,7 @@ def _label(x: float, y: float, text: str, anchor: str) -> str:
             f'{escape(text)}</text>')
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a value in a table or a cell."""
     if value is None:
         return '-'

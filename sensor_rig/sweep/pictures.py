@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sensor_rig.sweep.binomial import interval
 from sensor_rig.sweep.study import Interaction, Line, Study
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SIZE_IN = (7.0, 3.4)
 DPI = 130
@@ -46,7 +49,7 @@ def _saved(folder: Path, name: str, draw: Any) -> Path:
     return file
 
 
-def _curve(axes: Any, study: Study, factor: str, measure: str) -> None:
+def _curve(axes: Axes, study: Study, factor: str, measure: str) -> None:
     points = study.curve(factor, measure)
     xs = [point.value for point in points]
     axes.fill_between(xs, [point.low for point in points], [point.high for point in points],
@@ -62,7 +65,7 @@ def _curve(axes: Any, study: Study, factor: str, measure: str) -> None:
     axes.legend(fontsize=8)
 
 
-def _success(axes: Any, line: Line, study: Study) -> None:
+def _success(axes: Axes, line: Line, study: Study) -> None:
     xs = [level.value for level in line.levels]
     ys = np.array([level.good / level.runs for level in line.levels])
     bounds = np.array([interval(level.good, level.runs, study.plan.confidence)
@@ -76,12 +79,13 @@ def _success(axes: Any, line: Line, study: Study) -> None:
     axes.grid(alpha=0.3)
 
 
-def _heat(axes: Any, found: Interaction, study: Study) -> None:
+def _heat(axes: Axes, found: Interaction, study: Study) -> None:
     cells, what = (found.good, 'fraction of good runs') if study.plan.limits else (
         found.means, found.measure)
     table = np.array([[np.nan if cell is None else cell for cell in line] for line in cells])
-    picture = axes.imshow(table, origin='lower', aspect='auto', cmap='viridis',
-                          **({'vmin': 0.0, 'vmax': 1.0} if study.plan.limits else {}))
+    low, high = (0.0, 1.0) if study.plan.limits else (None, None)
+    picture = axes.imshow(table, origin='lower', aspect='auto', cmap='viridis', vmin=low,
+                          vmax=high)
     for values, set_ticks in ((found.xs, axes.set_xticks), (found.ys, axes.set_yticks)):
         set_ticks(range(len(values)), [f'{v:.3g}' if isinstance(v, float) else str(v)
                                        for v in values], fontsize=8)

@@ -163,15 +163,15 @@ class Refine(Strict):
     """Most further runs."""
 
 
-def _factor(given: Any) -> Any:
+def _factor(given: object) -> Any:
     return {'values': given} if isinstance(given, list) else given
 
 
-def _system(given: Any) -> Any:
+def _system(given: object) -> object:
     return {} if given in (None, 'none') else given
 
 
-def _refine(given: Any) -> Any:
+def _refine(given: object) -> object:
     return {} if given is True else None if given is False else given
 
 
@@ -218,7 +218,7 @@ class Plan(Strict):
 
     @field_validator('seeds', mode='before')
     @classmethod
-    def _count_of_seeds(cls, given: Any) -> Any:
+    def _count_of_seeds(cls, given: object) -> object:
         if isinstance(given, int) and not isinstance(given, bool):
             if not 1 <= given <= MAX_RUNS:
                 raise ValueError(f'{given} is no number of seeds; it should be 1 or more')
@@ -279,14 +279,14 @@ def load_plan(path: str | Path) -> Plan:
     return plan
 
 
-def plan_of(values: Mapping[str, Any], name: str = 'plan') -> Plan:
+def plan_of(values: Mapping[str, object], name: str = 'plan') -> Plan:
     """Return the plan of YAML values; `name` stands in front of what is wrong with it."""
     plan = validated(Plan, values, f'{name}:')
     _ = plan.claims  # a limit that cannot be read is refused now
     return plan
 
 
-def read_yaml(file: Path) -> dict[str, Any]:
+def read_yaml(file: Path) -> dict[str, object]:
     """Return the map in a YAML file."""
     try:
         if file.exists() and not file.is_file():

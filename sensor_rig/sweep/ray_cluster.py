@@ -89,7 +89,7 @@ class RayCluster:
             for reference in ended:
                 yield self._outcome(reference, under_way.pop(reference))
 
-    def _outcome(self, reference: Any, task: Task) -> RunOutcome:
+    def _outcome(self, reference: object, task: Task) -> RunOutcome:
         """Return what came of a task; one whose machine or worker died is lost."""
         errors = self._ray.exceptions
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +84,7 @@ def units(sample: Sampling, size: int) -> Floats:
     return _salib_units(sample, size)
 
 
-def problem(names: Sequence[str]) -> dict[str, Any]:
+def problem(names: Sequence[str]) -> dict[str, object]:
     """Return SALib's description of a unit cube."""
     return {'num_vars': len(names), 'names': list(names), 'bounds': [[0.0, 1.0]] * len(names)}
 
@@ -104,7 +103,7 @@ def _salib_units(sample: Sampling, size: int) -> Floats:
                                     seed=sample.seed), float)
 
 
-def numeric(values: Sequence[Any]) -> bool:
+def numeric(values: Sequence[object]) -> bool:
     """Return whether all values are numbers, so that they have an order and a distance."""
     return all(isinstance(value, (int, float)) and not isinstance(value, bool)
                for value in values)

@@ -73,7 +73,7 @@ class Interaction:
     x: str
     y: str
     xs: tuple[Any, ...]
-    ys: tuple[Any, ...]
+    ys: tuple[object, ...]
     good: tuple[tuple[float | None, ...], ...]
     """[y][x]"""
     measure: str
@@ -83,7 +83,7 @@ class Interaction:
 class Study:
     """The table of one sweep, looked at."""
 
-    def __init__(self, plan: Plan, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
+    def __init__(self, plan: Plan, name: str, columns: Mapping[str, Sequence[object]]) -> None:
         self.plan, self.name = plan, name
         self.factors = [factor for factor in plan.vary if factor in columns]
         self.measures = [key for key in columns if key not in (*FIXED, *self.factors)]
@@ -176,7 +176,7 @@ class Study:
             found.append(self._line(factor, {}, self.planned))
             if self.is_grid and len(self.factors) > 1:
                 others = [name for name in self.factors if name != factor]
-                parts: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+                parts: dict[tuple[object, ...], list[Row]] = defaultdict(list)
                 for row in self.rows:
                     parts[tuple(row.values[name] for name in others)].append(row)
                 found += [self._line(factor, dict(zip(others, key, strict=True)), rows)
@@ -184,7 +184,7 @@ class Study:
                           if len({row.values[factor] for row in rows}) > 1]
         return found
 
-    def _line(self, factor: str, others: dict[str, Any], rows: Iterable[Row]) -> Line:
+    def _line(self, factor: str, others: dict[str, object], rows: Iterable[Row]) -> Line:
         levels = self.levels(factor, rows)
         return Line(factor, others, levels, tuple(boundaries(levels, self.plan.confidence)))
 

@@ -57,7 +57,7 @@ def _engine(experiment: Experiment, task: Task, material: Material, scratch: Pat
 def _function(experiment: Experiment, task: Task, material: Material, scratch: Path) -> Measures:
     function = imported(experiment)
     rig = WatchedRig(material.rig) if material.gives_rig else None
-    offered: dict[str, Callable[[], Any]] = {
+    offered: dict[str, Callable[[], object]] = {
         'seconds': lambda: experiment.plan.seconds, 'seed': lambda: task.seed,
         'values': lambda: experiment.named(task.values), 'out': lambda: scratch,
         'recording': lambda: material.recording, 'source': lambda: material.source,
@@ -75,7 +75,7 @@ def _function(experiment: Experiment, task: Task, material: Material, scratch: P
     return found | numbers(answer, experiment.plan.system.python)
 
 
-def imported(experiment: Experiment) -> Callable[..., Any]:
+def imported(experiment: Experiment) -> Callable[..., object]:
     """Return the plan's function; modules beside the plan and among its `code` are found."""
     address = experiment.plan.system.python
     module, _, name = address.partition(':')
@@ -94,7 +94,7 @@ def imported(experiment: Experiment) -> Callable[..., Any]:
 
 
 def _arguments(function: Callable[..., Any], offered: Mapping[str, Callable[[], Any]]
-               ) -> dict[str, Any]:
+               ) -> dict[str, object]:
     """Return what a function asks for by the names of its parameters, after the first."""
     _, *wanted = inspect.signature(function).parameters.values()
     given = {}
@@ -116,7 +116,7 @@ def _program(experiment: Experiment, task: Task, material: Material, scratch: Pa
     system = experiment.plan.system
     out = scratch / 'out'
     out.mkdir()
-    fields: dict[str, Callable[[], Any]] = {
+    fields: dict[str, Callable[[], object]] = {
         'bag': lambda: material.recording, 'synced': lambda: material.synced,
         'out': lambda: out, 'seed': lambda: task.seed,
         **{name: (lambda value=value: value)  # type: ignore[misc]
@@ -165,7 +165,7 @@ def _written(out: Path, name: str) -> Path | None:
     return None
 
 
-def _json(file: Path) -> Any:
+def _json(file: Path) -> object:
     try:
         return json.loads(file.read_text(encoding='utf-8'))
     except (OSError, ValueError) as error:
@@ -175,7 +175,7 @@ def _json(file: Path) -> Any:
 # ---- numbers ------------------------------------------------------------------------------------
 
 
-def numbers(answer: Any, who: str) -> Measures:
+def numbers(answer: object, who: str) -> Measures:
     """Return the numbers of an answer by dotted names; NaN and null are left out."""
     if answer is None:
         return {}

@@ -56,7 +56,7 @@ def recorded_truth(folder: Path, topic: str) -> Trajectory:
                       np.array([[*each.position_m, *each.orientation_xyzw] for each in read]))
 
 
-def tum_rows(rows: Any, what: str) -> Trajectory:
+def tum_rows(rows: object, what: str) -> Trajectory:
     """Return the trajectory of rows [n, 8] in TUM's order (time in s)."""
     table = np.asarray(rows, float)
     if table.ndim != 2 or table.shape[1] != COLUMNS or not np.isfinite(table).all():
@@ -117,7 +117,7 @@ def scored(found: Trajectory, truth: Trajectory) -> TrajectoryScore:
                            reference.positions_xyz, measures)
 
 
-def _relative(reference: Any, estimate: Any) -> Measures:
+def _relative(reference: object, estimate: object) -> Measures:
     """Return the relative error over a metre of way; nothing where the way is shorter."""
     from evo.core import metrics
     found: Measures = {}

@@ -106,7 +106,7 @@ def _sensor(found: Score) -> dict[str, Any]:
     }
 
 
-def _response(each: Response) -> dict[str, Any]:
+def _response(each: Response) -> dict[str, object]:
     step = max(1, len(each.times_s) // KEPT)
     return {
         'change': each.name, 'wanted': each.wanted.value, 'passed': each.passed,

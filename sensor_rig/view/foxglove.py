@@ -50,7 +50,7 @@ def _of(topics: Mapping[str, BagTopic], type_name: str) -> list[str]:
     return sorted(name for name, topic in topics.items() if topic.type_name == type_name)
 
 
-def _space(topics: Iterable[BagTopic]) -> dict[str, Any]:
+def _space(topics: Iterable[BagTopic]) -> dict[str, object]:
     """Return the 3D panel: it stands in the world and follows nothing but its fixed frame."""
     shown = {}
     for topic in topics:
@@ -74,20 +74,20 @@ def _image(topic: str, topics: Mapping[str, BagTopic]) -> dict[str, Any]:
     """Return the image panel, with the camera's calibration where it was recorded."""
     folder = topic.rpartition('/')[0]
     info = f'{folder}/camera_info'
-    mode: dict[str, Any] = {'imageTopic': topic}
+    mode: dict[str, object] = {'imageTopic': topic}
     if info in topics and topics[info].type_name == CAMERA_INFO:
         mode['calibrationTopic'] = info
     return {'imageMode': mode}
 
 
-def _plot(title: str, paths: list[str]) -> dict[str, Any]:
+def _plot(title: str, paths: list[str]) -> dict[str, object]:
     return {'title': title, 'xAxisVal': 'timestamp', 'showLegend': True,
             'legendDisplay': 'floating',
             'paths': [{'value': path, 'enabled': True, 'timestampMethod': 'headerStamp'}
                       for path in paths]}
 
 
-def _arranged(names: list[str]) -> Any:
+def _arranged(names: list[str]) -> object:
     """Return the panels: the first one large, the others below each other beside it."""
     first, *others = names
     if not others:
@@ -95,7 +95,7 @@ def _arranged(names: list[str]) -> Any:
     return {'direction': 'row', 'first': first, 'second': _column(others), 'splitPercentage': 62}
 
 
-def _column(names: list[str]) -> Any:
+def _column(names: list[str]) -> object:
     first, *others = names
     if not others:
         return first

@@ -64,7 +64,7 @@ class RerunFile:
         """Messages shown, by topic."""
         self._log('world', rerun.ViewCoordinates.RIGHT_HAND_Z_UP, static=True)
 
-    def _log(self, entity: str, what: Any, *, static: bool = False) -> None:
+    def _log(self, entity: str, what: object, *, static: bool = False) -> None:
         self._stream.log(entity, what, static=static)
 
     def _note(self, kind: str, entity: str) -> bool:
@@ -195,7 +195,7 @@ class RerunFile:
         points = points[:: max(1, len(points) // MOST_POINTS)]
         self._points(topic, raw, np.stack([points[axis] for axis in 'xyz'], 1))
 
-    def _points(self, topic: str, raw: bytes, points: Any) -> None:
+    def _points(self, topic: str, raw: bytes, points: object) -> None:
         colour = SYNCED_RGB if topic.startswith('/synced/') else MEASURED_RGB
         self._log(self._entity(topic, raw), self._rr.Points3D(
             points, colors=[colour], radii=[self._rr.Radius.ui_points(2.0)]))

@@ -39,7 +39,7 @@ from sim_sensors.ros.scene import (
     transforms_available,
 )
 from sim_sensors.ros.truth_channels import HeavyChannel, TruthChannel
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 from sim_sensors.timekeeping.conductor import Conductor
 from sim_sensors.timekeeping.pacer import Pacer
 from sim_sensors.timekeeping.schedule import Schedule, refuse_drawn_phases, schedules_of
@@ -128,7 +128,7 @@ class WorldNode(Node):
 
     # ---- setting up ---------------------------------------------------------------------------
 
-    def _make_channels(self, sensors: dict[str, Sensor[Any]]) -> list[TruthChannel]:
+    def _make_channels(self, sensors: dict[str, AnySensor]) -> list[TruthChannel]:
         configs = {name: each.config for name, each in sensors.items()}
         refuse_drawn_phases(configs)
         schedules = schedules_of(configs, self.world.dt_ns)
@@ -140,7 +140,7 @@ class WorldNode(Node):
                                  reader, self.world, hidden=self._hidden))
         return channels
 
-    def _make_loop(self, config: WorldConfig, sensors: list[Sensor[Any]]) -> WorldLoop:
+    def _make_loop(self, config: WorldConfig, sensors: list[AnySensor]) -> WorldLoop:
         dt_ns = self.world.dt_ns
         self._sim_clock = Clock(self, Schedule(min(config.clock_rate_hz, 1e9 / dt_ns), dt_ns,
                                            name='/clock'))

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from rig_common.arrays import AnyArray
 from rig_common.errors import RigError
 from rig_common.installing import pip_install
 
@@ -130,7 +131,7 @@ class Embree:
         return scene
 
     def new_geometry(
-        self, kind: int, buffers: list[tuple[int, int, npt.NDArray[Any]]]
+        self, kind: int, buffers: list[tuple[int, int, AnyArray]]
     ) -> c_void_p:
         """Return a committed geometry; each buffer is (type, format, rows), copied."""
         geometry = c_void_p(self.library.rtcNewGeometry(self.device, kind))
@@ -218,7 +219,7 @@ def _candidates() -> list[str]:
     return paths + ([system] if system else [])
 
 
-def memory_of(array: npt.NDArray[Any]) -> ctypes.Array[ctypes.c_char]:
+def memory_of(array: AnyArray) -> ctypes.Array[ctypes.c_char]:
     """Return the contiguous memory of `array` for `ctypes.byref`; it keeps the array alive."""
     return (ctypes.c_char * array.nbytes).from_buffer(array.data)
 

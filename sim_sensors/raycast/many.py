@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from rig_common.arrays import AnyArray
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast.arrangement import Arrangement
 from sim_sensors.raycast.base import F32, F64, Bool, Hits, Surface
@@ -287,7 +287,7 @@ _ROUNDING = 1e-6
 
 def _unpad(hits: Hits, num_envs: int, count: int, rays: int) -> Hits:
     """Return the answer without what only filled up calls and environments."""
-    def cut(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def cut(array: AnyArray) -> AnyArray:
         part = array.reshape(num_envs, -1, *array.shape[1:])[:count, :rays]
         return part.reshape(-1, *array.shape[1:])
     return Hits(

@@ -51,7 +51,7 @@ class Commands:
                              self._on_pose(env, body))
 
     def _listen(self, kind: Any, topic: str, take: Callable[[Any], None]) -> None:
-        def hear(message: Any) -> None:
+        def hear(message: object) -> None:
             take(message)
             self._on_command(topic)
         self._node.create_subscription(kind, topic, hear, 10)
@@ -68,7 +68,7 @@ class Commands:
             self._try(lambda: self._world.command_joints(_fields(message), env))
         return take
 
-    def _on_trajectory(self, env: int) -> Callable[[Any], None]:
+    def _on_trajectory(self, env: int) -> Callable[[object], None]:
         def take(message: Any) -> None:
             stamp_ns = join_ns(message.header.stamp.sec, message.header.stamp.nanosec)
             start_ns = self._world.time_base.run_ns(stamp_ns) if stamp_ns else None
@@ -133,7 +133,7 @@ def _path(message: Any) -> JointPath | None:
                      speeds)
 
 
-def _trajectory_type(node: Node) -> Any:
+def _trajectory_type(node: Node) -> object:
     try:
         return message_class('trajectory_msgs/msg/JointTrajectory')
     except RigError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -19,7 +18,7 @@ from rig_common.ros.types import message_class
 from rig_common.times import split_ns
 from sim_sensors.naming import truth_topic
 from sim_sensors.ros.periodics import PeriodicTopic
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 from sim_sensors.world.base import WorldBase
 from sim_sensors.world.frames import WORLD_FRAME
 from sim_sensors.world.markers import Scene, Shape
@@ -99,7 +98,7 @@ def _place(markers: Sequence[Marker], positions: NDArray[np.float64],
 class Transforms(PeriodicTopic):
     """/tf and /tf_static: the frames of bodies, of sensors, and those that poses are in."""
 
-    def __init__(self, node: Node, world: WorldBase, sensors: Iterable[Sensor[Any]], *,
+    def __init__(self, node: Node, world: WorldBase, sensors: Iterable[AnySensor], *,
                  hidden: bool) -> None:
         """Raises RigError where tf2_msgs is not installed."""
         super().__init__(schedule_of(SCENE_RATE_HZ, world))

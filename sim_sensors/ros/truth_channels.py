@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -13,7 +12,7 @@ from rig_common.ros import qos
 from rig_common.ros.types import message_class
 from rig_common.times import NEVER_NS
 from sim_sensors.naming import env_prefix, truth_key, truth_topic
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.timekeeping.worker import Worker
 from sim_sensors.world.base import WorldBase
@@ -32,7 +31,7 @@ class TruthChannel:
     and carries the time of its first.
     """
 
-    def __init__(self, node: Node, sensor: Sensor[Any], schedule: Schedule,
+    def __init__(self, node: Node, sensor: AnySensor, schedule: Schedule,
                  reader: TruthReader, view: WorldBase, *, hidden: bool) -> None:
         self.sensor = sensor
         self._schedule = schedule
@@ -133,7 +132,7 @@ class HeavyChannel(TruthChannel):
     have to be delivered.
     """
 
-    def __init__(self, node: Node, sensor: Sensor[Any], schedule: Schedule,
+    def __init__(self, node: Node, sensor: AnySensor, schedule: Schedule,
                  reader: TruthReader, view: WorldBase, *, hidden: bool) -> None:
         super().__init__(node, sensor, schedule, reader, view, hidden=hidden)
         self._worker = Worker(f'truth of {sensor.name}')

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +18,7 @@ EXPONENT = _GRAVITY / (_GAS_CONSTANT_AIR * LAPSE_K_M)
 Floats = NDArray[np.float64]
 
 
-def pressure_pa(altitude_m: Any, sea_level_pressure_pa: float = SEA_LEVEL_PRESSURE_PA,
+def pressure_pa(altitude_m: object, sea_level_pressure_pa: float = SEA_LEVEL_PRESSURE_PA,
                 sea_level_temperature_k: float = SEA_LEVEL_TEMPERATURE_K) -> Floats:
     """Return the static pressure, Pa, at geometric altitudes above mean sea level, m."""
     height = geopotential_m(altitude_m)
@@ -28,13 +26,13 @@ def pressure_pa(altitude_m: Any, sea_level_pressure_pa: float = SEA_LEVEL_PRESSU
     return np.asarray(sea_level_pressure_pa * ratio ** EXPONENT)
 
 
-def temperature_k(altitude_m: Any,
+def temperature_k(altitude_m: object,
                   sea_level_temperature_k: float = SEA_LEVEL_TEMPERATURE_K) -> Floats:
     """Return the air temperature, K, at geometric altitudes above mean sea level, m."""
     return np.asarray(sea_level_temperature_k - LAPSE_K_M * geopotential_m(altitude_m))
 
 
-def geopotential_m(altitude_m: Any) -> Floats:
+def geopotential_m(altitude_m: object) -> Floats:
     """Return the geopotential height, m: the geometric one less what gravity loses with it."""
     altitude = np.asarray(altitude_m, float)
     return EARTH_RADIUS_M * altitude / (EARTH_RADIUS_M + altitude)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import mujoco
 import numpy as np
@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
+from rig_common.arrays import AnyArray
 from sim_sensors.pipeline.arrays import arrays_holding
 
 Matrix3 = NDArray[np.float64]
 
 
-def _spread(value: Any) -> Any:
+def _spread(value: object) -> object:
     """Let one number stand for all three axes."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return (value, value, value)
@@ -26,7 +27,7 @@ class _OrOne:
     """Says in a JSON Schema that one number may stand for the list."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema,
-                                     handler: GetJsonSchemaHandler) -> dict[str, Any]:
+                                     handler: GetJsonSchemaHandler) -> dict[str, object]:
         axes = handler(core)
         return {'anyOf': [axes['prefixItems'][0], axes]}
 
@@ -54,7 +55,7 @@ def sensitivity(scale_error: PerAxis, cross_axis: float, misalignment_rad: PerAx
     return np.asarray(gain @ mixed @ triad.reshape(3, 3).T)
 
 
-def quantise(values: NDArray[Any], step: float | NDArray[np.float64]) -> None:
+def quantise(values: AnyArray, step: float | NDArray[np.float64]) -> None:
     """Round `values` [n, width] to multiples of `step`, one for all or [width], in place.
 
     A single 0 leaves them.

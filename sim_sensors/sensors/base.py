@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sim_sensors.timekeeping.schedule import Schedule
     from sim_sensors.world.truth import TruthReader, WorldView
 
-ConfigT = TypeVar('ConfigT', bound=SensorConfig)
+ConfigT = TypeVar('ConfigT', bound=SensorConfig, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,7 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
 
     # ---- for people and for learning --------------------------------------------------------
 
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, object]:
         """Return plain facts: type, rate, layout, frame."""
         return {
             'name': self.name, 'type': self.config.type, 'rate_hz': self.config.rate_hz,
@@ -266,7 +266,7 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
             'topics': {t.suffix: t.type_name for t in self.topics()},
         }
 
-    def sync_facts(self) -> dict[str, Any]:
+    def sync_facts(self) -> dict[str, object]:
         """Return keys of a sync input that follow from this sensor (a camera's focal length)."""
         return {}
 
@@ -297,3 +297,7 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
         from sim_sensors.pipeline.marginals import values_of
         least_s = float(values_of(self.config.latency).min())
         return self.duration_ns + seconds_to_ns(self.config.delay_range_s[0]) + int(least_s * 1e9)
+
+
+AnySensor: TypeAlias = Sensor[SensorConfig]
+"""A sensor of whatever type."""

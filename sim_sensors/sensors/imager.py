@@ -108,7 +108,7 @@ class Imager(Sensor[ConfigT], Generic[ConfigT]):
         if not self.is_traced:
             render.backend()
 
-    def sync_facts(self) -> dict[str, Any]:
+    def sync_facts(self) -> dict[str, object]:
         """Return the focal length, which turns shifts in the picture into angles."""
         return {'focal_px': self.picture.focal_px}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import pi, tau
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import mujoco
 import numpy as np
@@ -215,7 +215,7 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
         write_columns(out, (*pose, *twist, *covariance, left, right))
         return out
 
-    def sync_facts(self) -> dict[str, Any]:
+    def sync_facts(self) -> dict[str, object]:
         """Return that its turns tell little of its clock: wheels slip, and not at random."""
         return {'cue': 'none', 'cue_bias_s': SLIP_BIAS_S}
 

@@ -9,7 +9,6 @@ target is late, but the loop around it is not.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from rig_common.errors import RigError
 from sim_sensors.config import WorldConfig
 from sim_sensors.world.actuators import ControlDelay
+from sim_sensors.world.envs import EnvIndex
 from sim_sensors.world.latencies import ColumnJitter, CommandLatencies
 from sim_sensors.world.servo import Servo
 from sim_sensors.world.transmissions import WHAT, Actuators, Field
@@ -176,7 +176,7 @@ class Actuation:
         return [(first + part * count, given[field] * scaled[field])
                 for part, field in enumerate(scaled) if field in given]
 
-    def apply(self, changes: Changes, envs: Any) -> None:
+    def apply(self, changes: Changes, envs: EnvIndex) -> None:
         """Make `changes` in `envs`."""
         for column, value in changes:
             self.wanted[envs, column] = value
@@ -189,7 +189,8 @@ class Actuation:
             return self.ctrl.copy()
         return self._line.read(time_ns, interpolation)[:, :self.actuators.count]
 
-    def start_history(self, times_ns: NDArray[np.int64], values: Floats, envs: Any) -> None:
+    def start_history(self, times_ns: NDArray[np.int64], values: Floats,
+                      envs: EnvIndex | None) -> None:
         """Let `envs` have been commanded `values` [n, m, nu] at past `times_ns` [m]."""
         if self._line is None:
             raise RigError('a history of commands needs a latency (world.control_delay_s); here '

@@ -6,7 +6,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import mujoco
 import numpy as np
@@ -16,11 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sim_sensors.config import WorldConfig
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 from sim_sensors.timing_config import LinkConfig
 from sim_sensors.world.actuation import Actuation
 from sim_sensors.world.drive import DiffDrive, find_drive
 from sim_sensors.world.drivers.choice import make_driver
+from sim_sensors.world.envs import ALL_ENVS, EnvIndex
 from sim_sensors.world.following import JointPath, PathFollower
 from sim_sensors.world.instability import Warnings, instability
 from sim_sensors.world.modelfile import compile_model, one_line, whole_timestep_ns
@@ -45,7 +46,7 @@ class WorldBase(ABC):
     time counts from the start of the run; `stamp_ns` is the same instant for everybody outside.
     """
 
-    def __init__(self, config: WorldConfig, sensors: Iterable[Sensor[Any]],
+    def __init__(self, config: WorldConfig, sensors: Iterable[AnySensor],
                  base_dir: Path | None, num_envs: int, seed: int,
                  links: Mapping[str, LinkConfig] | None) -> None:
         self.config = config
@@ -142,7 +143,7 @@ class WorldBase(ABC):
         """Actuator ids by the names that `command` takes."""
         return self.actuation.actuators.names
 
-    def command(self, values: Mapping[str, float], envs: Any = slice(None)) -> None:
+    def command(self, values: Mapping[str, float], envs: EnvIndex = ALL_ENVS) -> None:
         """Set commands by name of actuator or joint, in the actuator's unit, for some `envs`.
 
         All are taken or, with a RigError, none.
@@ -150,7 +151,7 @@ class WorldBase(ABC):
         self.actuation.apply(self.actuation.raw_changes(values), envs)
 
     def command_joints(self, values: Mapping[str, Mapping[Field, float]],
-                       envs: Any = slice(None)) -> None:
+                       envs: EnvIndex = ALL_ENVS) -> None:
         """Set positions, velocities and efforts of joints (rad, rad/s, N m; m, m/s, N).
 
         Each goes to the actuators that take it, or to the driver's PD layer; all are taken or,
@@ -165,7 +166,7 @@ class WorldBase(ABC):
         self.following.start(path, env, now_ns if start_ns is None else start_ns)
 
     def command_pose(self, body: str, pos_m: Sequence[float], quat_wxyz: Sequence[float],
-                     envs: Any = slice(None)) -> None:
+                     envs: EnvIndex = ALL_ENVS) -> None:
         """Put a mocap or free body at a pose in the world; a flown body goes there itself."""
         if self.driver is None or not self.driver.take_pose(body, pos_m, quat_wxyz, envs):
             self.placing.place(body, pos_m, quat_wxyz, envs, self.bound)
@@ -175,7 +176,7 @@ class WorldBase(ABC):
         self.actuation.ctrl[:] = ctrl
 
     def command_twist(self, forward_m_s: ArrayLike, turn_rad_s: ArrayLike,
-                      envs: Any = slice(None)) -> None:
+                      envs: EnvIndex = ALL_ENVS) -> None:
         """Drive the base (cmd_vel): forward speed and yaw rate in its own frame.
 
         Each is one value for all `envs`, or an array of one for each.

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import atan2
 from pathlib import Path
-from typing import Any
 
 import mujoco
 import numpy as np
 from mujoco.batch import Batch
 from numpy.typing import NDArray
 
+from rig_common.arrays import AnyArray
 from sim_sensors.config import WorldConfig
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 from sim_sensors.timing_config import LinkConfig
 from sim_sensors.world.base import Floats, WorldBase
 from sim_sensors.world.instability import FULL, UNSTABLE
@@ -31,7 +31,7 @@ class BatchWorld(WorldBase):
     Environments are independent and bit-identical to a `World` of their own.
     """
 
-    def __init__(self, config: WorldConfig, sensors: Iterable[Sensor[Any]] = (),
+    def __init__(self, config: WorldConfig, sensors: Iterable[AnySensor] = (),
                  base_dir: Path | None = None, threads: int = 0, seed: int = 0,
                  links: Mapping[str, LinkConfig] | None = None) -> None:
         """Compile `config.model` with `sensors` mounted; `threads` 0 takes every core."""
@@ -85,7 +85,7 @@ class BatchWorld(WorldBase):
         self._version += 1
 
     def _check(self) -> None:
-        counts: NDArray[Any] = self._batch.warning[:, WATCHED, 1]
+        counts: AnyArray = self._batch.warning[:, WATCHED, 1]
         if counts.any():
             env = int(counts.any(1).argmax())
             self._unstable(env, self._batch.warning[env])

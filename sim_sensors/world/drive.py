@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rig_common.errors import RigError
 from sim_sensors.world.driverconfig import DriveConfig
+from sim_sensors.world.envs import ALL_ENVS, EnvIndex
 from sim_sensors.world.mounts import unknown_name
 from sim_sensors.world.transmissions import Actuators
 
@@ -43,7 +44,7 @@ class DiffDrive:
     track_m: float
 
     def write(self, twists: Iterable[Sequence[float]], actuation: Actuation,
-              envs: Any = slice(None)) -> None:
+              envs: EnvIndex = ALL_ENVS) -> None:
         """Want the wheel speeds of the `twists` (m/s, rad/s) of `envs`, one each."""
         servo = actuation.servo
         is_held = servo is not None and self.left[0] in servo.row

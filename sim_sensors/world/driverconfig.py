@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
@@ -207,7 +207,7 @@ DriverName = Annotated[str, WithJsonSchema({'type': 'string', 'enum': list(TYPES
 """A driver without keys; the world says which there are."""
 
 
-def driver_config(value: Any) -> Any:
+def driver_config(value: object) -> object:
     """Return `world.driver` as a config of its type; a text stays one where it can be a driver
     without keys, or is none (the world says so)."""
     if isinstance(value, str) and value in TYPES and value not in SIMPLE:

@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 
 from rig_common.quaternions import Quaternion, conjugate, product
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 from sim_sensors.world.mounts import FramePose, frame_pose
 
 WORLD_FRAME = 'world'
@@ -60,7 +60,7 @@ class FrameTree:
     named bodies between those and the world; or `all_bodies`, as a robot's description needs them.
     """
 
-    def __init__(self, model: mujoco.MjModel, sensors: Iterable[Sensor[Any]], *,
+    def __init__(self, model: mujoco.MjModel, sensors: Iterable[AnySensor], *,
                  all_bodies: bool = False) -> None:
         self._model = model
         self._names = [model.body(body).name for body in range(model.nbody)]
@@ -119,7 +119,7 @@ class FrameTree:
                 self._names[body], base, FramePose(body, [0.0, 0.0, 0.0], UNTURNED))
             self._add_body(base)
 
-    def _add_sensor(self, sensor: Sensor[Any]) -> None:
+    def _add_sensor(self, sensor: AnySensor) -> None:
         place, child = frame_pose(self._model, sensor), sensor.frame_id
         if place is None:
             return
@@ -136,7 +136,7 @@ class FrameTree:
         elif not _same(there, link):
             self._complain(sensor, child)
 
-    def _add_origin(self, sensor: Sensor[Any]) -> None:
+    def _add_origin(self, sensor: AnySensor) -> None:
         origin, place = sensor.origin(), frame_pose(self._model, sensor)
         if origin is None or place is None or origin.frame_id == WORLD_FRAME:
             return
@@ -148,7 +148,7 @@ class FrameTree:
         elif known != new:
             self._complain(sensor, origin.frame_id)
 
-    def _complain(self, sensor: Sensor[Any], frame_id: str) -> None:
+    def _complain(self, sensor: AnySensor, frame_id: str) -> None:
         self.conflicts.append(f'sensor {sensor.name!r}: its frame {frame_id!r} is already '
                               f'somewhere else and stays there; give one of the two another name')
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import mujoco
 
@@ -13,7 +12,7 @@ from rig_common.errors import RigError
 from rig_common.paths import find_shared, shared_names
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.config import WorldConfig
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 from sim_sensors.world import additions, native_delay
 from sim_sensors.world.modelfolder import (
     files_of_model,
@@ -72,7 +71,7 @@ def whole_timestep_ns(timestep_s: float) -> int:
     return step_ns
 
 
-def compile_model(config: WorldConfig, sensors: Iterable[Sensor[Any]],
+def compile_model(config: WorldConfig, sensors: Iterable[AnySensor],
                   base_dir: Path | None = None) -> mujoco.MjModel:
     """Return the model of `config` with every sensor mounted."""
     spec, file = read_spec(config, base_dir)
@@ -99,7 +98,7 @@ def read_spec(config: WorldConfig, base_dir: Path | None) -> tuple[mujoco.MjSpec
 
 
 def compile_spec(spec: mujoco.MjSpec, config: WorldConfig,
-                 sensors: Iterable[Sensor[Any]]) -> mujoco.MjModel:
+                 sensors: Iterable[AnySensor]) -> mujoco.MjModel:
     """Return `spec` compiled, with what `config` adds and every sensor mounted."""
     step_ns = whole_timestep_ns(config.timestep_s)
     additions.add(spec, config)

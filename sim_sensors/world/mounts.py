@@ -14,7 +14,7 @@ from sim_sensors.config import MountConfig, Vector3
 if TYPE_CHECKING:
     import mujoco
 
-    from sim_sensors.sensors.base import Sensor
+    from sim_sensors.sensors.base import AnySensor
 
 
 def quat_wxyz_from_rpy(rpy_rad: Vector3) -> tuple[float, float, float, float]:
@@ -58,7 +58,7 @@ class FramePose(NamedTuple):
     quat_wxyz: tuple[float, float, float, float]
 
 
-def frame_pose(model: mujoco.MjModel, sensor: Sensor[Any]) -> FramePose | None:
+def frame_pose(model: mujoco.MjModel, sensor: AnySensor) -> FramePose | None:
     """Return the pose of `sensor.frame_id` in a compiled model; None for one without a mount."""
     import mujoco
     site = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, sensor.name)

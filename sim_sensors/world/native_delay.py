@@ -15,7 +15,6 @@ too. What it cannot do, measured on MuJoCo 4.0, is refused or worked around here
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import mujoco
 import numpy as np
@@ -25,14 +24,14 @@ from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.config import WorldConfig
 from sim_sensors.pipeline.layout import Array
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 from sim_sensors.world.truth import TruthReader, WorldView
 
 ORDERS = {'zoh': 0, 'linear': 1, 'cubic': 2}
 """MuJoCo's numbers of the interpolations it knows."""
 
 
-def check(sensor: Sensor[Any], dt_ns: int) -> None:
+def check(sensor: AnySensor, dt_ns: int) -> None:
     """Raise RigError where MuJoCo cannot do what `sensor` asks of it."""
     config = sensor.config
     low, high = config.delay_range_s
@@ -134,7 +133,7 @@ def initial_history(model: mujoco.MjModel, keyframe: int,
     return np.array(data.history)
 
 
-def compile_into(sensor: Sensor[Any], natives: Iterable[mujoco.MjsSensor], dt_ns: int) -> None:
+def compile_into(sensor: AnySensor, natives: Iterable[mujoco.MjsSensor], dt_ns: int) -> None:
     """Compile the delay of `sensor` into the native sensors it mounted, if it asks for that."""
     if sensor.config.delay_backend == 'mujoco':
         check(sensor, dt_ns)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import mujoco
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from rig_common.errors import RigError
 from sim_sensors.world.actuators import ControlDelay
+from sim_sensors.world.envs import EnvIndex
 from sim_sensors.world.mounts import unknown_name
 from sim_sensors.world.stance import is_free
 
@@ -64,7 +64,7 @@ class Placing:
             raise RigError(unknown_name(where, 'mocap body', name, self.mocap))
         return name
 
-    def place(self, body: str, pos_m: Sequence[float], quat_wxyz: Sequence[float], envs: Any,
+    def place(self, body: str, pos_m: Sequence[float], quat_wxyz: Sequence[float], envs: EnvIndex,
               bound: Bound) -> None:
         """Want `body` at a pose in the world, in `envs`."""
         if body not in self.mocap and body not in self.free:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable
-from typing import Any
 
 import mujoco
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from rig_common import msgs
 from rig_common.msgs import Transform
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.world.base import WorldBase
 from sim_sensors.world.frames import UNTURNED, WORLD_FRAME, FrameTree, PlacedFrame
@@ -60,7 +59,7 @@ class FrameMessages:
     that a localisation under test can own them.
     """
 
-    def __init__(self, world: WorldBase, sensors: Iterable[Sensor[Any]], *, hidden: bool) -> None:
+    def __init__(self, world: WorldBase, sensors: Iterable[AnySensor], *, hidden: bool) -> None:
         description = robot_description(world)
         self._tree = FrameTree(world.model, sensors, all_bodies=description is not None)
         self._root = [] if description is None else _fused_root(world, description)

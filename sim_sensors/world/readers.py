@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rig_common.errors import UnavailableError
 from rig_common.times import seconds_to_ns
 from sim_sensors.pipeline.layout import Array
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 from sim_sensors.world.base import WorldBase
 from sim_sensors.world.native_delay import DelayedReader
 from sim_sensors.world.truth import TruthReader, WorldView
 
 
-def truth_reader(sensor: Sensor[Any], view: WorldView) -> TruthReader:
+def truth_reader(sensor: AnySensor, view: WorldView) -> TruthReader:
     """Return the reader of `sensor`, which waits where MuJoCo delays what it reads."""
     reader = sensor.reader(view)
     if sensor.config.delay_backend != 'mujoco':
@@ -24,7 +23,7 @@ def truth_reader(sensor: Sensor[Any], view: WorldView) -> TruthReader:
     return DelayedReader(reader, sensor.config.delay_range_s[0], dt_ns)
 
 
-def truth_readers(sensors: Iterable[Sensor[Any]], world: WorldBase,
+def truth_readers(sensors: Iterable[AnySensor], world: WorldBase,
                   warn: Callable[[str], object]) -> dict[str, TruthReader]:
     """Return the readers by sensor name.
 

@@ -17,6 +17,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import AnyArray
 from rig_common.errors import UnavailableError
 from sim_sensors.world.renderers import RENDERERS, try_renderer
 
@@ -223,7 +224,7 @@ def overview(model: mujoco.MjModel, data: mujoco.MjData, camera: mujoco.MjvCamer
     return picture
 
 
-def _flipped(image: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
+def _flipped(image: AnyArray, out: AnyArray | None) -> AnyArray:
     """Return `image` top row first (GL starts at the bottom), in `out` where given."""
     if out is None:
         return image[::-1].copy()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import AnyArray
 from sim_sensors.pipeline.layout import Array
 
 
@@ -79,7 +80,7 @@ class ColumnReader:
             native = model.sensor(name)
             start = int(native.adr[0])
             columns.extend(range(start, start + int(native.dim[0])))
-        self.columns: NDArray[Any] = np.asarray(columns)
+        self.columns: AnyArray = np.asarray(columns)
 
     def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
         """Copy the columns of `envs`."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import atan2
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import AnyArray
 from sim_sensors.config import WorldConfig
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 from sim_sensors.timing_config import LinkConfig
 from sim_sensors.world.base import Floats, WorldBase
 from sim_sensors.world.instability import FULL_KINDS
@@ -21,7 +22,7 @@ from sim_sensors.world.instability import FULL_KINDS
 class World(WorldBase):
     """One copy of the world, on one MjData."""
 
-    def __init__(self, config: WorldConfig, sensors: Iterable[Sensor[Any]] = (),
+    def __init__(self, config: WorldConfig, sensors: Iterable[AnySensor] = (),
                  base_dir: Path | None = None, seed: int = 0,
                  links: Mapping[str, LinkConfig] | None = None) -> None:
         """Compile `config.model` with `sensors` mounted; files are looked up in `base_dir`."""
@@ -31,7 +32,7 @@ class World(WorldBase):
         self._ctrl: Floats = self._data.ctrl
         self._xpos: Floats = self._data.xpos
         self._xmat: Floats = self._data.xmat
-        self._warned: NDArray[Any] = self._data.warning.number
+        self._warned: AnyArray = self._data.warning.number
         self._clock = -1.0
         self.reset(seed=seed)
 
@@ -97,7 +98,7 @@ class World(WorldBase):
         self._clock = -1.0
 
 
-def make_world(config: WorldConfig, sensors: Iterable[Sensor[Any]] = (),
+def make_world(config: WorldConfig, sensors: Iterable[AnySensor] = (),
                base_dir: Path | None = None, seed: int = 0,
                links: Mapping[str, LinkConfig] | None = None) -> WorldBase:
     """Return the world of `config`: one MjData, or a batch when `num_envs` is larger."""

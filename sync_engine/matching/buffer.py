@@ -9,7 +9,8 @@ belongs, after those of the same stamp (its sequence number is higher).
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import Any
+
+from sync_engine.payload import Payload
 
 
 class Packet:
@@ -18,7 +19,7 @@ class Packet:
     __slots__ = ('arrival_ns', 'nbytes', 'payload', 'sequence', 'stamp_ns', 'used')
 
     def __init__(
-        self, stamp_ns: int, sequence: int, payload: Any, arrival_ns: int, nbytes: int
+        self, stamp_ns: int, sequence: int, payload: Payload, arrival_ns: int, nbytes: int
     ) -> None:
         self.stamp_ns = stamp_ns
         self.sequence = sequence
@@ -139,7 +140,7 @@ class SensorBuffer:
             return None
         return self._packets[index]
 
-    def payloads(self) -> dict[int, Any]:
+    def payloads(self) -> dict[int, Payload]:
         """Return what is held, by stamp (ns)."""
         return {packet.stamp_ns: packet.payload for packet in self._packets}
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sync_engine.payload import Payload
 
 FloatArray = NDArray[np.float64]
 
@@ -35,11 +37,11 @@ class Codec(Protocol):
     kinds: Mapping[str, Kind]
     """Field name -> how it runs."""
 
-    def decode(self, payload: Any) -> Mapping[str, FloatArray]:
+    def decode(self, payload: Payload) -> Mapping[str, FloatArray]:
         """Return every field of `kinds` as an array."""
         ...
 
-    def encode(self, payload: Any, values: Mapping[str, FloatArray]) -> Any:
+    def encode(self, payload: Payload, values: Mapping[str, FloatArray]) -> Payload:
         """Return a payload like `payload` with these fields; `payload` itself is kept."""
         ...
 
@@ -90,7 +92,7 @@ def interpolate_field(
     return start + fraction * (end - start)
 
 
-def interpolate(codec: Codec, before: Any, after: Any, fraction: float) -> Any:
+def interpolate(codec: Codec, before: Payload, after: Payload, fraction: float) -> Payload:
     """Return the payload at `fraction` of the way from payload `before` to payload `after`."""
     start, end = codec.decode(before), codec.decode(after)
     values = {

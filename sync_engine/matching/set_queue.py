@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from itertools import pairwise
-from typing import Any
 
 from rig_common.times import NS_PER_MS
 from sync_engine.ledger import Counts
+from sync_engine.payload import Payload
 
 LONG_AGO_NS = -(2**63)
 EARLY = 4
@@ -30,7 +30,7 @@ class SetQueue:
     def __init__(self, index: int, counts: Counts) -> None:
         self.index = index
         self.counts = counts
-        self.messages: dict[int, Any] = {}
+        self.messages: dict[int, Payload] = {}
         """By stamp; as the `queues` of message_filters."""
         self.arrivals: dict[int, int] = {}
         self.stamps: list[int] = []
@@ -115,7 +115,7 @@ class SetQueue:
         self.drop_first(at)
         self.counts.overflow += 1
 
-    def take(self, stamp_ns: int) -> tuple[int, Any]:
+    def take(self, stamp_ns: int) -> tuple[int, Payload]:
         """Return a frame's arrival and message; let it and every earlier one go."""
         stamps = self.stamps
         if stamps[0] == stamp_ns:

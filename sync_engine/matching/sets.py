@@ -21,12 +21,12 @@ known (the first four frames), a set waits for a later message on any input.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Any
 
 from rig_common.times import NS_PER_MS, NS_PER_S
 from sync_engine.ledger import Ledger
 from sync_engine.matching.set_queue import BLOCK, EARLY, LONG_AGO_NS, SetQueue
 from sync_engine.matching.waits import WaitLog, Waits
+from sync_engine.payload import MessageSet, Payload
 
 _BACK_NS = NS_PER_S
 """Two messages in a row, each this far behind what was given out: time went back."""
@@ -72,8 +72,8 @@ class SetMatcher:
 
     # -- the data's way ---------------------------------------------------------------------
 
-    def push(self, index: int, stamp_ns: int, message: Any, arrival_ns: int
-             ) -> list[list[Any]] | None:
+    def push(self, index: int, stamp_ns: int, message: Payload, arrival_ns: int
+             ) -> list[MessageSet] | None:
         """Take one message and return the sets that leave with it, each in the inputs' order."""
         queue = self.inputs[index]
         queue.counts.received += 1
@@ -117,7 +117,7 @@ class SetMatcher:
         queue.counts.late += 1
         return False
 
-    def _overflow(self, queue: SetQueue, goes_on: bool) -> list[list[Any]] | None:
+    def _overflow(self, queue: SetQueue, goes_on: bool) -> list[MessageSet] | None:
         """Bring a queue back to its size: nothing late is waited for any longer than that."""
         made = self._serve() if goes_on else None
         stamps = queue.stamps
@@ -142,9 +142,9 @@ class SetMatcher:
     def work(self) -> None:
         """There is no other work."""
 
-    def poll(self, now_ns: int) -> list[list[Any]]:
+    def poll(self, now_ns: int) -> list[MessageSet]:
         """Let host time pass: return the sets of frames that have waited for too long."""
-        made: list[list[Any]] = []
+        made: list[MessageSet] = []
         self._now_ns = max(self._now_ns, now_ns)
         stamps, arrivals = self._reference.stamps, self._reference.arrivals
         patience_ns = PATIENCE_NS if self._reference.seen >= EARLY else EARLY_PATIENCE_NS
@@ -152,9 +152,9 @@ class SetMatcher:
             made += self._serve(forced=True) or []
         return made
 
-    def flush(self) -> list[list[Any]]:
+    def flush(self) -> list[MessageSet]:
         """Return the sets that the frames at hand can make, without waiting for better ones."""
-        made: list[list[Any]] = []
+        made: list[MessageSet] = []
         while self._reference.stamps:
             made += self._serve(forced=True) or []
         return made
@@ -168,12 +168,12 @@ class SetMatcher:
 
     # -- sets -------------------------------------------------------------------------------
 
-    def _serve(self, forced: bool = False) -> list[list[Any]] | None:
+    def _serve(self, forced: bool = False) -> list[MessageSet] | None:
         """Serve reference frames, earliest first, as far as it goes; `forced`: one without wait.
 
         None is an empty list that costs nothing.
         """
-        made: list[list[Any]] | None = None
+        made: list[MessageSet] | None = None
         reference, partners = self._reference, self._partners
         stamps = reference.stamps
         while stamps:
@@ -287,7 +287,7 @@ class SetMatcher:
         self._blocked_until_ns = until_ns
         self._straggling = straggling
 
-    def _take(self, head_ns: int, chosen: list[int]) -> list[Any]:
+    def _take(self, head_ns: int, chosen: list[int]) -> MessageSet:
         """Return the messages of a set in the inputs' order."""
         chosen.insert(self._reference.index, head_ns)
         last_ns, messages = 0, []
@@ -323,6 +323,6 @@ class SetMatcher:
         return self._log.waits(max(queue.allowance_ns for queue in self.inputs))
 
     @property
-    def queues(self) -> list[dict[int, Any]]:
+    def queues(self) -> list[dict[int, Payload]]:
         """For every input the messages that wait, by stamp in ns."""
         return [queue.messages for queue in self.inputs]

@@ -189,7 +189,7 @@ class SyncNode(Node):
             self.sync.engine.reset(f'episode {tick.episode} begins', max(tick.time_ns, 0))
         self._ticking = True
 
-    def _on_jump(self, jump: Any) -> None:
+    def _on_jump(self, jump: object) -> None:
         """/clock went back: a bag was started again."""
         if not self._ticking:
             self._next_expiry_ns = 0

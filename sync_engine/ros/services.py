@@ -61,8 +61,8 @@ class SyncServices:
         return Path(name).expanduser()
 
 
-def _answering(handler: Callable[[], str]) -> Callable[[Any, Any], Any]:
-    def answer(request: Any, response: Any) -> Any:
+def _answering(handler: Callable[[], str]) -> Callable[[object, object], object]:
+    def answer(request: Any, response: Any) -> object:
         try:
             response.message = handler()
             response.success = True

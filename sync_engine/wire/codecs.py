@@ -9,12 +9,12 @@ it went in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import AnyArray
 from rig_common.cdr import STAMP_END, Buffer, CdrError, Reader
 from sync_engine.matching.interpolate import CannotInterpolate, FloatArray, Kind
 
@@ -28,7 +28,7 @@ class Run(NamedTuple):
     name: str
     start: int
     """First byte."""
-    values: NDArray[Any]
+    values: AnyArray
     """As they stand there, in their own byte order."""
 
 

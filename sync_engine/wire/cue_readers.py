@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import numpy as np
 
 from rig_common.cdr import CdrError, Reader
@@ -23,9 +20,9 @@ from rig_common.msgs.decode import (
 )
 from sync_engine.config import SyncConfig
 from sync_engine.input_config import TF_TYPE, InputConfig
+from sync_engine.payload import CueValues, PayloadReader
 from sync_engine.wire.restamp import point_times_s
 
-PayloadReader = Callable[[Any], Mapping[str, Any]]
 INFO_TYPE = 'sensor_msgs/msg/CameraInfo'
 TRANSFORMS = frozenset({'geometry_msgs/msg/TransformStamped', TF_TYPE})
 
@@ -71,14 +68,14 @@ def _with_focal(camera: str, read: PayloadReader, focal: FocalLengths) -> Payloa
     return lambda raw: {**read(raw), **focal.of.get(camera, {})}
 
 
-def _scan(raw: bytes) -> Mapping[str, Any]:
+def _scan(raw: bytes) -> CueValues:
     scan = read_scan(raw)
     return {'ranges': scan.ranges, 'angle_min': scan.angle_min_rad,
             'angle_increment': scan.angle_increment_rad, 'time_increment': scan.time_increment_s,
             'range_min': scan.range_min_m, 'range_max': scan.range_max_m}
 
 
-def _cloud(raw: bytes) -> Mapping[str, Any]:
+def _cloud(raw: bytes) -> CueValues:
     cloud = read_cloud(raw)
     if not {'x', 'y', 'z'} <= set(cloud.points.dtype.names or ()):
         raise CdrError('a cloud without x, y and z')
@@ -87,7 +84,7 @@ def _cloud(raw: bytes) -> Mapping[str, Any]:
     return {'points': points} if times is None else {'points': points, 'times': times}
 
 
-def _gray(raw: bytes) -> Mapping[str, Any]:
+def _gray(raw: bytes) -> CueValues:
     _, encoding, pixels = read_image(raw)
     if pixels.dtype.kind == 'f':
         raise CdrError(f'an image of {encoding} holds no brightness')
@@ -96,19 +93,19 @@ def _gray(raw: bytes) -> Mapping[str, Any]:
     return {'gray': pixels if pixels.dtype.itemsize == 1 else pixels / 256.0}
 
 
-def _imu_rate(raw: bytes) -> Mapping[str, Any]:
+def _imu_rate(raw: bytes) -> CueValues:
     return {'angular_velocity': read_imu(raw)[0]}
 
 
-def _twist_rate(raw: bytes) -> Mapping[str, Any]:
+def _twist_rate(raw: bytes) -> CueValues:
     return {'angular_velocity': read_twist(raw)[2]}
 
 
-def _odometry_orientation(raw: bytes) -> Mapping[str, Any]:
+def _odometry_orientation(raw: bytes) -> CueValues:
     return {'orientation': read_odometry(raw).orientation_xyzw}
 
 
-def _pose_orientation(raw: bytes) -> Mapping[str, Any]:
+def _pose_orientation(raw: bytes) -> CueValues:
     reader = Reader(raw)
     reader.header()
     return {'orientation': reader.array('f8', 7)[3:]}
@@ -125,7 +122,7 @@ def find_transform(given: InputConfig, raw: bytes) -> Transform | None:
 
 
 def _transform_reader(given: InputConfig) -> PayloadReader:
-    def read(raw: bytes) -> Mapping[str, Any]:
+    def read(raw: bytes) -> CueValues:
         found = find_transform(given, raw)
         if found is None:
             raise CdrError(f'no transform from {given.frame_id} to {given.child_frame_id}')
@@ -133,7 +130,7 @@ def _transform_reader(given: InputConfig) -> PayloadReader:
     return read
 
 
-def _imu_orientation(raw: bytes) -> Mapping[str, Any]:
+def _imu_orientation(raw: bytes) -> CueValues:
     reader = Reader(raw)
     reader.header()
     return {'orientation': reader.array('f8', 4)}

@@ -6,11 +6,10 @@ moves by d they move by -d; some are absolute, on the sensor's clock, and move b
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import AnyArray
 from rig_common.cdr import Buffer, CdrError, with_stamp_ns, write_stamp_ns
 from rig_common.msgs.decode import Cloud, read_cloud
 
@@ -93,11 +92,11 @@ def has_absolute_times(cloud: Cloud) -> bool:
     return name is not None and bool(cloud.points.size) and _is_absolute(cloud.points[name])
 
 
-def _is_absolute(times: NDArray[Any]) -> bool:
+def _is_absolute(times: AnyArray) -> bool:
     return times.dtype.kind == 'f' and float(times[0]) > ABSOLUTE_FROM_S
 
 
-def _shift(times: NDArray[Any], shift_ns: int) -> bool:
+def _shift(times: AnyArray, shift_ns: int) -> bool:
     """Add `shift_ns` in place; floats are seconds, integers nanoseconds. False: they cannot."""
     if times.dtype.kind == 'f':
         times += times.dtype.type(shift_ns / 1e9)

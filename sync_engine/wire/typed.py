@@ -6,23 +6,23 @@ rclpy is imported only when such a message comes, so this module loads without R
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from sync_engine.cues.runner import PayloadReader
 from sync_engine.matching.interpolate import CannotInterpolate, FloatArray, Kind
+from sync_engine.payload import CueValues, Payload
 from sync_engine.wire.codecs import codec_of
 from sync_engine.wire.cue_readers import READERS
 
 Triple = tuple[float, float, float]
 
 
-def type_name_of(message: Any) -> str:
+def type_name_of(message: Payload) -> str:
     """Return e.g. `sensor_msgs/msg/Imu` of a decoded message."""
     kind = type(message)
     return f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}'
 
 
-def typed_imu(message: Any) -> tuple[Triple, Triple]:
+def typed_imu(message: Payload) -> tuple[Triple, Triple]:
     """Return (angular velocity, linear acceleration) of a sensor_msgs/Imu, decoded or raw."""
     if isinstance(message, bytes):
         from rig_common.msgs.decode import read_imu
@@ -33,7 +33,7 @@ def typed_imu(message: Any) -> tuple[Triple, Triple]:
 
 def typed_reader(cue: str) -> PayloadReader:
     """Return a reader that feeds decoded messages to `cue`."""
-    def read(message: Any) -> Mapping[str, Any]:
+    def read(message: Payload) -> CueValues:
         type_name = type_name_of(message)
         if type_name not in READERS[cue]:
             raise ValueError(f'the {cue} cue cannot read {type_name}')
@@ -47,7 +47,7 @@ class TypedCodec:
     def __init__(self) -> None:
         self.kinds: Mapping[str, Kind] = {}
 
-    def decode(self, payload: Any) -> Mapping[str, FloatArray]:
+    def decode(self, payload: Payload) -> Mapping[str, FloatArray]:
         """Return the fields of a message; the type decides which there are."""
         codec = codec_of(type_name_of(payload))
         if codec is None:
@@ -55,7 +55,7 @@ class TypedCodec:
         self.kinds = codec.kinds
         return codec.decode(_serialized(payload))
 
-    def encode(self, payload: Any, values: Mapping[str, FloatArray]) -> Any:
+    def encode(self, payload: Payload, values: Mapping[str, FloatArray]) -> Payload:
         """Return a new message like `payload` with these fields."""
         codec = codec_of(type_name_of(payload))
         assert codec is not None
@@ -63,6 +63,6 @@ class TypedCodec:
         return deserialize_message(codec.encode(_serialized(payload), values), type(payload))
 
 
-def _serialized(message: Any) -> bytes:
+def _serialized(message: Payload) -> bytes:
     from rclpy.serialization import serialize_message
     return bytes(serialize_message(message))

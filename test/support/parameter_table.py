@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -22,24 +22,30 @@ SIGNS = {Ge: '>=', Gt: '>', Le: '<=', Lt: '<'}
 HEAD = '| key | default | allowed | meaning |\n|---|---|---|---|\n'
 
 
-def parameter_table(config_class: type[BaseModel], *, with_common: bool = False) -> str:
-    """Return the Markdown table of the keys that `config_class` adds or changes."""
+def parameter_table(config_class: type[BaseModel], *, with_common: bool = False,
+                    apart: Collection[type[BaseModel]] = ()) -> str:
+    """Return the Markdown table of the keys that `config_class` adds or changes.
+
+    The keys of classes in `apart` have a table of their own.
+    """
     common = {} if with_common else SensorConfig.model_fields
     own = {key: field for key, field in config_class.model_fields.items()
            if key not in common or field.default != common[key].default}
-    return HEAD + '\n'.join(_rows('', own)) + '\n'
+    return HEAD + '\n'.join(_rows('', own, apart)) + '\n'
 
 
-def _rows(prefix: str, fields: dict[str, FieldInfo]) -> Iterator[str]:
+def _rows(prefix: str, fields: dict[str, FieldInfo], apart: Collection[type[BaseModel]]
+          ) -> Iterator[str]:
     for key, field in fields.items():
         meaning = ' '.join((field.description or '').split()).replace('|', '\\|')
         inner = _optional(field.annotation)
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             yield f'| `{prefix}{key}` | | map | {meaning} |'
-            yield from _rows(f'{prefix}{key}.', dict(inner.model_fields))
+            yield from _rows(f'{prefix}{key}.', dict(inner.model_fields), apart)
         elif (each := _model_of_map(inner)) is not None:
             yield f'| `{prefix}{key}` | `{{}}` | map of maps | {meaning} |'
-            yield from _rows(f'{prefix}{key}.<label>.', dict(each.model_fields))
+            if each not in apart:
+                yield from _rows(f'{prefix}{key}.<label>.', dict(each.model_fields), apart)
         else:
             yield f'| `{prefix}{key}` | {_default(field)} | {_allowed(field)} | {meaning} |'
 
@@ -115,8 +121,6 @@ def _bound(rule: Any) -> str:
 
 def table_of_page(page: Path) -> str:
     """Return the table that belongs on a page of docs/sensors/, by the page's name."""
-    if page.stem == 'README':
-        return parameter_table(SensorConfig, with_common=True)
     return parameter_table(sensor_class(page.stem).config_class)
 
 

@@ -25,7 +25,7 @@ MODELS = {'## world': WorldConfig, '## sensors': SensorConfig, '### faults': Fau
 
 def with_fresh_tables(page: str) -> str:
     """Return the page with the first table below each heading made anew."""
-    tables = {heading: parameter_table(model, with_common=True)
+    tables = {heading: parameter_table(model, with_common=True, apart=tuple(MODELS.values()))
               for heading, model in MODELS.items()} | {'### types': types_table()}
     for heading, table in tables.items():
         before, found, after = page.partition(f'\n{heading}\n')

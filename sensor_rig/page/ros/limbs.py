@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from rig_common.msgs.decode import read_force, read_joint_positions, read_range
 from rig_common.times import NS_PER_S, TimeBase
 from sensor_rig.page.body import Body, Trace
 from sim_sensors.naming import truth_topic
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 
 JOINTS, WRENCH = 'sensor_msgs/msg/JointState', 'geometry_msgs/msg/WrenchStamped'
 SWITCH = 'contact'
@@ -33,7 +33,7 @@ class Heard(NamedTuple):
 class Limbs:
     """Keeps `body` up to date with what the sensors of joints and contacts send."""
 
-    def __init__(self, sensors: Mapping[str, Sensor[Any]], base: TimeBase,
+    def __init__(self, sensors: Mapping[str, AnySensor], base: TimeBase,
                  now_s: Callable[[], float], *, hidden: bool) -> None:
         self._sensors = {name: sensor for name, sensor in sensors.items()
                          if sensor.config.type in (SWITCH, *FORCES, 'joint_state')}

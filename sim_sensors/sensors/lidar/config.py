@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -101,7 +101,7 @@ class LidarConfig(SensorConfig):
 
     @field_validator('no_hit', mode='before')
     @classmethod
-    def _as_written(cls, value: Any) -> Any:
+    def _as_written(cls, value: object) -> object:
         """Take the numbers that YAML reads `inf` and `-1` as."""
         return {inf: 'inf', -1: '-1'}.get(value, value) if isinstance(value, (int, float)) else (
             value)

@@ -31,7 +31,7 @@ NORMAL = ('normal_x', 'normal_y', 'normal_z')
 MOST_GEOMS = 2**24 - 1
 """Largest id that float32 holds exactly."""
 
-LidarT = TypeVar('LidarT', bound=LidarConfig)
+LidarT = TypeVar('LidarT', bound=LidarConfig, covariant=True)
 
 
 class Lidar(Sensor[LidarT]):
@@ -228,7 +228,7 @@ class Lidar(Sensor[LidarT]):
         """Return ranges and what `fields` lists."""
         return np.asarray(values[..., self._observed])
 
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, object]:
         """Return plain facts, with those of the scan."""
         config = self.config
         return {**super().metadata(), 'num_rays': self.pattern.count,

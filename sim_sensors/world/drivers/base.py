@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from rig_common.times import NS_PER_S
 
 if TYPE_CHECKING:
     from sim_sensors.world.base import WorldBase
+    from sim_sensors.world.envs import EnvIndex
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +42,7 @@ class Driver(ABC):
         """Look at the world after each step."""
 
     def take_pose(self, body: str, pos_m: Sequence[float], quat_wxyz: Sequence[float],
-                  envs: Any) -> bool:
+                  envs: EnvIndex) -> bool:
         """Take a pose command for `body`; False leaves it to the world."""
         return False
 

@@ -115,7 +115,7 @@ class Controller(Driver):
         seen = Seen(self.elapsed_s(time_ns), readings, truth)
         self._take(world, self._run(lambda: self._user.act(seen), 'its act'))
 
-    def _take(self, world: WorldBase, wanted: Any) -> None:
+    def _take(self, world: WorldBase, wanted: object) -> None:
         if wanted is None:
             return
         if isinstance(wanted, Mapping):

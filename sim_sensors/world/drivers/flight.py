@@ -8,7 +8,7 @@ the least squares of thrust and torques over what each actuator does to the body
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rig_common.errors import RigError
 from sim_sensors.world.driverconfig import WaypointsConfig
 from sim_sensors.world.drivers.base import Driver, smooth
+from sim_sensors.world.envs import EnvIndex
 from sim_sensors.world.mounts import unknown_name
 from sim_sensors.world.poses import start_qpos
 from sim_sensors.world.servo import moments
@@ -121,7 +122,7 @@ class Flight(Driver):
             self._goals.pop(env, None)
 
     def take_pose(self, body: str, pos_m: Sequence[float], quat_wxyz: Sequence[float],
-                  envs: Any) -> bool:
+                  envs: EnvIndex) -> bool:
         """Fly to a pose that is commanded for this body, and hover there."""
         if body != self.name:
             return False

@@ -9,6 +9,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import AnyArray
+
 Ids = NDArray[np.intp]
 
 STRUCTURE = re.compile(r'(adr|num|id|type|adrs|nnz|colind|pathadr)$')
@@ -25,14 +27,14 @@ MAGNETIC = 'magnetic'
 class Constants:
     """Copies what an environment may change in its model while it runs: masses, gains, places."""
 
-    def __init__(self, model: mujoco.MjModel, twin: mujoco.MjModel, names: Any) -> None:
+    def __init__(self, model: mujoco.MjModel, twin: mujoco.MjModel, names: object) -> None:
         """Find the arrays that both have; `names` are those of `model`."""
         self._model, self._twin = model, twin
         rows = {'geom': _places(twin, mujoco.mjtObj.mjOBJ_GEOM, names),
                 'site': _places(twin, mujoco.mjtObj.mjOBJ_SITE, names),
                 'cam': _places(twin, mujoco.mjtObj.mjOBJ_CAMERA, names)}
         meshes = model.geom_type == mujoco.mjtGeom.mjGEOM_MESH
-        self._pairs: list[tuple[NDArray[Any], NDArray[Any], Ids | None, Ids | None]] = []
+        self._pairs: list[tuple[AnyArray, AnyArray, Ids | None, Ids | None]] = []
         for name in dir(model):
             if not COPIED.match(name) or STRUCTURE.search(name) or name in DERIVED:
                 continue
@@ -62,13 +64,13 @@ class Constants:
         self._twin.stat.extent = self._model.stat.extent
         self._twin.stat.center[:] = self._model.stat.center
 
-    def _looks(self) -> list[tuple[Any, Any]]:
+    def _looks(self) -> list[tuple[object, object]]:
         """Return what shapes pictures, of the twin and of the model."""
         return [(getattr(self._twin.vis, part), getattr(self._model.vis, part))
                 for part in ('global_', 'quality', 'headlight', 'map', 'rgba')]
 
 
-def _copy_fields(mine: Any, theirs: Any) -> None:
+def _copy_fields(mine: object, theirs: object) -> None:
     """Copy every plain field of a structure of MuJoCo's."""
     for name in dir(theirs):
         value = getattr(theirs, name)

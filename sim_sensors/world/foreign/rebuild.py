@@ -217,7 +217,7 @@ def _copy_delay(actuator: Any, model: mujoco.MjModel, index: int) -> None:
 
 def _add_equalities(spec: mujoco.MjSpec, model: mujoco.MjModel, names: Names) -> None:
     kinds = mujoco.mjtEq
-    between: dict[Any, Callable[[int], mujoco.mjtObj]] = {
+    between: dict[object, Callable[[int], mujoco.mjtObj]] = {
         kinds.mjEQ_JOINT: lambda _: Obj.mjOBJ_JOINT, kinds.mjEQ_TENDON: lambda _: Obj.mjOBJ_TENDON}
     for index in range(model.neq):
         kind = kinds(int(model.eq_type[index]))

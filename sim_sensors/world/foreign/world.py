@@ -11,16 +11,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import AnyArray
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sim_sensors.config import WorldConfig
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 from sim_sensors.timing_config import LinkConfig
 from sim_sensors.world.base import Floats
 from sim_sensors.world.foreign.constants import Constants
@@ -42,7 +42,7 @@ ARRIVED = 1e-6
 class AttachedWorld(World):
     """One MjModel and MjData of somebody else's; `look` says how many steps they moved on."""
 
-    def __init__(self, config: WorldConfig, sensors: Iterable[Sensor[Any]],
+    def __init__(self, config: WorldConfig, sensors: Iterable[AnySensor],
                  model: mujoco.MjModel, data: mujoco.MjData, base_dir: Path | None = None,
                  seed: int = 0, links: Mapping[str, LinkConfig] | None = None) -> None:
         """Rebuild `model` with `sensors` mounted, or load `config.model` where it names a file."""
@@ -129,7 +129,7 @@ class AttachedWorld(World):
 
     def _take(self, names: Iterable[str]) -> None:
         for name in names:
-            theirs: NDArray[Any] | None = getattr(self._their_data, name, None)
+            theirs: AnyArray | None = getattr(self._their_data, name, None)
             if theirs is not None and theirs.size:
                 mine = getattr(self._data, name)
                 if mine.shape == theirs.shape:  # delays of their sensors are not rebuilt
@@ -155,7 +155,7 @@ class AttachedWorld(World):
         """Follow another MjData of the same model, from the next reset on."""
         self._their_data = data
 
-    def command(self, values: Mapping[str, float], envs: Any = slice(None)) -> None:
+    def command(self, values: Mapping[str, float], envs: object = slice(None)) -> None:
         """Refuse: the environment has its own commands."""
         raise RigError('this rig is attached to a simulation that somebody else commands; write '
                        'to its MjData, or act through its environment')

@@ -6,18 +6,14 @@ import json
 import math
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
-from support.parameter_table import parameter_table
 
 from sensor_rig.cli.main import main
 from sensor_rig.report.drops import DROP_FATES, GOOD_FATES, drops, fates
 from sensor_rig.report.scenery import MOST_PICTURES, _Few
 from sensor_rig.report.scenery_page import laid, scenery_sections
 from sensor_rig.report.sync_page import sync_page, unaccounted
-from sync_engine.config import SyncConfig
-from sync_engine.input_config import InputConfig
 
 RIG = """/**:
   ros__parameters:
@@ -143,13 +139,6 @@ def test_mistakes_are_one_sentence(run, tmp_path, capsys):
     assert 'not the data of a sync report' in capsys.readouterr().err
     (tmp_path / 'report.json').write_text('nonsense')
     assert main(['report', str(tmp_path)]) == 2
-
-
-def test_the_sync_nodes_page_has_the_very_keys(root: Path):
-    page = (root / 'docs' / 'nodes' / 'sync.md').read_text()
-    for model in (SyncConfig, InputConfig):
-        assert parameter_table(model, with_common=True) in page, (
-            f'the table of {model.__name__} in docs/nodes/sync.md is out of date')
 
 
 def test_a_faster_stream_has_spare_messages_which_are_no_drops() -> None:
