@@ -12,7 +12,6 @@ The live node against a node that only passes the same bytes on, both with the m
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import statistics
@@ -25,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.command import figures_of, run_as_program
 from bench.figures import Figure
 from rig_common import msgs
 from rig_common.memory import keep_freed_memory
@@ -188,19 +188,5 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     ]
 
 
-def main() -> int:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(description=(__doc__ or '').splitlines()[0])
-    parser.add_argument('--quick', action='store_true', help='a few seconds of each part')
-    parser.add_argument('--json', type=Path, metavar='FILE', help='write the figures to FILE')
-    args = parser.parse_args()
-    result = run(args.quick)
-    for figure in headline(result):
-        print(f'{figure.name:60} {figure.value:.3f} {figure.unit}  (target {figure.target})')
-    if args.json:
-        args.json.write_text(json.dumps(result, indent=2))
-    return 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    run_as_program(run, figures_of(headline), quick='a few seconds of each part')

@@ -10,15 +10,13 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bench.command import run_as_program
 from bench.figures import Figure, absent
 from sensor_rig.rigfile import rig_from_parameters
 from sim_sensors.raycast.embree_api import has_embree
@@ -132,18 +130,5 @@ def headline(result: dict[str, Any]) -> list[Figure]:
                    'x', target=0.7)]
 
 
-def main() -> None:
-    """Print the report and keep it where asked."""
-    parser = argparse.ArgumentParser(description=(__doc__ or '').splitlines()[0])
-    parser.add_argument('--quick', action='store_true', help='fewer rounds')
-    parser.add_argument('--json', type=Path, help='also write the report here')
-    options = parser.parse_args()
-    report = run(options.quick)
-    text = json.dumps(report, indent=2, default=float)
-    print(text)
-    if options.json:
-        options.json.write_text(text + '\n')
-
-
 if __name__ == '__main__':
-    main()
+    run_as_program(run)

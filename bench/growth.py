@@ -11,18 +11,16 @@ simulated seconds of a whole rig.
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import time
 import tracemalloc
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from bench.command import run_as_program
 from bench.figures import Figure
 from bench.pipeline import TRIAD
 from bench.realtime import without
@@ -179,17 +177,5 @@ def headline(result: dict[str, Any]) -> list[Figure]:
                    held['growth'], 'x', 1.1, 'lower', 'accuracy')]
 
 
-def main() -> None:
-    """Print the report and keep it where asked."""
-    parser = argparse.ArgumentParser(description=(__doc__ or '').splitlines()[0])
-    parser.add_argument('--quick', action='store_true', help='fewer rounds, less time')
-    parser.add_argument('--json', type=Path, metavar='FILE', help='also write the report here')
-    options = parser.parse_args()
-    text = json.dumps(run(options.quick), indent=2)
-    print(text)
-    if options.json:
-        options.json.write_text(text + '\n')
-
-
 if __name__ == '__main__':
-    main()
+    run_as_program(run, quick='fewer rounds, less time')

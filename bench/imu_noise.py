@@ -10,15 +10,13 @@ simulators offer: its density halves when the rate grows four times.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.command import run_as_program
 from bench.figures import Figure
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.sensors.imu import Imu, ImuConfig
@@ -105,17 +103,5 @@ def headline(result: dict[str, Any]) -> list[Figure]:
                              'noise that is not given as a density')]
 
 
-def main() -> None:
-    """Print the report and keep it where asked."""
-    parser = argparse.ArgumentParser(description=(__doc__ or '').splitlines()[0])
-    parser.add_argument('--quick', action='store_true', help='a tenth of the time')
-    parser.add_argument('--json', type=Path, help='also write the report here')
-    options = parser.parse_args()
-    text = json.dumps(run(options.quick), indent=2, default=float)
-    print(text)
-    if options.json:
-        options.json.write_text(text + '\n')
-
-
 if __name__ == '__main__':
-    main()
+    run_as_program(run, quick='a tenth of the time')

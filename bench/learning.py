@@ -15,16 +15,14 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import tracemalloc
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bench.command import run_as_program
 from bench.figures import Figure, absent
 from bench.pipeline import ENVS, STEP_NS, TRIAD, WIDTH, in_turns
 from sim_sensors.pipeline.pipeline import Pipeline
@@ -206,17 +204,5 @@ def growth(steps: int) -> dict[str, Any]:
     return {'steps': steps, 'bytes_held': held, 'growth': held[1] / held[0]}
 
 
-def main() -> None:
-    """Print the report and keep it where asked."""
-    parser = argparse.ArgumentParser(description=(__doc__ or '').splitlines()[0])
-    parser.add_argument('--quick', action='store_true', help='fewer rounds')
-    parser.add_argument('--json', type=Path, help='also write the report here')
-    options = parser.parse_args()
-    text = json.dumps(run(options.quick), indent=2, default=float)
-    print(text)
-    if options.json:
-        options.json.write_text(text + '\n')
-
-
 if __name__ == '__main__':
-    main()
+    run_as_program(run)

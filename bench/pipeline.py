@@ -16,18 +16,16 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from bench.command import run_as_program
 from bench.figures import Figure, absent
 from rig_common import msgs
 from rig_common.cdr import Template
@@ -308,18 +306,5 @@ class _Bare(Sensor[SensorConfig]):
         return ()
 
 
-def main() -> None:
-    """Print the report and keep it where asked."""
-    parser = argparse.ArgumentParser(description=(__doc__ or '').splitlines()[0])
-    parser.add_argument('--quick', action='store_true', help='fewer rounds')
-    parser.add_argument('--json', type=Path, help='also write the report here')
-    options = parser.parse_args()
-    report = run(options.quick)
-    text = json.dumps(report, indent=2, default=float)
-    print(text)
-    if options.json:
-        options.json.write_text(text + '\n')
-
-
 if __name__ == '__main__':
-    main()
+    run_as_program(run)

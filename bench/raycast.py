@@ -10,17 +10,15 @@ a loop, MuJoCo's `mj_multiRay`, the package `mujoco-lidar` on the CPU, and `embr
 
 from __future__ import annotations
 
-import argparse
 import functools
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import mujoco
 import numpy as np
 
+from bench.command import Result, run_as_program
 from bench.figures import Figure, absent, greatest, least
 from sim_sensors.raycast import make_caster, visible_geoms
 from sim_sensors.raycast.arrangement import Arrangement, neighbour_rows
@@ -102,16 +100,11 @@ def patterns() -> dict[str, Pattern]:
 def ways_to_cast(model: mujoco.MjModel, visible: Bool, directions: F64) -> dict[str, RayCaster]:
     """Return every way that can cast `directions` ([n, 3]), by name."""
     rows = neighbour_rows(directions)
-    ways: dict[str, RayCaster] = {
-        'mujoco': MujocoCaster(model, MAX_RANGE_M, visible),
-        'mujoco, 2 threads': MujocoCaster(model, MAX_RANGE_M, visible, threads=2)}
+    ways: dict[str, RayCaster] = {'mujoco': MujocoCaster(model, MAX_RANGE_M, visible)}
     if has_embree():
         for width, bundled in ((16, False), (16, True), (8, True)):
             how = Arrangement(width, bundled, rows)
             ways[f'embree, {how}'] = EmbreeCaster(model, MAX_RANGE_M, visible, how)
-        if (visible & (model.body_weldid[model.geom_bodyid] != 0)).any():
-            ways['embree, moving geoms by mujoco'] = EmbreeCaster(
-                model, MAX_RANGE_M, visible, Arrangement(rows=rows), 'mujoco')
     return ways
 
 
@@ -130,7 +123,6 @@ class Cell:
         self.reason = auto.reason
         casters = {'auto': auto, **ways_to_cast(model, visible, self.directions)}
         self.ours = tuple(casters)
-        self._threaded = {name for name, caster in casters.items() if caster.is_threaded}
         self.calls: dict[str, Callable[[], Any]] = {
             name: functools.partial(self._cast, caster) for name, caster in casters.items()
         }
@@ -205,14 +197,10 @@ class Cell:
     def measure(self, rounds: int) -> dict[str, F64]:
         """Return [rounds] seconds of each call, all taken in turns.
 
-        A turn is a block of calls of which the fastest counts, and the clock is that of the thread
-        where there is only one, so that what the call before left in the caches and what else the
-        machine does stay out of it.
+        A turn is a block of calls of which the fastest counts, and the clock is that of the
+        thread, so that what the call before left in the caches and what else the machine does
+        stay out of it.
         """
-        clocks = {
-            name: time.perf_counter if name in self._threaded else time.thread_time
-            for name in self.calls
-        }
         # A large scan takes some calls to bring its tree back into the caches.
         repeats = max(4, min(41, 1 + 8192 // len(self.directions)))
         times: dict[str, list[float]] = {name: [] for name in self.calls}
@@ -221,9 +209,9 @@ class Cell:
             for name, call in self.calls.items():
                 block = []
                 for _ in range(1 + (repeats if name != 'mj_ray loop' else 2)):
-                    start = clocks[name]()
+                    start = time.thread_time()
                     call()
-                    block.append(clocks[name]() - start)
+                    block.append(time.thread_time() - start)
                 times[name].append(min(block))
         return {name: np.array(values) for name, values in times.items()}
 
@@ -356,14 +344,9 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     ]
 
 
-def main() -> None:
-    """Print the table; `--json FILE` also writes it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument('--quick', action='store_true', help='fewer rounds')
-    parser.add_argument('--json', type=Path, metavar='FILE', help='write the result there')
-    arguments = parser.parse_args()
-    table = run(arguments.quick)
-    for cell, row in table.items():
+def show(result: Result) -> None:
+    """Print the result."""
+    for cell, row in result.items():
         if 'frozen_ms' in row:
             ratio = row['distorted_over_frozen']
             print(f'{cell:18} frozen {row["frozen_ms"]:.3f} ms  distorted {ratio:.2f}x')
@@ -374,9 +357,7 @@ def main() -> None:
         print(f'{"":18} {row["reason"]}')
         if any(row['differing_rays'].values()):
             print(f'{"":18} rays that differ: {row["differing_rays"]}')
-    if arguments.json:
-        arguments.json.write_text(json.dumps(table, indent=1) + '\n')
 
 
 if __name__ == '__main__':
-    main()
+    run_as_program(run, show)

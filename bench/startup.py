@@ -11,14 +11,12 @@ all of scipy, before a command starts, as every command did.
 
 from __future__ import annotations
 
-import argparse
-import json
 import resource
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
+from bench.command import figures_of, run_as_program
 from bench.figures import Figure
 
 TARGETS = {'help': 2.0, 'check': 2.0, 'check_without_camera': 1.6, 'run': 2.0}
@@ -85,19 +83,5 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     ]
 
 
-def main() -> int:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(description=(__doc__ or '').splitlines()[0])
-    parser.add_argument('--quick', action='store_true', help='two rounds')
-    parser.add_argument('--json', type=Path, metavar='FILE', help='write the figures to FILE')
-    args = parser.parse_args()
-    result = run(args.quick)
-    for figure in headline(result):
-        print(f'{figure.name:64} {figure.value:.3f} {figure.unit}  (target {figure.target})')
-    if args.json:
-        args.json.write_text(json.dumps(result, indent=2))
-    return 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    run_as_program(run, figures_of(headline), quick='two rounds')

@@ -8,10 +8,7 @@ every baseline. Errors are in milliseconds. `ratio` is a baseline's median over 
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +17,7 @@ from rich.progress import track
 from rich.table import Table
 
 from bench import sync_baselines as baselines
+from bench.command import Result, run_as_program
 from bench.figures import Figure, absent, greatest
 from bench.sync_runs import SENSORS, Run, make_config, run_engine
 from bench.sync_scans import scan_cue_rows
@@ -326,17 +324,10 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     ]
 
 
-def main() -> None:
-    """Print the table; `--json FILE` also writes it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument('--quick', action='store_true', help='2 seeds of 60 s')
-    parser.add_argument('--json', type=Path, metavar='FILE', help='write the result there')
-    arguments = parser.parse_args()
-    result = run(arguments.quick)
+def show(result: Result) -> None:
+    """Print the result."""
     print_rows(result, Console().print)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(result, indent=1) + '\n')
 
 
 if __name__ == '__main__':
-    main()
+    run_as_program(run, show, quick='2 seeds of 60 s')

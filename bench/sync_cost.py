@@ -12,15 +12,12 @@ this machine, in CPU time of this process.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
 import signal
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,6 +26,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from bench.command import Result, run_as_program
 from bench.figures import Figure, absent, greatest, least
 from bench.sync_baselines import approximate_time_class
 from rig_common.times import NS_PER_S
@@ -355,13 +353,8 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     ]
 
 
-def main() -> None:
-    """Print the table; `--json FILE` also writes it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument('--quick', action='store_true', help='fewer cases and rounds')
-    parser.add_argument('--json', type=Path, metavar='FILE', help='write the result there')
-    arguments = parser.parse_args()
-    result = run(arguments.quick)
+def show(result: Result) -> None:
+    """Print the result."""
     table = Table(title='sync_cost: CPU a message, push to bundle')
     columns = ('case', 'who', 'unit', 'median', 'best', 'spread', 'ratio', 'bundles', 'held',
                'goal', 'met')  # fmt: skip
@@ -370,9 +363,6 @@ def main() -> None:
     for row in result['rows']:
         table.add_row(*(_cell(row.get(column)) for column in columns))
     Console().print(table)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(result, indent=1) + '\n')
-
 
 def _cell(value: Any) -> str:
     if value is None:
@@ -383,4 +373,4 @@ def _cell(value: Any) -> str:
 
 
 if __name__ == '__main__':
-    main()
+    run_as_program(run, show, quick='fewer cases and rounds')

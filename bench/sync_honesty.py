@@ -9,11 +9,8 @@ clocks, or cues, that swing by milliseconds. Habits are those of real streams (b
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +18,7 @@ from rich.console import Console
 from rich.progress import track
 
 from bench.bad_habits import HABITS, pairs, spread_ms
+from bench.command import Result, run_as_program
 from bench.figures import Figure
 from bench.sync_accuracy import print_rows
 from bench.sync_runs import (
@@ -197,17 +195,10 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     return figures
 
 
-def main() -> None:
-    """Print the table; `--json FILE` also writes it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument('--quick', action='store_true', help='a few runs of each kind')
-    parser.add_argument('--json', type=Path, metavar='FILE', help='write the result there')
-    arguments = parser.parse_args()
-    result = run(arguments.quick)
+def show(result: Result) -> None:
+    """Print the result."""
     print_rows(result, Console().print)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(result, indent=1) + '\n')
 
 
 if __name__ == '__main__':
-    main()
+    run_as_program(run, show, quick='a few runs of each kind')

@@ -14,7 +14,6 @@ without the first and the last second.
 
 from __future__ import annotations
 
-import argparse
 import json
 import signal
 import subprocess
@@ -27,6 +26,7 @@ from typing import Any
 import numpy as np
 import psutil
 
+from bench.command import Result, run_as_program
 from bench.figures import Figure
 from bench.sync_node_roles import CAMERAS, CLOUDS, FLOOD, FLOOD_REFERENCE, IMU
 from sensor_rig.cli.progress import note
@@ -309,21 +309,13 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     ]
 
 
-def main() -> int:
+def show(result: Result) -> None:
     """Print the figures beside their targets."""
-    parser = argparse.ArgumentParser(description=(__doc__ or '').splitlines()[0])
-    parser.add_argument('--quick', action='store_true', help='a few seconds of each part')
-    parser.add_argument('--json', type=Path, metavar='FILE', help='write the figures to FILE')
-    args = parser.parse_args()
-    result = run(args.quick)
     for name, value in result['figures'].items():
         target = result['targets'].get(name)
         shown = f'{value:.3f}' if isinstance(value, float) else str(value)
         print(f'{name:40} {shown}' + (f'   (target {target:g})' if target else ''))
-    if args.json:
-        args.json.write_text(json.dumps(result, indent=2))
-    return 0
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    run_as_program(run, show, quick='a few seconds of each part')

@@ -10,9 +10,6 @@ priors, one for each draw.
 
 from __future__ import annotations
 
-import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +17,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from bench.command import Result, run_as_program
 from bench.figures import Figure
 from bench.sync_streams import START_S, FloatArray
 from bench.trust_peers import PEERS
@@ -138,13 +136,8 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     ]
 
 
-def main() -> None:
-    """Print the tables; `--json FILE` also writes them."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument('--quick', action='store_true', help='two recordings, 12 draws')
-    parser.add_argument('--json', type=Path, metavar='FILE', help='write the result there')
-    arguments = parser.parse_args()
-    result = run(arguments.quick)
+def show(result: Result) -> None:
+    """Print the result."""
     table = Table('estimator', 'median (ms)', 'p95 (ms)', title=f'{SENSOR} against {IMU}')
     for row in result['rows']:
         table.add_row(row['estimator'], f'{row["median_ms"]:.3f}', f'{row["p95_ms"]:.3f}')
@@ -153,9 +146,7 @@ def main() -> None:
     console.print(result['draws'])
     for each in result['verdicts']:
         console.print(f'{each["case"]}: {each["verdict"]}')
-    if arguments.json:
-        arguments.json.write_text(json.dumps(result, indent=1) + '\n')
 
 
 if __name__ == '__main__':
-    main()
+    run_as_program(run, show, quick='two recordings, 12 draws')

@@ -7,7 +7,6 @@ from typing import Any
 from rig_common.errors import RigError
 from sync_engine.config import SyncConfig, load_config
 
-_SECTIONS = ('window.',)
 _PLAIN = ('missing_strategy', 'stamp_policy')
 _PER_INPUT = ('deadline_s', 'missing_strategy', 'max_gap_s', 'reuse', 'zero_stamp')
 

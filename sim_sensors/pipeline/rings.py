@@ -35,6 +35,14 @@ class SampleRing:
 
     A lost sample's slot holds the sample before it, arrival time included: whoever asks for the
     newest sample that has arrived then needs to know nothing about loss.
+
+    Two environments with a capture every ms and 1 ms of delay; capture 1 has 2 ms of jitter, and
+    environment 1 is reset at 2 ms, before its capture there:
+
+        t, ms                     0      1      2      3      4
+        capture, its arrival    0 -> 1 1 -> 4 2 -> 3 3 -> 4
+        environment 0 reads       -      0      0      2      3    2 overtakes 1
+        environment 1 reads       -      0      -      2      3    0 and 1 are forgotten
     """
 
     def __init__(self, least_slots: int, num_envs: int, layout: Layout,

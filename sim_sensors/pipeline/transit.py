@@ -75,6 +75,13 @@ class Transit:
         arrival = capture + duration + link + delay + jitter or latency + faults
         hold    = max(hold, arrival + length of the stall that this sample begins)
         arrival = max(arrival, hold), and with `order: fifo` not before the arrival of the last
+
+    With a delay of 5 ms, up to 2 ms of jitter, and a stall of 30 ms that begins at capture 1 (ms):
+
+        capture                  0     10     20     30     40     50
+        with delay and jitter   6.6   16.3   25.1   35.8   45.2   55.8
+        hold                     -    46.3   46.3   46.3   46.3   46.3
+        arrival                 6.6   46.3   46.3   46.3   46.3   55.8
     """
 
     def __init__(self, config: TimingConfig, streams: RandomStreams,

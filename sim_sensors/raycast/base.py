@@ -42,8 +42,6 @@ class RayCaster(ABC):
     """Which backend this is, as configuration files spell it."""
     reason: str
     """Why this backend is at work, in one sentence for a log."""
-    is_threaded: bool = False
-    """Whether it uses more than the thread that asks."""
 
     @abstractmethod
     def cast(
@@ -56,7 +54,7 @@ class RayCaster(ABC):
         """
 
     def close(self) -> None:  # noqa: B027 - most casters hold nothing that must be let go
-        """Let go of native memory and threads."""
+        """Let go of native memory."""
 
 
 def visible_geoms(

@@ -11,7 +11,6 @@ import ctypes
 import dataclasses
 import weakref
 from collections.abc import Iterator
-from typing import Literal
 
 import mujoco
 import numpy as np
@@ -46,13 +45,11 @@ class EmbreeCaster(RayCaster):
         max_range_m: float,
         visible: Bool,
         arrangement: Arrangement = Arrangement(),  # noqa: B008 - frozen
-        moving: Literal['embree', 'mujoco'] = 'embree',
     ) -> None:
         """Bake the `visible` ([ngeom]) static geoms of `model`; takes ~0.3 us a triangle.
 
         `arrangement` groups the rays: ranges do not depend on it, but on the edge of two
-        triangles either one's normal may come. `moving` says who casts at moving geoms: with few
-        rays MuJoCo is done before Embree has moved them.
+        triangles either one's normal may come.
         """
         self._embree = api.load_embree()
         self._arrangement = arrangement
@@ -62,11 +59,11 @@ class EmbreeCaster(RayCaster):
         self._data: mujoco.MjData | None = None
         self._xpos = self._xmat = np.empty((0, 0))
         self._exceptions = Exceptions(model, max_range_m, visible)
-        self._build(visible, moving == 'mujoco')
+        self._build(visible)
         moved = self._moving.scene if self._moving is not None else None
         scenes = [scene for scene in (moved, self._static) if scene is not None]
         self._release = weakref.finalize(self, self._embree.release, scenes)
-        self.reason = f'Embree, {arrangement}, moving geoms by {moving}'
+        self.reason = f'Embree, {arrangement}'
 
     def cast(
         self, data: mujoco.MjData, origins: F64, directions: F64, surface: Surface = 'none'
@@ -96,7 +93,7 @@ class EmbreeCaster(RayCaster):
         """Free Embree's memory."""
         self._release()
 
-    def _build(self, visible: Bool, leave_moving: bool) -> None:
+    def _build(self, visible: Bool) -> None:
         """Sort the geoms into planes, static and moving ones, and a rest that MuJoCo casts."""
         model = self._model
         still = mujoco.MjData(model)
@@ -111,8 +108,6 @@ class EmbreeCaster(RayCaster):
         self._planes = Planes(model, np.flatnonzero(plane)) if plane.any() else None
         static = model.body_weldid[model.geom_bodyid] == 0
         known = visible & np.isin(model.geom_type, shapes.KNOWN)
-        if leave_moving:
-            known &= static
         rest = visible & ~known & (model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE)
         self._rest = MujocoCaster(model, self._max_range_m, rest) if rest.any() else None
 

@@ -1,9 +1,8 @@
-"""Rays by MuJoCo's own `mj_multiRay`, in one thread or two."""
+"""Rays by MuJoCo's own `mj_multiRay`."""
 
 from __future__ import annotations
 
 import copy
-from concurrent.futures import ThreadPoolExecutor
 
 import mujoco
 import numpy as np
@@ -25,19 +24,14 @@ class MujocoCaster(RayCaster):
 
     name = 'mujoco'
 
-    def __init__(
-        self, model: mujoco.MjModel, max_range_m: float, visible: Bool, threads: int = 1
-    ) -> None:
-        """Prepare casts against the `visible` ([ngeom]) geoms; `threads` is 1 or 2."""
+    def __init__(self, model: mujoco.MjModel, max_range_m: float, visible: Bool) -> None:
+        """Prepare casts against the `visible` ([ngeom]) geoms."""
         self._model = _with_hidden(model, visible)
         self._max_range_m = max_range_m
         self._exceptions = Exceptions(model, max_range_m, visible)
         self._cutoff_m = _cutoff_m(self._model, max_range_m)
-        self.is_threaded = threads > 1
         self._buffers: dict[int, _Buffers] = {}
-        self._twin = mujoco.MjData(model) if threads > 1 else None
-        self._pool = ThreadPoolExecutor(1, 'rays') if threads > 1 else None
-        self.reason = 'mj_multiRay' if threads == 1 else f'mj_multiRay in {threads} threads'
+        self.reason = 'mj_multiRay'
 
     def cast(
         self, data: mujoco.MjData, origins: F64, directions: F64, surface: Surface = 'none'
@@ -49,18 +43,13 @@ class MujocoCaster(RayCaster):
             buffers = self._buffers[count] = _Buffers(count)
         want_normal = surface != 'none'
         if origins.ndim == 1:
-            self._run(data, origins, directions, buffers, want_normal)
+            self._call(data, origins, directions, buffers, want_normal, 0, count)
         else:
             for start, stop in _runs(origins):
                 self._segment(data, origins, directions, buffers, want_normal, start, stop)
         hits = buffers.finish(directions, self._max_range_m, surface)
         self._exceptions.amend(data, origins, directions, hits)
         return hits
-
-    def close(self) -> None:
-        """Stop the second thread."""
-        if self._pool is not None:
-            self._pool.shutdown()
 
     def _segment(
         self,
@@ -78,31 +67,6 @@ class MujocoCaster(RayCaster):
         dist = buffers.dist[start:stop]
         ahead = np.einsum('ij,ij->i', origins[start:stop] - origin, directions[start:stop])
         np.subtract(dist, ahead, out=dist, where=dist >= 0.0)
-
-    def _run(
-        self,
-        data: mujoco.MjData,
-        origin: F64,
-        directions: F64,
-        buffers: _Buffers,
-        want_normal: bool,
-    ) -> None:
-        count = len(directions)
-        if self._pool is None or self._twin is None or count < 2:
-            self._call(data, origin, directions, buffers, want_normal, 0, count)
-            return
-        # Rays need an MjData of their own per thread for its stack; these three arrays are all
-        # that they read from it.
-        self._twin.geom_xpos[:] = data.geom_xpos
-        self._twin.geom_xmat[:] = data.geom_xmat
-        self._twin.xipos[:] = data.xipos
-        self._twin.ximat[:] = data.ximat
-        half = count // 2
-        other = self._pool.submit(
-            self._call, self._twin, origin, directions, buffers, want_normal, half, count
-        )
-        self._call(data, origin, directions, buffers, want_normal, 0, half)
-        other.result()
 
     def _call(
         self,

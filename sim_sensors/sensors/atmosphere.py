@@ -26,12 +26,6 @@ def pressure_pa(altitude_m: object, sea_level_pressure_pa: float = SEA_LEVEL_PRE
     return np.asarray(sea_level_pressure_pa * ratio ** EXPONENT)
 
 
-def temperature_k(altitude_m: object,
-                  sea_level_temperature_k: float = SEA_LEVEL_TEMPERATURE_K) -> Floats:
-    """Return the air temperature, K, at geometric altitudes above mean sea level, m."""
-    return np.asarray(sea_level_temperature_k - LAPSE_K_M * geopotential_m(altitude_m))
-
-
 def geopotential_m(altitude_m: object) -> Floats:
     """Return the geopotential height, m: the geometric one less what gravity loses with it."""
     altitude = np.asarray(altitude_m, float)

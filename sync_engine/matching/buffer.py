@@ -81,10 +81,6 @@ class SensorBuffer:
         """Return the packet after the earliest one."""
         return self._packets[1] if len(self._packets) > 1 else None
 
-    def latest_stamp_ns(self) -> int | None:
-        """Return the stamp of the last packet in stamp order."""
-        return self.stamps[-1] if self.stamps else None
-
     def pop(self) -> Packet | None:
         """Remove and return the earliest packet."""
         taken = self._take(1)

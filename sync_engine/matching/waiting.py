@@ -4,7 +4,8 @@ A stream *settles* a reference frame once a message has come that is stamped lat
 earlier can come after it, but for the reordering seen so far. With a partner that is 37 ms ahead
 of the reference and was seen 5 ms out of order, a reference frame stamped 100 ms is settled by the
 first message of that partner stamped 142 ms or later. A stream that does not settle it by its
-deadline is given up for this frame.
+deadline is given up for this frame: if the frame arrived at 120 ms (host time) and the partner's
+`deadline_s` is 0.2, that is at 320 ms, and the bundle is made with the frames that are there.
 """
 
 from __future__ import annotations

@@ -33,12 +33,8 @@ ARRANGED = {
 }
 CASTERS = {
     'mujoco': lambda model, visible: MujocoCaster(model, MAX_RANGE_M, visible),
-    'mujoco in two threads': lambda model, visible: MujocoCaster(model, MAX_RANGE_M, visible, 2),
     'embree': lambda model, visible: EmbreeCaster(model, MAX_RANGE_M, visible),
     **ARRANGED,
-    'embree, moving by mujoco': lambda model, visible: EmbreeCaster(
-        model, MAX_RANGE_M, visible, moving='mujoco'
-    ),
 }
 
 
