@@ -1,6 +1,6 @@
 """A Gymnasium vector environment: 64 rovers that drive to goals with late and noisy senses.
 
-Every environment has its own latency, drawn anew at each reset, so a policy trained here has met
+Every environment has its own latency, drawn again at each reset, so a policy trained here has met
 them all. The sensors are those of a rig file; the physics runs in threads.
 
     ./rig python examples/vector_env.py --steps 200

@@ -40,7 +40,8 @@ def end_quietly_on_interrupt() -> None:
 def end_with_parent() -> None:
     """End this process when the one that started it ends, if that asked for it.
 
-    A parent that is killed cannot end its children; Linux tells them. Elsewhere they stay.
+    A parent that is killed cannot end its children. Linux sends them a signal; on other
+    systems they stay.
     """
     parent = os.environ.pop(PARENT_VARIABLE, '')
     if not parent:

@@ -112,7 +112,7 @@ class Ack:
 
     @classmethod
     def decode(cls, buf: Buffer) -> Ack:
-        """Read an acknowledgement; raises CdrError where the bytes are none."""
+        """Read an acknowledgement; raises CdrError where the bytes are no acknowledgement."""
         time_ns, counts, wake_ns, source = _read(buf)
         name, *joins = source.split(' ')
         if not joins:

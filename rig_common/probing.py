@@ -10,7 +10,7 @@ TIMEOUT_S = 60.0
 
 
 def run_python(code: str, **environment: str) -> tuple[int, str]:
-    """Run `code` in another Python; return its exit code and the line that tells most."""
+    """Run `code` in another Python; return its exit code and its most informative line."""
     try:
         result = subprocess.run([sys.executable, '-c', code], env=dict(os.environ, **environment),
                                 capture_output=True, text=True, timeout=TIMEOUT_S,

@@ -120,7 +120,7 @@ class InProcessRig(Rig):
 
     def reset(self, envs: Sequence[int] | NDArray[np.intp] | None = None, *,
               seed: int | None = None) -> None:
-        """Go back to the start (see `Rig.reset`); the sync engine starts anew with the rig."""
+        """Go back to the start (see `Rig.reset`); the sync engine starts again with the rig."""
         super().reset(envs, seed=seed)
         if envs is None:
             self._start_sync()

@@ -1,4 +1,4 @@
-"""What a rig file need not tell the sync engine, because its simulated sensors do."""
+"""Keys of the sync engine that follow from the simulated sensors of a rig file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CUES = {
     'sensor_msgs/msg/LaserScan': 'scan',
     'sensor_msgs/msg/PointCloud2': 'cloud',
 }
-"""What a message type tells the sync engine about rotation."""
+"""The cue that a message type offers."""
 CUE_BIAS_S = {'image': 1e-3, 'scan': 1.5e-4, 'cloud': 1.5e-4}
 """Time error of a cue that does not average out (s), against the true turns (docs/offsets.md):
 what parallax leaves of an image's rotation was 0.76 ms in the median of ten runs in four drives,
@@ -79,7 +79,7 @@ def _least_s(config: SensorConfig) -> float:
 
 
 def _stamp_point(sensor: AnySensor, type_name: str) -> Parameters:
-    """Return which instant the stamps tell, where it is not the default one."""
+    """Return which instant the stamps mean, where it is not the default one."""
     point = sensor.config.clock.stamp_point
     shift_s = abs(sensor.stamp_points_ns.get(point, 0)) / 1e9
     if not shift_s:

@@ -94,12 +94,12 @@ class ClockConfig(Strict):
     resolution_s: Annotated[float, Field(ge=0.0, le=10.0)] = 0.0
     """What the stamp is rounded down to, s (0.001 for stamps in ms); 0 is a nanosecond."""
     counter_bits: Annotated[int, Field(ge=0, le=62)] = 0
-    """Bits of the counter of `resolution_s`: 32 bits of microseconds begin anew after 71 min;
+    """Bits of the counter of `resolution_s`: 32 bits of microseconds begin again after 71 min;
     0 never does."""
     tai_utc_s: Annotated[int, Field(ge=-100, le=100)] = 0
     """Whole seconds that the clock is ahead because it counts TAI and not UTC (37 since 2017)."""
     stamp_point: StampPoint = 'default'
-    """Which instant of a sweep or an exposure the stamp tells; by default a sweep's start and an
+    """Which instant of a sweep or an exposure is stamped; by default a sweep's start and an
     exposure's middle (of the first row)."""
 
     @model_validator(mode='after')

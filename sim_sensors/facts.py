@@ -1,4 +1,4 @@
-"""What the world and the emulators tell of themselves on /diagnostics."""
+"""What the world and the emulators report on /diagnostics."""
 
 from __future__ import annotations
 

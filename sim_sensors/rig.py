@@ -318,6 +318,6 @@ class Rig:
         self.world.reset(chosen)
         for source in self._in_order:
             source.reset(chosen, self.world.time_ns)
-        self._next_ns = self.world.time_ns  # look anew at both
+        self._next_ns = self.world.time_ns  # look again at both
         if self._outbox is not None:
             self._outbox.next_ns = self._next_ns

@@ -118,7 +118,7 @@ class EpochConfig(Strict):
     host_backward_s: float = Field(0.1, gt=0.0)
     """Arrival times going back by more than this are a new epoch of everything (s)."""
     gap_reset_s: float = Field(10.0, gt=0.0)
-    """Silence after which a device clock is learnt anew (s)."""
+    """Silence after which a device clock is learned again (s)."""
 
 
 class SyncConfig(Strict):

@@ -265,7 +265,7 @@ class SyncEngine:
         self._close_head()
 
     def _close_head(self) -> None:
-        """The targets of the waiting reference frame are void; it is opened anew."""
+        """The targets of the waiting reference frame are void; it is opened again."""
         self._head = None
         self._due_ns = NEVER_NS
 

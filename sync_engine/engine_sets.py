@@ -51,7 +51,7 @@ class EngineSets:
         return self._sets(self.engine.poll(now_ns))
 
     def flush(self) -> list[MessageSet]:
-        """Return what the messages at hand make: every deadline passes."""
+        """Return the sets that the waiting messages make, as if every deadline had passed."""
         made: list[MessageSet] = []
         while (due_ns := self.engine.next_deadline_ns) is not None:
             made += self.poll(due_ns)

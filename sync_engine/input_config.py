@@ -32,12 +32,12 @@ class InputConfig(Strict):
     latency_s: float = Field(0.02, ge=0.0, le=10.0)
     """Smallest delay from capture to arrival that is believed (s)."""
     latency_sigma_s: float = Field(0.02, gt=0.0, le=10.0)
-    """How far off `latency_s` may be, one sigma (s). It bounds what arrival times can tell."""
+    """How far off `latency_s` may be, one sigma (s). It limits what arrival times can show."""
     stamp_point: Literal['default', 'start', 'middle', 'end'] = 'default'
-    """Which instant of a sweep or an exposure its stamps tell; by default a sweep's start and an
-    exposure's middle. Others are counted from there, `capture_s` long."""
+    """Which instant of a sweep or an exposure its stamps mean. `default` is the start of a sweep
+    and the middle of an exposure; the others need `capture_s`."""
     capture_s: float = Field(0.0, ge=0.0, le=10.0)
-    """How long a sweep or an exposure lasts (s); needed where `stamp_point` is another."""
+    """How long a sweep or an exposure lasts (s); needed unless `stamp_point` is `default`."""
     deadline_s: float = Field(0.2, gt=0.0, le=60.0)
     """How long after the reference frame's arrival a bundle waits for this stream (s)."""
     reuse: bool = False
@@ -55,7 +55,7 @@ class InputConfig(Strict):
     clock_of: str = ''
     """Another input whose clock this one shares (camera_info shares the camera's)."""
     cue: CueKind = 'none'
-    """What its payload tells about rotation; this is what makes its offset observable."""
+    """How rotations are found in its payload; this is what makes its offset observable."""
     focal_px: float = Field(0.0, ge=0.0)
     """Focal length for the image cue (px at the image's full size); 0: from the payload."""
     cue_bias_s: float = Field(0.0, ge=0.0, le=1.0)
@@ -80,7 +80,7 @@ class InputConfig(Strict):
 
     @property
     def stamp_shift_ns(self) -> int:
-        """From its stamps to the instant that stamps tell by default, ns."""
+        """From its stamps to the instant that stamps mean by default, ns."""
         parts = {'start': 0.5, 'middle': 0.0, 'end': -0.5} if self.type in IMAGE_TYPES else {
             'start': 0.0, 'middle': -0.5, 'end': -1.0}
         return round(parts.get(self.stamp_point, 0.0) * self.capture_s * 1e9)
@@ -121,5 +121,5 @@ class InputConfig(Strict):
     def _axes_of_cue(self) -> InputConfig:
         if self.cue in ('scan', 'cloud') and self.cue_axes not in ('', 'yaw'):
             raise ValueError(f"cue_axes {self.cue_axes!r} does not go with cue {self.cue!r}, "
-                             "which tells the yaw alone; allowed is 'yaw'")
+                             "which measures the yaw alone; allowed is 'yaw'")
         return self

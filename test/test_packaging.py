@@ -159,7 +159,7 @@ def test_source_archive_carries_everything(root: Path, dist: Path) -> None:
 def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an environment with the wheel in it, which sees the dependencies of this one.
 
-    They are too large to be installed anew for a test; `tools/matrix --package` does that.
+    They are too large to be installed again for a test; `tools/matrix --package` does that.
     """
     (wheel,) = dist.glob('*.whl')
     venv = tmp_path_factory.mktemp('installed')

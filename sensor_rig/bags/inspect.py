@@ -1,4 +1,4 @@
-"""What the topics of a recording or a live graph tell about their timing, and a config from it.
+"""The timing of the topics of a recording or a live graph, and a config made from it.
 
 A stamp and an arrival per message are enough to see how regular each is. Stamps that are regular
 while arrivals are not were written by the device; stamps as restless as the arrivals, and close

@@ -138,7 +138,7 @@ def sweep_sentence(topic: TopicFacts) -> str:
 
 
 def _cue(topic: TopicFacts, topics: Sequence[TopicFacts]) -> dict[str, str]:
-    """Return the entries that say what the payload tells about rotation."""
+    """Return the entries that say which cue the payload offers."""
     has_info = any(other.shares_stamps_with == topic.name and other.type_name == INFO_TYPE
                    for other in topics)
     cue = CUES.get(topic.type_name)

@@ -77,7 +77,7 @@ class BagSync:
         self.sync = WireSync(config, headerless)
         self.record = SyncRecord(config, title, str(bag.path), exact=exact)
         self._first: SyncEngine | None = None
-        """The engine that has learnt the clocks; None where they are learnt on the way."""
+        """The engine that has learned the clocks; None where they are learned on the way."""
         self._filtered: dict[str, list[Any]] = {}
         self._truths = self._truth_topics()
         self._scenery = Scenery(bag)
@@ -160,8 +160,8 @@ class BagSync:
         """Return the report's data."""
         engine = self.sync.engine
         document = self.record.document(engine.ledger.as_dict(), engine.buffered())
-        learnt = engine if self._first is None else self._first
-        for name, sensor in learnt.status().as_dict()['sensors'].items():
+        learned = engine if self._first is None else self._first
+        for name, sensor in learned.status().as_dict()['sensors'].items():
             document['sensors'][name]['mounting'] = sensor['mounting']
             document['sensors'][name]['filtered'] = self._filtered.get(name, [])
         document['causal'] = self._first is None

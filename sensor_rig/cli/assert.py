@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--rig', metavar='FILE',
                         help='sync the recording with the sync: section of this rig file')
     parser.add_argument('--smoothed', action='store_true',
-                        help='with --rig: look at the recording twice, as "rig sync" does')
+                        help='with --rig: process the recording in two passes, as "rig sync" does')
     add_sidecar_argument(parser)
     add_json_argument(parser)
 

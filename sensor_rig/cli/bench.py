@@ -17,7 +17,7 @@ from rig_common.errors import RigError
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 NAME = 'bench'
-HELP = 'measure speed and accuracy against the peers'
+HELP = 'measure speed and accuracy, also beside other tools'
 EPILOG = ('exit code: 1 when a benchmark failed or, with --check, when something got worse by '
           'more than 20 %; a missed target is shown and is no failure')
 
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='benchmarks to run (default: all); --list names them')
     parser.add_argument('--list', action='store_true', help='say which benchmarks there are')
     parser.add_argument('--quick', action='store_true',
-                        help='less of everything: under 3 minutes instead of under 30')
+                        help='fewer and shorter measurements: under 3 minutes instead of under 30')
     parser.add_argument('--check', action='store_true',
                         help='compare with the newest kept results instead of keeping these')
     parser.add_argument('--docs', action='store_true',

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sensor_rig.degrade.recording import DegradeResult
 
 NAME = 'degrade'
-HELP = 'put delay, clock error, loss and faults on a recording or on live topics'
+HELP = 'apply delay, clock error, loss and faults to a recording or to live topics'
 EPILOG = """examples:
   rig degrade drive/ drive_late/ --rig faults.yaml     a recording into a new one
   rig degrade --live --rig faults.yaml                 live: <topic> to degraded/<topic>

@@ -30,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='port of the live page, 0 for any free one (default: '
                              f'{DEFAULT_PORT}, or the next free one)')
     parser.add_argument('--page-host', default=LOCAL, metavar='H',
-                        help='address the live page answers on (default: this machine only); it '
-                             'asks nobody for a password unless there is a token')
+                        help='address the live page answers on (default: this machine only); no '
+                             'password is asked for unless there is a token')
     parser.add_argument('--page-token', metavar='T',
                         help='serve the live page only at addresses with ?token=T; better given '
                              f'as {TOKEN_VARIABLE}, which the list of processes does not show')

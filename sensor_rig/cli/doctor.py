@@ -11,7 +11,7 @@ from dataclasses import asdict
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 NAME = 'doctor'
-HELP = 'say what this machine can do, and what to do about the rest'
+HELP = 'check what works on this machine, and say how to install what is missing'
 EPILOG = 'exit code: 0 when everything required is there, 1 otherwise'
 
 MARKS = {'ok': 'green', 'missing': 'yellow', 'failed': 'red'}

@@ -104,7 +104,7 @@ def _save(path: Path, text: str) -> str:
 
 
 def _read(path: Path, problems: list[str], *, motion: bool) -> Inspection:
-    """Return what a recording tells; add to `problems` what is missing of it."""
+    """Return the facts of a recording; add to `problems` what is missing of it."""
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.cli.progress import progress
     from sensor_rig.findings.recording import inspect_recording

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NAME = 'mount'
 HELP = 'list what is in a model and write a starting rig file, with a picture of its mounts'
 EPILOG = """examples:
-  mount robot.xml                      robot_rig.yaml and robot_rig.png beside you
+  mount robot.xml                      robot_rig.yaml and robot_rig.png in this folder
   mount robot.urdf -o rigs/mine.yaml   another name; the picture goes beside it
   mount robot.xml --list               only list what is in it"""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sensor_rig.rigfile import RigConfig
 
 NAME = 'picture'
-HELP = 'make a picture that explains: before and after sync, a clock step on the page'
+HELP = 'make a picture: scans before and after sync, or a clock step on the page'
 EPILOG = """examples:
   picture before-after map.png                      of the shipped demo rig
   picture before-after map.svg --rig robot.yaml     of your own rig
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--seconds', type=positive, metavar='N',
                         help='how long to show, simulated (15, clock-step 8)')
     parser.add_argument('--after', type=not_negative, default=15.0, metavar='S',
-                        help='simulated time before that, for the clocks to be learnt (15)')
+                        help='simulated time before that, until the clocks are learned (15)')
     parser.add_argument('--step-ms', type=float, default=53.0, metavar='MS',
                         help='clock-step: by how much the clock steps (53)')
 

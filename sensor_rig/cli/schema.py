@@ -14,7 +14,7 @@ from sensor_rig.cli.output import print_json
 
 NAME = 'schema'
 HELP = 'print the JSON Schema of a rig file'
-EPILOG = """for completion and help in an editor that speaks to yaml-language-server (VS Code with
+EPILOG = """for completion and help in an editor that uses yaml-language-server (VS Code with
 the YAML extension, Neovim, Emacs and others):
   rig schema --output rig.schema.json
 and as the first line of a rig file beside it:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NAME = 'soak'
 TAKES_SIGNALS = True
-HELP = 'run a rig for long with random faults and watch memory, queues and the ledger'
+HELP = 'run a rig for a long time with random faults; check memory, queues, the ledger'
 EPILOG = 'exit code: 0 when nothing grew and nothing was lost, 1 when something did'
 VIOLATED = 1
 

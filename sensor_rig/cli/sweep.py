@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              'machine')
     parser.add_argument('--list', action='store_true', help='list the runs and run nothing')
     parser.add_argument('--rerun', choices=('failed',),
-                        help='run again what did not end well')
+                        help='repeat the runs that failed')
     add_json_argument(parser)
 
 
@@ -128,7 +128,7 @@ class _Telling:
         return f', {_duration(left_s)} left' if left_s else ''
 
     def settled(self, outcome: RunOutcome) -> None:
-        """Count a run that has ended, and tell of it."""
+        """Count a run that has ended, and show it."""
         from sensor_rig.cli.progress import note
         self._done += 1
         if outcome.status.value != 'ok':

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_sidecar_argument(parser)
     parser.add_argument('--causal', action='store_true',
                         help='decide like a live node, from what has come so far; without it the '
-                             'recording is looked at twice and every offset is smoothed')
+                             'recording is processed twice and every offset is smoothed')
     add_json_argument(parser)
 
 

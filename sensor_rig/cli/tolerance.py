@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sensor_rig.sweep.study import Study
 
 NAME = 'tolerance'
-HELP = 'say up to where a system works, from the results of a sweep'
+HELP = 'find the limits within which a system works, from the results of a sweep'
 EPILOG = """example: rig tolerance results/
 Writes RESULTS/tolerance.html and RESULTS/figures/*.png.
 exit code: 0 every requirement of the plan is met; 1 one is not; 2 a mistake"""

@@ -1,4 +1,4 @@
-"""Test on a recording itself whether its offsets may be believed."""
+"""Test on a recording itself whether its offsets can be trusted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sync_engine.config import SyncConfig
 
 NAME = 'trust'
-HELP = 'test on a recording itself whether its offsets may be believed'
+HELP = 'test on a recording itself whether its estimated offsets can be trusted'
 EPILOG = """example: rig trust drive/ --rig robot.yaml --html trust.html
 Known changes are put into the stamps and must be followed, found or refused; disjoint stretches
 must agree within their claims. Without --rig, a rig file is made from the recording as "inspect
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Score the recording and say what may be believed."""
+    """Score the recording and say what can be trusted."""
     from rig_common.errors import RigError, why
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.cli.progress import progress, tell_problems

@@ -1,4 +1,4 @@
-"""What a degraded live stream tells of itself on /diagnostics."""
+"""What a degraded live stream reports on /diagnostics."""
 
 from __future__ import annotations
 

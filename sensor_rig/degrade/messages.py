@@ -29,6 +29,6 @@ class Outgoing(NamedTuple):
     """Its new stamp; that of a headerless message is its arrival."""
     raw: bytes
     is_first: bool
-    """Whether it is the first message of its capture, which tells the truth for all."""
+    """Whether it is the first message of its capture, for which the truth is written."""
     is_doubled: bool = False
     """Whether it arrives twice."""

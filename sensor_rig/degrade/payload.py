@@ -61,7 +61,7 @@ class PayloadNoise:
     def _build(self, width: int) -> None:
         """Make the sensor for messages of `width` values.
 
-        A larger cloud makes it anew; draws of wide rows begin with those of narrower ones.
+        A larger cloud makes it again; draws of wide rows begin with those of narrower ones.
         """
         self._width = width
         self._sensor = sensor = self._codec.sensor(self._name, self._config, width)

@@ -108,7 +108,7 @@ def resolution(stamp_ns: Times) -> float:
 
 
 def unwrapped(stamp_ns: Times, resolution_s: float) -> tuple[Times, int]:
-    """Return the stamps as if their counter had never begun anew, and its bits; 0 for none."""
+    """Return the stamps as if their counter had never begun again, and its bits; 0 for none."""
     jumps = np.flatnonzero(np.diff(stamp_ns) < 0)
     count_ns = round(resolution_s * 1e9) or 1
     for bits in COUNTER_BITS:

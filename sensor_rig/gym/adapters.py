@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def _require_same_step(env: RigVectorEnv, library: str) -> None:
     if env.autoreset_mode != AutoresetMode.SAME_STEP:
-        raise RigError(f'{library} expects that an environment begins anew in the step that ends '
+        raise RigError(f'{library} expects that an environment begins again in the step that ends '
                        f'it; make the RigVectorEnv with autoreset_mode=AutoresetMode.SAME_STEP')
 
 

@@ -125,7 +125,7 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
         return observed, np.asarray(reward, np.float64), terminated, truncated, {**info, **final}
 
     def _final(self, done: NDArray[np.bool_]) -> dict[str, Any]:
-        """Keep the last observations of what is `done`, and begin it anew."""
+        """Keep the last observations of what is `done`, and begin it again."""
         observed, info = self._observe()
         rows: Array = np.full(self.num_envs, None, object)
         for env in np.flatnonzero(done):

@@ -57,7 +57,7 @@ class Body:
     contacts: dict[str, Trace] = field(default_factory=dict)
     """N; a switch measures 0 or 1."""
     switches: frozenset[str] = frozenset()
-    """Contact sensors that only tell open from closed."""
+    """Contact sensors that are only open or closed."""
 
 
 def joints(traces: Mapping[str, Trace], now_s: float) -> str:

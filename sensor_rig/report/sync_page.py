@@ -171,7 +171,7 @@ def _offsets(run: Document) -> str:
 
 
 def _mountings(run: Document) -> list[str]:
-    """Return how the sensors are turned against the IMU, where any tells rotations."""
+    """Return how the sensors are turned against the IMU, where any measures rotations."""
     rows, wrong = [], []
     for name, sensor in run['sensors'].items():
         mounting = sensor.get('mounting')
@@ -192,7 +192,7 @@ def _mountings(run: Document) -> list[str]:
         page.table(('sensor', 'from', 'rotation to the IMU (w x y z)', 'sigma (deg)',
                     'shown by motion', 'off the declared (deg)'), rows),
         page.text('A rotation that is not declared is estimated together with the offset; it '
-                  'takes turns about two axes. A yaw-only cue tells where its axis points.'))]
+                  'takes turns about two axes. A yaw-only cue shows where its axis points.'))]
 
 
 def _truth(run: Document) -> list[str]:

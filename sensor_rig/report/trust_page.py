@@ -72,7 +72,7 @@ def _stretches(same: Document) -> str:
     if not same['enough']:
         return page.section('Agreement of disjoint stretches', page.text(
             f'Only {len(shown)} of {len(same["stretches"])} stretches of {same["length_s"]:.0f} s '
-            f'have motion that tells the offset: too few to compare.'))
+            f'have enough motion to observe the offset: too few to compare.'))
     high = _round_limit(max(abs(each['offset_ms']) + 2.0 * each['sigma_ms'] for each in shown))
     plot = Plot((0.0, same['stretches'][-1]['end_s']), (-high, high), xlabel='time (s)',
                 ylabel='offset (ms)')

@@ -44,7 +44,7 @@ class DegradeNode(Node):
     """Subscribes to the topics of the streams as bytes and publishes each message at its arrival.
 
     It follows the host's clock, or /clock with `use_sim_time`; a /clock that goes back (a bag
-    played again) starts everything anew.
+    played again) starts everything again.
     """
 
     wake: Callable[[], None] = staticmethod(lambda: None)

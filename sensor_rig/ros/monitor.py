@@ -39,7 +39,7 @@ class Monitor(Node):
 
     def __init__(self, rig: RigConfig, name: str = 'monitor', *,
                  now_ns: Callable[[], int] | None = None, **node_options: Any) -> None:
-        """Watch `rig`; `now_ns` tells the time of the run where the world is in this process."""
+        """Watch `rig`; `now_ns` returns the time of the run where the world is in this process."""
         super().__init__(name, **node_options)
         self._sync = rig.sync
         self._base = TimeBase() if rig.world is None else rig.world.time_base

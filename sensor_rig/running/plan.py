@@ -19,7 +19,7 @@ GROUPINGS = ('per_sensor', 'one')
 
 @dataclass(frozen=True)
 class PlannedNode:
-    """One node: what to start and what to tell it."""
+    """One node: what to start, and with which arguments."""
 
     name: str
     """Node name."""

@@ -23,7 +23,7 @@ MAX_GROWTH = 0.05
 """Fraction of the memory that may be gained between the first and the last third of a run."""
 MIN_GROWTH_MIB = 24.0
 """Below this, the allocator's coming and going looks like growth (a restarted world takes its
-model anew before the old one's pages are used again)."""
+model again before the old one's pages are used again)."""
 
 
 @dataclass(frozen=True)

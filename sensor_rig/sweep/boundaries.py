@@ -47,7 +47,7 @@ class Boundary:
     confidence: float
     """That the boundary is between them."""
     interval: tuple[float, float] | None
-    """Levels between which it is with the wanted confidence; None where the runs do not tell."""
+    """Levels between which it is with the wanted confidence; None where there are too few runs."""
     good_below: bool
     """Whether runs are good below it (the usual limit) or above."""
 

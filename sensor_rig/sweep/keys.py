@@ -42,7 +42,7 @@ def _fitting(name: str, before: object, value: Value) -> object:
 
 
 def _like(before: Any, value: Any) -> object:
-    """Return a number as the file has it: rcl tells 1 from 1.0."""
+    """Return a number as the file has it: rcl distinguishes 1 from 1.0."""
     return float(value) if isinstance(before, float) else value
 
 

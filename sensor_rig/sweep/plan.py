@@ -195,7 +195,7 @@ class Plan(Strict):
     """Seeds of the rig; a number n stands for 0 ... n - 1."""
     system: Annotated[System, BeforeValidator(_system)] = System()
     sync: Literal['live', 'smoothed'] = 'live'
-    """How recordings are synced: like a live node, or looked at twice."""
+    """How recordings are synced: like a live node, or in two passes."""
     truth: str = '/truth/odom'
     """Odometry topic with the true poses that a trajectory is scored against."""
     measures: tuple[str, ...] = ('*',)

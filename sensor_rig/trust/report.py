@@ -55,7 +55,7 @@ def trust_recording(path: str | Path, config: SyncConfig,
 
 
 def verdict(found: Score) -> str:
-    """Return what may be believed of one sensor, in one sentence."""
+    """Return in one sentence how far the offset of one sensor can be trusted."""
     what = f'{found.sensor} against {found.imu}'
     sigma = f'{found.sigma_s * 1e3:.2f} ms'
     if not found.observed:

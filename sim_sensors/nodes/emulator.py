@@ -194,7 +194,7 @@ class EmulatorNode(Node):
     # ---- diagnostics ----------------------------------------------------------------------------
 
     def _states(self) -> Iterable[Status]:
-        """Yield how the sensors are, without the figures, which would tell the truth."""
+        """Yield how the sensors are, without the figures, which would reveal the truth."""
         for status in self._statuses():
             yield status._replace(values={})
 

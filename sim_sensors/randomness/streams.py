@@ -143,7 +143,7 @@ class NoiseStream:
         self._held[lanes] = blocks
 
     def _drawn(self, lanes: NDArray[np.intp], blocks: Indices) -> Array:
-        """Return block `blocks` [n] of `lanes` [n], drawn anew, [n, size, width]."""
+        """Return block `blocks` [n] of `lanes` [n], drawn again, [n, size, width]."""
         return self._numbers.blocks(lanes, blocks)
 
     def reset(self, envs: Rows) -> None:

@@ -82,7 +82,7 @@ def visible_geoms(
 
 
 def subtree_bodies(model: mujoco.MjModel, body: int) -> tuple[int, ...]:
-    """Return `body` and every body that is fixed to it or hangs below it."""
+    """Return `body` and every body that is fixed to it or below it."""
     inside = np.zeros(model.nbody, dtype=bool)
     inside[body] = True
     for child in range(body + 1, model.nbody):

@@ -107,7 +107,7 @@ class Instances:
         self._embree.move(self.scene, self._array, api.BUFFER_TRANSFORM)
 
     def move(self, xpos: F64, xmat: F64) -> None:
-        """Place the geoms anew in the scene that holds them, see `place`."""
+        """Place the geoms again in the scene that holds them, see `place`."""
         self.place(xpos, xmat)
         self.update()
 

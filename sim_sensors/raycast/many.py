@@ -194,7 +194,7 @@ class ManyCaster(EmbreeCaster):
         hits: Hits,
         data: Data,
     ) -> None:
-        """Cast anew where rays start inside a geom, as one environment alone does."""
+        """Cast again where rays start inside a geom, as one environment alone does."""
         rows, solids, local = self._solids.near(origins.mean(axis=1), *bodies)
         if not len(rows):
             return

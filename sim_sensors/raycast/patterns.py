@@ -32,7 +32,7 @@ VLP-16 (16), HDL-32E (32), HDL-64E (64), OS1-128 (128)."""
 ROSETTE_RPM = (7294.0, -4664.0)
 """Speeds of the two prisms of a Livox Mid-40, from its characterisation papers."""
 ROSETTE_FRAMES = 50
-"""Frames after which a rosette begins anew; at 10 Hz that is 5 s."""
+"""Frames after which a rosette begins again; at 10 Hz that is 5 s."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Pattern:
 
     @property
     def frames(self) -> int:
-        """Frames before the pattern begins anew."""
+        """Frames before the pattern begins again."""
         return len(self.directions)
 
 

@@ -52,7 +52,7 @@ class WorldServices:
         return f'takes {count} steps from {self._now_s():.3f} s, then pauses'
 
     def _reset(self) -> str:
-        """Begin a new episode of the old seed, or all anew with another, as `Rig.reset` does."""
+        """Begin a new episode of the old seed, or of another seed, as `Rig.reset` does."""
         seed = self._node.get_parameter('reset_seed').value
         self._episode = self._episode + 1 if seed == KEEP_SEED else 0
         self._seed = self._seed if seed == KEEP_SEED else seed

@@ -1,4 +1,4 @@
-"""Pulse per second: the edge that hardware-triggered rigs hang on."""
+"""Pulse per second: the edge that triggers the sensors of a rig."""
 
 from __future__ import annotations
 

@@ -141,8 +141,8 @@ class ForceTorque(WrenchSensor[ForceTorqueConfig]):
         """Add the site and MuJoCo's own force and torque sensors on it."""
         super().mount(spec)
         if spec.site(self.name).parent.name == 'world':
-            raise RigError(f'sensor {self.name!r}: mount.body is world, which hangs on nothing; '
-                           f'name the body whose joint or weld carries the load')
+            raise RigError(f'sensor {self.name!r}: mount.body is world, which is attached to '
+                           f'nothing; name the body whose joint or weld carries the load')
         for kind in ('force', 'torque'):
             add_native(spec, self.name, kind)
 

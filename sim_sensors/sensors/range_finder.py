@@ -44,7 +44,8 @@ class RangeConfig(SensorConfig):
     noise: NonNegative = 0.005
     """Standard deviation of the distance, m."""
     exclude_own_body: bool = True
-    """Whether the body that carries the sensor, and all that hangs on it, is invisible to it."""
+    """Whether the body that carries the sensor, and all that is attached to it, is invisible to
+    it."""
 
     @model_validator(mode='after')
     def _range_is_sane(self) -> RangeConfig:

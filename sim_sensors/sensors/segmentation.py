@@ -50,7 +50,7 @@ class Segmentation(Imager[SegmentationConfig]):
         super().validate(view)
         if view.model.ngeom >= BACKGROUND:
             raise RigError(f'sensor {self.name!r}: the model has {view.model.ngeom} geoms; a '
-                           f'mono16 picture tells at most {BACKGROUND - 1} apart')
+                           f'mono16 picture can distinguish at most {BACKGROUND - 1}')
 
     def reader(self, view: WorldView) -> TruthReader:
         """Render the ids, or cast rays."""

@@ -216,7 +216,7 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
         return out
 
     def sync_facts(self) -> dict[str, object]:
-        """Return that its turns tell little of its clock: wheels slip, and not at random."""
+        """Return that its turns show little about its clock: wheels slip, and not at random."""
         return {'cue': 'none', 'cue_bias_s': SLIP_BIAS_S}
 
     # ---- messages -------------------------------------------------------------------------

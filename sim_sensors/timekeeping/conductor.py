@@ -40,7 +40,7 @@ class Conductor:
                  collectors: Collection[str], timeout_s: float, send_tick: Send,
                  send_settled: Send, connected: Callable[[], bool], time_base: TimeBase,
                  run: str = '') -> None:
-        """Conduct the nodes of a rig; `run` tells this world from one that ran before it.
+        """Conduct the nodes of a rig; `run` distinguishes this world from one that ran before it.
 
         In lockstep, every one of `sensors` must be served and every node of `collectors` (names
         without namespace) present. `connected` says whether the world's own topics are matched
@@ -206,7 +206,7 @@ class Conductor:
 
     def _join(self, ack: Ack, serves: tuple[str, ...]) -> None:
         if ack.round and (self._barrier is None or ack.round != self._round):
-            return  # an answer to a barrier that was said twice and is over
+            return  # an answer to a repeated barrier that is over
         if not self.roster.admit(ack.name, serves, self._base.run_ns(ack.wake_ns)):
             return
         if self._barrier is not None:

@@ -26,7 +26,7 @@ def add(spec: mujoco.MjSpec, config: WorldConfig) -> None:
 
 
 def add_start(spec: mujoco.MjSpec, model: mujoco.MjModel, config: WorldConfig) -> bool:
-    """Add a keyframe for a start that is one of `config.poses`; tell whether there is one."""
+    """Add a keyframe for a start that is one of `config.poses`; return whether there is one."""
     name = str(config.keyframe)
     if name not in config.poses or name in keyframe_names(model):
         return False

@@ -111,7 +111,7 @@ class WorldBase(ABC):
               seed: int | None = None, episode: int = 0) -> None:
         """Go back to the start.
 
-        Without `envs` time starts anew: the next `step()` is tick 0, of the next episode, or of
+        Without `envs` time starts again: the next `step()` is tick 0, of the next episode, or of
         `episode` of another `seed`. With `envs` time goes on and these environments are at their
         start now, at `time_ns`.
         """

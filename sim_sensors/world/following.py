@@ -69,7 +69,7 @@ class PathFollower:
     """Paths that environments are on; a new one replaces the old one of that environment."""
 
     def __init__(self, actuation: Actuation, position_of: Callable[[str, int], float]) -> None:
-        """`position_of` tells the present position of a joint or tendon in an environment."""
+        """`position_of` returns the present position of a joint or tendon in an environment."""
         self._actuation, self._position_of = actuation, position_of
         self._paths: dict[int, tuple[int, JointPath]] = {}
 

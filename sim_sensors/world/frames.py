@@ -31,7 +31,7 @@ class PlacedFrame(NamedTuple):
 
 
 class FrameLink(NamedTuple):
-    """A frame that has its place on a body, and the named body that it hangs on in the tree."""
+    """A frame that has its place on a body, and the named body that is its parent in the tree."""
 
     child: str
     base: int

@@ -57,7 +57,7 @@ class CommandLatencies:
                                      for stream in ('delay', 'jitter'))
 
     def next_episode(self, envs: NDArray[np.intp]) -> None:
-        """Let `envs` draw anew."""
+        """Let `envs` draw again."""
         self._lanes.episode[envs] += 1
         for stream in (self._delay, self._jitter):
             stream.reset(envs)

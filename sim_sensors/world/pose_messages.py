@@ -79,11 +79,11 @@ class FrameMessages:
 
     @property
     def can_move(self) -> bool:
-        """Whether `moving` may ever have something to tell."""
+        """Whether `moving` may ever have frames to publish."""
         return not self._hidden and self._tree.can_move
 
     def moving(self, world: WorldBase, *, wanted: bool = True) -> bytes | None:
-        """Return the frames that move; None where there are none to tell, or nobody `wanted`."""
+        """Return the frames that move; None where there are none, or nobody `wanted` them."""
         data = world.data(0)
         if not self._begun:
             self._tree.begin(data)

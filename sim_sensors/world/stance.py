@@ -75,7 +75,7 @@ def stand(model: mujoco.MjModel, data: mujoco.MjData, dofs: Sequence[int], *,
 
 
 def is_free(model: mujoco.MjModel, body: int) -> bool:
-    """Whether `body` hangs on a free joint."""
+    """Whether `body` is below a free joint."""
     joint = int(model.body_jntadr[body])
     return joint >= 0 and int(model.jnt_type[joint]) == FREE
 

@@ -47,10 +47,11 @@ _ARRIVAL_SIGMA_S = (5e-5, 2e-3, 2e-2)
 _MOTION_SCALE = (0.3, 1.0, 50.0)
 """Least, first and largest factor on the variance that a motion observation claims."""
 _CLEARLY_WORSE = 1.5
-"""Below this the factor is not used: a fit's own residuals (turn_rows.py) tell its variance well
-in both directions, the fading memory here to a quarter only. A stretch that was quiet by chance
-would narrow sigma and gate, and honest observations after it would be rejects that agree, a jump.
-Above it there are errors that a fit does not see, as they last longer than its stretch."""
+"""Below this the factor is not used: a fit's own residuals (turn_rows.py) give its variance well
+in both directions, while the fading memory here is only accurate to 25 %. A stretch that was
+quiet by chance would make sigma and gate narrow; good observations after it would be rejected, and
+because they agree they would be taken for a jump. Above it there are errors that a fit does not
+see, because they last longer than its stretch."""
 _Q_STABLE, _Q_JUMP = 0.2, 100.0
 """Factors on the process noise when long stable, and of what has just jumped."""
 _Q_STABLE_DECAY = 0.97
@@ -200,7 +201,7 @@ class ClockFilter:
                 self.open_either(innovation)
         self.arrivals.note(innovation, variance)
         self._skew_wander = _follow(self._skew_wander, self.arrivals.trend)
-        # Errors that hang together are fewer than they look: n of them count for n (1-r)/(1+r).
+        # Correlated errors carry less than they seem to: n of them count for n (1-r)/(1+r).
         apart = (1.0 + self.arrivals.correlation) / (1.0 - self.arrivals.correlation)
         self._kf.update(z, R=noise * apart, H=_H_ARRIVAL)
         residual = z - float(self._kf.x[0, 0] - self._kf.x[2, 0])
@@ -304,7 +305,7 @@ class ClockFilter:
 
 
 def _follow(factor: float, trend: float) -> float:
-    """Return the next factor on a walk, from how much innovations hang together."""
+    """Return the next factor on a walk, from how strongly innovations are correlated."""
     if trend > _TRENDING:
         return min(_TREND_GROWTH * factor, _TREND_MOST)
     return max(_TREND_DECAY * factor, 1.0)

@@ -71,7 +71,7 @@ class ClockEstimate:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the offset; the next message starts it anew."""
+        """Forget the offset; the next message starts it again."""
         self._least_delay_ns = NEVER_NS
         self._blocks = ArrivalBlocks()
         self.bias_var = 0.0

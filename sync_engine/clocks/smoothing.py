@@ -91,7 +91,7 @@ class Tape:
         self._pieces.append(Piece(from_ns, base_ns, epoch_ns))
 
     def rebase(self, base_ns: int) -> None:
-        """The filter began anew inside the piece, from a better message."""
+        """The filter began again inside the piece, from a better message."""
         last = self._pieces[-1]
         last.base_ns = base_ns
         last.notes.clear()

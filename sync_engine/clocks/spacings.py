@@ -10,7 +10,7 @@ from rig_common.times import NS_PER_MS
 _KEPT = 48
 """Spacings that are remembered."""
 _REVIEW = 16
-"""Spacings between two looks at the period, which may have been learnt while frames were lost."""
+"""Spacings between two looks at the period, which may have been learned while frames were lost."""
 _FIRST_REVIEW = 6
 _ON_GRID = 0.95
 """Share of the spacings that must lie on multiples of the period."""

@@ -1,4 +1,4 @@
-"""Which way a camera moves between two images, learnt over many pairs.
+"""Which way a camera moves between two images, learned over many pairs.
 
 One pair tells the direction of its way poorly, and what it errs by leans on the turn: a way that
 is remembered too slowly lags behind a swerve, and the turn then errs in step with its change, a

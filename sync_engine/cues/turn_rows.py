@@ -37,7 +37,7 @@ _SETTLED = 0.01
 """A step this short against the sigma of the offset is the last."""
 _STEPS = 8
 _LAGS = 4
-"""Rotations over which the errors of a cue may hang together."""
+"""Rotations over which the errors of a cue may be correlated."""
 _MISMATCH = 3.0
 """Residuals this many times the claimed noise do not match it ..."""
 _UNEXPLAINED = 0.1
@@ -191,8 +191,8 @@ class TurnRows:
         """Return the variance of delta that the residuals show over the one that is claimed.
 
         The sandwich estimate of Newey and West (1987): the rows' pulls on delta, multiplied with
-        themselves and with those of the next rotations, because the errors of a cue hang
-        together. What a stretch this short would show of a cue whose claim is right is known,
+        themselves and with those of the next rotations, because the errors of a cue are
+        correlated. What a stretch this short would show of a cue whose claim is right is known,
         too: fitted rows leave less.
         """
         influence = inverse[0] @ (jacobian * weight[:, None]).T

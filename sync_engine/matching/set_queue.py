@@ -57,7 +57,7 @@ class SetQueue:
 
     @property
     def disorder_ns(self) -> int:
-        """Largest disorder of late."""
+        """Largest recent disorder."""
         return max(self._disorder_ns, self._old_disorder_ns)
 
     @property

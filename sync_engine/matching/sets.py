@@ -153,7 +153,7 @@ class SetMatcher:
         return made
 
     def flush(self) -> list[MessageSet]:
-        """Return the sets that the frames at hand can make, without waiting for better ones."""
+        """Return the sets that the waiting frames can make, without waiting for better ones."""
         made: list[MessageSet] = []
         while self._reference.stamps:
             made += self._serve(forced=True) or []

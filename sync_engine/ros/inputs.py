@@ -51,7 +51,7 @@ class Inputs:
         return bool(self._subscriptions[sensor_id].get_publisher_count())
 
     def adapt(self) -> None:
-        """Subscribe anew, as best effort, where a publisher offers no more; call it now and then.
+        """Subscribe again, as best effort, where a publisher offers no more; call it now and then.
 
         Not done in the event's own callback: it belongs to the subscription that goes.
         """

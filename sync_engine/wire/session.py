@@ -71,7 +71,7 @@ class WireSync:
         self.headerless = frozenset(headerless) - set(self._transforms)
         self._shifts_ns = {name: shift_ns for name, given in config.inputs.items()
                            if (shift_ns := given.stamp_shift_ns)}
-        """Inputs whose stamps tell another instant than by default, and how far that is, ns."""
+        """Inputs whose stamps mean another instant than by default, and how far that is, ns."""
         self._order = {name: index for index, name in enumerate(config.inputs)}
         imu = config.imu_sensor_id
         self._imu_id = imu if imu and config.inputs[imu].type == IMU_TYPE else None
@@ -109,7 +109,7 @@ class WireSync:
         return self.engine.push(sensor_id, stamp_ns, raw, arrival_ns, len(raw))
 
     def stamp_ns(self, sensor_id: str, raw: bytes) -> int | None:
-        """Return a message's own stamp, moved to the instant that stamps tell by default.
+        """Return a message's own stamp, moved to the instant that stamps mean by default.
 
         None for transforms without the one that is meant.
         """
@@ -197,7 +197,7 @@ class WireSync:
                              self._offsets[name].fill(reference_ns, time_ref=time_ref))
 
     def _has_batch(self, name: str) -> bool:
-        """Whether what an input collects has stamps, so that its batch can tell times."""
+        """Whether what an input collects has stamps, so that its batch can have times."""
         return (self.config.inputs[name].collect and name not in self.headerless
                 and name not in self._transforms)
 

@@ -62,7 +62,7 @@ class InputFacts:
 
 @dataclass(frozen=True)
 class MountingFacts:
-    """How one input is turned against the IMU; only inputs that tell rotations have it."""
+    """How one input is turned against the IMU; only inputs with a cue have it."""
 
     source: str = fact('mounting')
     quat_wxyz: str = fact('mounting quaternion (wxyz)')

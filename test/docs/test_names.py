@@ -123,7 +123,7 @@ def test_keys_and_names_occur_in_the_sources(page: Path) -> None:
 def test_rig_file_reference_is_up_to_date() -> None:
     page = PAGE.read_text(encoding='utf-8')
     assert page == with_fresh_tables(page), (
-        'write it anew: PYTHONPATH=test ./rig python test/support/rig_file_page.py')
+        'write it again: PYTHONPATH=test ./rig python test/support/rig_file_page.py')
 
 
 def test_every_page_is_in_the_index() -> None:

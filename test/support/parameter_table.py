@@ -1,6 +1,6 @@
 """The parameter table of a sensor's page, made from its config class.
 
-`./rig python test/support/parameter_table.py` writes the tables of all pages anew.
+`./rig python test/support/parameter_table.py` writes the tables of all pages again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tables of docs/rig_file.md, made from the config classes; the words between are the page's.
 
-`PYTHONPATH=test ./rig python test/support/rig_file_page.py` writes the tables anew.
+`PYTHONPATH=test ./rig python test/support/rig_file_page.py` writes the tables again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MODELS = {'## world': WorldConfig, '## sensors': SensorConfig, '### faults': Fau
 
 
 def with_fresh_tables(page: str) -> str:
-    """Return the page with the first table below each heading made anew."""
+    """Return the page with the first table below each heading made again."""
     tables = {heading: parameter_table(model, with_common=True, apart=tuple(MODELS.values()))
               for heading, model in MODELS.items()} | {'### types': types_table()}
     for heading, table in tables.items():

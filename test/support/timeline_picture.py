@@ -1,6 +1,6 @@
 """The picture of docs/timing.md: the page's timeline of the demo rig, run without ROS.
 
-`./rig python test/support/timeline_picture.py` draws it anew.
+`./rig python test/support/timeline_picture.py` draws it again.
 """
 
 from __future__ import annotations

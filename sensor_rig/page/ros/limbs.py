@@ -1,4 +1,4 @@
-"""Which topics tell of joints and contacts, and how each is taken into the page's `Body`."""
+"""Which topics carry joints and contacts, and how each is taken into the page's `Body`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sim_sensors.sensors.base import AnySensor
 
 JOINTS, WRENCH = 'sensor_msgs/msg/JointState', 'geometry_msgs/msg/WrenchStamped'
 SWITCH = 'contact'
-"""The type of a sensor that tells open from closed, as a Range."""
+"""The type of a sensor that is open or closed, as a Range."""
 FORCES = ('contact_force', 'force_torque')
 
 

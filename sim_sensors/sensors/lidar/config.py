@@ -81,9 +81,10 @@ class LidarConfig(SensorConfig):
     segments: Annotated[int, Field(ge=1, le=1000)] = 8
     """Pieces of a distorted sweep; other bodies stand still within one, the sensor does not."""
     exclude_own_body: bool = True
-    """Whether the body that carries the sensor, and all that hangs on it, is invisible to it."""
+    """Whether the body that carries the sensor, and all that is attached to it, is invisible to
+    it."""
     exclude_bodies: tuple[str, ...] = ()
-    """Further bodies, with all that hangs on them, that are invisible to it."""
+    """Further bodies, with everything attached to them, that are invisible to it."""
     geom_groups: tuple[Annotated[int, Field(ge=0, le=5)], ...] = ()
     """Geom groups that are visible to it; empty is all."""
     transparent_below: Fraction = 0.0

@@ -36,7 +36,7 @@ class Driver(ABC):
         return (time_ns - self._begun_ns) / NS_PER_S
 
     def restart(self) -> None:  # noqa: B027 - most drivers know no more than their episodes
-        """Prepare for time to start anew."""
+        """Prepare for time to start again."""
 
     def observe(self, world: WorldBase) -> None:  # noqa: B027 - most drivers see the state
         """Look at the world after each step."""

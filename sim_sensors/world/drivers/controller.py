@@ -93,7 +93,7 @@ class Controller(Driver):
             self._run(lambda: self._user.reset(envs), 'its reset')
 
     def restart(self) -> None:
-        """Forget what the sensors delivered: time starts anew."""
+        """Forget what the sensors delivered: time starts again."""
         self._senses = None
 
     def observe(self, world: WorldBase) -> None:

@@ -116,7 +116,7 @@ class Flight(Driver):
         self._gravity = -np.asarray(model.opt.gravity, float)
 
     def reset(self, envs: NDArray[np.intp], time_ns: int) -> None:
-        """Begin the tour anew in `envs`."""
+        """Begin the tour again in `envs`."""
         super().reset(envs, time_ns)
         for env in envs.tolist():
             self._goals.pop(env, None)

@@ -46,7 +46,7 @@ def box(page: Any, selector: str) -> Box:
 
 
 def open_at(page: Any, address: str, width: int, height: int) -> None:
-    """Show the page anew on a screen of a size, with everything on it."""
+    """Show the page again on a screen of a size, with everything on it."""
     page.set_viewport_size({'width': width, 'height': height})
     page.goto(address, wait_until='domcontentloaded')
     for selector in STORY:

@@ -65,7 +65,7 @@ def test_contact_force_carries_the_crate_about_the_mount(tmp_path: Path) -> None
 
 
 def test_a_sensor_that_nothing_carries_is_refused(tmp_path: Path) -> None:
-    for body, sentence in (('world', 'hangs on nothing'), ('crate', 'floats')):
+    for body, sentence in (('world', 'is attached to nothing'), ('crate', 'floats')):
         with pytest.raises(RigError, match=sentence):
             run(tmp_path, BENCH, {'ft': {'type': 'force_torque', 'mount': {'body': body}}}, 0.0)
 

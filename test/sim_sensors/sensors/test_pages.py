@@ -12,7 +12,7 @@ from support.sensor_run import make_sensor
 from sensor_rig.rigfile import load_rig
 from sim_sensors.registry import BUILT_IN
 
-HINT = 'write the tables anew: ./rig python test/support/parameter_table.py'
+HINT = 'write the tables again: ./rig python test/support/parameter_table.py'
 
 
 @pytest.mark.parametrize('name', BUILT_IN)

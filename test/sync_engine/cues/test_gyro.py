@@ -28,7 +28,7 @@ def integral(stamps: np.ndarray, rates: np.ndarray, start_s: float, end_s: float
 
 @pytest.mark.parametrize('chunk', [1, 7, 400, 6000])
 def test_angles_are_the_integral_of_the_rates(chunk: int) -> None:
-    """With a short span samples are forgotten and the arrays made anew several times."""
+    """With a short span samples are forgotten and the arrays made again several times."""
     stamps, rates = samples(6000)
     gyro, looked = GyroTrack(2.0), 0
     for k, (stamp_ns, rate) in enumerate(zip(stamps, rates, strict=True), start=1):

@@ -85,7 +85,7 @@ def test_a_rebuilt_model_moves_like_the_original(path: Path) -> None:
 def test_all_kinds_of_parts_are_rebuilt() -> None:
     model = mujoco.MjModel.from_xml_string(ODD)
     mine, theirs = travelled(twin_of(model)), travelled(model)
-    # A mesh is centred anew when it is compiled, which leaves a rounding.
+    # A mesh is centred again when it is compiled, which leaves a rounding.
     np.testing.assert_allclose(mine, theirs, atol=1e-6)
     assert np.ptp(theirs, 0).max() > 0.1, 'nothing moved, so nothing was compared'
 
