@@ -11,7 +11,6 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from rig_common.errors import RigError
-from rig_common.paramevents import Parameters
 from rig_common.times import NS_PER_S
 from sensor_rig.cli.arguments import not_negative, positive
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
@@ -19,6 +18,7 @@ from sensor_rig.cli.progress import note, progress
 from sensor_rig.cli.registry import program_name
 
 if TYPE_CHECKING:
+    from rig_common.paramevents import Parameters
     from sensor_rig.page.access import PagePlace
     from sensor_rig.rigfile import RigConfig
     from sensor_rig.running.summary import Summary
