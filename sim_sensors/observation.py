@@ -5,8 +5,8 @@
     imu(env)                                 # [num_envs, width], as late and wrong as the sensor
 
 The truth is any tensor of the simulation; rate, delay, jitter, loss, noise and history are those
-of the sensor's config. Time is the environment's count of steps. A new episode gets new numbers: it
-begins where the manager says so (`reset`), or where the count of steps went back.
+of the sensor's config. Time is the environment's count of steps. A new episode gets new numbers;
+it begins where the manager says so (`reset`), or where the count of steps went back.
 """
 
 from __future__ import annotations
