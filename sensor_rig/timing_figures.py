@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from sensor_rig.rigfile import RigConfig
@@ -71,17 +72,17 @@ def timing_figures(rig: RigConfig) -> dict[str, TimingFigures]:
     return found
 
 
-def _latencies(transit: Transit, schedule: Schedule) -> Any:
+def _latencies(transit: Transit, schedule: Schedule) -> NDArray[np.float64]:
     from sim_sensors.pipeline.transit import CaptureNumbers
     envs, rows = np.arange(RUNS), []
     for k in range(CAPTURES):
         index = np.full(RUNS, k)
         times_ns = schedule.times_of(index)
         rows.append(transit.send(CaptureNumbers(envs, index, times_ns)).arrival_ns - times_ns)
-    return np.array(rows) / 1e9
+    return np.array(rows, float) / 1e9
 
 
-def _correlation(latency_s: Any) -> float:
+def _correlation(latency_s: NDArray[np.float64]) -> float:
     centred = latency_s - latency_s.mean(axis=0)
     power = float((centred ** 2).mean())
     if power < 1e-18:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rig_common.times import NEVER_NS, TimeBase, in_seconds
 from sim_sensors.naming import sensor_topics
 from sim_sensors.pipeline.pipeline import Pipeline
-from sim_sensors.sensors.base import Sample, Sensor
+from sim_sensors.sensors.base import AnySensor, Sample
 
 
 class Message(NamedTuple):
@@ -36,7 +36,7 @@ class Message(NamedTuple):
 class Outbox:
     """Encodes what arrives; asks the pipelines only when something does."""
 
-    def __init__(self, sensors: Mapping[str, Sensor[Any]], num_envs: int,
+    def __init__(self, sensors: Mapping[str, AnySensor], num_envs: int,
                  time_base: TimeBase) -> None:
         """Name the topics of `sensors` in every environment."""
         self._time_base = time_base
@@ -69,7 +69,7 @@ class Outbox:
             due.sort(key=attrgetter('arrival_ns', 'topic'))
         return due
 
-    def _encode(self, sensor: Sensor[Any], sample: Sample) -> list[Message]:
+    def _encode(self, sensor: AnySensor, sample: Sample) -> list[Message]:
         names = self._names[sensor.name, sample.env]
         return [Message(sample.arrival_ns, names[topic.suffix], topic.type_name, raw,
                         sample.stamp_ns, sample)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,11 +26,12 @@ from sim_sensors.pipeline.readout import Reading, beside
 from sim_sensors.pipeline.rows import Envs
 from sim_sensors.pipeline.sources import Source, make_source
 from sim_sensors.pipeline.wiring import link_shares
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 from sim_sensors.timekeeping.schedule import schedules_of
 from sim_sensors.timekeeping.stamps import require_stamps
 from sim_sensors.timing_config import LinkConfig
 from sim_sensors.world.base import WorldBase
+from sim_sensors.world.envs import ALL_ENVS, EnvIndex
 from sim_sensors.world.mounts import unknown_name
 from sim_sensors.world.readers import truth_readers
 from sim_sensors.world.world import make_world
@@ -46,7 +46,7 @@ class Rig:
     `step()`.
     """
 
-    def __init__(self, world: WorldConfig, sensors: Iterable[Sensor[Any]], *, seed: int = 0,
+    def __init__(self, world: WorldConfig, sensors: Iterable[AnySensor], *, seed: int = 0,
                  base_dir: Path | None = None, messages: bool = False, arrays: bool = True,
                  links: Mapping[str, LinkConfig] | None = None, together: bool = True,
                  device: str = '') -> None:
@@ -81,7 +81,7 @@ class Rig:
         self._sources: dict[str, Source] = {}
         self._build()
 
-    def _make_world(self, world: WorldConfig, sensors: list[Sensor[Any]], base_dir: Path | None,
+    def _make_world(self, world: WorldConfig, sensors: list[AnySensor], base_dir: Path | None,
                     seed: int, links: Mapping[str, LinkConfig] | None) -> WorldBase:
         return make_world(world, sensors, base_dir, seed, links)
 
@@ -271,7 +271,7 @@ class Rig:
 
     # ---- commands and resets --------------------------------------------------------------
 
-    def command(self, values: Mapping[str, float], envs: Any = slice(None)) -> None:
+    def command(self, values: Mapping[str, float], envs: EnvIndex = ALL_ENVS) -> None:
         """Set actuator commands by name (see `World.command`)."""
         self.world.command(values, envs)
 
@@ -292,7 +292,7 @@ class Rig:
                                            np.asarray(values, float), envs)
 
     def command_twist(self, forward_m_s: ArrayLike, turn_rad_s: ArrayLike,
-                      envs: Any = slice(None)) -> None:
+                      envs: EnvIndex = ALL_ENVS) -> None:
         """Drive the base (see `World.command_twist`)."""
         self.world.command_twist(forward_m_s, turn_rad_s, envs)
 

@@ -27,7 +27,7 @@ from sync_engine.clocks.states import StateMachine, SyncState
 from sync_engine.clocks.steps import Verdict
 from sync_engine.config import SyncConfig
 from sync_engine.cues.motion import Rotation
-from sync_engine.cues.runner import CueRunner, PayloadReader, rotation_of
+from sync_engine.cues.runner import CueRunner, rotation_of
 from sync_engine.learned_clocks import LearnedClocks
 from sync_engine.ledger import Ledger
 from sync_engine.matching.assembly import Assembler
@@ -36,7 +36,7 @@ from sync_engine.matching.interpolate import Codec
 from sync_engine.matching.waiting import Pending
 from sync_engine.matching.window import AdaptiveWindow
 from sync_engine.parameters import changed_config
-from sync_engine.payload import Payload
+from sync_engine.payload import Payload, PayloadReader
 from sync_engine.status import EngineStatus, engine_status
 from sync_engine.stream import Stream
 

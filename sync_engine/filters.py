@@ -11,19 +11,27 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rig_common.cdr import read_stamp_ns
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sync_engine.config import SyncConfig, load_config
 from sync_engine.engine import SyncEngine
 from sync_engine.engine_sets import EngineSets
+from sync_engine.filter_inputs import (
+    AnyNode,
+    Input,
+    TimeGetter,
+    clock_of,
+    connect,
+    node_of,
+    stamp_reader,
+)
 from sync_engine.matching.sets import SetMatcher
 from sync_engine.matching.waits import Waits
+from sync_engine.payload import MessageSet, Payload
 
 try:
     from message_filters import SimpleFilter
@@ -46,16 +54,16 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
 
     def __init__(
         self,
-        fs: Sequence[Any],
-        queue_size: int | SyncConfig | Mapping[str, Any] = 10,
+        fs: Sequence[Input],
+        queue_size: int | SyncConfig | Mapping[str, object] = 10,
         slop: float = 0.1,
         queue_offset: bool | Sequence[int] = False,
         allow_headerless: bool = False,
         sync_arrival_time: bool = False,
-        time_getter: Callable[[Any], Any] | None = None,
+        time_getter: TimeGetter | None = None,
         *,
         reference: int = 0,
-        node: Any = None,
+        node: AnyNode = None,
         now_ns: Callable[[], int] | None = None,
     ) -> None:
         """Synchronise `fs` as ApproximateTimeSynchronizer would, or by a `sync:` section.
@@ -73,13 +81,13 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
         """
         if SimpleFilter is not object:
             super().__init__()
-        self.callbacks: dict[int, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
+        self.callbacks: dict[int, tuple[Callable[..., object], tuple[object, ...]]] = {}
         self._connections = 0
         self.queue_offset = _checked_offsets(queue_offset, len(fs))
         self.allow_headerless = allow_headerless or queue_offset is True
         self.sync_arrival_time = sync_arrival_time
         self.time_getter = time_getter
-        self._read_stamp = _stamp_reader(time_getter, sync_arrival_time)
+        self._read_stamp = stamp_reader(time_getter, sync_arrival_time)
         self.engine: SetMatcher | SyncEngine
         if isinstance(queue_size, int):
             _check_reference(reference, len(fs))
@@ -96,10 +104,10 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
         self._nested = False
         """Whether an input is itself a synchronizer: then messages of it are tuples."""
         self._lock = threading.Lock()
-        self._ready: deque[list[Any]] = deque()
+        self._ready: deque[MessageSet] = deque()
         self._delivering = threading.Lock()
-        node = node if node is not None else _node_of(fs)
-        self._now_ns = now_ns or _clock_of(node)
+        node = node if node is not None else node_of(fs)
+        self._now_ns = now_ns or clock_of(node)
         self.connectInput(fs)
         if node is not None:
             from rig_common.ros.clock import steady_timer
@@ -108,7 +116,7 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
 
     # ---- the contract of message_filters ---------------------------------------------------
 
-    def registerCallback(self, cb: Callable[..., Any], *args: Any) -> int:  # noqa: N802
+    def registerCallback(self, cb: Callable[..., object], *args: object) -> int:  # noqa: N802
         """Call `cb(*messages, *args)` with every set; return the connection's number."""
         self._connections += 1
         self.callbacks[self._connections - 1] = (cb, args)
@@ -118,7 +126,7 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
         """Call the callback of this number no more."""
         self.callbacks.pop(conn, None)
 
-    def signalMessage(self, *msg: Any) -> None:  # noqa: N802
+    def signalMessage(self, *msg: Payload) -> None:  # noqa: N802
         """Call every callback; one that raises is logged and does not stop the others."""
         for cb, args in list(self.callbacks.values()):
             try:
@@ -126,7 +134,7 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
             except Exception:
                 _LOG.exception('a callback of the synchronizer raised')
 
-    def connectInput(self, fs: Sequence[Any]) -> None:  # noqa: N802
+    def connectInput(self, fs: Sequence[Input]) -> None:  # noqa: N802
         """Take the messages of these filters or subscriptions, in the order of the inputs."""
         if len(fs) != len(self.names):
             raise RigError(
@@ -135,10 +143,10 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
             )
         queues = self.queues
         self.input_connections = [
-            _connect(filter_, self.add, queues[index], index) for index, filter_ in enumerate(fs)
+            connect(filter_, self.add, queues[index], index) for index, filter_ in enumerate(fs)
         ]
 
-    def add(self, *arguments: Any) -> None:
+    def add(self, *arguments: Payload) -> None:
         """Take a message (or a set of another synchronizer), its queue, and the input's index."""
         message, index = arguments[0], arguments[-1]
         arrival_ns = self._now_ns()
@@ -196,7 +204,7 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
         self._sets.queue_size = value
 
     @property
-    def queues(self) -> list[dict[int, Any]]:
+    def queues(self) -> list[dict[int, Payload]]:
         """For every input the messages that wait, by stamp in ns; to look at."""
         return self._sets.queues
 
@@ -233,7 +241,7 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
                 self._delivering.release()
 
 
-def _flat(messages: list[Any]) -> Iterator[Any]:
+def _flat(messages: MessageSet) -> Iterator[Payload]:
     """Give the messages of inputs that are synchronizers one by one."""
     for message in messages:
         if isinstance(message, tuple):
@@ -260,7 +268,7 @@ def _checked_offsets(given: bool | Sequence[int], count: int) -> list[int]:
     return offsets
 
 
-def _given_config(given: SyncConfig | Mapping[str, Any], count: int) -> SyncConfig:
+def _given_config(given: SyncConfig | Mapping[str, object], count: int) -> SyncConfig:
     config = given if isinstance(given, SyncConfig) else load_config(dict(given))
     if len(config.inputs) != count:
         raise RigError(
@@ -268,79 +276,3 @@ def _given_config(given: SyncConfig | Mapping[str, Any], count: int) -> SyncConf
             f'configuration ({", ".join(config.inputs)})'
         )
     return config
-
-
-def _connect(filter_: Any, callback: Callable[..., None], queue: Any, index: int) -> Any:
-    """Have `callback(message, queue, index)` called with every message of an input."""
-    if hasattr(filter_, 'registerCallback'):
-        return filter_.registerCallback(callback, queue, index)
-    if not hasattr(filter_, 'callback'):
-        raise RigError(
-            f'input {index} is a {type(filter_).__name__}; it should be a message '
-            f'filter or an rclpy subscription'
-        )
-    own = filter_.callback
-
-    def both(message: Any) -> None:
-        own(message)
-        callback(message, queue, index)
-
-    filter_.callback = both
-    return filter_
-
-
-def _node_of(fs: Sequence[Any]) -> Any:
-    """Return the node of the first message_filters.Subscriber among `fs`."""
-    return next(
-        (
-            node
-            for node in (vars(f).get('node') for f in fs if hasattr(f, '__dict__'))
-            if node is not None
-        ),
-        None,
-    )
-
-
-def _clock_of(node: Any) -> Callable[[], int]:
-    """Return the host's time: of a node on simulated time, else of the machine."""
-    if node is None:
-        return time.time_ns
-    clock = node.get_clock()
-
-    def now_ns() -> int:
-        if clock.ros_time_is_active:
-            return int(clock.now().nanoseconds)
-        return time.time_ns()
-
-    return now_ns
-
-
-def _stamp_reader(getter: Callable[[Any], Any] | None, by_arrival: bool
-                  ) -> Callable[[Any], int | None]:
-    """Return what gives a message's stamp in ns, or None where its arrival counts."""
-    if by_arrival:
-        return lambda message: None
-    if getter is None:
-        return _header_stamp_ns
-    return lambda message: _as_ns(getter(message))
-
-
-def _header_stamp_ns(message: Any) -> int | None:
-    """Return the stamp of a message, decoded or raw; None where it has no header."""
-    try:
-        stamp = message.header.stamp
-    except AttributeError:
-        return read_stamp_ns(message) if isinstance(message, bytes) else None
-    seconds = getattr(stamp, 'sec', None)
-    if seconds is None:
-        return _as_ns(stamp)
-    return int(seconds * NS_PER_S + stamp.nanosec)
-
-
-def _as_ns(stamp: Any) -> int | None:
-    """Return ns of rclpy's Time, a message's stamp or a number; None stays None."""
-    if stamp is None or isinstance(stamp, int):
-        return stamp
-    if hasattr(stamp, 'nanoseconds'):
-        return int(stamp.nanoseconds)
-    return int(stamp.sec * NS_PER_S + stamp.nanosec)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from enum import Enum
-from math import isfinite
 from typing import Any, Protocol
 
+from rig_common.jsonable import jsonable
 from rig_common.times import NS_PER_MS, NS_PER_S
 from sync_engine.bundle import OffsetState
 from sync_engine.clocks.epochs import Epochs
@@ -77,18 +76,8 @@ class EngineStatus:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON-able values: enums are their names, what is not known is None."""
-        plain: dict[str, Any] = _plain(asdict(self))
+        plain: dict[str, Any] = jsonable(asdict(self))
         return plain
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, Enum):
-        return value.value
-    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def engine_status(

@@ -6,8 +6,9 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rig_common.jsonable import jsonable
 from rig_common.text import printable
 
 if TYPE_CHECKING:  # every command imports this module, few print a table
@@ -26,7 +27,7 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
 
 def print_json(document: object) -> None:
     """Print `document` as JSON; numpy scalars and paths become plain values, NaN becomes null."""
-    json.dump(_plain(document), sys.stdout, indent=2, allow_nan=False)
+    json.dump(jsonable(document), sys.stdout, indent=2, allow_nan=False)
     print()
 
 
@@ -87,17 +88,3 @@ def console() -> Console:
     """Return a console on stdout that does not cut lines when it is piped into a file."""
     from rich.console import Console
     return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=140)
-
-
-def _plain(value: object) -> Any:
-    if hasattr(value, 'tolist'):  # numpy arrays and scalars
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return value if value - value == 0.0 else None  # JSON has no NaN and no infinity
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    return str(value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import mujoco
 import numpy as np
@@ -103,7 +103,7 @@ def _places(placer: Placer, kind: str, scan: BundledScan) -> list[Points] | None
     return points if len(points) == len(found) else None
 
 
-def _cm(metres: Any) -> str:
+def _cm(metres: float) -> str:
     value = 100.0 * float(metres)
     return f'{value:.0f} cm' if value >= 10.0 else f'{value:.1f} cm'
 

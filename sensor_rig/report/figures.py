@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rig_common.errors import RigError, why
 from sensor_rig.report.gallery_style import STYLE
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FORMATS = ('.png', '.svg', '.pdf')
 
@@ -22,7 +25,7 @@ def require_picture(out: Path, formats: tuple[str, ...] = FORMATS) -> None:
 
 
 @contextmanager
-def figure(width_in: float, height_in: float, dpi: int = 110) -> Iterator[Any]:
+def figure(width_in: float, height_in: float, dpi: int = 110) -> Iterator[Figure]:
     """Give a figure in the style of all pictures; it is closed at the end."""
     import matplotlib
     matplotlib.use('Agg')
@@ -35,7 +38,7 @@ def figure(width_in: float, height_in: float, dpi: int = 110) -> Iterator[Any]:
             plt.close(sheet)
 
 
-def save(sheet: Any, out: Path) -> None:
+def save(sheet: Figure, out: Path) -> None:
     """Write a figure; the suffix of `out` says the format."""
     try:
         sheet.savefig(out)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.gridspec import SubplotSpec
+
     from sensor_rig.report.gallery import Take
 
 INK, SOFT, RULE = '#1d2733', '#66727f', '#dfe4e8'
@@ -20,5 +23,5 @@ STYLE: Any = {
     'ytick.labelsize': 8.0, 'axes.labelsize': 8.5, 'figure.facecolor': 'white',
     'legend.frameon': False, 'legend.fontsize': 8.0, 'image.interpolation': 'nearest',
 }
-Panel = Callable[[Any, Any, 'Take'], None]
+Panel: TypeAlias = 'Callable[[Figure, SubplotSpec, Take], None]'
 """`panel(figure, cell, take)` draws `take` into a cell of the figure's grid."""

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any
 
+from rig_common.jsonable import jsonable
 from sync_engine.ledger import USED
 
 VERSION = 1
@@ -70,7 +71,7 @@ class Summary:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as `rig run --json` prints it; what is not known is null."""
-        plain: dict[str, Any] = _plain({'version': VERSION, **asdict(self)})
+        plain: dict[str, Any] = jsonable({'version': VERSION, **asdict(self)})
         return plain
 
 
@@ -89,9 +90,3 @@ def run_measures(sensors: Mapping[str, SensorSummary], inputs: Mapping[str, Inpu
                   f'{name}.used_fraction': used / received if received else 0.0}
     return {key: value for key, value in {**found, **heard}.items()
             if value is not None and isfinite(value)}
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return None if isinstance(value, float) and not isfinite(value) else value

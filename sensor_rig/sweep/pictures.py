@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,18 +30,18 @@ def write_pictures(study: Study, folder: Path) -> list[Path]:
         for measure in study.shown:
             if study.numeric(factor) and len(study.curve(factor, measure)) > 1:
                 written.append(_saved(folder, f'curve {factor} {measure}',
-                                      lambda axes, f=factor, m=measure: _curve(axes, study, f, m)))
+                                      partial(_curve, study, factor, measure)))
     for line in study.lines:
         if not line.others:
             written.append(_saved(folder, f'good {line.factor}',
-                                  lambda axes, each=line: _success(axes, each, study)))
+                                  partial(_success, study, line)))
     for each in study.interactions:
         written.append(_saved(folder, f'heat {each.x} {each.y}',
-                              lambda axes, found=each: _heat(axes, found, study)))
+                              partial(_heat, study, each)))
     return written
 
 
-def _saved(folder: Path, name: str, draw: Any) -> Path:
+def _saved(folder: Path, name: str, draw: Callable[[Axes], None]) -> Path:
     from matplotlib import pyplot
     figure, axes = pyplot.subplots(figsize=SIZE_IN, layout='constrained')
     draw(axes)
@@ -49,7 +51,7 @@ def _saved(folder: Path, name: str, draw: Any) -> Path:
     return file
 
 
-def _curve(axes: Axes, study: Study, factor: str, measure: str) -> None:
+def _curve(study: Study, factor: str, measure: str, axes: Axes) -> None:
     points = study.curve(factor, measure)
     xs = [point.value for point in points]
     axes.fill_between(xs, [point.low for point in points], [point.high for point in points],
@@ -65,7 +67,7 @@ def _curve(axes: Axes, study: Study, factor: str, measure: str) -> None:
     axes.legend(fontsize=8)
 
 
-def _success(axes: Axes, line: Line, study: Study) -> None:
+def _success(study: Study, line: Line, axes: Axes) -> None:
     xs = [level.value for level in line.levels]
     ys = np.array([level.good / level.runs for level in line.levels])
     bounds = np.array([interval(level.good, level.runs, study.plan.confidence)
@@ -79,7 +81,7 @@ def _success(axes: Axes, line: Line, study: Study) -> None:
     axes.grid(alpha=0.3)
 
 
-def _heat(axes: Axes, found: Interaction, study: Study) -> None:
+def _heat(study: Study, found: Interaction, axes: Axes) -> None:
     cells, what = (found.good, 'fraction of good runs') if study.plan.limits else (
         found.means, found.measure)
     table = np.array([[np.nan if cell is None else cell for cell in line] for line in cells])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rig_common.errors import RigError
 from rig_common.paramfile import flatten
 from sim_sensors.config import SensorConfig
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 
 FIXED_KEYS: tuple[str, ...] = (
     'type', 'mount', 'rate_hz', 'phase_s', 'phase_range_s', 'truth_rate_hz', 'trigger',
@@ -16,7 +14,7 @@ FIXED_KEYS: tuple[str, ...] = (
 """What cannot change while a rig runs."""
 
 
-def check_change(sensor: Sensor[Any], config: SensorConfig) -> None:
+def check_change(sensor: AnySensor, config: SensorConfig) -> None:
     """Refuse a `config` that `sensor` cannot take while it runs."""
     fixed = FIXED_KEYS
     if config.delay_backend == 'mujoco':

@@ -10,13 +10,12 @@ one. Nothing else changes: every number is drawn by the name of its sensor.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim_sensors.pipeline.layout import Array
-from sim_sensors.sensors.base import Sensor
+from sim_sensors.sensors.base import AnySensor
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.world.truth import ColumnReader, TruthReader, WorldView
 
@@ -24,7 +23,7 @@ OWN_KEYS = {'mount', 'frame_id'}
 """In which sensors of one class may differ: stages know neither."""
 
 
-def classes_of(sensors: Mapping[str, Sensor[Any]], schedules: Mapping[str, Schedule],
+def classes_of(sensors: Mapping[str, AnySensor], schedules: Mapping[str, Schedule],
                readers: Mapping[str, TruthReader]) -> list[tuple[str, ...]]:
     """Return the names of sensors that can share a pipeline, in the order of the first of each."""
     found: dict[object, list[str]] = {}

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,7 +38,7 @@ from sim_sensors.pipeline.stages import Stages, rows_of
 from sim_sensors.pipeline.transit import Transit
 from sim_sensors.pipeline.wiring import on_arrays, stream_of
 from sim_sensors.randomness.noise import NoiseSource
-from sim_sensors.sensors.base import Batch, Sample, Sensor
+from sim_sensors.sensors.base import AnySensor, Batch, Sample
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.timing_config import FaultConfig
 
@@ -58,7 +57,7 @@ class Pipeline:
     elsewhere (a topic, a sweep that is complete). Then `read()`, or `due(now)` for messages.
     """
 
-    def __init__(self, sensor: Sensor[Any], num_envs: int = 1, *, seed: int, dt_ns: int,
+    def __init__(self, sensor: AnySensor, num_envs: int = 1, *, seed: int, dt_ns: int,
                  schedule: Schedule | None = None, supplier: Supplier | None = None,
                  messages: bool = False, arrays: bool = True, episode: int = 0,
                  link: LinkShare | None = None, start_ns: int = 0,

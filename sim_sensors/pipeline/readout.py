@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from sim_sensors.pipeline.layout import Array
 from sim_sensors.pipeline.rings import Found, SampleRing
 from sim_sensors.pipeline.rows import Rows
 from sim_sensors.pipeline.transit import Passage
-from sim_sensors.sensors.base import Batch, Sensor
+from sim_sensors.sensors.base import AnySensor, Batch
 from sim_sensors.timekeeping.schedule import Schedule
 
 Times = NDArray[np.int64]
@@ -87,7 +87,7 @@ class Readout:
     Times handed in count from each environment's origin, as the schedule's do.
     """
 
-    def __init__(self, schedule: Schedule, sensor: Sensor[Any], lags: Lags, num_envs: int,
+    def __init__(self, schedule: Schedule, sensor: AnySensor, lags: Lags, num_envs: int,
                  xp: Arrays = NUMPY) -> None:
         """Keep what `sensor` measures, to be read after `lags`; `plan` says how many samples."""
         config, layout = sensor.config, sensor.return_layout

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +11,7 @@ from sim_sensors.pipeline.imperfections import clip_to
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.pipeline.rows import Rows
 from sim_sensors.pipeline.timeline import TimelineRing
-from sim_sensors.sensors.base import Batch, Sensor
+from sim_sensors.sensors.base import AnySensor, Batch, Sensor
 
 
 class Stages:
@@ -23,7 +21,7 @@ class Stages:
     one array with the truth they came from.
     """
 
-    def __init__(self, sensor: Sensor[Any], num_envs: int, xp: Arrays = NUMPY) -> None:
+    def __init__(self, sensor: AnySensor, num_envs: int, xp: Arrays = NUMPY) -> None:
         """Make the timelines and the state of `num_envs` environments."""
         self.sensor, self._xp = sensor, xp
         layout = sensor.truth_layout
@@ -153,9 +151,9 @@ def _as_measured(batch: Batch, state: dict[str, Array]) -> None:
     batch.is_measured, batch.state = True, state
 
 
-def _overrides(sensor: Sensor[Any], hook: str) -> bool:
+def _overrides(sensor: AnySensor, hook: str) -> bool:
     return getattr(type(sensor), hook) is not getattr(Sensor, hook)
 
 
-def _zeros(sensor: Sensor[Any], num_envs: int, xp: Arrays) -> dict[str, Array]:
+def _zeros(sensor: AnySensor, num_envs: int, xp: Arrays) -> dict[str, Array]:
     return {name: xp.zeros((num_envs, *shape)) for name, shape in sensor.state_shapes.items()}

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from rig_common.errors import RigError
 from rig_common.validation import hint
 from sim_sensors.pipeline.arrays import Arrays
 from sim_sensors.pipeline.link import Link, LinkMember, LinkShare
 from sim_sensors.pipeline.transit import StreamTraits
-from sim_sensors.sensors.base import Sample, Sensor
+from sim_sensors.sensors.base import AnySensor, Sample
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.timing_config import LinkConfig
 
 
-def on_arrays(sensor: Sensor[Any], xp: Arrays) -> Sensor[Any]:
+def on_arrays(sensor: AnySensor, xp: Arrays) -> AnySensor:
     """Return `sensor` with its constants where `xp` has its numbers."""
     if not xp.is_numpy and not sensor.on_tensors:
         raise RigError(f'{sensor.name!r} is a {sensor.config.type}, whose stages are written for '
@@ -23,7 +22,7 @@ def on_arrays(sensor: Sensor[Any], xp: Arrays) -> Sensor[Any]:
     return sensor.on(xp)
 
 
-def message_bytes(sensor: Sensor[Any]) -> int:
+def message_bytes(sensor: AnySensor) -> int:
     """Return the size of what one sample of `sensor` is sent as, all its topics, bytes."""
     if sensor.config.size_bytes:
         return int(sensor.config.size_bytes)
@@ -32,7 +31,7 @@ def message_bytes(sensor: Sensor[Any]) -> int:
     return sum(len(data) for _, data in sensor.encode(sample))
 
 
-def stream_of(sensor: Sensor[Any], schedule: Schedule, link: LinkShare | None,
+def stream_of(sensor: AnySensor, schedule: Schedule, link: LinkShare | None,
               start_ns: int) -> StreamTraits:
     """Return what the transit of `sensor` must know."""
     config = sensor.config
@@ -41,7 +40,7 @@ def stream_of(sensor: Sensor[Any], schedule: Schedule, link: LinkShare | None,
                         start_ns)
 
 
-def link_shares(sensors: Mapping[str, Sensor[Any]], links: Mapping[str, LinkConfig],
+def link_shares(sensors: Mapping[str, AnySensor], links: Mapping[str, LinkConfig],
                 schedules: Mapping[str, Schedule]) -> dict[str, LinkShare]:
     """Return the share of every sensor that is on a link; all of a rig's sensors are needed."""
     members: dict[str, dict[str, LinkMember]] = {name: {} for name in links}

@@ -32,6 +32,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sync_engine.clocks.channel import GateResult, ObservationChannel
 from sync_engine.clocks.smoothing import Note, Tape
@@ -119,7 +120,7 @@ class ClockFilter:
         )
         self._q_rate = np.diag(self._q_rate**2)
         self._q_rate[3, 3] *= 0.01  # the anchor's error is a constant of the rig, nearly
-        self._q_raised: np.ndarray[Any, np.dtype[np.float64]] | None = None
+        self._q_raised: NDArray[np.float64] | None = None
         """Further factor on the process noise of what jumped, [4], fading."""
         self._cache()
 
@@ -147,12 +148,12 @@ class ClockFilter:
         return sqrt(max(min(self.offset_var, self.anchored_var), 0.0))
 
     @property
-    def covariance(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def covariance(self) -> NDArray[np.float64]:
         """Covariance of [o, g, l, c], [4, 4]."""
         return np.array(self._kf.P)
 
     @property
-    def state(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def state(self) -> NDArray[np.float64]:
         """State [o, g, l, c], [4]."""
         return np.array(self._kf.x[:, 0])
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sync_engine.cues.motion import Axis, Rotation
+from sync_engine.payload import CueValues
 
 FloatArray = NDArray[np.float64]
 
@@ -24,7 +25,7 @@ class Cue(Protocol):
     """Turns consecutive inputs of one sensor into rotations in the sensor's own frame."""
 
     def feed(
-        self, stamp_ns: int, values: Mapping[str, Any], gyro: GyroLookup | None = None
+        self, stamp_ns: int, values: CueValues, gyro: GyroLookup | None = None
     ) -> Rotation | None:
         """Take one input; return the rotation since the last one, None where there is none.
 

@@ -6,16 +6,14 @@ it, with the camera's way and the depth of the scene fitted beside the three ang
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import AnyArray
 from rig_common.times import NS_PER_S
 from sync_engine.cues.base import XYZ_AXES, FloatArray, GyroLookup
 from sync_engine.cues.image_motion import TRUST, ImageMotion
 from sync_engine.cues.motion import Rotation
+from sync_engine.payload import CueValues
 
 _WIDTH = 160
 _LONGEST_NS = NS_PER_S // 2
@@ -45,7 +43,7 @@ class ImageCue:
         self._last: tuple[int, FloatArray] | None = None
 
     def feed(
-        self, stamp_ns: int, values: Mapping[str, Any], gyro: GyroLookup | None = None
+        self, stamp_ns: int, values: CueValues, gyro: GyroLookup | None = None
     ) -> Rotation | None:
         """Take one image; return the rotation since the last one."""
         gray = np.asarray(values['gray'])
@@ -107,7 +105,7 @@ class ImageCue:
         )
 
 
-def _reduce(gray: NDArray[Any], block: int) -> FloatArray:
+def _reduce(gray: AnyArray, block: int) -> FloatArray:
     """Average `block` x `block` pixels."""
     if block == 1:
         return gray.astype(np.float64)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import isfinite
-from typing import Any
 
 import numpy as np
 
 from rig_common.times import NS_PER_S
 from sync_engine.cues.base import XYZ_AXES, FloatArray, GyroLookup, rotation_vector
 from sync_engine.cues.motion import Rotation
+from sync_engine.payload import CueValues
 
 _RATE_SIGMA_RAD_S = 0.01
 """Noise of a rate where its message states none."""
@@ -54,7 +54,7 @@ class _Axes:
         )
 
 
-def _stated(values: Mapping[str, Any], otherwise: float) -> list[float]:
+def _stated(values: CueValues, otherwise: float) -> list[float]:
     """Return `variance` [3] of a message, `otherwise` where it states none."""
     given = values.get('variance')
     if given is None:
@@ -74,7 +74,7 @@ class RateCue:
         self._last = None
 
     def feed(
-        self, stamp_ns: int, values: Mapping[str, Any], gyro: GyroLookup | None = None
+        self, stamp_ns: int, values: CueValues, gyro: GyroLookup | None = None
     ) -> Rotation | None:
         """Take one rate; return the turn since the last one."""
         rate = [float(each) for each in values['angular_velocity']]
@@ -99,7 +99,7 @@ class OdometryCue:
         self._last = None
 
     def feed(
-        self, stamp_ns: int, values: Mapping[str, Any], gyro: GyroLookup | None = None
+        self, stamp_ns: int, values: CueValues, gyro: GyroLookup | None = None
     ) -> Rotation | None:
         """Take one orientation; return the turn since the last one."""
         orientation = np.asarray(values['orientation'], dtype=np.float64)

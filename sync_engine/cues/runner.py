@@ -8,8 +8,7 @@ first: a cue that skips frames still tells the truth about those it sees.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -26,9 +25,9 @@ from sync_engine.cues.mounting import Mounting, MountingStatus
 from sync_engine.cues.scan import CloudCue, ScanCue
 from sync_engine.input_config import CueAxes, InputConfig
 from sync_engine.matching.buffer import Packet
+from sync_engine.payload import Payload, PayloadReader
 from sync_engine.stream import Stream
 
-PayloadReader = Callable[[Any], Mapping[str, Any]]
 """Decodes a payload into the named arrays that the sensor's cue wants."""
 
 _QUEUE = 8
@@ -63,7 +62,7 @@ class CueRunner:
         }
         motion = config.motion
         self.gyro = GyroTrack(motion.max_span_s + 2.0 * motion.grid_s + 4.0)
-        self._waiting: deque[tuple[str, int, Any]] = deque(maxlen=_QUEUE)
+        self._waiting: deque[tuple[str, int, Payload]] = deque(maxlen=_QUEUE)
         self._touched: set[str] = set()
         self.on_rotation: Callable[[str, Rotation], None] | None = None
         """Told of every turn that will be compared."""
@@ -119,7 +118,7 @@ class CueRunner:
                 break
         return len(self._waiting) + len(self._touched)
 
-    def _feed(self, sensor_id: str, stamp_ns: int, payload: Any) -> None:
+    def _feed(self, sensor_id: str, stamp_ns: int, payload: Payload) -> None:
         """Decode and feed one input. A payload that cannot be read must not stop the engine."""
         focal_px = self._focal_px[sensor_id]
         try:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from rig_common.times import NS_PER_S
 from sync_engine.cues.base import Z_AXIS, FloatArray, GyroLookup
 from sync_engine.cues.motion import Rotation
 from sync_engine.cues.scan_match import BoolArray, ScanGeometry, ScanShape
+from sync_engine.payload import CueValues
 
 _LONGEST_S = 0.5
 """Two scans further apart have too little in common."""
@@ -36,7 +35,7 @@ class ScanCue:
         self._twist: FloatArray = np.zeros((3, 1))
 
     def feed(
-        self, stamp_ns: int, values: Mapping[str, Any], gyro: GyroLookup | None = None
+        self, stamp_ns: int, values: CueValues, gyro: GyroLookup | None = None
     ) -> Rotation | None:
         """Take one scan; return the yaw since the last one."""
         ranges = np.asarray(values['ranges'], dtype=np.float64)
@@ -122,7 +121,7 @@ class CloudCue:
         self._scans.reset()
 
     def feed(
-        self, stamp_ns: int, values: Mapping[str, Any], gyro: GyroLookup | None = None
+        self, stamp_ns: int, values: CueValues, gyro: GyroLookup | None = None
     ) -> Rotation | None:
         """Take one cloud; return the yaw since the last one."""
         points = np.asarray(values['points'], dtype=np.float64)
@@ -151,6 +150,6 @@ class CloudCue:
         return self._scans.match(-np.pi, increment, ranges, valid, middle_ns, times_s, gyro)
 
     @staticmethod
-    def _bins(points: FloatArray) -> np.ndarray[Any, np.dtype[np.intp]]:
+    def _bins(points: FloatArray) -> NDArray[np.intp]:
         azimuth = np.arctan2(points[:, 1], points[:, 0]) + np.pi
         return np.rint(azimuth * (_CLOUD_RAYS / (2.0 * np.pi))).astype(np.intp) % _CLOUD_RAYS
