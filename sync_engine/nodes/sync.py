@@ -30,8 +30,12 @@ from sync_engine.ros.services import SyncServices
 from sync_engine.wire.session import WireSync, synced_topic
 from sync_engine.wire.statuses import statuses
 
-POLL_PERIOD_S = 0.01
-"""How late a deadline may be noticed while nothing arrives (wall time)."""
+POLL_PERIOD_S = 0.02
+"""How late a deadline may be noticed while nothing arrives (wall time).
+
+A message lets the deadlines before it pass, so only silent streams wait for this timer; every
+waking costs as much CPU as some ten small messages.
+"""
 EXPIRE_PERIOD_NS = 250_000_000
 """How often buffers are looked through for what is too old."""
 
@@ -78,6 +82,7 @@ class SyncNode(Node):
                                       lambda: str(self.get_parameter('offsets_file').value))
         self._load_saved()
         self._follow_time(simulated_topics, handover)
+        import filterpy.kalman  # noqa: F401 - brings scipy: now, not while a first message waits
         self._inputs = Inputs(self, config, types, self._on_message,
                               self.get_parameter('reliability').value, self._diagnostics.qos)
         self._diagnostics.add(self._inputs.statuses)
