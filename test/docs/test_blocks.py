@@ -28,6 +28,8 @@ def test_python_runs(page: Path) -> None:
     code = '\n'.join(block.text for block in blocks(page) if block.language == 'python')
     if 'sync_engine.filters' in code:
         pytest.importorskip('rclpy', reason='this page is for ROS nodes')
+    if 'gymnasium.make' in code:
+        pytest.importorskip('imageio', reason="Gymnasium's MuJoCo environments need imageio")
     code = re.sub(r'range\([\d_]{3,}\)', 'range(60)', code)
     try:
         with redirect_stdout(io.StringIO()):

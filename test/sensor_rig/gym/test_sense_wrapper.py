@@ -14,6 +14,8 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from rig_common.errors import RigError
 from sensor_rig.gym import SenseWrapper
 
+pytest.importorskip('imageio', reason="Gymnasium's MuJoCo environments need imageio")
+
 SENSES: dict[str, Any] = {'seed': 4, 'sensors': {
     'imu': {'type': 'imu', 'rate_hz': 100.0, 'mount': {'body': 'torso'}, 'noise': 0.1,
             'delay_range_s': [0.01, 0.03]},
