@@ -14,7 +14,6 @@ Precision counts findings of the severities warning and wrong that no defect exp
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,8 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.figures import Figure
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / 'test'))
 from sensor_rig.findings.model import Severity
 from sensor_rig.findings.search import search
 

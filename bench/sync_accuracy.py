@@ -2,8 +2,9 @@
 
     ./rig python -m bench.sync_accuracy [--quick] [--json FILE]
 
-Synthetic streams (bench/sync_streams.py), many seeds; the same messages go to the engine and to
-every baseline. Errors are in milliseconds. `ratio` is a baseline's median over the engine's.
+Synthetic streams (test/support/sync_streams.py), many seeds; the same messages go to the
+engine and to every baseline. Errors are in milliseconds. `ratio` is a baseline's median over the
+engine's.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from support.sync_runs import SENSORS, Run, make_config, run_engine
+from support.sync_streams import FloatArray, Message, Scenario
 
 from bench import sync_baselines as baselines
 from bench.command import Result, run_as_program
 from bench.figures import Figure, absent, greatest
-from bench.sync_runs import SENSORS, Run, make_config, run_engine
 from bench.sync_scans import scan_cue_rows
-from bench.sync_streams import FloatArray, Message, Scenario
 from sync_engine.config import MotionConfig
 from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.motion import Rotation, RotationFit

@@ -13,10 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-
-from bench.sync_streams import Message
-
-Pairs = list[tuple[float, float]]
+from support.sync_streams import Message, Pairs
 
 
 def floor_pairs(messages: Iterable[Message], reference: str, partner: str) -> Pairs:

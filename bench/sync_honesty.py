@@ -16,12 +16,8 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.progress import track
-
-from bench.bad_habits import HABITS, pairs, spread_ms
-from bench.command import Result, run_as_program
-from bench.figures import Figure
-from bench.sync_accuracy import print_rows
-from bench.sync_runs import (
+from support.bad_habits import HABITS, pairs, spread_ms
+from support.sync_runs import (
     PAYLOAD_WANDER,
     POSE_WANDER,
     SENSORS,
@@ -30,7 +26,11 @@ from bench.sync_runs import (
     run_engine,
     run_twice,
 )
-from bench.sync_streams import FloatArray, Motion, Scenario
+from support.sync_streams import FloatArray, Motion, Scenario
+
+from bench.command import Result, run_as_program
+from bench.figures import Figure
+from bench.sync_accuracy import print_rows
 from sync_engine.clocks.steps import JUMPS, StepDetector, Verdict
 
 Row = dict[str, Any]

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 from rich.progress import track
+from support.sync_runs import make_config
+from support.sync_streams import START_S, FloatArray, Scenario
+from support.synthetic_yard import Yard, sweep
 
-from bench.sync_runs import make_config
-from bench.sync_streams import START_S, FloatArray, Scenario
-from bench.synthetic_yard import Yard, sweep
 from sync_engine.config import SyncConfig
 from sync_engine.engine import SyncEngine
 

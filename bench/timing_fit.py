@@ -79,7 +79,6 @@ def proof(folder: Path) -> None:
 
 def coverage(draws: int, count: int = 800) -> None:
     """Print how often the stated intervals hold the true parameters."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'test'))
     from support.round_trips import CASES, estimates, recorded, truths
 
     from sensor_rig.fit.fitting import fit_stream

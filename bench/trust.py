@@ -16,12 +16,12 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from support.sync_streams import START_S, FloatArray
+from support.trust_streams import IMU, SENSOR, Habits
 
 from bench.command import Result, run_as_program
 from bench.figures import Figure
-from bench.sync_streams import START_S, FloatArray
 from bench.trust_peers import PEERS
-from bench.trust_streams import IMU, SENSOR, Habits
 from sensor_rig.trust.replay import Track, engine_track
 from sensor_rig.trust.report import verdict
 from sensor_rig.trust.scoring import score

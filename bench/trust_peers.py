@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from support.sync_streams import FloatArray
 
-from bench.sync_streams import FloatArray
 from sensor_rig.trust.replay import Estimator, Track
 from sensor_rig.trust.streams import Streams
 from sync_engine.cues.base import matrix_from_wxyz
@@ -105,7 +105,7 @@ def _fit(sizes: bool) -> Callable[[Streams, list[int], GyroTrack], float | None]
 
 
 def _true_mounting() -> Mounting:
-    from bench.trust_streams import OPTICAL_WXYZ
+    from support.trust_streams import OPTICAL_WXYZ
     return Mounting(matrix_from_wxyz(OPTICAL_WXYZ))
 
 

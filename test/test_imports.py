@@ -71,6 +71,15 @@ def test_imports_go_down_only() -> None:
     assert result.returncode == 0, result.stdout
 
 
+def test_tests_of_the_core_do_not_import_benchmarks() -> None:
+    files = [path.relative_to(ROOT).as_posix()
+             for part in ('rig_common', 'sim_sensors', 'support', 'sync_engine')
+             for path in sorted((ROOT / 'test' / part).rglob('*.py'))]
+    assert len(files) > 100
+    assert not [f'{file}:{line} imports {name}' for file in files for name, line in imports(file)
+                if name.split('.')[0] == 'bench']
+
+
 def test_a_class_name_means_one_thing() -> None:
     places: dict[str, list[str]] = {}
     for source in sources():

@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 import pytest
+from support.trust_streams import OPTICAL_WXYZ, Habits
 
-from bench.trust_streams import OPTICAL_WXYZ, Habits
 from rig_common import msgs
 from sensor_rig.bags.writer import BagWriter
 from sensor_rig.cli.main import main

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 from support.sync_feeder import MS, T0, Feeder, S, config
+from support.sync_runs import Run, give_rotation, make_config, run_engine
+from support.sync_streams import Scenario
 
-from bench.sync_runs import Run, give_rotation, make_config, run_engine
-from bench.sync_streams import Scenario
 from rig_common.errors import RigError
 from sync_engine.bundle import OffsetState
 from sync_engine.engine import SyncEngine

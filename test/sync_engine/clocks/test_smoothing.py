@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.sync_runs import Run, make_config, run_engine, run_twice
+from support.sync_streams import Scenario
 
-from bench.sync_runs import Run, make_config, run_engine, run_twice
-from bench.sync_streams import Scenario
 from sync_engine.bundle import OffsetState
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.bad_habits import HABITS, MS, Habits, Pairs, pairs, spread_ms
 from support.sync_feeder import S, config
 
-from bench.bad_habits import HABITS, MS, Habits, Pairs, pairs, spread_ms
 from sync_engine.bundle import OffsetState
 from sync_engine.clocks.steps import JUMPS, StepDetector, Verdict
 from sync_engine.engine import SyncEngine

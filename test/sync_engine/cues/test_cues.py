@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.sync_feeder import MS, T0, S, config
+from support.synthetic_yard import Yard, sweep
 
-from bench.synthetic_yard import Yard, sweep
 from sync_engine.cues.base import Cue, matrix_from_wxyz, rotation_vector
 from sync_engine.cues.image import ImageCue
 from sync_engine.cues.inertial import OdometryCue, RateCue

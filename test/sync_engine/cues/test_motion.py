@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.sync_feeder import S
+from support.sync_runs import make_config, run_engine
+from support.sync_streams import Scenario
 
-from bench.sync_runs import make_config, run_engine
-from bench.sync_streams import Scenario
 from sync_engine.config import MotionConfig
 from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.motion import MotionFix, Rotation, RotationFit

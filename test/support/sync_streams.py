@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+Pairs = list[tuple[float, float]]
 
 START_S = 1000.0
 """Host time at which the streams begin; any large number will do."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.sync_streams import START_S, FloatArray, Motion
 from sensor_rig.trust.streams import Streams
+from support.sync_streams import START_S, FloatArray, Motion
 from sync_engine.config import SyncConfig, load_config
 from sync_engine.cues.base import XYZ_AXES, matrix_from_wxyz
 from sync_engine.cues.motion import Rotation
