@@ -99,11 +99,7 @@ class SensorBuffer:
 
     def evict_overflow(self) -> list[Packet]:
         """Remove, from the earliest on, what exceeds the bounds on count and bytes."""
-        if len(self.stamps) <= self.max_size and self.nbytes <= self.max_bytes:
-            return []
         count = max(len(self.stamps) - self.max_size, 0)
-        if self.nbytes <= self.max_bytes:
-            return self._take(count)
         excess = self.nbytes - self.max_bytes - sum(p.nbytes for p in self._packets[:count])
         while excess > 0:
             excess -= self._packets[count].nbytes

@@ -38,11 +38,12 @@ class Pending:
         """Streams that were given up."""
         self.awaits_next = False
         """Whether the next reference frame has to come first."""
-        self.next_deadline_ns = packet.arrival_ns
-        """When the next stream is given up (host)."""
-        self.deadline_ns = packet.arrival_ns
+        self.next_deadline_ns: int
+        """When the next stream is given up (host); `give_up` says it."""
+        self.deadline_ns: int
         """When the last of them is given up (host)."""
-        self.window_ns = 0
+        self.window_ns: int
+        """Half-width of the window that its partners were chosen in."""
 
     def see(self, stream: Stream) -> None:
         """Take note that a message of `stream` has come."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.toy_sensors import MS, config
 
 from rig_common.errors import RigError
-from sim_sensors.timekeeping.schedule import Schedule, schedules_of
+from sim_sensors.timekeeping.schedule import Schedule, refuse_drawn_phases, schedules_of
 
 STEPS_NS = st.sampled_from([MS // 2, MS, 2 * MS, 5 * MS, 1_234_567, 16_666_667])
 RATES = st.one_of(st.sampled_from([0.0, 0.1, 1.0, 7.0, 10.0, 29.97, 30.0, 33.3333333, 59.94]),
@@ -76,7 +76,33 @@ def test_a_window_never_holds_more_captures_than_told(rate: float, dt_ns: int, w
     schedule = Schedule(rate, dt_ns)
     start = schedule.time_of(k)
     held = schedule.index_before(start + window_ns) - k + 1
-    assert held <= schedule.captures_in(window_ns)
+    assert held <= schedule.captures_in(window_ns) <= held + 2
+
+
+def test_a_schedule_can_be_followed_into_the_time_before_its_start() -> None:
+    for rate, steps in ((100.0, 10), (1000.0, 1), (0.0, 1)):
+        schedule = Schedule(rate, MS, phase_s=0.004)
+        times = (4 + steps * np.array([-3, -2, 0, 1])) * MS
+        assert schedule.indices_before(times, least=-9).tolist() == [-3, -2, 0, 1]
+        assert schedule.indices_before(times, least=-2).tolist() == [-2, -2, 0, 1]
+        assert schedule.indices_before(times).tolist() == [-1, -1, 0, 1]
+    uneven = Schedule(400.0, MS)
+    before = uneven.indices_before(np.arange(-6, 1) * MS, least=-9)
+    assert before.tolist() == [-3, -2, -2, -2, -1, -1, 0]  # captures at -5, -2 and 0 ms
+
+
+def test_rate_and_period() -> None:
+    schedule = Schedule(40.0, MS)
+    assert (schedule.rate_hz, schedule.period_s) == (40.0, 0.025)
+    assert Schedule(0.0, 2 * MS).rate_hz == 500.0
+    assert Schedule(1000.0, MS).rate_hz == 1000.0  # as fast as the physics, not faster
+
+
+def test_a_phase_that_is_drawn_is_refused_over_ros() -> None:
+    refuse_drawn_phases({'imu': config(phase_s=0.01)})
+    with pytest.raises(RigError, match=r'sensors.cam.phase_range_s is \[0.0, 0.01\]'):
+        refuse_drawn_phases({'imu': config(), 'cam': config(rate_hz=10.0,
+                                                            phase_range_s=(0.0, 0.01))})
 
 
 def test_a_rate_above_the_physics_is_refused() -> None:
@@ -89,6 +115,8 @@ def test_truth_ticks_contain_every_capture() -> None:
     for rate in (0.0, 400.0, 1000.0):
         ticks = captures.finer(rate)
         assert all(ticks.index_at(captures.time_of(k)) is not None for k in range(50))
+        assert ticks.time_of(0) == captures.time_of(0)
+        assert ticks.rate_hz == (rate or 1000.0)
     with pytest.raises(RigError, match='whole multiple of its rate, 200 Hz'):
         captures.finer(500.0)
 

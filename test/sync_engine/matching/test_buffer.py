@@ -58,31 +58,58 @@ def test_taking_splits_without_loss(values: list[int], at: int) -> None:
     assert buffer.nbytes == len(buffer)
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=30), st.integers(0, 99)
+packets = st.lists(
+    st.tuples(st.integers(1, 9), st.integers(0, 6), st.integers(1, 4)), min_size=1, max_size=14
 )
-def test_expiry_is_by_arrival_and_from_the_front(pairs: list[tuple[int, int]], now: int) -> None:
-    buffer = SensorBuffer(1000, 20, 10**9)
-    for sequence, (stamp, arrival) in enumerate(pairs):
-        buffer.push(Packet(stamp, sequence, None, arrival, 1))
+"""(stamp, arrival, bytes) of packets in the order they come."""
+
+
+@given(packets, st.integers(0, 12), st.integers(0, 4))
+def test_what_is_older_than_the_timeout_leaves_from_the_front(
+    values: list[tuple[int, int, int]], now: int, timeout: int
+) -> None:
+    buffer = SensorBuffer(1000, timeout, 10**9)
+    kept: list[Packet] = []
+    for sequence, (stamp, arrival, nbytes) in enumerate(values):
+        packet = Packet(stamp, sequence, None, arrival, nbytes)
+        kept = sorted([*kept, packet], key=lambda p: (p.stamp_ns, p.sequence))
+        assert buffer.push(packet) == (kept[0].arrival_ns < arrival - timeout)
     gone = buffer.evict_expired(now)
-    assert all(p.arrival_ns < now - 20 for p in gone)
-    front = buffer.peek()
-    assert front is None or front.arrival_ns >= now - 20
-    assert len(gone) + len(buffer) == len(pairs)
+    expected = []
+    while kept and now - kept[0].arrival_ns > timeout:
+        expected.append(kept.pop(0))
+    assert gone == expected
+    assert (buffer.peek(), len(buffer)) == (kept[0] if kept else None, len(kept))
+    assert buffer.nbytes == sum(p.nbytes for p in kept)
 
 
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=30), st.integers(2, 8), st.integers(1, 20))
-def test_bounds_hold_and_the_oldest_goes(sizes: list[int], count: int, total: int) -> None:
+@given(packets, st.integers(1, 6), st.integers(1, 12))
+def test_the_earliest_leave_until_count_and_bytes_fit(
+    values: list[tuple[int, int, int]], count: int, total: int
+) -> None:
     buffer = SensorBuffer(count, 10**9, total)
-    for sequence, size in enumerate(sizes):
-        over = buffer.push(Packet(sequence, sequence, None, 0, size))
-        gone = buffer.evict_overflow()
-        assert over == bool(gone)
-        assert len(buffer) <= count
-        assert buffer.nbytes <= total
-        if gone and buffer.stamps:
-            assert gone[-1].stamp_ns < buffer.stamps[0]
+    kept: list[Packet] = []
+    for sequence, (stamp, _, nbytes) in enumerate(values):
+        packet = Packet(stamp, sequence, None, 0, nbytes)
+        kept = sorted([*kept, packet], key=lambda p: (p.stamp_ns, p.sequence))
+        expected = []
+        while len(kept) > count or sum(p.nbytes for p in kept) > total:
+            expected.append(kept.pop(0))
+        assert buffer.push(packet) == bool(expected)
+        assert buffer.evict_overflow() == expected
+        assert buffer.stamps == [p.stamp_ns for p in kept]
+        assert buffer.nbytes == sum(p.nbytes for p in kept)
+        assert buffer.peek_second() is (kept[1] if len(kept) > 1 else None)
+
+
+def test_what_is_held_is_listed_by_stamp_and_clearing_empties_it() -> None:
+    buffer = SensorBuffer(10, 10**9, 10**9)
+    for stamp in (20, 10, 30):
+        buffer.push(Packet(stamp, stamp, f'at {stamp}', 0, 5))
+    assert buffer.payloads() == {10: 'at 10', 20: 'at 20', 30: 'at 30'}
+    assert [p.payload for p in buffer.take_before(20)] == ['at 10']
+    assert [p.payload for p in buffer.clear()] == ['at 20', 'at 30']
+    assert (len(buffer), buffer.nbytes, buffer.peek(), buffer.pop()) == (0, 0, None, None)
 
 
 def test_push_out_of_order_lands_where_it_belongs() -> None:
@@ -92,5 +119,4 @@ def test_push_out_of_order_lands_where_it_belongs() -> None:
 
 def test_contains() -> None:
     buffer = filled([10, 20])
-    assert 10 in buffer
-    assert 15 not in buffer
+    assert [stamp for stamp in range(30) if stamp in buffer] == [10, 20]

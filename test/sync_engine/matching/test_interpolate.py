@@ -15,6 +15,7 @@ from sync_engine.matching.interpolate import (
     CannotInterpolate,
     FloatArray,
     Kind,
+    interpolate,
     interpolate_field,
     slerp,
 )
@@ -37,12 +38,59 @@ def test_slerp_turns_evenly_the_short_way(
     assert abs(float(result @ expected)) == pytest.approx(1.0, abs=1e-9)
 
 
+def test_orientations_that_hardly_differ_have_one_between_them() -> None:
+    turn = 1e-7
+    for fraction in (0.25, 0.75):
+        result = slerp(about_z(0.0), about_z(turn), fraction)
+        assert result == pytest.approx([0.0, 0.0, fraction * turn / 2, 1.0], rel=1e-6)
+    rng = np.random.default_rng(3)
+    for quaternion in rng.normal(size=(50, 4)):  # of any length; their product may pass 1
+        result = slerp(quaternion, 2.0 * quaternion, 0.3)
+        assert result == pytest.approx(quaternion / np.linalg.norm(quaternion), abs=1e-12)
+
+
+def test_the_length_of_a_quaternion_is_no_weight() -> None:
+    many = slerp(np.array([about_z(0.0), 3.0 * about_z(1.0)]),
+                 np.array([5.0 * about_z(1.0), about_z(2.0)]), 0.25)
+    assert many == pytest.approx(np.array([about_z(0.25), about_z(1.25)]))
+
+
 def test_kinds() -> None:
     a, b = np.array([1.0, 3.0]), np.array([2.0, 5.0])
     assert interpolate_field(Kind.LINEAR, a, b, 0.25) == pytest.approx([1.25, 3.5])
     assert interpolate_field(Kind.NEAREST, a, b, 0.4) is a
+    assert interpolate_field(Kind.NEAREST, a, b, 0.5) is b
     angle = interpolate_field(Kind.ANGLE_RAD, np.array([3.0]), np.array([-3.0]), 0.5)
     assert angle == pytest.approx([np.pi])
+
+
+@given(st.integers(-40, 40), st.integers(-40, 40), st.sampled_from([0.0, 0.25, 0.5, 1.0]))
+def test_angles_turn_the_short_way_and_stay_within_half_a_turn(
+    start: int, end: int, fraction: float
+) -> None:
+    step = np.pi / 16
+    turn = (end - start + 16) % 32 - 16
+    (result,) = interpolate_field(
+        Kind.ANGLE_RAD, np.array([start * step]), np.array([end * step]), fraction)
+    assert -np.pi < result <= np.pi + 1e-12
+    if turn != -16:  # else both ways are equally short
+        expected = start * step + fraction * turn * step
+        assert np.cos(result - expected) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_what_is_not_interpolated_is_that_of_the_nearer_packet() -> None:
+    class Reading:
+        kinds: Mapping[str, Kind] = {'value': Kind.LINEAR}
+
+        def decode(self, payload: Any) -> Mapping[str, FloatArray]:
+            return {'value': np.array([payload[1]])}
+
+        def encode(self, payload: Any, values: Mapping[str, FloatArray]) -> Any:
+            return payload[0], float(values['value'][0])
+
+    found = [interpolate(Reading(), ('first', 10.0), ('second', 20.0), part)
+             for part in (0.25, 0.5, 0.75)]
+    assert found == [('first', 12.5), ('second', 15.0), ('second', 17.5)]
 
 
 @pytest.mark.parametrize(
@@ -50,6 +98,7 @@ def test_kinds() -> None:
     [
         (Kind.LINEAR, [1.0], [1.0, 2.0]),
         (Kind.LINEAR, [1.0], [np.nan]),
+        (Kind.LINEAR, [np.inf], [1.0]),
         (Kind.SLERP_XYZW, [0.0] * 4, [0.0, 0.0, 0.0, 1.0]),
     ],
 )

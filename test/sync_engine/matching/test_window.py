@@ -58,6 +58,41 @@ def test_smoothing_follows_an_exponential() -> None:
     assert window.intensity == pytest.approx(0.8 * (1 - math.exp(-1.0)), rel=1e-6)
 
 
+def test_all_axes_count_and_the_force_is_smoothed_like_the_rate() -> None:
+    window = AdaptiveWindow(WindowConfig(smoothing_s=0.1))
+    assert window.intensity == 0.0
+    window.update(S, (0.02, 0.03, 0.06), (2.8, 4.2, 8.4), S)  # lengths 0.07 and 9.8
+    assert window.intensity == pytest.approx(0.07, abs=1e-9)
+    window.update(S + 100_000_000, (0.02, 0.03, 0.06), (3.5, 5.25, 10.5), S)  # 12.25
+    assert window.intensity == pytest.approx(0.07 + 0.49 * (1 - math.exp(-1.0)), rel=1e-6)
+
+
+@pytest.mark.parametrize('back_ns', [0, 1, S // 2])
+def test_a_stamp_that_is_not_later_starts_the_average_again(back_ns: int) -> None:
+    window = AdaptiveWindow(WindowConfig(smoothing_s=10.0))
+    window.update(S, (0.8, 0.0, 0.0), REST, S)
+    window.update(S - back_ns, (0.2, 0.0, 0.0), REST, S)
+    assert window.intensity == pytest.approx(0.2)
+
+
+def test_after_a_reset_motion_is_unknown() -> None:
+    window = AdaptiveWindow(WindowConfig())
+    window.update(S, (2.0, 0.0, 0.0), REST, S)
+    assert window.has_seen
+    window.reset()
+    assert (window.intensity, window.half_width_ns(S)) == (0.0, 100_000_000)
+    assert not window.has_seen and not window.is_stale(100 * S)
+
+
+def test_new_limits_hold_at_once() -> None:
+    window = AdaptiveWindow(WindowConfig(stale_after_s=0.5))
+    window.configure(WindowConfig(max_ms=80.0, min_ms=10.0, stale_after_s=2.0))
+    assert window.half_width_ns(S) == 80_000_000
+    window.update(S, (2.0, 0.0, 0.0), REST, S)
+    assert window.half_width_ns(2 * S) == 10_000_000
+    assert window.half_width_ns(3 * S + 1) == 80_000_000
+
+
 def test_noise_at_rest_does_not_look_like_motion() -> None:
     window = AdaptiveWindow(WindowConfig(smoothing_s=0.2))
     for k in range(400):
@@ -69,8 +104,9 @@ def test_a_broken_sample_changes_nothing() -> None:
     window = AdaptiveWindow(WindowConfig(smoothing_s=0.0))
     window.update(S, (0.5, 0.0, 0.0), REST, S)
     window.update(S + 1, (math.nan, 0.0, 0.0), REST, S)
-    window.update(S + 2, (0.0, 0.0, 0.0), (0.0, math.inf, 0.0), S)
+    window.update(S + 2, (0.0, 0.0, 0.0), (0.0, math.inf, 0.0), 9 * S)
     assert window.intensity == pytest.approx(0.5)
+    assert window.is_stale(9 * S)  # nor was the IMU seen by it
 
 
 def test_the_status_says_how_the_imu_is() -> None:

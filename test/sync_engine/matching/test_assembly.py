@@ -1,0 +1,139 @@
+"""From reference frames to bundles: stamps, waiting for the next one, what is let go of."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from support.sync_feeder import MS, T0, Feeder, config, exact, stamps_ms
+
+from sync_engine.bundle import MissingReason, OffsetState
+from sync_engine.engine import SyncEngine
+
+
+def feeder_of(names: str, **more: Any) -> Feeder:
+    return Feeder(SyncEngine(exact(names, **more)))
+
+
+def test_a_frame_in_the_far_half_of_the_period_waits_for_the_next_reference() -> None:
+    feed = feeder_of('a b', inputs={'b': {'deadline_s': 0.08}})
+    for k in range(20):
+        feed.push('a', 100 * k, 100 * k + 1)
+        feed.push('b', 100 * k, 100 * k + 2)
+    feed.push('a', 2000, 2001)
+    (near,) = feed.push('b', 2048, 2049)  # at most half a period off: nobody is nearer
+    assert stamps_ms(near) == {'a': 2000, 'b': 2048}
+    feed.push('a', 2100, 2101)
+    assert not feed.push('b', 2153, 2154)  # it may belong to the frame at 2200
+    assert feed.engine.next_deadline_ns == T0 + 2181 * MS
+    assert not feed.poll(2180)
+    (late,) = feed.poll(2181)
+    assert stamps_ms(late) == {'a': 2100, 'b': 2153}
+    feed.push('a', 2200, 2201)
+    assert not feed.push('b', 2260, 2261)
+    assert not feed.push('a', 2300, 2270)  # it does: nothing is left for the frame at 2200
+    assert feed.engine.status().bundles_dropped['b: taken_by_next'] == 1
+    (bundle,) = feed.push('b', 2320, 2321)
+    assert stamps_ms(bundle) == {'a': 2300, 'b': 2320}
+
+
+def test_whoever_waits_for_the_next_reference_waits_for_the_latest_deadline() -> None:
+    feed = feeder_of('a b c', inputs={'b': {'deadline_s': 0.05}, 'c': {'deadline_s': 0.2}})
+    for name in 'bc':
+        feed.push(name, 0)
+    feed.push('a', 40)
+    assert feed.engine.next_deadline_ns == T0 + 90 * MS
+    feed.push('c', 40, 45)
+    feed.push('b', 45, 50)
+    assert feed.engine.next_deadline_ns == T0 + 240 * MS
+    assert not feed.poll(239)
+    (bundle,) = feed.poll(240)
+    assert stamps_ms(bundle) == {'a': 40, 'b': 45, 'c': 40}
+
+
+def test_bundles_are_numbered_and_their_stamps_rise_while_the_clock_is_corrected() -> None:
+    """A burst after a stall looks like a clock that is behind; frames in time correct it."""
+    inputs = {'ref': {'latency_s': 0.005, 'latency_sigma_s': 1e-3, 'deadline_s': 0.05}}
+    feed = Feeder(SyncEngine(config(inputs, 'ref', required_sensors=['ref'])))
+    for k in range(60):
+        feed.push('ref', 10 * k, max(185 + 0.01 * k, 10 * k + 5))
+    stamps = [bundle.stamp_ns for bundle in feed.bundles]
+    assert [bundle.sequence for bundle in feed.bundles] == list(range(1, 61))
+    steps = [after - before for before, after in pairwise(stamps)]
+    assert min(steps) == 1  # it would have gone back
+    assert all(step == 1 or step > 9 * MS for step in steps)
+    assert feed.engine.bundles_made == 60
+
+
+def test_a_new_epoch_may_begin_before_the_last_one_ended() -> None:
+    feed = feeder_of('a b')
+    feed.push('b', 5000)
+    feed.push('a', 5000)
+    feed.push('b', 100)  # host time went back
+    (bundle,) = feed.push('a', 100)
+    assert (bundle.epoch, bundle.stamp_ns) == (1, T0 + 100 * MS)
+    feed.engine.reset('asked to')
+    feed.push('b', 60, 110)
+    (bundle,) = feed.push('a', 60, 110)
+    assert (bundle.epoch, bundle.stamp_ns) == (2, T0 + 60 * MS)
+
+
+def test_a_frame_that_is_reused_is_kept_and_those_before_it_go() -> None:
+    feed = feeder_of('a b', inputs={'b': {'reuse': True, 'deadline_s': 0.1}})
+    for k in range(11):
+        feed.push('b', 10 * k)
+    (bundle,) = feed.push('a', 90, 101)
+    assert stamps_ms(bundle) == {'a': 90, 'b': 90}
+    assert sorted(feed.engine.waiting('b')) == [T0 + 90 * MS, T0 + 100 * MS]
+    assert feed.engine.ledger['b'].unmatched == 9
+    (bundle,) = feed.push('a', 94, 102)
+    assert stamps_ms(bundle) == {'a': 94, 'b': 90}
+
+
+def test_a_reference_frame_without_its_partner_goes_and_the_next_one_is_served() -> None:
+    feed = feeder_of('a b c', required_sensors=['a', 'b'], window={'min_ms': 5.0, 'max_ms': 20.0})
+    feed.push('b', 0)
+    feed.push('c', 49)
+    feed.push('a', 50)
+    feed.push('c', 52)
+    feed.push('b', 100)
+    assert feed.engine.status().bundles_dropped == {'b: out_of_window': 1}
+    feed.push('a', 101)
+    feed.push('b', 120)
+    (bundle,) = feed.push('c', 121)
+    assert (bundle.sequence, bundle.window_ns) == (1, 20 * MS)
+    assert stamps_ms(bundle) == {'a': 101, 'b': 100, 'c': 121}
+    ledger = feed.engine.ledger
+    assert (ledger['a'].unmatched, ledger['a'].bundled, ledger['b'].unmatched) == (1, 1, 1)
+
+
+def test_an_optional_partner_may_be_missing_and_says_why() -> None:
+    feed = feeder_of('a b', required_sensors=['a'], window={'min_ms': 5.0, 'max_ms': 20.0},
+                     inputs={'b': {'deadline_s': 0.1}})
+    feed.push('b', 0)
+    feed.push('a', 50)
+    (bundle,) = feed.push('b', 100)
+    member = bundle.members['b']
+    assert (member.missing, member.reason) == (True, MissingReason.OUT_OF_WINDOW)
+    assert (member.payload, member.arrival_ns) == (None, 0)
+    assert member.stamp_ns == member.target_ns == T0 + 50 * MS
+    assert sorted(feed.engine.waiting('b')) == [T0, T0 + 100 * MS]
+
+
+def test_a_missing_or_collected_partner_teaches_the_pairing_estimator_nothing() -> None:
+    inputs = {'ref': {}, 'cam': {'deadline_s': 0.05}, 'imu': {'collect': True}}
+    feed = Feeder(SyncEngine(config(inputs, 'ref', required_sensors=['ref'], estimator='pairing',
+                                    window={'min_ms': 5.0, 'max_ms': 20.0})))
+    for k in range(10):
+        feed.push('imu', 100 * k - 3, 100 * k)
+        feed.push('ref', 100 * k, 100 * k + 1)
+        feed.push('imu', 100 * k + 5, 100 * k + 6)
+        if k < 5:
+            feed.push('cam', 100 * k + 10, 100 * k + 11)
+    feed.poll(3000)
+    found = feed.engine.offset('cam')
+    assert found.offset_ns == pytest.approx(10 * MS, rel=0.1)
+    assert feed.bundles[-1].members['cam'].missing
+    assert feed.engine.offset('imu').state is OffsetState.CONVERGING
+    assert feed.engine.offset('imu').offset_ns == pytest.approx(0, abs=0.1 * MS)
