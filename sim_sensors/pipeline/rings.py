@@ -113,7 +113,8 @@ class SampleRing:
         slots = old.back(ALL, old.slots - 1 - self._xp.arange(old.slots)[:, None])
         for name in ('values', 'capture_ns', 'stamp_ns', 'arrival_ns'):
             getattr(larger, name)[:old.slots] = getattr(self, name)[slots, old.envs]
-        larger.cursor.head[:] = larger.cursor.common = old.slots - 1
+        larger.cursor.head[:] = old.slots - 1
+        larger.cursor.common = None if old.common is None else old.slots - 1
         larger.newest[:], larger.first[:] = self.newest, self.first
         larger.holes, larger.holds_gaps = self.holes, self.holds_gaps
         larger.has_past = self.has_past
