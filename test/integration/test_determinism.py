@@ -13,7 +13,8 @@ from support.ros_rigs import LockstepRun, Recorder, topics_of, write_rig
 
 from rig_common.ros.executor import Spinner, close_node, ros_context
 from sensor_rig.inprocess import InProcessRig
-from sensor_rig.rigfile import RigConfig
+from sensor_rig.nodes.building import make_sync
+from sensor_rig.rigfile import RigConfig, load_rig
 from sensor_rig.running.plan import planned_nodes
 from sim_sensors.pipeline.digest import StreamDigests
 
@@ -86,6 +87,17 @@ def test_one_process_is_equal_to_no_ros(tmp_path: Path) -> None:
     assert len(expected.counts) >= 4
     with LockstepRun(rig, [('imu', 'camera'), ('encoder', 'mag', 'lidar', 'gnss')]) as run:
         run.run(SECONDS + 0.05)
+        assert cut(run.recorder, expected.counts) == expected.hex()
+
+
+@pytest.mark.parametrize(('name', 'seconds'), [('demo', 0.5), ('everything', 0.25)])
+def test_a_shipped_rig_in_one_process_is_equal_to_no_ros(name: str, seconds: float) -> None:
+    rig = load_rig(name).with_world(lockstep=True, real_time_factor=0.0, skip_unavailable=True,
+                                    lockstep_timeout_s=60.0)
+    expected = without_ros(rig, seconds)
+    assert len(expected.counts) >= 5
+    with LockstepRun(rig, extra=[lambda: make_sync(rig)] if rig.sync else []) as run:
+        run.run(seconds + 0.05)
         assert cut(run.recorder, expected.counts) == expected.hex()
 
 
@@ -163,7 +175,6 @@ def test_many_processes_are_equal_to_no_ros(tmp_path: Path, processes: Processes
 
 
 def test_bundles_are_equal_to_no_ros(tmp_path: Path) -> None:
-    from sensor_rig.nodes.building import make_sync
     sync = {'reference_sensor_id': 'mag', 'required_sensors': ['mag', 'imu'],
             'imu_sensor_id': 'imu', 'inputs': {'encoder': {'deadline_s': 0.1}}}
     rig = write_rig(tmp_path, LIGHT, sync=sync)
