@@ -1,0 +1,198 @@
+"""Single cases of the step detector, on streams without any jitter: what it says, and how much."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.sync_feeder import MS, T0, S
+
+from sync_engine.clocks.steps import JUMPS, StepDetector, Verdict
+
+PERIOD = 33 * MS
+DELAY = 20 * MS
+KNOWN = 60
+"""Frames after which period, usual delay and spread are known."""
+
+
+class Exact:
+    """A stream at exactly 30.3 Hz whose messages take exactly 20 ms."""
+
+    def __init__(self, frames: int = KNOWN, period_ns: int = PERIOD) -> None:
+        self.detector = StepDetector(S)
+        self.detector.least_delay_ns = -55 * MS
+        self.period_ns, self.frame = period_ns, 0
+        self.clock_ns = self.late_ns = 0
+        assert self.play(frames) == [Verdict.FINE] * frames
+        self.detector.grid_held = True  # from here on: before, there was no grid to keep to
+
+    def play(self, frames: int = 1, skip: int = 0) -> list[Verdict]:
+        """Send frames with the present errors of clock and latency, after `skip` lost ones."""
+        self.frame += skip
+        found = []
+        for _ in range(frames):
+            capture_ns = T0 + self.frame * self.period_ns
+            self.frame += 1
+            self.arrival_ns = capture_ns + DELAY + self.late_ns
+            found.append(self.detector.observe(capture_ns + self.clock_ns, self.arrival_ns))
+        return found
+
+
+def test_period_and_grid_are_known_after_a_few_frames() -> None:
+    stream = Exact(10)
+    assert stream.detector.period_ns == PERIOD
+    assert stream.detector.grid_held and not stream.detector.in_doubt
+    assert stream.detector.arrival_ns == stream.arrival_ns
+    stream.play(skip=3)
+    assert stream.detector.grid_held  # lost frames leave no grid
+    stream = Exact()
+    stream.clock_ns = stream.late_ns = 4 * MS
+    stream.play()
+    assert not stream.detector.grid_held
+
+
+@pytest.mark.parametrize('step_ms', [50, -50, 8, -8, 12, 80])
+def test_a_step_is_confirmed_by_the_second_message_and_its_size_is_exact(step_ms: int) -> None:
+    stream = Exact()
+    stream.clock_ns = step_ms * MS
+    (first,) = stream.play()
+    assert first is Verdict.ODD
+    assert stream.detector.in_doubt
+    since_ns = stream.arrival_ns
+    assert stream.play() == [Verdict.STEP]
+    detector = stream.detector
+    assert detector.step_ns == step_ms * MS
+    assert detector.step_since_ns == since_ns
+    assert detector.step_spread_ns < 0.1 * MS
+    assert not detector.in_doubt
+    assert detector.least_delay_ns == -55 * MS - step_ms * MS
+    assert stream.play(20) == [Verdict.FINE] * 20
+    stream.clock_ns = 0
+    assert stream.play(2) == [Verdict.ODD, Verdict.STEP]
+    assert detector.step_ns == -step_ms * MS
+
+
+@pytest.mark.parametrize('moved_ms', [-2, -1, 1, 2])
+def test_a_few_milliseconds_are_left_to_the_filter(moved_ms: int) -> None:
+    stream = Exact()
+    stream.clock_ns = moved_ms * MS
+    assert stream.play(40) == [Verdict.FINE] * 40
+
+
+def test_a_step_far_ahead_is_held_until_it_is_confirmed() -> None:
+    stream = Exact()
+    stream.clock_ns = 150 * MS
+    assert stream.play(3) == [Verdict.HOLD, Verdict.STEP, Verdict.FINE]
+    assert stream.detector.step_ns == 150 * MS
+    stream = Exact()
+    stream.clock_ns = -150 * MS  # one that is behind hides nothing
+    assert stream.play(3) == [Verdict.ODD, Verdict.STEP, Verdict.FINE]
+
+
+@pytest.mark.parametrize('late_ms', [10, 50, 300])
+def test_messages_that_are_held_up_are_no_question_of_the_clock(late_ms: int) -> None:
+    stream = Exact()
+    stream.late_ns = late_ms * MS
+    assert stream.play(4) == [Verdict.FINE] * 4
+    assert not stream.detector.in_doubt
+    assert stream.play(100) == [Verdict.FINE] * 100
+    stream.clock_ns = -50 * MS  # and on the new level a step is seen as before
+    assert Verdict.STEP in stream.play(3)
+    assert stream.detector.step_ns == pytest.approx(-50 * MS, abs=0.5 * MS)
+
+
+def test_one_message_that_is_late_changes_nothing() -> None:
+    stream = Exact()
+    stream.late_ns = 25 * MS
+    assert stream.play() == [Verdict.FINE]
+    stream.late_ns = 0
+    assert stream.play(20) == [Verdict.FINE] * 20
+    stream.clock_ns = 50 * MS
+    assert Verdict.STEP in stream.play(3)
+    assert stream.detector.step_ns == 50 * MS
+
+
+def test_lost_frames_and_a_step_together_are_told_apart() -> None:
+    stream = Exact()
+    stream.clock_ns = -50 * MS
+    assert stream.play(skip=2) == [Verdict.ODD]
+    assert stream.play(skip=1) == [Verdict.STEP]
+    assert stream.detector.step_ns == -50 * MS
+
+
+def test_a_step_that_hid_behind_a_slow_message_is_seen_with_its_size() -> None:
+    """The slow message's arrival - stamp was as usual; only its stamp left the grid."""
+    stream = Exact()
+    stream.clock_ns = stream.late_ns = 9 * MS
+    assert stream.play() == [Verdict.FINE]
+    stream.late_ns = 0
+    assert Verdict.STEP in stream.play(3)
+    assert stream.detector.step_ns == pytest.approx(9 * MS, abs=0.1 * MS)
+
+
+def test_the_same_slip_long_ago_explains_nothing() -> None:
+    stream = Exact()
+    stream.clock_ns = stream.late_ns = 9 * MS
+    stream.play(12)
+    stream.late_ns = 0
+    assert not set(stream.play(3)) & {Verdict.STEP}
+
+
+def test_a_stamp_that_is_odd_once_is_doubted_and_forgotten() -> None:
+    stream = Exact()
+    stream.clock_ns = 14 * MS
+    assert stream.play() == [Verdict.ODD]
+    assert stream.detector.in_doubt
+    stream.clock_ns = 0
+    assert stream.play(5) == [Verdict.FINE] * 5
+    assert not stream.detector.in_doubt
+    assert stream.detector.step_ns == 0
+
+
+def test_two_messages_that_disagree_confirm_nothing() -> None:
+    stream = Exact()
+    for step_ms in (14, -14, 40, -40):
+        stream.clock_ns = step_ms * MS
+        assert not set(stream.play()) & JUMPS
+    stream.clock_ns = 0
+    assert stream.play(10) == [Verdict.FINE] * 10
+
+
+def test_stamps_out_of_order_move_nothing() -> None:
+    stream = Exact()
+    late = T0 + (stream.frame - 2) * PERIOD + MS
+    assert stream.detector.observe(late, late + DELAY) is Verdict.FINE
+    assert stream.play(5) == [Verdict.FINE] * 5
+    assert stream.detector.grid_held
+
+
+@pytest.mark.parametrize('jump_s', [-3.0, 2.0, 1e5])
+def test_a_new_clock_needs_two_stamps_that_agree(jump_s: float) -> None:
+    stream = Exact()
+    stream.clock_ns = round(jump_s * S)
+    assert stream.play() == [Verdict.HOLD]
+    assert stream.detector.in_doubt
+    stream.clock_ns = round(3 * jump_s * S)  # another one: not confirmed
+    assert stream.play() == [Verdict.HOLD]
+    assert stream.play() == [Verdict.RESTART]
+    assert stream.detector.period_ns == 0.0 and not stream.detector.in_doubt
+    assert stream.play(20) == [Verdict.FINE] * 20
+    assert stream.detector.period_ns == PERIOD
+
+
+def test_a_reset_forgets_the_stream() -> None:
+    stream = Exact()
+    stream.detector.reset()
+    assert (stream.detector.period_ns, stream.detector.arrival_ns) == (0.0, None)
+    stream.clock_ns = 100 * S
+    assert stream.play(10) == [Verdict.FINE] * 10
+
+
+@pytest.mark.parametrize('sigma_ms', [0.5, 2.0])
+def test_the_spread_is_that_of_the_arrivals(sigma_ms: float) -> None:
+    rng, stream, found = np.random.default_rng(2), Exact(), []
+    for k in range(1500):
+        stream.late_ns = round(rng.normal(0.0, sigma_ms) * MS)
+        assert not set(stream.play()) & JUMPS
+        if k > 300:
+            found.append(stream.detector.spread_ns)
+    assert np.mean(found) == pytest.approx(sigma_ms * MS, rel=0.1)
