@@ -239,9 +239,43 @@ def test_orientations_give_body_frame_turns() -> None:
     assert rotation_vector(half, half) == pytest.approx(np.zeros(3))
 
 
-@pytest.mark.parametrize('cue', [ScanCue(), CloudCue(), ImageCue(), RateCue(), OdometryCue()])
-def test_every_cue_forgets(cue: Cue) -> None:
+def scene(kind: type[Cue]) -> Callable[[int], dict[str, Any]]:
+    """Return what a sensor of that cue sees at frame `k`, ten a second."""
+    rng = np.random.default_rng(0)
+    angles = -np.pi + 2.0 * np.pi * np.arange(RAYS) / RAYS
+    render = picture(np.random.default_rng(1)) if kind is ImageCue else None
+
+    def ranges(k: int) -> FloatArray:
+        return sweep(YARD, pose, k * 0.1, RAYS, 0.0, 0.01, rng)
+
+    def cloud(k: int) -> FloatArray:
+        flat = ranges(k)
+        return np.concatenate([np.stack([flat * np.cos(angles), flat * np.sin(angles),
+                                         flat * height], axis=1) for height in (-0.02, 0.02)])
+
+    turn = 0.05
+    seen: dict[type[Cue], Callable[[int], dict[str, Any]]] = {
+        ScanCue: lambda k: scan_values(ranges(k)),
+        CloudCue: lambda k: {'points': cloud(k)},
+        ImageCue: lambda k: {'gray': render(np.array([0.0, turn * k, 0.0])),  # type: ignore[misc]
+                             'fx': 140.0, 'fy': 140.0},
+        RateCue: lambda k: {'angular_velocity': [0.0, 0.0, 0.2]},
+        OdometryCue: lambda k: {'orientation': np.array([0.0, 0.0, np.sin(turn * k / 2),
+                                                         np.cos(turn * k / 2)])}}
+    return seen[kind]
+
+
+@pytest.mark.parametrize('kind', [ScanCue, CloudCue, ImageCue, RateCue, OdometryCue])
+def test_every_cue_forgets(kind: type[Cue]) -> None:
+    """After a reset no turn reaches back to what was seen before it."""
+    cue, see = kind(), scene(kind)
+    before = [cue.feed(T0 + k * 100 * MS, see(k)) for k in range(4)]
+    assert before[-1] is not None
     cue.reset()
+    after = [cue.feed(T0 + k * 100 * MS, see(k)) for k in range(4, 8)]
+    assert after[0] is None
+    turns = [turn for turn in after if turn is not None]
+    assert turns and min(turn.stamp_from_ns for turn in turns) >= T0 + 400 * MS
 
 
 def test_the_engine_runs_cues_when_asked_and_survives_a_broken_payload() -> None:
