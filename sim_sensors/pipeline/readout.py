@@ -112,9 +112,10 @@ class Readout:
     def push(self, batch: Batch, values: Array, truth: Array, passage: Passage) -> None:
         """Keep one batch of captures."""
         envs, index, time_ns = batch.envs, batch.index, batch.time_ns
+        skipped = self._samples.skipped(envs, index)  # of both: they have the same captures
         self._samples.push(envs, index, values, time_ns, passage.stamp_ns,
-                           passage.arrival_ns, passage.lost)
-        self._truth.push(envs, index, truth, time_ns, time_ns, time_ns, None)
+                           passage.arrival_ns, passage.lost, skipped)
+        self._truth.push(envs, index, truth, time_ns, time_ns, time_ns, None, skipped)
 
     def reset(self, envs: Rows) -> None:
         """Forget `envs`."""

@@ -69,11 +69,18 @@ class SampleRing:
 
     # ---- writing ----------------------------------------------------------------------------
 
+    def skipped(self, envs: Rows, index: Indices) -> Indices | None:
+        """Return how many captures before `index` [n] nobody made; None where all were made."""
+        if not self.holds_gaps:
+            return None
+        captures = index - self.newest[envs] - 1
+        return captures if captures.any() else None
+
     def push(self, envs: Rows, index: Indices, values: Array, capture_ns: Indices,
-             stamp_ns: Column, arrival_ns: Column, lost: NDArray[np.bool_] | None) -> None:
+             stamp_ns: Column, arrival_ns: Column, lost: NDArray[np.bool_] | None,
+             skipped: Indices | None) -> None:
         """Add capture `index` [n] of `envs`; captures that were skipped count as lost."""
-        skipped = index - self.newest[envs] - 1
-        if self.holds_gaps and skipped.any():
+        if skipped is not None:
             self._skip(self._ids(envs), self._xp.minimum(skipped, self.cursor.slots))
         at = self.cursor.advance(envs)
         self.values[at] = values
