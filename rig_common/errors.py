@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rig_common.text import printable
+from rig_common.text import printable, shortened
+
+LONGEST = 2000
+"""Characters of a sentence; a recording can hold a topic whose name has a million."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class RigError(Exception):
     def __str__(self) -> str:
         """Return the sentence; what it quotes from a file cannot break its line."""
         first, *more = (each.sentence for each in self.mistakes)
+        first = shortened(first, LONGEST)
         if more:
             first += f' (and {len(more)} more problem{"s" if len(more) > 1 else ""})'
         return printable(first)

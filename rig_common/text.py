@@ -17,6 +17,11 @@ def printable(text: str) -> str:
     return ''.join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
+def shortened(text: str, most: int) -> str:
+    """Return `text`, or as much of it as `most` characters hold and how many more there are."""
+    return text if len(text) <= most else f'{text[:most]}... ({len(text) - most} more characters)'
+
+
 def near(name: object, known: Iterable[str]) -> str:
     """Return "did you mean 'imu'? " for the known name that looks like `name`, or nothing."""
     found = difflib.get_close_matches(str(name), list(known), n=1)

@@ -30,3 +30,17 @@ def starts_with_header(types: Any, type_name: str) -> bool:
         return False
     fields = definition[1]
     return bool(fields) and fields[0] == ('header', (Nodetype.NAME, HEADER_TYPE))
+
+
+def definition_of(connection: Any, types: Any) -> tuple[str, str]:
+    """Return (definition text, type hash) of a topic; either is empty where it is not known.
+
+    ROS before Iron knew no hashes, so that of its recordings is reckoned from the text.
+    """
+    text, digest = connection.msgdef.data, connection.digest
+    if text and not digest and connection.msgtype in types.fielddefs:
+        try:
+            digest = types.hash_rihs01(connection.msgtype)
+        except Exception:  # a type that holds itself, or one that is not defined
+            return text, ''
+    return text, digest

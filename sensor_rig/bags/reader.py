@@ -8,23 +8,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, NamedTuple
 
-import yaml
-from rosbags.highlevel import AnyReader
-from rosbags.typesys import Stores, get_typestore
-
-from rig_common.errors import RigError
-from sensor_rig.bags.connections import is_best_effort, is_latched, starts_with_header
+from rig_common.errors import LONGEST, RigError
+from rig_common.text import shortened
+from sensor_rig.bags.connections import (
+    definition_of,
+    is_best_effort,
+    is_latched,
+    starts_with_header,
+)
+from sensor_rig.bags.opening import Opening, sentence
 from sensor_rig.bags.ros1 import Ros1Types
-from sensor_rig.bags.salvage import has_side_file, repair
 from sensor_rig.bags.sidecar import load_sidecar
 
-METADATA = 'metadata.yaml'
-STORAGES = ('.mcap', '.db3')
-ROS1 = '.bag'
 MAX_RECEIVE_NS = 2**63 - 1
 """The last time that ROS can hold; MCAP has twice the room."""
 
@@ -67,19 +65,15 @@ class BagReader:
         self.problems: list[str] = []
         """What is missing, and why: a sentence each. `messages` may find more. Whoever writes a
         result all the same says them and ends with exit code 1."""
-        self._scratch: TemporaryDirectory[str] | None = None
-        try:
-            self._reader = self._opened()
-        except BaseException:
-            self._clean()
-            raise
+        self._opening = Opening(self.path, self._miss)
+        self._reader = self._opening.reader
         self._ros1 = None if self._reader.is2 else Ros1Types(self._reader)
         self.topics = self._topics()
         count = self._reader.message_count
         self.message_count = count
         # At the last time that sqlite can hold, its sum of one more is a float.
-        self.start_ns = int(self._reader.start_time) if count else 0
-        self.end_ns = int(self._reader.end_time) if count else 0
+        self.start_ns = min(int(self._reader.start_time), MAX_RECEIVE_NS) if count else 0
+        self.end_ns = min(int(self._reader.end_time), MAX_RECEIVE_NS) if count else 0
         self.note = self._note()
         """What its maker wrote beside it (`custom_data` of metadata.yaml)."""
 
@@ -97,12 +91,7 @@ class BagReader:
 
     def close(self) -> None:
         """Close the files."""
-        self._reader.close()
-        self._clean()
-
-    def _clean(self) -> None:
-        if self._scratch is not None:
-            self._scratch.cleanup()
+        self._opening.close()
 
     def messages(self, topics: Collection[str] | None = None) -> Iterator[Recorded]:
         """Yield the messages of `topics` (all without) in the order they were received."""
@@ -111,30 +100,34 @@ class BagReader:
                   and self._type_of(connection) == self.topics[connection.topic].type_name]
         if not wanted:
             return
-        count = 0
+        count, meant = 0, sum(connection.msgcount for connection in wanted)
         stored = self._reader.messages(wanted)
         while True:
             try:
                 connection, receive_ns, raw = next(stored)
                 if self._ros1 is not None:
                     raw = self._ros1.to_cdr(connection.msgtype, raw)
+                data, receive_ns = _bytes(raw), _time_ns(receive_ns)
             except StopIteration:
+                if count < meant:
+                    self._miss(f'{self.path} is said to hold {meant} messages of the topics that '
+                               f'are read, but {count} were found')
                 return
             except Exception as error:  # whatever the storage raises about broken bytes
                 if not count:
                     raise RigError(f'{self.path} is not a readable recording: '
-                                   f'{_sentence(error)}') from None
+                                   f'{sentence(error)}') from None
                 self._miss(f'{self.path} cannot be read further than {count} messages: '
-                           f'{_sentence(error)}')
+                           f'{sentence(error)}')
                 return
             count += 1
-            data = bytes(raw)
             if self._sidecar is not None:
                 data = self._sidecar.correct(connection.topic, connection.msgtype, data,
                                              self.start_ns)
-            yield Recorded(connection.topic, min(receive_ns, MAX_RECEIVE_NS), data)
+            yield Recorded(connection.topic, receive_ns, data)
 
     def _miss(self, problem: str) -> None:
+        problem = shortened(problem, LONGEST)
         if problem not in self.problems:
             self.problems.append(problem)
 
@@ -144,9 +137,11 @@ class BagReader:
 
     def _note(self) -> dict[str, str]:
         storage: object = getattr(self._reader.readers[0], 'storage', None)
-        metadata = getattr(storage, 'metadata', None)
-        return {str(key): str(value)
-                for key, value in (getattr(metadata, 'custom', None) or {}).items()}
+        custom = getattr(getattr(storage, 'metadata', None), 'custom', None)
+        if not isinstance(custom, dict):
+            return {}
+        return {str(key): str(value) for key, value in custom.items()
+                if isinstance(value, (str, int, float))}
 
     def _topics(self) -> dict[str, BagTopic]:
         """Return the topics; of one that was recorded with several types, its commonest."""
@@ -161,7 +156,7 @@ class BagReader:
             type_name, count = by_type[0]
             if self._type_of(connection) != type_name:
                 continue
-            definition = ((connection.msgdef.data, connection.digest) if self._ros1 is None else
+            definition = (definition_of(connection, types) if self._ros1 is None else
                           self._ros1.definition(connection.msgtype))
             topics[connection.topic] = BagTopic(
                 connection.topic, type_name, count, starts_with_header(types, type_name),
@@ -176,117 +171,15 @@ class BagReader:
         type_name: str = connection.msgtype
         return type_name if self._ros1 is None else self._ros1.name_of(type_name)
 
-    # ---- opening ------------------------------------------------------------------------------
 
-    def _opened(self) -> AnyReader:
-        _require_recording(self.path)
-        if self.path.suffix == ROS1:
-            try:
-                return _open(self.path)
-            except Exception as error:
-                raise RigError(f'{self.path} is not a readable ROS 1 bag: '
-                               f'{_sentence(error)}') from None
-        try:
-            reader = _open(self.path)
-        except Exception as error:
-            # a broken file surfaces as whatever its storage raises: sqlite3, zstd, struct, yaml
-            return self._repaired(f'{self.path} is not a readable rosbag2 recording: '
-                                  f'{_sentence(error)}')
-        if any(map(has_side_file, _storage_files(self.path))) or not _has_index(reader):
-            reader.close()
-            return self._repaired(f'{self.path} is not a readable rosbag2 recording')
-        return reader
-
-    def _repaired(self, unreadable: str) -> AnyReader:
-        """Return a reader of copies: broken storage files up to their break, the others whole.
-
-        Raises `unreadable` where that does not help.
-        """
-        self._scratch = TemporaryDirectory(prefix='sensor_rig_')
-        folder = Path(self._scratch.name)
-        found = 0
-        for file in _storage_files(self.path):
-            try:
-                repaired = repair(file, folder / file.name)
-            except RigError as error:
-                self._miss(str(error))
-                continue
-            found += repaired.messages
-            if repaired.broken:
-                self._miss(f'{file} is broken: {repaired.broken}; the {repaired.messages} '
-                           f'messages before that are read')
-        copies = [path for path in sorted(folder.iterdir()) if path.suffix in STORAGES]
-        if not found or not copies:
-            raise RigError(unreadable)
-        try:
-            if self.path.is_dir():
-                _write_metadata(self.path / METADATA, folder)
-                return _open(folder)
-            return _open(copies[0])
-        except Exception as error:
-            raise RigError(f'{unreadable}; nor is what could be saved of it: '
-                           f'{_sentence(error)}') from None
+def _bytes(raw: Any) -> bytes:
+    """Return a message; a column of sqlite can hold anything."""
+    if not isinstance(raw, (bytes, bytearray, memoryview)):
+        raise RigError('a message is no bytes')
+    return bytes(raw)
 
 
-def _require_recording(path: Path) -> None:
-    if not path.exists():
-        raise RigError(f'there is no recording at {path}')
-    if not (path.is_file() or path.is_dir()):
-        raise RigError(f'{path} is neither a file nor a folder, so it is no recording')
-    if path.is_dir() and not (path / METADATA).exists():
-        files = sorted(each.name for each in path.iterdir() if each.suffix in STORAGES)
-        instead = f'; give its file {files[0]} instead' if files else ''
-        raise RigError(f'{path} is not a rosbag2 recording: there is no {METADATA} in it{instead}')
-    if path.is_file() and path.suffix not in (*STORAGES, ROS1):
-        raise RigError(f'{path} is not a readable recording: its name should end in '
-                       f'{", ".join(STORAGES)} or {ROS1}')
-
-
-def _open(path: Path) -> AnyReader:
-    reader = AnyReader([path], default_typestore=get_typestore(Stores.ROS2_KILTED))
-    reader.open()
-    return reader
-
-
-def _storage_files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    return sorted(each for each in path.iterdir() if each.suffix in STORAGES and each.is_file())
-
-
-def _has_index(reader: AnyReader) -> bool:
-    """Whether messages come in order of time; an MCAP without a summary has them as written."""
-    first: Any = reader.readers[0]
-    storage = first.storage
-    storages = getattr(storage, 'storages', [storage])
-    return all(getattr(each, 'chunks', True) or not each.metadata.message_count
-               for each in storages)
-
-
-def _write_metadata(source: Path, folder: Path) -> None:
-    """Write the metadata of a recording for the copies of its files that there are."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for copy in _storage_files(folder):
-        reader = _open(copy)
-        for connection in reader.connections:
-            counts[connection.topic, connection.msgtype] += connection.msgcount
-        reader.close()
-    try:
-        values = yaml.safe_load(source.read_text(encoding='utf-8'))
-        information = values['rosbag2_bagfile_information']
-        names = [Path(name).name for name in information['relative_file_paths']]
-        information['relative_file_paths'] = [name for name in names if (folder / name).exists()]
-        information.pop('files', None)
-        information['message_count'] = sum(counts.values())
-        for topic in information['topics_with_message_count']:
-            about = topic['topic_metadata']
-            topic['message_count'] = counts.pop((about['name'], about['type']), 0)
-    except (yaml.YAMLError, KeyError, TypeError, OSError, UnicodeDecodeError) as error:
-        raise RigError(f'{source} is not readable: {_sentence(error)}') from None
-    (folder / METADATA).write_text(yaml.safe_dump(values), encoding='utf-8')
-
-
-def _sentence(error: BaseException) -> str:
-    if isinstance(error, OverflowError):  # a size that no file can have
-        return 'its bytes make no sense'
-    return ' '.join(str(error).split()).rstrip('.') or type(error).__name__
+def _time_ns(receive_ns: Any) -> int:
+    if not isinstance(receive_ns, int):
+        raise RigError('the receive time of a message is no integer')
+    return min(receive_ns, MAX_RECEIVE_NS)

@@ -180,7 +180,7 @@ class _McapCopy:
         compression, at = _text(body, _CHUNK.size)
         packed = body[at + 8:]
         whole = len(packed) == int.from_bytes(body[at:at + 8], 'little')
-        data = _unpacked(packed, compression, min(size, LARGEST_CHUNK))
+        data = unpacked(packed, compression, size)
         if whole and (len(data) != size or (crc and crc32(data) != crc)):
             raise _BrokenError('a chunk does not fit its checksum')
         at = 0
@@ -192,8 +192,9 @@ class _McapCopy:
             at = end
 
 
-def _unpacked(packed: bytes, compression: str, most: int) -> bytes:
+def unpacked(packed: bytes, compression: str, most: int) -> bytes:
     """Return what a chunk holds, as far as it goes, at most `most` bytes."""
+    most = min(most, LARGEST_CHUNK)
     try:
         if compression == 'zstd':
             return bytes(zstd.ZstdDecompressor().decompress(packed, most))
@@ -245,6 +246,9 @@ def _repair_sqlite(source: Path, target: Path) -> Repaired:
         with closing(sqlite3.connect(copy)) as database:
             database.execute('PRAGMA wal_checkpoint(TRUNCATE)')
             database.execute('PRAGMA journal_mode=DELETE')
+            kind = database.execute("SELECT type FROM sqlite_master WHERE name = 'messages'")
+            if kind.fetchone() != ('table',):  # a view can be without end
+                raise _BrokenError('it has no table of messages')
             sound = database.execute('PRAGMA quick_check(1)').fetchone() == ('ok',)
             count = database.execute('SELECT count(*) FROM messages').fetchone()[0]
     except sqlite3.Error:

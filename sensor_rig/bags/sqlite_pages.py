@@ -14,12 +14,16 @@ Bytes = bytes | mmap
 Row = tuple[int, int, int, bytes]
 """Id, topic's id, receive time (ns), CDR bytes."""
 LEAF = 0x0D
+ROWS_OVER_FILE = 16
+"""A page belongs to one row, and to some old ones that were deleted; a file in which every row
+claims all pages would be read for hours."""
 INTEGER_BYTES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
 
 def message_rows(data: Bytes, page_bytes: int) -> Iterator[Row]:
     """Yield the rows of all leaves in `data`; those whose pages are not all there are left out."""
     usable = page_bytes - data[20]
+    left = ROWS_OVER_FILE * len(data)
     for start in range(0, len(data) - page_bytes + 1, page_bytes):
         head = start + (100 if start == 0 else 0)
         if data[head] != LEAF:
@@ -28,6 +32,10 @@ def message_rows(data: Bytes, page_bytes: int) -> Iterator[Row]:
         for index in range(min(cells, page_bytes // 2)):
             try:
                 (offset,) = struct.unpack_from('>H', data, head + 8 + 2 * index)
+                size, _ = _varint(data, start + offset)
+                left -= size if size <= len(data) else 0
+                if left < 0:
+                    return
                 row = _row(data, start + offset, page_bytes, usable)
             except (struct.error, IndexError, ValueError):
                 continue

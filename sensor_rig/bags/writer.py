@@ -25,6 +25,7 @@ from rosbags.rosbag2 import (
 from rosbags.typesys import Stores, get_typestore
 
 from rig_common.errors import RigError
+from sensor_rig.bags.opening import URI_SIGNS
 from sensor_rig.bags.quick_mcap import QuickWriter
 
 Storage = Literal['mcap', 'sqlite3']
@@ -58,6 +59,9 @@ class BagWriter:
         self._connections: dict[str, Connection] = {}
         self.counts: dict[str, int] = {}
         self._unseen = LOOK_BYTES
+        if storage == 'sqlite3' and URI_SIGNS & set(str(path)):
+            raise RigError(f'{path} has one of {" ".join(sorted(URI_SIGNS))} in its name, so '
+                           f'sqlite cannot write there; choose another name, or mcap')
         try:
             self._writer = QuickWriter(self.path, version=BAG_VERSION,
                                        storage_plugin=StoragePlugin[storage.upper()])

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rig_common.jsonable import jsonable
-from rig_common.text import printable
+from rig_common.text import printable, shortened
 
 if TYPE_CHECKING:  # every command imports this module, few print a table
     from rich.console import Console, ConsoleOptions
@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # every command imports this module, few print a table
 
 WIDEST = 10_000
 """Columns of a screen that nothing has to be broken for."""
+LONGEST_CELL = 2000
+"""Characters of a cell; more would be an attack on the reader, and rich takes minutes for it."""
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +83,9 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str 
 def _cell(value: object) -> Text:
     """Return a cell: a `Text` as it is, everything else as plain characters without markup."""
     from rich.text import Text
-    return value if isinstance(value, Text) else Text(printable(str(value)))
+    if isinstance(value, Text):
+        return value
+    return Text(printable(shortened(str(value), LONGEST_CELL)))
 
 
 def console() -> Console:

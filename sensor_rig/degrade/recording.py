@@ -78,11 +78,13 @@ def degrade_recording(source: str | Path, target: str | Path, rig: RigConfig, *,
         raise RigError(f'{rig.path} has no streams: section, so there is nothing to degrade')
     with BagReader(source) as bag:
         job = BagDegrade(bag, rig)
+        writer = BagWriter(target, storage, compress=compress)
         try:
-            with BagWriter(target, storage, compress=compress) as writer:
+            with writer:
                 job.run(writer, advance)
-        except KeyboardInterrupt:
-            shutil.rmtree(target, ignore_errors=True)  # nothing half done is left
+        except (KeyboardInterrupt, RigError) as error:
+            if isinstance(error, KeyboardInterrupt) or not any(writer.counts.values()):
+                shutil.rmtree(target, ignore_errors=True)  # nothing half done is left
             raise
         problems = bag.problems
     require_balance(job.session.accounts)

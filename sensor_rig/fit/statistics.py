@@ -65,12 +65,15 @@ def mean_estimate(x: Array) -> Estimate:
 def lag_one(x: Array, after: NDArray[np.bool_] | None = None) -> Estimate:
     """Return the lag-1 correlation; `after` [n] says which samples follow the one before.
 
-    The estimate is raised by the bias that the unknown mean makes, (1 + 3 r) / n.
+    The estimate is raised by the bias that the unknown mean makes, (1 + 3 r) / n. Without two
+    pairs of neighbours nothing is known: 0, between -1 and 1.
     """
     z = (x - x.mean()) / (x.std() or 1.0)
     before, here = z[:-1], z[1:]
     if after is not None:
         before, here = before[after[1:]], here[after[1:]]
+    if len(here) < 2:
+        return Estimate(0.0, -1.0, 1.0)
     found = float((before * here).mean())
     influence = before * here - found * (before ** 2 + here ** 2) / 2.0
     variance = max(float(long_run_covariance(influence[:, None])[0, 0]), 0.0)

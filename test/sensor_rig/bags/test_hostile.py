@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import struct
 import threading
+import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
-from rosbags.rosbag2 import StoragePlugin, Writer
+import yaml
+from rosbags.rosbag2 import StoragePlugin, Writer, storage_mcap
 from rosbags.typesys import Stores, get_typestore
 
 from rig_common import msgs
 from rig_common.errors import RigError
 from sensor_rig.bags.reader import BagReader
+from sensor_rig.bags.salvage import zstd
+from sensor_rig.bags.sqlite_pages import message_rows
 from sensor_rig.bags.writer import STORAGES, BagWriter, Storage
 from sensor_rig.cli.main import main
 
@@ -167,6 +174,161 @@ def test_a_record_that_claims_to_be_huge_takes_no_memory(tmp_path: Path) -> None
         BagReader(path)
 
 
+def test_chunks_without_an_index_of_their_messages_are_read(tmp_path: Path) -> None:
+    """The format allows it (`noMessageIndex` of rosbag2); rosbags finds no message in them."""
+    from mcap.writer import IndexType
+    from mcap.writer import Writer as McapWriter
+    path = tmp_path / 'x.mcap'
+    with path.open('wb') as file:
+        writer = McapWriter(file, index_types=IndexType.ALL ^ IndexType.MESSAGE)
+        writer.start('ros2')
+        types = get_typestore(Stores.ROS2_KILTED)
+        text = types.generate_msgdef(IMU, ros_version=2)[0]
+        channel = writer.register_channel('/imu', 'cdr', writer.register_schema(
+            IMU, 'ros2msg', text.encode()))
+        for index in range(50):
+            writer.add_message(channel, START_NS + index, msgs.imu('a').fill(5), START_NS + index)
+        writer.finish()
+    with BagReader(path) as bag:
+        assert len(list(bag.messages())) == bag.message_count == 50
+        assert bag.problems == []
+
+
+@pytest.mark.parametrize(('text', 'known'), [('int32 a\n', True), ('x/B b\n', False)])
+def test_a_type_of_the_recordings_own_without_a_hash_is_copied(tmp_path: Path, text: str,
+                                                               known: bool) -> None:
+    """MCAP of Humble has definitions and no hashes; a type that nobody defines stays unknown."""
+    from mcap.writer import Writer as McapWriter
+    with (tmp_path / 'x.mcap').open('wb') as file:
+        writer = McapWriter(file)
+        writer.start('ros2')
+        for name, type_name, definition in (('/x', 'x/msg/A', text), ('/imu', IMU, '')):
+            channel = writer.register_channel(name, 'cdr', writer.register_schema(
+                type_name, 'ros2msg' if definition else '', definition.encode()))
+            writer.add_message(channel, START_NS, msgs.imu('a').fill(START_NS), START_NS)
+        writer.finish()
+    (tmp_path / 'rig.yaml').write_text('/**:\n  ros__parameters:\n    streams:\n      imu: '
+                                       '{topics: [/imu], delay_range_s: [0.01, 0.02]}\n')
+    out = tmp_path / 'out'
+    code = main(['degrade', str(tmp_path / 'x.mcap'), str(out), '--rig',
+                 str(tmp_path / 'rig.yaml')])
+    assert code == (0 if known else 2) and out.exists() == known
+    if known:
+        with BagReader(out) as bag:
+            assert bag.topics['/x'].definition[0].strip() == 'int32 a'
+
+
+def test_a_chunk_takes_no_more_memory_than_it_says() -> None:
+    """Without our bound 300 kB of zstd became 8 GiB before its size was looked at."""
+    bomb = zstd.compress(bytes(1 << 24))
+    assert len(storage_mcap.DECOMPRESSORS['zstd'](bomb, 1000)) <= 1001
+
+
+def test_pages_that_all_rows_claim_are_not_read_for_each(tmp_path: Path) -> None:
+    page, pages = 512, 200
+    data = bytearray(page * pages)
+    size = page * pages - 4096  # of a row whose chain of pages goes through the whole file
+    cell = bytes((0x80 | size >> 14, 0x80 | size >> 7 & 0x7F, size & 0x7F, 1,
+                  7, 0, 1, 6, 0x80 | (2 * size) >> 14 & 0x7F, 0x80 | (2 * size) >> 7 & 0x7F, 0))
+    for number in range(1, pages):
+        struct.pack_into('>I', data, number * page, number + 1)
+    for number in range(1, 21):
+        data[number * page] = 0x0D
+        struct.pack_into('>H', data, number * page + 3, 200)
+        for index in range(200):
+            struct.pack_into('>H', data, number * page + 8 + 2 * index, 420)
+        data[number * page + 420:number * page + 420 + len(cell)] = cell
+    begun = time.process_time()
+    assert len(list(message_rows(bytes(data), page))) <= 17
+    assert time.process_time() - begun < 1.0
+
+
+# ---- what a table of sqlite can hold ------------------------------------------------------------
+
+
+@pytest.mark.parametrize('row', ["timestamp = 'noon'", 'timestamp = 1e300', "data = 'text'",
+                                 'data = NULL', 'data = 100000000000'])
+def test_a_row_that_is_no_message_ends_the_reading_there(tmp_path: Path, row: str) -> None:
+    path = write_bag(tmp_path / 'bag', 'sqlite3', count=20)
+    change(path, 'CREATE TABLE copy AS SELECT * FROM messages', 'DROP TABLE messages',
+           'ALTER TABLE copy RENAME TO messages', f'UPDATE messages SET {row} WHERE id = 21')
+    with BagReader(path) as bag:
+        found = list(bag.messages())
+    assert len(bag.problems) == 1 and 'cannot be read further than' in bag.problems[0]
+    assert len(found) in (20, 39)  # text is sorted behind all numbers
+
+
+def test_a_view_without_end_is_not_counted(tmp_path: Path) -> None:
+    path = write_bag(tmp_path / 'bag', 'sqlite3', count=5)
+    change(path, 'DROP TABLE messages', 'CREATE VIEW messages AS WITH RECURSIVE c(id) AS (SELECT '
+           "1 UNION ALL SELECT id + 1 FROM c) SELECT id, 1 AS topic_id, id AS timestamp, x'00' AS "
+           'data FROM c')
+    with pytest.raises(RigError, match='not a readable rosbag2 recording'):
+        BagReader(path)
+
+
+def change(path: Path, *commands: str) -> None:
+    with closing(sqlite3.connect(storage_file(path))) as database:
+        for command in commands:
+            database.execute(command)
+        database.commit()
+
+
+# ---- what metadata.yaml says --------------------------------------------------------------------
+
+
+def test_messages_that_no_topic_lists_are_missed(tmp_path: Path) -> None:
+    path = write_bag(tmp_path / 'unlisted', count=20)
+    change_metadata(path, lambda about: about['topics_with_message_count'].pop())
+    with BagReader(path) as bag:
+        assert len(list(bag.messages())) == 20
+        assert bag.problems == [f'metadata.yaml of {path} does not name /mag, so its 20 messages '
+                                f'are left out']
+    path = write_bag(tmp_path / 'stray', 'sqlite3', count=20)
+    change(path, 'UPDATE messages SET topic_id = 7 WHERE id > 30')
+    for given, sentence in ((path, 'is said to hold 40 messages of the topics that are read, but '
+                                   '30 were found'),
+                            (storage_file(path), '10 messages of .* belong to no topic')):
+        with BagReader(given) as bag:
+            assert len(list(bag.messages())) == 30
+            assert len(bag.problems) == 1 and re.search(sentence, bag.problems[0])
+
+
+def test_metadata_that_makes_no_sense_is_passed_over(tmp_path: Path) -> None:
+    path = write_bag(tmp_path / 'bag', count=5)
+    nested: list[object] = ['x'] * 9
+    for _ in range(9):
+        nested = [nested] * 9  # written as aliases; as a text it would have 10^10 characters
+    for custom in (['a'], {'a': nested, 'b': 5}):
+        change_metadata(path, lambda about, custom=custom: about.update(custom_data=custom))
+        with BagReader(path) as bag:
+            assert len(list(bag.messages())) == 10
+            assert bag.note == ({} if isinstance(custom, list) else {'b': '5'})
+    change_metadata(path, lambda about: about['topics_with_message_count'][0].update(
+        message_count='many'))
+    with BagReader(path) as bag:
+        assert len(list(bag.messages())) == 10
+
+
+def change_metadata(path: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    file = path / 'metadata.yaml'
+    values = yaml.safe_load(file.read_text())
+    edit(values['rosbag2_bagfile_information'])
+    file.write_text(yaml.safe_dump(values))
+
+
+@pytest.mark.parametrize('name', ['a#b', 'a?mode=memory', 'a%20b'])
+def test_signs_of_a_uri_in_a_path_are_part_of_its_name(tmp_path: Path, name: str) -> None:
+    path = write_bag(tmp_path / 'bag', 'sqlite3', count=5).rename(tmp_path / name)
+    shutil.copy(storage_file(path), tmp_path / f'{name}.db3')
+    for given in (path, tmp_path / f'{name}.db3'):
+        with BagReader(given) as bag:
+            assert len(list(bag.messages())) == 10
+            assert bag.problems == [] and bag.path == given
+    with pytest.raises(RigError, match='sqlite cannot write there'):
+        BagWriter(tmp_path / f'{name}2', 'sqlite3')
+
+
 # ---- changes beside the file --------------------------------------------------------------------
 
 
@@ -306,6 +468,18 @@ def test_hostile_names_in_a_report_are_escaped(hostile: Path, tmp_path: Path) ->
     assert '<script>alert' not in page.read_text() and 'alert(2)' in page.read_text()
 
 
+def test_a_name_of_a_million_characters_is_cut_where_it_is_shown(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], rig: Path) -> None:
+    with BagWriter(tmp_path / 'bag') as writer:
+        writer.add_topic('/' + 1_000_000 * 'a', IMU)
+        for index in range(50):
+            writer.write('/' + 1_000_000 * 'a', START_NS + index * MS, msgs.imu('a').fill(index))
+    for command in (['sync', str(tmp_path / 'bag'), str(tmp_path / 'out'), '--rig', str(rig)],
+                    ['inspect', str(tmp_path / 'bag')], ['fit', str(tmp_path / 'bag')]):
+        main(command)
+        assert len(capsys.readouterr().err) < 5000
+
+
 # ---- what is no file ----------------------------------------------------------------------------
 
 
@@ -328,6 +502,17 @@ def test_a_pipe_or_device_is_refused_and_not_read_for_ever(tmp_path: Path, kind:
         ended = _code_of(command)
         assert ended == 2, f'{kind} {name} is being read'
         assert 'error: ' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('name', ['metadata.yaml', 'bag.mcap'])
+def test_a_pipe_in_the_folder_of_a_recording_is_refused(tmp_path: Path, name: str,
+                                                        capsys: pytest.CaptureFixture[str]
+                                                        ) -> None:
+    path = write_bag(tmp_path / 'bag', count=5)
+    (path / name).unlink()
+    os.mkfifo(path / name)
+    assert _code_of(['inspect', str(path)]) == 2
+    assert f'{name} in it is neither a file nor a folder' in capsys.readouterr().err
 
 
 def _code_of(command: list[str]) -> int | None:

@@ -18,6 +18,7 @@ from sensor_rig.fit.fitting import KnownClock, fit_stream
 from sensor_rig.fit.output import as_json, datasheet
 from sensor_rig.fit.page import allan
 from sensor_rig.fit.simulating import simulated_latencies
+from sensor_rig.fit.statistics import Estimate, lag_one
 from sensor_rig.fit.times import StreamTimes, of_trace
 from sensor_rig.rigfile import load_rig
 
@@ -82,6 +83,12 @@ def test_steps_resolution_and_counters() -> None:
     assert np.all(np.diff(whole) == 1_000_000)
     assert resolution(np.arange(10) * 100_000_000) == 0.0  # equally far apart: nothing is told
     assert without_steps(np.arange(10.0), np.zeros(10))[0] == ()
+
+
+def test_without_neighbours_nothing_is_known_of_the_correlation() -> None:
+    """As with stamps in whole seconds at 100 Hz, which were a traceback."""
+    none = np.zeros(10, dtype=np.bool_)
+    assert lag_one(np.arange(10.0), none) == Estimate(0.0, -1.0, 1.0)
 
 
 def test_a_link_is_told_by_sizes() -> None:
