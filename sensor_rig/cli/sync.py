@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Sync the recording and say what came out."""
+    import shutil
+
     from rig_common.errors import RigError
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.bags.sync import BagSync, fitted, write_report

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import time
-from importlib import metadata
 from pathlib import Path
 
 from rig_common.errors import RigError
@@ -45,6 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the checks, then pytest, and fail if any of them failed."""
+    import subprocess
+
     root = source_root()
     checks = {} if args.no_checks else available_checks()
     failed = [name for name, command in checks.items() if not passes(name, command, root)]
@@ -68,6 +68,8 @@ def _workers(passed_on: list[str]) -> list[str]:
 
 def available_checks() -> dict[str, tuple[str, ...]]:
     """Return the checks that make sense here, and say which do not."""
+    from importlib import metadata
+
     version = metadata.version('numpy')
     if tuple(map(int, version.split('.')[:2])) >= TYPED_NUMPY:
         return CHECKS
@@ -77,6 +79,8 @@ def available_checks() -> dict[str, tuple[str, ...]]:
 
 def passes(name: str, command: tuple[str, ...], root: Path) -> bool:
     """Run one check in `root`, show what it finds, and say whether it passed."""
+    import subprocess
+
     start = time.monotonic()
     result = subprocess.run([sys.executable, '-m', *command], cwd=root, check=False)
     verdict = 'clean' if result.returncode == 0 else 'FAILED'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import socket
 from dataclasses import dataclass
 
 from rig_common.errors import RigError
@@ -44,6 +43,8 @@ def require_address(host: str, port: int, *, may_move: bool) -> None:
 
     A taken port is no mistake where the page `may_move` to another one.
     """
+    import socket
+
     try:
         places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
