@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from math import isfinite
-from typing import Any
+from typing import Any, TypeAlias
+
+JsonObject: TypeAlias = dict[str, Any]
+"""A document for `--json`, a report or a file. `Any`, because one that is read back is known by
+its `version` only; what is computed stays in typed objects until it becomes such a document."""
 
 
 def jsonable(value: object) -> Any:

@@ -8,10 +8,10 @@ properties are those of rviz_default_plugins (checked against its sources of ver
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import yaml
 
+from rig_common.jsonable import JsonObject
 from sensor_rig.rigfile import RigConfig
 from sim_sensors.naming import env_prefix, truth_topic
 
@@ -21,7 +21,7 @@ WORLD_FRAME = 'world'
 ROBOT_FRAME = 'odom'
 """Fixed frame of a rig without a simulated world."""
 PLUGINS = 'rviz_default_plugins'
-Properties = dict[str, Any]
+Properties = JsonObject
 Make = Callable[[str], Properties]
 
 
@@ -93,7 +93,7 @@ def view_text(rig: RigConfig, namespace: str = '') -> str:
     return text
 
 
-def view(rig: RigConfig, namespace: str = '') -> dict[str, Any]:
+def view(rig: RigConfig, namespace: str = '') -> JsonObject:
     """Return the view of `rig` as RViz's configuration tree."""
     prefix = f'/{namespace.strip("/")}/'.replace('//', '/')
     displays = [_grid(), _tf(), *_scene(rig, prefix),

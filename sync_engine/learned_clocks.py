@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from rig_common.errors import RigError
+from rig_common.jsonable import JsonObject
 from sync_engine.clocks.smoothing import ClockTrack
 from sync_engine.stream import Stream
 
@@ -18,7 +18,7 @@ class LearnedClocks:
     def __init__(self, streams: Mapping[str, Stream]) -> None:
         self._streams = streams
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> JsonObject:
         """Return the clocks, of all sensors that have one, as JSON-able values."""
         clocks = {name: stream.clock.dump() for name, stream in self._streams.items()}
         return {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
-from rig_common.jsonable import jsonable
+from rig_common.jsonable import JsonObject, jsonable
 from rig_common.times import NS_PER_MS, NS_PER_S
 from sync_engine.bundle import OffsetState
 from sync_engine.clocks.epochs import Epochs
@@ -74,9 +74,9 @@ class EngineStatus:
     cues_skipped: int
     sensors: dict[str, SensorStatus]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return it as JSON-able values: enums are their names, what is not known is None."""
-        plain: dict[str, Any] = jsonable(asdict(self))
+        plain: JsonObject = jsonable(asdict(self))
         return plain
 
 

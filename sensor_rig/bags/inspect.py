@@ -11,12 +11,12 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.cdr import CdrError, read_stamp_ns
+from rig_common.jsonable import JsonObject
 from rig_common.msgs.decode import read_cloud, read_scan
 from sync_engine.wire.restamp import point_times_s
 
@@ -213,6 +213,6 @@ def _drift_ppm(arrivals: NDArray[np.int64], delays: NDArray[np.float64]) -> floa
     return float(np.polyfit(times_s, least, 1)[0] * 1e6)
 
 
-def as_dict(facts: TopicFacts) -> dict[str, Any]:
+def as_dict(facts: TopicFacts) -> JsonObject:
     """Return the facts as JSON values."""
     return dict(facts.__dict__)

@@ -11,6 +11,7 @@ from typing import Any
 
 from rig_common.cdr import CdrError
 from rig_common.errors import RigError
+from rig_common.jsonable import JsonObject
 from rig_common.msgs import read_time_reference
 from rig_common.paramevents import Parameters
 from sensor_rig.bags.reader import BagReader, Recorded
@@ -127,7 +128,7 @@ class BagSync:
         self._first = first.engine
         self._filtered = seen.offsets()
 
-    def run(self, advance: Callable[[float], None], copy: bool = False) -> dict[str, Any]:
+    def run(self, advance: Callable[[float], None], copy: bool = False) -> JsonObject:
         """Sync the whole recording; `advance` gets the number of messages done now and then.
 
         `copy` puts the messages of the recording itself into the new one, too.
@@ -156,7 +157,7 @@ class BagSync:
         self._write(self.sync.poll_until(self._bag.end_ns + AFTER_NS))
         return self.document()
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> JsonObject:
         """Return the report's data."""
         engine = self.sync.engine
         document = self.record.document(engine.ledger.as_dict(), engine.buffered())

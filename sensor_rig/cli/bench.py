@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rig_common.errors import RigError
+from rig_common.jsonable import JsonObject
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 NAME = 'bench'
@@ -85,23 +86,23 @@ def choose(driver: Any, names: list[str]) -> list[object]:
 
 
 def measure(driver: Any, chosen: list[Any], args: argparse.Namespace,
-            keeper: Any | None) -> dict[str, Any]:
+            keeper: Any | None) -> JsonObject:
     """Run `chosen` with a progress bar; what ended is said, and kept by `keeper`, at once."""
     from sensor_rig.cli.progress import note, progress
 
     command = './rig bench ' + ' '.join([*args.names] + ['--quick'] * args.quick)
     with progress('benchmarks', sum(each.limit_s for each in chosen)) as advance:
-        def done(benchmark: Any, entry: dict[str, Any]) -> None:
+        def done(benchmark: Any, entry: JsonObject) -> None:
             advance(benchmark.limit_s)
             state = entry.get('failed') or entry.get('absent') or 'done'
             note(f'{benchmark.name}: {state} ({entry["seconds"]:.0f} s)')
             if keeper is not None:
                 keeper.save(keeper.make({benchmark.name: entry}, args.quick))
-        entries: dict[str, Any] = driver.run_all(chosen, args.quick, command.strip(), done)
+        entries: JsonObject = driver.run_all(chosen, args.quick, command.strip(), done)
     return entries
 
 
-def show(driver: Any, entries: dict[str, Any]) -> None:
+def show(driver: Any, entries: JsonObject) -> None:
     """Print the headline figures."""
     from rich.text import Text
     figures = importlib.import_module('bench.figures')

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sensor_rig.cli.arguments import output_file
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
+    from rig_common.jsonable import JsonObject
     from sensor_rig.mounting.survey import Survey
 
 NAME = 'mount'
@@ -90,7 +91,7 @@ def _write(survey: Survey, out: Path, *, picture: bool) -> dict[str, object]:
     finally:
         trial.unlink(missing_ok=True)
     out.write_text(text, encoding='utf-8')
-    written: dict[str, Any] = {'rig_file': str(out), 'picture': None,
+    written: JsonObject = {'rig_file': str(out), 'picture': None,
                                'mounted': sorted(rig.sensors)}
     if picture:
         file = out.with_suffix('.png')

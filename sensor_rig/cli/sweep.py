@@ -11,11 +11,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
+    from rig_common.jsonable import JsonObject
     from sensor_rig.sweep.driving import SweepJob
     from sensor_rig.sweep.outcome import RunOutcome
     from sensor_rig.sweep.pool import Executor
@@ -192,7 +193,7 @@ def _summary(sweep: SweepJob, table: Path, as_json: bool) -> int:
     counts: dict[str, int] = {}
     for result in results:
         counts[result.status.value] = counts.get(result.status.value, 0) + 1
-    facts: dict[str, Any] = {
+    facts: JsonObject = {
         'version': VERSION, 'table': str(table), 'runs': len(results), 'statuses': counts,
         'refined': sum(task.point < 0 for task in sweep.tasks), 'retries': sweep.store.retries}
     if as_json:

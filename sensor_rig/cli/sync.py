@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
+from rig_common.jsonable import JsonObject
 from sensor_rig.cli.arguments import add_sidecar_argument
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     return tell_problems(problems)
 
 
-def summary(document: dict[str, Any]) -> dict[str, Any]:
+def summary(document: JsonObject) -> JsonObject:
     """Return the figures of a run without its series."""
     return {
         'bundles': document['bundles'], 'complete': document['complete'],
@@ -84,7 +84,7 @@ def summary(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def print_document(document: dict[str, Any]) -> None:
+def print_document(document: JsonObject) -> None:
     """Print what a run came to."""
     from sync_engine.ledger import USED
     print(f'{document["bundles"]} bundles in {document["duration_s"]:.1f} s, '
@@ -105,7 +105,7 @@ def print_document(document: dict[str, Any]) -> None:
         print(f'\n{sentence}.')
 
 
-def contradictions(document: dict[str, Any]) -> list[str]:
+def contradictions(document: JsonObject) -> list[str]:
     """Return a sentence for every declared rotation that the motion contradicts."""
     mountings = [sensor.get('mounting') for sensor in document['sensors'].values()]
     return [mounting['contradiction'] for mounting in mountings

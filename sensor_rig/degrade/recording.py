@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.errors import RigError
+from rig_common.jsonable import JsonObject
 from rig_common.times import NS_PER_S
 from sensor_rig.bags.reader import MAX_RECEIVE_NS, BagReader, Recorded
 from sensor_rig.bags.recorder import RigNote
@@ -51,14 +51,14 @@ class DegradeResult:
     seed: int
     accounts: dict[str, Account]
     """By topic of the input."""
-    delays: dict[str, dict[str, Any]]
+    delays: dict[str, JsonObject]
     """Quantiles of the new delay of each stream, s."""
     problems: list[str] = field(default_factory=list)
     """What of the input could not be read, and why: a sentence each."""
     notes: list[str] = field(default_factory=list)
     """What is worth knowing about the input."""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the document of `--json`."""
         return {'version': VERSION, 'input': str(self.source), 'output': str(self.target),
                 'fates': str(self.target / FATES), 'seed': self.seed, 'problems': self.problems,

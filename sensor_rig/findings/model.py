@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
-from typing import Any
 
 from rig_common.errors import RigError
+from rig_common.jsonable import JsonObject
 
 VERSION = 1
 """Of the keys that `rig inspect --json` prints; see docs/inspect.md."""
@@ -60,7 +60,7 @@ class Finding:
         advice = f'; {self.change}' if self.change else ''
         return f'{", ".join(self.topics)}: {self.what}{advice}'
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return it as plain values."""
         return {**asdict(self), 'severity': self.severity.word, 'topics': list(self.topics),
                 'sentence': self.sentence}

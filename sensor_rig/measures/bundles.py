@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
 
 from rig_common.cdr import CdrError
 from rig_common.msgs import Status, read_diagnostic_array
@@ -82,7 +81,7 @@ def _bundle(head: Status, members: list[Status]) -> Bundle:
         window_ns=round(float(values['window_ms']) * 1e6), emitted_ns=int(values['emitted_ns']))
 
 
-def _member(name: str, values: Mapping[str, Any], bundle_ns: int) -> Member:
+def _member(name: str, values: Mapping[str, str], bundle_ns: int) -> Member:
     stamp_ns = int(values['stamp_ns'])
     return Member(
         sensor_id=name, payload=None, stamp_ns=stamp_ns, arrival_ns=int(values['arrival_ns']),

@@ -6,29 +6,30 @@ here it becomes numbers. What is not known (no truth, no bundle) has no key.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import isfinite
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from rig_common.jsonable import JsonObject
 from sync_engine.ledger import USED
 
 Measures: TypeAlias = dict[str, float]
 QUANTILES = ('p50', 'p95', 'p99', 'max')
 
 
-def measures_of(document: Mapping[str, object]) -> Measures:
+def measures_of(document: JsonObject) -> Measures:
     """Return the measures of a sync run's document (see `SyncRecord.document`)."""
     return {key: float(value) for key, value in _all(document) if isfinite(value)}
 
 
-def quantiles(name: str, figures: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def quantiles(name: str, figures: JsonObject) -> Iterator[tuple[str, float]]:
     """Yield `<name>.p50` ... in ms of quantiles in s; nothing where nothing was counted."""
     if figures['count']:
         for each in QUANTILES:
             yield f'{name}.{each}', figures[f'{each}_s'] * 1e3
 
 
-def _all(document: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def _all(document: JsonObject) -> Iterator[tuple[str, float]]:
     bundles, sensors = document['bundles'], document['sensors']
     yield 'duration_s', document['duration_s']
     yield 'bundles', bundles
@@ -42,7 +43,7 @@ def _all(document: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         yield from _input(name, sensor, bundles)
 
 
-def _input(name: str, sensor: Mapping[str, Any], bundles: int) -> Iterator[tuple[str, float]]:
+def _input(name: str, sensor: JsonObject, bundles: int) -> Iterator[tuple[str, float]]:
     counts, truth = sensor['counts'], sensor['truth']
     received = counts['received']
     yield f'{name}.received', received

@@ -9,6 +9,7 @@ from typing import Any
 import mujoco
 
 from rig_common.errors import RigError
+from rig_common.jsonable import JsonObject
 from sim_sensors.config import WorldConfig
 from sim_sensors.world.modelfile import compile_model
 from sim_sensors.world.poses import keyframe_names
@@ -44,7 +45,7 @@ class Survey:
                  'is_mocap': bool(model.body_mocapid[index] >= 0)}
                 for index in range(1, model.nbody)]
 
-    def sites(self) -> list[dict[str, Any]]:
+    def sites(self) -> list[JsonObject]:
         """Return every site."""
         model = self.model
         return [{'name': model.site(index).name, 'body': self._body(model.site_bodyid[index]),
@@ -76,7 +77,7 @@ class Survey:
         return [{'name': model.camera(index).name, 'body': self._body(model.cam_bodyid[index]),
                  'fovy_deg': float(model.cam_fovy[index])} for index in range(model.ncam)]
 
-    def sensors(self) -> list[dict[str, Any]]:
+    def sensors(self) -> list[JsonObject]:
         """Return every sensor that the model has of its own."""
         model = self.model
         return [{'name': model.sensor(index).name,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from rig_common.jsonable import JsonObject
 from sensor_rig.report import page
 from sensor_rig.report.svg import lanes, legend
 from sync_engine.ledger import DROPPED, MEANING, USED, Outcome
 
-Document = Mapping[str, Any]
 GOOD_FATES = (*(each.value for each in USED), 'buffered')
 DROP_FATES = tuple(each.value for each in DROPPED)
 SPARE, UNMATCHED = 'spare', Outcome.UNMATCHED.value
@@ -31,7 +30,7 @@ WHY_MISSING = {
     'not_interpolable': 'its type, or its two neighbours, cannot be interpolated'}
 
 
-def fates(run: Document, name: str) -> dict[str, int]:
+def fates(run: JsonObject, name: str) -> dict[str, int]:
     """Return where a sensor's messages went, with what is `spare` taken out of `unmatched`."""
     sensors = run['sensors']
     counts = {fate: sensors[name]['counts'][fate] for fate in (*GOOD_FATES, *DROP_FATES)}
@@ -41,7 +40,7 @@ def fates(run: Document, name: str) -> dict[str, int]:
     return counts
 
 
-def drops(run: Document) -> str:
+def drops(run: JsonObject) -> str:
     """Return the section on where every message went, with a reason beside every count."""
     went = {name: fates(run, name) for name in run['sensors']}
     reasons = [fate for fate in DROP_FATES if any(counts[fate] for counts in went.values())]
@@ -63,7 +62,7 @@ def drops(run: Document) -> str:
     return page.section('Where every message went', *parts)
 
 
-def _drop_bars(run: Document, reasons: Sequence[str], went: Mapping[str, Mapping[str, int]]
+def _drop_bars(run: JsonObject, reasons: Sequence[str], went: Mapping[str, Mapping[str, int]]
                ) -> str:
     names = list(went)
     shares = {name: [went[name][reason] / max(run['sensors'][name]['counts']['received'], 1)

@@ -6,9 +6,9 @@ import base64
 import io
 import math
 from contextlib import suppress
-from typing import Any
 
 from rig_common.cdr import CdrError
+from rig_common.jsonable import JsonObject
 from rig_common.msgs.decode import read_image
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.report.series import Decimated
@@ -48,7 +48,7 @@ class Scenery:
             elif topic == self._camera:
                 self._pictures.add(raw)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> JsonObject:
         """Return paths (time s, x m, y m, yaw rad) by topic, and pictures (JPEG, base64)."""
         return {'paths': {topic: path.rows for topic, path in self._paths.items() if path.rows},
                 'camera': self._camera, 'pictures': self._pictures.encoded()}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from rig_common.jsonable import JsonObject
 from sensor_rig.report import page
 from sensor_rig.report.svg import LEFT, RIGHT, Plot, legend
 
@@ -17,7 +17,7 @@ FURNITURE_PX = 60.0
 Rows = Sequence[Sequence[float]]
 
 
-def scenery_sections(run: Mapping[str, Any]) -> list[str]:
+def scenery_sections(run: JsonObject) -> list[str]:
     """Return the sections; none of a report that is older than these."""
     seen = run.get('scenery') or {}
     return [*_paths(seen.get('paths') or {}), *_pictures(seen)]
@@ -67,7 +67,7 @@ def _map(points: Sequence[tuple[float, float]]) -> Plot:
                 xlabel='x (m)', ylabel='y (m)', width=WIDTH, height=height)
 
 
-def _pictures(seen: Mapping[str, Any]) -> list[str]:
+def _pictures(seen: JsonObject) -> list[str]:
     pictures = seen.get('pictures') or ()
     if not pictures:
         return []

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from rig_common.jsonable import JsonObject
 from rig_common.quantiles import ExactQuantiles, LogHistogram
 from sensor_rig.report.series import Decimated, Presence
 from sync_engine.bundle import Bundle, Member
@@ -38,7 +39,7 @@ class _SensorRecord:
         self.missing: Counter[str] = Counter()
         self.interpolated = 0
         self.to_host_ns = 0
-        self.last: dict[str, Any] = {}
+        self.last: JsonObject = {}
         self.captures_ns: dict[int, int] = {}
         self.true_offset_ns: int | None = None
         self.offset_error = quantiles()
@@ -92,7 +93,7 @@ class _SensorRecord:
             if captured_ns is not None and wanted_ns is not None:
                 self.true_delta.add(abs(captured_ns - wanted_ns) / 1e9)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> JsonObject:
         return {
             'rate_hz': self.rate_hz,
             'presence': {'slice_s': self.presence.slice_s, 'counts': self.presence.counts},
@@ -163,7 +164,7 @@ class SyncRecord:
         return {name: record.offset.rows for name, record in self._sensors.items()}
 
     def document(self, ledger: Mapping[str, Mapping[str, int]],
-                 buffered: Mapping[str, int]) -> dict[str, Any]:
+                 buffered: Mapping[str, int]) -> JsonObject:
         """Return the whole run as JSON values; `ledger` and `buffered` are the engine's last."""
         sensors = {}
         for name, record in self._sensors.items():

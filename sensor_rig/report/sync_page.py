@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from rig_common.jsonable import JsonObject
 from sensor_rig.report import page
 from sensor_rig.report.drops import DROP_FATES, GOOD_FATES, SPARE, drops, fates
 from sensor_rig.report.scenery_page import scenery_sections
@@ -16,16 +14,15 @@ DOUBT_MS = 10.0
 FAR_WORSE = 1.5
 """A true pairing this many times the estimated one means that offsets were wrong."""
 
-Document = Mapping[str, Any]
 
 
-def sync_page(run: Document) -> str:
+def sync_page(run: JsonObject) -> str:
     """Return the HTML of a run's document (see sync_data)."""
     return page.page(run['title'], f'{run["source"]}, from {page.date(run["start_ns"])}',
                      sync_sections(run))
 
 
-def sync_sections(run: Document) -> list[str]:
+def sync_sections(run: JsonObject) -> list[str]:
     """Return the sections, for pages that show more than the sync run."""
     sections = [_tiles(run), page.section('Sensors', _sensor_table(run))]
     if run['duration_s'] > 0.0:
@@ -36,13 +33,13 @@ def sync_sections(run: Document) -> list[str]:
             _pairing(run), drops(run), _window(run)]
 
 
-def unaccounted(run: Document) -> int:
+def unaccounted(run: JsonObject) -> int:
     """Return how many messages the ledger cannot explain (0, or there is a bug)."""
     return sum(abs(counts['received'] - sum(counts[fate] for fate in GOOD_FATES + DROP_FATES))
                for counts in (sensor['counts'] for sensor in run['sensors'].values()))
 
 
-def _tiles(run: Document) -> str:
+def _tiles(run: JsonObject) -> str:
     received = sum(sensor['counts']['received'] for sensor in run['sensors'].values())
     lost = unaccounted(run)
     share = run['complete'] / run['bundles'] if run['bundles'] else 0.0
@@ -57,7 +54,7 @@ def _tiles(run: Document) -> str:
     ])
 
 
-def _pairing_tiles(run: Document) -> list[tuple[str, str, str]]:
+def _pairing_tiles(run: JsonObject) -> list[tuple[str, str, str]]:
     """Return how well the members fit, as far as that can be believed.
 
     The engine's own figure is after its correction of the clocks, and a wrong correction does not
@@ -79,7 +76,7 @@ def _pairing_tiles(run: Document) -> list[tuple[str, str, str]]:
     return tiles
 
 
-def _sensor_table(run: Document) -> str:
+def _sensor_table(run: JsonObject) -> str:
     rows = []
     for name, sensor in run['sensors'].items():
         counts, pairing, last = sensor['counts'], sensor['pairing'], sensor['last']
@@ -99,7 +96,7 @@ def _sensor_table(run: Document) -> str:
                        'pairing p50', 'p95', 'received', 'spare', 'dropped'), rows)
 
 
-def _timeline(run: Document) -> str:
+def _timeline(run: JsonObject) -> str:
     names = list(run['sensors'])
     plot = lanes([*names, 'bundles'], (0.0, run['duration_s']))
     rows = [run['sensors'][name]['presence'] for name in names] + [run['bundle_presence']]
@@ -116,7 +113,7 @@ def _timeline(run: Document) -> str:
         page.figure(plot.svg('rate of every stream over the run')))
 
 
-def _zoom(run: Document) -> str:
+def _zoom(run: JsonObject) -> str:
     zoom, names = run['zoom'], list(run['sensors'])
     moments = [bundle['stamp_s'] for bundle in zoom['bundles']]
     margin = (moments[-1] - moments[0]) * 0.1 + 0.02
@@ -137,7 +134,7 @@ def _zoom(run: Document) -> str:
         page.figure(plot.svg('members of the last bundles')))
 
 
-def _offsets(run: Document) -> str:
+def _offsets(run: JsonObject) -> str:
     figures = []
     for index, (name, sensor) in enumerate(run['sensors'].items()):
         rows = sensor['offset']
@@ -170,7 +167,7 @@ def _offsets(run: Document) -> str:
     return page.section('Clock offsets', *figures)
 
 
-def _mountings(run: Document) -> list[str]:
+def _mountings(run: JsonObject) -> list[str]:
     """Return how the sensors are turned against the IMU, where any measures rotations."""
     rows, wrong = [], []
     for name, sensor in run['sensors'].items():
@@ -195,7 +192,7 @@ def _mountings(run: Document) -> list[str]:
                   'takes turns about two axes. A yaw-only cue shows where its axis points.'))]
 
 
-def _truth(run: Document) -> list[str]:
+def _truth(run: JsonObject) -> list[str]:
     """Return how far the estimates were from the truth, where that is known."""
     rows = [(name, *(_ms(sensor['truth'][what][key]) for what in ('offset_error', 'pairing')
                      for key in ('p50_s', 'p95_s', 'max_s')))
@@ -210,7 +207,7 @@ def _truth(run: Document) -> list[str]:
         page.table(('sensor', 'offset p50', 'p95', 'max', 'pairing p50', 'p95', 'max'), rows))]
 
 
-def _pairing(run: Document) -> str:
+def _pairing(run: JsonObject) -> str:
     drawn = [(name, sensor['delta']) for name, sensor in run['sensors'].items()
              if len(sensor['delta']) > 1]
     if not drawn:
@@ -227,7 +224,7 @@ def _pairing(run: Document) -> str:
         legend([name for name, _ in drawn]), page.figure(plot.svg('pairing error')))
 
 
-def _window(run: Document) -> str:
+def _window(run: JsonObject) -> str:
     rows = run['window']
     if len(rows) < 2:
         return page.section('Window', page.text('There were too few bundles to draw.'))

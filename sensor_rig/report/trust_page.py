@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from rig_common.jsonable import JsonObject
 from sensor_rig.report import page
 from sensor_rig.report.svg import Plot, legend
 
-Document = Mapping[str, Any]
 LIMITS_MS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 """How far a plot may reach; what lies beyond the last is cut off."""
 
 
-def trust_page(found: Document) -> str:
+def trust_page(found: JsonObject) -> str:
     """Return the HTML of a trust report's document."""
     sections: list[str] = []
     for name, sensor in found['sensors'].items():
@@ -21,7 +18,7 @@ def trust_page(found: Document) -> str:
     return page.page('May these offsets be believed?', found['source'], sections)
 
 
-def _sensor(name: str, sensor: Document) -> list[str]:
+def _sensor(name: str, sensor: JsonObject) -> list[str]:
     same = sensor['consistency']
     mood = 'good' if sensor['holds'] else 'bad'
     passed = sum(each['passed'] for each in sensor['responses'])
@@ -39,7 +36,7 @@ def _sensor(name: str, sensor: Document) -> list[str]:
             _responses(sensor), _stretches(same)]
 
 
-def _responses(sensor: Document) -> str:
+def _responses(sensor: JsonObject) -> str:
     rows = [(each['change'], each['wanted'], 'yes' if each['passed'] else 'NO',
              _plain(each['error_ms']), _plain(each['sigma_ms']), each['motion_fixes'],
              each['says']) for each in sensor['responses']]
@@ -55,7 +52,7 @@ def _responses(sensor: Document) -> str:
         *parts)
 
 
-def _response_plot(followed: list[Document]) -> str:
+def _response_plot(followed: list[JsonObject]) -> str:
     end_s = max(each['series'][-1][0] for each in followed)
     sizes = [abs(row[1]) for each in followed for row in each['series'] if row[1] is not None]
     high = _round_limit(sorted(sizes)[int(0.98 * (len(sizes) - 1))])
@@ -67,7 +64,7 @@ def _response_plot(followed: list[Document]) -> str:
                        'Estimate with the change, minus without it, minus the change.')
 
 
-def _stretches(same: Document) -> str:
+def _stretches(same: JsonObject) -> str:
     shown = [each for each in same['stretches'] if each['observed']]
     if not same['enough']:
         return page.section('Agreement of disjoint stretches', page.text(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from math import isfinite
-from typing import Any
 
-from rig_common.jsonable import jsonable
+from rig_common.jsonable import JsonObject, jsonable
 from sync_engine.ledger import USED
 
 VERSION = 1
@@ -69,9 +68,9 @@ class Summary:
         keys = next((list(each.ledger) for each in self.inputs.values()), [])
         return [key for key in keys if any(each.ledger[key] for each in self.inputs.values())]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return it as `rig run --json` prints it; what is not known is null."""
-        plain: dict[str, Any] = jsonable({'version': VERSION, **asdict(self)})
+        plain: JsonObject = jsonable({'version': VERSION, **asdict(self)})
         return plain
 
 

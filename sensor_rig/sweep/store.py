@@ -15,9 +15,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from rig_common.errors import RigError, why
+from rig_common.jsonable import JsonObject
 from sensor_rig.sweep.experiment import Task
 from sensor_rig.sweep.outcome import RunOutcome, RunStatus
 from sensor_rig.sweep.plan import Plan, plan_of
@@ -82,7 +83,7 @@ class Store:
                 except (ValueError, KeyError, TypeError):
                     continue
 
-    def _take(self, line: Mapping[str, Any]) -> None:
+    def _take(self, line: JsonObject) -> None:
         if line['status'] == RETRIED:
             self.retries += 1
             return

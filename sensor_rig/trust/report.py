@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any
 
+from rig_common.jsonable import JsonObject
 from sensor_rig.trust.replay import engine_track
 from sensor_rig.trust.scoring import Response, Score, score
 from sensor_rig.trust.streams import read_streams
@@ -36,7 +36,7 @@ class TrustReport:
         """Return one sentence for each sensor."""
         return ' '.join(verdict(each) for each in self.scores)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> JsonObject:
         """Return the report as JSON values (docs/offsets.md)."""
         return {'version': VERSION, 'source': self.source, 'holds': self.holds,
                 'verdict': self.verdict, 'sensors': {each.sensor: _sensor(each)
@@ -86,7 +86,7 @@ def _observed(found: Score) -> int:
     return sum(stretch.observed for stretch in found.consistency.stretches)
 
 
-def _sensor(found: Score) -> dict[str, Any]:
+def _sensor(found: Score) -> JsonObject:
     same = found.consistency
     return {
         'imu': found.imu, 'holds': found.holds, 'verdict': verdict(found),

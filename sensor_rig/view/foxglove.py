@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
 
+from rig_common.jsonable import JsonObject
 from sensor_rig.bags.reader import BagTopic
 from sim_sensors.world.frames import WORLD_FRAME
 from sync_engine.wire.batch import BATCH
@@ -24,7 +24,7 @@ PLOTTED = {
 BUNDLES = 'diagnostic_msgs/msg/DiagnosticArray'
 RAW, SYNCED = '#d1495b', '#0f6cbd'
 
-Panels = dict[str, dict[str, Any]]
+Panels = dict[str, JsonObject]
 
 
 def layout(topics: Mapping[str, BagTopic]) -> str:
@@ -70,7 +70,7 @@ def _space(topics: Iterable[BagTopic]) -> dict[str, object]:
                                 'rotation': [0, 0, 0]}}}
 
 
-def _image(topic: str, topics: Mapping[str, BagTopic]) -> dict[str, Any]:
+def _image(topic: str, topics: Mapping[str, BagTopic]) -> JsonObject:
     """Return the image panel, with the camera's calibration where it was recorded."""
     folder = topic.rpartition('/')[0]
     info = f'{folder}/camera_info'

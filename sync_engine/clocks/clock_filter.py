@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.jsonable import JsonObject
 from sync_engine.clocks.channel import GateResult, ObservationChannel
 from sync_engine.clocks.smoothing import Note, Tape
 from sync_engine.clocks.wander import Wander
@@ -281,7 +282,7 @@ class ClockFilter:
         self.q_scale = max(_Q_STABLE, self.q_scale * _Q_STABLE_DECAY) if held else 1.0
         return outcome
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> JsonObject:
         """Return the learned state as plain JSON values."""
         return {
             'x': [float(value) for value in self._kf.x[:, 0]],
@@ -291,7 +292,7 @@ class ClockFilter:
             'motion_count': self.motion_count,
         }
 
-    def load(self, values: dict[str, Any]) -> None:
+    def load(self, values: JsonObject) -> None:
         """Take a state that `dump` returned; time starts at zero again."""
         x = np.array(values['x'], dtype=np.float64).reshape(4, 1)
         p = np.array(values['p'], dtype=np.float64).reshape(4, 4)

@@ -8,8 +8,9 @@ its power-up is 1.7e9 s away and a float would lose the microseconds.
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from rig_common.jsonable import JsonObject
 from rig_common.times import NEVER_NS, NS_PER_S
 from sync_engine.bundle import OffsetState
 from sync_engine.clocks.arrivals import ArrivalBlocks
@@ -65,7 +66,7 @@ class ClockEstimate:
         self.clock_steps = 0
         self.latency_steps = 0
         self.resets = 0
-        self._restored: dict[str, Any] | None = None
+        self._restored: JsonObject | None = None
         self._tape: Tape | None = None
         self._track: ClockTrack | None = None
         self.reset()
@@ -309,13 +310,13 @@ class ClockEstimate:
         self._blocks.clear()
         self._start_block(arrival_ns, _FIRST_BLOCK_SHARE)
 
-    def dump(self) -> dict[str, Any] | None:
+    def dump(self) -> JsonObject | None:
         """Return the learned clock as JSON values, None where there is none."""
         if self.filter is None:
             return None
         return {'base_ns': self.base_ns, **self.filter.dump()}
 
-    def restore(self, values: dict[str, Any]) -> None:
+    def restore(self, values: JsonObject) -> None:
         """Resume from `dump` with the next message, if that message fits; ValueError if unfit."""
         ClockFilter(self.prior(), self._config).load(values)
         int(values['base_ns'])
