@@ -88,13 +88,13 @@ class ClockConfig(Strict):
     """Random-walk frequency noise: the rate error wanders by this in a second, 1/s^0.5; Allan
     deviation is this times the root of a third of the time."""
     temperature: ClockTemperatureConfig = ClockTemperatureConfig()
-    """Rate error that comes with warmth."""
+    """Rate error that depends on the temperature."""
     servo: DisciplineConfig = DisciplineConfig()
     """Corrections by NTP or PTP."""
     resolution_s: Annotated[float, Field(ge=0.0, le=10.0)] = 0.0
     """What the stamp is rounded down to, s (0.001 for stamps in ms); 0 is a nanosecond."""
     counter_bits: Annotated[int, Field(ge=0, le=62)] = 0
-    """Bits of the counter of `resolution_s`: 32 bits of microseconds begin again after 71 min;
+    """Bits of the counter of `resolution_s`: 32 bits of microseconds overflow after 71 min;
     0 never does."""
     tai_utc_s: Annotated[int, Field(ge=-100, le=100)] = 0
     """Whole seconds that the clock is ahead because it counts TAI and not UTC (37 since 2017)."""

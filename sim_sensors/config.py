@@ -90,7 +90,7 @@ class SensorConfig(TimingConfig):
     """Quantisation step, in the sensor's unit; 0 is none."""
     fast_noise: bool = False
     """Draw by a hash of the index, white noise as float32 of 65536 levels: faster for many
-    environments, the same law, other numbers."""
+    environments, the same distribution, other numbers."""
     eager: bool = False
     """Capture on schedule even when nobody reads."""
 

@@ -32,7 +32,7 @@ class StallConfig(Strict):
     """
 
     probability: Probability = 0.0
-    """Of a sample to begin a stall."""
+    """Probability that a sample begins a stall."""
     duration_range_s: tuple[Latency, Latency] = (0.0, 0.0)
     """Length (min, max) of a stall, s, uniform."""
 

@@ -25,14 +25,14 @@ class LossConfig(Strict):
     burst_mean: Annotated[float, Field(ge=1.0)] = 1.0
     """Mean length of the bad state, samples; 1 is independent loss."""
     bad_probability: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    """Of a sample to be lost in the bad state; in the good state none is."""
+    """Probability that a sample is lost in the bad state; in the good state none is."""
     packet_probability: Probability = 0.0
-    """Of each packet to be lost; a message is lost with any of its packets, so large ones more
-    often."""
+    """Probability that a packet is lost; a message is lost with any of its packets, so large ones
+    are lost more often."""
     packet_bytes: Annotated[int, Field(ge=64, le=65_536)] = 1472
     """Payload of a packet, bytes."""
     duplicate_probability: Probability = 0.0
-    """Of a sample that arrives to arrive twice, the copy right behind."""
+    """Probability that a sample that arrives does so twice, the copy right after it."""
 
     @model_validator(mode='after')
     def _bad_state_ends(self) -> LossConfig:
@@ -62,9 +62,9 @@ class FaultConfig(Strict):
     duration_s: Moment = 0.0
     """Length, s; 0 means until the end."""
     offset: float = 0.0
-    """Meaning depends on `kind`."""
+    """wrong: what is added, in the sensor's unit. slow, clock_step: s. Not used by the others."""
     scale: float = 1.0
-    """Meaning depends on `kind`."""
+    """wrong, noisy: a factor. loss_burst: a fraction, 0 to 1. Not used by the others."""
 
     @model_validator(mode='after')
     def _stamps_stay_possible(self) -> FaultConfig:
@@ -78,7 +78,7 @@ class LinkConfig(Strict):
     """A line that several sensors share: messages wait for those before them."""
 
     bandwidth_bps: Annotated[float, Field(gt=0.0, le=1e13)]
-    """What it carries, bit/s."""
+    """Capacity, bit/s."""
     queue_bytes: Annotated[int, Field(ge=0)] = 0
     """What waits or is being sent, at most, bytes: a message that does not fit is dropped. 0 is no
     limit."""

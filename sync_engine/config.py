@@ -133,10 +133,15 @@ class SyncConfig(Strict):
     imu_sensor_id: str = ''
     """The input that drives the window and that motion is compared with; empty for none."""
     window: WindowConfig = WindowConfig()
+    """How far from its target a frame may be."""
     buffer: BufferConfig = BufferConfig()
+    """How much each stream may hold."""
     adakf: AdaKFConfig = AdaKFConfig()
+    """The adaptive Kalman filter that estimates clock offsets."""
     motion: MotionConfig = MotionConfig()
+    """How rotations are compared with the gyro."""
     epochs: EpochConfig = EpochConfig()
+    """When a clock, or the host, has started over."""
     missing_strategy: MissingStrategy = 'drop'
     """Without a frame of a required input: no bundle, one without it, or one with an interpolated
     frame."""

@@ -45,7 +45,10 @@ class _TimeReader:
 
 
 class ClockPps(Sensor[ClockPpsConfig]):
-    """The header says when the receiver's clock saw the pulse, `time_ref` what time it marks."""
+    """A pulse at exact times.
+
+    The header says when the receiver's clock saw the pulse, `time_ref` what time it marks.
+    """
 
     config_class = ClockPpsConfig
 

@@ -49,7 +49,7 @@ class ContactConfig(PhysicalConfig):
 
 
 class Contact(PhysicalSensor[ContactConfig]):
-    """Truth is a force in N, what is read is a bool.
+    """Whether something touches a body: truth is a force in N, what is read is a bool.
 
     The message is a Range with min_range == max_range: the one stamped standard type with a
     defined binary reading (-inf detected, +inf not).

@@ -169,7 +169,7 @@ class ContactForceConfig(WrenchConfig):
 
 
 class ContactForce(WrenchSensor[ContactForceConfig]):
-    """What everything that touches the body exerts on it, about the sensor's origin."""
+    """The net wrench of all contacts of a body, about the sensor's origin."""
 
     config_class = ContactForceConfig
 

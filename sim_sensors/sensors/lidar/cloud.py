@@ -21,7 +21,7 @@ POINT = np.dtype({'names': ['x', 'y', 'z', 'intensity', 'time', 'ring'],
 
 
 class Lidar3d(Lidar[Lidar3dConfig]):
-    """A scanner that gives clouds."""
+    """A LiDAR that gives point clouds."""
 
     config_class = Lidar3dConfig
 

@@ -17,7 +17,7 @@ SCAN = Topic('scan', 'sensor_msgs/msg/LaserScan')
 
 
 class Lidar2d(Lidar[Lidar2dConfig]):
-    """A planar scanner."""
+    """A planar LiDAR."""
 
     config_class = Lidar2dConfig
 
