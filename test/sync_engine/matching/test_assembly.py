@@ -9,6 +9,7 @@ import pytest
 from support.sync_feeder import MS, T0, Feeder, config, exact, stamps_ms
 
 from sync_engine.bundle import MissingReason, OffsetState
+from sync_engine.clocks.smoothing import ClockTrack, SmoothedClock
 from sync_engine.engine import SyncEngine
 
 
@@ -64,6 +65,19 @@ def test_bundles_are_numbered_and_their_stamps_rise_while_the_clock_is_corrected
     assert min(steps) == 1  # it would have gone back
     assert all(step == 1 or step > 9 * MS for step in steps)
     assert feed.engine.bundles_made == 60
+
+
+def test_two_reference_frames_of_one_moment_get_stamps_that_differ() -> None:
+    """A known clock that jumps by just the time between two frames puts both at one moment."""
+    feed = Feeder(SyncEngine(config({'ref': {}}, 'ref', required_sensors=['ref'])))
+    pieces = [(at_ns, [SmoothedClock(at_ns, offset_ns, 0.0, 0, 1e-8, 1e-8, 1e-8, 0.0)])
+              for at_ns, offset_ns in ((T0, 0), (T0 + 105 * MS, 10 * MS))]
+    feed.engine.clocks.play({'ref': ClockTrack(pieces)})
+    feed.push('ref', 100, 101)
+    feed.push('ref', 110, 111)
+    feed.push('ref', 140, 141)
+    assert [bundle.stamp_ns - T0 for bundle in feed.bundles] == [
+        100 * MS, 100 * MS + 1, 130 * MS]
 
 
 def test_a_new_epoch_may_begin_before_the_last_one_ended() -> None:

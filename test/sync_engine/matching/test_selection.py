@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.sync_feeder import Feeder, exact, stamps_ms
 
@@ -39,6 +39,9 @@ def oracle(
     return (max(earlier), MissingReason.NONE) if earlier else (None, MissingReason.TAKEN_BY_NEXT)
 
 
+@example([7, 12], 10, 5, 3)  # 12 belongs to the next one, at 13
+@example([5, 12], 10, 5, 3)
+@example([4, 12], 10, 5, 3)  # and 4 is too far away
 @given(frames, st.integers(0, 14), st.integers(0, 8), st.integers(1, 8))
 def test_choice_with_the_next_reference_known(
     values: list[int], target: int, window: int, gap: int
