@@ -75,6 +75,14 @@ def test_a_stamp_that_is_not_later_starts_the_average_again(back_ns: int) -> Non
     assert window.intensity == pytest.approx(0.2)
 
 
+@pytest.mark.parametrize(('smoothing_s', 'expected'), [(0.0, 0.8), (1.0, 0.2 + 0.6 * 0.6321)])
+def test_without_smoothing_every_sample_counts_alone(smoothing_s: float, expected: float) -> None:
+    window = AdaptiveWindow(WindowConfig(smoothing_s=smoothing_s))
+    window.update(S, (0.2, 0.0, 0.0), REST, S)
+    window.update(2 * S, (0.8, 0.0, 0.0), REST, S)
+    assert window.intensity == pytest.approx(expected, rel=1e-3)
+
+
 def test_after_a_reset_motion_is_unknown() -> None:
     window = AdaptiveWindow(WindowConfig())
     window.update(S, (2.0, 0.0, 0.0), REST, S)
