@@ -82,6 +82,21 @@ def test_a_reset_starts_the_new_episode_in_the_stationary_state() -> None:
         assert made.advance(batch(np.array([1]), [k])).tolist() == [after[1]]
 
 
+@pytest.mark.parametrize('again', [False, True])
+def test_the_first_captures_may_be_those_that_nobody_made(again: bool) -> None:
+    """The state is found by looking back, to the start where no draw in between decides it."""
+    dense, _ = channel(BURSTS, 200, episode=int(again))
+    lazy, streams = channel(BURSTS, 200)
+    if again:
+        for k in range(20):
+            lazy.advance(batch(slice(None), [k] * 200))
+        streams.reset(slice(None))
+        lazy.reset(slice(None))
+    expected = [dense.advance(batch(slice(None), [k] * 200)) for k in range(4)]
+    assert np.array_equal(lazy.advance(batch(slice(None), [2] * 200)), expected[2])
+    assert np.array_equal(lazy.advance(batch(slice(None), [3] * 200)), expected[3])
+
+
 def test_other_probabilities_hold_from_the_next_sample_on_and_the_state_stays() -> None:
     made, _ = channel({'probability': 0.99, 'burst_mean': 1000.0})
     assert made.advance(batch(slice(None), [0])).tolist() == [True]

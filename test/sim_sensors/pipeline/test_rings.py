@@ -176,8 +176,13 @@ def test_a_past_can_be_given_to_an_episode() -> None:
     assert late.valid.tolist() == [False, True]
     assert ring.take(ring.stamp_ns, late.place)[1] == -19
     assert ring.grow(16).has_past
+    ring.rewrite(np.array([0]), index, values, (times, times, times))
     ring.reset(np.array([1]))
     assert not ring.at_index(np.array([1]), np.array([-1])).valid.any()
+    zero = np.zeros(1, np.int64)
+    ring.push(np.array([1]), zero, np.ones((1, 2)), zero, zero, zero, None)
+    assert ring.at_index(ALL, np.array([[0, -1]] * 2)).valid.tolist() == [[True, True],
+                                                                          [True, False]]
     ring.reset(ALL)
     assert not ring.has_past
 

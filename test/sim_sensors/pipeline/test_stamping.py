@@ -14,6 +14,7 @@ from rig_common.validation import validated
 from sim_sensors.pipeline.faults import Condition
 from sim_sensors.pipeline.transit import Transit
 from sim_sensors.randomness.noise import RandomStreams
+from sim_sensors.randomness.timing import ClockWander
 from sim_sensors.timing_config import TimingConfig
 
 
@@ -44,6 +45,14 @@ def test_temperature_is_that_of_the_stamped_instant_and_adds_to_wander() -> None
     both = errors_s({'temperature': warm, 'white_fm': 1e-6}, 100)
     alone = errors_s({'white_fm': 1e-6}, 100), errors_s({'temperature': warm}, 100)
     assert both == pytest.approx(sum(alone), abs=2e-9)
+
+
+def test_wander_is_the_phase_of_the_process_behind_it() -> None:
+    wander = ClockWander(RandomStreams(1, 'test').lanes, white_fm=1e-5, random_walk_fm=1e-5,
+                         period_s=0.1)
+    expected = [float(wander.at(slice(None), np.array([k]))[0, 1]) for k in range(60)]
+    assert errors_s({'white_fm': 1e-5, 'random_walk_fm': 1e-5}, 60) == pytest.approx(
+        expected, abs=1e-9)
 
 
 def test_a_counter_counts_from_what_a_true_clock_shows_at_the_start() -> None:
