@@ -1,6 +1,7 @@
 """How well `rig fit` does: on measured traces, and on streams whose timing is known.
 
     ./rig python -m bench.timing_fit proof FOLDER       traces perf_node-*.txt (or any two columns)
+    ./rig python -m bench.timing_fit splits FOLDER      the same over eight splits of each trace
     ./rig python -m bench.timing_fit coverage [DRAWS]   how often 95 % intervals hold the truth
     ./rig python -m bench.timing_fit cost               the demo, every sensor's latency correlated
 
@@ -8,16 +9,21 @@
 the second half: two-sample KS at 1 % (median of 20 draws of the half's length), lag 1 within 0.12
 and p99 minus median within 10 % (both from a simulation 100 times as long). The last is counted
 twice: against the second half's own p99 minus median, and against its p99. Beside it stands how
-far the two halves are apart.
+far the two halves are apart. `splits` swaps and shifts the halves and puts quarters together: nine
+traces are few to choose a method by.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from sensor_rig.fit.times import StreamTimes
 
 SKIP_S, DRAWS, LONGER = 5.0, 20, 100
 LAG, TAIL, KS = 0.12, 0.10, 0.01
@@ -33,48 +39,73 @@ def lag_one(x: Any) -> float:
     return float(np.corrcoef(x[:-1].ravel(), x[1:].ravel())[0, 1])
 
 
-def compare(file: Path) -> dict[str, Any]:
+Parts = tuple[Any, Any]
+"""Which messages are fitted, and which they are compared with."""
+
+
+def halves(count: int) -> Parts:
+    """Return the first half and the second."""
+    rows = np.arange(count)
+    return rows[:count // 2], rows[count // 2:]
+
+
+def splits(count: int) -> list[Parts]:
+    """Return eight ways to split a trace in two."""
+    a, b, c, d = np.array_split(np.arange(count), 4)
+    tenth = count // 10
+    pairs = [halves(count), (np.arange(tenth, 5 * tenth), np.arange(5 * tenth, 9 * tenth)),
+             (np.r_[a, c], np.r_[b, d]), (np.r_[a, d], np.r_[b, c])]
+    return [pair for one, other in pairs for pair in ((one, other), (other, one))]
+
+
+def compare(times: StreamTimes, parts: Parts) -> dict[str, Any]:
     """Return the figures of one trace."""
     from scipy import stats
 
     from sensor_rig.fit.fitting import fit_stream
     from sensor_rig.fit.simulating import simulated_latencies
-    from sensor_rig.fit.times import of_trace
 
-    times = of_trace(file).between(SKIP_S)
-    half = len(times) // 2
-    fit = fit_stream(times.rows(slice(0, half)))
+    fit = fit_stream(times.rows(parts[0]))
     delays_s = (times.receive_ns - times.stamp_ns) / 1e9 + fit.offset_s
-    first, second = delays_s[:half], delays_s[half:]
+    first, second = (delays_s[part] for part in parts)
     runs = simulated_latencies(fit.config(), len(second), DRAWS + LONGER)
     draws, long = runs[:, :DRAWS].T, runs[:, DRAWS:]
-    found = tail(long) - tail(second)
+
+    def row(ks: float, lag: float, ends: float) -> dict[str, Any]:
+        fine, apart = ks >= KS and abs(lag) <= LAG, ends - tail(second)
+        relative, of_p99 = apart / tail(second), apart / float(np.quantile(second, 0.99))
+        return {'ks': ks, 'lag': lag, 'tail': relative, 'tail_p99': of_p99,
+                'strict': fine and abs(relative) <= TAIL, 'loose': fine and abs(of_p99) <= TAIL}
+
     assert fit.choice is not None
     return {
         'model': fit.choice.fitted.name,
-        'ks': float(np.median([stats.ks_2samp(draw, second).pvalue for draw in draws])),
-        'lag': lag_one(long) - lag_one(second), 'tail': found / tail(second),
-        'tail_p99': found / float(np.quantile(second, 0.99)),
-        'halves': (float(stats.ks_2samp(first, second).pvalue), lag_one(first) - lag_one(second),
-                   tail(first) / tail(second) - 1.0)}
+        **row(float(np.median([stats.ks_2samp(draw, second).pvalue for draw in draws])),
+              lag_one(long) - lag_one(second), tail(long)),
+        'halves': row(float(stats.ks_2samp(first, second).pvalue),
+                      lag_one(first) - lag_one(second), tail(first))}
 
 
-def proof(folder: Path) -> None:
-    """Print the figures of every trace of a folder."""
-    strict = loose = 0
-    files = sorted(folder.glob('perf*.txt')) or sorted(folder.glob('*.txt'))
+def proof(folder: Path, ways: Callable[[int], list[Parts]]) -> None:
+    """Print the figures of every trace of a folder, split in some `ways`."""
+    from sensor_rig.fit.times import of_trace
+
+    rows = []
     print(f'{"trace":42} {"model":13} {"KS p":>6} {"lag 1":>6} {"tail":>6} {"of p99":>6}   '
           'halves: KS p, lag 1, tail')
-    for file in files:
-        row = compare(file)
-        fine = row['ks'] >= KS and abs(row['lag']) <= LAG
-        strict += fine and abs(row['tail']) <= TAIL
-        loose += fine and abs(row['tail_p99']) <= TAIL
-        ks, lag, ends = row['halves']
-        print(f'{file.stem:42} {row["model"]:13} {row["ks"]:6.3f} {row["lag"]:+6.2f} '
-              f'{row["tail"]:+6.0%} {row["tail_p99"]:+6.1%}   {ks:.3f} {lag:+.2f} {ends:+.0%}')
-    print(f'pass all three: {strict} of {len(files)}, the tail against itself; '
-          f'{loose} of {len(files)}, the tail against p99')
+    for file in sorted(folder.glob('perf*.txt')) or sorted(folder.glob('*.txt')):
+        times = of_trace(file).between(SKIP_S)
+        for parts in ways(len(times)):
+            row = compare(times, parts)
+            rows.append(row)
+            own = row['halves']
+            print(f'{file.stem:42} {row["model"]:13} {row["ks"]:6.3f} {row["lag"]:+6.2f} '
+                  f'{row["tail"]:+6.0%} {row["tail_p99"]:+6.1%}   {own["ks"]:.3f} '
+                  f'{own["lag"]:+.2f} {own["tail"]:+.0%}', flush=True)
+    for who, chosen in (('the models', rows), ('the halves', [row['halves'] for row in rows])):
+        strict, loose = (sum(row[key] for row in chosen) for key in ('strict', 'loose'))
+        print(f'{who} pass all three: {strict} of {len(rows)}, the tail against itself; '
+              f'{loose} of {len(rows)}, the tail against p99')
 
 
 def coverage(draws: int, count: int = 800) -> None:
@@ -128,9 +159,9 @@ def cost(turns: int = 12, steps: int = 1500) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Run one of the two."""
-    if len(argv) == 2 and argv[0] == 'proof':
-        proof(Path(argv[1]))
+    """Run one of them."""
+    if len(argv) == 2 and argv[0] in ('proof', 'splits'):
+        proof(Path(argv[1]), splits if argv[0] == 'splits' else lambda count: [halves(count)])
     elif argv[:1] == ['coverage'] and len(argv) <= 2:
         coverage(int(argv[1]) if len(argv) == 2 else 200)
     elif argv == ['cost']:

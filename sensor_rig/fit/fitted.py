@@ -105,7 +105,12 @@ def _sandwich(fitted: Fitted, x: Array, free: list[int]) -> Array:
     scale = np.array([1e4 * steps[i] for i in free])
     inverse = np.linalg.pinv(curvature * np.outer(scale, scale), rcond=NO_CURVATURE,
                              hermitian=True) * np.outer(scale, scale)
-    return np.asarray(inverse @ long_run_covariance(scores) @ inverse / len(x))
+    # The weights of a mixture add up to 1: what one gains, the others lose by their parts.
+    change = np.eye(size)
+    weights = [row for row, i in enumerate(free) if fitted.names[i].startswith('weights')]
+    change[np.ix_(weights, weights)] -= fitted.values[[free[row] for row in weights]][:, None]
+    inverse = change @ inverse
+    return np.asarray(inverse @ long_run_covariance(scores) @ inverse.T / len(x))
 
 
 def _end_intervals(fitted: Fitted, x: Array) -> dict[str, Estimate]:

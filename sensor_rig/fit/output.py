@@ -97,6 +97,7 @@ def _topic(fit: TopicFit) -> dict[str, Any]:
     if fit.choice is not None:
         found['latency'] = {
             'model': fit.choice.fitted.model, 'held_out_log_density': fit.choice.scores,
+            'passed_over': list(fit.choice.passed_over),
             'parameters': {name: _estimate(each) for name, each in fit.parameters.items()},
             'correlation': _estimate(fit.correlation),
             **{name: _estimate(each) for name, each in fit.figures.items()}}

@@ -151,6 +151,9 @@ def _scores(fit: TopicFit) -> str:
     assert fit.choice is not None
     ranked = sorted(fit.choice.scores.items(), key=lambda item: -item[1])
     best = ranked[0][1]
+    over = ', '.join(name.replace('_', ' ') for name in fit.choice.passed_over)
     return text('Models by the log density of held-out latencies, each below the best by: ' +
                 ', '.join(f'{name.replace("_", " ")} {best - score:.3f}'
-                          for name, score in ranked) + '.')
+                          for name, score in ranked) + '.' +
+                (f' Passed over, because late messages are not as late as measured: {over}.'
+                 if over else ''))

@@ -184,9 +184,15 @@ def values_of(config: LatencyConfig) -> Array:
     return trace_of(config) if config.model == 'trace' else marginal_of(config)
 
 
+def quantile_of(config: LatencyConfig, at: Array) -> Array:
+    """Return the latencies below which the parts `at` (0 to 1) of samples are, s."""
+    from scipy import special
+    if config.model in ('delay', 'trace'):
+        return np.asarray(np.quantile(values_of(config), at))
+    normals = np.linspace(-Z_MAX, Z_MAX, STEPS + 1)
+    return np.asarray(np.interp(special.ndtri(at), normals, marginal_of(config)))
+
+
 def usual_least_s(config: LatencyConfig) -> float:
     """Return the latency that nine of ten samples have at least, s."""
-    if config.model == 'trace':
-        return float(np.quantile(trace_of(config), 0.1))
-    normals = np.linspace(-Z_MAX, Z_MAX, STEPS + 1)
-    return float(np.interp(-1.2816, normals, marginal_of(config)))
+    return float(quantile_of(config, np.array([0.1]))[0])

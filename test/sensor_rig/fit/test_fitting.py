@@ -9,16 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from support.round_trips import CASES, estimates, recorded, truths
 
 from rig_common.errors import RigError
 from sensor_rig.cli.main import main
+from sensor_rig.fit.choosing import CLOSE, TAIL_MISFIT, choose, tail_misfit
 from sensor_rig.fit.clock import resolution, unwrapped, without_steps
 from sensor_rig.fit.fitting import KnownClock, fit_stream
+from sensor_rig.fit.models import CANDIDATES
 from sensor_rig.fit.output import as_json, datasheet
 from sensor_rig.fit.page import allan
 from sensor_rig.fit.simulating import simulated_latencies
-from sensor_rig.fit.statistics import Estimate, lag_one
+from sensor_rig.fit.statistics import Estimate, harrell_davis, lag_one
 from sensor_rig.fit.times import StreamTimes, of_trace
 from sensor_rig.rigfile import load_rig
 
@@ -44,6 +47,30 @@ def test_the_likeliest_model_is_chosen() -> None:
         assert choice is not None
         assert choice.fitted.name == name
         assert choice.scores[name] == max(choice.scores.values())
+
+
+def test_of_models_that_are_about_as_likely_one_with_the_measured_tail_is_taken() -> None:
+    random = np.random.default_rng(4)
+    passed = 0
+    for _ in range(2):  # a normal with a faint late shoulder, which the likelihood hardly sees
+        x = random.normal(0.03, 0.001, 300) + 0.004 * (random.random(300) < 0.015)
+        choice = choose(x)
+        passed += len(choice.passed_over)
+        best = max(choice.scores.values())
+        assert choice.scores[choice.fitted.name] > best - CLOSE
+        for name in choice.passed_over:
+            assert choice.scores[name] >= choice.scores[choice.fitted.name]
+            assert tail_misfit(CANDIDATES[name](x), x) > TAIL_MISFIT
+            assert tail_misfit(choice.fitted, x) <= TAIL_MISFIT
+    assert passed
+    alone = choose(x, 'normal')  # asked for by name: taken as it is
+    assert (alone.fitted.name, alone.passed_over) == ('normal', ())
+
+
+def test_quantiles_by_order_statistics_are_those_of_scipy() -> None:
+    x = np.random.default_rng(2).gamma(2.0, 0.001, 300)
+    theirs = stats.mstats.hdquantiles(x, prob=[0.5, 0.95, 0.99])
+    assert harrell_davis(x, np.array([0.5, 0.95, 0.99])) == pytest.approx(np.asarray(theirs))
 
 
 def test_the_fitted_stream_is_like_the_measured_one() -> None:
