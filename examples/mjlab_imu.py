@@ -3,8 +3,11 @@
 mjlab steps its own environment with its own managers. The truth is MuJoCo's accelerometer and gyro
 on the pole; `SensedTerm` turns it into what an IMU with latency, jitter, loss and noise gives.
 
-    pip install mjlab array-api-compat           # torch comes with it; a CPU suffices
-    python examples/mjlab_imu.py --envs 8 --steps 300
+    pip install mjlab array-api-compat pydantic pyyaml scipy     # a CPU suffices
+    PYTHONPATH=. python examples/mjlab_imu.py --envs 8 --steps 300
+
+mjlab 1.6.0 asks for MuJoCo 3.11 and sensor_rig for 3.17 or newer: pip does not install both. The
+term works with either: use an environment for mjlab alone, with this checkout on its path.
 """
 
 from __future__ import annotations
