@@ -67,7 +67,8 @@ class ManyCaster(EmbreeCaster):
         if self._moving is not None:
             self._copies = [self._copy_of(self._moving, env) for env in range(num_envs)]
         self._solids = _Solids(model, self._exceptions.solids)
-        self._ray_env: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        self._ray_env: npt.NDArray[np.int64] | None = None
+        """Environment of each ray of `cast_many`, while its normals are turned."""
         self.reason = f'Embree for {num_envs} environments at once, {self._arrangement}'
 
     @property
@@ -118,6 +119,7 @@ class ManyCaster(EmbreeCaster):
             self._ray_env = np.repeat(np.asarray(envs, np.int64), each * _WIDTH)
             packets.hits.geom[len(self._ray_env):] = -1
             self._add_surface(flat, packets, surface == 'normal')
+            self._ray_env = None
         hits = _unpad(packets.hits, self._num_envs, count, rays)
         self._amend(envs, bodies, origins, directions, hits, data)
         return hits
@@ -179,7 +181,7 @@ class ManyCaster(EmbreeCaster):
     def _own_normals(
         self, instances: Instances, packets: Packets, rays: npt.NDArray[np.int64]
     ) -> F32:
-        if instances is not self._moving:
+        if instances is not self._moving or self._ray_env is None:  # or one environment alone
             return super()._own_normals(instances, packets, rays)
         geoms = packets.hits.geom[rays]
         matrices = self._matrices[self._ray_env[rays], instances.ranks(geoms)]
