@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Literal
 
 import mujoco
@@ -10,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Kind = Literal['plane', 'box', 'sphere', 'ellipsoid', 'cylinder', 'capsule', 'mesh']
+MeanColour = Callable[[int], tuple[float, float, float]]
 
 VISIBLE_GROUPS = 3
 """Geom groups 0 to 2 are drawn by default; 3 and up hold collision shapes by custom."""
@@ -51,7 +54,9 @@ class Scene:
 
     def __init__(self, model: mujoco.MjModel) -> None:
         """Describe `model`; poses come from `static_poses` once and `moving_poses` per instant."""
-        shapes = [_shape(model, geom) for geom in range(model.ngeom) if _is_visible(model, geom)]
+        mean_colour = cache(partial(_mean_colour, model))  # many geoms share a texture
+        shapes = [shape for geom in range(model.ngeom) if _is_drawn(model, geom)
+                  and (shape := _shape(model, geom, mean_colour)).rgba[3] > 0.0]
         self.static = [shape for shape in shapes if shape.is_static]
         self.moving = [shape for shape in shapes if not shape.is_static]
         self._static_ids = np.array([shape.geom for shape in self.static], np.intp)
@@ -74,17 +79,16 @@ def _poses(data: mujoco.MjData,
     return data.geom_xpos[ids], quats
 
 
-def _is_visible(model: mujoco.MjModel, geom: int) -> bool:
-    return (model.geom_group[geom] < VISIBLE_GROUPS and int(model.geom_type[geom]) in _KINDS
-            and _rgba(model, geom)[3] > 0.0)
+def _is_drawn(model: mujoco.MjModel, geom: int) -> bool:
+    return model.geom_group[geom] < VISIBLE_GROUPS and int(model.geom_type[geom]) in _KINDS
 
 
-def _shape(model: mujoco.MjModel, geom: int) -> Shape:
+def _shape(model: mujoco.MjModel, geom: int, mean_colour: MeanColour) -> Shape:
     view, body = model.geom(geom), int(model.geom_bodyid[geom])
     kind = _KINDS[int(model.geom_type[geom])]
     vertices, faces = _triangles(model, geom) if kind == 'mesh' else (None, None)
     return Shape(geom, view.name, model.body(body).name, kind,
-                 _size(kind, model.geom_size[geom], vertices), _rgba(model, geom),
+                 _size(kind, model.geom_size[geom], vertices), _rgba(model, geom, mean_colour),
                  int(model.body_weldid[body]) == 0 and int(model.body_mocapid[body]) < 0,
                  vertices, faces)
 
@@ -106,7 +110,8 @@ def _size(kind: Kind, size: NDArray[np.float64],
     return 2 * a, 2 * b, 2 * c
 
 
-def _rgba(model: mujoco.MjModel, geom: int) -> tuple[float, float, float, float]:
+def _rgba(model: mujoco.MjModel, geom: int,
+          mean_colour: MeanColour) -> tuple[float, float, float, float]:
     material = int(model.geom_matid[geom])
     if material < 0:
         r, g, b, a = (float(value) for value in model.geom_rgba[geom])
@@ -115,7 +120,7 @@ def _rgba(model: mujoco.MjModel, geom: int) -> tuple[float, float, float, float]
     texture = int(model.mat_texid[material, mujoco.mjtTextureRole.mjTEXROLE_RGB])
     if texture < 0:
         return r, g, b, a
-    red, green, blue = _mean_colour(model, texture)
+    red, green, blue = mean_colour(texture)
     return r * red, g * green, b * blue, a
 
 

@@ -82,7 +82,8 @@ class SyncNode(Node):
                                       lambda: str(self.get_parameter('offsets_file').value))
         self._load_saved()
         self._follow_time(simulated_topics, handover)
-        import filterpy.kalman  # noqa: F401 - brings scipy: now, not while a first message waits
+        if handover is None:  # else the world in this process would start later
+            import filterpy.kalman  # noqa: F401 - brings scipy: now, not at the first message
         self._inputs = Inputs(self, config, types, self._on_message,
                               self.get_parameter('reliability').value, self._diagnostics.qos)
         self._diagnostics.add(self._inputs.statuses)
