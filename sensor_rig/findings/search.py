@@ -21,6 +21,7 @@ from sensor_rig.findings.stamps import (
     domain_of,
     has_wrapped,
     order_findings,
+    simulated_finding,
     source_findings,
     step_findings,
 )
@@ -53,6 +54,10 @@ def _all(heard: Sequence[TopicRecord], table: Sequence[TopicFacts]) -> Iterator[
     yield from domain_mix(steady, facts)
     domains = {record.name: domain_of(record, facts[record.name])[0] for record in steady
                if facts[record.name].source != 'none'}
+    paced = simulated_finding(heard, domains)
+    yield from paced
+    simulated = {name for each in paced for name in each.topics}
+    jumped |= simulated
     for record in stamped:
         about = facts[record.name]
         if about.shares_stamps_with:
@@ -62,7 +67,7 @@ def _all(heard: Sequence[TopicRecord], table: Sequence[TopicFacts]) -> Iterator[
         if record.name not in jumped:
             yield from domain_findings(record, about, alone=alone)
         yield from order_findings(record, record.name in looped)
-        steps = [] if record.name in looped else list(step_findings(record, about))
+        steps = [] if record.name in looped | simulated else list(step_findings(record, about))
         yield from steps
         if record.name not in jumped:
             yield from source_findings(record, about, steady=not steps)

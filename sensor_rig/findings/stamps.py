@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.findings.model import Finding, Severity
@@ -12,6 +12,7 @@ from sensor_rig.findings.timeline import Event
 from sensor_rig.findings.trend import steps_of, trend_of
 
 INFO, WARNING, WRONG = Severity.INFO, Severity.WARNING, Severity.WRONG
+CLOCK_TYPE = 'rosgraph_msgs/msg/Clock'
 TAI_S, GPS_S = 37.0, 18.0
 """TAI and GPS time minus UTC since 2017."""
 GPS_EPOCH_S = 315_964_800.0
@@ -99,6 +100,21 @@ def domain_findings(record: TopicRecord, facts: TopicFacts, *, alone: bool) -> I
         what.format(offset=offset_s, hours=round(offset_s / QUARTER_HOUR_S) / 4),
         'no other sensor is near it in time: a synchronizer pairs nothing, TF finds no transform',
         change, {'offset_s': offset_s, 'nominal_s': nominal_s(domain, offset_s)})
+
+
+def simulated_finding(heard: Sequence[TopicRecord], domains: Mapping[str, str]) -> list[Finding]:
+    """Return the finding of stamps that are of simulated or replayed time, not of a device.
+
+    `domains` by topic. Host times beside them are two domains, which is a finding of its own.
+    """
+    told = any(record.type_name == CLOCK_TYPE for record in heard)
+    if not told or set(domains.values()) not in ({'clock_power_up'}, {'clock_other'}):
+        return []
+    return [Finding('simulated_time', INFO, tuple(sorted(domains)),
+                    'stamped with the time of /clock, simulated or replayed: delays and drift '
+                    'against the host tell how fast it runs, not how good the clocks are',
+                    'none, as long as every node runs with use_sim_time',
+                    'to judge the clocks, inspect what the devices themselves publish')]
 
 
 def source_findings(record: TopicRecord, facts: TopicFacts, *, steady: bool) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from support.blind import Expected, Recording
+from support.blind import EPOCH_S, Expected, Recording
 from support.defects import CONSEQUENCES, DEFECTS
 
 from sensor_rig.findings.model import Finding, Severity
@@ -47,6 +47,21 @@ def test_two_defects_are_both_found(names: tuple[str, str]) -> None:
     recording = Recording(3)
     wanted = DEFECTS[names[0]](recording) | DEFECTS[names[1]](recording)
     assert wanted <= pairs_of(found_in(recording))
+
+
+def test_simulated_time_is_no_defect_unless_something_else_is_on_the_hosts_time() -> None:
+    recording = Recording(6)
+    for stream in recording.streams.values():
+        # A simulation at 0.7 times real time that slows down after 10 s.
+        stream.offset_s = 1000.0 - EPOCH_S
+        stream.arrivals = stream.arrivals / 0.7 + np.maximum(stream.arrivals - 10.0, 0.0)
+    assert {each.code for each in found_in(recording)} >= {'clock_power_up'}
+    clock = recording.stream('rosgraph_msgs/msg/Clock', 100.0, 0.001, 0.0001)
+    clock.stamped = False
+    recording.streams['/clock'] = clock
+    assert {each.code for each in found_in(recording)} == {'simulated_time'}
+    recording.streams['/odom'].stamps = recording.streams['/odom'].captures
+    assert {'mixed_domains', 'clock_power_up'} <= {each.code for each in found_in(recording)}
 
 
 def test_findings_come_worst_first_and_say_what_to_do() -> None:
