@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.toy_sensors import MS, make
+from support.toy_sensors import MS, Plain, make
 
 from sim_sensors.pipeline.fates import CaptureFate
+from sim_sensors.pipeline.layout import Array
 from sim_sensors.pipeline.pipeline import Pipeline
-from sim_sensors.sensors.base import Sample
+from sim_sensors.sensors.base import Batch, Sample
 from sim_sensors.timing_config import FaultConfig
 
 
@@ -178,6 +179,17 @@ def test_noisy_multiplies_the_noise_only() -> None:
     for t, (one, other) in enumerate(zip(clean, noisy, strict=True)):
         factor = 10.0 if 20 <= t < 30 else 1.0
         np.testing.assert_allclose(other.values - t - 1.0, factor * (one.values - t - 1.0))
+
+
+def test_noisy_leaves_the_noise_of_the_world_as_it_is() -> None:
+    class Gusty(Plain):
+        def physics_imperfections(self, values: Array, batch: Batch) -> None:
+            values += batch.noise.normal('gusts', batch, self.width, per_tick=True)
+
+    samples = run(emulator(sensor=Gusty, noise=1e-6, **faulty('noisy', scale=10.0)), 600)
+    gusts = np.array([sample.values - t for t, sample in enumerate(samples)])
+    assert gusts.std() == pytest.approx(1.0, rel=0.1)
+    assert gusts[20:30].std() == pytest.approx(1.0, rel=0.5)
 
 
 def test_slow_adds_latency() -> None:

@@ -71,6 +71,14 @@ def test_a_drift_is_a_line_from_knot_to_knot(num_envs: int) -> None:
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
+def test_asking_twice_at_a_knot_gives_the_same_for_as_long_as_it_runs() -> None:
+    stream = drift(Lanes(3, ('imu',), 2))
+    for knot in range(300):  # over the ends of blocks of random numbers
+        k = np.full(2, knot * EVERY)
+        first = stream.at(slice(None), k, WEIGHTS)
+        assert np.array_equal(stream.at(slice(None), k, WEIGHTS), first)
+
+
 def test_a_reset_drift_begins_its_new_episode_and_no_other_environment_notices() -> None:
     lanes, later = Lanes(3, ('imu',), 4), Lanes(3, ('imu',), 4, first_episode=1)
     stream, untouched, fresh = drift(lanes), drift(Lanes(3, ('imu',), 4)), drift(later)
