@@ -100,6 +100,37 @@ def test_messages_that_are_held_up_are_no_question_of_the_clock(late_ms: int) ->
     assert stream.detector.step_ns == pytest.approx(-50 * MS, abs=0.5 * MS)
 
 
+def test_a_short_congestion_leaves_no_doubt_behind() -> None:
+    stream = Exact()
+    stream.late_ns = 50 * MS
+    assert stream.play() == [Verdict.FINE]
+    assert stream.detector.arrival_ns == stream.arrival_ns  # a slow message is believed, too
+    assert stream.play(9) == [Verdict.FINE] * 9
+    stream.late_ns = 0
+    for _ in range(10):
+        assert stream.play() == [Verdict.FINE]
+        assert not stream.detector.in_doubt
+
+
+def test_a_slow_first_message_keeps_the_period_from_nobody() -> None:
+    stream = Exact(0)
+    stream.late_ns = 4 * MS
+    stream.play()
+    stream.late_ns = 0
+    assert stream.play(10) == [Verdict.FINE] * 10
+    assert stream.detector.period_ns == PERIOD
+
+
+def test_messages_that_are_late_now_and_then_are_part_of_the_spread() -> None:
+    stream = Exact()
+    before = stream.detector.spread_ns
+    for _ in range(20):
+        for late_ms in (0, 0, 0, 0, 12):
+            stream.late_ns = late_ms * MS
+            assert stream.play() == [Verdict.FINE]
+    assert stream.detector.spread_ns > max(1 * MS, 2.0 * before)
+
+
 def test_one_message_that_is_late_changes_nothing() -> None:
     stream = Exact()
     stream.late_ns = 25 * MS
@@ -143,8 +174,9 @@ def test_a_stamp_that_is_odd_once_is_doubted_and_forgotten() -> None:
     assert stream.play() == [Verdict.ODD]
     assert stream.detector.in_doubt
     stream.clock_ns = 0
-    assert stream.play(5) == [Verdict.FINE] * 5
+    assert stream.play() == [Verdict.FINE]
     assert not stream.detector.in_doubt
+    assert stream.play(5) == [Verdict.FINE] * 5
     assert stream.detector.step_ns == 0
 
 
