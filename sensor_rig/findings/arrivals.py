@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sensor_rig.findings.model import Finding, Severity
+from sensor_rig.findings.model import Finding, Severity, times
 from sensor_rig.findings.record import TopicRecord
 from sensor_rig.findings.timeline import Event
 
@@ -139,7 +139,7 @@ def hiccup_finding(records: Sequence[TopicRecord], hiccups: Sequence[tuple[int, 
         longest = max(end - begin for begin, end in hiccups) / 1e9
         at_s = (hiccups[0][0] - start_ns) / 1e9
         yield Finding('recorder_hiccup', WARNING, ('all topics',),
-                      f'the recorder stood still {len(hiccups)} times, for {longest:.2f} s at '
+                      f'the recorder stood still {times(len(hiccups))}, for {longest:.2f} s at '
                       f'most, first at {at_s:.1f} s',
                       'gaps on every topic at once are the recorder\'s and not the sensors\'',
                       'record to a faster disk, with a larger cache or without compression',

@@ -66,6 +66,11 @@ class Finding:
                 'sentence': self.sentence}
 
 
+def times(count: int) -> str:
+    """Return how often, in words: "once", "3 times"."""
+    return 'once' if count == 1 else f'{count} times'
+
+
 def worst_first(findings: list[Finding]) -> list[Finding]:
     """Return the findings in the order in which they are shown."""
     return sorted(findings, key=lambda each: (-each.severity, each.code, each.topics))

@@ -27,10 +27,11 @@ GRID = ('host_stamps', 'out_of_order')
 def findings_page(source: str, found: Inspection) -> str:
     """Return the whole document."""
     facts, findings = found.facts, found.findings
-    counts = [(str(sum(each.severity is severity for each in findings)), severity.word,
-               'bad' if severity is Severity.WRONG else '')
-              for severity in reversed(Severity)]
-    sections = [page.tiles([*counts, (str(len(facts)), 'topics', '')])]
+    counts = {severity: sum(each.severity is severity for each in findings)
+              for severity in reversed(Severity)}
+    tiles = [(str(count), severity.word, 'bad' if count and severity is Severity.WRONG else '')
+             for severity, count in counts.items()]
+    sections = [page.tiles([*tiles, (str(len(facts)), 'topics', '')])]
     if not findings:
         sections.append(page.section('Nothing found', page.text(
             'No finding. What cannot be told from a recording alone: a constant latency, and a '
@@ -97,7 +98,7 @@ def spacing_plot(record: TopicRecord) -> str:
     plot.line(times, steps.tolist(), 0)
     return page.figure(plot.svg(f'spacings of {record.name}'),
                        f'{record.name}: time between two stamps (blue) and between two arrivals '
-                       f'(orange), of the first {len(times)} messages.')
+                       f'(red), of the first {len(times)} messages.')
 
 
 def grid_plot(record: TopicRecord) -> str:
@@ -113,7 +114,7 @@ def grid_plot(record: TopicRecord) -> str:
     plot.line(times.tolist(), rests[1].tolist(), 1)
     plot.line(times.tolist(), rests[0].tolist(), 0)
     return page.figure(plot.svg(f'stamps of {record.name} against an even grid'),
-                       f'{record.name}: how far stamps (blue) and arrivals (orange) are from an '
+                       f'{record.name}: how far stamps (blue) and arrivals (red) are from an '
                        f'even grid, of the first {len(times)} messages. Stamps of a device are '
                        f'steadier than the arrivals; those of a host are as restless.')
 
@@ -131,7 +132,7 @@ def agreement_plot(topic: str, curve: AgreementCurve, offset_ms: float) -> str:
     return page.figure(plot.svg(f'turns of {topic} against those of the IMU'),
                        f'{topic}: how well its turns agree with those of the IMU if its stamps '
                        f'were off by so much (blue), and the offset that the sync engine '
-                       f'estimates (orange).')
+                       f'estimates (red).')
 
 
 def imu_plot(topic: str, found: ImuDelay) -> str:
@@ -141,7 +142,7 @@ def imu_plot(topic: str, found: ImuDelay) -> str:
     return page.figure(plot.svg(f'accelerometer of {topic} against its gyro'),
                        f'{topic}: how well the change of its specific force agrees with that of '
                        f'gravity in a frame that turns as its gyro says, if the accelerometer was '
-                       f'so late (blue), and the best delay (orange).')
+                       f'so late (blue), and the best delay (red).')
 
 
 def _agreement(curve: AgreementCurve, at_ms: float, xlabel: str, ylabel: str) -> Plot:

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from sensor_rig.bags.inspect import INFO_TYPE, TopicFacts
-from sensor_rig.findings.model import Finding, Severity
+from sensor_rig.findings.model import Finding, Severity, times
 from sensor_rig.findings.record import TopicRecord
 from sensor_rig.findings.stamps import domain_of
 
@@ -95,7 +95,7 @@ def header_findings(record: TopicRecord) -> Iterator[Finding]:
     if record.frame_changes:
         frames = ', '.join(sorted(frame or '(empty)' for frame in record.frames))
         yield Finding('frame_changes', WRONG, name,
-                      f'header.frame_id changes {record.frame_changes} times between {frames}',
+                      f'header.frame_id changes {times(record.frame_changes)} between {frames}',
                       'measurements are taken for those of another place',
                       'look for two publishers on the topic',
                       {'changes': record.frame_changes})
@@ -135,12 +135,12 @@ def loop_findings(records: Sequence[TopicRecord], start_ns: int) -> tuple[list[F
             slack_s = max(slack_s, 2.0 * line.period_s)  # its first message of the new round
     if len(jumps) < 2 and not (len(jumps) == 1 and len([r for r in records if r.stamped]) == 1):
         return [], set()
-    times = [at for at, _ in jumps.values()]
-    if (max(times) - min(times)) / 1e9 > slack_s:
+    jumped_ns = [at for at, _ in jumps.values()]
+    if (max(jumped_ns) - min(jumped_ns)) / 1e9 > slack_s:
         return [], set()
     length = max(-amount for _, amount in jumps.values())
     finding = Finding('looped', WRONG, tuple(sorted(jumps)),
-                      f'time starts again after {(min(times) - start_ns) / 1e9:.1f} s, back by '
+                      f'time starts again after {(min(jumped_ns) - start_ns) / 1e9:.1f} s, back by '
                       f'{length:.1f} s on all of them: a recording that was played in a loop',
                       'everything after the first round is older than what came before',
                       'cut the recording at the restart', {'length_s': length})

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from sensor_rig.bags.inspect import TopicFacts
-from sensor_rig.findings.model import Finding, Severity
+from sensor_rig.findings.model import Finding, Severity, times
 from sensor_rig.findings.record import TopicRecord
 from sensor_rig.findings.timeline import Event
 from sensor_rig.findings.trend import steps_of, trend_of
@@ -227,7 +227,7 @@ def order_findings(record: TopicRecord, looped: bool) -> Iterator[Finding]:
     if far and not looped:
         worst = min(far, key=lambda event: event.amount_s)
         yield Finding('time_back', WRONG, name,
-                      f'time goes back {len(far)} times, by up to {-worst.amount_s:.3f} s',
+                      f'time goes back {times(len(far))}, by up to {-worst.amount_s:.3f} s',
                       'filters reject or rewind; buffers hold frames of two pasts',
                       'look for a clock that is set while it runs, or several publishers on the '
                       'topic', {'times': len(far), 'largest_s': -worst.amount_s})
