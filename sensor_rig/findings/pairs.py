@@ -135,12 +135,12 @@ def loop_findings(records: Sequence[TopicRecord], start_ns: int) -> tuple[list[F
             slack_s = max(slack_s, 2.0 * line.period_s)  # its first message of the new round
     if len(jumps) < 2 and not (len(jumps) == 1 and len([r for r in records if r.stamped]) == 1):
         return [], set()
-    jumped_ns = [at for at, _ in jumps.values()]
-    if (max(jumped_ns) - min(jumped_ns)) / 1e9 > slack_s:
+    at_ns = [at for at, _ in jumps.values()]
+    if (max(at_ns) - min(at_ns)) / 1e9 > slack_s:
         return [], set()
     length = max(-amount for _, amount in jumps.values())
     finding = Finding('looped', WRONG, tuple(sorted(jumps)),
-                      f'time starts again after {(min(jumped_ns) - start_ns) / 1e9:.1f} s, back by '
+                      f'time starts again after {(min(at_ns) - start_ns) / 1e9:.1f} s, back by '
                       f'{length:.1f} s on all of them: a recording that was played in a loop',
                       'everything after the first round is older than what came before',
                       'cut the recording at the restart', {'length_s': length})
