@@ -87,7 +87,7 @@ def simulated_yard(seed: int, duration_s: float) -> FloatArray | None:
     assert config.sync is not None
     sync = WireSync(config.sync)
     names = {given.topic: name for name, given in config.sync.inputs.items()}
-    found, latest, witness = [], {'lidar': 0, 'imu': 0}, _Witness(rig.world)
+    found, latest = [], {'lidar': 0, 'imu': 0}
     for _ in range(round(duration_s / _TIMESTEP_S)):
         for message in rig.step():
             name = names.get(message.topic)
@@ -99,42 +99,7 @@ def simulated_yard(seed: int, duration_s: float) -> FloatArray | None:
             if name == 'lidar' and rig.elapsed_ns > SETTLED_S * 1e9:
                 offset_ns = sync.engine.offset('lidar', to='imu').offset_ns
                 found.append(offset_ns - (latest['lidar'] - latest['imu']))
-        witness.look()
-    return np.abs(np.array(found) / 1e6 - 1e3 * witness.lag_s())
-
-
-class _Witness:
-    """Knows by how much the world's own gyro and pose are apart.
-
-    MuJoCo moves positions with the velocity at the end of a step, so the angular rate of a tick
-    belongs half a step earlier than its pose. No clock is wrong, and yet an estimator that is
-    right finds it: at 1 ms steps it is as large as the errors that are to be measured.
-    """
-
-    def __init__(self, world: Any) -> None:
-        self._world = world
-        self._turns: list[FloatArray] = []
-        self._rates: list[FloatArray] = []
-
-    def look(self) -> None:
-        """Note the rover's orientation and the gyro of this tick."""
-        data, model = self._world.data(), self._world.model
-        self._turns.append(data.xmat[model.body('rover').id].reshape(3, 3).copy())
-        address = int(model.sensor('imu/gyro').adr[0])
-        self._rates.append(data.sensordata[address : address + 3].copy())
-
-    def lag_s(self) -> float:
-        """Return pose time minus gyro time (s), fitted over increments of 0.1 s about z."""
-        rates, turns = np.array(self._rates), np.array(self._turns)
-        angle = np.zeros(len(rates))
-        angle[1:] = np.cumsum(0.5 * (rates[1:, 2] + rates[:-1, 2])) * _TIMESTEP_S
-        every = round(0.1 / _TIMESTEP_S)
-        at = np.arange(every, len(turns) - every, every)
-        step = np.einsum('kji,kjl->kil', turns[at], turns[at + every])
-        seen = np.arctan2(step[:, 1, 0] - step[:, 0, 1], step[:, 0, 0] + step[:, 1, 1])
-        slope = rates[at + every, 2] - rates[at, 2]
-        error = seen - (angle[at + every] - angle[at])
-        return float(-(slope @ error) / (slope @ slope))
+    return np.abs(np.array(found) / 1e6)
 
 
 def _rover(seed: int) -> dict[str, Any]:

@@ -22,7 +22,9 @@ from rig_common.errors import RigError
 from rig_common.times import MAX_STAMP_NS, NEVER_NS, NS_PER_S
 from sync_engine.bundle import Bundle
 from sync_engine.clocks.epochs import Epochs
-from sync_engine.clocks.offset import ClockEstimate, Offset, imu_sigma_s, relative_offset
+from sync_engine.clocks.offset import ClockEstimate, Offset
+from sync_engine.clocks.prior import imu_sigma_s
+from sync_engine.clocks.relative import relative_offset
 from sync_engine.clocks.states import StateMachine, SyncState
 from sync_engine.clocks.steps import Verdict
 from sync_engine.config import SyncConfig

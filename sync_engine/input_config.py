@@ -61,10 +61,11 @@ class InputConfig(Strict):
     cue_bias_s: float = Field(0.0, ge=0.0, le=1.0)
     """Error of the cue that does not average out, one sigma (s): near things shift in images by
     translation too. It is part of every sigma of this input."""
-    cue_wander: float = Field(0.4, ge=0.0, le=1.0)
+    cue_wander: float = Field(0.5, ge=0.0, le=1.0)
     """How likely it is, before anything is seen, that the times of its turns wander against its
-    stamps. Poses that another computer timed often do (0.4), turns found in the payload itself
-    seldom (0.1). Too much makes its sigma wide for minutes, too little narrow while it wanders."""
+    stamps. Poses that another computer timed often do (0.5), turns found in the payload itself
+    seldom (0.1), those of simulated sensors never do (0.02 leaves a door open). Too much makes
+    its sigma wide for minutes, too little narrow while it wanders."""
     cue_axes: CueAxes = ''
     """What of its turns is used: `vector`, all three components; `yaw`, the turn about the
     sensor's own z; `size`, how far it turned, which needs no mounting. Empty: all that the cue

@@ -44,14 +44,16 @@ class ClassReader:
     def __init__(self, readers: Sequence[TruthReader]) -> None:
         """Read with `readers`, one a sensor; columns of sensordata are taken all at once."""
         self._readers = readers
-        columns = [each.columns for each in readers if type(each) is ColumnReader]
-        self._columns = np.concatenate(columns) if len(columns) == len(readers) else None
+        self._alike = _alike(readers)
+        columns = [each.columns for each in readers if isinstance(each, ColumnReader)]
+        self._columns = np.concatenate(columns) if columns else np.zeros(0, np.intp)
 
     def read(self, view: WorldView, lanes: NDArray[np.intp], out: Array) -> None:
         """Write the truth of `lanes` into `out` [len(lanes), width]."""
         count = len(self._readers)
-        if self._columns is not None and len(lanes) == view.num_envs * count:
-            out.reshape(view.num_envs, -1)[:] = view.sensordata.take(self._columns, axis=1)
+        if self._alike is not None and len(lanes) == view.num_envs * count:
+            columns = view.sensordata.take(self._columns, axis=1)
+            self._alike.write(columns.reshape(len(lanes), -1), out)
             return
         envs, members = np.divmod(lanes, count)
         for member in np.unique(members).tolist():
@@ -59,3 +61,11 @@ class ClassReader:
             rows = np.empty((int(chosen.sum()), out.shape[1]), out.dtype)
             self._readers[member].read(view, envs[chosen].tolist(), 0, rows)
             out[chosen] = rows
+
+
+def _alike(readers: Sequence[TruthReader]) -> ColumnReader | None:
+    """Return the first of readers that all make rows of their columns in the same way, if so."""
+    first = readers[0]
+    if not isinstance(first, ColumnReader) or type(first).read is not ColumnReader.read:
+        return None
+    return first if all(type(each) is type(first) for each in readers) else None

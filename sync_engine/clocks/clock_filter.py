@@ -78,7 +78,7 @@ class ClockPrior:
     """Whether this is the IMU: against itself only the wander of its estimate counts."""
     tied: bool
     """Whether the offset was set from an arrival (o = l + constant), as device clocks are."""
-    wander_chance: float = 0.4
+    wander_chance: float = 0.5
     """How likely it is that the times of its turns wander (wander.py)."""
 
 
@@ -129,7 +129,7 @@ class ClockFilter:
         """Keep what selection reads as plain floats; numpy scalars cost ten times as much."""
         x, p = self._kf.x, self._kf.P
         self.offset_s = float(x[0, 0])
-        self.skew = float(x[1, 0])
+        self.skew = float(x[1, 0]) + (self._wander.rate if self._wander is not None else 0.0)
         self.latency_s = float(x[2, 0])
         self.anchor_s = float(x[3, 0])
         self.offset_var = float(p[0, 0])
@@ -167,23 +167,35 @@ class ClockFilter:
         transition[0, 1] = dt
         noise = self._q_rate * (dt * self.q_scale)
         noise[1, 1] *= self._skew_wander
+        drifted = 0.0
         if self._wander is not None:
-            noise[_COMMON] += self._wander.walk_var * dt
+            drifted, grown = self._wandered(time_s)
+            noise[_COMMON] += grown
         if self._q_raised is not None:
             noise += self._q_rate * (dt * self._q_raised)
             self._q_raised *= _Q_JUMP_DECAY**dt
             if self._q_raised.max() < _Q_STABLE:
                 self._q_raised = None
         if self.tape is not None:
-            self.tape.note(Note(self._time_s, self.state, self.covariance, transition, noise))
+            self.tape.note(
+                Note(self._time_s, self.state, self.covariance, transition, noise, drifted))
         self._kf.predict(F=transition, Q=noise)
+        self._kf.x[[0, 2], 0] += drifted
         self._time_s = time_s
+        self._cache()
+
+    def _wandered(self, time_s: float) -> tuple[float, float]:
+        """Return by how much o and l drift together until `time_s`, and its variance grows."""
+        assert self._wander is not None
+        now, now_var = self._wander.ahead(max(self._time_s - self._motion_s, 0.0))
+        then, then_var = self._wander.ahead(max(time_s - self._motion_s, 0.0))
+        return then - now, max(then_var - now_var, 0.0)
 
     def finish_tape(self) -> None:
         """Note the last state; no step follows it."""
         if self.tape is not None:
             self.tape.note(Note(self._time_s, self.state, self.covariance, np.eye(4),
-                                np.zeros((4, 4))))
+                                np.zeros((4, 4)), 0.0))
 
     def observe_arrival(self, z: float, clock_held: bool = True) -> GateResult:
         """Take o - l (s) at the state's time; `clock_held`: the stamps prove that o held."""
@@ -238,12 +250,11 @@ class ClockFilter:
         else:
             self._wander.carry(self._time_s - self._motion_s, variance)
         self._motion_s = self._time_s
-        self._wander.observe(z - known, noise)
+        mean, variance = self._wander.observe(z - known, noise)
         self._kf.update(z, R=noise, H=_H_MOTION)
-        moved = known + self._wander.mean - float(self._kf.x[0, 0] - self._kf.x[3, 0])
-        self._kf.x[[0, 2], 0] += moved
-        self._kf.P[_COMMON] += max(self._wander.variance - self._projected(3), 0.0)
-        self._wander.settle(self._projected(3))
+        self._kf.x[[0, 2], 0] += known + mean - float(self._kf.x[0, 0] - self._kf.x[3, 0])
+        self._kf.P[_COMMON] += max(variance - self._projected(3), 0.0)
+        self._wander.settle(mean, self._projected(3))
 
     def step_clock(self, step_s: float, sigma_s: float) -> None:
         """The clock was seen to step by `step_s`: move the offset, widen it by `sigma_s`."""

@@ -16,15 +16,12 @@ from sync_engine.bundle import OffsetState
 from sync_engine.clocks.arrivals import ArrivalBlocks
 from sync_engine.clocks.channel import GateResult
 from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior
+from sync_engine.clocks.prior import declared_prior
 from sync_engine.clocks.smoothing import ClockTrack, SmoothedClock, Tape
 from sync_engine.clocks.steps import StepDetector, Verdict
-from sync_engine.config import AdaKFConfig, EpochConfig, SyncConfig
+from sync_engine.config import AdaKFConfig, EpochConfig
 from sync_engine.input_config import InputConfig
 
-_FIRST_ARRIVAL_SIGMA_S = 0.005
-"""Jitter allowed for in the single arrival that starts a device clock."""
-_TIED_SKEW_SIGMA = 1e-6
-"""Skew of stamps that the host writes, or that PTP disciplines."""
 _FIRST_BLOCK_SHARE = 0.2
 """The first block is short, so that something is known soon."""
 _BLOCK_MESSAGES = 15
@@ -34,7 +31,6 @@ _SLACK_S = 0.003
 _STEP_SIGMA_FLOOR_S = 3e-4
 _RESUME_LIMIT_NS = NS_PER_S // 4
 """A saved clock that is off by more than drift and queueing explain was restarted meanwhile."""
-_NO_IMU_SIGMA_S = 100.0
 
 
 class Offset(NamedTuple):
@@ -222,20 +218,7 @@ class ClockEstimate:
 
     def prior(self) -> ClockPrior:
         """Return what the input's declaration says before any message."""
-        given = self._given
-        ptp = given.stamp_source == 'ptp'
-        device = given.stamp_source in ('device', 'trigger')
-        return ClockPrior(
-            offset_s=self._config.initial_offset if ptp else given.latency_s,
-            offset_sigma_s=self._config.ptp_sigma_s if ptp else _FIRST_ARRIVAL_SIGMA_S,
-            latency_s=given.latency_s,
-            latency_sigma_s=given.latency_sigma_s,
-            skew_sigma=self._config.skew_sigma if device else _TIED_SKEW_SIGMA,
-            anchor_sigma_s=self._anchor_sigma_s,
-            is_anchor=self._is_anchor,
-            tied=not ptp,
-            wander_chance=given.cue_wander,
-        )
+        return declared_prior(self._given, self._config, self._anchor_sigma_s, self._is_anchor)
 
     def _start(self, stamp_ns: int, arrival_ns: int) -> None:
         """Begin from one message: the offset is the latency prior behind what arrival shows."""
@@ -335,31 +318,3 @@ class ClockEstimate:
             return False
         self.filter, self.base_ns = saved, base_ns
         return True
-
-
-def imu_sigma_s(config: SyncConfig) -> float:
-    """Return how wrong the IMU's offset to the host may be (s); huge where there is no IMU."""
-    imu = config.inputs.get(config.imu_sensor_id)
-    if imu is None:
-        return _NO_IMU_SIGMA_S
-    return config.adakf.ptp_sigma_s if imu.stamp_source == 'ptp' else imu.latency_sigma_s
-
-
-def relative_offset(
-    sensor: ClockEstimate, reference: ClockEstimate, time_ns: int
-) -> tuple[int, float]:
-    """Return (sensor's clock minus the reference's in ns, its sigma in s) at host time `time_ns`.
-
-    Two sensors can be compared over the host or over the IMU. Over the IMU the error of its own
-    offset cancels; the surer of the two ways is taken.
-    """
-    one, two = sensor.variances, reference.variances
-    difference = sensor.offset_ns(time_ns) - reference.offset_ns(time_ns)
-    if one is None or two is None:
-        return difference, float('inf')
-    biases = sensor.bias_var + reference.bias_var
-    over_host = one[0] + two[0] + biases
-    over_imu = one[1] + two[1] + biases
-    if over_imu < over_host:
-        return difference - sensor.anchor_ns + reference.anchor_ns, sqrt(max(over_imu, 0.0))
-    return difference, sqrt(max(over_host, 0.0))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 from sync_engine.bundle import OffsetState
-from sync_engine.clocks.offset import Offset, relative_offset
+from sync_engine.clocks.offset import ClockEstimate, Offset
 from sync_engine.stream import Stream
 
 _UNKNOWN = float('inf')
@@ -53,3 +55,23 @@ class RelativeClocks:
         if self._estimator != 'adaptive' or clock.state is OffsetState.UNOBSERVABLE:
             return 0
         return clock.offset_ns(now_ns)
+
+
+def relative_offset(
+    sensor: ClockEstimate, reference: ClockEstimate, time_ns: int
+) -> tuple[int, float]:
+    """Return (sensor's clock minus the reference's in ns, its sigma in s) at host time `time_ns`.
+
+    Two sensors can be compared over the host or over the IMU. Over the IMU the error of its own
+    offset cancels; the surer of the two ways is taken.
+    """
+    one, two = sensor.variances, reference.variances
+    difference = sensor.offset_ns(time_ns) - reference.offset_ns(time_ns)
+    if one is None or two is None:
+        return difference, float('inf')
+    biases = sensor.bias_var + reference.bias_var
+    over_host = one[0] + two[0] + biases
+    over_imu = one[1] + two[1] + biases
+    if over_imu < over_host:
+        return difference - sensor.anchor_ns + reference.anchor_ns, sqrt(max(over_imu, 0.0))
+    return difference, sqrt(max(over_host, 0.0))

@@ -47,6 +47,8 @@ class Note(NamedTuple):
     covariance: FloatArray
     transition: FloatArray
     noise: FloatArray
+    drifted_s: float
+    """By how much offset and latency drift in that step besides (wander.py)."""
 
 
 @dataclass
@@ -123,7 +125,10 @@ class Tape:
 
     def _smooth(self, piece: Piece) -> list[SmoothedClock]:
         notes = piece.notes
-        states = np.array([note.state for note in notes])[:, :, None]
+        # The smoother knows of no drift: it sees the states without what drifted so far.
+        drifted = np.zeros((len(notes), 4, 1))
+        drifted[1:, [0, 2]] = np.cumsum([note.drifted_s for note in notes[:-1]])[:, None, None]
+        states = np.array([note.state for note in notes])[:, :, None] - drifted
         covariances = np.array([note.covariance for note in notes])
         # filterpy's smoother takes the step that leads to a state, here it is kept with the last
         steps = [notes[0], *notes[:-1]]
@@ -133,7 +138,7 @@ class Tape:
             states, covariances, Fs=[note.transition for note in steps],
             Qs=[note.noise for note in steps])
         return [self._known(piece, note.time_s, x[:, 0], p)
-                for note, x, p in zip(notes, states, covariances, strict=True)]
+                for note, x, p in zip(notes, states + drifted, covariances, strict=True)]
 
     def _known(self, piece: Piece, time_s: float, x: FloatArray, p: FloatArray) -> SmoothedClock:
         arrival_var = float(p[0, 0] + p[2, 2] - 2.0 * p[0, 2])

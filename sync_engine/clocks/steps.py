@@ -1,15 +1,19 @@
 """Tells a clock that stepped from a message that was slow, message by message.
 
-A clock that steps by S moves arrival - stamp by -S, for good, against its usual value. So does a
-latency that changes. The stamps' own spacing tells which:
+A clock that steps by S moves arrival - stamp by -S, for good, against its usual value
+(usual_delay.py). So does a latency that changes; the stamps' own spacing tells which
+(step_cause.py). Messages that are off by about the same are a run. Example on a stream whose rate
+varies, so that its stamps show nothing; usual delay 20, spread 3, threshold 10 ms; the clock steps
+by 12 ms with the third message:
 
-    period 33 ms        stamp spacing   arrival spacing    arrival - stamp
-    frames as usual     33              33                 20
-    one frame lost      67              67                 20       does not move: no question
-    clock steps +50     83 (odd)        33 (usual)         -30      the clock
-    messages held up    33 (usual)      83 (odd)           70       the latency
-    clock steps +33     67 (multiple)   33 (seen often)    -13      the clock, more likely
-    the same, lossy     67 (seen)       33 (seen)          -13      cannot be told at once
+    delay            21   19    7   11    9   18    8    6   ...
+    off by            1   -1  -13   -9  -11   -2  -12  -14
+    run, its mean     -    -  -13  -11  -11    -  -11  -12         "as usual" within half of 10
+    in doubt          no   no  yes  yes  yes  yes  yes  yes        18 was a slow one: one as usual
+                                                                   does not end a run, three do
+
+After two seconds the run is there to stay: clock or latency, nothing shows which. With stamps on a
+grid the third message shows it, and the fourth confirms it.
 
 A frame that leaves the grid while arrival - stamp stays is none of this: rates vary, throttles
 thin out, exposures move the stamp. Changes below a few milliseconds, or inside the usual spread,
@@ -21,33 +25,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from rig_common.times import NS_PER_MS, NS_PER_S
-from sync_engine.clocks.spacings import FITTING, ODD, SEEN, Spacings
+from rig_common.times import NS_PER_S
+from sync_engine.clocks.spacings import Spacings
+from sync_engine.clocks.step_cause import AGREE, SURE_NS, Cause, CauseFinder
+from sync_engine.clocks.usual_delay import UsualDelay
 
-_LEAST_STEP_NS = 5.0 * NS_PER_MS
-_SPREADS = 3.5
-"""A change of arrival - stamp below the least step, or this many of its spreads, is no step. The
-spread is known to a tenth, and a step of four spreads must be seen."""
-_FIRST_SPREAD_NS = 2.0 * NS_PER_MS
-_GAIN, _SPREAD_GAIN = 0.05, 0.02
-"""Share of a new arrival - stamp in the usual one, and in its spread."""
-_SURE_NS = 100 * NS_PER_MS
-"""Before any spacing is known only a change this large is called a step. A single stamp this far
-ahead would make every frame until then look late, so it is held until a second one agrees."""
+_USUAL = 0.5
+"""Share of the threshold within which a message is as usual: nearer to it than to a step."""
+_MATTERS = (1.0, 0.9, 0.8)
+"""Shares of the threshold that the last message, or the mean of the last two or three, must reach:
+several together are surer than one."""
 _LASTS_NS = 2 * NS_PER_S
 _LASTS = 5
 """A change that holds for so long, and so many messages, is there to stay."""
-_CONFIRMED, _BELIEVED = 2, 3
-"""Messages that must agree on a step: where the spacing shows it, and where it may be either."""
-_FLOOR_RISE = 5e-5
-"""How fast the smallest arrival - stamp is forgotten (s/s): as fast as a clock may drift."""
+_CONFIRMED, _BELIEVED = 2, 4
+"""Messages that must agree on a step: where the spacing shows it, and where it may be either; of a
+measured trace three in a row came early by 14 ms, and nothing had stepped."""
 _TOGETHER = 0.2
 """Messages that come within this share of the period of each other come out of a queue."""
-_SLIP_MESSAGES = 4
-_WARY = 3
-"""Messages as usual that end a doubt: one of them may be a slow one after a step."""
-_AGREE = 1.5
-"""Thresholds by which messages of one run may differ: the first may have been a slow one."""
+_BACK = 3
+"""Messages as usual, in a row, that end a doubt: one of them may be a slow one after a step."""
 
 
 class Verdict(Enum):
@@ -70,25 +67,65 @@ JUMPS = frozenset({Verdict.STEP, Verdict.UNSURE, Verdict.RESTART})
 """Verdicts after which frames from before fit nothing any more."""
 
 
-class _Cause(Enum):
-    CLOCK = auto()
-    LATENCY = auto()
-    UNCLEAR = auto()
-
-
 @dataclass(slots=True)
-class _Away:
-    """A run of messages whose arrival - stamp is not the usual one."""
+class _Off:
+    """A message whose arrival - stamp is off."""
 
-    cause: _Cause
-    since_ns: int
+    arrival_ns: int
     step_ns: float
-    """Step of the clock that would explain it, the mean over the run."""
-    size_ns: float | None
-    """The same to the precision of the grid, from the first message; None where it shows none."""
-    least_ns: float
-    """Smallest arrival - stamp of the run."""
-    count: int = 1
+    """Step of the clock that would explain it."""
+
+
+class _Run:
+    """Messages whose arrival - stamp is off by about the same."""
+
+    def __init__(self, cause: Cause, size_ns: float | None, first: _Off) -> None:
+        self.cause, self.size_ns = cause, size_ns
+        """What its first message shows; the step to the precision of the grid, if it shows one."""
+        self.since_ns, self.step_ns = first.arrival_ns, first.step_ns
+        """Its first arrival, and its mean."""
+        self.most_ns = first.step_ns
+        self.count = 1
+        """Messages that belong to it, less those as usual in between."""
+        self.matters = False
+        """Whether it is too large to be left to the filter."""
+        self.back = 0
+        """Messages as usual since the last that belongs to it."""
+        self._latest = [first]
+
+    def agrees(self, step: float, threshold_ns: float) -> bool:
+        """Return whether a message that asks for `step` is one of them."""
+        return step * self.step_ns > 0.0 and abs(step - self.step_ns) <= AGREE * threshold_ns
+
+    def join(self, message: _Off) -> None:
+        """Take one more message."""
+        self.count += 1
+        self.back = 0
+        self.step_ns += (message.step_ns - self.step_ns) / self.count
+        self.most_ns = max(self.most_ns, message.step_ns)
+        self._latest = [*self._latest[1 - len(_MATTERS):], message]
+
+    def weigh(self, threshold_ns: float) -> None:
+        """See whether it is too large for the filter; if so it begins there, not with chance."""
+        for count, share in enumerate(_MATTERS, 1):
+            last = self._latest[-count:]
+            mean = sum(each.step_ns for each in last) / len(last)
+            if not self.matters and abs(mean) >= share * threshold_ns:
+                self.matters = True
+                self.count, self.step_ns, self.since_ns = len(last), mean, last[0].arrival_ns
+
+    def lasts(self, arrival_ns: int) -> bool:
+        """Return whether it is there to stay."""
+        return self.count >= _LASTS and arrival_ns - self.since_ns >= _LASTS_NS
+
+    @property
+    def is_doubt(self) -> bool:
+        """Whether the clock may have stepped."""
+        if self.cause is Cause.LATENCY or not self.matters:
+            return False
+        # A message that is late by chance is no reason to doubt; two that agree are.
+        several = self.count > 1 or self.back > 0
+        return self.cause is Cause.CLOCK or self.step_ns > 0.0 or several
 
 
 @dataclass(slots=True)
@@ -112,26 +149,15 @@ class StepDetector:
     def reset(self) -> None:
         """Forget everything but the limits."""
         self.spacings = Spacings()
+        self._usual = UsualDelay()
+        self._causes = CauseFinder(self._usual, self.spacings)
         self._stamp_ns: int | None = None
         self.arrival_ns: int | None = None
         """Arrival of the last stamp that was believed."""
-        self._usual_ns = 0.0
-        """Usual arrival - stamp."""
-        self._spread_ns = _FIRST_SPREAD_NS
-        self._threshold_ns = 2.0 * _SPREADS * _FIRST_SPREAD_NS
-        self._count = 0
-        self._slip_ns, self._slip_count = 0.0, -_SLIP_MESSAGES
-        """By how much the stamps last left their grid, and when."""
-        self._floor_ns = 0.0
-        """Smallest arrival - stamp, slowly forgotten."""
-        self.least_delay_ns = -(2**62)
-        """arrival - stamp below this would be a negative latency; the filter knows."""
         self._came_ns = 0
         """Arrival of the last message of all."""
         self._held: _Seen | None = None
-        self._away: _Away | None = None
-        self._wary = 0
-        """Messages as usual that are still wanted after a doubt."""
+        self._run: _Run | None = None
         self.grid_held = True
         """Whether the stamps have kept to a grid since this was last set: then the clock has not
         stepped, but by whole periods."""
@@ -144,190 +170,125 @@ class StepDetector:
     @property
     def spread_ns(self) -> float:
         """Usual spread of arrival - stamp."""
-        return self._spread_ns
+        return self._usual.spread_ns
+
+    @property
+    def least_delay_ns(self) -> int:
+        """Below this arrival - stamp would be a negative latency; the filter knows."""
+        return self._causes.least_delay_ns
+
+    @least_delay_ns.setter
+    def least_delay_ns(self, delay_ns: int) -> None:
+        self._causes.least_delay_ns = delay_ns
 
     @property
     def in_doubt(self) -> bool:
         """Whether the clock may have stepped; what comes next decides."""
-        away = self._away
-        if self._held is not None or self._wary:
-            return True
-        if away is None or away.cause is _Cause.LATENCY:
-            return False
-        # A message that is late by chance is no reason to doubt; two that agree are.
-        return away.cause is _Cause.CLOCK or away.step_ns > 0.0 or away.count > 1
+        return self._held is not None or (self._run is not None and self._run.is_doubt)
 
     def observe(self, stamp_ns: int, arrival_ns: int) -> Verdict:
         """Judge one message."""
+        delay = arrival_ns - stamp_ns
         if self._stamp_ns is None or self.arrival_ns is None:
-            self._usual_ns = self._floor_ns = float(arrival_ns - stamp_ns)
+            self._usual.begin(delay)
             return self._believe(stamp_ns, arrival_ns)
         spacing = stamp_ns - self._stamp_ns
-        delay = arrival_ns - stamp_ns
-        moved = delay - self._usual_ns
         came_ns, self._came_ns = self._came_ns, arrival_ns
-        if -self._threshold_ns < moved < self._threshold_ns:
-            if self._wary:
-                self._wary -= 1
-            if self._away is not None:
-                self._return(self._away)
+        usual_ns = _USUAL * self._usual.threshold_ns
+        if -usual_ns < delay - self._usual.level_ns < usual_ns:
+            if self._run is not None:
+                self._come_back(self._run)
             self._held = None
             if spacing <= 0:
                 return Verdict.FINE  # out of order
-            self._learn(spacing, delay, moved, arrival_ns)
+            self._learn(spacing, delay, arrival_ns - self.arrival_ns)
             return self._believe(stamp_ns, arrival_ns)
+        step = self._usual.level_ns - delay
+        if self._is_far(spacing, step, delay):
+            return self._far(stamp_ns, arrival_ns)
         queued = arrival_ns - came_ns < _TOGETHER * self.spacings.period_ns
-        return self._examine(stamp_ns, arrival_ns, spacing, queued)
+        run = self._join(spacing, _Off(arrival_ns, step), queued)
+        verdict = self._settle(run, delay, arrival_ns)
+        follows = verdict is Verdict.FINE and spacing > 0
+        if verdict in JUMPS or (follows and not (run.matters and run.cause is Cause.CLOCK)):
+            self._believe(stamp_ns, arrival_ns)
+        return verdict
 
     def _believe(self, stamp_ns: int, arrival_ns: int) -> Verdict:
         self._stamp_ns, self.arrival_ns = stamp_ns, arrival_ns
         self._came_ns = arrival_ns
         return Verdict.FINE
 
-    def _learn(self, spacing: int, delay: int, moved: float, arrival_ns: int) -> None:
+    def _learn(self, spacing: int, delay: int, elapsed_ns: int) -> None:
         """Take a message that is as usual."""
-        spacings = self.spacings
-        spacings.add(spacing)
-        self._count += 1
-        if not spacings.on_grid(spacing):
+        moved = delay - self._usual.level_ns
+        self.spacings.add(spacing)
+        self._usual.learn(delay, elapsed_ns)
+        if not self.spacings.on_grid(spacing):
             self.grid_held = False
-            if spacings.is_periodic:
-                self._slip_ns = spacing - spacings.nearest(spacing + moved)
-                self._slip_count = self._count
-        gain = max(_GAIN, 1.0 / (self._count + 1))
-        self._usual_ns += gain * moved
-        self._spread_by(abs(moved))
-        elapsed_ns = 0 if self.arrival_ns is None else arrival_ns - self.arrival_ns
-        self._floor_ns = min(delay, self._floor_ns + _FLOOR_RISE * elapsed_ns)
+            self._causes.note_slip(spacing, moved)
 
-    def _spread_by(self, moved: float) -> None:
-        # 1.25: mean absolute to standard deviation of a normal distribution
-        gain = max(_SPREAD_GAIN, 1.0 / (self._count + 8))
-        self._spread_ns += gain * (1.25 * moved - self._spread_ns)
-        self._threshold_ns = max(_LEAST_STEP_NS, _SPREADS * self._spread_ns)
+    def _come_back(self, run: _Run) -> None:
+        """Take a message as usual after a run, which may end it."""
+        run.back += 1
+        doubted = run.is_doubt and (run.count > 1 or run.back > 1)
+        run.count = max(run.count - 1, 1)
+        if doubted and run.back < _BACK:
+            return
+        least_ns = self._usual.level_ns - run.most_ns
+        self._usual.widen(run.step_ns, min(run.count, _LASTS), least_ns, not run.matters)
+        self._run = None
 
-    def _return(self, away: _Away) -> None:
-        """A run has ended as it began: part of the spread, and how low arrival - stamp may be."""
-        if away.cause is not _Cause.LATENCY and away.count > 1:
-            self._wary = _WARY
-        self._floor_ns = min(self._floor_ns, away.least_ns)
-        moved = min(abs(away.step_ns), 2.0 * self._threshold_ns)  # a long stall counts as a few
-        for _ in range(min(away.count, _LASTS)):
-            self._spread_by(moved)
-        self._away = None
-
-    def _examine(self, stamp_ns: int, arrival_ns: int, spacing: int, queued: bool) -> Verdict:
-        """Judge a message whose arrival - stamp is not the usual one."""
-        delay = arrival_ns - stamp_ns
-        step = self._usual_ns - delay
-        if self._is_far(spacing, step, delay):
-            return self._far(stamp_ns, arrival_ns)
-        away = self._away
-        if away is None or abs(step - away.step_ns) > _AGREE * self._threshold_ns:
-            away = self._away = self._begin(spacing, step, arrival_ns, queued)
+    def _join(self, spacing: int, message: _Off, queued: bool) -> _Run:
+        """Return the run that this message belongs to, or begins."""
+        run, step = self._run, message.step_ns
+        if run is None or not run.agrees(step, self._usual.threshold_ns):
+            slower = run is not None and run.cause is Cause.LATENCY and run.count > 1
+            before = run.step_ns if run is not None and slower and run.matters else 0.0
+            run = self._run = _Run(*self._causes.judge(spacing, step, before, queued), message)
         else:
-            away.count += 1
-            away.step_ns += (step - away.step_ns) / away.count
-            away.least_ns = min(away.least_ns, delay)
-        verdict = self._settle(away, delay, arrival_ns)
-        follows = verdict is Verdict.FINE and away.cause is not _Cause.CLOCK and spacing > 0
-        if follows or verdict in JUMPS:
-            self._believe(stamp_ns, arrival_ns)
-        return verdict
+            if self.spacings.is_periodic and (not run.matters or run.count == 1):
+                # what came so far may have been chance; the grid shows it, rates that vary do not
+                cause, size = self._causes.judge(spacing, step, 0.0, queued)
+                if cause > run.cause:
+                    run.cause, run.size_ns = cause, size
+            run.join(message)
+        run.weigh(self._usual.threshold_ns)
+        return run
 
-    def _begin(self, spacing: int, step: float, arrival_ns: int, queued: bool) -> _Away:
-        """Return the run that this message begins; its spacing shows what changed."""
-        delay = self._usual_ns - step
-        was = self._away
-        slower = was is not None and was.cause is _Cause.LATENCY and was.count > 1
-        by = step - was.step_ns if was is not None and slower else step
-        away = _Away(self._cause(spacing, by, delay), arrival_ns, step, None, delay)
-        if self.spacings.is_periodic:
-            self._measure(away, spacing, by)
-        if queued and away.cause is not _Cause.LATENCY:
-            away.cause = _Cause.LATENCY if step < 0.0 else _Cause.UNCLEAR
-        return away
-
-    def _measure(self, away: _Away, spacing: int, by: float) -> None:
-        """Hold a run against the grid: by how much the stamps left it, and whether that fits."""
-        size = away.step_ns - by + spacing - self.spacings.nearest(spacing - by)
-        fits = abs(size - away.step_ns) <= _AGREE * self._threshold_ns
-        if abs(size) < 0.5 * abs(away.step_ns):  # the grid has not moved, unless before
-            slipped = self._slipped(away.step_ns)
-            away.cause = _Cause.CLOCK if slipped else _Cause.LATENCY
-            away.size_ns = self._slip_ns if slipped else None
-        elif not fits:
-            away.cause = _Cause.UNCLEAR if away.cause is _Cause.CLOCK else away.cause
-        else:
-            away.size_ns = size
-            if not self.spacings.on_grid(spacing):
-                away.cause = _Cause.CLOCK
-
-    def _cause(self, spacing: int, step: float, delay: float) -> _Cause:
-        """Compare how usual the spacing is as stamped, and without the step."""
-        spacings = self.spacings
-        if not spacings.period_ns:
-            shown = spacing <= 0 or delay < self.least_delay_ns
-            return _Cause.CLOCK if shown and abs(step) >= _SURE_NS else _Cause.LATENCY
-        jitter_ns = min(self._threshold_ns, max(2.0 * self._spread_ns, 0.2 * spacings.period_ns))
-        as_stamped = ODD if delay < self.least_delay_ns else spacings.usual(spacing)
-        without = spacings.usual(spacing - step, jitter_ns)
-        blurred = jitter_ns > 0.5 * spacings.period_ns
-        if blurred and abs(step) < 2.0 * (jitter_ns + spacings.period_ns):
-            # within the jitter it fits to anything, and proves little
-            without = min(without, FITTING if spacings.is_periodic else as_stamped)
-        if without > as_stamped:
-            return _Cause.CLOCK
-        hidden = step > 0.0 and not spacings.is_periodic  # its first message may have been slow
-        if as_stamped == without or hidden or (as_stamped < SEEN and self._is_new_low(delay)):
-            return _Cause.UNCLEAR
-        return _Cause.LATENCY
-
-    def _slipped(self, step: float) -> bool:
-        """Return whether the grid moved by `step` a moment ago, behind a message that was slow."""
-        recent = self._count - self._slip_count < _SLIP_MESSAGES
-        enough = abs(self._slip_ns) > 0.5 * abs(step)  # an exposure moves a stamp by 1.4 ms, too
-        return recent and enough and abs(self._slip_ns - step) < self._threshold_ns
-
-    def _is_new_low(self, delay: float) -> bool:
-        """Return whether arrival - stamp is below all that was seen, as latencies hardly fall."""
-        return delay < self._floor_ns - 0.5 * self._threshold_ns
-
-    def _settle(self, away: _Away, delay: int, arrival_ns: int) -> Verdict:
+    def _settle(self, run: _Run, delay: int, arrival_ns: int) -> Verdict:
         """Return what a run of messages that agree comes to."""
-        lasts = away.count >= _LASTS and arrival_ns - away.since_ns >= _LASTS_NS
-        if away.cause is _Cause.LATENCY:
+        lasts = run.lasts(arrival_ns)
+        if run.cause is Cause.LATENCY or not run.matters:
             if lasts:
-                self._usual_ns -= away.step_ns
-                self._away = None
+                self._usual.level_ns -= run.step_ns
+                self._run = None
             return Verdict.FINE
-        if away.cause is _Cause.CLOCK:
-            if away.count >= _CONFIRMED:
-                return self._step(away, Verdict.STEP, 0.0)
-            return self._odd(away)
-        if away.count >= _BELIEVED and self._is_new_low(delay):
-            return self._step(away, Verdict.STEP, 0.5 * abs(away.step_ns))
+        if run.cause is Cause.CLOCK:
+            if run.count >= _CONFIRMED:
+                return self._step(run, Verdict.STEP, 0.0)
+            return self._odd(run)
+        if run.count >= _BELIEVED and self._usual.is_new_low(delay):
+            return self._step(run, Verdict.STEP, 0.5 * abs(run.step_ns))
         if lasts:
-            return self._step(away, Verdict.UNSURE, abs(away.step_ns))
-        return self._odd(away) if self.in_doubt else Verdict.FINE
+            return self._step(run, Verdict.UNSURE, abs(run.step_ns))
+        return self._odd(run) if self.in_doubt else Verdict.FINE
 
     @staticmethod
-    def _odd(away: _Away) -> Verdict:
-        return Verdict.HOLD if away.step_ns > _SURE_NS else Verdict.ODD
+    def _odd(run: _Run) -> Verdict:
+        return Verdict.HOLD if run.step_ns > SURE_NS else Verdict.ODD
 
-    def _step(self, away: _Away, verdict: Verdict, spread_ns: float) -> Verdict:
+    def _step(self, run: _Run, verdict: Verdict, spread_ns: float) -> Verdict:
         """Take the new level for the usual one."""
-        self.step_since_ns = away.since_ns
-        size = away.size_ns if verdict is Verdict.STEP else None
-        self.step_ns = round(away.step_ns if size is None else size)
-        known_ns = self._spread_ns if size is None else self.spacings.scatter_ns
+        self.step_since_ns = run.since_ns
+        size = run.size_ns if verdict is Verdict.STEP else None
+        self.step_ns = round(run.step_ns if size is None else size)
+        known_ns = self._usual.spread_ns if size is None else self.spacings.scatter_ns
         self.step_spread_ns = max(spread_ns, known_ns)
-        self._usual_ns -= away.step_ns
-        self._floor_ns -= away.step_ns
+        self._usual.shift(-run.step_ns)
         if verdict is Verdict.STEP:
             self.least_delay_ns -= self.step_ns
-        self._away = self._held = None
-        self._wary = 0
+        self._run = self._held = None
         return verdict
 
     def _is_far(self, spacing: int, step: float, delay: int) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from rig_common.times import NS_PER_S
 from sync_engine.clocks.channel import GateResult
-from sync_engine.clocks.offset import relative_offset
+from sync_engine.clocks.relative import relative_offset
 from sync_engine.config import SyncConfig
 from sync_engine.cues.base import XYZ_AXES, Cue, FloatArray, GyroLookup, matrix_from_wxyz
 from sync_engine.cues.gyro import GyroTrack

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from math import cos, sin
+
 import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.times import NS_PER_S
 from sync_engine.cues.base import Z_AXIS, FloatArray, GyroLookup
 from sync_engine.cues.motion import Rotation
-from sync_engine.cues.scan_match import BoolArray, ScanGeometry, ScanShape
+from sync_engine.cues.scan_match import BoolArray, Match, ScanGeometry, ScanShape
 from sync_engine.payload import CueValues
 
 _LONGEST_S = 0.5
 """Two scans further apart have too little in common."""
-_CLOUD_RAYS = 1024
+_SHIFTED_M = 0.001
+"""A sweep whose ends were put wrong by more than this is put together again."""
+_CLOUD_RAYS = (1024, 512, 256, 128)
+"""Azimuths that a slice of a cloud may be sorted into: the most that are next to each other."""
+_DENSE, _CLEARLY_DENSE = 0.75, 0.9
+"""Share of the filled azimuths whose neighbour is filled, too: of a sensor with fewer columns than
+azimuths every second one is empty, and nothing looks like a line (scan_match.py)."""
 _SLICES_RAD = (0.035, 0.07, 0.14, 0.28)
 """Half-openings of the horizontal slice that is tried, until half the azimuths have a point."""
 
@@ -72,10 +80,15 @@ class ScanCue:
         if not 0.0 < dt <= _LONGEST_S:
             last, dt = None, 0.0
         turned, yaw = self._turned(middle_ns, times_s, dt, gyro)
-        moved = self._twist * times_s
-        if turned is not None:
-            moved[0] = turned
-        scan = geometry.scan(np.where(valid, ranges, 0.0), valid, moved)
+        clean = np.where(valid, ranges, 0.0)
+
+        def placed(twist: FloatArray) -> ScanShape:
+            moved = twist * times_s
+            if turned is not None:
+                moved[0] = turned
+            return geometry.scan(clean, valid, moved)
+
+        scan = placed(self._twist)
         self._last = middle_ns, scan
         if last is None:
             return None
@@ -83,11 +96,29 @@ class ScanCue:
             yaw = geometry.correlate(last[1], scan)
         shift_x, shift_y = (self._twist[1:, 0] * dt).tolist()
         found = geometry.match(last[1], scan, (yaw, shift_x, shift_y))
+        if found is not None:
+            now = self._now(found, dt)
+            reach_s = float(np.abs(times_s).max())
+            if float(np.abs(now - self._twist)[1:].max()) * reach_s > _SHIFTED_M:
+                scan = placed(now)
+                self._last = middle_ns, scan
+                found = geometry.match(last[1], scan, (found.yaw_rad, *found.shift_m))
         if found is None:
             self._twist = np.zeros((3, 1))
             return None
-        self._twist = np.array([[found.yaw_rad], [found.shift_m[0]], [found.shift_m[1]]]) / dt
+        self._twist = _twist(found, dt)
         return Rotation(last[0], middle_ns, (found.yaw_rad,), Z_AXIS, (found.yaw_variance,))
+
+    def _now(self, found: Match, dt: float) -> FloatArray:
+        """Return the twist [3, 1] at the middle of this sweep, from the mean since the last one.
+
+        The rays of a sweep are put together with it. The twist of the last interval is a tenth of
+        a second old; in turns its sideways part lags behind the lever arm's, and the yaw with it:
+        the offset in the yard was 0.2 ms off by that. Half of the full extrapolation, because it
+        adds noise.
+        """
+        mean = _twist(found, dt)
+        return mean + 0.25 * (mean - self._twist) if self._twist.any() else mean
 
     @staticmethod
     def _turned(
@@ -107,14 +138,27 @@ class ScanCue:
         return angles[:-2] - angles[-2], float(angles[-2] - angles[-1])
 
 
+def _twist(found: Match, dt: float) -> FloatArray:
+    """Return the mean yaw rate and velocity [3, 1] (rad/s, m/s) over a motion that took `dt` s.
+
+    A match tells the shift in the frame of the first scan; half of the turn leads to the frame in
+    between.
+    """
+    cosine, sine = cos(0.5 * found.yaw_rad), sin(0.5 * found.yaw_rad)
+    x, y = found.shift_m
+    return np.array([[found.yaw_rad], [cosine * x + sine * y], [cosine * y - sine * x]]) / dt
+
+
 class CloudCue:
     """Yaw increments from `points` [n, 3] (m, z up); optional `times` [n] (s after the stamp).
 
-    A horizontal slice of the cloud, nearest point per azimuth, is matched as a scan is.
+    A horizontal slice of the cloud, nearest point per azimuth, is matched as a scan is. How many
+    azimuths there are is seen on the first cloud, and again when they are no longer filled.
     """
 
     def __init__(self) -> None:
         self._scans = ScanCue()
+        self._rays = 0
 
     def reset(self) -> None:
         """Forget the last cloud."""
@@ -128,28 +172,60 @@ class CloudCue:
         times = values.get('times')
         planar = np.hypot(points[:, 0], points[:, 1])
         near = np.isfinite(planar) & (planar > 0.05)
-        for opening in _SLICES_RAD:
-            chosen = near & (np.abs(points[:, 2]) < np.tan(opening) * planar)
-            bins = self._bins(points[chosen])
-            if len(np.unique(bins)) > _CLOUD_RAYS // 2:
-                break
+        slope = np.full(len(points), np.inf)
+        np.divide(np.abs(points[:, 2]), planar, out=slope, where=near)
+        turns = (np.arctan2(points[:, 1], points[:, 0]) + np.pi) / (2.0 * np.pi)
+        chosen = self._slice(slope, turns)
         if not chosen.any():
             return None
-        ranges = np.full(_CLOUD_RAYS, np.inf)
+        bins = _bins(turns[chosen], self._rays)
+        ranges = np.full(self._rays, np.inf)
         order = np.argsort(-planar[chosen])  # the nearest is written last and stays
         ranges[bins[order]] = planar[chosen][order]
         middle_s = 0.0
-        times_s = np.zeros(_CLOUD_RAYS)
+        times_s = np.zeros(self._rays)
+        valid = np.isfinite(ranges)
         if times is not None:
             stamps = np.asarray(times, dtype=np.float64)
             middle_s = 0.5 * float(stamps.min() + stamps.max())
             times_s[bins[order]] = stamps[chosen][order] - middle_s
-        increment = 2.0 * np.pi / _CLOUD_RAYS
+            # azimuths without a point have a time all the same: the first and the last ray tell
+            # how far the sensor turned in a sweep
+            times_s[~valid] = np.interp(np.flatnonzero(~valid), np.flatnonzero(valid),
+                                        times_s[valid])
+        increment = 2.0 * np.pi / self._rays
         middle_ns = stamp_ns + round(middle_s * NS_PER_S)
-        valid = np.isfinite(ranges)
         return self._scans.match(-np.pi, increment, ranges, valid, middle_ns, times_s, gyro)
 
-    @staticmethod
-    def _bins(points: FloatArray) -> NDArray[np.intp]:
-        azimuth = np.arctan2(points[:, 1], points[:, 0]) + np.pi
-        return np.rint(azimuth * (_CLOUD_RAYS / (2.0 * np.pi))).astype(np.intp) % _CLOUD_RAYS
+    def _slice(self, slope: FloatArray, turns: FloatArray) -> BoolArray:
+        """Return the points [n] of the slice, and settle how many azimuths it has.
+
+        `slope` [n] is |z| over range in the plane, `turns` [n] the azimuth from 0 to 1.
+        """
+        for opening in _SLICES_RAD:
+            chosen: BoolArray = slope < np.tan(opening)
+            rays, filled = _azimuths(turns[chosen], self._rays)
+            if filled > rays // 2:
+                break
+        self._rays = rays
+        return chosen
+
+
+def _azimuths(turns: FloatArray, before: int) -> tuple[int, int]:
+    """Return how many azimuths the points have, the most that are next to each other, and filled.
+
+    More than `before` only where that is clear: two scans are compared by the same azimuths.
+    """
+    for rays in _CLOUD_RAYS:
+        filled: BoolArray = np.zeros(rays, dtype=np.bool_)
+        filled[_bins(turns, rays)] = True
+        count = int(np.count_nonzero(filled))
+        share = _CLEARLY_DENSE if 0 < before < rays else _DENSE
+        if np.count_nonzero(filled & np.roll(filled, 1)) > share * count:
+            break
+    return rays, count
+
+
+def _bins(turns: FloatArray, rays: int) -> NDArray[np.intp]:
+    """Return which of `rays` azimuths each point falls on."""
+    return np.rint(turns * rays).astype(np.intp) % rays

@@ -47,8 +47,8 @@ class Run:
         return float(edges[:-1][np.diff(edges) > stay_s][0])
 
 
-PAYLOAD_WANDER, POSE_WANDER = 0.1, 0.4
-"""Chance of wander that is declared: of turns found in the payload, and of poses."""
+PAYLOAD_WANDER, POSE_WANDER = 0.02, 0.5
+"""Chance of wander that is declared: of simulated sensors' own turns, and of poses."""
 
 
 def make_config(scenario: Scenario, latency: str = 'declared',
@@ -69,7 +69,7 @@ def make_config(scenario: Scenario, latency: str = 'declared',
     section = {
         'inputs': inputs,
         'reference_sensor_id': 'lidar',
-        'required_sensors': ['lidar', 'camera'],
+        'required_sensors': _present(scenario),
         'imu_sensor_id': 'imu',
     }
     return load_config(section | more)
@@ -100,9 +100,9 @@ def _run(engine: SyncEngine, scenario: Scenario, motion: bool, messages: list[Me
     for message in messages:
         name = message.sensor_id
         for bundle in engine.push(name, message.stamp_ns, message.capture_s, message.arrival_ns):
-            camera = bundle.members['camera']
-            run.pairs.append((bundle.members['lidar'].payload, camera.payload))
-            run.pair_sigmas.append(camera.offset_sigma_s)
+            if (camera := bundle.members.get('camera')) is not None:
+                run.pairs.append((bundle.members['lidar'].payload, camera.payload))
+                run.pair_sigmas.append(camera.offset_sigma_s)
         if name == 'imu':
             engine.push_imu(message.stamp_ns, message.gyro, message.accel)
         elif motion and message.turn:
@@ -113,9 +113,19 @@ def _run(engine: SyncEngine, scenario: Scenario, motion: bool, messages: list[Me
         if now_s >= due_s:
             due_s += _EVERY_S
             notes.append(_note(engine, scenario, now_s))
-    _fill(run, notes)
-    run.states = {name: engine.offset(name, to='imu').state for name in SENSORS}
+    _fill(run, notes, _columns(scenario))
+    run.states = {name: engine.offset(name, to='imu').state for name in _present(scenario)}
     return run
+
+
+def _present(scenario: Scenario) -> list[str]:
+    return [name for name in SENSORS if name in scenario.sensors]
+
+
+def _columns(scenario: Scenario) -> list[str]:
+    names = _present(scenario)
+    both = ['camera-lidar'] if len(names) == 2 else []
+    return [*names, *both, *(f'{name}/host' for name in names)]
 
 
 def give_rotation(engine: SyncEngine, scenario: Scenario, message: Message, since_ns: int) -> None:
@@ -130,21 +140,20 @@ def give_rotation(engine: SyncEngine, scenario: Scenario, message: Message, sinc
         )
 
 
-_COLUMNS = ('camera', 'lidar', 'camera-lidar', 'camera/host', 'lidar/host')
-
-
 def _note(engine: SyncEngine, scenario: Scenario, now_s: float) -> tuple[float, ...]:
     truth = {name: float(sensor.cue_offset(now_s)) for name, sensor in scenario.sensors.items()}
-    found = [(engine.offset(name, to='imu'), truth[name] - truth['imu']) for name in SENSORS]
-    found.append((engine.offset('camera', to='lidar'), truth['camera'] - truth['lidar']))
-    found += [(engine.offset_to_host(name), truth[name]) for name in SENSORS]
+    names = _present(scenario)
+    found = [(engine.offset(name, to='imu'), truth[name] - truth['imu']) for name in names]
+    if len(names) == 2:
+        found.append((engine.offset('camera', to='lidar'), truth['camera'] - truth['lidar']))
+    found += [(engine.offset_to_host(name), truth[name]) for name in names]
     errors = [offset.offset_ns / 1e9 - true for offset, true in found]
     return (now_s, *errors, *(offset.sigma_s for offset, _ in found))
 
 
-def _fill(run: Run, notes: list[tuple[float, ...]]) -> None:
+def _fill(run: Run, notes: list[tuple[float, ...]], columns: list[str]) -> None:
     table = np.array(notes)
     run.times = table[:, 0]
-    count = len(_COLUMNS)
-    run.errors = {key: table[:, 1 + k] for k, key in enumerate(_COLUMNS)}
-    run.sigmas = {key: table[:, 1 + count + k] for k, key in enumerate(_COLUMNS)}
+    count = len(columns)
+    run.errors = {key: table[:, 1 + k] for k, key in enumerate(columns)}
+    run.sigmas = {key: table[:, 1 + count + k] for k, key in enumerate(columns)}

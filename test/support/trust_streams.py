@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sensor_rig.bags.starter import PAYLOAD_WANDER
 from sensor_rig.trust.streams import Streams
 from support.sync_streams import START_S, FloatArray, Motion
 from sync_engine.config import SyncConfig, load_config
@@ -114,7 +115,8 @@ class Habits:
         declared = self.latency_s + self.declared_off_s
         return load_config({
             'inputs': {SENSOR: {'latency_s': declared, 'latency_sigma_s': 0.01,
-                                'imu_quat_wxyz': self.quat_wxyz},
+                                'imu_quat_wxyz': self.quat_wxyz,
+                                'cue_wander': PAYLOAD_WANDER},
                        IMU: {'latency_s': 0.003, 'latency_sigma_s': 0.001, 'collect': True}},
             'reference_sensor_id': SENSOR, 'required_sensors': [SENSOR], 'imu_sensor_id': IMU})
 

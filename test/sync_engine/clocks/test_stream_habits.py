@@ -56,6 +56,35 @@ def test_a_real_step_is_found_with_its_size(name: str, spreads: float) -> None:
         assert jumps[0][2] == pytest.approx(step_ms, abs=2.0 * spread_ms(plain))
 
 
+@pytest.mark.parametrize('name', ['plain', 'half is lost', 'throttled', 'varying rate',
+                                  'stamps jitter by 2 ms', 'batches', 'correlated'])
+def test_a_step_just_above_the_limit_is_doubted_until_it_is_found(name: str) -> None:
+    """Slow messages after it look as usual, and late ones before it like a part of it."""
+    for seed in range(6):
+        limit_ms = max(5.0, 4.0 * spread_ms(pairs(HABITS[name], 600, seed)))
+        for step_ms in (1.2 * limit_ms, -1.2 * limit_ms):
+            at = len(pairs(HABITS[name], 600, seed)) // 2
+            detector, doubts, found = StepDetector(S), [], False
+            for k, pair in enumerate(pairs(HABITS[name], 600, seed, {at: step_ms})):
+                found |= detector.observe(*pair) in JUMPS
+                if k >= at:
+                    doubts.append(found or detector.in_doubt)
+            assert found, (seed, step_ms)
+            assert any(doubts[:3]), (seed, step_ms)
+            assert all(doubts[3:]), (seed, step_ms)
+
+
+@pytest.mark.parametrize('name', HABITS)
+def test_doubts_are_rare_where_nothing_happens(name: str) -> None:
+    doubts = []
+    for seed in range(4):
+        detector = StepDetector(S)
+        for pair in pairs(HABITS[name], 600, seed):
+            detector.observe(*pair)
+            doubts.append(detector.in_doubt)
+    assert sum(doubts) < 0.03 * len(doubts)
+
+
 def test_the_period_is_learnt_again_when_the_loss_ends() -> None:
     detector = StepDetector(S)
     lossy, clean = pairs(Habits(loss=0.5, keep_every=2), 200, 1), pairs(Habits(), 300, 1)

@@ -1,0 +1,75 @@
+"""What arrival - stamp of a stream usually is, how much it scatters, and how low it may be.
+
+A message counts as usual inside half of `threshold_ns`. Example, delays in ms after some hundred
+of 20 +- 2: usual 20, spread 2, threshold 7 (3.5 spreads, and at least 5).
+
+    21.0  as usual           usual 20.05
+    24.2  beyond a half      may begin a run (steps.py); learnt when the next is as usual
+    31.0  beyond the whole   begins one, and is not learnt
+"""
+
+from __future__ import annotations
+
+from rig_common.times import NS_PER_MS
+
+_LEAST_STEP_NS = 5.0 * NS_PER_MS
+_SPREADS = 3.5
+"""A change of arrival - stamp below the least step, or this many of its spreads, is no step. The
+spread is known to a tenth, and a step of four spreads must be seen."""
+_FIRST_SPREAD_NS = 2.0 * NS_PER_MS
+_GAIN, _SPREAD_GAIN = 0.05, 0.02
+"""Share of a new arrival - stamp in the usual one, and in its spread."""
+_FLOOR_RISE = 5e-5
+"""How fast the smallest arrival - stamp is forgotten (s/s): as fast as a clock may drift."""
+
+
+class UsualDelay:
+    """The usual arrival - stamp of one stream, ns."""
+
+    def __init__(self) -> None:
+        self.level_ns = 0.0
+        self.spread_ns = _FIRST_SPREAD_NS
+        self.threshold_ns = 2.0 * _SPREADS * _FIRST_SPREAD_NS
+        """Changes from here on may be steps."""
+        self.count = 0
+        """Messages that were learnt from."""
+        self._floor_ns = 0.0
+
+    def begin(self, delay_ns: int) -> None:
+        """Take the first message."""
+        self.level_ns = self._floor_ns = float(delay_ns)
+
+    def learn(self, delay_ns: int, elapsed_ns: int) -> None:
+        """Take a message that is as usual, `elapsed_ns` after the one before."""
+        moved = delay_ns - self.level_ns
+        self.count += 1
+        self.level_ns += max(_GAIN, 1.0 / (self.count + 1)) * moved
+        self._spread_by(abs(moved))
+        self._floor_ns = min(delay_ns, self._floor_ns + _FLOOR_RISE * elapsed_ns)
+
+    def widen(self, step_ns: float, messages: int, least_ns: float, by_chance: bool) -> None:
+        """Some messages were off and came back: part of the spread, and how low it may be.
+
+        By chance: they are part of the usual value as well.
+        """
+        self._floor_ns = min(self._floor_ns, least_ns)
+        moved = min(abs(step_ns), 2.0 * self.threshold_ns)  # a long stall counts as a few
+        if by_chance:
+            self.level_ns -= messages * max(_GAIN, 1.0 / (self.count + 1)) * step_ns
+        for _ in range(messages):
+            self._spread_by(moved)
+
+    def shift(self, by_ns: float) -> None:
+        """The clock stepped, or something did that looks the same."""
+        self.level_ns += by_ns
+        self._floor_ns += by_ns
+
+    def is_new_low(self, delay_ns: float) -> bool:
+        """Return whether arrival - stamp is below all that was seen, as latencies hardly fall."""
+        return delay_ns < self._floor_ns - 0.5 * self.threshold_ns
+
+    def _spread_by(self, moved: float) -> None:
+        # 1.25: mean absolute to standard deviation of a normal distribution
+        gain = max(_SPREAD_GAIN, 1.0 / (self.count + 8))
+        self.spread_ns += gain * (1.25 * moved - self.spread_ns)
+        self.threshold_ns = max(_LEAST_STEP_NS, _SPREADS * self.spread_ns)
