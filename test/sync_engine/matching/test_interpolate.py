@@ -154,6 +154,30 @@ def test_never_across_a_long_gap() -> None:
     assert feed.engine.status().bundles_dropped == {'b: gap_too_long': 1}
 
 
+@pytest.mark.parametrize('only', [50, 250])
+def test_one_neighbour_is_not_enough(only: int) -> None:
+    feed = feeder()
+    for name, stamp in sorted([('a', 130), ('b', only)], key=lambda each: each[1]):
+        feed.push(name, stamp)
+    feed.poll(1000)
+    assert not feed.bundles
+    assert feed.engine.status().bundles_dropped == {'b: gap_too_long': 1}
+
+
+def test_neighbours_that_do_not_fit_together_are_refused_with_a_reason() -> None:
+    class Growing(Number):
+        def decode(self, payload: Any) -> Mapping[str, FloatArray]:
+            return {'value': np.zeros(1 + int(super().decode(payload)['value'][0]) // 100)}
+
+    feed = feeder()
+    feed.engine = SyncEngine(feed.engine.config, codecs={'b': Growing()})
+    feed.push('b', 50)
+    feed.push('a', 130)
+    feed.push('b', 250)
+    assert not feed.bundles
+    assert feed.engine.status().bundles_dropped == {'b: not_interpolable': 1}
+
+
 def test_what_nobody_can_decode_is_refused_with_a_reason() -> None:
     feed = feeder(codec=False)
     feed.push('b', 50)
