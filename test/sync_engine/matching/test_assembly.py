@@ -17,6 +17,18 @@ def feeder_of(names: str, **more: Any) -> Feeder:
     return Feeder(SyncEngine(exact(names, **more)))
 
 
+def test_a_member_is_the_message_as_it_came() -> None:
+    feed = feeder_of('a b')
+    feed.push('b', 95, 99)
+    feed.push('a', 100, 105)
+    (bundle,) = feed.push('b', 130, 139)
+    found = {name: (each.payload, each.stamp_ns - T0, each.arrival_ns - T0)
+             for name, each in bundle.members.items()}
+    assert found == {'a': (f'a@{T0 + 100 * MS}', 100 * MS, 105 * MS),
+                     'b': (f'b@{T0 + 95 * MS}', 95 * MS, 99 * MS)}
+    assert bundle.reference_id == 'a'
+
+
 def test_a_frame_in_the_far_half_of_the_period_waits_for_the_next_reference() -> None:
     feed = feeder_of('a b', inputs={'b': {'deadline_s': 0.08}})
     for k in range(20):
