@@ -160,12 +160,13 @@ def test_a_step_that_hid_behind_a_slow_message_is_seen_with_its_size() -> None:
     assert stream.detector.step_ns == pytest.approx(9 * MS, abs=0.1 * MS)
 
 
-def test_the_same_slip_long_ago_explains_nothing() -> None:
+@pytest.mark.parametrize(('messages', 'explains'), [(4, True), (5, False), (12, False)])
+def test_a_slip_explains_only_what_follows_soon(messages: int, explains: bool) -> None:
     stream = Exact()
     stream.clock_ns = stream.late_ns = 9 * MS
-    stream.play(12)
+    stream.play(messages)
     stream.late_ns = 0
-    assert not set(stream.play(3)) & {Verdict.STEP}
+    assert (Verdict.STEP in stream.play(3)) == explains
 
 
 def test_a_stamp_that_is_odd_once_is_doubted_and_forgotten() -> None:
@@ -228,3 +229,44 @@ def test_the_spread_is_that_of_the_arrivals(sigma_ms: float) -> None:
         if k > 300:
             found.append(stream.detector.spread_ns)
     assert np.mean(found) == pytest.approx(sigma_ms * MS, rel=0.1)
+
+
+def test_where_there_is_no_grid_the_size_of_a_step_is_the_mean_of_its_messages() -> None:
+    stream = Exact(4)
+    stream.clock_ns, stream.late_ns = -700 * MS, 3 * MS
+    assert stream.play() == [Verdict.ODD]
+    stream.late_ns = 0
+    assert stream.play() == [Verdict.STEP]
+    assert stream.detector.step_ns == pytest.approx(-701.5 * MS, abs=0.01 * MS)
+
+
+def test_one_late_message_of_a_lossy_stream_is_no_reason_to_doubt_but_two_are() -> None:
+    """Its stamps are 33 or 66 ms apart, so that a period more or less may be anything."""
+    stream = Exact()
+    for _ in range(30):
+        stream.play(2, skip=1)
+    stream.late_ns = PERIOD
+    assert stream.play() == [Verdict.FINE]
+    assert not stream.detector.in_doubt
+    stream.late_ns = 0
+    assert stream.play(6) == [Verdict.FINE] * 6
+
+
+def test_a_long_queue_that_drains_is_no_new_clock() -> None:
+    stream = Exact()
+    stream.late_ns = 3 * S
+    stream.play(150)  # long enough to be usual
+    for late_ms in range(2900, -1, -100):
+        stream.late_ns = late_ms * MS
+        assert not set(stream.play()) & {Verdict.HOLD, Verdict.RESTART}
+    assert not set(stream.play(50)) & {Verdict.HOLD, Verdict.RESTART}
+
+
+def test_slow_messages_of_a_stream_without_a_rate_are_no_steps() -> None:
+    """Nothing is known of its latency, and no grid shows what changed."""
+    rng, detector = np.random.default_rng(3), StepDetector(S)
+    stamp_ns = T0
+    for k in range(300):
+        stamp_ns += round(rng.exponential(40.0) * MS)
+        late_ns = round((20.0 + rng.uniform(0.0, 8.0) + 60.0 * (k % 50 in (10, 11))) * MS)
+        assert detector.observe(stamp_ns, stamp_ns + late_ns) not in JUMPS
