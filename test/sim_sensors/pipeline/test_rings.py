@@ -66,7 +66,7 @@ class Play:
             self.lists.push(env, k, None if is_lost else record)
         value, capture, stamp, arrival = (np.array(each) for each in zip(*records, strict=True))
         self.ring.push(rows, index, np.stack([value, value + 0.5], 1), capture, stamp, arrival,
-                       np.array(lost) if lost_share else None)
+                       np.array(lost) if lost_share else None, self.ring.skipped(rows, index))
 
     def read(self, found: Found, place: tuple[int, ...], env: int) -> Record | None:
         """Return what the ring has there; a slot alone stands for all environments."""
@@ -161,7 +161,8 @@ def test_a_ring_that_grows_keeps_what_it_had(together: bool) -> None:
 def test_a_past_can_be_given_to_an_episode() -> None:
     ring = SampleRing(8, 2, LAYOUT)
     assert not ring.has_past
-    ring.push(ALL, np.zeros(2, np.int64), np.zeros((2, 2)), *(np.zeros(2, np.int64),) * 3, None)
+    start = (np.zeros(2, np.int64),) * 3
+    ring.push(ALL, start[0], np.zeros((2, 2)), *start, None, None)
     index, times = np.array([[-3, -2, -1]]), np.array([[-30, -20, -10]])
     values = np.array([[[3.0, 3.0], [2.0, 2.0], [1.0, 1.0]]])
     ring.rewrite(np.array([1]), index, values, (times, times + 1, times + 2))
@@ -180,7 +181,7 @@ def test_a_past_can_be_given_to_an_episode() -> None:
     ring.reset(np.array([1]))
     assert not ring.at_index(np.array([1]), np.array([-1])).valid.any()
     zero = np.zeros(1, np.int64)
-    ring.push(np.array([1]), zero, np.ones((1, 2)), zero, zero, zero, None)
+    ring.push(np.array([1]), zero, np.ones((1, 2)), zero, zero, zero, None, None)
     assert ring.at_index(ALL, np.array([[0, -1]] * 2)).valid.tolist() == [[True, True],
                                                                           [True, False]]
     ring.reset(ALL)
