@@ -146,7 +146,7 @@ def _sensor_status(
     relative = assembler.clocks.of(stream, now_ns)
     learned = clock.filter
     return SensorStatus(
-        rate_hz=stream.rate_hz,
+        rate_hz=stream.arrivals.rate_hz,
         silent=stream.is_silent(now_ns),
         offset_to_host_s=clock.offset_ns(now_ns) / NS_PER_S,
         sigma_to_host_s=clock.host_sigma_s,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rig_common.times import MAX_STAMP_NS, NS_PER_S
+from sync_engine.arrivals import Arrivals
 from sync_engine.clocks.offset import ClockEstimate
 from sync_engine.clocks.pairing import PairingOffset, TriggerOffset
 from sync_engine.clocks.steps import JUMPS, Verdict
@@ -47,9 +48,7 @@ class Stream:
         self.sequence = 0
         self.floor_ns: int | None = None
         self.latest_ns: int | None = None
-        self.last_arrival_ns: int | None = None
-        self.awaited_since_ns: int | None = None
-        self.period_ns = 0.0
+        self.arrivals = Arrivals()
         self.reorder_ns = 0
         self.configure(config)
 
@@ -66,17 +65,9 @@ class Stream:
         """Packets that are still inside: buffered or quarantined."""
         return len(self.buffer) + (self.quarantined is not None)
 
-    @property
-    def rate_hz(self) -> float:
-        """Rate of arrival, averaged over some twenty messages; 0 before the second one."""
-        return NS_PER_S / self.period_ns if self.period_ns > 0.0 else 0.0
-
     def is_silent(self, now_ns: int) -> bool:
-        """Return whether waiting for it is pointless: nothing for a deadline and two periods."""
-        since_ns = self.awaited_since_ns if self.last_arrival_ns is None else self.last_arrival_ns
-        if since_ns is None:
-            self.awaited_since_ns = since_ns = now_ns
-        return now_ns - since_ns > self.deadline_ns + 2.0 * self.period_ns
+        """Return whether waiting for it is pointless."""
+        return self.arrivals.are_silent(now_ns, self.deadline_ns)
 
     def reached(self, stamp_ns: int) -> bool:
         """Return whether a packet with this stamp or a later one has come."""
@@ -93,11 +84,8 @@ class Stream:
         """Take one message; return its packet if it was accepted, None if it was not."""
         counts = self.counts
         counts.received += 1
-        last_ns = self.last_arrival_ns
-        if last_ns is not None:
-            gap_ns = arrival_ns - last_ns
-            self.period_ns += (0.05 if self.period_ns else 1.0) * (gap_ns - self.period_ns)
-        self.last_arrival_ns = arrival_ns
+        last_ns = self.arrivals.last_ns
+        self.arrivals.see(arrival_ns)
         if stamp_ns is None or (stamp_ns == 0 and self.given.zero_stamp == 'arrival'):
             stamp_ns = arrival_ns
         if not 0 < stamp_ns <= MAX_STAMP_NS:
@@ -134,7 +122,7 @@ class Stream:
         A clock that steps by whole periods writes the same stamps once more, but on the stream's
         beat; what is sent twice comes at once.
         """
-        if last_ns is None or arrival_ns - last_ns < 0.5 * self.period_ns:
+        if last_ns is None or arrival_ns - last_ns < 0.5 * self.arrivals.period_ns:
             return Verdict.FINE
         verdict = self._own_clock.observe(stamp_ns, arrival_ns)
         return verdict if verdict in JUMPS else Verdict.FINE
@@ -227,8 +215,7 @@ class Stream:
         """Forget the clock and the rate (after `flush`, when host time itself broke)."""
         self._own_clock.reset()
         self.pairing = self.trigger = None
-        self.last_arrival_ns = self.awaited_since_ns = None
-        self.period_ns = 0.0
+        self.arrivals = Arrivals()
 
     def fade_reorder(self) -> None:
         """Forget disorder slowly, so that one bad second does not delay bundles for ever."""

@@ -138,7 +138,7 @@ class CueRunner:
         if not fit.mounting.is_known and not fit.fits:
             return None  # after a fit, what is still open is what no motion has asked for
         imu, to_imu = self._imu.clock, fit.mounting.matrix
-        now_ns = self._streams[sensor_id].last_arrival_ns or 0
+        now_ns = self._streams[sensor_id].arrivals.last_ns or 0
 
         def look(stamp_ns: int, times_s: FloatArray, axis: Axis) -> FloatArray | None:
             offset_ns, _ = relative_offset(clock, imu, now_ns)
@@ -154,7 +154,7 @@ class CueRunner:
         imu = self._imu.clock
         if clock.steps.in_doubt or imu.steps.in_doubt:
             return  # a turn from before a step to after it would be wrong by the step
-        now_ns = self._streams[sensor_id].last_arrival_ns or 0
+        now_ns = self._streams[sensor_id].arrivals.last_ns or 0
         assumed_ns, sigma_s = relative_offset(clock, imu, now_ns)
         fix = self._fits[sensor_id].solve(self.gyro, assumed_ns, sigma_s)
         if fix is not None:
@@ -163,7 +163,7 @@ class CueRunner:
     def _tell(self, sensor_id: str, fix: MotionFix, assumed_ns: int) -> GateResult:
         assert self._imu is not None
         clock, imu = self._streams[sensor_id].clock, self._imu.clock
-        time_ns = fix.stamp_ns - clock.offset_ns(self._streams[sensor_id].last_arrival_ns or 0)
+        time_ns = fix.stamp_ns - clock.offset_ns(self._streams[sensor_id].arrivals.last_ns or 0)
         offset_ns = assumed_ns + imu.offset_ns(time_ns) - clock.base_ns
         offset_s = offset_ns / NS_PER_S + fix.correction_s
         wander = imu.filter.arrival_var if imu.filter else 0.0

@@ -61,7 +61,7 @@ class Assembler:
         """Choose every partner's frame; False where the next reference frame must come first."""
         head.window_ns = self._window.half_width_ns(min(now_ns, head.deadline_ns))
         following = self._reference.buffer.peek_second()
-        period_ns = self._reference.clock.steps.period_ns or self._reference.period_ns
+        period_ns = self._reference.clock.steps.period_ns or self._reference.arrivals.period_ns
         half_period_ns = int(period_ns / 2)
         may_wait = following is None and now_ns < head.deadline_ns
         for stream in self._partners:
