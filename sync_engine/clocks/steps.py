@@ -285,7 +285,7 @@ class StepDetector:
         self.step_ns = round(run.step_ns if size is None else size)
         known_ns = self._usual.spread_ns if size is None else self.spacings.scatter_ns
         self.step_spread_ns = max(spread_ns, known_ns)
-        self._usual.shift(-run.step_ns)
+        self._usual.shift(-run.step_ns, verdict is Verdict.STEP)
         if verdict is Verdict.STEP:
             self.least_delay_ns -= self.step_ns
         self._run = self._held = None
