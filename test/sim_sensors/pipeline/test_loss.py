@@ -123,8 +123,8 @@ def test_a_message_is_lost_with_any_of_its_packets(size: int, packets: int) -> N
 
 def test_what_is_lost_is_sent_again_until_it_passes() -> None:
     made, streams = channel({'probability': 0.5}, 500)
-    draws = streams.uniform_at('retransmission', slice(None), np.zeros(500, np.int64), 1)[:, 0]
-    assert np.array_equal(made.tries(batch(slice(None), [0] * 500)),
+    draws = streams.uniform_at('retransmission', slice(None), np.full(500, 5), 1)[:, 0]
+    assert np.array_equal(made.tries(batch(slice(None), [5] * 500)),
                           1 + np.minimum(np.floor(-np.log2(draws)), MOST_TRIES - 1))
     tries = np.concatenate([made.tries(batch(slice(None), [k] * 500)) for k in range(40)])
     share = np.bincount(tries, minlength=MOST_TRIES + 1) / len(tries)
