@@ -219,7 +219,7 @@ def test_a_type_of_the_recordings_own_without_a_hash_is_copied(tmp_path: Path, t
 
 
 def test_a_chunk_takes_no_more_memory_than_it_says() -> None:
-    """Without our bound 300 kB of zstd that hold 8 GiB were unpacked before the size was looked at."""
+    """Without our bound 300 kB that hold 8 GiB were unpacked before the size was looked at."""
     bomb = zstd.compress(bytes(1 << 24))
     assert len(storage_mcap.DECOMPRESSORS['zstd'](bomb, 1000)) <= 1001
 
