@@ -159,7 +159,8 @@ def read_cloud(buf: Buffer) -> Cloud:
     reader = Reader(buf)
     stamp_ns, _ = reader.header()
     height, width = reader.u32(), reader.u32()
-    names, formats, offsets = [], [], []
+    names, offsets = [], []
+    formats: list[object] = []
     fields = [(reader.string(), reader.u32(), reader.u8(), reader.u32())
               for _ in range(reader.count(13))]
     order = '>' if reader.boolean() else '<'
@@ -173,7 +174,7 @@ def read_cloud(buf: Buffer) -> Cloud:
         if offset + kind.itemsize * max(count, 1) > point_step:
             raise CdrError(f'point field {name!r} does not fit a point of {point_step} bytes')
         names.append(name)
-        formats.append(kind if count <= 1 else np.dtype((kind, (count,))))
+        formats.append(kind if count <= 1 else (kind, (count,)))
         offsets.append(offset)
     if point_step == 0 or point_step * width * height > len(data):
         raise CdrError(f'{width * height} points of {point_step} bytes do not fit the '

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import struct
 from contextlib import suppress
 
@@ -62,6 +63,14 @@ def test_an_image_with_padded_big_endian_rows():
     writer.u32(4)
     writer.octets(bytes([1, 2, 99, 99, 3, 4, 99, 99]))
     np.testing.assert_array_equal(decode.read_image(writer.finish()).pixels, [[0x102], [0x304]])
+
+
+def test_a_field_of_gigabytes_is_no_cloud():
+    """Found by tools/fuzz: numpy refuses such a field with an error of its own."""
+    found = base64.b64decode('AAEAAAAAAAAFAAAAAgAAAGEAAAAxAAAAAAAAAAIAAAAAAAAAAQAAAAUABPoAAfkAAAA'
+                             'AAAUAAAAEAAAAAAAAYgAAOAByZ////////wAAAAByAAA=')
+    with pytest.raises(CdrError):
+        decode.read_cloud(found)
 
 
 def test_cloud():
