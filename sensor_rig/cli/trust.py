@@ -17,7 +17,7 @@ HELP = 'test on a recording itself whether its estimated offsets can be trusted'
 EPILOG = """example: rig trust drive/ --rig robot.yaml --html trust.html
 Known changes are put into the stamps and must be followed, found or refused; disjoint stretches
 must agree within their claims. Without --rig, a rig file is made from the recording as "inspect
---write" does. Exit code 1: the claims do not hold."""
+--write" does. Exit code 1: the claims do not hold, or the recording is too short to show it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,15 +20,16 @@ def trust_page(found: JsonObject) -> str:
 
 def _sensor(name: str, sensor: JsonObject) -> list[str]:
     same = sensor['consistency']
-    mood = 'good' if sensor['holds'] else 'bad'
+    outcome = (('claims hold', 'good') if sensor['holds'] else
+               ('claims do not hold', 'bad') if sensor['refuted'] else ('claims not shown', ''))
     passed = sum(each['passed'] for each in sensor['responses'])
     tiles = page.tiles([
-        ('claims hold' if sensor['holds'] else 'claims do not hold', name, mood),
+        (outcome[0], name, outcome[1]),
         (_ms(sensor['sigma_ms']), 'claimed sigma at the end', ''),
         (f'{passed} of {len(sensor["responses"])}', 'changes answered as they should be',
          'good' if passed == len(sensor['responses']) else 'bad'),
         (_plain(same['nees']), 'NEES of the stretches (1 is honest)',
-         'good' if same['passed'] else 'bad'),
+         'good' if same['passed'] else 'bad' if same['enough'] else ''),
         (f'{sensor["motion_fixes"]}', 'comparisons with the gyro', ''),
     ])
     sentence = page.text(sensor['verdict']) if sensor['holds'] else page.warning(sensor['verdict'])

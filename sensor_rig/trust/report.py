@@ -79,6 +79,8 @@ def verdict(found: Score) -> str:
     if found.holds:
         return f'{what}: believe its offset to {sigma} (one sigma): {followed}, and {agree}; ' \
                f'{BLIND}.'
+    if not found.refuted:
+        return f'{what}: the claimed {sigma} is not shown: {followed}, but {agree}; {BLIND}.'
     return f'{what}: do not believe the claimed {sigma}: {followed}, and {agree}; {BLIND}.'
 
 
@@ -89,7 +91,8 @@ def _observed(found: Score) -> int:
 def _sensor(found: Score) -> JsonObject:
     same = found.consistency
     return {
-        'imu': found.imu, 'holds': found.holds, 'verdict': verdict(found),
+        'imu': found.imu, 'holds': found.holds, 'refuted': found.refuted,
+        'verdict': verdict(found),
         'duration_s': found.duration_s, 'sigma_ms': _number(found.sigma_s * 1e3),
         'locked': found.locked, 'motion_fixes': found.base.fixes,
         'motion_refused': found.base.refused, 'clock_steps': found.base.clock_steps,

@@ -104,8 +104,13 @@ class Score:
     @property
     def holds(self) -> bool:
         """Whether the claims hold, as far as they can be tested."""
-        return (self.observed and self.consistency.enough and self.consistency.passed
-                and all(response.passed for response in self.responses))
+        return self.observed and self.consistency.passed and not self.refuted
+
+    @property
+    def refuted(self) -> bool:
+        """Whether a test contradicts the claims; where none can, they are not shown either."""
+        disagree = self.consistency.enough and not self.consistency.passed
+        return disagree or not all(response.passed for response in self.responses)
 
 
 def score(streams: Streams, estimator: Estimator) -> Score:

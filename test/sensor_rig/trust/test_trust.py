@@ -11,6 +11,7 @@ from support.trust_streams import OPTICAL_WXYZ, Habits
 from rig_common import msgs
 from sensor_rig.bags.writer import BagWriter
 from sensor_rig.cli.main import main
+from sensor_rig.report.trust_page import trust_page
 from sensor_rig.trust.replay import engine_track
 from sensor_rig.trust.report import BLIND, TrustReport, verdict
 from sensor_rig.trust.scoring import chi_square_limit, score
@@ -49,7 +50,7 @@ def test_without_motion_there_is_nothing_to_believe():
     assert not found.holds
     assert not found.locked
     said = verdict(found)
-    assert 'nothing to believe' in said or 'do not believe' in said
+    assert 'nothing to believe' in said or 'is not shown' in said
 
 
 def test_an_estimate_that_does_not_listen_is_caught():
@@ -151,3 +152,11 @@ def test_mistakes_are_one_sentence(recording, tmp_path, capsys):
              'a folder that exists')):
         assert main(arguments) == 2
         assert says in capsys.readouterr().err
+
+
+def test_a_recording_too_short_to_compare_stretches_shows_nothing():
+    found = score(Habits(0, duration_s=14.0).streams(), engine_track)
+    assert not found.consistency.enough
+    assert not found.holds and not found.refuted, verdict(found)
+    assert 'is not shown' in verdict(found) and 'too few stretches' in verdict(found)
+    assert 'claims not shown' in trust_page(TrustReport('somewhere', (found,)).document())
