@@ -28,10 +28,16 @@ def refusal(capsys: pytest.CaptureFixture[str], *line: str) -> str:
     return shown.err
 
 
-@pytest.mark.parametrize('port', ['99999', '65536', '80a', '-1', '8.5', '', '9' * 5000])
+@pytest.mark.parametrize('port', ['99999', '65536', '80a', '-1', '8.5', '', '9' * 400])
 def test_a_port_that_cannot_be_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = refusal(capsys, 'demo', '--page-port', port, '--seconds', '1')
     assert f"--page-port is '{port}'; it should be a whole number from 1 to 65535" in said
+
+
+def test_a_port_without_end_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    said = refusal(capsys, 'demo', '--page-port', '9' * 5000, '--seconds', '1')
+    assert said.startswith("error: --page-port is '999")
+    assert said.endswith('more characters)\n')
 
 
 def test_a_taken_port_that_was_asked_for_is_refused(
