@@ -7,6 +7,7 @@ import signal
 import time
 
 import pytest
+from support.domain import claim_domain
 from support.places import SMALL_RIG
 from support.processes import Processes
 
@@ -32,11 +33,17 @@ def traceback_of_ours(output: str) -> bool:
         f'{package}{os.sep}' in output for package in ('sensor_rig', 'sim_sensors', 'sync_engine'))
 
 
+@pytest.fixture(scope='module')
+def domains() -> list[str]:
+    """Return a domain for each that runs at the same time: two worlds in one refuse to run."""
+    return [str(claim_domain()) for _ in DELAYS_S]
+
+
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize('name', PROGRAMS)
-def test_a_signal_ends_a_program_cleanly(processes: Processes, name: str,
+def test_a_signal_ends_a_program_cleanly(processes: Processes, domains: list[str], name: str,
                                          number: signal.Signals) -> None:
-    started = [processes.python(*PROGRAMS[name]) for _ in DELAYS_S]
+    started = [processes.python(*PROGRAMS[name], ROS_DOMAIN_ID=domain) for domain in domains]
     begun = time.monotonic()
     for process, delay_s in zip(started, DELAYS_S, strict=True):
         time.sleep(max(0.0, begun + delay_s - time.monotonic()))
