@@ -164,10 +164,9 @@ class EventReader:
         """Read a scalar or a list; a mistake in it is noted, and reading goes on behind it."""
         is_list = isinstance(self._event, yaml.SequenceStartEvent)
         around = len(self._flow) - is_list
+        value: list[Scalar] | Scalar | None
         try:
-            if is_list:
-                return self._list(name)
-            value: Scalar | None = self._scalar(name)
+            value = self._list(name) if is_list else self._scalar(name)
         except RigError as error:
             self._mistakes += error.mistakes
             if len(self._mistakes) >= MOST_MISTAKES:
@@ -181,7 +180,7 @@ class EventReader:
         return value
 
     def _list(self, name: str) -> list[Scalar]:
-        """Read a list of scalars of one type, the only list a ROS parameter can be."""
+        """Read a list of scalars of one type, the only list a ROS parameter can be, to its end."""
         start = self._event
         self._next()
         items: list[Scalar] = []
@@ -200,7 +199,6 @@ class EventReader:
         if not items:
             self._refuse(f'{name} is an empty list, which ROS parameters cannot hold; leave it '
                          f'out', start)
-        self._next()
         return items
 
     def _scalar(self, name: str) -> Scalar:
