@@ -51,7 +51,7 @@ REFUSED = {
     'bools are not ints': ('a: [1, true]', 3, 'a mixes whole numbers and booleans'),
     'colon in brackets': ('a: [x, 1:30]', 3, "'1:30' has a colon inside brackets"),
     'colon in braces': ('a: {b: x:y}', 3, "'x:y' has a colon inside brackets"),
-    'colon in a key after a list': ("a: {b: ['x'], c:d: 1}", 3, "'c:d' has a colon inside brackets"),
+    'colon in a key': ("a: {b: ['x'], c:d: 1}", 3, "'c:d' has a colon inside brackets"),
     'empty value': ('a: 1\nb:', 4, 'b has no value'),
     'empty list': ('a: []', 3, 'a is an empty list'),
     'empty map': ('a: {b: {}}', 3, 'a.b is an empty map'),
