@@ -56,7 +56,8 @@ def headline(result: dict[str, Any]) -> list[Figure]:
         Figure('the same with fast_noise', step_us['numpy fast_noise'], 'us', 1200.0, 'lower',
                'absolute'),
         *(Figure(name, ratio, 'x', limit, 'lower') if isinstance(ratio, float) else
-          absent(name, 'torch or mjlab is not installed', unit='x', target=limit)
+          absent(name, 'needs torch, array-api-compat and mjlab', unit='x', target=limit,
+                 better='lower')
           for name, ratio, limit in ratios),
         Figure('one IMU over one of 64 alike', result['class']['ratio'], 'x', target=8.0),
         Figure('reset at episode 1000 over the first', result['reset']['late / first'], 'x', 1.2,
