@@ -85,7 +85,7 @@ class Transit:
     """
 
     def __init__(self, config: TimingConfig, streams: RandomStreams,
-                 stream: StreamTraits = StreamTraits()) -> None:  # noqa: B008  (frozen)
+                 stream: StreamTraits = StreamTraits()) -> None:
         """Draw each environment's delay; it counts from the end of a capture."""
         if config.link and stream.link is None:
             raise RigError(f'link of {streams.sensor!r} is {config.link!r}, which is not there; '
