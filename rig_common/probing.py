@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import subprocess
 import sys
@@ -9,17 +10,39 @@ import sys
 TIMEOUT_S = 60.0
 
 
+class Trial:
+    """Another Python that runs `code`, beside what this process does meanwhile."""
+
+    def __init__(self, code: str, **environment: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, '-c', code], env=dict(os.environ, **environment), text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        atexit.register(self._end)
+
+    def result(self) -> tuple[int, str]:
+        """Wait for its end; return its exit code and its most informative line."""
+        try:
+            stdout, stderr = self._process.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            return 1, f'no answer within {TIMEOUT_S:g} s'
+        finally:
+            self._end()
+        code = self._process.returncode
+        lines = (stdout if code == 0 else stderr).strip().splitlines()
+        if code < 0 and not lines:
+            return code, f'ended by signal {-code}'
+        # Clean-up that fails after the error (an unusable GL context) hides it behind "ignored in"
+        errors = [line for line in lines if 'Error' in line.split(':')[0] and line[0] != ' ']
+        return code, (errors or lines or ['no output'])[0 if errors else -1]
+
+    def _end(self) -> None:
+        """Leave no process behind, whether anybody asked for its result or not."""
+        atexit.unregister(self._end)
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+
 def run_python(code: str, **environment: str) -> tuple[int, str]:
     """Run `code` in another Python; return its exit code and its most informative line."""
-    try:
-        result = subprocess.run([sys.executable, '-c', code], env=dict(os.environ, **environment),
-                                capture_output=True, text=True, timeout=TIMEOUT_S,
-                                check=False)
-    except subprocess.TimeoutExpired:
-        return 1, f'no answer within {TIMEOUT_S:g} s'
-    lines = (result.stdout if result.returncode == 0 else result.stderr).strip().splitlines()
-    if result.returncode < 0 and not lines:
-        return result.returncode, f'ended by signal {-result.returncode}'
-    # Clean-up that fails after the error (an unusable GL context) hides it behind "ignored in".
-    errors = [line for line in lines if 'Error' in line.split(':')[0] and line[0] != ' ']
-    return result.returncode, (errors or lines or ['no output'])[0 if errors else -1]
+    return Trial(code, **environment).result()

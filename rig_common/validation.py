@@ -34,8 +34,7 @@ class PartError(ValueError):
 class Strict(BaseModel):
     """A frozen model that refuses unknown keys and NaN."""
 
-    model_config = ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False,
-                              use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
 
 
 def validated(model: type[ModelT], values: Mapping[str, object], where: str, *,

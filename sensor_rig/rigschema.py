@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
+from rig_common.field_docs import DescribedSchema
 from rig_common.paramevents import ALL_NODES, PARAMETERS
 from sensor_rig.degrade.config import TYPES, StreamConfig, typed_config
 from sensor_rig.rigfile import SeedConfig
@@ -138,7 +139,8 @@ def _extensible(schema: Schema) -> Schema:
 
 def _defined(model: type[BaseModel], definitions: dict[str, Schema]) -> Schema:
     """Return the schema of `model`; what it refers to goes to `definitions`."""
-    own = model.model_json_schema(ref_template='#/$defs/{model}')
+    own = model.model_json_schema(ref_template='#/$defs/{model}',
+                                  schema_generator=DescribedSchema)
     definitions.update(own.pop('$defs', {}))
     return own
 

@@ -17,6 +17,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from rig_common.errors import RigError
+from rig_common.field_docs import fields_of
 from rig_common.validation import validated
 
 ModelT = TypeVar('ModelT', bound=BaseModel)
@@ -26,7 +27,7 @@ HUGE = 1.0e308
 
 def leaves(model: BaseModel, prefix: str = '') -> Iterator[tuple[str, object, FieldInfo]]:
     """Yield (dotted key, value, field) of everything in `model` that a parameter can hold."""
-    for name, info in type(model).model_fields.items():
+    for name, info in fields_of(type(model)).items():
         value = getattr(model, name)
         key = f'{prefix}{name}'
         if isinstance(value, BaseModel):

@@ -58,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
 
 def checked(file: str) -> RigConfig:
     """Return the rig of a file that is valid in itself and fits its model."""
+    from sensor_rig.rendering import begin_trial_for
+    begin_trial_for(file)
     from sensor_rig.rigfile import load_rig
 
     rig = load_rig(file)

@@ -8,7 +8,7 @@ import os
 import sys
 
 from sensor_rig.cli.arguments import port
-from sensor_rig.cli.running import add_run_arguments, print_summary, run_rig
+from sensor_rig.cli.running import add_run_arguments, loaded, print_summary, run_rig
 from sensor_rig.page.access import DEFAULT_PORT, LOCAL, PagePlace
 
 NAME = 'demo'
@@ -39,8 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the demo."""
-    from sensor_rig.rigfile import load_rig
-    rig = load_rig(args.rig)
+    rig = loaded(args)
     page = None if args.headless else page_place(args)
     out = sys.stderr if args.json else sys.stdout
     ends = f'for {args.seconds:g} simulated seconds' if args.seconds else 'until Ctrl-C'

@@ -56,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _simulated(args: argparse.Namespace) -> Callable[[BagWriter], None]:
+    from sensor_rig.rendering import begin_trial_for
+    begin_trial_for(args.rig)
     from sensor_rig.bags.recorder import record_rig, require_topics
     from sensor_rig.cli.progress import note, progress
     from sensor_rig.inprocess import InProcessRig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from sensor_rig.cli.running import add_run_arguments, print_summary, run_rig
+from sensor_rig.cli.running import add_run_arguments, loaded, print_summary, run_rig
 
 NAME = 'run'
 TAKES_SIGNALS = True
@@ -22,6 +22,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the rig."""
-    from sensor_rig.rigfile import load_rig
-    print_summary(run_rig(load_rig(args.rig), args), args.json)
+    print_summary(run_rig(loaded(args), args), args.json)
     return 0

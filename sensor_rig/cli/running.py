@@ -49,6 +49,15 @@ def _names(text: str) -> list[str]:
     return [name for name in text.split(',') if name]
 
 
+def loaded(args: argparse.Namespace) -> RigConfig:
+    """Return the rig that the arguments name, to be run as they say."""
+    if not (args.processes or args.only):  # else its cameras render in another process
+        from sensor_rig.rendering import begin_trial_for
+        begin_trial_for(args.rig)
+    from sensor_rig.rigfile import load_rig
+    return load_rig(args.rig)
+
+
 def run_rig(rig: RigConfig, args: argparse.Namespace,
             page: PagePlace | None = None) -> Summary:
     """Run a rig as the arguments say, with a live page if it has a place; return the summary."""

@@ -9,6 +9,7 @@ from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
 from rig_common.errors import RigError
+from rig_common.field_docs import fields_of
 from rig_common.ros.parameters import describe
 from rig_common.validation import validated
 from sim_sensors.timing_config import FaultConfig
@@ -24,7 +25,7 @@ class FaultService:
         self._sensors = tuple(sensors)
         self._inject = inject
         self._now_s = now_s
-        for key, info in FaultConfig.model_fields.items():
+        for key, info in fields_of(FaultConfig).items():
             if key != 'at_s':
                 value = 'dead' if key == 'kind' else info.default
                 node.declare_parameter(f'fault.{key}', value,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rig_common.arrays import AnyArray
 from rig_common.errors import UnavailableError
-from sim_sensors.world.renderers import RENDERERS, try_renderer
+from sim_sensors.world.renderers import candidates, why_not
 
 _MODEL_LOCK = threading.Lock()
 _GEOM = int(mujoco.mjtObj.mjOBJ_GEOM)
@@ -34,14 +34,12 @@ def backend() -> str:
     A broken driver can end a process, so each is tried in a process of its own first. MUJOCO_GL
     names the one to use where it is set.
     """
-    wanted = os.environ.get('MUJOCO_GL', '').strip().lower()
-    names = (wanted,) if wanted in RENDERERS else RENDERERS
     reasons = []
-    for name in names:
-        works, detail = try_renderer(name)
-        if works:
+    for name in candidates():
+        reason = why_not(name)
+        if not reason:
             return name
-        reasons.append(f'{name}: {detail}')
+        reasons.append(f'{name}: {reason}')
     raise UnavailableError(
         f'cameras cannot work here, since no renderer does ({"; ".join(reasons)}); install one '
         f'(apt install libegl1 libgl1-mesa-dri), or set world.skip_unavailable: true to run '

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rig_common.probing import run_python
+from rig_common.probing import Trial
 
 RENDERERS = ('egl', 'osmesa', 'glfw')
 """In the order in which they are tried."""
@@ -20,9 +20,34 @@ with mujoco.Renderer(model, 32, 32) as renderer:
     renderer.update_scene(data, 'c')
     image = renderer.render()
     assert image[16, 16, 0] > image[0, 0, 0], 'the image is empty'
+"""
+_NAME_DEVICE = """
     from OpenGL import GL
     print(GL.glGetString(GL.GL_RENDERER).decode())
 """
+_begun: dict[str, Trial] = {}
+
+
+def candidates() -> tuple[str, ...]:
+    """Return the GL libraries to try: the one that MUJOCO_GL names, or all."""
+    wanted = os.environ.get('MUJOCO_GL', '').strip().lower()
+    return (wanted,) if wanted in RENDERERS else RENDERERS
+
+
+def begin_trial() -> None:
+    """Begin to try the likely GL library, beside what this process does before it renders."""
+    name = candidates()[0]
+    if name not in _begun and _has_display(name):
+        _begun[name] = Trial(_PROBE, MUJOCO_GL=name)
+
+
+def why_not(name: str) -> str:
+    """Render one image through the GL library `name`; return why that fails, '' if it works."""
+    if not _has_display(name):
+        return NEEDS_DISPLAY
+    trial = _begun.pop(name, None) or Trial(_PROBE, MUJOCO_GL=name)
+    code, output = trial.result()
+    return output if code else ''
 
 
 def try_renderer(name: str) -> tuple[bool, str]:
@@ -30,9 +55,13 @@ def try_renderer(name: str) -> tuple[bool, str]:
 
     Where it does not work, the text says why.
     """
-    if name == 'glfw' and not {'DISPLAY', 'WAYLAND_DISPLAY'} & set(os.environ):
+    if not _has_display(name):
         return False, NEEDS_DISPLAY
-    code, output = run_python(_PROBE, MUJOCO_GL=name)
+    code, output = Trial(_PROBE + _NAME_DEVICE, MUJOCO_GL=name).result()
     if code != 0:
         return False, output
     return True, output + (' (software)' if 'llvmpipe' in output or 'softpipe' in output else '')
+
+
+def _has_display(name: str) -> bool:
+    return name != 'glfw' or bool({'DISPLAY', 'WAYLAND_DISPLAY'} & set(os.environ))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -15,6 +15,7 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
+from rig_common.field_docs import fields_of
 from sim_sensors.config import SensorConfig
 from sim_sensors.registry import sensor_class
 
@@ -28,24 +29,24 @@ def parameter_table(config_class: type[BaseModel], *, with_common: bool = False,
 
     The keys of classes in `apart` have a table of their own.
     """
-    common = {} if with_common else SensorConfig.model_fields
-    own = {key: field for key, field in config_class.model_fields.items()
+    common = {} if with_common else fields_of(SensorConfig)
+    own = {key: field for key, field in fields_of(config_class).items()
            if key not in common or field.default != common[key].default}
     return HEAD + '\n'.join(_rows('', own, apart)) + '\n'
 
 
-def _rows(prefix: str, fields: dict[str, FieldInfo], apart: Collection[type[BaseModel]]
+def _rows(prefix: str, fields: Mapping[str, FieldInfo], apart: Collection[type[BaseModel]]
           ) -> Iterator[str]:
     for key, field in fields.items():
         meaning = ' '.join((field.description or '').split()).replace('|', '\\|')
         inner = _optional(field.annotation)
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             yield f'| `{prefix}{key}` | | map | {meaning} |'
-            yield from _rows(f'{prefix}{key}.', dict(inner.model_fields), apart)
+            yield from _rows(f'{prefix}{key}.', fields_of(inner), apart)
         elif (each := _model_of_map(inner)) is not None:
             yield f'| `{prefix}{key}` | `{{}}` | map of maps | {meaning} |'
             if each not in apart:
-                yield from _rows(f'{prefix}{key}.<label>.', dict(each.model_fields), apart)
+                yield from _rows(f'{prefix}{key}.<label>.', fields_of(each), apart)
         else:
             yield f'| `{prefix}{key}` | {_default(field)} | {_allowed(field)} | {meaning} |'
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -41,7 +42,25 @@ def test_check_needs_no_filter_and_no_renderer_without_cameras() -> None:
     """A rig without cameras is checked where no process can be started for a renderer."""
     refuse = ('import sim_sensors.world.renderers as renderers\n'
               'def refuse(*_, **__): raise SystemExit("a renderer is tried")\n'
-              'renderers.run_python = refuse\n')
+              'renderers.Trial = refuse\n')
     assert not loaded_by(refuse + command('check', 'soak')) & {'scipy', 'filterpy', 'rclpy'}
     with pytest.raises(subprocess.CalledProcessError):
         loaded_by(refuse + command('check', 'demo'))  # it has a camera
+
+
+def test_a_renderer_is_tried_before_the_models_of_a_rig_are_loaded() -> None:
+    end = ('import os, sys, sim_sensors.world.renderers as renderers\n'
+           'def end(*_, **__): print("LOADED", *sys.modules, flush=True); os._exit(0)\n'
+           'renderers.Trial = end\n')
+    for words in (('check', 'demo'), ('run', 'demo'), ('record', 'out', '--rig', 'demo')):
+        assert not loaded_by(end + command(*words)) & {'pydantic', 'numpy', 'mujoco', 'rclpy'}
+
+
+def test_a_trial_that_nobody_asks_for_ends_with_the_program() -> None:
+    code = ('from rig_common.probing import Trial\n'
+            'trial = Trial("import time; time.sleep(600)")\n'
+            'print(trial._process.pid)')
+    done = subprocess.run([sys.executable, '-c', code], check=True, capture_output=True,
+                          text=True, timeout=60)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(done.stdout), 0)

@@ -1,0 +1,26 @@
+"""Begins to try a renderer while a command still loads what reads the rig."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from rig_common.paths import find_shared
+from sim_sensors.world.renderers import begin_trial
+
+_RENDERED = re.compile(r'\btype: *["\']?(camera|depth_camera|segmentation)\b')
+
+
+def begin_trial_for(rig: str) -> None:
+    """Begin to try a renderer if the rig file `rig`, or the shipped one, seems to need one.
+
+    A look at the text is enough: a wrong guess costs time, and changes no result.
+    """
+    path = Path(rig)
+    shipped = find_shared('config', path.with_suffix('.yaml').name) if path.name else None
+    try:
+        text = (path if path.is_file() else shipped or path).read_text(encoding='utf-8')
+    except (OSError, ValueError):
+        return  # whoever reads the rig says what is wrong with it
+    if _RENDERED.search(text) and 'renderer: rays' not in text:
+        begin_trial()
