@@ -11,7 +11,7 @@ Pure bookkeeping: no ROS. `rig_common.ros.follower` connects it to topics, and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from rig_common.lockstep import Ack, Tick
 from rig_common.times import NEVER_NS
@@ -53,6 +53,8 @@ class Following:
         self._sent: Counter[str] = Counter()
         self.counted: set[str] = set()
         """What this node receives, by the names ticks use; other counts do not concern it."""
+        self.readers: Mapping[str, Collection[str]] = {}
+        """Nodes that count what is sent, as the last barrier says; `ready` looks for its own."""
         self.joined = False
         """Whether the world knows this node."""
         self.now_ns = 0
@@ -136,19 +138,21 @@ class Following:
         if self.joined and tick.round == self._round:
             self._answer(self._joining(tick))
             return
-        for key in self.counted - self._settled_in:
-            self._received[key] = tick.sent.get(key, 0)
         self._due = tick.sent
         self._waiting = None
         self.now_ns = self._heard_ns = tick.time_ns
+        self.readers = tick.readers
         if not self._ready():
             return
+        for key in self.counted - self._settled_in:  # `ready` may have added some
+            self._received[key] = tick.sent.get(key, 0)
         self.joined, self._round = bool(tick.round) or not tick.lockstep, tick.round
         self._call()
         self._answer(self._joining(tick))
 
     def _joining(self, tick: Tick) -> Ack:
-        return Ack(self._name, tick.time_ns, self.wake_ns, serves=self._serves, round=tick.round)
+        return Ack(self._name, tick.time_ns, self.wake_ns, serves=self._serves, round=tick.round,
+                   reads=tuple(sorted(self.counted)))
 
     def _try(self) -> None:
         """Handle the waiting tick once everything it counts is here."""

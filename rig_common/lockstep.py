@@ -5,13 +5,13 @@ All three are sensor_msgs/TimeReference, so any tool can show and record them:
 - `world/tick` says how far the world is. `header.stamp`: simulated time. `header.frame_id`: truth
   messages sent since the episode began, `imu=7 lidar=1`. `time_ref`: the host's clock. `source`:
   `run=5f3a.0 episode=0 seed=7 phase=run lockstep=true`; in a barrier `phase=barrier-3`, where 3
-  is the round.
+  is the round, and at its end who reads what: ` readers=imu:/emulator imu/data_raw:/sync:/log`.
 - `world/settled` follows when every emulator has answered: the same, but `header.frame_id` counts
   the messages they have sent, by topic: `imu/data_raw=1`. Outside lockstep it comes with the tick.
 - `world/ack` answers. `header.stamp`: the tick. `header.frame_id`: messages sent since the last
   answer, by topic. `time_ref`: when the node must be woken next; it promises to send nothing
   before. `source`: its name; when it joins, also in which round of a barrier (0 in none) and what
-  it takes care of: `/emulator joins 3 imu`.
+  it takes care of: `/emulator joins 3 imu`, and what it reads: ` reads:imu`.
 
 In one process they are handed over as they are; ticks are published too where somebody listens.
 
@@ -23,7 +23,7 @@ Counts are totals, so that a tick that was lost is made good by the next.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -42,6 +42,9 @@ SHOWN = 80
 
 BARRIER = 'barrier-'
 RUN = 'run'
+READERS = ' readers='
+READS = 'reads:'
+"""No name of a sensor or topic has a colon."""
 
 _STAMP_LENGTH = struct.Struct('<iII')
 """A time and the length of the string behind it."""
@@ -70,20 +73,28 @@ class Tick:
     """Messages sent since the episode began, by sensor (tick) or topic (settled)."""
     run: str = ''
     """Tells this start of the world from every other; a new one begins at time 0."""
+    readers: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """In a barrier: names of the nodes that count each sensor's truth or each topic. Whoever sends
+    it answers once it knows them all: DDS tells a writer of a reader when it likes."""
 
     def encode(self) -> bytes:
         """Return the CDR bytes."""
         phase = f'{BARRIER}{self.round}' if self.round else RUN
         source = (f'run={self.run} episode={self.episode} seed={self.seed} phase={phase} '
                   f'lockstep={"true" if self.lockstep else "false"}')
+        if self.readers:
+            source += READERS + ' '.join(':'.join((key, *names))
+                                         for key, names in self.readers.items())
         return _write(self.time_ns, format_counts(self.sent), self.wall_ns, source)
 
     @classmethod
     def decode(cls, buf: Buffer) -> Tick:
         """Read a tick; raises CdrError where the bytes are no tick."""
         time_ns, counts, wall_ns, source = _read(buf)
+        source, _, readers = source.partition(READERS)
         run, episode, seed, round_, lockstep = _parse_source(source)
-        return cls(time_ns, wall_ns, episode, seed, round_, lockstep, parse_counts(counts), run)
+        return cls(time_ns, wall_ns, episode, seed, round_, lockstep, parse_counts(counts), run,
+                   {key: names for key, *names in map(_by_colon, readers.split())})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +113,15 @@ class Ack:
     """Set when it joins: what it takes care of (sensors; nothing for the sync node)."""
     round: int = 0
     """Round of the barrier in which it joins; 0: it asks for one, or needs none."""
+    reads: tuple[str, ...] = ()
+    """When it joins: what it counts, by the names ticks use."""
 
     def encode(self) -> bytes:
         """Return the CDR bytes."""
         source = self.name
         if self.serves is not None:
-            source = ' '.join((self.name, 'joins', str(self.round), *self.serves))
+            source = ' '.join((self.name, 'joins', str(self.round), *self.serves,
+                               *(READS + key for key in self.reads)))
         return _write(self.time_ns, format_counts(self.sent), self.wake_ns, source)
 
     @classmethod
@@ -118,8 +132,9 @@ class Ack:
         if not joins:
             return cls(name, time_ns, wake_ns, parse_counts(counts))
         try:
-            return cls(name, time_ns, wake_ns, parse_counts(counts), tuple(joins[2:]),
-                       int(joins[1]))
+            reads = tuple(each.removeprefix(READS) for each in joins if each.startswith(READS))
+            serves = tuple(each for each in joins[2:] if not each.startswith(READS))
+            return cls(name, time_ns, wake_ns, parse_counts(counts), serves, int(joins[1]), reads)
         except (IndexError, ValueError):
             raise CdrError(f'{source[:SHOWN]!r} is not the source of an answer') from None
 
@@ -138,6 +153,10 @@ def parse_counts(text: str) -> dict[str, int]:
             part.partition('=') for part in text.split(' '))}
     except ValueError:
         raise CdrError(f'{text[:SHOWN]!r} is no list of counts such as "imu=1 lidar=2"') from None
+
+
+def _by_colon(text: str) -> list[str]:
+    return text.split(':')
 
 
 @lru_cache(maxsize=64)

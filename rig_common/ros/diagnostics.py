@@ -35,7 +35,7 @@ class Diagnostics:
         self._now_ns = now_ns
         self._sources: list[Callable[[], Iterable[Status]]] = []
         self._publisher = node.create_publisher(DiagnosticArray, topic, qos.sensor_out())
-        self._matching = Matching(node, [self._publisher])
+        self._matching = Matching(node, {topic: self._publisher})
         self.qos = QosMismatches(node.get_name())
         self.add(self.qos.statuses)
         self._timer = steady_timer(node, period_s, self.publish)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Mapping
 
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -14,22 +14,35 @@ offer; /diagnostics says so, and nobody waits for it."""
 
 
 class Matching:
-    """Compares the readers that publishers are matched with to those the graph knows."""
+    """Compares the readers that publishers are matched with to those who should be there."""
 
-    def __init__(self, node: Node, publishers: Iterable[Publisher],
+    def __init__(self, node: Node, publishers: Mapping[str, Publisher],
                  wall_s: Callable[[], float] = time.monotonic) -> None:
+        """Watch `publishers`, by the names that ticks use."""
         self._node = node
-        self._publishers = list(publishers)
+        self._publishers = dict(publishers)
         self._wall_s = wall_s
         self._short_since_s: float | None = None
 
-    def stands(self) -> bool:
-        """Return whether every known reader is matched, or has had its time."""
+    def stands(self, readers: Mapping[str, Collection[str]] | None = None) -> bool:
+        """Return whether every known reader is matched, or has had its time.
+
+        Nodes that `readers` names, by publisher, must be known first: the graph learns of a
+        reader some time after that reader has found its publisher and says so.
+        """
+        if not all(self._knows(self._publishers[key], names)
+                   for key, names in (readers or {}).items() if key in self._publishers):
+            return False
         if all(p.get_subscription_count() >= self._node.count_subscribers(p.topic_name)
-               for p in self._publishers):
+               for p in self._publishers.values()):
             self._short_since_s = None
             return True
         now_s = self._wall_s()
         if self._short_since_s is None:
             self._short_since_s = now_s
         return now_s - self._short_since_s > PATIENCE_S
+
+    def _knows(self, publisher: Publisher, names: Collection[str]) -> bool:
+        known = {f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in
+                 self._node.get_subscriptions_info_by_topic(publisher.topic_name)}
+        return known.issuperset(names)

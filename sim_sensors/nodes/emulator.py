@@ -65,8 +65,8 @@ class EmulatorNode(Node):
             self, self._pipeline(each), hidden=hidden, time_base=self._base,
             on_truth=self._on_truth, on_sent=self._on_sent, on_malformed=self._on_malformed,
             now_ns=lambda: self._base.run_ns(self._follower.now_ns)) for each in chosen}
-        self._matching = Matching(self, (p for channel in self.channels.values()
-                                         for p in channel.publishers))
+        self._matching = Matching(self, {topic: publisher for channel in self.channels.values()
+                                         for topic, publisher in channel.publishers.items()})
         self._follower = Follower(self, self._on_time, serves=chosen,
                                   topic=tick_topic(hidden=hidden),
                                   on_episode=self._on_episode, ready=self._ready,
@@ -176,7 +176,7 @@ class EmulatorNode(Node):
 
     def _ready(self) -> bool:
         """Whether the connections stand, so that nothing sent from now on is missed."""
-        if not self._matching.stands():
+        if not self._matching.stands(self._follower.readers):
             return False
         self._listen()
         return all(channel.connected for channel in self.channels.values())

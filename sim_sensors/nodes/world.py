@@ -79,8 +79,9 @@ class WorldNode(Node):
         ticks = tick_topic(hidden=self._hidden)
         self._tick = self.create_publisher(TimeReference, ticks, qos.beat_out())
         self._settled = self.create_publisher(TimeReference, SETTLED_TOPIC, qos.beat_out())
-        matching = Matching(self, [self._tick, self._settled, *(
-            p for channel in self.channels for p in channel.publishers)])
+        matching = Matching(self, {ticks: self._tick, SETTLED_TOPIC: self._settled, **{
+            key: publisher for channel in self.channels
+            for key, publisher in zip(channel.keys, channel.publishers, strict=True)}})
         run = f'{os.getpid():x}.{id(self):x}'
         self.conductor = Conductor(
             dt_ns=self.world.dt_ns, seed=simulation.seed, lockstep=config.lockstep,

@@ -70,6 +70,12 @@ class EmulatorChannel:
             sensor.name, hidden=hidden) for env in envs]
         self._time_publishers = [node.create_publisher(TimeReference, topic, qos.sensor_out())
                                  for topic in self._time_topics]
+        self.publishers: dict[str, Publisher] = {
+            topics[suffix]: publisher
+            for topics, by_suffix in zip(self._topics, self._publishers, strict=True)
+            for suffix, publisher in by_suffix.items()} | dict(
+                zip(self._time_topics, self._time_publishers, strict=True))
+        """All publishers of this sensor, by topic as ticks name it."""
         self._time_template = msgs.time_reference(sensor.frame_id, sensor.name)
         self.stats = StreamStats(pipeline.schedule.rate_hz)
         self._ignore_above_ns = NEVER_NS
@@ -90,7 +96,7 @@ class EmulatorChannel:
         """Whether truth is needed: somebody reads, or the sensor must not miss any."""
         sensor = self.pipeline.sensor
         return bool(sensor.config.eager or sensor.stateful
-                    or any(p.get_subscription_count() for p in self.publishers))
+                    or any(p.get_subscription_count() for p in self.publishers.values()))
 
     @property
     def listening(self) -> bool:
@@ -101,12 +107,6 @@ class EmulatorChannel:
     def connected(self) -> bool:
         """Whether every subscription has its publisher."""
         return all(s.get_publisher_count() for s in self._subscriptions)
-
-    @property
-    def publishers(self) -> list[Publisher]:
-        """All publishers of this sensor."""
-        return [*(p for by_suffix in self._publishers for p in by_suffix.values()),
-                *self._time_publishers]
 
     def listen(self, wanted: bool) -> None:
         """Subscribe to the truth, or stop."""

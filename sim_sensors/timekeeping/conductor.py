@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 
 from rig_common.errors import RigError
@@ -31,6 +32,7 @@ STUCK_S = 1.0
 """Wall time for which the world may wait before it says so: in lockstep it waits all the time."""
 
 Send = Callable[[Tick], None]
+Connected = Callable[[Mapping[str, Collection[str]]], bool]
 
 
 class Conductor:
@@ -38,13 +40,13 @@ class Conductor:
 
     def __init__(self, *, dt_ns: int, seed: int, lockstep: bool, sensors: Collection[str],
                  collectors: Collection[str], timeout_s: float, send_tick: Send,
-                 send_settled: Send, connected: Callable[[], bool], time_base: TimeBase,
+                 send_settled: Send, connected: Connected, time_base: TimeBase,
                  run: str = '') -> None:
         """Conduct the nodes of a rig; `run` distinguishes this world from one that ran before it.
 
         In lockstep, every one of `sensors` must be served and every node of `collectors` (names
         without namespace) present. `connected` says whether the world's own topics are matched
-        with everyone the graph knows. Ticks and answers carry the times of `time_base`; in here
+        with everyone the graph knows, the readers it is given among them. Ticks and answers carry the times of `time_base`; in here
         they count from the start of the run.
         """
         self.lockstep = lockstep
@@ -207,7 +209,7 @@ class Conductor:
     def _join(self, ack: Ack, serves: tuple[str, ...]) -> None:
         if ack.round and (self._barrier is None or ack.round != self._round):
             return  # an answer to a repeated barrier that is over
-        if not self.roster.admit(ack.name, serves, self._base.run_ns(ack.wake_ns)):
+        if not self.roster.admit(ack.name, serves, self._base.run_ns(ack.wake_ns), ack.reads):
             return
         if self._barrier is not None:
             if ack.round:
@@ -243,7 +245,8 @@ class Conductor:
             return
         if self._since_s is None:
             self._since_s, self._repeat_s = wall_s, wall_s + REPEAT_S
-        if self._barrier is not None and not self.missing() and self._connected():
+        if self._barrier is not None and not self.missing() \
+                and self._connected(self.roster.readers()):
             self._finish_round()
             return
         if wall_s - self._since_s > (self._timeout_s if self.lockstep else GONE_S):
@@ -288,8 +291,10 @@ class Conductor:
         self._send_barrier()
 
     def _send_barrier(self) -> None:
-        self._send_tick(self._make(self._time_ns, 0, self._truths, self._round))
-        self._send_settled(self._make(self._time_ns, 0, self._samples, self._round))
+        readers = self.roster.readers()
+        for send, counts in ((self._send_tick, self._truths), (self._send_settled, self._samples)):
+            send(replace(self._make(self._time_ns, 0, counts), round=self._round,
+                         readers=readers))
 
     def _answered(self) -> None:
         """All have answered: settle with those who collect, then let a waiting node in."""
@@ -314,7 +319,6 @@ class Conductor:
         self._send_settled(tick)
         return True
 
-    def _make(self, time_ns: int, wall_ns: int, sent: Mapping[str, int],
-              round_: int = 0) -> Tick:
-        return Tick(self._base.stamp_ns(time_ns), wall_ns, self._episode, self._seed, round_,
+    def _make(self, time_ns: int, wall_ns: int, sent: Mapping[str, int]) -> Tick:
+        return Tick(self._base.stamp_ns(time_ns), wall_ns, self._episode, self._seed, 0,
                     self.lockstep, dict(sent), f'{self._run}.{self._starts}')

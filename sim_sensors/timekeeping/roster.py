@@ -13,6 +13,8 @@ SLACK_NS = 2 * NS_PER_MS
 samples go out late when the machine is slow; it is the clock that has to wait then."""
 MOST_MEMBERS = 1000
 """Nodes that a world takes in; one more is a stranger that invents names."""
+MOST_READS = 10_000
+"""Topics that a node may count; more are no rig's."""
 
 
 @dataclass(slots=True)
@@ -21,6 +23,8 @@ class Participant:
 
     serves: tuple[str, ...]
     """Its sensors; empty for one that collects (the sync node)."""
+    reads: tuple[str, ...]
+    """What it counts: truth by sensor, samples by topic."""
     wake_ns: int
     """Next time it needs a tick."""
     sent: Counter[str] = field(default_factory=Counter)
@@ -40,14 +44,26 @@ class Roster:
         self.left: dict[str, Participant] = {}
         """Those who were given up; they take part again as soon as they say something."""
 
-    def admit(self, name: str, serves: tuple[str, ...], wake_ns: int) -> bool:
+    def admit(self, name: str, serves: tuple[str, ...], wake_ns: int,
+              reads: tuple[str, ...] = ()) -> bool:
         """Take a node in, or in again; return whether there was room for it."""
         if name not in self.members and len(self.members) + len(self.left) >= MOST_MEMBERS:
             return False
+        if len(reads) > MOST_READS:
+            return False
         self.left.pop(name, None)
         before = self.members.get(name)  # what it sent before it joined again still counts
-        self.members[name] = Participant(serves, wake_ns, before.sent if before else Counter())
+        self.members[name] = Participant(serves, reads, wake_ns,
+                                         before.sent if before else Counter())
         return True
+
+    def readers(self) -> dict[str, list[str]]:
+        """Return the names of those who count each truth and each topic."""
+        readers: dict[str, list[str]] = {}
+        for name, member in self.members.items():
+            for key in member.reads:
+                readers.setdefault(key, []).append(name)
+        return readers
 
     def find(self, name: str) -> Participant | None:
         """Return a node that speaks; one that was given up is a member again."""

@@ -19,6 +19,7 @@ from rig_common.quantiles import LogHistogram
 from rig_common.ros.clock import steady_timer
 from rig_common.ros.diagnostics import Diagnostics
 from rig_common.ros.follower import Follower
+from rig_common.ros.matching import Matching
 from rig_common.ros.parameters import ConfigParameters
 from rig_common.ros.types import is_stamped, message_class
 from sync_engine.bundle import Bundle
@@ -111,6 +112,7 @@ class SyncNode(Node):
     def _follow_time(self, simulated_topics: Collection[str],
                      handover: Handover | None) -> None:
         self._follower: Follower | None = None
+        self._matching = Matching(self, self._outputs.by_topic)
         self._ticking = False
         if self._simulated:
             self._follower = Follower(self, self._on_time, topic=SETTLED_TOPIC,
@@ -202,8 +204,9 @@ class SyncNode(Node):
             self.sync.engine.reset('the clock went back')
 
     def _ready(self) -> bool:
-        """Whether every simulated input has its publisher, so that nothing is missed."""
-        return all(self._inputs.connected(name)
+        """Whether inputs have publishers and outputs their readers, so that nothing is missed."""
+        assert self._follower is not None
+        return self._matching.stands(self._follower.readers) and all(self._inputs.connected(name)
                    for name, given in self.sync.config.inputs.items()
                    if given.topic.lstrip('/') in self._counted)
 

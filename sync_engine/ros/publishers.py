@@ -30,7 +30,7 @@ class BundlePublishers:
     def __init__(self, node: Node, topics: Mapping[str, str], collected: Collection[str],
                  mismatches: QosMismatches) -> None:
         """`topics` to their types; of these, `collected` carry many messages a bundle."""
-        self._publishers: dict[str, Any] = {
+        self.by_topic: dict[str, Any] = {
             topic: node.create_publisher(message_class(type_name), topic,
                                          output_qos(topic in collected),
                                          event_callbacks=mismatches.publisher_events(topic))
@@ -39,10 +39,10 @@ class BundlePublishers:
 
     def wanted(self, topic: str) -> bool:
         """Whether anybody listens; an image for nobody is not even copied."""
-        return bool(self._publishers[topic].get_subscription_count())
+        return bool(self.by_topic[topic].get_subscription_count())
 
     def publish(self, sync: WireSync, bundle: Bundle) -> None:
         """Send the members and facts of `bundle`."""
         for topic, _, raw in sync.outputs(bundle, self.wanted):
-            self._publishers[topic].publish(raw)
+            self.by_topic[topic].publish(raw)
             self.sent[topic] += 1

@@ -147,7 +147,6 @@ def test_another_seed_gives_other_messages(tmp_path: Path) -> None:
     assert all(a[topic] != b[topic] for topic in a)
 
 
-@pytest.mark.long  # 2 of 4 whole suites differed in the magnetometer; none alone
 @pytest.mark.parametrize('measured', [False, True])  # with camera, LiDAR and a shared link
 def test_many_processes_are_equal_to_no_ros(tmp_path: Path, processes: Processes,
                                             measured: bool) -> None:

@@ -3,13 +3,14 @@
 The Conductor and the Followings are the real ones. Around them is as little as possible: a world
 that sends one truth per sensor and tick, emulators that send a sample for each truth a tick later,
 a node that collects the samples, and channels that keep the order inside a topic and between no
-two topics, as DDS does.
+two topics, as DDS does. A writer learns of a reader late, if the size says so, and what it sends
+before does not reach that reader.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import MethodType
@@ -38,6 +39,8 @@ class Size:
     """Nodes that may end and come back; the world too."""
     resets: int = 0
     """New episodes."""
+    discovery: bool = False
+    """Writers of data have to learn of their readers, at any time."""
 
 
 @dataclass
@@ -71,6 +74,10 @@ class Network:
         """Truths sent to each emulator in this episode."""
         self.expected: list[Any] = []
         """Samples sent since the node that collects has joined."""
+        self.unknown: set[tuple[str, str]] = set()
+        """(reader, writer) of which the writer has not learnt."""
+        for name in self.nodes:
+            self._appear(name)
         self.episode = self.starts = 0
         self.wall_s = 0.0
         self.world_ns = -MS
@@ -84,16 +91,29 @@ class Network:
         return Conductor(
             dt_ns=MS, seed=1, lockstep=True, sensors=[name[1:] for name in self.names],
             collectors=['sync'], timeout_s=FOREVER_S, send_tick=partial(self._say, 'tick'),
-            send_settled=partial(self._say, 'settled'), connected=lambda: True,
+            send_settled=partial(self._say, 'settled'), connected=partial(self._knows, 'world'),
             time_base=TimeBase(), run=f'w{self.starts}')
 
     def _following(self, name: str) -> Following:
         follower = Following(name, partial(self._on_time, name), partial(self._answer, name),
                              serves=(name[1:],) if name in self.names else (),
-                             on_episode=partial(self._on_episode, name))
+                             on_episode=partial(self._on_episode, name),
+                             ready=lambda: self._knows(name, self.followings[name].readers))
         follower.counted = {name[1:]} if name in self.names else {
             f'{each[1:]}/out' for each in self.names}
         return follower
+
+    def _appear(self, name: str) -> None:
+        """Have nobody know the readers of a node, and the node know nobody's."""
+        pairs = {(reader, 'world') for reader in self.names} | {
+            ('/sync', writer) for writer in self.names}
+        if self.size.discovery:
+            self.unknown |= {pair for pair in pairs if name in pair}
+
+    def _knows(self, writer: str, readers: Mapping[str, Collection[str]]) -> bool:
+        wrote = {name[1:] for name in self.names} if writer == 'world' else {f'{writer[1:]}/out'}
+        return not any((reader, writer) in self.unknown
+                       for key in wrote for reader in readers.get(key, ()))
 
     def _say(self, what: str, tick: Tick) -> None:
         for name in self.names if what == 'tick' else ['/sync']:
@@ -124,7 +144,8 @@ class Network:
             if self.followings[name].lockstep:
                 self.followings[name].sent(f'{name[1:]}/out')
             sample = (name, node.incarnation, node.got[node.sent - 1])
-            self._put(f'{name} /sync', sample)
+            if ('/sync', name) not in self.unknown:
+                self._put(f'{name} /sync', sample)
             if self.followings['/sync'].joined and not self.conductor.in_barrier:
                 self.expected.append(sample)
         return now_ns + MS if node.sent < len(node.got) else now_ns + 2 * MS
@@ -147,9 +168,12 @@ class Network:
                     yield 'deliver', channel
                 if control and self.left['loss']:
                     yield 'lose', channel
+        for reader, writer in sorted(self.unknown):
+            yield 'learn', f'{reader} {writer}'
         conductor = self.conductor
         if conductor.blocked:
-            if conductor.in_barrier and not conductor.missing():
+            if conductor.in_barrier and not conductor.missing() and self._knows(
+                    'world', conductor.roster.readers()):
                 yield 'attend', ''
             elif not busy:
                 yield 'repeat', ''
@@ -190,6 +214,9 @@ class Network:
             self.conductor.attend(self.wall_s, self.world_ns)
             self.conductor.attend(self.wall_s + 2 * REPEAT_S, self.world_ns)
             self.conductor._since_s = None
+        elif kind == 'learn':
+            reader, writer = what.split(' ')
+            self.unknown.discard((reader, writer))
         elif kind == 'advance':
             self._advance()
         elif kind == 'restart':
@@ -226,8 +253,9 @@ class Network:
         while self.world_ns < stop_ns:
             self.world_ns += MS
             for name in self.names:
-                self._put(f'truth {name}', self.truths)
-                sent[name[1:]] += 1
+                if (name, 'world') not in self.unknown:
+                    self._put(f'truth {name}', self.truths)
+                    sent[name[1:]] += 1
             self.truths += 1
         conductor.tick(self.world_ns, 0, sent)
 
@@ -246,6 +274,7 @@ class Network:
                 self.channels[channel].clear()
             self.starts += 1
             self.episode = 0
+            self._appear('world')
             self.conductor = self._conductor()
             return
         for channel in [each for each in self.channels if each.endswith(name)]:
@@ -253,6 +282,7 @@ class Network:
         if name == '/sync':
             self.expected.clear()
         self.nodes[name] = Node(incarnation=self.nodes[name].incarnation + 1)
+        self._appear(name)
         self.followings[name] = self._following(name)
 
     # ---- what must be true --------------------------------------------------------------------
@@ -270,7 +300,8 @@ class Network:
             due = answered.time_ns // MS + 1
             if node.got and node.got[-1] >= due:
                 raise WrongError(f'{name} had {node.got} at {answered.time_ns}')
-            if node.got != list(range(node.got[0], due) if node.got else ()):
+            first = node.got[0] if node.got and self.size.restarts else 0
+            if node.got != list(range(first, due)):
                 raise WrongError(f'{name} had {node.got} at {answered.time_ns}, not all until '
                                  f'{due}')
         elif not set(self.expected) <= set(node.got):

@@ -30,7 +30,7 @@ class Stage:
         self.conductor = Conductor(
             dt_ns=MS, seed=3, lockstep=self.lockstep, sensors=['imu', 'lidar'],
             collectors=self.collectors, timeout_s=10.0, send_tick=self.ticks.append,
-            send_settled=self.settled.append, connected=lambda: self.connected,
+            send_settled=self.settled.append, connected=lambda readers: self.connected,
             time_base=TimeBase(), run='r')
 
     def join(self, name: str, *serves: str, wake_ms: float = 2.5) -> None:

@@ -11,6 +11,7 @@ from support.lockstep_model import Size, WrongError, search
 from rig_common.following import Following
 from rig_common.lockstep import Tick
 from sim_sensors.timekeeping.conductor import Conductor
+from sim_sensors.timekeeping.roster import Roster
 
 SMALL = [
     Size(emulators=1, ticks=3, losses=1, early=1),
@@ -18,6 +19,7 @@ SMALL = [
     Size(emulators=1, ticks=3, resets=1, losses=1),
     Size(emulators=1, ticks=3, restarts=1),
     Size(emulators=2, ticks=1),
+    Size(emulators=1, ticks=2, discovery=True, losses=1),
 ]
 LARGE = [
     Size(emulators=2, ticks=2),
@@ -25,6 +27,8 @@ LARGE = [
     Size(emulators=1, ticks=3, restarts=1, resets=1),
     Size(emulators=2, ticks=2, losses=1),
     Size(emulators=2, ticks=2, restarts=1),
+    Size(emulators=2, ticks=1, discovery=True),
+    Size(emulators=1, ticks=2, discovery=True, restarts=1),
 ]
 
 
@@ -64,12 +68,17 @@ def counts_only_since_the_last_tick(self: Conductor, time_ns: int, wall_ns: int,
     TICK(self, time_ns, wall_ns, sent)
 
 
+def tells_nobody_who_reads(self: Roster) -> dict[str, list[str]]:
+    return {}
+
+
 HEAR, TRY, TICK = Following.hear, Following._try, Conductor.tick
 MISTAKES = [
     (Following, 'hear', answers_no_repeated_tick, Size(emulators=1, ticks=2, losses=1)),
     (Following, '_try', does_not_wait_for_data, Size(emulators=1, ticks=2)),
     (Conductor, 'tick', counts_only_since_the_last_tick,
      Size(emulators=1, ticks=3, losses=1)),
+    (Roster, 'readers', tells_nobody_who_reads, Size(emulators=1, ticks=2, discovery=True)),
 ]
 
 

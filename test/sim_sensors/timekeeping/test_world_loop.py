@@ -48,7 +48,7 @@ class Stage:
         conductor = Conductor(
             dt_ns=self.world.dt_ns, seed=1, lockstep=False, sensors=(), collectors=(),
             timeout_s=10.0, send_tick=lambda tick: None, send_settled=lambda tick: None,
-            connected=lambda: True, time_base=self.world.time_base)
+            connected=lambda readers: True, time_base=self.world.time_base)
         self.loop = WorldLoop(self.world, conductor, self.pacer, [self.channel],  # type: ignore[list-item]
                               [], lambda: None, wall_s=lambda: self.wall_s)
         self.loop.advance()
