@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-import numpy as np
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.subscription import Subscription
@@ -27,7 +26,6 @@ from sim_sensors.naming import (
 from sim_sensors.pipeline.fates import CaptureFate
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.pipeline.stream_stats import StreamStats
-from sim_sensors.pipeline.transit import CaptureNumbers
 from sim_sensors.sensors.base import Sample
 from sim_sensors.timekeeping.stamps import require_stamps
 from sim_sensors.timing_config import FaultConfig
@@ -212,15 +210,13 @@ class EmulatorChannel:
         return earliest
 
     def _capture_after(self, env: int, time_ns: int) -> tuple[int, int]:
-        """Return when the first capture after `time_ns` is made, and when it arrives.
+        """Return when the first capture after `time_ns` is, and when it or a later one arrives.
 
         It is known before the capture is made; only a fault can make the sample later than this.
         """
         schedule = self.pipeline.schedule
         k = schedule.index_before(time_ns) + 1
-        capture_ns = schedule.time_of(k)
-        sent = CaptureNumbers(np.array([env]), np.array([k]), np.array([capture_ns]))
-        return capture_ns, int(self.pipeline.transit.arrival_of(sent))
+        return schedule.time_of(k), self.pipeline.transit.earliest_arrival(env, k, schedule)
 
     def _expect(self) -> None:
         """Note the captures that follow the truth that has come."""

@@ -46,8 +46,8 @@ class Conductor:
 
         In lockstep, every one of `sensors` must be served and every node of `collectors` (names
         without namespace) present. `connected` says whether the world's own topics are matched
-        with everyone the graph knows, the readers it is given among them. Ticks and answers carry the times of `time_base`; in here
-        they count from the start of the run.
+        with everyone the graph knows, the readers it is given among them. Ticks and answers carry
+        the times of `time_base`; in here they count from the start of the run.
         """
         self.lockstep = lockstep
         self.roster = Roster()

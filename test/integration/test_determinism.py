@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.body_sensors import PLATE
 from support.processes import Processes
-from support.ros_rigs import LockstepRun, Recorder, topics_of, write_rig
+from support.ros_rigs import MS, LockstepRun, Recorder, topics_of, write_rig
 
 from rig_common.ros.executor import Spinner, close_node, ros_context
 from sensor_rig.inprocess import InProcessRig
@@ -108,6 +108,23 @@ def test_several_environments_are_equal_to_no_ros(tmp_path: Path) -> None:
     with LockstepRun(rig) as run:
         run.run(1.05)
         assert cut(run.recorder, expected.counts) == expected.hex()
+
+
+def test_samples_that_overtake_each_other_arrive_at_the_same_ticks(tmp_path: Path) -> None:
+    """A node promises to send nothing before a time: that of the next arrival, not capture."""
+    drawn = {'model': 'gamma', 'mean_s': 0.02, 'sigma_s': 0.02}
+    rig = write_rig(tmp_path, {
+        'encoder': {**SENSORS['encoder'], 'rate_hz': 200.0, 'latency': drawn},
+        'mag': {**SENSORS['mag'], 'rate_hz': 500.0, 'delay_range_s': [0.02, 0.02]}})
+    expected: dict[str, list[int]] = {}
+    plain = InProcessRig(rig, arrays=False)
+    for ms in range(1000):
+        for message in plain.step():
+            expected.setdefault(message.topic, []).append(ms * MS)
+    with LockstepRun(rig) as run:
+        run.run(1.05)
+        assert expected == {topic: run.recorder.heard[topic].arrivals_ns[:len(times)]
+                            for topic, times in expected.items()}
 
 
 CONTROLLER = '''

@@ -54,6 +54,25 @@ def test_nothing_is_earlier_or_later_than_said(keys: dict[str, Any], least_ms: i
         assert len(set(late[0].tolist())) > 1
 
 
+@pytest.mark.parametrize(('keys', 'exact'), [
+    ({'delay_range_s': [0.03, 0.05], 'jitter_s': 0.03}, True),
+    ({'latency': {'model': 'gamma', 'mean_s': 0.03, 'sigma_s': 0.03}}, True),
+    ({'delay_range_s': [0.03, 0.03], 'jitter_s': 0.03, 'order': 'fifo'}, True),
+    ({'latency': {**SLOW, 'stalls': STALLS}}, False)])
+def test_the_earliest_arrival_is_that_of_the_captures_to_come(keys: dict[str, Any],
+                                                              exact: bool) -> None:
+    made = transit(keys, 3)
+    found, _ = arrivals(transit(keys, 3), 200)
+    for k in range(100):
+        for env in range(3):
+            told = made.transit.earliest_arrival(env, k, made.schedule)
+            truth = found[k:, env].min()
+            assert told == truth if exact else told <= truth
+        made.transit.send(made.capture(k))
+    if exact and 'order' not in keys:
+        assert (found[2:, 0] < found[:-2, 0]).any()
+
+
 def test_a_link_adds_its_longest_queue_and_every_round_trip() -> None:
     plain, reliable = share(), share(reliable=True, round_trip_s=0.01)
     assert plain.most_ns > 30 * MS
