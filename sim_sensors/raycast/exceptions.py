@@ -18,6 +18,9 @@ G = mujoco.mjtGeom
 SOLID = tuple(int(kind) for kind in (G.mjGEOM_SPHERE, G.mjGEOM_CAPSULE, G.mjGEOM_ELLIPSOID,
                                      G.mjGEOM_CYLINDER, G.mjGEOM_BOX))
 
+_ROUNDING_M = 1e-9
+"""More than rounding makes of a metre."""
+
 
 class Exceptions:
     """Amends the answer of a backend for one model."""
@@ -25,7 +28,7 @@ class Exceptions:
     def __init__(self, model: mujoco.MjModel, max_range_m: float, visible: Bool) -> None:
         self._model, self._max_range_m = model, max_range_m
         self._solid = np.flatnonzero(visible & np.isin(model.geom_type, SOLID))
-        self._reach = model.geom_rbound[self._solid]
+        self._reach = _reach(model)[self._solid]
         self._flexes = [flex for flex in range(model.nflex) if _is_seen(model, flex)]
         self._normal = np.zeros(3)
 
@@ -56,9 +59,9 @@ class Exceptions:
         """Return the solid geoms that the (middle) origin is inside of."""
         if not len(self._solid):
             return []
-        origin = origins if origins.ndim == 1 else origins.mean(0)
+        origin = origins if origins.ndim == 1 else np.add.reduce(origins) / len(origins)
         away = origin - data.geom_xpos[self._solid]
-        near = np.flatnonzero((away * away).sum(1) <= self._reach**2)
+        near = (np.abs(away) <= self._reach).all(1).nonzero()[0]
         if not len(near):
             return []
         geoms = self._solid[near]
@@ -105,6 +108,20 @@ def _is_seen(model: mujoco.MjModel, flex: int) -> bool:
     material = int(model.flex_matid[flex])
     alpha = model.flex_rgba[flex, 3] if material < 0 else model.mat_rgba[material, 3]
     return bool(alpha > 0.0)
+
+
+def _reach(model: mujoco.MjModel) -> F64:
+    """Return how far each geom reaches along the world's axes from its position, m [ngeom, 3].
+
+    What moves reaches as far as its sphere; a wall that stands, whose sphere would hold half a
+    yard, as far as its box.
+    """
+    still = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, still)
+    axes = np.abs(still.geom_xmat.reshape(-1, 3, 3))
+    boxes = np.einsum('nij,nj->ni', axes, model.geom_aabb[:, 3:])
+    is_still = model.body_weldid[model.geom_bodyid] == 0
+    return np.where(is_still[:, None], boxes, model.geom_rbound[:, None]) + _ROUNDING_M
 
 
 def is_inside(kinds: NDArray[np.int32], sizes: F64, points: F64) -> Bool:

@@ -15,6 +15,7 @@ from rig_common.times import NS_PER_S
 from rig_common.validation import Strict
 from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.arrays import NUMPY, Arrays, Movable
+from sim_sensors.pipeline.columns import columns_of, write_columns
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.pipeline.tiles import Tile
 from sim_sensors.sensors.axes import NonNegativePerAxis, PerAxis, quantise, sensitivity
@@ -223,12 +224,14 @@ class InstantReader(ColumnReader):
 
         The same operations for one as for thousands, so that the bits are the same.
         """
-        out[:, :6] = columns[:, :6]
-        if out.shape[1] > 6:
-            out[:, 6:9], out[:, 9] = columns[:, 7:10], columns[:, 6]
-        if self._ahead_s:
-            axes = columns[:, 10:19].reshape(-1, 3, 3)  # rows: the site's x, y, z in the world
-            out[:, 3:6] += self._ahead_s * (axes @ columns[:, 19:, None])[:, :, 0]
+        (fx, fy, fz, rx, ry, rz, qw, qx, qy, qz, xx, xy, xz, yx, yy, yz, zx, zy, zz,
+         ax, ay, az) = columns_of(columns)
+        if ahead_s := self._ahead_s:
+            # the site's x, y, z in the world, times the acceleration there
+            rx = rx + ahead_s * (xx * ax + xy * ay + xz * az)
+            ry = ry + ahead_s * (yx * ax + yy * ay + yz * az)
+            rz = rz + ahead_s * (zx * ax + zy * ay + zz * az)
+        write_columns(out, (fx, fy, fz, rx, ry, rz, qx, qy, qz, qw)[:out.shape[1]])
 
 
 class _Errors(Movable):

@@ -95,6 +95,8 @@ class PathFollower:
 
     def act(self, time_ns: int) -> None:
         """Want what the paths say at `time_ns`."""
+        if not self._paths:
+            return
         for env, (start_ns, path) in list(self._paths.items()):
             elapsed_s = (time_ns - start_ns) / NS_PER_S
             if elapsed_s < 0.0:
