@@ -135,7 +135,7 @@ class CueRunner:
         clock, fit = self._streams[sensor_id].clock, self._fits[sensor_id]
         if self._imu is None or clock.filter is None or self._imu.clock.filter is None:
             return None
-        if not fit.mounting.is_known and not fit.fits:
+        if not fit.fits and not fit.mounting.is_known:
             return None  # after a fit, what is still open is what no motion has asked for
         imu, to_imu = self._imu.clock, fit.mounting.matrix
         now_ns = self._streams[sensor_id].arrivals.last_ns or 0

@@ -9,6 +9,7 @@ fraction of a ray, but a translation leans on it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import cos, pi, sin
 from typing import Any, NamedTuple
 
@@ -46,19 +47,34 @@ _NOWHERE_M = 1e9
 """Centre of the line of a ray that has none: no point comes near it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ScanShape:
-    """One sweep as points in the sensor's frame at its middle, with a line through each ray."""
+    """One sweep in the sensor's frame at its middle."""
 
-    points: FloatArray
-    """[2, m] x and y of the valid rays (m)."""
-    lines: FloatArray
-    """[4, n + 2] centre x, y (m) and unit normal x, y of each ray's line; one ray more on either
-    side, without a line, stands for everything that is out of view."""
+    geometry: ScanGeometry
+    x: FloatArray
+    """[n] where each ray ends (m), with `y`."""
+    y: FloatArray
     ranges: FloatArray
     """[n] as measured (m), 0 where there is none."""
+    valid: BoolArray
+    """[n] whether there is one."""
     bearing_step: float
     """Bearing from one ray to the next (rad): the increment, plus the turn meanwhile."""
+
+    @cached_property
+    def points(self) -> FloatArray:
+        """Return [2, m] x and y of the valid rays (m)."""
+        return np.stack([self.x, self.y]).compress(self.valid, axis=1)
+
+    @cached_property
+    def lines(self) -> FloatArray:
+        """Return [4, n + 2] centre x, y (m) and unit normal x, y of each ray's line.
+
+        One ray more on either side, without a line, stands for everything that is out of view. A
+        sweep that is put together once more has none: only the last one is compared with.
+        """
+        return self.geometry.lines(self.x, self.y, self.ranges, self.valid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +124,9 @@ class ScanGeometry:
         x = ranges * np.cos(bearings) + right
         y = ranges * np.sin(bearings) + up
         step = self.increment + float(turn[-1] - turn[0]) / (self.count - 1)
-        points = np.stack([x, y]).compress(valid, axis=1)
-        return ScanShape(points, self._lines(x, y, ranges, valid), ranges, step)
+        return ScanShape(self, x, y, ranges, valid, step)
 
-    def _lines(
+    def lines(
         self, x: FloatArray, y: FloatArray, ranges: FloatArray, valid: BoolArray
     ) -> FloatArray:
         """Fit a line through the neighbours of every ray, [4, n + 2] (see `ScanShape.lines`)."""
