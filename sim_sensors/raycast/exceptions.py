@@ -121,7 +121,8 @@ def _reach(model: mujoco.MjModel) -> F64:
     axes = np.abs(still.geom_xmat.reshape(-1, 3, 3))
     boxes = np.einsum('nij,nj->ni', axes, model.geom_aabb[:, 3:])
     is_still = model.body_weldid[model.geom_bodyid] == 0
-    return np.where(is_still[:, None], boxes, model.geom_rbound[:, None]) + _ROUNDING_M
+    reach: F64 = np.where(is_still[:, None], boxes, model.geom_rbound[:, None])
+    return reach + _ROUNDING_M
 
 
 def is_inside(kinds: NDArray[np.int32], sizes: F64, points: F64) -> Bool:
