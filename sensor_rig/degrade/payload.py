@@ -67,7 +67,7 @@ class PayloadNoise:
         self._sensor = sensor = self._codec.sensor(self._name, self._config, width)
         self._noise = NoiseSource(self._seed, self._name, 1, ReadoutErrors(sensor.config),
                                   sensor.truth_layout.dtype)
-        self._stages = Stages(sensor, 1)
+        self._stages = Stages(sensor, 1, 1.0 / self._config.rate_hz)
 
 
 class PayloadCodec(ABC):

@@ -84,7 +84,7 @@ class Pipeline:
                                  fast=config.fast_noise)
         self._choice = RowChoice(num_envs, len(self.names), xp)
         lanes = len(self._choice)
-        self.stages = Stages(sensor, lanes, xp)
+        self.stages = Stages(sensor, lanes, self._tick_s, xp)
         self.transit = Transit(config, self.noise,
                                stream_of(sensor, self.schedule, link, start_ns))
         self.faults = self.transit.faults = Faults(config.faults.values())
@@ -146,6 +146,8 @@ class Pipeline:
     def _tick(self, rows: Rows, time_ns: int, truth: Array) -> None:
         self._now_ns = max(self._now_ns, time_ns)
         step = self.progress.advance(rows, time_ns)
+        if step.captured is False and self.stages.passes(truth, rows):
+            return
         batch = self._batch(rows, step.capture, step.tick, time_ns)
         clean, sensed = self.stages.sense(truth, batch)
         if step.captured:

@@ -95,7 +95,8 @@ class Readout:
         self._interpolators: dict[str, Interpolator | None] = {'zoh': None}
         self._xp = xp
         self._samples = SampleRing(1, num_envs, layout, xp)
-        self._truth = SampleRing(max(config.history_length, 1), num_envs, layout, xp)
+        self._truth = SampleRing(max(config.history_length, 1), num_envs, layout, xp,
+                                 at_once=True)
         self._spread = 0
         self.interpolator(config.interpolation, config, sensor.name)  # refuses what cannot be
 

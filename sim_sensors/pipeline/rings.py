@@ -46,16 +46,21 @@ class SampleRing:
     """
 
     def __init__(self, least_slots: int, num_envs: int, layout: Layout,
-                 xp: Arrays = NUMPY) -> None:
-        """Keep at least `least_slots` captures per environment."""
+                 xp: Arrays = NUMPY, *, at_once: bool = False) -> None:
+        """Keep at least `least_slots` captures per environment.
+
+        `at_once` says that all arrive when they are captured, and are stamped so.
+        """
         self._xp, self._layout = xp, layout
         self.dtype = layout.dtype
         self.cursor = Cursor(least_slots, num_envs, xp)
         shape = (self.cursor.slots, num_envs)
         self.values = xp.zeros((*shape, layout.width), layout.dtype)
         self.capture_ns: Indices = xp.zeros(shape, np.int64)
-        self.stamp_ns: Indices = xp.zeros(shape, np.int64)
-        self.arrival_ns: Indices = xp.full(shape, NEVER_NS, np.int64)
+        self.stamp_ns: Indices = self.capture_ns if at_once else xp.zeros(shape, np.int64)
+        self.arrival_ns: Indices = self.capture_ns if at_once else xp.full(shape, NEVER_NS,
+                                                                           np.int64)
+        self._at_once = at_once
         self.newest: Indices = xp.full(num_envs, -1, np.int64)
         """Newest capture index of each environment, -1 before the first."""
         self.first: Indices = xp.zeros(num_envs, np.int64)
@@ -85,8 +90,9 @@ class SampleRing:
         at = self.cursor.advance(envs)
         self.values[at] = values
         self.capture_ns[at] = capture_ns
-        self.stamp_ns[at] = stamp_ns
-        self.arrival_ns[at] = arrival_ns
+        if not self._at_once:
+            self.stamp_ns[at] = stamp_ns
+            self.arrival_ns[at] = arrival_ns
         if lost is not None and lost.any():
             self._hold(self._ids(envs)[lost])
         self.newest[envs] = index

@@ -9,9 +9,12 @@ from sim_sensors.pipeline.arrays import NUMPY, Arrays
 from sim_sensors.pipeline.faults import Condition
 from sim_sensors.pipeline.imperfections import clip_to
 from sim_sensors.pipeline.layout import Array
-from sim_sensors.pipeline.rows import Rows
+from sim_sensors.pipeline.rows import ALL, Rows
 from sim_sensors.pipeline.timeline import TimelineRing
 from sim_sensors.sensors.base import AnySensor, Batch, Sensor
+
+MOST_PASSED = 256
+"""Ticks between captures that are kept at most; beyond it costs no more to integrate twice."""
 
 
 class Stages:
@@ -21,21 +24,25 @@ class Stages:
     one array with the truth they came from.
     """
 
-    def __init__(self, sensor: AnySensor, num_envs: int, xp: Arrays = NUMPY) -> None:
-        """Make the timelines and the state of `num_envs` environments."""
-        self.sensor, self._xp = sensor, xp
+    def __init__(self, sensor: AnySensor, num_envs: int, tick_s: float,
+                 xp: Arrays = NUMPY) -> None:
+        """Make the timelines and the state of `num_envs` environments; truth every `tick_s`."""
+        self.sensor, self._xp, self._tick_s = sensor, xp, tick_s
         layout = sensor.truth_layout
         self._disturbs = sensor.disturbs and _overrides(sensor, 'physics_imperfections')
+        self._integrates = sensor.responds and _overrides(sensor, 'integrate')
         self._responds = sensor.responds and _overrides(sensor, 'respond')
         self._projects = _overrides(sensor, 'post_process')
         self._owns_sensed = self._disturbs or self._responds
         """Whether `sense` hands out rows that nothing else looks at, to be worked on in place."""
         self._reads_out = _overrides(sensor, 'hardware_imperfections')
         self._truth_responds = self._responds and sensor.truth_responds
-        self._has_timeline = sensor.stateful and self._responds
+        self._has_timeline = sensor.stateful and (self._responds or self._integrates)
         depth, rows = (sensor.timeline_length, num_envs) if self._has_timeline else (1, 0)
         self._sensed_line = TimelineRing(depth, rows, layout, xp)
         self._clean_line = TimelineRing(depth, rows, layout, xp)
+        self._passed: list[Array] = []
+        """Truth of all rows at the ticks since the last that was integrated."""
         self.state: dict[str, Array] = _zeros(sensor, num_envs, xp)
         """`Sensor.state_shapes` of the measured branch."""
         self._clean_state = _zeros(sensor, num_envs, xp)
@@ -54,8 +61,31 @@ class Stages:
 
     # ---- truth tick -> timeline ---------------------------------------------------------------
 
+    def passes(self, truth: Array, envs: Rows) -> bool:
+        """Keep a tick that is no capture for later, if that can be; else `sense` it."""
+        if not (self._integrates and isinstance(envs, slice)):
+            return False
+        self._passed.append(self._xp.copy(truth))
+        if len(self._passed) == MOST_PASSED:
+            self._integrate(envs)
+        return True
+
+    def _integrate(self, envs: Rows) -> Array:
+        """Integrate over the ticks that were kept; return the last row of each of `envs`."""
+        series = np.stack(self._passed)
+        self._passed.clear()
+        self.sensor.integrate(series, self._sensed_line.bind(envs), self._tick_s)
+        last: Array = series[-1]
+        self._sensed_line.push(last, envs)
+        return last
+
     def sense(self, truth: Array, batch: Batch) -> tuple[Array, Array]:
         """Return (clean, sensed) rows [n, width] after physics imperfections and response."""
+        if self._integrates:
+            if self._passed and not isinstance(batch.envs, slice):
+                self._integrate(ALL)
+            self._passed.append(truth)
+            truth = self._integrate(batch.envs)
         clean = sensed = truth
         if self._disturbs:
             sensed = self._xp.copy(truth)
@@ -127,6 +157,8 @@ class Stages:
 
     def reset(self, envs: Rows) -> None:
         """Forget everything about `envs`."""
+        if self._passed:
+            self._integrate(ALL)
         if self._has_timeline:
             self._sensed_line.reset(envs)
             self._clean_line.reset(envs)

@@ -23,8 +23,8 @@ from sim_sensors.randomness.lanes import Indices, Lanes, Rows
 
 GOLDEN = -7046029254386353131
 """2^64 / golden ratio, as a signed number: torch knows no unsigned ones."""
-ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
-"""Shift and factor of the finaliser of SplitMix64."""
+ROUNDS, LAST_SHIFT = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)), 31
+"""Shifts and factors of the finaliser of SplitMix64, and the shift that ends it."""
 LEVELS = 65536
 FEW_WORDS = 8
 """Words an index up to which NumPy adds a row to every row slowly, so that sums are kept."""
@@ -37,10 +37,12 @@ def mix(words: Indices) -> Indices:
         for shift, factor in ROUNDS:
             unsigned ^= unsigned >> np.uint64(shift)
             unsigned *= np.uint64(factor)
+        unsigned ^= unsigned >> np.uint64(LAST_SHIFT)
         return words
     for shift, factor in ROUNDS:
         words ^= (words >> shift) & ((1 << 64 - shift) - 1)  # a shift brings in zeros
-        words *= factor if factor < 2**63 else factor - 2**64
+        words *= factor - 2**64
+    words ^= (words >> LAST_SHIFT) & ((1 << 64 - LAST_SHIFT) - 1)
     return words
 
 

@@ -21,6 +21,7 @@ from sim_sensors.raycast.base import F32, F64, Bool, Hits, Surface
 from sim_sensors.raycast.embree import EmbreeCaster
 from sim_sensors.raycast.instances import Instances
 from sim_sensors.raycast.packets import Packets
+from sim_sensors.raycast.poses import ROUNDING_M, Poses, Solids
 
 _WIDTH = 16
 """Rays a call; the rays of an environment fill whole calls, so that none is of two."""
@@ -59,14 +60,14 @@ class ManyCaster(EmbreeCaster):
         super().__init__(model, max_range_m, visible, Arrangement(_WIDTH, arrangement.bundled))
         self._num_envs = num_envs
         self._rooms: dict[int, _Room] = {}
-        self._moving_poses = _Poses(model, self._known_moving(visible))
+        self._moving_poses = Poses(model, self._known_moving(visible))
         count = _aligned(len(self._moving_poses.geoms))
         self._matrices = api.aligned_zeros((num_envs, count, 3, 4))
         """[num_envs, m, 3, 4] poses of what moves."""
         self._copies: list[Instances] = []
         if self._moving is not None:
             self._copies = [self._copy_of(self._moving, env) for env in range(num_envs)]
-        self._solids = _Solids(model, self._exceptions.solids)
+        self._solids = Solids(model, self._exceptions.solids)
         self._ray_env: npt.NDArray[np.int64] | None = None
         """Environment of each ray of `cast_many`, while its normals are turned."""
         self.reason = f'Embree for {num_envs} environments at once, {self._arrangement}'
@@ -165,18 +166,19 @@ class ManyCaster(EmbreeCaster):
         Few geoms are held against every ray, which pays as most rays of a segment look elsewhere;
         many only against the range.
         """
-        middles = origins.mean(axis=1)
-        slack = float(np.abs(origins - middles[:, None]).sum(axis=2).max(initial=0.0))
-        bound = self._model.geom_rbound[self._moving_poses.geoms] + slack
-        away = positions - middles[:, None]
+        first = origins[:, :1]
+        slack = 2.0 * float(np.abs(origins - first).max(initial=0.0))
+        bound = self._model.geom_rbound[self._moving_poses.geoms] + (slack + ROUNDING_M)
+        away = positions - first
         square = np.einsum('nmk,nmk->nm', away, away)
         near = square <= np.square(bound + self._max_range_m)
         if directions.shape[1] * len(bound) > _MOST_PAIRS:
             return np.asarray(near.any(axis=1))
-        along = np.matmul(directions, away.transpose(0, 2, 1))
-        aside = square[:, None] - along * along
-        met = (aside <= bound * bound) & (along > -bound) & near[:, None]
-        return np.asarray(met.any(axis=(1, 2)))
+        # A ray meets a sphere that it starts outside of if it goes as far along as to a tangent.
+        along = np.matmul(away, directions.transpose(0, 2, 1)).max(axis=2)
+        beyond = square - bound * bound
+        met = (along * np.abs(along) >= beyond) | (beyond <= 0.0)
+        return np.asarray((met & near).any(axis=1))
 
     def _own_normals(
         self, instances: Instances, packets: Packets, rays: npt.NDArray[np.int64]
@@ -221,70 +223,6 @@ def _aligned(count: int) -> int:
 
 _MOST_PAIRS = 1024
 """Rays times moving geoms of an environment up to which each pair is looked at."""
-
-
-class _Poses:
-    """Poses of some geoms by those of the bodies that carry them."""
-
-    def __init__(self, model: mujoco.MjModel, geoms: npt.NDArray[np.int64]) -> None:
-        self.geoms = geoms
-        self._bodies = model.geom_bodyid[geoms]
-        self._local = model.geom_pos[geoms]
-        axes = np.empty((len(geoms), 9))
-        for row, geom in enumerate(geoms.tolist()):
-            mujoco.mju_quat2Mat(axes[row], model.geom_quat[geom])
-        self._axes = axes.reshape(-1, 3, 3)
-
-    def positions(self, xpos: F64, xmat: F64) -> F64:
-        """Return [n, m, 3] for bodies at [n, nbody, 3] with axes [n, nbody, 9]."""
-        turns = xmat[:, self._bodies].reshape(len(xmat), -1, 3, 3)
-        shifted: F64 = xpos[:, self._bodies] + np.einsum('nmij,mj->nmi', turns, self._local)
-        return shifted
-
-    def of(self, xpos: F64, xmat: F64) -> tuple[F64, F64]:
-        """Return positions [n, m, 3] and axes [n, m, 3, 3]."""
-        turns = xmat[:, self._bodies].reshape(len(xmat), -1, 3, 3)
-        return self.positions(xpos, xmat), turns @ self._axes
-
-
-class _Solids:
-    """Finds the solid geoms whose bounding spheres hold a point, in many environments."""
-
-    def __init__(self, model: mujoco.MjModel, geoms: npt.NDArray[np.intp]) -> None:
-        still = mujoco.MjData(model)
-        mujoco.mj_kinematics(model, still)
-        static = model.body_weldid[model.geom_bodyid[geoms]] == 0
-        self._fixed, self._moving = np.flatnonzero(static), np.flatnonzero(~static)
-        self._places = still.geom_xpos[geoms[self._fixed]].copy()
-        self._axes = still.geom_xmat[geoms[self._fixed]].reshape(-1, 3, 3).copy()
-        self._squares = np.square(self._places).sum(axis=1)
-        reach2 = np.square(model.geom_rbound[geoms])
-        self._fixed_reach2, self._moving_reach2 = reach2[self._fixed], reach2[self._moving]
-        self._poses = _Poses(model, geoms[self._moving])
-
-    def near(
-        self, points: F64, xpos: F64, xmat: F64
-    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], F64]:
-        """Return rows of `points` [n, 3], ranks of solids, and the points in their frames."""
-        apart = np.square(points).sum(axis=1)[:, None] + self._squares
-        apart -= 2.0 * (points @ self._places.T)
-        rows, ranks = (apart <= self._fixed_reach2 + _ROUNDING).nonzero()
-        local = np.einsum('ni,nij->nj', points[rows] - self._places[ranks], self._axes[ranks])
-        if not len(self._moving):
-            return rows, self._fixed[ranks], local
-        places, axes = self._poses.of(xpos, xmat)
-        away = points[:, None] - places
-        some, those = (np.einsum('nmk,nmk->nm', away, away) <= self._moving_reach2).nonzero()
-        turned = np.einsum('ni,nij->nj', away[some, those], axes[some, those])
-        return (
-            np.concatenate([rows, some]),
-            np.concatenate([self._fixed[ranks], self._moving[those]]),
-            np.concatenate([local, turned]),
-        )
-
-
-_ROUNDING = 1e-6
-"""What squares of distances, m^2, may lose in a sum; it costs nothing to look at one more."""
 
 
 def _unpad(hits: Hits, num_envs: int, count: int, rays: int) -> Hits:

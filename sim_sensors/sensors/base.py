@@ -220,6 +220,12 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
         """Apply the response model (bandwidth, thermal lag); see `truth_responds`."""
 
+    def integrate(self, values: Array, timeline: Timeline, tick_s: float) -> None:
+        """Instead of `respond`: the response to consecutive ticks at once, [ticks, n, width].
+
+        It is one for both branches, and ticks between captures may wait for the next capture.
+        """
+
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Apply noise, bias, random walk and resolution to a working copy; measured only."""
         batch.noise.apply_readout_errors(values, batch)

@@ -41,6 +41,8 @@ PLANAR = np.add.outer(6 * np.array([0, 1, 5]), np.array([0, 1, 5])).ravel()
 """Places of x, y, yaw in the [36] of a ROS covariance of x, y, z, roll, pitch, yaw."""
 SLIP_BIAS_S = 0.02
 """How far the turns of slipping wheels lie from the body's, s (seen in the yard: up to 35 ms)."""
+COVARIANCE = slice(6, 15)
+"""Where the covariance lies in a row of return space."""
 UNKNOWN_ELSEWHERE = np.diag([0.0, 0.0, UNKNOWN, UNKNOWN, UNKNOWN, 0.0]).ravel()
 
 Columns3 = tuple[Column, Column, Column]
@@ -168,12 +170,13 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
 
     # ---- the pipeline's stages ----------------------------------------------------------------
 
-    def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
+    def integrate(self, values: Array, timeline: Timeline, tick_s: float) -> None:
         """Integrate the speed where there are no joints to do it."""
         before = timeline.at(1)
-        mean = 0.5 * (before[:, 2:] + values[:, 2:])
-        np.copyto(values[:, :2], before[:, :2] + batch.dt_s * mean,
-                  where=timeline.filled[:, None])
+        speeds = np.concatenate([before[None, :, 2:], values[:, :, 2:]])
+        moved = tick_s * (0.5 * (speeds[:-1] + speeds[1:]))
+        moved[0] = np.where(timeline.filled[:, None], before[:, :2] + moved[0], values[0, :, :2])
+        np.cumsum(moved, axis=0, out=values[:, :, :2])
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Apply radius error and slip, what every sensor has, and count."""
@@ -203,8 +206,9 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
             along = cos(heading), sin(heading)
             chord = forward * sine_ratio(pi * (0.5 * turn / pi))
             pose = x + chord * along[0], y + chord * along[1], yaw + turn
-            variance = [self.config.slip_noise ** 2 * abs(travel) for travel in moved]
-            covariance = _grown(covariance, forward, along, variance, track_m)
+            if self.config.slip_noise or previous[:, COVARIANCE].any():  # else it stays 0
+                variance = [self.config.slip_noise ** 2 * abs(travel) for travel in moved]
+                covariance = _grown(covariance, forward, along, variance, track_m)
             if batch.is_measured:
                 elapsed_s, = columns_of((now_s - batch.state['time_s'][batch.envs])[:, None])
                 twist = tuple(part / elapsed_s for part in step)

@@ -77,8 +77,12 @@ class Motions:
         if not self._lasts:
             return Motion((xpos, xmat), origin, axes, None)
         twist = view.bound('cvel')[rows, self._body].copy()
-        away = origin - view.bound('subtree_com')[rows, self._root]
-        twist[:, 3:] += np.cross(twist[:, :3], away)
+        x, y, z = (origin - view.bound('subtree_com')[rows, self._root]).T
+        wx, wy, wz, *velocity = twist.T
+        # np.cross takes three times as long for 64 rows
+        for along, across in zip(velocity, (wy * z - wz * y, wz * x - wx * z, wx * y - wy * x),
+                                 strict=True):
+            along += across
         if self._in_world:
             twist[:, :3] = 0.0
         return Motion((xpos, xmat), origin, axes, twist)

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from support.sensor_run import decode, feed, make_sensor, run
 
 from sim_sensors.pipeline.layout import Array
+from sim_sensors.pipeline.pipeline import Pipeline
 
 PLATE = """
 <mujoco>
@@ -104,6 +105,26 @@ def test_covariance_grows_and_the_twist_s_does_not() -> None:
     values = feed(sensor, rows, period_s=0.1)[:, 0]
     assert np.all(np.diff(values[:, [6, 10, 14]], axis=0)[1:] > 0.0)
     assert values[1:, 3].var() == pytest.approx(0.5 * 0.02**2 / 0.1, rel=0.5)
+
+
+def test_travel_is_summed_tick_by_tick_through_resets_and_long_pauses() -> None:
+    """Against a plain loop, to the bit; the rate leaves 333 ticks between captures."""
+    envs, dt_ns = 3, 1_000_000
+    sensor = make_sensor('odom', type='wheel_odometry', rate_hz=3.0)
+    pipeline = Pipeline(sensor, envs, seed=1, dt_ns=dt_ns)
+    speeds = np.random.default_rng(5).normal(size=(900, envs, 2))
+    travel, before = np.zeros((envs, 2)), np.full((envs, 2), np.nan)
+    for tick, speed in enumerate(speeds):
+        if tick in (200, 500, 501):
+            pipeline.reset([tick % 2], (tick - 1) * dt_ns)
+            travel[tick % 2], before[tick % 2] = 0.0, np.nan
+        moved = 0.001 * (0.5 * (before + speed))
+        travel, before = np.where(np.isnan(before), 0.0, travel + moved), speed
+        pipeline.tick(None, tick * dt_ns, np.hstack([np.zeros((envs, 2)), speed]))
+        reading = pipeline.read_ground_truth()
+        fresh = reading.valid & (reading.capture_ns == tick * dt_ns)
+        assert np.array_equal(reading.values[fresh, 15:], travel[fresh])
+    assert reading.valid.all()
 
 
 def test_one_side_alone_is_refused() -> None:
