@@ -198,8 +198,8 @@ class DegradedStream:
             fate = self._why_lost(condition)
         doubled = (fate is Fate.DELIVERED and passage.twice is not None
                    and bool(passage.twice[0]))
-        return _Capture(index, fate, passage.arrival_ns - base_ns,
-                        passage.stamp_ns + self.origin_ns, doubled, condition, _ONE)
+        return _Capture(index, fate, int(passage.arrival_ns) - base_ns,
+                        int(passage.stamp_ns) + self.origin_ns, doubled, condition, _ONE)
 
     def _why_lost(self, condition: Condition) -> Fate:
         """Return whether loss on the way or a fault took the capture that was sent last."""

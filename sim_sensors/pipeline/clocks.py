@@ -94,8 +94,8 @@ class SensorClock:
         if not self._is_plain:
             stamp = self._disturbed(stamp, batch)
         if self._jitter is not None:
-            jitter = self._jitter.at(batch.envs, batch.index)[:, 0] * self._jitter_ns
-            stamp = stamp + column(rounded(jitter))
+            jitter = column(self._jitter.at(batch.envs, batch.index)[:, 0])
+            stamp = stamp + rounded(jitter * self._jitter_ns)
         return self._counted(stamp) if self._resolution_ns else stamp
 
     def _counted(self, stamp: Column) -> Column:

@@ -15,8 +15,9 @@ import numpy as np
 from sim_sensors.pipeline.arrays import arrays_holding
 from sim_sensors.pipeline.layout import Array
 
-Column = Any
+Column = float | Array
 """A float or an int, or an array [n] of them; 64 bits wide."""
+NUMBER = (int, float)
 
 
 def column(values: Array) -> Column:
@@ -26,7 +27,7 @@ def column(values: Array) -> Column:
 
 def listed(values: Column) -> list[Any]:
     """Return a column as a list of n plain numbers."""
-    found: list[Any] = [values] if _is_number(values) else values.tolist()
+    found: list[Any] = [values] if isinstance(values, NUMBER) else values.tolist()
     return found
 
 
@@ -44,18 +45,14 @@ def write_columns(out: Array, columns: Iterable[Column]) -> None:
             out[:, place] = column
 
 
-def _is_number(x: Column) -> bool:
-    return isinstance(x, (int, float))
-
-
 def truncated(x: Column) -> Column:
     """Return whole numbers, rounded towards zero."""
-    return int(x) if _is_number(x) else arrays_holding(x).astype(x, np.int64)
+    return int(x) if isinstance(x, NUMBER) else arrays_holding(x).astype(x, np.int64)
 
 
 def rounded(x: Column) -> Column:
     """Return the nearest whole numbers, of two the even one."""
-    if _is_number(x):
+    if isinstance(x, NUMBER):
         return round(x)
     xp = arrays_holding(x)
     return xp.astype(xp.round(x), np.int64)
@@ -63,27 +60,33 @@ def rounded(x: Column) -> Column:
 
 def real(x: Column) -> Column:
     """Return whole numbers as floats, before anything that is no whole number meets them."""
-    return float(x) if _is_number(x) else arrays_holding(x).astype(x, np.float64)
+    return float(x) if isinstance(x, NUMBER) else arrays_holding(x).astype(x, np.float64)
 
 
 def sin(x: Column) -> Column:
     """Return the sine."""
-    return float(np.sin(x)) if _is_number(x) else arrays_holding(x).sin(x)
+    return float(np.sin(x)) if isinstance(x, NUMBER) else arrays_holding(x).sin(x)
 
 
 def cos(x: Column) -> Column:
     """Return the cosine."""
-    return float(np.cos(x)) if _is_number(x) else arrays_holding(x).cos(x)
+    return float(np.cos(x)) if isinstance(x, NUMBER) else arrays_holding(x).cos(x)
+
+
+def absolute(x: Column) -> Column:
+    """Return the values without their sign."""
+    found: Column = x.__abs__()  # mypy takes abs() of either for an object
+    return found
 
 
 def sqrt(x: Column) -> Column:
     """Return the square root."""
-    return math.sqrt(x) if _is_number(x) else arrays_holding(x).sqrt(x)
+    return math.sqrt(x) if isinstance(x, NUMBER) else arrays_holding(x).sqrt(x)
 
 
 def sine_ratio(x: Column) -> Column:
     """Return sin(x) / x, which is 1 at 0."""
-    if _is_number(x):
+    if isinstance(x, NUMBER):
         return sin(x) / x if x else 1.0
     xp = arrays_holding(x)
     x = xp.where(x != 0.0, x, np.finfo(float).eps)
@@ -92,13 +95,13 @@ def sine_ratio(x: Column) -> Column:
 
 def exp(x: Column) -> Column:
     """Return the exponential."""
-    return float(np.exp(x)) if _is_number(x) else arrays_holding(x).exp(x)
+    return float(np.exp(x)) if isinstance(x, NUMBER) else arrays_holding(x).exp(x)
 
 
 def larger(a: Column, b: Column) -> Column:
     """Return the larger of two columns, row by row."""
-    if _is_number(a):
-        return max(a, b) if _is_number(b) else larger(b, a)
+    if isinstance(a, NUMBER):
+        return max(a, b) if isinstance(b, NUMBER) else larger(b, a)
     return arrays_holding(a).maximum(a, b)
 
 
@@ -115,7 +118,7 @@ def looked_up(place: Column, table: Array, listed: list[float]) -> Column:
     `listed` is the same table as a list, for a single row.
     """
     last = len(listed) - 1
-    if _is_number(place):
+    if isinstance(place, NUMBER):
         place = min(max(place, 0.0), float(last))
         at = min(int(place), last - 1)
         return listed[at] + (listed[at + 1] - listed[at]) * (place - at)
@@ -123,4 +126,5 @@ def looked_up(place: Column, table: Array, listed: list[float]) -> Column:
     place = xp.clip(place, 0.0, float(last))
     index = xp.minimum(xp.astype(place, np.int64), last - 1)
     low = table[index]
-    return low + (table[index + 1] - low) * (place - xp.astype(index, np.float64))
+    found: Array = low + (table[index + 1] - low) * (place - xp.astype(index, np.float64))
+    return found

@@ -15,6 +15,7 @@ from rig_common.times import NS_PER_S
 from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.columns import (
     Column,
+    absolute,
     columns_of,
     cos,
     sin,
@@ -190,28 +191,28 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
         left, right, *speeds = columns_of(values)
         track_m = self._track_m if batch.is_measured else self.config.track_m
         now_s = batch.time_ns / NS_PER_S
+        pose: Columns3 = 0.0, 0.0, 0.0
+        covariance: list[Column] = [0.0] * 9
         if previous is None:
-            pose = 0.0, 0.0, 0.0
-            covariance = [0.0] * 9
             twist = _over_ground(speeds, track_m)
         else:
             x, y, yaw, _, _, _, *covariance, last_left, last_right = columns_of(previous)
-            moved = [left - last_left, right - last_right]
+            moved: list[Column] = [left - last_left, right - last_right]
             if batch.is_measured and self.config.slip_noise:
                 normals = columns_of(batch.noise.normal('slip', batch, 2))
-                moved = [travel + self.config.slip_noise * sqrt(abs(travel)) * normal
+                moved = [travel + self.config.slip_noise * sqrt(absolute(travel)) * normal
                          for travel, normal in zip(moved, normals, strict=True)]
-            forward, _, turn = step = _over_ground(moved, track_m)
+            forward, _, turn = _over_ground(moved, track_m)
             heading = yaw + 0.5 * turn
             along = cos(heading), sin(heading)
             chord = forward * sine_ratio(pi * (0.5 * turn / pi))
             pose = x + chord * along[0], y + chord * along[1], yaw + turn
             if self.config.slip_noise or previous[:, COVARIANCE].any():  # else it stays 0
-                variance = [self.config.slip_noise ** 2 * abs(travel) for travel in moved]
+                variance = [self.config.slip_noise ** 2 * absolute(travel) for travel in moved]
                 covariance = _grown(covariance, forward, along, variance, track_m)
             if batch.is_measured:
                 elapsed_s, = columns_of((now_s - batch.state['time_s'][batch.envs])[:, None])
-                twist = tuple(part / elapsed_s for part in step)
+                twist = forward / elapsed_s, 0.0 / elapsed_s, turn / elapsed_s
             else:
                 twist = _over_ground(speeds, track_m)
         batch.state['time_s'][batch.envs] = now_s
