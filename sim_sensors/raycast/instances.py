@@ -75,7 +75,8 @@ class Instances:
         index = library.rtcSetNewGeometryBuffer(
             array, api.BUFFER_INDEX, 0, api.FORMAT_UINT, 4, count
         )
-        ctypes.memmove(index, np.arange(count, dtype=np.uint32).ctypes.data, 4 * count)
+        numbers = np.arange(count, dtype=np.uint32)  # held by a name until it has been copied
+        ctypes.memmove(index, numbers.ctypes.data, numbers.nbytes)
         library.rtcSetSharedGeometryBuffer(
             array,
             api.BUFFER_TRANSFORM,

@@ -169,3 +169,18 @@ def test_a_scene_of_nothing_but_a_sensor(backend):
     hits = make_caster(backend, model, 5.0).cast(data, np.zeros(3), np.eye(3), 'normal')
     assert (hits.geom == -1).all()
     assert np.isinf(hits.range_m).all()
+
+
+@pytest.mark.parametrize('backend', BACKENDS)
+def test_each_of_hundreds_of_moving_geoms_is_hit_where_it_is(backend):
+    count = 257  # where glibc writes into the memory of numbers that were freed too early
+    bodies = ''.join(f'<body pos="{number} 0 {0.01 * number}"><joint type="slide"/>'
+                     '<geom size=".1"/></body>' for number in range(count))
+    model = mujoco.MjModel.from_xml_string(f'<mujoco><worldbody>{bodies}</worldbody></mujoco>')
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    caster = make_caster(backend, model, 20.0, visible_geoms(model))
+    origins = np.stack([np.arange(count), np.zeros(count), np.full(count, 10.0)], axis=1)
+    hits = caster.cast(data, origins, np.tile([0.0, 0.0, -1.0], (count, 1)))
+    assert hits.geom.tolist() == list(range(count))
+    np.testing.assert_allclose(hits.range_m, 9.9 - 0.01 * np.arange(count), atol=1e-4)
