@@ -77,6 +77,7 @@ def run(quick: bool = False) -> dict[str, Any]:
 
 def one_process(seconds: float) -> dict[str, float]:
     """Return how much faster than real time the demo rig runs with and without ROS."""
+    import filterpy.kalman  # noqa: F401 - part of a start; else it waits for the first message
     rig = without(load_rig('demo'), cameras=True)
     plain = InProcessRig(rig, arrays=False)
     with_ros = _cpu_of(lambda: _run_nodes(rig, seconds))
