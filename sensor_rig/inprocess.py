@@ -102,7 +102,7 @@ class InProcessRig(Rig):
     def _synced(self, sync: WireSync, messages: list[Message]) -> list[Bundle]:
         now_ns = self.time_ns
         arrived = [(self._inputs[message.topic], message.data) for message in messages
-                   if message.topic in self._inputs]
+                   if message.topic in self._inputs] if messages else []
         if not arrived and now_ns < sync.next_deadline_ns:
             return []
         made = sync.push_together(arrived, now_ns)

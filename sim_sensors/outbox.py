@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from rig_common.times import NEVER_NS, TimeBase, in_seconds
 from sim_sensors.naming import sensor_topics
+from sim_sensors.pipeline.in_flight import InFlight
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.sensors.base import AnySensor, Sample
 
@@ -42,29 +43,32 @@ class Outbox:
         self._time_base = time_base
         self._names = {(name, env): sensor_topics(sensor, env, num_envs)
                        for name, sensor in sensors.items() for env in range(num_envs)}
-        self._pipelines: list[Pipeline] = []
+        self._flights: list[tuple[Pipeline, InFlight]] = []
         self.next_ns = NEVER_NS
-        """When the next sample arrives; whoever sends one off moves it to the present."""
+        """When the next sample arrives; `look` again after some were sent off."""
 
     def restart(self, pipelines: list[Pipeline]) -> None:
         """Take the messages of these from now on, one pipeline a sensor."""
-        self._pipelines = pipelines
+        self._flights = [(pipeline, pipeline.in_flight) for pipeline in pipelines
+                         if pipeline.in_flight is not None]
         self.next_ns = NEVER_NS
+
+    def look(self) -> None:
+        """See when the next sample arrives."""
+        next_ns = NEVER_NS
+        for _, flight in self._flights:
+            next_ns = min(next_ns, flight.next_ns())
+        self.next_ns = next_ns
 
     def due(self, now_ns: int) -> list[Message]:
         """Take out the messages that have arrived by `now_ns`, in order of arrival."""
         due: list[Message] = []
-        self.next_ns = NEVER_NS
-        for pipeline in self._pipelines:
-            assert pipeline.in_flight is not None
-            next_ns = pipeline.in_flight.next_ns()
-            if next_ns is not None and next_ns <= now_ns:
+        for pipeline, flight in self._flights:
+            if flight.next_ns() <= now_ns:
                 for sample in pipeline.due(now_ns):
                     sample.leave(self._time_base)
                     due += self._encode(pipeline.sensor, sample)
-                next_ns = pipeline.in_flight.next_ns()
-            if next_ns is not None and next_ns < self.next_ns:
-                self.next_ns = next_ns
+        self.look()
         if len(due) > 1:
             due.sort(key=attrgetter('arrival_ns', 'topic'))
         return due

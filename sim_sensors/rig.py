@@ -159,7 +159,7 @@ class Rig:
             next_ns = min(next_ns, source.next_ns)
         self._next_ns = next_ns
         if self._outbox is not None:
-            self._outbox.next_ns = now_ns  # what was sent off may be here already
+            self._outbox.look()
 
     def set_watched(self, *names: str, on: bool = True) -> None:
         """Capture these sensors (all, if none is named) on schedule while somebody looks on."""
@@ -320,4 +320,4 @@ class Rig:
             source.reset(chosen, self.world.time_ns)
         self._next_ns = self.world.time_ns  # look again at both
         if self._outbox is not None:
-            self._outbox.next_ns = self._next_ns
+            self._outbox.look()

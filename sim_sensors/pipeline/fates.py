@@ -17,6 +17,8 @@ class CaptureFate(Enum):
     DEAD = 'sensor dead'
     FLUSHED = 'on its way at a reset'
 
+    __hash__ = object.__hash__  # every capture is counted; Enum's own hashes the name in Python
+
 
 LOSSES = (CaptureFate.LOST, CaptureFate.QUEUE_FULL, CaptureFate.FAULT_LOSS, CaptureFate.DEAD)
 """What never arrives, by the reason."""

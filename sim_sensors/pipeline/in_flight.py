@@ -6,6 +6,7 @@ from collections.abc import Container
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
+from rig_common.times import NEVER_NS
 from sim_sensors.pipeline.arrays import arrays_holding
 from sim_sensors.pipeline.columns import listed
 from sim_sensors.pipeline.layout import Array
@@ -33,12 +34,12 @@ class InFlight:
     def send(self, envs: list[int], batch: Batch, passage: Passage, values: Array,
              truth: Array) -> int:
         """Send off those of a batch's rows (of `envs`) that arrive; return how many do twice."""
-        copy, copies = arrays_holding(values).copy, 0
+        copy, copies, sensor = arrays_holding(values).copy, 0, batch.noise.sensor
         times = zip(envs, batch.index.tolist(), batch.time_ns.tolist(), listed(passage.stamp_ns),
                     listed(passage.arrival_ns), strict=True)
         for row, (env, index, capture_ns, stamp_ns, arrival_ns) in enumerate(times):
             if passage.lost is None or not passage.lost[row]:
-                sample = Sample(batch.noise.sensor, env, index, capture_ns, stamp_ns, arrival_ns,
+                sample = Sample(sensor, env, index, capture_ns, stamp_ns, arrival_ns,
                                 copy(values[row]), copy(truth[row]))
                 self.add(sample)
                 if passage.twice is not None and passage.twice[row]:
@@ -54,9 +55,9 @@ class InFlight:
             arrived.append(heappop(heap)[4])
         return arrived
 
-    def next_ns(self) -> int | None:
-        """Return when the next one arrives, ns, or None."""
-        return self._heap[0][0] if self._heap else None
+    def next_ns(self) -> int:
+        """Return when the next one arrives, ns; `NEVER_NS` with nothing on the way."""
+        return self._heap[0][0] if self._heap else NEVER_NS
 
     def flush(self, envs: Container[int]) -> int:
         """Drop what is on its way from `envs` and return how many that were."""

@@ -174,8 +174,7 @@ class EmulatorChannel:
         """Publish every sample that has arrived by `now_ns`."""
         if now_ns >= self._ignore_above_ns:
             self._ignore_above_ns = NEVER_NS
-        next_ns = self._in_flight.next_ns()
-        if next_ns is None or next_ns > now_ns:
+        if self._in_flight.next_ns() > now_ns:
             return
         for sample in self.pipeline.due(now_ns):
             sample.leave(self._base)
@@ -200,8 +199,6 @@ class EmulatorChannel:
         this channel, and the promise is about the captures after `now_ns`.
         """
         earliest = self._in_flight.next_ns()
-        if earliest is None:
-            earliest = NEVER_NS
         if self._subscriptions:
             for env, (_, arrival_ns) in enumerate(self._expected):
                 if arrival_ns <= now_ns:

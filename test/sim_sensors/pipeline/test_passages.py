@@ -9,6 +9,7 @@ import pytest
 from support.transits import MS, arrivals, transit
 
 from rig_common.errors import RigError
+from rig_common.times import NEVER_NS
 from sim_sensors.pipeline.fates import CaptureFate
 from sim_sensors.pipeline.faults import Condition, Faults
 from sim_sensors.pipeline.in_flight import InFlight
@@ -174,7 +175,7 @@ def sample(env: int, index: int, arrival_ns: int) -> Sample:
 
 def test_samples_come_out_in_order_of_arrival_environment_and_number() -> None:
     flight = InFlight()
-    assert flight.next_ns() is None and flight.due(10**18) == []
+    assert flight.next_ns() == NEVER_NS and flight.due(10**18) == []
     for env, index, arrival in ((1, 4, 30), (0, 5, 30), (0, 4, 30), (2, 1, 10), (0, 4, 30)):
         flight.add(sample(env, index, arrival))
     assert (len(flight), flight.next_ns()) == (5, 10)
