@@ -70,6 +70,23 @@ def _state(model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
     return state
 
 
+def test_sensors_may_be_called_as_sites_and_cameras_of_the_model() -> None:
+    """As Unitree's Go1 has a site `imu`; here its tendon and its own sensors are on it."""
+    named = (MODEL.replace('weird site', 'imu')
+             .replace('<body name="limb"', '<camera name="tracker"/><body name="limb"')
+             .replace('<actuator>', '<tendon><spatial><site site="imu"/><site site="imu_"/>'
+                      '</spatial></tendon><actuator>')
+             .replace('<body name="trunk"', '<site name="imu_"/><body name="trunk"'))
+    mount = {'body': 'trunk', 'pos_m': [0.1, 0.0, 0.0], 'rpy_rad': [0.0, 0.0, np.pi / 2]}
+    rig = attach(*pair(named), {'seed': 3, 'sensors': {
+        **RIG['sensors'], 'imu': {**RIG['sensors']['imu'], 'mount': mount}}})
+    expected = attach(*pair(), RIG)
+    for each in (rig, expected):
+        each.observe()
+    np.testing.assert_allclose(rig.read('imu').values, expected.read('imu').values, atol=1e-12)
+    assert rig.world.model.ntendon == 1
+
+
 @pytest.mark.parametrize('integrator', ['Euler', 'RK4', 'implicitfast'])
 def test_sensors_measure_between_the_steps_of_an_environment(integrator: str) -> None:
     """An environment that moves five steps at once gives the messages of one that moves one."""

@@ -8,7 +8,7 @@ solver parameters, inertias) are copied into the compiled twin afterwards, see `
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import mujoco
@@ -31,18 +31,28 @@ TARGETS = {mujoco.mjtTrn.mjTRN_JOINT: Obj.mjOBJ_JOINT,
            mujoco.mjtTrn.mjTRN_BODY: Obj.mjOBJ_BODY}
 
 
-class Names:
-    """The name of every element; what has none gets one that is not taken."""
+MOUNTED = (Obj.mjOBJ_SITE, Obj.mjOBJ_CAMERA)
+"""What sensors add to a model, under their own names."""
 
-    def __init__(self, model: mujoco.MjModel) -> None:
+
+class Names:
+    """The name of every element; what has none gets one that is not taken.
+
+    Sites and cameras called as one of `avoided` get another name, as sensors take theirs.
+    """
+
+    def __init__(self, model: mujoco.MjModel, avoided: Iterable[str] = ()) -> None:
         self._names: dict[int, list[str]] = {}
         for kind, size in NAME_LISTS.items():
             count = getattr(model, size, None)
             count = model.nu if count is None else count  # MuJoCo 3: an actuator has one control
             given = [mujoco.mj_id2name(model, kind, index) or '' for index in range(count)]
-            taken = set(given)
-            self._names[int(kind)] = [name or _free(f'{size[1:]}_{index}', taken)
-                                      for index, name in enumerate(given)]
+            kept_free = set(avoided) if kind in MOUNTED else set()
+            taken = kept_free.union(given)
+            self._names[int(kind)] = [
+                name if name and name not in kept_free
+                else _free(name or f'{size[1:]}_{index}', taken)
+                for index, name in enumerate(given)]
 
     def __call__(self, kind: mujoco.mjtObj, index: int) -> str:
         """Return the name of element `index`, '' for a negative one."""
@@ -60,10 +70,9 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def spec_of(model: mujoco.MjModel) -> mujoco.MjSpec:
+def spec_of(model: mujoco.MjModel, names: Names) -> mujoco.MjSpec:
     """Return a spec that compiles to the structure of `model`, without its sensors."""
     _require_known(model)
-    names = Names(model)
     spec = mujoco.MjSpec()
     compiler = spec.compiler
     compiler.degree = compiler.autolimits = compiler.balanceinertia = False

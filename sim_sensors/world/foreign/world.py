@@ -56,7 +56,9 @@ class AttachedWorld(World):
 
     def _compile(self) -> mujoco.MjModel:
         is_rebuilt = self.config.model == ATTACHED
-        spec = spec_of(self._theirs) if is_rebuilt else read_spec(self.config, self.base_dir)[0]
+        names = Names(self._theirs, self._names_of_sensors() if is_rebuilt else ())
+        spec = (spec_of(self._theirs, names) if is_rebuilt else
+                read_spec(self.config, self.base_dir)[0])
         try:
             twin = compile_spec(spec, self.config, self.sensors)
         except ValueError as error:
@@ -66,8 +68,13 @@ class AttachedWorld(World):
             what = ('the attached model cannot be rebuilt' if is_rebuilt else
                     f'world.model {self.config.model} is not the attached model')
             raise RigError(f'{what}: {problem}; name its own file as world.model')
-        self._constants = Constants(self._theirs, twin, Names(self._theirs))
+        self._constants = Constants(self._theirs, twin, names)
         return twin
+
+    def _names_of_sensors(self) -> set[str]:
+        """Return the names of the sensors, but for those of sites that one is mounted on."""
+        return ({sensor.name for sensor in self.sensors}
+                - {sensor.config.mount.site for sensor in self.sensors})
 
     # ---- following ------------------------------------------------------------------------
 

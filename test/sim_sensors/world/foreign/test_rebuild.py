@@ -54,7 +54,7 @@ ODD = """
 
 
 def twin_of(model: mujoco.MjModel) -> mujoco.MjModel:
-    spec = spec_of(model)
+    spec = spec_of(model, Names(model))
     spec.worldbody.add_site(name='one_more')
     twin = spec.compile()
     assert same_structure(model, twin) == ''
@@ -92,7 +92,7 @@ def test_all_kinds_of_parts_are_rebuilt() -> None:
 
 def test_what_an_environment_changes_in_its_model_reaches_the_twin() -> None:
     model = mujoco.MjModel.from_xml_string(ODD)
-    spec = spec_of(model)
+    spec = spec_of(model, Names(model))
     twin = spec.compile()
     constants = Constants(model, twin, Names(model))
     model.body('lift').pos[:] = 3.0
@@ -116,4 +116,4 @@ def test_soft_bodies_are_refused_in_one_sentence() -> None:
         '<mujoco><worldbody><flexcomp name="f" type="grid" count="3 3 1" spacing=".1 .1 .1" '
         'dim="2" mass="1"/></worldbody></mujoco>')
     with pytest.raises(RigError, match=r'has flexes .* name its file as world\.model'):
-        spec_of(model)
+        spec_of(model, Names(model))
