@@ -94,8 +94,9 @@ class SensorClock:
         if not self._is_plain:
             stamp = self._disturbed(stamp, batch)
         if self._jitter is not None:
-            jitter = column(self._jitter.at(batch.envs, batch.index)[:, 0])
-            stamp = stamp + rounded(jitter * self._jitter_ns)
+            # as arrays: a single number would be a double where the drawn ones are float32
+            xp, drawn = self._streams.xp, self._jitter.at(batch.envs, batch.index)[:, 0]
+            stamp = stamp + column(xp.astype(xp.round(drawn * self._jitter_ns), np.int64))
         return self._counted(stamp) if self._resolution_ns else stamp
 
     def _counted(self, stamp: Column) -> Column:

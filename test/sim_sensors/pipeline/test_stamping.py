@@ -12,7 +12,7 @@ from support.transits import stamps, transit
 from rig_common.errors import RigError
 from rig_common.validation import validated
 from sim_sensors.pipeline.faults import Condition
-from sim_sensors.pipeline.transit import Transit
+from sim_sensors.pipeline.transit import CaptureNumbers, Transit
 from sim_sensors.randomness.noise import RandomStreams
 from sim_sensors.randomness.timing import ClockWander
 from sim_sensors.timing_config import TimingConfig
@@ -75,6 +75,17 @@ def test_the_same_config_again_changes_nothing_and_another_holds_from_then_on() 
     keys['clock'].update(offset_s=3.0, stamp_jitter_s=0.0, white_fm=0.0)
     taken.transit.take(validated(TimingConfig, keys, 'test'))
     assert stamps(taken, [15])[0, 0] == 1_500_000_000 + 3_000_000_000
+
+
+def test_one_environment_is_stamped_as_the_first_of_several_also_where_noise_is_float32() -> None:
+    config = validated(TimingConfig, {'clock': {'stamp_jitter_s': 2e-4}}, 'test')
+    found = []
+    for num_envs in (1, 3):
+        sent = Transit(config, RandomStreams(1, 'test', num_envs, np.float32))
+        every = [CaptureNumbers(np.arange(num_envs), np.full(num_envs, k), np.zeros(num_envs, int))
+                 for k in range(100)]
+        found.append([np.ravel(sent.send(each).stamp_ns)[0] for each in every])
+    assert found[0] == found[1]
 
 
 def test_clock_noise_needs_a_rate() -> None:
