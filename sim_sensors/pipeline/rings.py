@@ -78,8 +78,8 @@ class SampleRing:
         """Return how many captures before `index` [n] nobody made; None where all were made."""
         if not self.holds_gaps:
             return None
-        captures = index - self.newest[envs] - 1
-        return captures if captures.any() else None
+        following = self.newest[envs] + 1
+        return None if (index == following).all() else index - following
 
     def push(self, envs: Rows, index: Indices, values: Array, capture_ns: Indices,
              stamp_ns: Column, arrival_ns: Column, lost: NDArray[np.bool_] | None,

@@ -79,10 +79,10 @@ class HashedNumbers:
 
     def at(self, envs: Rows, k: Indices) -> Array:
         """Return the numbers of index `k` [n] of `envs`, [n, width], the caller's own."""
-        start = k * self._stride
         if self._first is not None and isinstance(envs, slice) and (k == k[0]).all():
-            return self._made(mix(self._first + start[0]))  # all at one index, as nearly always
-        start += self._base[envs]
+            start = k[:1] * self._stride  # all at one index, as nearly always
+            return self._made(mix(self._first + start[0]))
+        start = k * self._stride + self._base[envs]
         return self._made(mix(start[:, None] + self._steps))
 
     def blocks(self, envs: Rows, blocks: Indices) -> Array:
