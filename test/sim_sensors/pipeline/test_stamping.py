@@ -83,7 +83,7 @@ def test_one_environment_is_stamped_as_the_first_of_several_also_where_noise_is_
     for num_envs in (1, 3):
         sent = Transit(config, RandomStreams(1, 'test', num_envs, np.float32))
         every = [CaptureNumbers(np.arange(num_envs), np.full(num_envs, k), np.zeros(num_envs, int))
-                 for k in range(100)]
+                 for k in range(2000)]
         found.append([np.ravel(sent.send(each).stamp_ns)[0] for each in every])
     assert found[0] == found[1]
 
