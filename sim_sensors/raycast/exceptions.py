@@ -29,6 +29,8 @@ class Exceptions:
         self._model, self._max_range_m = model, max_range_m
         self._solid = np.flatnonzero(visible & np.isin(model.geom_type, SOLID))
         self._reach = _reach(model)[self._solid]
+        # Written to in every scan: making them takes as long as the arithmetic.
+        self._away, self._is_near = np.empty(self._reach.shape), np.empty(self._reach.shape, bool)
         self._flexes = [flex for flex in range(model.nflex) if _is_seen(model, flex)]
         self._normal = np.zeros(3)
 
@@ -60,13 +62,16 @@ class Exceptions:
         if not len(self._solid):
             return []
         origin = origins if origins.ndim == 1 else np.add.reduce(origins) / len(origins)
-        away = origin - data.geom_xpos[self._solid]
-        near = (np.abs(away) <= self._reach).all(1).nonzero()[0]
+        away, is_near = self._away, self._is_near
+        np.subtract(data.geom_xpos.take(self._solid, 0, away, 'clip'), origin, out=away)
+        np.less_equal(np.abs(away, out=away), self._reach, out=is_near)
+        near = np.logical_and.reduce(is_near, 1).nonzero()[0]
         if not len(near):
             return []
         geoms = self._solid[near]
         axes = data.geom_xmat[geoms].reshape(-1, 3, 3)
-        inside = self.holds(near, np.einsum('ni,nij->nj', away[near], axes))
+        points = np.einsum('ni,nij->nj', origin - data.geom_xpos[geoms], axes)
+        inside = self.holds(near, points)
         return [int(geom) for geom in geoms[inside]]
 
     def holds(self, solids: NDArray[np.intp], points: F64) -> Bool:
