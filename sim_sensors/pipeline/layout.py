@@ -56,7 +56,8 @@ class Layout:
 
     def unpack(self, row: Array) -> dict[str, Array]:
         """Return the fields of `row` `[..., width]` by name, as views."""
-        return {name: self.view(row, name) for name in self.shapes}
+        return {name: row[..., part] if len(self.shapes[name]) == 1 else self.view(row, name)
+                for name, part in self.slices.items()}
 
     def __eq__(self, other: object) -> bool:
         """Two layouts are equal when their fields, order and dtype are."""

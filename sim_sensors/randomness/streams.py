@@ -114,8 +114,8 @@ class NoiseStream:
 
     def first(self, envs: Rows) -> Array:
         """Return the numbers of index 0, of a stream that is asked for no other; do not write."""
-        if len(self._held) == 1:
-            return self._at_one(0)
+        if len(self._held) == 1 and not self._held.item():
+            return self._rows[:1]
         stale = self._held[envs] != 0
         if stale.any():
             rows = self._xp.indices(stale)
