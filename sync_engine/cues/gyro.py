@@ -138,12 +138,6 @@ class TurnTrack:
         result: FloatArray = angle + after * (rate + half_slope * after)
         return result
 
-    def angles_and_rates(self, times_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return angles (rad, from any start) and rates (rad/s), [m, ...] each."""
-        after, angle, rate, half_slope = self._at(times_s)
-        gained = half_slope * after
-        return angle + after * (rate + gained), rate + 2.0 * gained
-
     def _at(self, times_s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return time since its knot [...], angles, rates, half of their slopes there [m, ...]."""
         rows = self._table.take(self._inner.searchsorted(times_s), axis=1)

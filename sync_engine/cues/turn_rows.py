@@ -28,6 +28,9 @@ STRAY_S = 3.0 * GRID_STEP_S
 GYRO_DENSITY = 2e-4
 """Noise of the gyro that every increment carries besides the cue's own (rad/s per root hertz); a
 MEMS gyro's."""
+_SLOPE_S = GRID_STEP_S
+"""Half of the time over which the gyro's rate is averaged where its slope counts."""
+_BESIDE = np.array([-_SLOPE_S, 0.0, _SLOPE_S])
 _AMBIGUITY = 9.0
 """A second valley less than this above the best (in chi square) makes a fit ambiguous."""
 _FREE_AMBIGUITY = 25.0
@@ -102,6 +105,11 @@ class TurnRows:
         """Take the gyro's track below the rows."""
         low_s, high_s = float(self.spans.min()) - margin_s, float(self.spans.max()) + margin_s
         self._track = gyro.about(np.eye(3), self._origin_ns, low_s, high_s)
+        means = np.diff(self._track.angles(np.arange(low_s, high_s, 2.0 * _SLOPE_S)), axis=1)
+        ripple = np.diff(means / (2.0 * _SLOPE_S), n=3, axis=1)
+        self._rate_var = float(np.mean(ripple**2)) / 20.0 if ripple.size else 0.0
+        """Variance of a rate averaged like the slopes, in which no motion is left (rad^2/s^2):
+        third differences of white noise have 1 + 9 + 9 + 1 times its variance."""
 
     def fit(self, half_s: float, prior_sigma_s: float, mounting: Mounting) -> Fix:
         """Search the grid, then refine; the prior picks a valley but does not move its bottom."""
@@ -180,10 +188,20 @@ class TurnRows:
                 break
         inverse = np.asarray(np.linalg.inv(normal), dtype=np.float64)
         honesty = self._shown_over_claimed(residual, jacobian, weight, inverse)
-        return Fix(delta, sqrt(float(inverse[0, 0])), ambiguous or lost,
+        return Fix(delta, self._sigma_s(1.0 / float(inverse[0, 0]), weight), ambiguous or lost,
                    self._is_mismatched(spread), spread, bias, np.diag(inverse)[1:4].copy(),
                    matrix, np.asarray(np.linalg.inv(inverse[4:, 4:])), honesty,
                    len(residual))  # fmt: skip
+
+    def _sigma_s(self, sharpness: float, weight: FloatArray) -> float:
+        """Return the sigma of delta, from how sharp the valley is (1 / s^2).
+
+        The slopes of the gyro's noise make it sharper, too, and tell nothing. With the sharpness
+        S, of which the motion made S0, the variance is S / S0^2, which is 1 / S without noise.
+        """
+        unsure = 1.0 + 2.0 * sqrt(2.0 / len(weight))
+        noisy = 2.0 * self._rate_var * unsure * float(weight.sum())
+        return sqrt(sharpness) / (sharpness - noisy) if sharpness > noisy else np.inf
 
     def _shown_over_claimed(
         self, residual: FloatArray, jacobian: FloatArray, weight: FloatArray, inverse: FloatArray
@@ -208,8 +226,9 @@ class TurnRows:
         self, delta: float, bias: FloatArray, matrix: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return residuals [rows] and d predicted / d (delta, bias, turn) [rows, 7]."""
-        angles, rates = self._track.angles_and_rates(self.spans - delta)
-        turns, slopes = angles[:, 1] - angles[:, 0], rates[:, 1] - rates[:, 0]
+        angles = self._track.angles(self.spans - delta - _BESIDE[:, None, None])
+        before, turns, after = (angles[:, :, 1] - angles[:, :, 0]).swapaxes(0, 1)
+        slopes = (before - after) / (2.0 * _SLOPE_S)
         jacobian = np.zeros((len(self.values), 7))
         if self.norms:
             sizes = _sizes(turns)

@@ -58,16 +58,3 @@ def test_outside_the_track_there_is_no_angle() -> None:
     assert gyro.angle(last_ns, np.array([-1.1]), AXIS) is None
     gyro.clear()
     assert gyro.covered_ns() is None
-
-
-def test_rate_is_the_slope_of_the_angle() -> None:
-    stamps, rates = samples(100)
-    gyro = GyroTrack(10.0)
-    for stamp_ns, rate in zip(stamps, rates, strict=True):
-        gyro.add(int(stamp_ns), *rate.tolist())
-    about = gyro.about(AXIS[None], T0, 0.1, 0.3)
-    times = np.linspace(0.1, 0.3, 57)
-    _, (rate,) = about.angles_and_rates(times)
-    slope = (about.angles(times + 1e-6) - about.angles(times - 1e-6))[0] / 2e-6
-    np.testing.assert_allclose(rate, slope, atol=1e-3)
-    np.testing.assert_allclose(rate, np.interp(times, (stamps - T0) / S, rates @ AXIS), atol=1e-9)

@@ -12,6 +12,8 @@ from support.sync_streams import Scenario
 from sync_engine.config import MotionConfig
 from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.motion import MotionFix, Rotation, RotationFit
+from sync_engine.cues.mounting import Mounting
+from sync_engine.cues.turn_rows import TurnRows
 
 XYZ = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 OFFSET_S = 0.123
@@ -97,6 +99,27 @@ def test_sigmas_cover_the_errors() -> None:
         scaled.append((0.1 + fix.correction_s - OFFSET_S) / np.sqrt(fix.variance))
     assert 0.6 < np.std(scaled) < 1.3
     assert abs(np.mean(scaled)) < 0.5
+
+
+def test_noise_of_the_gyro_is_no_motion() -> None:
+    """Little motion: slopes of the gyro's noise must not make the offset look sharp."""
+    fits = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        gyro = GyroTrack(60.0)
+        for k in range(2000):
+            rate = 0.06 * np.cos(3.0 * k * 0.005) + rng.normal(0.0, 0.01, 3)
+            gyro.add(START + k * S // 200, *rate.tolist())
+        turned = 0.02 * np.sin(3.0 * np.arange(1.0, 9.0, 1 / 30))
+        turns = np.diff(turned)[:, None] + rng.normal(0.0, 8e-4, (len(turned) - 1, 3))
+        stamps = [START + round((1.0 + k / 30) * S) for k in range(len(turned))]
+        rows = TurnRows([Rotation(*at, tuple(turn), XYZ, (8e-4**2,) * 3)
+                         for *at, turn in zip(stamps, stamps[1:], turns, strict=False)],
+                        0, np.zeros(3), np.full(3, 4e-4))
+        rows.look_at(gyro, 0.1)
+        fits.append(rows.fit(0.05, 0.01, Mounting(np.eye(3))))
+    scaled = [fix.delta_s / fix.sigma_s for fix in fits]
+    assert np.mean(np.square(scaled)) < 2.0  # 8.6 where the noise counts as motion
 
 
 def test_outliers_are_gated() -> None:
