@@ -12,6 +12,8 @@ MAX_STAMP_NS = (2**31 - 1) * NS_PER_S + NS_PER_S - 1
 """Latest time a builtin_interfaces/Time can hold (int32 seconds)."""
 NEVER_NS = MAX_STAMP_NS
 """Time of what does not happen: later than any time there is, and it fits into a message."""
+LONG_AGO_NS = -NEVER_NS
+"""Time of what has not happened yet: earlier than any time there is."""
 
 
 def seconds_to_ns(seconds: float) -> int:

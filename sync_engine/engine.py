@@ -67,7 +67,8 @@ class SyncEngine:
             stream.clock = self._streams[owner].clock if owner else stream.clock
         self.clocks = LearnedClocks(self._streams)
         self._reference = self._streams[config.reference_sensor_id]
-        partners = [s for s in self._streams.values() if s.is_member and s is not self._reference]
+        partners = [stream for stream in self._streams.values()
+                    if stream.given.member and stream is not self._reference]
         self._assembler = Assembler(
             config, self._reference, partners, self.window, self.epochs, dict(codecs or {})
         )
@@ -110,9 +111,9 @@ class SyncEngine:
             self.reset('host time went back', arrival_ns)
         packet = stream.admit(stamp_ns, payload, arrival_ns, nbytes)
         if packet is not None:
-            if stream.has_cue:
+            if stream.given.cue != 'none':
                 self._cues.offer(stream, packet)
-            if self.machine.state is SyncState.IDLE and stream.is_member:
+            if self.machine.state is SyncState.IDLE and stream.given.member:
                 self.machine.enter(SyncState.BUFFERING)
         head = self._head
         if head is not None and head.settles_at_ns:
@@ -130,7 +131,7 @@ class SyncEngine:
             return bool(self._reference.buffer.stamps)
         if not head.awaits_next or packet is None:
             return not head.settles_at_ns
-        return packet.stamp_ns != stream.latest_ns  # out of order: perhaps a better partner
+        return packet.stamp_ns != stream.order.latest_ns  # out of order: perhaps a better partner
 
     def poll(self, now_ns: int) -> list[Bundle]:
         """Let host time pass: return the bundles whose deadline has come, expire old packets."""
@@ -177,10 +178,7 @@ class SyncEngine:
         return bundles
 
     def _has_packets(self) -> bool:
-        for stream in self._streams.values():
-            if stream.buffer.stamps or stream.quarantined is not None:
-                return True
-        return False
+        return any(stream.held for stream in self._streams.values())
 
     @property
     def next_deadline_ns(self) -> int | None:
@@ -260,7 +258,6 @@ class SyncEngine:
         """One stream's clock stepped or started over: its old frames fit nothing any more."""
         stream.flush(keep_quarantined=True)
         self._cues.forget(stream.sensor_id)
-        stream.pairing = stream.trigger = None
         if verdict is Verdict.RESTART:
             self.epochs.restart(self._now_ns, stream.sensor_id)
             self._assembler.forget_output()
@@ -302,7 +299,7 @@ class SyncEngine:
     @property
     def reorder_ns(self) -> int:
         """Largest measured reorder allowance of any sensor."""
-        return max(stream.reorder_ns for stream in self._streams.values())
+        return max(stream.order.allowance_ns for stream in self._streams.values())
 
     def waiting(self, sensor_id: str) -> dict[int, Payload]:
         """Return the payloads of one sensor that wait, by stamp (ns)."""

@@ -9,6 +9,7 @@ from rig_common.jsonable import JsonObject, jsonable
 from rig_common.times import NS_PER_MS, NS_PER_S
 from sync_engine.bundle import OffsetState
 from sync_engine.clocks.epochs import Epochs
+from sync_engine.clocks.pairing import PairingOffset
 from sync_engine.clocks.states import SyncState
 from sync_engine.config import SyncConfig
 from sync_engine.cues.mounting import MountingStatus
@@ -128,10 +129,8 @@ def _imu_state(engine: _Engine, now_ns: int) -> str:
 
 
 def _observability(stream: Stream) -> str:
-    if stream.pairing is not None:
-        return 'pairing'
-    if stream.trigger is not None:
-        return 'trigger'
+    if stream.pair_offset is not None:
+        return 'pairing' if isinstance(stream.pair_offset, PairingOffset) else 'trigger'
     if stream.clock.filter is None:
         return 'nothing'
     if stream.clock.filter.motion_count:

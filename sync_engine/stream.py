@@ -13,9 +13,7 @@ from sync_engine.config import SyncConfig
 from sync_engine.ledger import Counts, Outcome
 from sync_engine.matching.buffer import Packet, SensorBuffer
 from sync_engine.payload import Payload
-
-_REORDER_FADE = 0.95
-"""Share of the measured reorder allowance that is kept after each bundle."""
+from sync_engine.stamp_order import StampOrder
 
 
 class Stream:
@@ -40,38 +38,31 @@ class Stream:
             bounds.max_size, int(bounds.timeout_s * NS_PER_S), bounds.max_bytes
         )
         self.is_required = sensor_id in config.required_sensors
-        self.has_cue = config.inputs[sensor_id].cue != 'none'
-        self.pairing: PairingOffset | None = None
-        self.trigger: TriggerOffset | None = None
-        self.quarantined: Packet | None = None
-        self.previous: Packet | None = None
-        self.sequence = 0
-        self.floor_ns: int | None = None
-        self.latest_ns: int | None = None
         self.arrivals = Arrivals()
-        self.reorder_ns = 0
+        self.order = StampOrder()
+        self.pair_offset: PairingOffset | TriggerOffset | None = None
+        """Offset to the reference, where it is learned from the pairs of the bundles."""
+        self.previous: Packet | None = None
+        """The last packet that left, where it may serve to interpolate."""
+        self._quarantined: Packet | None = None
+        self._sequence = 0
+        self._floor_ns: int | None = None
         self.configure(config)
 
     def configure(self, config: SyncConfig) -> None:
         """Take the settings that may change while running."""
         self.given = config.inputs[self.sensor_id]
         self.deadline_ns = int(self.given.deadline_s * NS_PER_S)
-        self.max_gap_ns = int(self.given.max_gap_s * NS_PER_S)
         self.strategy = config.strategy_of(self.sensor_id)
-        self.is_member = self.given.member
 
     @property
     def held(self) -> int:
         """Packets that are still inside: buffered or quarantined."""
-        return len(self.buffer) + (self.quarantined is not None)
+        return len(self.buffer) + (self._quarantined is not None)
 
     def is_silent(self, now_ns: int) -> bool:
         """Return whether waiting for it is pointless."""
         return self.arrivals.are_silent(now_ns, self.deadline_ns)
-
-    def reached(self, stamp_ns: int) -> bool:
-        """Return whether a packet with this stamp or a later one has come."""
-        return self.latest_ns is not None and self.latest_ns >= stamp_ns
 
     def refuse(self) -> None:
         """Count a message that came at a time which no stamp can hold (a broken recording)."""
@@ -91,29 +82,28 @@ class Stream:
         if not 0 < stamp_ns <= MAX_STAMP_NS:
             counts.invalid += 1
             return None
-        latest_ns = self.latest_ns
-        if latest_ns is not None and stamp_ns <= latest_ns and self._is_duplicate(stamp_ns):
+        if self.order.reached(stamp_ns) and self._is_duplicate(stamp_ns):
             verdict = self._judge_duplicate(stamp_ns, arrival_ns, last_ns)
             if verdict is Verdict.FINE:
                 counts.duplicate += 1
                 return None
         else:
             verdict = self._own_clock.observe(stamp_ns, arrival_ns)
-        self.sequence += 1
-        packet = Packet(stamp_ns, self.sequence, payload, arrival_ns, nbytes)
-        usual = verdict is Verdict.FINE and self.quarantined is None
+        self._sequence += 1
+        packet = Packet(stamp_ns, self._sequence, payload, arrival_ns, nbytes)
+        usual = verdict is Verdict.FINE and self._quarantined is None
         if not usual and not self._judge(verdict, packet):
             return None
-        if not self.is_member:
+        if not self.given.member:
             counts.consumed += 1
             self._see(stamp_ns)
             return packet
         return packet if self._insert(packet) else None
 
     def _is_duplicate(self, stamp_ns: int) -> bool:
-        if stamp_ns == self.latest_ns or stamp_ns == self.floor_ns:
+        if stamp_ns == self.order.latest_ns or stamp_ns == self._floor_ns:
             return True
-        held = self.quarantined
+        held = self._quarantined
         return stamp_ns in self.buffer or (held is not None and held.stamp_ns == stamp_ns)
 
     def _judge_duplicate(self, stamp_ns: int, arrival_ns: int, last_ns: int | None) -> Verdict:
@@ -128,21 +118,13 @@ class Stream:
         return verdict if verdict in JUMPS else Verdict.FINE
 
     def _see(self, stamp_ns: int) -> None:
-        """Follow the latest stamp; learn how far behind it others may come."""
-        latest_ns = self.latest_ns
-        if latest_ns is None or stamp_ns > latest_ns:
-            self.latest_ns = stamp_ns
-            return
-        self.counts.out_of_order += 1
-        self.reorder_ns = max(self.reorder_ns, latest_ns - stamp_ns)
+        if not self.order.see(stamp_ns):
+            self.counts.out_of_order += 1
 
     def _insert(self, packet: Packet) -> bool:
         stamp_ns = packet.stamp_ns
-        if self.latest_ns is None or stamp_ns > self.latest_ns:
-            self.latest_ns = stamp_ns
-        else:
-            self._see(stamp_ns)
-        if self.floor_ns is not None and stamp_ns <= self.floor_ns:
+        self._see(stamp_ns)
+        if self._floor_ns is not None and stamp_ns <= self._floor_ns:
             self.counts.late += 1
             return False
         if not self.buffer.push(packet):
@@ -154,14 +136,14 @@ class Stream:
 
     def _judge(self, verdict: Verdict, packet: Packet) -> bool:
         """Act on a verdict other than fine; return whether `packet` may go on."""
-        held, self.quarantined = self.quarantined, None
+        held, self._quarantined = self._quarantined, None
         if verdict is Verdict.HOLD:
-            self.quarantined = packet
+            self._quarantined = packet
         if verdict in JUMPS:
             self._on_jump(self, verdict)
         if held is not None:
             confirmed = verdict in JUMPS
-            if confirmed and self.is_member:
+            if confirmed and self.given.member:
                 self._insert(held)
             else:
                 self.counts.add(Outcome.CONSUMED if confirmed else Outcome.INVALID)
@@ -187,8 +169,8 @@ class Stream:
         """Nothing up to the last packet that left may come in again, unless time started over."""
         if fate is Outcome.FLUSHED:
             return
-        if self.floor_ns is None or last.stamp_ns > self.floor_ns:
-            self.floor_ns = last.stamp_ns
+        if self._floor_ns is None or last.stamp_ns > self._floor_ns:
+            self._floor_ns = last.stamp_ns
         self.previous = last if self.strategy == 'interpolate' else None
 
     def expire(self, now_ns: int) -> bool:
@@ -196,28 +178,22 @@ class Stream:
         expired = self.buffer.evict_expired(now_ns)
         if expired:
             self.let_go(expired, Outcome.EXPIRED)
-        held = self.quarantined
+        held = self._quarantined
         if held is not None and now_ns - held.arrival_ns > self.buffer.timeout_ns:
-            self.quarantined = None
+            self._quarantined = None
             self.counts.invalid += 1
         return bool(expired)
 
     def flush(self, keep_quarantined: bool = False) -> None:
         """Clear the buffer and what was derived from the old stamps."""
         self.let_go(self.buffer.clear(), Outcome.FLUSHED)
-        if self.quarantined is not None and not keep_quarantined:
-            self.quarantined = None
+        if self._quarantined is not None and not keep_quarantined:
+            self._quarantined = None
             self.counts.flushed += 1
-        self.floor_ns = self.latest_ns = self.previous = None
-        self.reorder_ns = 0
+        self._floor_ns = self.previous = self.pair_offset = None
+        self.order = StampOrder()
 
     def restart(self) -> None:
         """Forget the clock and the rate (after `flush`, when host time itself broke)."""
         self._own_clock.reset()
-        self.pairing = self.trigger = None
         self.arrivals = Arrivals()
-
-    def fade_reorder(self) -> None:
-        """Forget disorder slowly, so that one bad second does not delay bundles for ever."""
-        if self.reorder_ns:
-            self.reorder_ns = int(self.reorder_ns * _REORDER_FADE)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError
-from rig_common.times import NEVER_NS, seconds_to_ns
+from rig_common.times import LONG_AGO_NS, seconds_to_ns
 from sim_sensors.pipeline.clocks import SensorClock
 from sim_sensors.pipeline.columns import Column, chosen, column, larger, truncated
 from sim_sensors.pipeline.fates import CaptureFate
@@ -100,8 +100,8 @@ class Transit:
                                  stream.start_ns)
         self.latency_ns: Times = xp.zeros(num_envs, np.int64)
         """Least time from capture to arrival, ns [num_envs]."""
-        self._hold_ns: Times = xp.full(num_envs, -NEVER_NS, np.int64)
-        self._last_ns: Times = xp.full(num_envs, -NEVER_NS, np.int64)
+        self._hold_ns: Times = xp.full(num_envs, LONG_AGO_NS, np.int64)
+        self._last_ns: Times = xp.full(num_envs, LONG_AGO_NS, np.int64)
         self._last: Times = xp.full(num_envs, -1, np.int64)
         self.take(config)
 
@@ -239,7 +239,7 @@ class Transit:
             low_ns, high_ns = self._stall_ns
             length_ns = low_ns + truncated(column(draws[:, 1]) * (high_ns - low_ns))
             begins = column(draws[:, 0]) < self._stall
-            hold_ns = larger(hold_ns, chosen(begins, arrival + length_ns, -NEVER_NS))
+            hold_ns = larger(hold_ns, chosen(begins, arrival + length_ns, LONG_AGO_NS))
             arrival = larger(arrival, hold_ns)
         if self._fifo:
             arrival = larger(arrival, last_ns)
@@ -301,7 +301,7 @@ class Transit:
         """Draw the delays of `envs` again, for their new episode."""
         self._loss.reset(envs)
         self.clock.reset(envs)
-        self._hold_ns[envs] = self._last_ns[envs] = -NEVER_NS
+        self._hold_ns[envs] = self._last_ns[envs] = LONG_AGO_NS
         self._last[envs] = -1
         self._draw_delay(envs)
 

@@ -9,15 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rig_common.errors import RigError
-from rig_common.times import NS_PER_S
+from rig_common.times import LONG_AGO_NS, NS_PER_S
 from sim_sensors.pipeline.interpolation import Tap, hermite, straight
 from sim_sensors.pipeline.rows import ALL, Rows
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-
-BEGINNING_NS = -(2**61)
-"""Time of a command that was there before all others."""
 
 
 class CommandJitter(Protocol):
@@ -70,7 +67,7 @@ class ControlDelay:
         longest_ns = round(float(np.max(most_s, initial=0.0)) * NS_PER_S)
         longest_ns = max(int(self._delay_ns.max(initial=0)), longest_ns)
         slots = (longest_ns + most_ns) // dt_ns + 4
-        self._times_ns: Numbers = BEGINNING_NS + np.arange(slots)
+        self._times_ns: Numbers = LONG_AGO_NS + np.arange(slots)
         self._values: Floats = np.empty((slots, *shape))
         self._values[:] = initial
         self._late_ns: Numbers = np.zeros((slots, *shape), np.int64)
@@ -138,7 +135,7 @@ class ControlDelay:
 
         def tap(place: Numbers) -> Tap:
             inside = np.clip(place, 0, last)
-            known = (place >= 0) & (place <= last) & (times_ns[inside] > BEGINNING_NS + last)
+            known = (place >= 0) & (place <= last) & (times_ns[inside] > LONG_AGO_NS + last)
             return Tap(self._at(order[inside])[..., None], times_ns[inside], known)
 
         here, high = tap(low), tap(low + 1)
@@ -166,7 +163,7 @@ class ControlDelay:
             len(times), *self._values[0][envs].shape))
         order = (np.arange(1, slots + 1) + self._newest) % slots
         if isinstance(envs, slice):
-            self._times_ns[order] = BEGINNING_NS + np.arange(slots)
+            self._times_ns[order] = LONG_AGO_NS + np.arange(slots)
             self._values[order] = history[0]
             order = order[-len(times):]
             self._times_ns[order] = times

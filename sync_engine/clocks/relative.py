@@ -6,6 +6,7 @@ from math import sqrt
 
 from sync_engine.bundle import OffsetState
 from sync_engine.clocks.offset import ClockEstimate, Offset
+from sync_engine.clocks.pairing import TriggerOffset
 from sync_engine.stream import Stream
 
 _UNKNOWN = float('inf')
@@ -22,13 +23,12 @@ class RelativeClocks:
         """Return the stream's clock minus the reference's at host time `now_ns`."""
         if self._estimator == 'none':
             return Offset(0, _UNKNOWN, OffsetState.UNOBSERVABLE)
-        if stream.pairing is not None:
-            offset_ns = round(stream.pairing.offset_s * 1e9)
-            return Offset(offset_ns, stream.pairing.variance**0.5, OffsetState.CONVERGING)
-        if stream.trigger is not None:
-            sigma_s = stream.trigger.variance**0.5
-            offset_ns = round(stream.trigger.offset_s * 1e9)
-            return Offset(offset_ns, sigma_s, stream.clock.judge(sigma_s))
+        pairs = stream.pair_offset
+        if pairs is not None:
+            sigma_s = pairs.variance**0.5
+            state = (stream.clock.judge(sigma_s) if isinstance(pairs, TriggerOffset)
+                     else OffsetState.CONVERGING)
+            return Offset(round(pairs.offset_s * 1e9), sigma_s, state)
         return self._from_clocks(stream, now_ns)
 
     def of(self, stream: Stream, now_ns: int) -> Offset:

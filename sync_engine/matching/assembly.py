@@ -113,10 +113,10 @@ class Assembler:
     def _evict(self, head: Pending, members: dict[str, Member]) -> None:
         """Let go of what went out and of what no later reference frame can want."""
         self._reference.let_go(self._take_used(self._reference, head.packet), Outcome.UNMATCHED)
-        self._reference.fade_reorder()
+        self._reference.order.fade()
         for stream in self._partners:
             member = members[stream.sensor_id]
-            stream.fade_reorder()
+            stream.order.fade()
             if stream.given.collect:
                 taken = stream.buffer.take_through(member.target_ns)
                 stream.let_go(taken, Outcome.COLLECTED)
@@ -142,14 +142,16 @@ class Assembler:
             member = members[stream.sensor_id]
             if member.missing or member.interpolated or stream.given.collect:
                 continue
-            residual_s = (member.stamp_ns - head.packet.stamp_ns) / NS_PER_S
-            if self._estimator == 'pairing':
-                if stream.pairing is None:
-                    stream.pairing = PairingOffset(self._adakf)
-                stream.pairing.update(residual_s)
-            elif self._estimator == 'adaptive' and stream.given.stamp_source == 'trigger':
-                if stream.trigger is None:
-                    offset = head.offsets[stream.sensor_id]
-                    start_sigma_s = min(offset.sigma_s, 1.0)
-                    stream.trigger = TriggerOffset(offset.offset_ns / NS_PER_S, start_sigma_s)
-                stream.trigger.update(residual_s)
+            if stream.pair_offset is None:
+                stream.pair_offset = self._pair_offset(stream, head)
+            if stream.pair_offset is not None:
+                stream.pair_offset.update((member.stamp_ns - head.packet.stamp_ns) / NS_PER_S)
+
+    def _pair_offset(self, stream: Stream, head: Pending) -> PairingOffset | TriggerOffset | None:
+        """Return what learns from the pairs of `stream`; None where nothing is to."""
+        if self._estimator == 'pairing':
+            return PairingOffset(self._adakf)
+        if self._estimator == 'adaptive' and stream.given.stamp_source == 'trigger':
+            offset = head.offsets[stream.sensor_id]
+            return TriggerOffset(offset.offset_ns / NS_PER_S, min(offset.sigma_s, 1.0))
+        return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rig_common.times import NS_PER_S
 from sync_engine.bundle import Member, MissingReason
 from sync_engine.matching.interpolate import CannotInterpolate, Codec, interpolate
 from sync_engine.matching.waiting import Pending
@@ -66,7 +67,7 @@ class MemberMaker:
             member.reason = MissingReason.GAP_TOO_LONG
             return False
         gap_ns = after.stamp_ns - before.stamp_ns
-        if gap_ns > stream.max_gap_ns or before.stamp_ns > member.target_ns:
+        if gap_ns > stream.given.max_gap_s * NS_PER_S or before.stamp_ns > member.target_ns:
             member.reason = MissingReason.GAP_TOO_LONG
             return False
         fraction = (member.target_ns - before.stamp_ns) / gap_ns

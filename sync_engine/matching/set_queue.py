@@ -5,11 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from itertools import pairwise
 
-from rig_common.times import NS_PER_MS
+from rig_common.times import LONG_AGO_NS, NEVER_NS, NS_PER_MS
 from sync_engine.ledger import Counts
 from sync_engine.payload import Payload
 
-LONG_AGO_NS = -(2**63)
 EARLY = 4
 """Frames before a stream's spacing is believed."""
 BLOCK = 32
@@ -65,7 +64,7 @@ class SetQueue:
         """How far behind the latest stamp a message may still come."""
         disorder_ns = self.disorder_ns
         if self.seen < EARLY:
-            return -LONG_AGO_NS
+            return NEVER_NS
         if self.seen < _MEMORY:
             return max(_UNKNOWN_NS, 10 * self.period_ns, disorder_ns)
         return disorder_ns + self.period_ns if disorder_ns else 0

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from rig_common.times import NS_PER_MS, NS_PER_S
+from rig_common.times import LONG_AGO_NS, NS_PER_MS, NS_PER_S
 from sync_engine.ledger import Ledger
-from sync_engine.matching.set_queue import BLOCK, EARLY, LONG_AGO_NS, SetQueue
+from sync_engine.matching.set_queue import BLOCK, EARLY, SetQueue
 from sync_engine.matching.waits import WaitLog, Waits
 from sync_engine.payload import MessageSet, Payload
 

@@ -48,7 +48,7 @@ class Pending:
     def see(self, stream: Stream) -> None:
         """Take note that a message of `stream` has come."""
         settles_ns = self.settles_at_ns.get(stream.sensor_id)
-        if settles_ns is not None and stream.reached(settles_ns):
+        if settles_ns is not None and stream.order.reached(settles_ns):
             del self.settles_at_ns[stream.sensor_id]
 
 
@@ -65,12 +65,12 @@ class WaitingRoom:
         now_ns = packet.arrival_ns
         for stream in self._partners:
             offset = head.offsets[stream.sensor_id] = self._clocks.to_partner(stream, now_ns)
-            settles_ns = packet.stamp_ns + offset.offset_ns + stream.reorder_ns
-            if not stream.reached(settles_ns) and not stream.is_silent(now_ns):
+            settles_ns = packet.stamp_ns + offset.offset_ns + stream.order.allowance_ns
+            if not stream.order.reached(settles_ns) and not stream.is_silent(now_ns):
                 head.settles_at_ns[stream.sensor_id] = settles_ns
         # A reference that comes out of order is itself waited for, so that none comes late.
-        settles_ns = packet.stamp_ns + self._reference.reorder_ns
-        if not self._reference.reached(settles_ns):
+        settles_ns = packet.stamp_ns + self._reference.order.allowance_ns
+        if not self._reference.order.reached(settles_ns):
             head.settles_at_ns[self._reference.sensor_id] = settles_ns
         self.give_up(head, now_ns)
         return head
