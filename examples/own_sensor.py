@@ -42,13 +42,9 @@ class Doppler(Sensor[DopplerConfig]):
     def __init__(self, name: str, config: DopplerConfig) -> None:
         """Name the columns and prepare the message."""
         super().__init__(name, config)
-        self._layout = Layout({'linear': (3,)}, float)
-        self._template = msgs.twist_stamped(self.frame_id)
-
-    @property
-    def truth_layout(self) -> Layout:
+        self.truth_layout = Layout({'linear': (3,)}, float)
         """Velocity, m/s."""
-        return self._layout
+        self._template = msgs.twist_stamped(self.frame_id)
 
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add the site, and MuJoCo's own velocimeter on it."""

@@ -118,5 +118,5 @@ def _simulated_error(config: TimingConfig, time_s: float) -> ClockError:
     index = np.full(100, round(time_s))
     times_ns = schedule.times_of(index)
     captures = CaptureNumbers(np.arange(100), index, times_ns)
-    error_s = (clock.stamps(captures, times_ns) - times_ns) / 1e9
+    error_s = (clock.stamps(captures, times_ns, 0) - times_ns) / 1e9
     return ClockError(float(error_s.mean()), float(error_s.std()))

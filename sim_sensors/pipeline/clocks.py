@@ -81,7 +81,7 @@ class SensorClock:
 
     # ---- stamps -------------------------------------------------------------------------------
 
-    def stamps(self, batch: Captures, arrival_ns: Column, step_ns: int = 0) -> Column:
+    def stamps(self, batch: Captures, arrival_ns: Column, step_ns: int) -> Column:
         """Return the stamps of a batch, ns; `step_ns` is what faults made the clock jump."""
         if self.at_arrival:
             return arrival_ns

@@ -103,12 +103,15 @@ class Transit:
         self._hold_ns: Times = xp.full(num_envs, LONG_AGO_NS, np.int64)
         self._last_ns: Times = xp.full(num_envs, LONG_AGO_NS, np.int64)
         self._last: Times = xp.full(num_envs, -1, np.int64)
-        self.take(config)
+        self._take_latency(config)
 
     def take(self, config: TimingConfig) -> None:
         """Take latency, order, clock and loss from `config`, for captures to come."""
         self.clock.take(config)
         self._loss.reconfigure(config.loss)
+        self._take_latency(config)
+
+    def _take_latency(self, config: TimingConfig) -> None:
         low, high = config.delay_range_s
         self._low_ns, self._high_ns = seconds_to_ns(low), seconds_to_ns(high)
         self._jitter_ns = seconds_to_ns(config.jitter_s)

@@ -78,17 +78,13 @@ class Barometer(Sensor[BarometerConfig]):
 
     def __init__(self, name: str, config: BarometerConfig) -> None:
         super().__init__(name, config)
-        self._layout = Layout({'fluid_pressure': ()}, float)
+        self.truth_layout = Layout({'fluid_pressure': ()}, float)
+        """Static pressure, Pa."""
         self._template = msgs.fluid_pressure(self.frame_id)
         self._warmth = msgs.temperature(self.frame_id)
         self._variance = config.noise ** 2 + config.resolution ** 2 / 12.0
         self._low_pass = LowPass(config.bandwidth_hz)
         self.stateful = self.responds = config.bandwidth_hz > 0.0
-
-    @property
-    def truth_layout(self) -> Layout:
-        """Static pressure, Pa."""
-        return self._layout
 
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add the site and MuJoCo's own frame position sensor on it."""

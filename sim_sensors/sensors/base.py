@@ -153,6 +153,10 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
     """True when truth is costly (rendering, large scans): made in worker threads over ROS."""
     state_shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({})
     """Extra float64 state per environment, zeroed on reset."""
+    truth_layout: Layout
+    """Intermediate space: what the world measures and the stages work on. Required."""
+    returns: Layout | None = None
+    """What a user reads, where that is another space."""
 
     def __init__(self, name: str, config: ConfigT) -> None:
         """Make sensor `name`; derive everything constant from `config` here."""
@@ -163,14 +167,9 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
     # ---- arrays ---------------------------------------------------------------------------
 
     @property
-    @abstractmethod
-    def truth_layout(self) -> Layout:
-        """Intermediate space: what the world measures and the stages work on."""
-
-    @property
     def return_layout(self) -> Layout:
-        """Return space: what a user reads; the truth layout unless overridden."""
-        return self.truth_layout
+        """Return space: what a user reads; `returns`, or else the truth layout."""
+        return self.truth_layout if self.returns is None else self.returns
 
     @property
     def fine_truth(self) -> bool:

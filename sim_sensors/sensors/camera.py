@@ -80,15 +80,11 @@ class Camera(Imager[CameraConfig]):
         if self._lens is not None:
             self.rendered = self._lens.rendered
         channels = (3,) if config.encoding == 'rgb8' else ()
-        self._layout = Layout({'data': (config.height, config.width, *channels)}, np.uint8)
+        self.truth_layout = Layout({'data': (config.height, config.width, *channels)}, np.uint8)
+        """The picture through the lens, without noise."""
         self._template = msgs.image(self.frame_id, config.height, config.width, config.encoding)
         self._info = self.info_template(d)
         self._shading = self._falloff() if config.vignetting else None
-
-    @property
-    def truth_layout(self) -> Layout:
-        """The picture through the lens, without noise."""
-        return self._layout
 
     def reader(self, view: WorldView) -> TruthReader:
         """Render, bend through the lens, weigh to grey."""
@@ -124,7 +120,7 @@ class Camera(Imager[CameraConfig]):
         x, y = self.picture.rays()
         r2 = x * x + y * y
         kept = (1.0 - self.config.vignetting * r2 / r2.max()).astype(np.float32)
-        channels = self._layout.width // kept.size
+        channels = self.truth_layout.width // kept.size
         return np.repeat(kept.reshape(-1), channels)
 
     def truth_template(self) -> tuple[str, Template]:
@@ -137,7 +133,7 @@ class Camera(Imager[CameraConfig]):
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Write the picture; the camera info carries the same stamp."""
-        picture = self._layout.view(sample.values, 'data')
+        picture = self.truth_layout.view(sample.values, 'data')
         written = [(IMAGE, self._template.fill(sample.stamp_ns, data=picture)),
                    (INFO, self._info.fill(sample.stamp_ns))]
         if self.config.compressed:

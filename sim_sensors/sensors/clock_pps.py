@@ -54,13 +54,9 @@ class ClockPps(Sensor[ClockPpsConfig]):
 
     def __init__(self, name: str, config: ClockPpsConfig) -> None:
         super().__init__(name, config)
-        self._layout = Layout({'time_ref': ()}, np.int64)
-        self._template = msgs.time_reference(self.frame_id, config.source)
-
-    @property
-    def truth_layout(self) -> Layout:
+        self.truth_layout = Layout({'time_ref': ()}, np.int64)
         """Time of the pulse, ns."""
-        return self._layout
+        self._template = msgs.time_reference(self.frame_id, config.source)
 
     def mount(self, spec: mujoco.MjSpec) -> None:
         """A pulse has no place."""

@@ -60,24 +60,16 @@ class Contact(PhysicalSensor[ContactConfig]):
     def __init__(self, name: str, config: ContactConfig) -> None:
         super().__init__(name, config)
         self.state_shapes = {'pending': ()}
-        self._truth = Layout({'force': (3,)}, float)
-        self._return = Layout({'contact': ()}, bool)
+        self.truth_layout = Layout({'force': (3,)}, float)
+        """Net contact force in the sensor's axes, N."""
+        self.returns = Layout({'contact': ()}, bool)
+        """Closed or open."""
         self._truth_template = msgs.wrench_stamped(self.frame_id)
         self._template = msgs.range_reading(self.frame_id, radiation_type=INFRARED,
                                             field_of_view_rad=0.0, min_range_m=0.0,
                                             max_range_m=0.0)
         self._release_n = config.release_n or config.threshold_n
         self.stateful = self._release_n < config.threshold_n or config.debounce_s > 0.0
-
-    @property
-    def truth_layout(self) -> Layout:
-        """Net contact force in the sensor's axes, N."""
-        return self._truth
-
-    @property
-    def return_layout(self) -> Layout:
-        """Closed or open."""
-        return self._return
 
     @property
     def fine_truth(self) -> bool:

@@ -65,8 +65,9 @@ class ContactProbe(Sensor[ContactProbeConfig]):
         count = len(self._centres)
         self._is_single = not config.probes_m
         self._balls = [self.name] if self._is_single else [f'{name}/{k}' for k in range(count)]
-        self._layout = Layout({'range': ()} if self._is_single else {'ranges': (count,)},
-                              np.float32)
+        self.truth_layout = Layout({'range': ()} if self._is_single else {'ranges': (count,)},
+                                   np.float32)
+        """Signed distance of each ball, m; max_range_m where the target is farther."""
         self._cloud = np.zeros(count, BALL)
         for axis, key in enumerate('xyz'):
             self._cloud[key] = self._centres[:, axis]
@@ -75,11 +76,6 @@ class ContactProbe(Sensor[ContactProbeConfig]):
             min_range_m=-config.max_penetration_m, max_range_m=config.max_range_m,
             variance=config.noise**2) if self._is_single else (
             msgs.point_cloud2(self.frame_id, BALL, count, is_dense=False))
-
-    @property
-    def truth_layout(self) -> Layout:
-        """Signed distance of each ball, m; max_range_m where the target is farther."""
-        return self._layout
 
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add the site, the balls around it and MuJoCo's own distance sensors."""

@@ -60,7 +60,8 @@ class DepthCamera(Imager[DepthCameraConfig]):
 
     def __init__(self, name: str, config: DepthCameraConfig) -> None:
         super().__init__(name, config)
-        self._layout = Layout({'data': (config.height, config.width)}, np.float32)
+        self.truth_layout = Layout({'data': (config.height, config.width)}, np.float32)
+        """Depth, m; +inf where nothing is."""
         self._template = msgs.image(self.frame_id, config.height, config.width, '32FC1')
         self._info = self.info_template()
         self._focal_baseline = np.float32(self.picture.focal_px * config.baseline_m)
@@ -69,11 +70,6 @@ class DepthCamera(Imager[DepthCameraConfig]):
             self._rays = x.astype(np.float32), y.astype(np.float32)
             self._cloud = msgs.point_cloud2(self.frame_id, POINT, config.width,
                                             height=config.height, is_dense=False)
-
-    @property
-    def truth_layout(self) -> Layout:
-        """Depth, m; +inf where nothing is."""
-        return self._layout
 
     def reader(self, view: WorldView) -> TruthReader:
         """Render the depth, or cast rays."""
@@ -103,7 +99,7 @@ class DepthCamera(Imager[DepthCameraConfig]):
 
     def _holes(self, values: Array) -> NDArray[np.bool_]:
         """Return the pixels of `values` [n, pixels] that the second eye, to the right, misses."""
-        depth = self._layout.view(values, 'data')
+        depth = self.truth_layout.view(values, 'data')
         with np.errstate(divide='ignore'):
             disparity = self._focal_baseline / depth
         return hidden_from_right(disparity.reshape(-1, depth.shape[-1])).reshape(values.shape)
@@ -125,7 +121,7 @@ class DepthCamera(Imager[DepthCameraConfig]):
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Write the depth; camera info and cloud carry the same stamp."""
-        depth = self._layout.view(sample.values, 'data')
+        depth = self.truth_layout.view(sample.values, 'data')
         written = [(IMAGE, self._template.fill(sample.stamp_ns, data=depth)),
                    (INFO, self._info.fill(sample.stamp_ns))]
         if self.config.points:

@@ -67,7 +67,8 @@ class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
     def __init__(self, name: str, config: ConfigT) -> None:
         super().__init__(name, config)
         self.state_shapes = {'overload': (3,)}
-        self._layout = Layout({'force': (3,), 'torque': (3,)}, float)
+        self.truth_layout = Layout({'force': (3,), 'torque': (3,)}, float)
+        """Force N and torque N m, sensor's axes."""
         self._template = msgs.wrench_stamped(self.frame_id)
         self._low_pass = LowPass(config.bandwidth_hz)
         self.stateful = self.responds = config.bandwidth_hz > 0.0 or config.overload_n > 0.0
@@ -75,11 +76,6 @@ class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
         self._limit = np.repeat([config.force_range_n or np.inf,
                                  config.torque_range_nm or np.inf], 3)
         self._deadband = np.repeat([config.force_deadband_n, config.torque_deadband_nm], 3)
-
-    @property
-    def truth_layout(self) -> Layout:
-        """Force N and torque N m, sensor's axes."""
-        return self._layout
 
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
         """Note overloads, then low-pass the cell, exactly for a wrench held over a tick."""

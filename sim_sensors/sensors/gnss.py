@@ -100,8 +100,10 @@ class Gnss(Sensor[GnssConfig]):
 
     def __init__(self, name: str, config: GnssConfig) -> None:
         super().__init__(name, config)
-        self._truth = Layout({'position': (3,), 'linear': (3,)}, float)
-        self._return = Layout({'position': (3,), 'linear': (3,), 'status': ()}, float)
+        self.truth_layout = Layout({'position': (3,), 'linear': (3,)}, float)
+        """Position m and velocity m/s of the antenna in the world's axes."""
+        self.returns = Layout({'position': (3,), 'linear': (3,), 'status': ()}, float)
+        """Latitude deg, longitude deg, altitude m; velocity east, north, up m/s; status."""
         self._truth_template = msgs.odometry('world', 'world')
         self._fix = msgs.nav_sat_fix(self.frame_id)
         self._velocity = msgs.twist_stamped(config.enu_frame_id)
@@ -114,16 +116,6 @@ class Gnss(Sensor[GnssConfig]):
         self._covariance = np.diag(self._white[:3] ** 2 + self._drift ** 2
                                    + config.noise ** 2).ravel()
         self.stateful = config.outage.mean_interval_s > 0.0
-
-    @property
-    def truth_layout(self) -> Layout:
-        """Position m and velocity m/s of the antenna in the world's axes."""
-        return self._truth
-
-    @property
-    def return_layout(self) -> Layout:
-        """Latitude deg, longitude deg, altitude m; velocity east, north, up m/s; status."""
-        return self._return
 
     @property
     def fine_truth(self) -> bool:
@@ -167,7 +159,7 @@ class Gnss(Sensor[GnssConfig]):
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Turn metres into degrees and blank what an outage takes."""
-        out = self._return.empty(len(values))
+        out = self.return_layout.empty(len(values))
         enu = values[:, :3] @ self._to_enu.T
         longitude, latitude, altitude = self._to_geodetic.transform(*enu.T)
         out[:, 0], out[:, 1], out[:, 2] = latitude, longitude, altitude
@@ -198,7 +190,7 @@ class Gnss(Sensor[GnssConfig]):
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Fill both messages; the covariance is that of white and slow error together."""
-        position, linear, status = self._return.unpack(sample.values).values()
+        position, linear, status = self.return_layout.unpack(sample.values).values()
         kind = UNKNOWN_COVARIANCE if status == NO_FIX else DIAGONAL_COVARIANCE
         covariance = self._covariance if kind else np.zeros(9)
         fix = self._fix.fill(sample.stamp_ns, status=np.int8(status), position=position,

@@ -127,8 +127,9 @@ class Imu(Sensor[ImuConfig]):
 
     def __init__(self, name: str, config: ImuConfig) -> None:
         super().__init__(name, config)
-        self._layout = Layout({'linear_acceleration': (3,), 'angular_velocity': (3,)}
-                              | ({'orientation': (4,)} if config.orientation else {}), float)
+        self.truth_layout = Layout({'linear_acceleration': (3,), 'angular_velocity': (3,)}
+                                   | ({'orientation': (4,)} if config.orientation else {}), float)
+        """Specific force m/s^2, angular rate rad/s and, if asked for, orientation xyzw."""
         self._raw = msgs.imu(self.frame_id)
         self._full = msgs.imu(self.frame_id, orientation=True)
         self._truth = self._full if config.orientation else self._raw
@@ -138,11 +139,6 @@ class Imu(Sensor[ImuConfig]):
         cutoff_hz = np.repeat([config.accel.bandwidth_hz, config.gyro.bandwidth_hz], 3)
         self._low_pass = LowPass(cutoff_hz, INERTIAL)
         self.stateful = self.responds = bool(cutoff_hz.any())
-
-    @property
-    def truth_layout(self) -> Layout:
-        """Specific force m/s^2, angular rate rad/s and, if asked for, orientation xyzw."""
-        return self._layout
 
     # ---- the world's side -----------------------------------------------------------------
 
@@ -193,7 +189,7 @@ class Imu(Sensor[ImuConfig]):
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Fill the messages; covariances are those of the white noise of one sample."""
-        fields = self._layout.unpack(sample.values)
+        fields = self.truth_layout.unpack(sample.values)
         orientation = fields.pop('orientation', None)
         made = [(DATA_RAW, self._raw.fill(sample.stamp_ns, **fields))]
         if orientation is not None:

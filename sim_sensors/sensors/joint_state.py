@@ -70,8 +70,9 @@ class JointState(Sensor[JointStateConfig]):
     def __init__(self, name: str, config: JointStateConfig) -> None:
         super().__init__(name, config)
         count = len(config.joints)
-        self._layout = Layout({'position': (count,), 'velocity': (count,), 'effort': (count,)},
-                              float)
+        self.truth_layout = Layout(
+            dict.fromkeys(('position', 'velocity', 'effort'), (count,)), float)
+        """Position rad or m, velocity per s, effort N m or N; each [joints]."""
         self._template = msgs.joint_state(config.joints, frame_id=config.frame_id, effort=True)
         self._topic = Topic('joint_states' if config.namespaced else '/joint_states', TYPE)
         self._count_size = tau / config.counts_per_rev if config.counts_per_rev else 0.0
@@ -79,11 +80,6 @@ class JointState(Sensor[JointStateConfig]):
         self.responds = config.backlash > 0.0
         self.stateful = bool(self._differs or config.backlash or config.drop_probability)
         self.state_shapes = {'time_s': (), 'lost': (count,), 'position': (count,)}
-
-    @property
-    def truth_layout(self) -> Layout:
-        """Position rad or m, velocity per s, effort N m or N; each [joints]."""
-        return self._layout
 
     @property
     def fine_truth(self) -> bool:
@@ -113,14 +109,14 @@ class JointState(Sensor[JointStateConfig]):
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
         """Let the encoder hang back by the play: it moves only when pushed from either side."""
         half = 0.5 * self.config.backlash
-        joint = self._layout.view(values, 'position')
-        before = self._layout.view(timeline.at(1), 'position')
+        joint = self.truth_layout.view(values, 'position')
+        before = self.truth_layout.view(timeline.at(1), 'position')
         follows = np.clip(before, joint - half, joint + half)
         np.copyto(joint, follows, where=timeline.filled[:, None])
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Lose counts, add noise, count."""
-        position, velocity, effort = self._layout.unpack(values).values()
+        position, velocity, effort = self.truth_layout.unpack(values).values()
         if self.config.drop_probability:
             self._lose_counts(position, batch)
         batch.noise.apply_readout_errors(position, batch)
@@ -146,11 +142,12 @@ class JointState(Sensor[JointStateConfig]):
         if not (self._differs and batch.is_measured):
             return values
         now_s = batch.time_ns / NS_PER_S
-        velocity = self._layout.view(values, 'velocity')
+        layout = self.truth_layout
+        velocity = layout.view(values, 'velocity')
         if previous is None:
             velocity[:] = 0.0
         else:
-            moved = self._layout.view(values, 'position') - self._layout.view(previous, 'position')
+            moved = layout.view(values, 'position') - layout.view(previous, 'position')
             velocity[:] = moved / (now_s - batch.state['time_s'][batch.envs])[:, None]
         batch.state['time_s'][batch.envs] = now_s
         return values
@@ -168,4 +165,4 @@ class JointState(Sensor[JointStateConfig]):
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Fill the JointState."""
         return [(self._topic, self._template.fill(sample.stamp_ns,
-                                                  **self._layout.unpack(sample.values)))]
+                                                  **self.truth_layout.unpack(sample.values)))]

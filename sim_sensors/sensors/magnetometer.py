@@ -52,17 +52,13 @@ class Magnetometer(Sensor[MagnetometerConfig]):
 
     def __init__(self, name: str, config: MagnetometerConfig) -> None:
         super().__init__(name, config)
-        self._layout = Layout({'magnetic_field': (3,)}, float)
+        self.truth_layout = Layout({'magnetic_field': (3,)}, float)
+        """Field in the mount's axes, T."""
         self._template = msgs.magnetic_field(self.frame_id)
         self._soft_iron = np.reshape(config.soft_iron, (3, 3))
         self._hard_iron = np.asarray(config.hard_iron_t)
         variance = config.noise ** 2 + config.resolution ** 2 / 12.0
         self._covariance = np.diag([variance] * 3).ravel()
-
-    @property
-    def truth_layout(self) -> Layout:
-        """Field in the mount's axes, T."""
-        return self._layout
 
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add the site and MuJoCo's own magnetometer on it; set the world's field if given."""

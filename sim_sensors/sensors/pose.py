@@ -49,19 +49,15 @@ class Pose(Sensor[PoseConfig]):
 
     def __init__(self, name: str, config: PoseConfig) -> None:
         super().__init__(name, config)
-        self._layout = Layout({'position': (3,), 'orientation': (4,), 'linear': (3,),
-                               'angular': (3,)}, float)
+        self.truth_layout = Layout({'position': (3,), 'orientation': (4,), 'linear': (3,),
+                                    'angular': (3,)}, float)
+        """Position m, orientation xyzw, velocity m/s, angular rate rad/s."""
         self._template = msgs.odometry(config.world_frame_id, self.frame_id)
         self._sigma = np.repeat([config.position_noise_m, config.orientation_noise_rad,
                                  config.linear_noise_m_s, config.angular_noise_rad_s], 3)
         variance = self._sigma ** 2
         self._covariances = {'pose_covariance': np.diag(variance[:6]).ravel(),
                              'twist_covariance': np.diag(variance[6:]).ravel()}
-
-    @property
-    def truth_layout(self) -> Layout:
-        """Position m, orientation xyzw, velocity m/s, angular rate rad/s."""
-        return self._layout
 
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add the site and MuJoCo's own frame sensors on it."""
@@ -98,5 +94,5 @@ class Pose(Sensor[PoseConfig]):
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Fill the Odometry with the covariance of its noise."""
-        return [(ODOM, self._template.fill(sample.stamp_ns, **self._layout.unpack(sample.values),
-                                           **self._covariances))]
+        values = self.truth_layout.unpack(sample.values)
+        return [(ODOM, self._template.fill(sample.stamp_ns, **values, **self._covariances))]

@@ -62,16 +62,12 @@ class Range(Sensor[RangeConfig]):
 
     def __init__(self, name: str, config: RangeConfig) -> None:
         super().__init__(name, config)
-        self._layout = Layout({'range': ()}, np.float32)
+        self.truth_layout = Layout({'range': ()}, np.float32)
+        """The true distance, m; +inf when the cone is empty."""
         self._template = msgs.range_reading(
             self.frame_id, radiation_type=RADIATION[config.radiation],
             field_of_view_rad=radians(config.fov_deg), min_range_m=config.min_range_m,
             max_range_m=config.max_range_m, variance=config.noise**2)
-
-    @property
-    def truth_layout(self) -> Layout:
-        """The true distance, m; +inf when the cone is empty."""
-        return self._layout
 
     def reader(self, view: WorldView) -> TruthReader:
         """Cast the cone's rays."""

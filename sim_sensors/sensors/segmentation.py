@@ -36,14 +36,10 @@ class Segmentation(Imager[SegmentationConfig]):
 
     def __init__(self, name: str, config: SegmentationConfig) -> None:
         super().__init__(name, config)
-        self._layout = Layout({'data': (config.height, config.width)}, np.uint16)
+        self.truth_layout = Layout({'data': (config.height, config.width)}, np.uint16)
+        """Geom ids."""
         self._template = msgs.image(self.frame_id, config.height, config.width, 'mono16')
         self._info = self.info_template()
-
-    @property
-    def truth_layout(self) -> Layout:
-        """Geom ids."""
-        return self._layout
 
     def validate(self, view: WorldView) -> None:
         """Raise RigError where ids do not fit into 16 bits."""
@@ -71,7 +67,7 @@ class Segmentation(Imager[SegmentationConfig]):
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Write the picture; the camera info carries the same stamp."""
-        ids = self._layout.view(sample.values, 'data')
+        ids = self.truth_layout.view(sample.values, 'data')
         return ((IMAGE, self._template.fill(sample.stamp_ns, data=ids)),
                 (INFO, self._info.fill(sample.stamp_ns)))
 

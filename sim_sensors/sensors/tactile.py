@@ -73,22 +73,14 @@ class Tactile(Sensor[TactileConfig]):
         super().__init__(name, config)
         shape = (config.rows, config.columns)
         channels = (3,) if config.shear else ()
-        self._truth = Layout({'pressed': (*shape, *channels), 'field': (*shape, *channels)},
-                             np.float32)
-        self._return = Layout({'data': (*shape, *channels)}, np.float32)
+        field = *shape, *channels
+        self.truth_layout = Layout({'pressed': field, 'field': field}, np.float32)
+        """Depth m and sliding speeds m/s that the world imposes; displacements m."""
+        self.returns = Layout({'data': field}, np.float32)
+        """Displacements, m."""
         self._template = msgs.image(self.frame_id, *shape, '32FC3' if config.shear else '32FC1')
         self._fall = np.array([config.width_m / config.columns, config.height_m / config.rows]
                               ) / max(config.spread_m, 1e-9)
-
-    @property
-    def truth_layout(self) -> Layout:
-        """Depth m and sliding speeds m/s that the world imposes; displacements m."""
-        return self._truth
-
-    @property
-    def return_layout(self) -> Layout:
-        """Displacements, m."""
-        return self._return
 
     # ---- the world's side -----------------------------------------------------------------
 
@@ -129,7 +121,7 @@ class Tactile(Sensor[TactileConfig]):
 
     def _channels(self, values: Array, name: str) -> Array:
         """Return a field of `values` as a view [n, rows, columns, channels]."""
-        return self._truth.view(values, name).reshape(
+        return self.truth_layout.view(values, name).reshape(
             len(values), self.config.rows, self.config.columns, -1)
 
     def _surface(self, touched: Array) -> Array:
@@ -151,11 +143,11 @@ class Tactile(Sensor[TactileConfig]):
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Disturb the readings, not the elastomer."""
-        batch.noise.apply_readout_errors(values[:, self._truth.slices['field']], batch)
+        batch.noise.apply_readout_errors(values[:, self.truth_layout.slices['field']], batch)
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Show the elastomer."""
-        return values[:, self._truth.slices['field']]
+        return values[:, self.truth_layout.slices['field']]
 
     # ---- messages -------------------------------------------------------------------------
 
@@ -165,12 +157,12 @@ class Tactile(Sensor[TactileConfig]):
 
     def truth_to_blocks(self, row: Array) -> dict[str, Array]:
         """Send what presses; the elastomer's own state is the response's."""
-        return {'data': self._truth.view(row, 'pressed')}
+        return {'data': self.truth_layout.view(row, 'pressed')}
 
     def blocks_to_truth(self, blocks: Mapping[str, Array], out: Array) -> None:
         """Take what presses; the response fills the rest."""
         out[:] = 0.0
-        self._truth.view(out, 'pressed')[...] = blocks['data']
+        self.truth_layout.view(out, 'pressed')[...] = blocks['data']
 
     def topics(self) -> Sequence[Topic]:
         """Return the displacement field."""
@@ -178,7 +170,7 @@ class Tactile(Sensor[TactileConfig]):
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Write the field."""
-        field = self._return.view(sample.values, 'data')
+        field = self.return_layout.view(sample.values, 'data')
         return ((FIELD, self._template.fill(sample.stamp_ns, data=field)),)
 
 

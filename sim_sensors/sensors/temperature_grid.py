@@ -84,21 +84,13 @@ class TemperatureGrid(PhysicalSensor[TemperatureGridConfig]):
         super().__init__(name, config)
         shape = (config.rows, config.columns)
         self.disturbed = config.rows * config.columns  # what the cells are exposed to
-        self._truth = Layout({'exposed': shape, 'cell': shape, 'reading': shape}, np.float32)
-        self._return = Layout({'data': shape}, np.float32)
+        self.truth_layout = Layout({'exposed': shape, 'cell': shape, 'reading': shape}, np.float32)
+        """Exposure, cell temperature and thermometer reading, degrees Celsius."""
+        self.returns = Layout({'data': shape}, np.float32)
+        """What the thermometers say, degrees Celsius."""
         self._truth_template = msgs.image(self.frame_id, config.rows, config.columns, '32FC1')
         self._template = self._truth_template
         self._mean = msgs.temperature(self.frame_id)
-
-    @property
-    def truth_layout(self) -> Layout:
-        """Exposure, cell temperature and thermometer reading, degrees Celsius."""
-        return self._truth
-
-    @property
-    def return_layout(self) -> Layout:
-        """What the thermometers say, degrees Celsius."""
-        return self._return
 
     # ---- the world's side -----------------------------------------------------------------
 
@@ -120,7 +112,7 @@ class TemperatureGrid(PhysicalSensor[TemperatureGridConfig]):
 
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
         """Warm the cells by exposure and their neighbours, and the thermometers by the cells."""
-        config, layout = self.config, self._truth
+        config, layout = self.config, self.truth_layout
         fresh = ~timeline.filled[:, None, None]
         before = timeline.at(1)
         exposed = layout.view(values, 'exposed')
@@ -151,11 +143,11 @@ class TemperatureGrid(PhysicalSensor[TemperatureGridConfig]):
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Disturb the readings, not the heat."""
-        batch.noise.apply_readout_errors(values[:, self._truth.slices['reading']], batch)
+        batch.noise.apply_readout_errors(values[:, self.truth_layout.slices['reading']], batch)
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Show the thermometers."""
-        return values[:, self._truth.slices['reading']]
+        return values[:, self.truth_layout.slices['reading']]
 
     # ---- messages -------------------------------------------------------------------------
 
@@ -165,12 +157,12 @@ class TemperatureGrid(PhysicalSensor[TemperatureGridConfig]):
 
     def truth_to_blocks(self, row: Array) -> dict[str, Array]:
         """Send the exposure only."""
-        return {'data': self._truth.view(row, 'exposed')}
+        return {'data': self.truth_layout.view(row, 'exposed')}
 
     def blocks_to_truth(self, blocks: Mapping[str, Array], out: Array) -> None:
         """Take the exposure; the response fills the rest."""
         out[:] = 0.0
-        self._truth.view(out, 'exposed')[...] = blocks['data']
+        self.truth_layout.view(out, 'exposed')[...] = blocks['data']
 
     def topics(self) -> Sequence[Topic]:
         """Return the grid and its mean."""
@@ -178,7 +170,7 @@ class TemperatureGrid(PhysicalSensor[TemperatureGridConfig]):
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Write the grid and its mean, with the variance of the mean's noise."""
-        grid = self._return.view(sample.values, 'data')
+        grid = self.return_layout.view(sample.values, 'data')
         variance = self.config.noise**2 / grid.size
         return ((GRID, self._template.fill(sample.stamp_ns, data=grid)),
                 (MEAN, self._mean.fill(sample.stamp_ns, temperature=float(grid.mean()),

@@ -99,9 +99,11 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
         super().__init__(name, config)
         self._has_wheels = bool(config.left_joints)
         self.responds = not self._has_wheels
-        self._truth = Layout({'position': (2,), 'velocity': (2,)}, float)
-        self._return = Layout({'pose': (3,), 'twist': (3,), 'covariance': (3, 3),
+        self.truth_layout = Layout({'position': (2,), 'velocity': (2,)}, float)
+        """Travel m and speed m/s of the left and right wheels over the ground."""
+        self.returns = Layout({'pose': (3,), 'twist': (3,), 'covariance': (3, 3),
                                'travel': (2,)}, float)
+        """Pose (x m, y m, yaw rad), twist (m/s, m/s, rad/s), covariance, travel of both sides."""
         self._truth_template = msgs.joint_state(['left', 'right'])
         self._template = msgs.odometry(config.odom_frame_id, self.frame_id)
         self._gain = np.tile((1.0 + np.asarray(config.radius_error)) / (1.0 - config.slip), 2)
@@ -112,16 +114,6 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
                                    [-1.0 / self._track_m, 1.0 / self._track_m]])
         self._period_s = np.inf
         self.state_shapes = {'time_s': ()}
-
-    @property
-    def truth_layout(self) -> Layout:
-        """Travel m and speed m/s of the left and right wheels over the ground."""
-        return self._truth
-
-    @property
-    def return_layout(self) -> Layout:
-        """Pose (x m, y m, yaw rad), twist (m/s, m/s, rad/s), covariance, travel of both sides."""
-        return self._return
 
     @property
     def fine_truth(self) -> bool:
@@ -216,7 +208,7 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
             else:
                 twist = _over_ground(speeds, track_m)
         batch.state['time_s'][batch.envs] = now_s
-        out = self._return.empty(len(values))
+        out = self.return_layout.empty(len(values))
         write_columns(out, (*pose, *twist, *covariance, left, right))
         return out
 
@@ -236,7 +228,7 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Fill the Odometry."""
-        pose, twist, covariance, _ = self._return.unpack(sample.values).values()
+        pose, twist, covariance, _ = self.return_layout.unpack(sample.values).values()
         x, y, yaw = pose.tolist()
         forward, left, turn = twist.tolist()
         return [(ODOM, self._template.fill(

@@ -69,15 +69,11 @@ class Wind(PhysicalSensor[WindConfig]):
 
     def __init__(self, name: str, config: WindConfig) -> None:
         super().__init__(name, config)
-        self._layout = Layout({'vector': (3,)}, float)
+        self.truth_layout = Layout({'vector': (3,)}, float)
+        """Apparent wind in the mount's axes, m/s."""
         self._template = msgs.vector3_stamped(self.frame_id)
         self._low_pass = LowPass(np.full(3, config.bandwidth_hz))
         self.stateful = self.responds = config.bandwidth_hz > 0.0
-
-    @property
-    def truth_layout(self) -> Layout:
-        """Apparent wind in the mount's axes, m/s."""
-        return self._layout
 
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add the site, its velocity and its orientation; set the world's wind if given."""

@@ -22,7 +22,6 @@ class PairingOffset:
         self.offset_s = config.initial_offset if start_s is None else start_s
         self.variance = 1.0
         self.noise = config.measurement_noise
-        self.count = 0
         self._residuals: deque[float] = deque(maxlen=config.residual_window)
 
     def update(self, observation_s: float) -> None:
@@ -32,7 +31,6 @@ class PairingOffset:
         gain = self.variance / (self.variance + self.noise)
         self.offset_s += gain * residual
         self.variance *= 1.0 - gain
-        self.count += 1
         self._residuals.append(residual)
         if 2 * len(self._residuals) >= self._config.residual_window:
             self.noise = self._adapted_noise()
@@ -59,7 +57,6 @@ class TriggerOffset:
         self.offset_s = start_s
         self.variance = start_sigma_s**2
         self.noise = self._FIRST_S2
-        self.count = 0
         self._odd = 0
 
     def update(self, observation_s: float) -> None:
@@ -77,6 +74,5 @@ class TriggerOffset:
         gain = self.variance / spread
         self.offset_s += gain * residual
         self.variance *= 1.0 - gain
-        self.count += 1
         after = observation_s - self.offset_s
         self.noise = max(0.95 * self.noise + 0.05 * (after**2 + self.variance), self._LEAST_S2)

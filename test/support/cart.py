@@ -46,9 +46,9 @@ class Place(Sensor[SensorConfig]):
     parts_ms: tuple[int, ...] = (0,)
     duration_ms = 0
 
-    @property
-    def truth_layout(self) -> Layout:
-        return Layout({'position': (len(self.parts_ms),)}, np.float64)
+    def __init__(self, name: str, config: SensorConfig) -> None:
+        super().__init__(name, config)
+        self.truth_layout = Layout({'position': (len(self.parts_ms),)}, np.float64)
 
     @property
     def duration_ns(self) -> int:

@@ -16,13 +16,9 @@ MS = 1_000_000
 
 
 class Plain(Sensor[SensorConfig]):
-    """`width` float64 columns, every hook left as it is."""
+    """Two float64 columns, every hook left as it is."""
 
-    width = 2
-
-    @property
-    def truth_layout(self) -> Layout:
-        return Layout({'x': (self.width,)}, np.float64)
+    truth_layout = Layout({'x': (2,)}, np.float64)
 
     def reader(self, view: Any) -> Any:
         raise AssertionError('no world here')
@@ -52,10 +48,7 @@ class Counter(Plain):
     """Returns how many of its outputs came before (through `previous`), as integers."""
 
     stateful = True
-
-    @property
-    def return_layout(self) -> Layout:
-        return Layout({'count': (1,)}, np.int32)
+    returns = Layout({'count': (1,)}, np.int32)
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         if previous is None:

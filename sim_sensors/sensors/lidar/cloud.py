@@ -54,7 +54,7 @@ class Lidar3d(Lidar[Lidar3dConfig]):
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Write the cloud: of fixed size with NaN points, or without the rays that met nothing."""
         frame = frame_of(sample.elapsed_ns, self.config.rate_hz, self.pattern.frames)
-        fields = self._return.unpack(sample.values)
+        fields = self.return_layout.unpack(sample.values)
         points, ranges = self._points, self._rep117(fields['ranges'])
         self._write_points(points, self._directions[frame], ranges)
         points['intensity'] = fields['intensities']

@@ -46,11 +46,14 @@ class Lidar(Sensor[LidarT]):
         names = ['ranges', 'signal', *(('echo', 'echo_signal') if config.beam.rays > 1 else ()),
                  *(('geoms',) if 'geoms' in config.fields else ()),
                  *(NORMAL if 'normals' in config.fields else ())]
-        self._truth = Layout(dict.fromkeys(names, (count,)), np.float32)
+        self.truth_layout = Layout(dict.fromkeys(names, (count,)), np.float32)
+        """True ranges, m (+inf: nothing there), and signals 0..1; wide beams have echoes too."""
         extra = {'geoms': (count,), 'normals': (count, 3)}
-        self._return = Layout({'ranges': (count,), 'intensities': (count,), **{
+        self.returns = Layout({'ranges': (count,), 'intensities': (count,), **{
             name: shape for name, shape in extra.items() if name in config.fields}}, np.float32)
-        self._observed = np.concatenate([np.arange(self._return.width)[self._return.slices[name]]
+        """Ranges, m (REP 117: -inf too close, +inf no return), and intensities."""
+        columns = np.arange(self.returns.width)
+        self._observed = np.concatenate([columns[self.returns.slices[name]]
                                          for name in ('ranges', *config.fields)])
         self._no_return, self._too_close = _codes(config)
         self._sweep_ns = seconds_to_ns(config.sweep_s or 1.0 / config.rate_hz) if (
@@ -58,7 +61,7 @@ class Lidar(Sensor[LidarT]):
         # A row does not say which frame of a changing pattern it is of, so has no x, y and z then.
         self._truth_has_points = self.pattern.frames == 1
         place = ('x', 'y', 'z') if self._truth_has_points else ()
-        record = [(key, '<f4') for key in (*place, *self._truth.shapes)]
+        record = [(key, '<f4') for key in (*place, *self.truth_layout.shapes)]
         self._truth_points = np.zeros(count, record)
         self._truth_template = msgs.point_cloud2(self.frame_id, self._truth_points.dtype, count,
                                                  is_dense=False)
@@ -82,16 +85,6 @@ class Lidar(Sensor[LidarT]):
                 round(float(np.ptp(np.degrees(np.arcsin(np.clip(z, -1.0, 1.0))))), 6)]
 
     # ---- arrays ---------------------------------------------------------------------------
-
-    @property
-    def truth_layout(self) -> Layout:
-        """True ranges, m (+inf: nothing there), and signals 0..1; wide beams have echoes too."""
-        return self._truth
-
-    @property
-    def return_layout(self) -> Layout:
-        """Ranges, m (REP 117: -inf too close, +inf no return), and intensities."""
-        return self._return
 
     @property
     def duration_ns(self) -> int:
@@ -128,7 +121,7 @@ class Lidar(Sensor[LidarT]):
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Report the echo of a wide beam, disturb its range, lose weak returns."""
-        config, fields = self.config, self._truth.unpack(values)
+        config, fields = self.config, self.truth_layout.unpack(values)
         ranges, signal = fields['ranges'], fields['signal']
         if config.beam.rays > 1:
             ranges[:], signal[:] = fields['echo'], fields['echo_signal']
@@ -142,13 +135,13 @@ class Lidar(Sensor[LidarT]):
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Name what is too close and too far, and turn signals into intensities."""
-        config, fields = self.config, self._truth.unpack(values)
-        out = self._return.empty(len(values))
-        ranges = self._return.view(out, 'ranges')
+        config, fields = self.config, self.truth_layout.unpack(values)
+        out = self.return_layout.empty(len(values))
+        ranges = self.return_layout.view(out, 'ranges')
         ranges[:] = fields['ranges']
         ranges[ranges > config.max_range_m] = np.inf
         ranges[ranges < config.min_range_m] = -np.inf
-        self._return.view(out, 'intensities')[:] = optics.intensity(
+        self.return_layout.view(out, 'intensities')[:] = optics.intensity(
             ranges, fields['signal'], config.optics) if self._has_intensities else 0.0
         if config.fields:
             self._write_surfaces(out, fields, np.isfinite(ranges))
@@ -163,10 +156,10 @@ class Lidar(Sensor[LidarT]):
                         is_hit: NDArray[np.bool_]) -> None:
         """Write what the rays met, where they have a return."""
         if 'geoms' in self.config.fields:
-            self._return.view(out, 'geoms')[:] = np.where(is_hit, fields['geoms'], -1.0)
+            self.return_layout.view(out, 'geoms')[:] = np.where(is_hit, fields['geoms'], -1.0)
         if 'normals' in self.config.fields:
             normals = np.stack([fields[name] for name in NORMAL], axis=-1)
-            self._return.view(out, 'normals')[:] = np.where(is_hit[..., None], normals, 0.0)
+            self.return_layout.view(out, 'normals')[:] = np.where(is_hit[..., None], normals, 0.0)
 
     def _rep117(self, ranges: Array) -> Array:
         """Return ranges as messages say them: +inf for no return, -inf for too close."""
@@ -184,7 +177,7 @@ class Lidar(Sensor[LidarT]):
     def truth_to_blocks(self, row: Array) -> dict[str, Any]:
         """Return the row as points; x, y and z are for viewers."""
         points = self._truth_points
-        fields = self._truth.unpack(row)
+        fields = self.truth_layout.unpack(row)
         for name, values in fields.items():
             points[name] = values
         if self._truth_has_points:
@@ -193,8 +186,8 @@ class Lidar(Sensor[LidarT]):
 
     def blocks_to_truth(self, blocks: Mapping[str, Array], out: Array) -> None:
         """Read the row back; x, y and z say nothing new."""
-        for name in self._truth.shapes:
-            self._truth.view(out, name)[:] = blocks['points'][name]
+        for name in self.truth_layout.shapes:
+            self.truth_layout.view(out, name)[:] = blocks['points'][name]
 
     def _write_points(self, points: Array, directions: Array, ranges: Array) -> None:
         """Write x, y, z of `ranges` along `directions` in the sensor's frame; NaN for none."""
@@ -218,9 +211,9 @@ class Lidar(Sensor[LidarT]):
         limits = {'ranges': self.bounds(), 'normals': (-1.0, 1.0),
                   'intensities': (0.0, self.config.optics.intensity_scale),
                   'geoms': (-1.0, MOST_GEOMS)}
-        edges = np.zeros((2, self._return.width), np.float32)
-        for name in self._return.shapes:
-            edges[:, self._return.slices[name]] = np.array(limits[name], np.float32)[:, None]
+        edges = np.zeros((2, self.return_layout.width), np.float32)
+        for name in self.return_layout.shapes:
+            edges[:, self.return_layout.slices[name]] = np.array(limits[name], np.float32)[:, None]
         low, high = edges[:, self._observed]
         return Box(low, high, low.shape, np.float32)
 

@@ -48,7 +48,7 @@ class Lidar2d(Lidar[Lidar2dConfig]):
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Write ranges and, if asked for, intensities."""
-        fields = self._return.unpack(sample.values)
+        fields = self.return_layout.unpack(sample.values)
         blocks = {'ranges': self._rep117(fields['ranges'])}
         if self.config.intensities:
             blocks['intensities'] = fields['intensities']

@@ -206,9 +206,7 @@ def test_interpolated_history_steps_by_captures() -> None:
 
 def test_slerp_keeps_orientations_on_the_sphere() -> None:
     class Attitude(Plain):
-        @property
-        def truth_layout(self) -> Layout:
-            return Layout({'quat_wxyz': (4,), 'height': (1,)}, np.float64)
+        truth_layout = Layout({'quat_wxyz': (4,), 'height': (1,)}, np.float64)
 
     pipeline = make(1, Attitude, rate_hz=20.0, delay_range_s=(0.12, 0.12), interpolation='slerp')
     for t in range(400):
@@ -226,9 +224,7 @@ def test_slerp_keeps_orientations_on_the_sphere() -> None:
 
 def test_interpolation_where_it_makes_no_sense_is_refused() -> None:
     class Touch(Plain):
-        @property
-        def return_layout(self) -> Layout:
-            return Layout({'touch': (2,)}, np.bool_)
+        returns = Layout({'touch': (2,)}, np.bool_)
 
     with pytest.raises(RigError, match='returns bool values; only zoh'):
         make(1, Touch, interpolation='linear')

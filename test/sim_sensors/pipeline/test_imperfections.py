@@ -9,9 +9,7 @@ from sim_sensors.pipeline.layout import Layout
 class Pixels(Plain):
     """Three bytes."""
 
-    @property
-    def truth_layout(self) -> Layout:
-        return Layout({'rgb': (3,)}, np.uint8)
+    truth_layout = Layout({'rgb': (3,)}, np.uint8)
 
 
 def run(steps: int, **keys: object) -> np.ndarray:
@@ -62,9 +60,7 @@ def test_pixels_are_rounded_and_clipped() -> None:
 
 def test_float32_sensors_stay_float32() -> None:
     class Ranges(Plain):
-        @property
-        def truth_layout(self) -> Layout:
-            return Layout({'range': (4,)}, np.float32)
+        truth_layout = Layout({'range': (4,)}, np.float32)
 
     pipeline = make(1, Ranges, noise=0.01, resolution=0.001)
     pipeline.tick(None, 0, np.array([[1.0, 2.0, np.inf, np.nan]], np.float32))

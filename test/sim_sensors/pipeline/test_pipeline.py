@@ -47,9 +47,7 @@ class Recorder(LowPass):
         self._note('post', values, batch)
         return values > 50.0
 
-    @property
-    def return_layout(self) -> Layout:
-        return Layout({'above': (2,)}, np.bool_)
+    returns = Layout({'above': (2,)}, np.bool_)
 
 
 def test_stages_run_in_order_on_both_branches() -> None:

@@ -158,6 +158,18 @@ def test_a_ring_that_grows_keeps_what_it_had(together: bool) -> None:
     play.check()
 
 
+def test_what_is_held_up_for_longer_than_expected_is_not_read_and_the_last_one_is() -> None:
+    """A fault delays more captures than `spread`: the history is what came before it."""
+    ring = SampleRing(8, 1, LAYOUT)
+    for k, arrival_ns in enumerate((0, 10, 900, 900, 900, 900)):
+        here = np.array([k])
+        ring.push(ALL, here, np.full((1, 2), float(k)), 10 * here, 10 * here,
+                  np.array([arrival_ns]), None, None)
+    found = ring.arrived(ALL, np.array([5]), 60, SPREAD, HISTORY)
+    assert found.valid.all()
+    assert ring.take(ring.values, found.place)[0, :, 0].tolist() == [1.0, 1.0, 1.0]
+
+
 def test_a_past_can_be_given_to_an_episode() -> None:
     ring = SampleRing(8, 2, LAYOUT)
     assert not ring.has_past

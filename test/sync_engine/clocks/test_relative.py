@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support.sync_feeder import MS, Feeder, config
 
 from sync_engine.bundle import Bundle, OffsetState
+from sync_engine.clocks.pairing import PairingOffset
+from sync_engine.clocks.relative import relative_offset
+from sync_engine.config import load_config
 from sync_engine.engine import SyncEngine
 
 INF = float('inf')
@@ -97,3 +101,38 @@ def test_the_bundles_stamp_is_the_references_capture_on_the_hosts_clock() -> Non
     ref = bundle.members['ref']
     assert bundle.stamp_ns == pytest.approx(ref.stamp_ns + 80 * MS, abs=0.5 * MS)
     assert ref.corrected_timestamp_ns == bundle.stamp_ns
+
+
+def test_the_reference_has_no_offset_to_itself() -> None:
+    engine, _ = run({})
+    own = engine.offset('ref')
+    assert (own.offset_ns, own.state) == (0, OffsetState.LOCKED)
+    assert 0.0 < own.sigma_s < 0.01
+
+
+def test_the_sigma_of_pairs_is_the_square_root_of_their_filters_variance() -> None:
+    _, bundle = run({}, estimator='pairing', seconds=1, adakf={'process_noise': 1e-4})
+    alone = PairingOffset(load_config({
+        'inputs': {'a': {}}, 'reference_sensor_id': 'a', 'adakf': {'process_noise': 1e-4}}).adakf)
+    for _ in range(bundle.sequence - 1):
+        alone.update(0.03)
+    cam = bundle.members['cam']
+    assert cam.offset_sigma_s == pytest.approx(math.sqrt(alone.variance))
+    assert cam.offset_ns == pytest.approx(alone.offset_s * 1e9, abs=1.0)
+
+
+def clock(offset_ns: int, to_host: float, to_imu: float, bias: float, anchor_ns: int) -> Any:
+    """Return a clock of known variances (s^2), to the host and to the IMU."""
+    return SimpleNamespace(variances=(to_host, to_imu), bias_var=bias, anchor_ns=anchor_ns,
+                           offset_ns=lambda time_ns: offset_ns)
+
+
+def test_two_clocks_are_compared_over_the_surer_of_host_and_imu() -> None:
+    cam, lidar = clock(9000, 4e-6, 1e-8, 3e-8, 500), clock(2000, 5e-6, 2e-8, 6e-8, 100)
+    difference, sigma_s = relative_offset(cam, lidar, 0)
+    assert difference == 9000 - 2000 - 500 + 100  # over the IMU its own offset cancels
+    assert sigma_s == pytest.approx(math.sqrt(1e-8 + 2e-8 + 3e-8 + 6e-8))
+    cam, lidar = clock(9000, 1e-8, 4e-6, 3e-8, 500), clock(2000, 2e-8, 5e-6, 6e-8, 100)
+    difference, sigma_s = relative_offset(cam, lidar, 0)
+    assert difference == 7000
+    assert sigma_s == pytest.approx(math.sqrt(1e-8 + 2e-8 + 3e-8 + 6e-8))

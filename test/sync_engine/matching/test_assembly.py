@@ -163,3 +163,65 @@ def test_a_missing_or_collected_partner_teaches_the_pairing_estimator_nothing() 
     assert feed.bundles[-1].members['cam'].missing
     assert feed.engine.offset('imu').state is OffsetState.CONVERGING
     assert feed.engine.offset('imu').offset_ns == pytest.approx(0, abs=0.1 * MS)
+
+
+def test_a_collected_stream_never_makes_a_bundle_wait_for_the_next_reference() -> None:
+    feed = feeder_of('a b', inputs={'b': {'collect': True, 'deadline_s': 0.08}})
+    for k in range(20):
+        feed.push('a', 100 * k, 100 * k + 1)
+        feed.push('b', 100 * k, 100 * k + 2)
+    feed.push('b', 1990, 1991)
+    feed.push('a', 2000, 2001)
+    (bundle,) = feed.push('b', 2053, 2054)  # in the far half of the reference's period
+    assert [packet.stamp_ns - T0 for packet in bundle.members['b'].collected] == [1990 * MS]
+
+
+def test_a_frame_that_served_several_bundles_counts_as_bundled_once() -> None:
+    feed = feeder_of('a b', inputs={'b': {'reuse': True, 'deadline_s': 0.1}})
+    feed.push('b', 90)
+    feed.push('b', 200)
+    feed.push('a', 90, 201)
+    feed.push('a', 94, 202)
+    feed.push('a', 199, 203)  # takes the one of 200: that of 90 goes
+    assert len(feed.bundles) == 3
+    counts = feed.engine.ledger['b']
+    assert (counts.bundled, counts.unmatched) == (1, 0)
+
+
+def test_a_reference_that_comes_out_of_order_is_waited_for_as_long_as_it_was_late() -> None:
+    feed = feeder_of('a b')
+    for stamp in (100, 140, 190, 200, 400):
+        feed.push('b', stamp, 90)
+    feed.push('a', 100, 101)
+    feed.push('a', 140, 103)
+    feed.push('a', 120, 104)  # 20 ms behind the latest one
+    assert len(feed.bundles) == 2
+    feed.push('a', 200, 105)
+    feed.push('a', 219, 106)
+    assert len(feed.bundles) == 2  # one of 181 may still come
+    (bundle,) = feed.push('a', 190, 107)  # 29 ms behind, and still served in its turn
+    assert stamps_ms(bundle) == {'a': 190, 'b': 190}
+    assert not feed.push('a', 225, 108)
+    (bundle,) = feed.push('a', 230, 109)
+    assert stamps_ms(bundle) == {'a': 200, 'b': 200}
+
+
+def known_clocks(offsets_ms: dict[str, int], **inputs: dict[str, Any]) -> Feeder:
+    """Return an engine whose clocks are known: each is so far ahead of the host's (ms)."""
+    feed = Feeder(SyncEngine(config({name: {'deadline_s': 0.5, **inputs.get(name, {})}
+                                     for name in offsets_ms}, 'ref')))
+    feed.engine.clocks.play({
+        name: ClockTrack([(T0, [SmoothedClock(T0, ahead * MS, 0.0, 0, 1e-8, 1e-8, 1e-8, 0.0)])])
+        for name, ahead in offsets_ms.items()})
+    return feed
+
+
+def test_a_partner_settles_a_frame_on_its_own_clock_and_after_its_disorder() -> None:
+    """As the head of waiting.py says: 37 ms ahead, and the more as its stamps were disordered."""
+    feed = known_clocks({'ref': 0, 'cam': 37})
+    feed.push('ref', 100, 101)
+    feed.push('cam', 66, 102)
+    feed.push('cam', 136, 103)
+    assert not feed.bundles
+    (bundle,) = feed.push('cam', 137, 104)
+    assert stamps_ms(bundle) == {'ref': 100, 'cam': 137}

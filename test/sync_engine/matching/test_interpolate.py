@@ -154,6 +154,26 @@ def test_never_across_a_long_gap() -> None:
     assert feed.engine.status().bundles_dropped == {'b: gap_too_long': 1}
 
 
+def test_a_gap_of_just_the_longest_is_bridged() -> None:
+    feed = feeder(max_gap_s=0.2)
+    feed.push('b', 50)
+    feed.push('a', 50)
+    feed.push('a', 130)
+    feed.push('b', 250)
+    assert feed.bundles[-1].members['b'].payload == pytest.approx(130.0)
+
+
+def test_a_frame_that_expired_before_its_reference_came_still_gives_its_value() -> None:
+    feed = feeder()
+    feed.push('b', 100)
+    feed.push('b', 150, 1090)
+    feed.poll(1120)
+    assert feed.engine.ledger['b'].expired == 1
+    (bundle,) = feed.push('a', 100, 1150)
+    assert bundle.members['b'].interpolated
+    assert bundle.members['b'].payload == 100.0
+
+
 @pytest.mark.parametrize('only', [50, 250])
 def test_one_neighbour_is_not_enough(only: int) -> None:
     feed = feeder()

@@ -34,6 +34,12 @@ def test_the_design_notes_formula(linear: float, angular: float, expected: float
     assert motion_intensity(linear, angular, WindowConfig()) == pytest.approx(expected)
 
 
+def test_each_kind_of_motion_counts_in_parts_of_its_own_scale() -> None:
+    scales = WindowConfig(linear_scale_m_s2=2.0, angular_scale_rad_s=4.0)
+    assert motion_intensity(9.8 + 0.5, 0.0, scales) == pytest.approx(0.25)
+    assert motion_intensity(9.8, 0.5, scales) == pytest.approx(0.125)
+
+
 def test_without_an_imu_the_window_is_the_maximum() -> None:
     window = AdaptiveWindow(WindowConfig())
     assert window.half_width_ns(S) == 100_000_000
