@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import mujoco
@@ -13,12 +13,12 @@ from pydantic import Field
 from rig_common import msgs
 from sim_sensors.config import SensorConfig
 from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
-from sim_sensors.sensors.taxels import TaxelReader, add_taxels, grid_points
+from sim_sensors.sensors.base import Batch, Sample, Timeline, Topic
+from sim_sensors.sensors.grids import ResponseGrid, grid_points
+from sim_sensors.sensors.taxels import TaxelReader, add_taxels
 from sim_sensors.units import NonNegative
 
 if TYPE_CHECKING:
-    from rig_common.cdr import Template
     from sim_sensors.world.truth import TruthReader, WorldView
 
 FIELD = Topic('tactile/image_raw', 'sensor_msgs/msg/Image')
@@ -59,7 +59,7 @@ class TactileConfig(SensorConfig):
     """Standard deviation of every displacement, m."""
 
 
-class Tactile(Sensor[TactileConfig]):
+class Tactile(ResponseGrid[TactileConfig]):
     """Displacement of the surface at each taxel, m: depth and, with `shear`, along +y and +z.
 
     A row of the pipeline holds what the world does to the pad (how deep each taxel lies inside
@@ -67,7 +67,7 @@ class Tactile(Sensor[TactileConfig]):
     """
 
     config_class = TactileConfig
-    stateful = True
+    imposed, shown = 'pressed', 'field'
 
     def __init__(self, name: str, config: TactileConfig) -> None:
         super().__init__(name, config)
@@ -141,28 +141,7 @@ class Tactile(Sensor[TactileConfig]):
             level = np.maximum(left, right).swapaxes(1, 2)
         return np.asarray(np.exp(level), np.float32)
 
-    def hardware_imperfections(self, values: Array, batch: Batch) -> None:
-        """Disturb the readings, not the elastomer."""
-        batch.noise.apply_readout_errors(values[:, self.truth_layout.slices['field']], batch)
-
-    def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
-        """Show the elastomer."""
-        return values[:, self.truth_layout.slices['field']]
-
     # ---- messages -------------------------------------------------------------------------
-
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth is what the world does to the pad."""
-        return self._template.type_name, self._template
-
-    def truth_to_blocks(self, row: Array) -> dict[str, Array]:
-        """Send what presses; the elastomer's own state is the response's."""
-        return {'data': self.truth_layout.view(row, 'pressed')}
-
-    def blocks_to_truth(self, blocks: Mapping[str, Array], out: Array) -> None:
-        """Take what presses; the response fills the rest."""
-        out[:] = 0.0
-        self.truth_layout.view(out, 'pressed')[...] = blocks['data']
 
     def topics(self) -> Sequence[Topic]:
         """Return the displacement field."""

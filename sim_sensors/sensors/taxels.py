@@ -23,16 +23,6 @@ _PLATE_M = 0.01 * np.array([[0.0, -0.5, -1.0], [0.0, 0.5, -1.0], [0.0, 0.5, 1.0]
                             [0.0, -0.5, 1.0]])
 
 
-def grid_points(rows: int, columns: int, height_m: float, width_m: float) -> F64:
-    """Return the middles of the cells of a grid in the y-z plane, [rows, columns, 3] m.
-
-    The first is at the upper left for somebody who looks along +x: +z is up, +y is left.
-    """
-    y = width_m * (0.5 - (np.arange(columns) + 0.5) / columns)
-    z = height_m * (0.5 - (np.arange(rows) + 0.5) / rows)
-    return np.stack(np.broadcast_arrays(0.0, y[None, :], z[:, None]), axis=-1)
-
-
 def add_taxels(spec: mujoco.MjSpec, name: str, points_m: F64) -> None:
     """Add a tactile sensor with taxels at `points_m` [..., 3] in the frame of site `name`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import mujoco
@@ -13,15 +13,14 @@ from rig_common import msgs
 from rig_common.validation import Strict
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.sensors.base import Batch, Sample, Timeline, Topic
+from sim_sensors.sensors.grids import ResponseGrid, grid_points
 from sim_sensors.sensors.native import native_name
 from sim_sensors.sensors.phenomena import PhysicalConfig, PhysicalSensor
-from sim_sensors.sensors.taxels import grid_points
 from sim_sensors.units import NonNegative
 from sim_sensors.world.mounts import find_body
 from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:
-    from rig_common.cdr import Template
     from sim_sensors.world.truth import TruthReader, WorldView
 
 GRID = Topic('temperature/image_raw', 'sensor_msgs/msg/Image')
@@ -70,7 +69,8 @@ class TemperatureGridConfig(PhysicalConfig):
     """Standard deviation of a cell's reading, K."""
 
 
-class TemperatureGrid(PhysicalSensor[TemperatureGridConfig]):
+class TemperatureGrid(ResponseGrid[TemperatureGridConfig],
+                      PhysicalSensor[TemperatureGridConfig]):
     """Cell temperatures [rows, columns], degrees Celsius.
 
     A row of the pipeline holds what each cell is exposed to (the truth of the world), the cell's
@@ -78,7 +78,7 @@ class TemperatureGrid(PhysicalSensor[TemperatureGridConfig]):
     """
 
     config_class = TemperatureGridConfig
-    stateful = True
+    imposed, shown = 'exposed', 'reading'
 
     def __init__(self, name: str, config: TemperatureGridConfig) -> None:
         super().__init__(name, config)
@@ -88,8 +88,7 @@ class TemperatureGrid(PhysicalSensor[TemperatureGridConfig]):
         """Exposure, cell temperature and thermometer reading, degrees Celsius."""
         self.returns = Layout({'data': shape}, np.float32)
         """What the thermometers say, degrees Celsius."""
-        self._truth_template = msgs.image(self.frame_id, config.rows, config.columns, '32FC1')
-        self._template = self._truth_template
+        self._template = msgs.image(self.frame_id, config.rows, config.columns, '32FC1')
         self._mean = msgs.temperature(self.frame_id)
 
     # ---- the world's side -----------------------------------------------------------------
@@ -141,28 +140,7 @@ class TemperatureGrid(PhysicalSensor[TemperatureGridConfig]):
             cell = exposed + keep * (cell + np.float32(step_s) * flow - exposed)
         return cell
 
-    def hardware_imperfections(self, values: Array, batch: Batch) -> None:
-        """Disturb the readings, not the heat."""
-        batch.noise.apply_readout_errors(values[:, self.truth_layout.slices['reading']], batch)
-
-    def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
-        """Show the thermometers."""
-        return values[:, self.truth_layout.slices['reading']]
-
     # ---- messages -------------------------------------------------------------------------
-
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth is what the cells are exposed to."""
-        return self._truth_template.type_name, self._truth_template
-
-    def truth_to_blocks(self, row: Array) -> dict[str, Array]:
-        """Send the exposure only."""
-        return {'data': self.truth_layout.view(row, 'exposed')}
-
-    def blocks_to_truth(self, blocks: Mapping[str, Array], out: Array) -> None:
-        """Take the exposure; the response fills the rest."""
-        out[:] = 0.0
-        self.truth_layout.view(out, 'exposed')[...] = blocks['data']
 
     def topics(self) -> Sequence[Topic]:
         """Return the grid and its mean."""
