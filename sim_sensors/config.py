@@ -17,13 +17,8 @@ from rig_common.times import TimeBase, seconds_to_ns
 from rig_common.validation import Strict
 from sim_sensors.timing_config import LinkConfig, TimingConfig
 from sim_sensors.units import Latency, Moment, NonNegative
-from sim_sensors.world.driverconfig import (
-    ActuatorConfig,
-    DriveConfig,
-    DriverConfig,
-    DriverName,
-    driver_config,
-)
+from sim_sensors.world.additions_config import ActuatorConfig, DriveConfig
+from sim_sensors.world.driverconfig import DriverConfig, DriverName, driver_config
 
 if TYPE_CHECKING:
     from sim_sensors.sensors.base import AnySensor

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-import yaml
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from rig_common.errors import RigError, why
+from rig_common.errors import RigError
 from rig_common.validation import Strict, validated
 from sensor_rig.measures.claims import Claim
+from sensor_rig.sweep.plain_yaml import read_yaml
 
-
-class _Loader(yaml.SafeLoader):
-    """YAML as people read it: `1e-4` is a number, too."""
-
-
-_Loader.add_implicit_resolver(
-    'tag:yaml.org,2002:float', re.compile(r'[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+\Z'),
-    list('-+.0123456789'))
-
-MAX_BYTES = 1 << 20
 MAX_RUNS = 1_000_000
 SYSTEM_KEY = 'system.'
 """Keys of a plan that begin so are parameters of the system under test, not of the rig."""
@@ -284,27 +273,3 @@ def plan_of(values: Mapping[str, object], name: str = 'plan') -> Plan:
     plan = validated(Plan, values, f'{name}:')
     _ = plan.claims  # a limit that cannot be read is refused now
     return plan
-
-
-def read_yaml(file: Path) -> dict[str, object]:
-    """Return the map in a YAML file."""
-    try:
-        if file.exists() and not file.is_file():
-            raise RigError(f'cannot read the plan {file}: it is not a file')
-        with file.open('rb') as stream:
-            data = stream.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise RigError(f'{file} is larger than {MAX_BYTES // 2**20} MiB, which no plan needs')
-        values = _Loader(data.decode('utf-8-sig')).get_single_data()
-    except OSError as error:
-        raise RigError(f'cannot read the plan {file}: {why(error)}') from None
-    except UnicodeDecodeError:
-        raise RigError(f'{file}: not a text file in UTF-8') from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        mark = getattr(error, 'problem_mark', None)
-        where = f'{file}:{mark.line + 1}' if mark else f'{file}'
-        problem = getattr(error, 'problem', None) or 'it cannot be read'
-        raise RigError(f'{where}: not valid YAML: {problem}') from None
-    if not isinstance(values, dict):
-        raise RigError(f'{file} is no plan; it should be a map with rig: and vary:')
-    return values

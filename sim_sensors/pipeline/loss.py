@@ -137,6 +137,5 @@ class LossChannel:
         return state
 
     def reset(self, envs: Rows) -> None:
-        """Start `envs` in the stationary state again."""
-        self._bad[envs] = False
+        """Start `envs` in the stationary state again: capture 0 draws it."""
         self._last[envs] = -1

@@ -123,7 +123,6 @@ class Stages:
             work = self._project(self._xp.copy(work) if borrowed else work, batch)
             _as_truth(batch, self._clean_state)
             clean = self._project(clean if self._truth_responds else self._xp.copy(clean), batch)
-            _as_measured(batch, self.state)
         if self._keeps_last:
             work = self._remember(work, clean, batch.envs, condition.stuck)
         return work, clean

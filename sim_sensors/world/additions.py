@@ -8,7 +8,7 @@ import mujoco
 
 from rig_common.errors import RigError
 from sim_sensors.config import WorldConfig
-from sim_sensors.world.driverconfig import ActuatorConfig
+from sim_sensors.world.additions_config import ActuatorConfig
 from sim_sensors.world.mounts import unknown_name
 from sim_sensors.world.poses import keyframe_names, posed
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError
-from sim_sensors.world.driverconfig import DriveConfig
+from sim_sensors.world.additions_config import DriveConfig
 from sim_sensors.world.envs import ALL_ENVS, EnvIndex
 from sim_sensors.world.mounts import unknown_name
 from sim_sensors.world.transmissions import Actuators

@@ -1,16 +1,22 @@
-"""What `world.driver`, `world.drive` and `world.actuators` of a rig file can say."""
+"""What `world.driver` of a rig file can say."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from rig_common.errors import RigError
 from rig_common.text import near
 from rig_common.validation import PartError, Strict, validated
-from sim_sensors.units import Latency
 
 NonNegative = Annotated[float, Field(ge=0.0)]
 Positive = Annotated[float, Field(gt=0.0)]
@@ -18,6 +24,14 @@ Names = Annotated[tuple[str, ...], Field(min_length=1)]
 Vector3 = tuple[float, float, float]
 Settings = dict[str, bool | int | float | str | list[bool] | list[int] | list[float] | list[str]]
 
+
+def _triples(value: tuple[float, ...]) -> tuple[float, ...]:
+    if len(value) % 3:
+        raise ValueError(f'{len(value)} numbers; it should be x y z triples')
+    return value
+
+
+Triples = Annotated[tuple[float, ...], AfterValidator(_triples)]
 SIMPLE = ('none', 'commands', 'figure_eight', 'rest_cruise_turn')
 """Drivers that can be named without a map."""
 
@@ -119,7 +133,7 @@ class MocapConfig(Strict):
     """`mocap`."""
     body: str = ''
     """Mocap body; empty takes the only one."""
-    waypoints_m: tuple[float, ...] = ()
+    waypoints_m: Triples = ()
     """x, y, z of each waypoint in the world, m; without any the body waits for commands."""
     speed_m_s: Positive = 0.15
     """Mean speed between waypoints, m/s."""
@@ -127,11 +141,6 @@ class MocapConfig(Strict):
     """Rest at every waypoint, s."""
     tilt_rad: NonNegative = 0.0
     """Largest turn about each axis on the way, rad."""
-
-    @field_validator('waypoints_m')
-    @classmethod
-    def _triples(cls, value: tuple[float, ...]) -> tuple[float, ...]:
-        return triples(value)
 
 
 class WaypointsConfig(Strict):
@@ -141,7 +150,7 @@ class WaypointsConfig(Strict):
     """`waypoints`."""
     body: str = ''
     """Body with a free joint; empty takes the first one that actuators act on."""
-    waypoints_m: tuple[float, ...] = ()
+    waypoints_m: Triples = ()
     """x, y, z of each waypoint in the world, m; without any the body hovers at its start."""
     speed_m_s: Positive = 1.0
     """Cruising speed, m/s."""
@@ -153,11 +162,6 @@ class WaypointsConfig(Strict):
     """Heading: as at the start, along the way, or swinging to both sides."""
     swing_rad: NonNegative = 0.6
     """How far it swings, rad."""
-
-    @field_validator('waypoints_m')
-    @classmethod
-    def _triples(cls, value: tuple[float, ...]) -> tuple[float, ...]:
-        return triples(value)
 
 
 class FigureEightConfig(Strict):
@@ -225,81 +229,3 @@ def driver_config(value: object) -> object:
         return validated(TYPES[kind], value, 'driver')
     except RigError as error:
         raise PartError(str(error)) from None
-
-
-def triples(value: tuple[float, ...]) -> tuple[float, ...]:
-    """Return waypoints, if they are x y z triples."""
-    if len(value) % 3:
-        raise ValueError(f'{len(value)} numbers; it should be x y z triples')
-    return value
-
-
-class DriveConfig(Strict):
-    """How a wheeled base turns twists into wheel speeds; replaces the model's custom entries."""
-
-    body: str
-    """Base body; x forward, its origin on the drive axle."""
-    left: Names
-    """Actuators (or their joints) of the left wheels."""
-    right: Names
-    """Actuators (or their joints) of the right wheels."""
-    wheel_radius_m: Positive
-    """Radius of the driven wheels, m."""
-    track_m: Positive
-    """Distance between left and right wheels, m."""
-
-
-LATENCY_KEYS = frozenset({'joint', 'delay_range_s', 'jitter_s', 'interpolation'})
-
-
-class ActuatorConfig(Strict):
-    """An actuator that the rig file adds to the model, or one for each of several joints; without
-    `joint` one that the model has, whose commands are late."""
-
-    joint: str = ''
-    """Joint that it drives; with `*` or `?` in it every joint it fits gets an actuator of the
-    joint's name. Empty: the actuators of the model that the label names, by actuator or joint,
-    also with `*` and `?`; they take the keys of latency only."""
-    delay_range_s: tuple[Latency, Latency] | None = None
-    """Latency (min, max) of its commands, s, drawn per environment and episode; `control_delay_s`
-    when it is not given."""
-    jitter_s: Latency = 0.0
-    """Further latency, uniform in [0, jitter_s), s, drawn per command and physics step; a command
-    that is overtaken is left out."""
-    interpolation: Literal['zoh', 'linear', 'cubic'] = 'zoh'
-    """What an actuator holds between two commands that arrived; jitter needs `zoh`."""
-    type: Literal['motor', 'position', 'velocity'] = 'motor'
-    """`motor` takes an effort, `position` and `velocity` are servos."""
-    kp: Positive = 100.0
-    """Stiffness of a position servo, N m/rad (N/m)."""
-    kd: NonNegative = 0.0
-    """Damping of a position servo, 0 for critical damping at the reference pose; gain of a
-    velocity servo, which must be given; N m s/rad (N s/m)."""
-    gear: Positive = 1.0
-    """Gear ratio from joint to actuator."""
-    ctrl_range: tuple[float, float] = (0.0, 0.0)
-    """Limits of the command; [0.0, 0.0] is none."""
-    force_range: tuple[float, float] = (0.0, 0.0)
-    """Limits of the force, N m (N); [0.0, 0.0] is none."""
-    armature: NonNegative = 0.0
-    """Inertia of the rotor at the joint, kg m^2, on top of the model's."""
-
-    @model_validator(mode='after')
-    def _values_are_sane(self) -> ActuatorConfig:
-        if self.type == 'velocity' and not self.kd:
-            raise ValueError('kd is 0.0; a velocity servo needs its gain')
-        for key in ('ctrl_range', 'force_range'):
-            low, high = getattr(self, key)
-            if low > high:
-                raise ValueError(f'{key} is [{low}, {high}]; the first must not be larger')
-        low, high = self.delay_range_s or (0.0, 0.0)
-        if low > high:
-            raise ValueError(f'delay_range_s is [{low}, {high}]; the first must not be larger')
-        if self.jitter_s and self.interpolation != 'zoh':
-            raise ValueError(f'jitter_s is {self.jitter_s} and interpolation '
-                             f'{self.interpolation}; only zoh knows latencies that change')
-        given = sorted(self.model_fields_set - LATENCY_KEYS)
-        if not self.joint and given:
-            raise ValueError(f'{given[0]} is given without a joint; what the model has takes '
-                             f'delay_range_s, jitter_s and interpolation only')
-        return self

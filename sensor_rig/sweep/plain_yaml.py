@@ -1,0 +1,45 @@
+"""The plain YAML of a plan: not the stricter YAML of parameter files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from rig_common.errors import RigError, why
+
+MAX_BYTES = 1 << 20
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as people read it: `1e-4` is a number, too."""
+
+
+_Loader.add_implicit_resolver(
+    'tag:yaml.org,2002:float', re.compile(r'[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+\Z'),
+    list('-+.0123456789'))
+
+
+def read_yaml(file: Path) -> dict[str, object]:
+    """Return the map in a YAML file."""
+    try:
+        if file.exists() and not file.is_file():
+            raise RigError(f'cannot read the plan {file}: it is not a file')
+        with file.open('rb') as stream:
+            data = stream.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise RigError(f'{file} is larger than {MAX_BYTES // 2**20} MiB, which no plan needs')
+        values = _Loader(data.decode('utf-8-sig')).get_single_data()
+    except OSError as error:
+        raise RigError(f'cannot read the plan {file}: {why(error)}') from None
+    except UnicodeDecodeError:
+        raise RigError(f'{file}: not a text file in UTF-8') from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        mark = getattr(error, 'problem_mark', None)
+        where = f'{file}:{mark.line + 1}' if mark else f'{file}'
+        problem = getattr(error, 'problem', None) or 'it cannot be read'
+        raise RigError(f'{where}: not valid YAML: {problem}') from None
+    if not isinstance(values, dict):
+        raise RigError(f'{file} is no plan; it should be a map with rig: and vary:')
+    return values
