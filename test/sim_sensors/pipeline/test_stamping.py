@@ -105,3 +105,19 @@ def test_a_servo_corrects_the_drift_of_the_stamped_clock() -> None:
              'servo': {'kind': 'ptp', 'sigma_s': 0.0, 'start_s': 0.0, 'period_s': 1.0}}
     error = errors_s(clock, 60) - 37.0
     assert np.abs(error[10:]).max() < 1e-6
+
+
+@pytest.mark.parametrize('kind', ['ntp', 'ptp'])
+def test_after_a_reset_a_corrected_clock_begins_as_in_a_new_run(kind: str) -> None:
+    keys = {'clock': {'offset_s': 0.02, 'drift_ppm': 80.0, 'white_fm': 1e-6,
+                      'servo': {'kind': kind, 'period_s': 1.0, 'sigma_s': 1e-4}}}
+    made = transit(keys, 2, rate_hz=10.0)
+    first = stamps(made, range(60))
+    for envs in (np.array([1]), slice(None)):
+        made.streams.reset(envs)
+        made.transit.reset(envs)
+    fresh = stamps(transit(keys, 2, rate_hz=10.0, episode=1), range(60))
+    again = stamps(made, range(60))
+    assert np.array_equal(again[:, 0], fresh[:, 0])
+    assert not np.array_equal(again[:, 1], first[:, 1])
+    assert np.abs(again[0] - first[0]).max() < 3_000_000  # at the offset, not where it had ended
