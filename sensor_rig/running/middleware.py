@@ -1,7 +1,7 @@
-"""What the middleware is told before ROS starts: who may reach this rig, and one limit lifted.
+"""Settings of the middleware before ROS starts: who may reach this rig, and a limit raised.
 
 ROS limits discovery to this machine, but Fast DDS still binds its ports to every interface: a
-host that names ours as a peer is let in. `config/fastdds/local.xml` closes the ports. It and
+host that names ours as a peer gets in. `config/fastdds/local.xml` closes the ports. It and
 `network.xml` also lift the limit of a reader that kept a restarted node from hearing anything.
 """
 
@@ -28,7 +28,7 @@ OPENING = ('ROS_STATIC_PEERS', 'ROS_DISCOVERY_SERVER')
 
 def prepare_middleware(tell: Callable[[str], None],
                        environ: MutableMapping[str, str] = os.environ) -> None:
-    """Keep what is started from now on to this machine, unless the user wants otherwise.
+    """Limit what is started from now on to this machine, unless the user wants otherwise.
 
     Sets variables in `environ`; call it before rclpy is initialised. `tell` gets a sentence for
     everything that leaves the rig open, or leaves our profile out.

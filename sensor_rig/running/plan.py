@@ -51,8 +51,8 @@ def planned_nodes(rig: RigConfig, *, world: bool = True, emulators: str = 'per_s
     """Return the nodes of `rig`, listeners first.
 
     `emulators` is `per_sensor` (a process each) or `one`; `groups` lists the sensors of each
-    emulator instead. `world_parameters` are keys of the `world:` section to overrule; the world
-    stands still at `stop_at_s`, if that is not 0. A sync node without the world may follow one of
+    emulator instead. `world_parameters` override keys of the `world:` section; the world
+    stops at `stop_at_s`, if that is not 0. A sync node without the world may follow one of
     several environments, in its namespace; with it, it is left out where there are several.
     `only` names what belongs on this host: `world`, `sync` and sensors; without it, all of them.
     """
@@ -93,7 +93,7 @@ def _require_parts(rig: RigConfig, only: Sequence[str]) -> None:
 
 
 def _part_of(only: Sequence[str], node: PlannedNode) -> PlannedNode | None:
-    """Return the node with the sensors that `only` names; None where nothing of it is named."""
+    """Return the node with the sensors that `only` names; None if it names none of them."""
     if node.executable != 'emulator':
         return node if node.name in only else None
     served = node.parameters.get('only')

@@ -1,4 +1,4 @@
-"""What a run came to: typed facts until they are printed."""
+"""The results of a run, as typed values until they are printed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Summary:
     simulated_s: float
     real_time_factor: float | None
     slowed_s: float | None
-    """Wall time that the machine was too slow for; None where no world was heard."""
+    """Wall time lost because the machine was too slow; None where no world was heard."""
     resets: int
     sensors: Mapping[str, SensorSummary]
     bundles: int | None
@@ -76,7 +76,7 @@ class Summary:
 
 def run_measures(sensors: Mapping[str, SensorSummary], inputs: Mapping[str, InputSummary],
                  heard: Mapping[str, float]) -> dict[str, float]:
-    """Return the measures of a run over ROS: `heard` of its bundles, and what its nodes told."""
+    """Return the measures of a run over ROS, from its bundles (`heard`) and its nodes' reports."""
     found: dict[str, float | None] = {}
     for name, sensor in sensors.items():
         found |= {f'{name}.latency_ms.p50': sensor.latency_p50_ms,

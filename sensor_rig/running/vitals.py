@@ -22,8 +22,8 @@ SETTLED_S = 1800.0
 MAX_GROWTH = 0.05
 """Fraction of the memory that may be gained between the first and the last third of a run."""
 MIN_GROWTH_MIB = 24.0
-"""Below this, the allocator's coming and going looks like growth (a restarted world takes its
-model again before the old one's pages are used again)."""
+"""Smaller changes may come from the allocator alone (a restarted world loads its model before the
+pages of the old one are used again)."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Vitals:
     def slope_mib_per_h(self) -> float:
         """Return the median slope of memory over simulated time (Theil-Sen), MiB/h.
 
-        Of a run longer than an hour without its first half hour, of others the last two thirds.
+        The first half hour of a run of more than an hour, the first third of others, is left out.
         """
         first = len(self.samples) // 3
         if self.samples and self.samples[-1].simulated_s > 2 * SETTLED_S:

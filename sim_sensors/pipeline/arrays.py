@@ -6,7 +6,7 @@ names of the array API standard where it has one. Three rules keep both the same
 
 - integers become floats by `astype` only: torch makes float32 of an integer times a float;
 - constants of a sensor are moved once (`Movable.on`), never mixed as NumPy arrays into tensors;
-- no negative steps in slices, and no `out=`, which torch lacks or has otherwise.
+- no negative steps in slices, and no `out=`: torch lacks them or means something else.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Arrays:
     sign: Function
     floor: Function
     round: Function
-    """To the nearest whole number, of two the even one."""
+    """To the nearest whole number, halves to the even one."""
     round_in_place: Function
     clip_in_place: Function
     """`(values, low, high)`."""
@@ -133,10 +133,10 @@ def arrays_holding(values: Any) -> Arrays:
 
 
 class Movable:
-    """Something whose constants can lie on another device: its arrays, and those of its parts."""
+    """Something whose constants can be moved to another device, with those of its parts."""
 
     def on(self: MovableT, xp: Arrays) -> MovableT:
-        """Return it with its constants where `xp` has its numbers; itself for NumPy."""
+        """Return a copy with its constants on the device of `xp`; itself for NumPy."""
         if xp.is_numpy:
             return self
         moved = copy(self)

@@ -1,4 +1,4 @@
-"""What of a sensor can change while it runs, and what cannot."""
+"""Which settings of a sensor can change while it runs, and which cannot."""
 
 from __future__ import annotations
 

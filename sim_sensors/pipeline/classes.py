@@ -20,7 +20,7 @@ from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.world.truth import ColumnReader, TruthReader, WorldView
 
 OWN_KEYS = {'mount', 'frame_id'}
-"""In which sensors of one class may differ: stages know neither."""
+"""Keys that may differ within one class: no stage reads them."""
 
 
 def classes_of(sensors: Mapping[str, AnySensor], schedules: Mapping[str, Schedule],
@@ -64,7 +64,7 @@ class ClassReader:
 
 
 def _alike(readers: Sequence[TruthReader]) -> ColumnReader | None:
-    """Return the first of readers that all make rows of their columns in the same way, if so."""
+    """Return the first of `readers` if all turn their columns into rows in the same way."""
     first = readers[0]
     if not isinstance(first, ColumnReader) or type(first).read is not ColumnReader.read:
         return None

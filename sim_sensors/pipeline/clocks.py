@@ -32,7 +32,7 @@ class SensorClock:
     def __init__(self, config: TimingConfig, streams: RandomStreams,
                  schedule: Schedule | None = None,
                  stamp_points_ns: Mapping[str, int] | None = None, start_ns: int = 0) -> None:
-        """Take the clock's errors from `config`, and what is random of them from `streams`."""
+        """Take the clock's errors from `config`, and their random part from `streams`."""
         self.start_ns = start_ns
         """What a true clock shows at time 0: a counter counts from there, ns."""
         self._streams, self._schedule = streams, schedule
@@ -41,7 +41,7 @@ class SensorClock:
         self.take(config)
 
     def take(self, config: TimingConfig) -> None:
-        """Take the errors of `config`, for stamps to come; a wander goes on where it is."""
+        """Take the errors of `config` for stamps to come; a wander continues from its value."""
         clock = config.clock
         if clock == self._config:
             return
@@ -82,7 +82,7 @@ class SensorClock:
     # ---- stamps -------------------------------------------------------------------------------
 
     def stamps(self, batch: Captures, arrival_ns: Column, step_ns: int) -> Column:
-        """Return the stamps of a batch, ns; `step_ns` is what faults made the clock jump."""
+        """Return the stamps of a batch, ns; `step_ns` is how far faults made the clock jump."""
         if self.at_arrival:
             return arrival_ns
         time_ns = column(batch.time_ns)
@@ -105,7 +105,7 @@ class SensorClock:
         return (shown % self._modulus_ns if self._modulus_ns else shown) - self.start_ns
 
     def _disturbed(self, stamp: Column, batch: Captures) -> Column:
-        """Add what wanders, and what a servo corrects."""
+        """Add the clock's wander and the corrections of its servo."""
         times_ns = batch.time_ns + self._point_ns
         if self._servo is not None:
             free_ns = self._servo.corrections(batch.envs, batch.index, times_ns)
@@ -124,7 +124,7 @@ class SensorClock:
         return xp.astype(xp.round(error_s * 1e9), np.int64)
 
     def _free_ns(self, envs: Rows, index: Indices, times_ns: Indices) -> Indices:
-        """Return the whole error of the clock without corrections, TAI-UTC apart, ns [n]."""
+        """Return the whole error of the clock without corrections and TAI-UTC, ns [n]."""
         xp = self._streams.xp
         drifted_ns = xp.astype(xp.round(xp.astype(times_ns, np.float64) * self._drift), np.int64)
         drifted_ns += self._offset_ns - self._tai_ns

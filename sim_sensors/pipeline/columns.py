@@ -51,7 +51,7 @@ def truncated(x: Column) -> Column:
 
 
 def rounded(x: Column) -> Column:
-    """Return the nearest whole numbers, of two the even one."""
+    """Return the nearest whole numbers, halves to the even one."""
     if isinstance(x, NUMBER):
         return round(x)
     xp = arrays_holding(x)
@@ -59,7 +59,7 @@ def rounded(x: Column) -> Column:
 
 
 def real(x: Column) -> Column:
-    """Return whole numbers as floats, before anything that is no whole number meets them."""
+    """Return whole numbers as floats, for use with numbers that are not whole."""
     return float(x) if isinstance(x, NUMBER) else arrays_holding(x).astype(x, np.float64)
 
 
@@ -113,7 +113,7 @@ def chosen(condition: Column, a: Column, b: Column) -> Column:
 
 
 def looked_up(place: Column, table: Array, listed: list[float]) -> Column:
-    """Return `table` at fractional places, straight in between; its ends go on for ever.
+    """Return `table` at fractional places, linear in between, constant beyond its ends.
 
     `listed` is the same table as a list, for a single row.
     """

@@ -20,13 +20,13 @@ class Cursor:
     """Where each environment writes next in a ring of a power of two slots."""
 
     def __init__(self, least_slots: int, num_envs: int, xp: Arrays) -> None:
-        """Stand before the first slot of at least `least_slots`."""
+        """Make a ring of at least `least_slots` slots; the first is written next."""
         self.slots = 1 << (least_slots - 1).bit_length()
         self.mask = self.slots - 1
         self.head: Indices = xp.full(num_envs, -1, np.int64)
         """The newest slot of each environment, -1 before the first."""
         self.common: int | None = -1
-        """The same where it is one for all."""
+        """The same as one number, while it is equal for all environments; else None."""
         self.envs = xp.arange(num_envs)
 
     def advance(self, envs: Rows) -> int | tuple[Indices, NDArray[np.intp]]:
@@ -43,7 +43,7 @@ class Cursor:
         return self.head[envs], envs
 
     def restart(self) -> None:
-        """Let all environments write the same slot again; what was written is of no use."""
+        """Let all environments write the same slot again; what was written is forgotten."""
         self.head[:] = self.common = -1
 
     def back(self, envs: Rows, steps: int | Indices) -> Indices:

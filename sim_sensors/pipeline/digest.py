@@ -9,7 +9,7 @@ from rig_common.cdr import Buffer
 
 
 class StreamDigests:
-    """One running digest a topic over its messages in order; a message holds its own stamp."""
+    """One running digest per topic over its messages in order, their stamps included."""
 
     def __init__(self) -> None:
         self._hashes: dict[str, Any] = {}

@@ -40,7 +40,7 @@ class Discipline(Protocol):
 
 
 class PtpServo:
-    """At every correction a new residual is left; straight in between, by index.
+    """Every correction leaves a new random residual; in between the error is linear.
 
         error(t) = r_j + (r_(j+1) - r_j) * (t - t_j) / period        r_j normal, of sigma_s
     """
@@ -73,7 +73,7 @@ class PtpServo:
 
 
 class NtpServo:
-    """At every poll the error is measured, then slewed away until the next, or stepped.
+    """At every poll the error is measured, then slewed away until the next poll, or stepped.
 
     A recursion over polls from the episode's start: at poll j the error e is seen as
     m = e + sigma_s n_j. Beyond step_s the clock is set back by m at once; else it runs slower by
@@ -119,7 +119,7 @@ class NtpServo:
         return found
 
     def _take_poll(self, ids: Indices, index: Indices) -> None:
-        """Let `ids` take their next poll, of which capture `index` or an earlier one is after."""
+        """Let `ids` make their next poll, which lies before capture `index`."""
         times_ns = self._start_ns + (self._poll[ids] + 1) * self._period_ns
         if self._schedule is not None:
             index = self._schedule.indices_before(times_ns - self._origin_ns[ids], 0)

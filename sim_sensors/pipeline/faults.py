@@ -37,7 +37,7 @@ class Faults:
             self.add(fault)
 
     def add(self, fault: FaultConfig) -> None:
-        """Add one; it may already have begun."""
+        """Add a fault; it may already have begun."""
         start = seconds_to_ns(fault.at_s)
         length = seconds_to_ns(fault.duration_s)
         self._faults.append((start, start + length if length else NEVER_NS, fault))

@@ -33,7 +33,7 @@ class InFlight:
 
     def send(self, envs: list[int], batch: Batch, passage: Passage, values: Array,
              truth: Array) -> int:
-        """Send off those of a batch's rows (of `envs`) that arrive; return how many do twice."""
+        """Send off the rows of a batch (of `envs`) that arrive; return how many arrive twice."""
         copy, copies, sensor = arrays_holding(values).copy, 0, batch.noise.sensor
         times = zip(envs, batch.index.tolist(), batch.time_ns.tolist(), listed(passage.stamp_ns),
                     listed(passage.arrival_ns), strict=True)
@@ -60,7 +60,7 @@ class InFlight:
         return self._heap[0][0] if self._heap else NEVER_NS
 
     def flush(self, envs: Container[int]) -> int:
-        """Drop what is on its way from `envs` and return how many that were."""
+        """Drop what is on its way from `envs` and return how many samples that was."""
         kept = [entry for entry in self._heap if entry[1] not in envs]
         dropped = len(self._heap) - len(kept)
         self._heap = kept

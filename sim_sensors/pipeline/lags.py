@@ -16,7 +16,7 @@ Times = NDArray[np.int64]
 
 
 class Lags:
-    """Bounds of the latency of everything that is under way, for each row.
+    """Bounds of the latency of all samples on their way, for each row.
 
     Latency changes with an episode and with a new config, while samples of the old config are
     still on their way. So the bounds of an episode only widen.
@@ -58,7 +58,7 @@ class Lags:
 
     @property
     def are_zero(self) -> bool:
-        """Whether a sample is always here at once, so that older ones are of no use."""
+        """Whether every sample arrives at once, so that older ones are never needed."""
         return not (self._latency_ns or self._irregular)
 
     def overtaking(self, schedule: Schedule) -> int:

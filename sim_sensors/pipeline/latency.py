@@ -40,7 +40,7 @@ class DrawnLatency:
 
 
 class TraceLatency:
-    """Measured latencies, played again: as they came, or in blocks that begin anywhere."""
+    """Measured latencies, played again in order, or in blocks with random starts."""
 
     def __init__(self, config: LatencyConfig, streams: RandomStreams) -> None:
         """Play the file of `config`."""

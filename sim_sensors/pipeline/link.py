@@ -5,7 +5,7 @@
 
 The load follows from the rig file: every message of every sensor on the link is sent when its
 capture is complete, whether or not anybody reads it. So each process that serves one of these
-sensors computes the same line. All environments have the same, each from its episode's start.
+sensors computes the same line. All environments have the same line, from their episode's start.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ KEPT_BLOCKS = 64
 
 
 class Served(NamedTuple):
-    """What a line did with messages in order of their coming."""
+    """What a line did with messages, in the order they came."""
 
     leave_ns: Times
-    """When each is through, ns [n]; of a dropped one, when it would have been sent at once."""
+    """When each has been sent, ns [n]; for a dropped one, as if it had been sent at once."""
     dropped: NDArray[np.bool_]
     free_ns: int
     """When the line has sent all of them, ns."""
@@ -43,7 +43,7 @@ class Served(NamedTuple):
 def serve(enter_ns: Times, service_ns: Times, free_ns: int, queue_ns: int) -> Served:
     """Send messages that come at `enter_ns` (rising) and take `service_ns` each.
 
-    The line is busy until `free_ns`. A message is dropped where what is before it and itself take
+    The line is busy until `free_ns`. A message is dropped if it and those before it would take
     longer than `queue_ns` (0: never).
     """
     if not len(enter_ns):
@@ -96,12 +96,12 @@ class Link:
         rate_hz = sum(member.schedule.rate_hz for member in members.values())
         self._span_ns = max(int(BLOCK_MESSAGES / rate_hz * NS_PER_S), 1)
         self._free_ns = [0]
-        """When the line is free of what came before each block, ns."""
+        """When the line has sent what came before each block, ns."""
         self._blocks: OrderedDict[int, _Block] = OrderedDict()
 
     @property
     def load(self) -> float:
-        """What is asked of the line, as a fraction of what it carries."""
+        """The load of the line, as a fraction of its bandwidth."""
         bits = sum(8.0 * each.size_bytes * each.schedule.rate_hz
                    for each in self._members.values())
         return bits / self.config.bandwidth_bps
@@ -194,5 +194,5 @@ class LinkShare:
 
 
 def _ns(size_bytes: int, config: LinkConfig) -> int:
-    """Return how long the link sends `size_bytes`, ns."""
+    """Return how long the link takes to send `size_bytes`, ns."""
     return round(size_bytes * 8 * NS_PER_S / config.bandwidth_bps)

@@ -23,7 +23,7 @@ class LossChannel:
     The bad state is left with probability 1 / burst_mean, and entered so often that the fraction
     lost is `probability`; in it a sample is lost with `bad_probability`. Runs of independent
     losses are already 1 / (1 - probability) long, so a shorter `burst_mean` means independent
-    losses. Beside that, a message of several packets is lost with any of them.
+    losses. In addition, a message of several packets is lost with any of them.
     """
 
     def __init__(self, config: LossConfig, streams: RandomStreams, size_bytes: int = 0) -> None:
@@ -65,7 +65,7 @@ class LossChannel:
         return self._lost(batch, bad)
 
     def _advance_one(self, batch: Captures) -> Mask:
-        """Do the same for the next capture of the only environment, without arrays of it."""
+        """Do the same for the next capture of a single environment, without arrays."""
         index = batch.index.item()
         threshold = (self._fraction if not index else
                      self._stay if self._bad.item() else self._enter)

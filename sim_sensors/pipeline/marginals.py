@@ -18,7 +18,7 @@ from sim_sensors.latency_config import LatencyConfig
 from sim_sensors.pipeline.layout import Array
 
 Z_MAX = 5.0
-"""Normals beyond are taken as this: one sample in three million."""
+"""Normals are cut to this size, which concerns one sample in three million."""
 STEPS = 4096
 """Of the table over [-Z_MAX, Z_MAX]."""
 TERMS = 200
@@ -185,7 +185,7 @@ def values_of(config: LatencyConfig) -> Array:
 
 
 def quantile_of(config: LatencyConfig, at: Array) -> Array:
-    """Return the latencies below which the parts `at` (0 to 1) of samples are, s."""
+    """Return the quantiles of the latency at the fractions `at` (0 to 1), s."""
     from scipy import special
     if config.model in ('delay', 'trace'):
         return np.asarray(np.quantile(values_of(config), at))
@@ -194,5 +194,5 @@ def quantile_of(config: LatencyConfig, at: Array) -> Array:
 
 
 def usual_least_s(config: LatencyConfig) -> float:
-    """Return the latency that nine of ten samples have at least, s."""
+    """Return the latency that nine of ten samples reach or exceed, s."""
     return float(quantile_of(config, np.array([0.1]))[0])

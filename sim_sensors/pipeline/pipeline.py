@@ -49,10 +49,10 @@ Supplier = Callable[[NDArray[np.intp], Array], None]
 class Pipeline:
     """One sensor in `num_envs` environments, or several of one kind that are computed together.
 
-    Every array has a row a *lane*: an environment of one sensor, where there are several the
-    environments one after another with all their sensors (see `Lanes`).
+    Every array has one row per *lane*: an environment of one sensor. With several sensors, the
+    lanes are the sensors of the first environment, then those of the second, ... (see `Lanes`).
 
-    Drive it either way, never both: `update(now)` at every physics step with a `supplier` of truth
+    Use one of two ways, never both: `update(now)` at every physics step with a `supplier` of truth
     (lazy where nothing needs every capture), or `tick(envs, time, rows)` with truth that came from
     elsewhere (a topic, a sweep that is complete). Then `read()`, or `due(now)` for messages.
     """
@@ -65,8 +65,8 @@ class Pipeline:
         """Make the pipeline of `sensor`, as it is at the start of `episode`.
 
         `schedule` is given for triggered sensors; `messages` keeps samples for `due`, `arrays` for
-        `read`; `link` is the line that its messages share with other sensors', `start_ns` what
-        stamps count the start of the run as. `names` are those of several sensors whose config is
+        `read`; `link` is the line that its messages share with other sensors', `start_ns` is what
+        clocks show at the start of the run. `names` are those of several sensors whose config is
         `sensor`'s. On a `device` of torch ('cpu', 'cuda') all arrays are tensors.
         """
         self.config = config = sensor.config
@@ -90,7 +90,7 @@ class Pipeline:
         self.faults = self.transit.faults = Faults(config.faults.values())
         self.in_flight = InFlight() if messages else None
         self.watched = False
-        """Set by whoever looks on (a page, a viewer): capture on schedule while it is true."""
+        """Set while a page or a viewer looks on: every capture is made while it is true."""
         self._lags = Lags(self.transit, xp)
         self._readout = Readout(self.schedule, sensor, self._lags, lanes, xp) if arrays else None
         self.supplier = supplier
@@ -113,7 +113,7 @@ class Pipeline:
 
     @property
     def outdated(self) -> NDArray[np.bool_]:
-        """Environments whose next tick is due and not computed, [num_envs]."""
+        """Environments whose next tick is due but not computed yet, [num_envs]."""
         return self.progress.outdated(ALL, self._now_ns)
 
     def _compute_outdated(self, envs: Rows) -> None:
@@ -208,7 +208,7 @@ class Pipeline:
 
     def _ready(self, envs: Envs, history: int | None,
                member: int | None) -> tuple[Rows, Readout, int | None]:
-        """Compute what is outdated among `envs` and return what to read from, and how much."""
+        """Compute what is outdated in `envs`; return what to read from, and how long a history."""
         if self._readout is None:
             raise ValueError('this pipeline was made without arrays=True')
         history = asked_history(self.config, self.sensor.name, history)
@@ -219,7 +219,7 @@ class Pipeline:
     def start_history(self, times_ns: ArrayLike, values: ArrayLike,
                       phase_ns: int | ArrayLike | None = None, envs: Envs = None, *,
                       member: int | None = None) -> None:
-        """Let `envs` have measured `values` [n, m, width] at capture times [m] or [n, m] so far.
+        """Give `envs` a past: `values` [n, m, width] measured at capture times [m] or [n, m].
 
         The times are consecutive ones of the schedule, which goes on into the time before the
         episode. They arrive after the delay, without jitter or loss, stamped with their true time.

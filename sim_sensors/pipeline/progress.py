@@ -31,8 +31,8 @@ class TickNumbers(NamedTuple):
 class Progress:
     """Counts ticks and captures.
 
-    While all environments are together (they are, until some are reset or read alone) three
-    integers stand for all of them; that is the fast way. Apart, every one has its own.
+    While all environments are in step (until some are reset or read alone), three integers hold
+    for all of them, which is fast. After that, each environment has its own.
     """
 
     def __init__(self, schedule: Schedule, ticks: Schedule, num_envs: int,
@@ -126,7 +126,7 @@ class Progress:
 
 def drawn_phases_ns(config: SensorConfig, dt_ns: int, streams: RandomStreams,
                     rows: Rows) -> Numbers:
-    """Return what the captures of an episode are shifted by, whole steps of `dt_ns`, ns [n]."""
+    """Return by how much the captures of an episode are shifted, in whole `dt_ns`, ns [n]."""
     low_ns, high_ns = (seconds_to_ns(each) for each in config.phase_range_s)
     draw = streams.constant('phase', rows, 1, 'uniform')[:, 0]
     shift_ns = low_ns + streams.xp.astype(draw * (high_ns - low_ns), np.int64)

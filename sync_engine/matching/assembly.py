@@ -86,7 +86,7 @@ class Assembler:
     # -- output -----------------------------------------------------------------------------
 
     def emit(self, head: Pending, now_ns: int) -> Bundle | None:
-        """Turn the choices into a bundle and evict what is done with; None: dropped, counted."""
+        """Turn the choices into a bundle and evict what was used; None if it was dropped."""
         at_ns = min(now_ns, head.deadline_ns)
         stamp_ns = head.packet.stamp_ns - self.clocks.host_offset_ns(at_ns)
         if self._last_stamp_ns is not None and stamp_ns <= self._last_stamp_ns:
@@ -111,7 +111,7 @@ class Assembler:
         )  # fmt: skip
 
     def _evict(self, head: Pending, members: dict[str, Member]) -> None:
-        """Let go of what went out and of what no later reference frame can want."""
+        """Evict what went out and what no later reference frame can use."""
         self._reference.let_go(self._take_used(self._reference, head.packet), Outcome.UNMATCHED)
         self._reference.order.fade()
         for stream in self._partners:
@@ -137,7 +137,7 @@ class Assembler:
         return stream.buffer.take_through(packet.stamp_ns)
 
     def _learn_from_pairs(self, head: Pending, members: dict[str, Member]) -> None:
-        """Feed the pairing residual to the estimators that are declared to want it."""
+        """Give the residual of each pair to the estimators that learn from pairs."""
         for stream in self._partners:
             member = members[stream.sensor_id]
             if member.missing or member.interpolated or stream.given.collect:
@@ -148,7 +148,7 @@ class Assembler:
                 stream.pair_offset.update((member.stamp_ns - head.packet.stamp_ns) / NS_PER_S)
 
     def _pair_offset(self, stream: Stream, head: Pending) -> PairingOffset | TriggerOffset | None:
-        """Return what learns from the pairs of `stream`; None where nothing is to."""
+        """Return a new estimator for the pairs of `stream`; None where none learns from them."""
         if self._estimator == 'pairing':
             return PairingOffset(self._adakf)
         if self._estimator == 'adaptive' and stream.given.stamp_source == 'trigger':

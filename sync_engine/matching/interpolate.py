@@ -1,7 +1,7 @@
 """Values between two packets.
 
 The engine does not know message types. A shell hands it a `Codec` per sensor that turns a payload
-into named arrays and back, and says for each array how it runs between two packets.
+into named arrays and back, and says for each array how it is interpolated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FloatArray = NDArray[np.float64]
 
 
 class Kind(str, Enum):
-    """How a field runs from one packet to the next."""
+    """How a field is interpolated between two packets."""
 
     LINEAR = 'linear'
     """Element by element: rates, forces, positions, latitude within a zone."""
@@ -35,7 +35,7 @@ class Codec(Protocol):
     """Reads and writes the fields of one message type that can be interpolated."""
 
     kinds: Mapping[str, Kind]
-    """Field name -> how it runs."""
+    """Field name -> how it is interpolated."""
 
     def decode(self, payload: Payload) -> Mapping[str, FloatArray]:
         """Return every field of `kinds` as an array."""

@@ -1,4 +1,4 @@
-"""The members of a bundle: a frame each, or an interpolated one, or why there is none."""
+"""The members of a bundle: a frame, an interpolated one, or the reason why there is none."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which frame of a stream belongs to a reference frame.
 
-The nearest one to the target, not the first inside the window; and, where a frame is used once,
-only if no later reference frame is nearer to it still.
+The frame nearest to the target, not the first one inside the window. A frame that may be used only
+once is left to the next reference frame if that one is nearer to it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def choose(
 
 
 def choose_again(buffer: SensorBuffer, target_ns: int, window_ns: int) -> Choice:
-    """Return the nearest frame, whoever else uses it (`reuse: true`)."""
+    """Return the nearest frame, even if another bundle used it (`reuse: true`)."""
     packet = buffer.closest(target_ns, window_ns)
     if packet is None:
         return Choice(None, MissingReason.OUT_OF_WINDOW)

@@ -10,7 +10,7 @@ from sync_engine.ledger import Counts
 from sync_engine.payload import Payload
 
 EARLY = 4
-"""Frames before a stream's spacing is believed."""
+"""Frames that are needed before the spacing of a stream counts as known."""
 BLOCK = 32
 """Messages over which a stream's period is averaged."""
 _MEMORY = 512
@@ -42,7 +42,7 @@ class SetQueue:
         self.start_over()
 
     def start_over(self) -> None:
-        """Forget the frames and where the stream was, not how it behaves."""
+        """Forget the frames and the position of the stream, but not its rate and disorder."""
         self.messages.clear()
         self.arrivals.clear()
         self.stamps.clear()
@@ -104,18 +104,18 @@ class SetQueue:
         insort(self.stamps, stamp_ns)
 
     def drop_first(self, at: int = 0) -> None:
-        """Let one frame go; the caller counts it."""
+        """Remove one frame; the caller counts it."""
         stamp_ns = self.stamps.pop(at)
         del self.messages[stamp_ns], self.arrivals[stamp_ns]
 
     def evict(self, at: int) -> None:
-        """Let one frame go because the queue is full."""
+        """Remove one frame because the queue is full."""
         self.evicted_ns = max(self.evicted_ns, self.stamps[at])
         self.drop_first(at)
         self.counts.overflow += 1
 
     def take(self, stamp_ns: int) -> tuple[int, Payload]:
-        """Return a frame's arrival and message; let it and every earlier one go."""
+        """Return a frame's arrival and message; remove it and every earlier one."""
         stamps = self.stamps
         if stamps[0] == stamp_ns:
             del stamps[0]

@@ -2,7 +2,7 @@
 
 One input is the reference. Its frames are served in the order of their stamps; each takes the
 nearest frame of every other input, at most `slop` away, and a frame is used once. A set leaves as
-soon as no better one is to be expected. For a stream of 50 Hz (`|` now, stamps in ms):
+soon as no better one can be expected. For a stream of 50 Hz (`|` now, stamps in ms):
 
     reference 100, partner 80 100 |            100 is there: it leaves
     reference 100, partner 97 |                the next is due at 117: 97 is nearest, it leaves
@@ -33,7 +33,7 @@ _BACK_NS = NS_PER_S
 PATIENCE_NS = 5 * NS_PER_S
 """Host time after which a reference frame leaves with what there is."""
 EARLY_PATIENCE_NS = 250 * NS_PER_MS
-"""The same for the first frames: perhaps they are all there ever are."""
+"""The same for the first frames, which may be the only ones."""
 _ANY = -1
 """In place of the input that is waited for."""
 _WAIT = LONG_AGO_NS + 1
@@ -68,7 +68,7 @@ class SetMatcher:
         self._blocked_on = self._reference.index
         self._blocked_until_ns = LONG_AGO_NS
         self._straggling = False
-        """Whether it waits for something late, not for a stream to come so far."""
+        """Whether it waits for a late message, rather than for a stream to reach a stamp."""
 
     # -- the data's way ---------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ class SetMatcher:
         return False
 
     def _overflow(self, queue: SetQueue, goes_on: bool) -> list[MessageSet] | None:
-        """Bring a queue back to its size: nothing late is waited for any longer than that."""
+        """Bring a queue back to its size; waiting for late messages ends here."""
         made = self._serve() if goes_on else None
         stamps = queue.stamps
         while len(stamps) > self.queue_size and (queue is self._reference or self._straggling):
@@ -160,7 +160,7 @@ class SetMatcher:
         return made
 
     def reset(self) -> None:
-        """Let every frame go: time started over."""
+        """Remove every frame, because time started again."""
         for queue in self.inputs:
             queue.counts.flushed += len(queue.stamps)
             queue.start_over()
@@ -169,7 +169,7 @@ class SetMatcher:
     # -- sets -------------------------------------------------------------------------------
 
     def _serve(self, forced: bool = False) -> list[MessageSet] | None:
-        """Serve reference frames, earliest first, as far as it goes; `forced`: one without wait.
+        """Serve reference frames, earliest first, while possible; `forced`: one without waiting.
 
         None is an empty list that costs nothing.
         """
@@ -282,7 +282,7 @@ class SetMatcher:
         return before_ns if head_ns - before_ns < self.slop_ns else _NONE
 
     def _wait_for(self, queue: SetQueue, until_ns: int, straggling: bool = False) -> None:
-        """Serve on when `queue` has come to this stamp, or when a late frame comes."""
+        """Continue when `queue` has reached this stamp, or when a late frame comes."""
         self._blocked_on = queue.index
         self._blocked_until_ns = until_ns
         self._straggling = straggling

@@ -1,11 +1,12 @@
 """A reference frame that waits for its partners: watermarks and deadlines.
 
-A stream *settles* a reference frame once a message has come that is stamped late enough: nothing
-earlier can come after it, but for the reordering seen so far. With a partner that is 37 ms ahead
-of the reference and was seen 5 ms out of order, a reference frame stamped 100 ms is settled by the
-first message of that partner stamped 142 ms or later. A stream that does not settle it by its
-deadline is given up for this frame: if the frame arrived at 120 ms (host time) and the partner's
-`deadline_s` is 0.2, that is at 320 ms, and the bundle is made with the frames that are there.
+A stream *settles* a reference frame once a message has come whose stamp is late enough. Earlier
+stamps can then only come by reordering, and the amount seen so far is allowed for. With a partner
+that is 37 ms ahead of the reference and was seen 5 ms out of order, a reference frame stamped
+100 ms is settled by the first message of that partner stamped 142 ms or later. A stream that does
+not settle it by its deadline is given up for this frame: if the frame arrived at 120 ms (host
+time) and the partner's `deadline_s` is 0.2, that is at 320 ms, and the bundle is made with the
+frames that are there.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Pending:
         self.awaits_next = False
         """Whether the next reference frame has to come first."""
         self.next_deadline_ns: int
-        """When the next stream is given up (host); `give_up` says it."""
+        """When the next stream is given up (host); set by `give_up`."""
         self.deadline_ns: int
         """When the last of them is given up (host)."""
         self.window_ns: int
