@@ -16,7 +16,6 @@ import numpy as np
 from pydantic import Field
 
 from rig_common import msgs
-from rig_common.cdr import Template
 from sim_sensors.config import SensorConfig, WorldConfig
 from sim_sensors.pipeline.layout import Array, Layout
 from sim_sensors.rig import Rig
@@ -59,10 +58,6 @@ class Doppler(Sensor[DopplerConfig]):
         """Add the noise of every sensor, then saturate."""
         batch.noise.apply_readout_errors(values, batch)
         np.clip(values, -self.config.max_speed_m_s, self.config.max_speed_m_s, out=values)
-
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth travels as the same message."""
-        return self._template.type_name, self._template
 
     def topics(self) -> Sequence[Topic]:
         """One TwistStamped."""

@@ -20,7 +20,6 @@ from sim_sensors.units import NonNegative
 from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:
-    from rig_common.cdr import Template
     from sim_sensors.world.truth import TruthReader, WorldView
 
 PRESSURE = Topic('pressure', 'sensor_msgs/msg/FluidPressure')
@@ -108,10 +107,6 @@ class Barometer(Sensor[BarometerConfig]):
             values += config.drift_pa * gauss_markov('drift', config.drift_time_s, batch, 1)
         batch.noise.apply_readout_errors(values, batch)
         np.clip(values, *config.range_pa, out=values)
-
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth is a FluidPressure too."""
-        return self._template.type_name, self._template
 
     def topics(self) -> Sequence[Topic]:
         """The pressure and, if asked for, the temperature."""

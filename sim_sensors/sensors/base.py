@@ -157,6 +157,8 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
     """Intermediate space: what the world measures and the stages work on. Required."""
     returns: Layout | None = None
     """What a user reads, where that is another space."""
+    _template: Template
+    """Its message, where it has one type of message; see `truth_template`."""
 
     def __init__(self, name: str, config: ConfigT) -> None:
         """Make sensor `name`; derive everything constant from `config` here."""
@@ -239,9 +241,12 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
 
     # ---- messages -------------------------------------------------------------------------
 
-    @abstractmethod
     def truth_template(self) -> tuple[str, Template]:
-        """Return (type name, template) of `truth/<name>`; see `truth_to_blocks`."""
+        """Return (type name, template) of `truth/<name>`, by default that of its own messages.
+
+        See `truth_to_blocks`.
+        """
+        return self._template.type_name, self._template
 
     def truth_to_blocks(self, row: Array) -> dict[str, Any]:
         """Return the template's blocks for a truth row [width]; by default the named fields."""

@@ -20,7 +20,6 @@ from sim_sensors.units import NonNegative
 from sim_sensors.world.render import Renderer
 
 if TYPE_CHECKING:
-    from rig_common.cdr import Template
     from sim_sensors.world.truth import TruthReader, WorldView
 
 IMAGE = Topic('image_raw', 'sensor_msgs/msg/Image')
@@ -122,10 +121,6 @@ class Camera(Imager[CameraConfig]):
         kept = (1.0 - self.config.vignetting * r2 / r2.max()).astype(np.float32)
         channels = self.truth_layout.width // kept.size
         return np.repeat(kept.reshape(-1), channels)
-
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth travels as an Image."""
-        return self._template.type_name, self._template
 
     def topics(self) -> Sequence[Topic]:
         """Return image and camera info, and the JPEG if asked for."""

@@ -17,7 +17,6 @@ from sim_sensors.units import NonNegative
 if TYPE_CHECKING:
     import mujoco
 
-    from rig_common.cdr import Template
     from sim_sensors.world.truth import TruthReader, WorldView
 
 PULSE = Topic('pps', 'sensor_msgs/msg/TimeReference')
@@ -70,10 +69,6 @@ class ClockPps(Sensor[ClockPpsConfig]):
         if self.config.accuracy_s > 0.0:
             error_s = self.config.accuracy_s * batch.noise.normal('pulse', batch, 1)
             values += np.rint(error_s * NS_PER_S).astype(np.int64)
-
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth is a TimeReference too."""
-        return self._template.type_name, self._template
 
     def truth_to_blocks(self, row: Array) -> dict[str, Array]:
         """Split nanoseconds into the message's sec and nanosec."""

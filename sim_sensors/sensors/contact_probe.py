@@ -20,7 +20,6 @@ from sim_sensors.world.mounts import add_frame, find_body
 from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:
-    from rig_common.cdr import Template
     from sim_sensors.world.truth import TruthReader, WorldView
 
 DISTANCE = Topic('distance', 'sensor_msgs/msg/Range')
@@ -110,10 +109,6 @@ class ContactProbe(Sensor[ContactProbeConfig]):
         values[values < -self.config.max_penetration_m] = -np.inf
         values[values >= self.config.max_range_m] = np.inf
         return values
-
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth travels as a Range too, or as a cloud of several balls."""
-        return self._template.type_name, self._template
 
     def truth_to_blocks(self, row: Array) -> dict[str, Any]:
         """Return the distances of a truth row, at the balls' centres where there are several."""

@@ -17,7 +17,6 @@ from sim_sensors.sensors.traced import TracedConfig, TracedReader
 from sim_sensors.units import NonNegative
 
 if TYPE_CHECKING:
-    from rig_common.cdr import Template
     from sim_sensors.world.truth import TruthReader, WorldView
 
 IMAGE = Topic('depth/image_raw', 'sensor_msgs/msg/Image')
@@ -110,10 +109,6 @@ class DepthCamera(Imager[DepthCameraConfig]):
             values[values < self.config.min_range_m] = -np.inf
             values[values > self.config.max_range_m] = np.inf
         return values
-
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth travels as an Image of metres."""
-        return self._template.type_name, self._template
 
     def topics(self) -> Sequence[Topic]:
         """Return depth and its camera info, and the cloud if asked for."""

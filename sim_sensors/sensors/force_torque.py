@@ -21,7 +21,6 @@ from sim_sensors.units import NonNegative
 from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:
-    from rig_common.cdr import Template
     from sim_sensors.world.truth import TruthReader, WorldView
 
 WRENCH = Topic('wrench', 'geometry_msgs/msg/WrenchStamped')
@@ -109,10 +108,6 @@ class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
         np.clip(values, -self._limit, self._limit, out=values)
         values[np.abs(values) < self._deadband] = 0.0
         return values
-
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth travels as the same WrenchStamped."""
-        return self._template.type_name, self._template
 
     def topics(self) -> Sequence[Topic]:
         """Return the wrench topic."""

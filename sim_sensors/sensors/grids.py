@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.sensors.base import Batch, ConfigT, Sensor
-
-if TYPE_CHECKING:
-    from rig_common.cdr import Template
 
 
 def grid_points(rows: int, columns: int, height_m: float, width_m: float) -> NDArray[np.float64]:
@@ -33,7 +30,6 @@ class ResponseGrid(Sensor[ConfigT]):
     shown: ClassVar[str]
     """The field that the response fills and a user reads."""
     stateful = True
-    _template: Template
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Disturb the readings, not what they are made from."""
@@ -42,10 +38,6 @@ class ResponseGrid(Sensor[ConfigT]):
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Show what the response made."""
         return values[:, self.truth_layout.slices[self.shown]]
-
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth is what the world imposes."""
-        return self._template.type_name, self._template
 
     def truth_to_blocks(self, row: Array) -> dict[str, Array]:
         """Send what the world imposes."""

@@ -18,7 +18,6 @@ from sim_sensors.sensors.native import LinearReader, add_native, native_name
 from sim_sensors.units import NonNegative
 
 if TYPE_CHECKING:
-    from rig_common.cdr import Template
     from sim_sensors.world.truth import TruthReader, WorldView
 
 MAG = Topic('mag', 'sensor_msgs/msg/MagneticField')
@@ -85,10 +84,6 @@ class Magnetometer(Sensor[MagnetometerConfig]):
         batch.noise.apply_readout_errors(values, batch)
         if self.config.range_t > 0.0:
             np.clip(values, -self.config.range_t, self.config.range_t, out=values)
-
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth is a MagneticField too."""
-        return self._template.type_name, self._template
 
     def topics(self) -> Sequence[Topic]:
         """One MagneticField."""

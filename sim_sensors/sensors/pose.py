@@ -18,7 +18,6 @@ from sim_sensors.units import NonNegative
 from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:
-    from rig_common.cdr import Template
     from sim_sensors.world.truth import TruthReader, WorldView
 
 ODOM = Topic('odom', 'nav_msgs/msg/Odometry')
@@ -83,10 +82,6 @@ class Pose(Sensor[PoseConfig]):
         values[:, :3] += noise[:, :3]
         rotate(values[:, 3:7], noise[:, 3:6])
         values[:, 7:] += noise[:, 6:]
-
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth is an Odometry too."""
-        return self._template.type_name, self._template
 
     def topics(self) -> Sequence[Topic]:
         """One Odometry."""

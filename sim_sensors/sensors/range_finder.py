@@ -18,7 +18,6 @@ from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
 from sim_sensors.units import NonNegative
 
 if TYPE_CHECKING:
-    from rig_common.cdr import Template
     from sim_sensors.world.truth import TruthReader, WorldView
 
 RANGE = Topic('range', 'sensor_msgs/msg/Range')
@@ -78,10 +77,6 @@ class Range(Sensor[RangeConfig]):
         values[values < self.config.min_range_m] = -np.inf
         values[values > self.config.max_range_m] = np.inf
         return values
-
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth travels as a Range too."""
-        return self._template.type_name, self._template
 
     def topics(self) -> Sequence[Topic]:
         """Return the range topic."""

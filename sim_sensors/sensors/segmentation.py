@@ -17,7 +17,6 @@ from sim_sensors.sensors.traced import TracedConfig, TracedReader
 from sim_sensors.world.render import Renderer
 
 if TYPE_CHECKING:
-    from rig_common.cdr import Template
     from sim_sensors.world.truth import TruthReader, WorldView
 
 IMAGE = Topic('segmentation/image_raw', 'sensor_msgs/msg/Image')
@@ -56,10 +55,6 @@ class Segmentation(Imager[SegmentationConfig]):
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Leave the ids as they are: a noisy id would name another geom."""
-
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth travels as an Image."""
-        return self._template.type_name, self._template
 
     def topics(self) -> Sequence[Topic]:
         """Return the picture and its camera info."""

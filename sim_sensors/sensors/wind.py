@@ -22,7 +22,6 @@ from sim_sensors.units import NonNegative
 from sim_sensors.world.truth import ColumnReader
 
 if TYPE_CHECKING:
-    from rig_common.cdr import Template
     from sim_sensors.world.truth import TruthReader, WorldView
 
 WIND = Topic('wind', 'geometry_msgs/msg/Vector3Stamped')
@@ -108,10 +107,6 @@ class Wind(PhysicalSensor[WindConfig]):
         limit = self.config.range_m_s
         if limit:
             values[:] = batch.noise.xp.clip(values, -limit, limit)
-
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth is a Vector3Stamped too."""
-        return self._template.type_name, self._template
 
     def topics(self) -> Sequence[Topic]:
         """One vector."""
