@@ -9,6 +9,7 @@ import pytest
 
 from sync_engine.clocks.channel import GateResult
 from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior
+from sync_engine.clocks.smoothing import Tape
 from sync_engine.config import AdaKFConfig
 
 CONFIG = AdaKFConfig()
@@ -149,3 +150,69 @@ def test_motion_is_counted_and_moves_offset_and_latency_together() -> None:
 def test_a_dump_that_cannot_be_is_refused(key: str, value: list[object]) -> None:
     with pytest.raises(ValueError, match='finite and positive'):
         ClockFilter(PRIOR, CONFIG).load({**settled(5).dump(), key: value})
+
+
+def played(errors_s: list[float]) -> ClockFilter:
+    """Return a filter that saw an arrival with each of these errors, 20 a second."""
+    clock = ClockFilter(PRIOR, CONFIG)
+    for index, error_s in enumerate(errors_s):
+        clock.predict(0.05 * (index + 1))
+        clock.observe_arrival(LEVEL + error_s)
+    return clock
+
+
+def test_errors_that_resemble_their_neighbours_count_for_less() -> None:
+    """Each error three times in a row: correlated by two thirds, and a third as informative."""
+    rng = np.random.default_rng(2)
+    white = rng.normal(0.0, 0.002, 600)
+    apart, alike = played(white.tolist()), played(np.repeat(white[:200], 3).tolist())
+    assert alike.arrivals.correlation > 0.3 > apart.arrivals.correlation
+    ratio = (alike.arrival_var / alike.arrivals.noise) / (apart.arrival_var / apart.arrivals.noise)
+    assert ratio > 1.3
+
+
+def test_arrivals_of_a_clock_that_runs_away_loosen_its_skew_and_a_steady_one_does_not() -> None:
+    def sigma_of_skew(runs_away: bool) -> float:
+        clock = settled()
+        for second in range(1, 40):
+            clock.predict(60.0 + second)
+            clock.observe_arrival(LEVEL + (2e-6 * second**2 if runs_away else 0.0))
+        before = clock.covariance[1, 1]
+        clock.predict(clock.time_s + 10.0)
+        return float(np.sqrt(clock.covariance[1, 1] - before))
+
+    assert sigma_of_skew(True) > 3.0 * sigma_of_skew(False)
+
+
+def test_after_a_jump_the_smoother_looks_back_no_further_than_the_jump() -> None:
+    clock = ClockFilter(PRIOR, CONFIG)
+    clock.tape = Tape(is_anchor=False)
+    clock.tape.begin(0, 0, 0)
+    for second in range(1, 121):
+        clock.predict(float(second))
+        if second == 61:
+            clock.step_clock(0.25, 0.001)
+        clock.observe_arrival(LEVEL + (0.25 if second > 60 else 0.0))
+    clock.finish_tape()
+    track = clock.tape.smoothed()
+    for second, offset_s in ((30, PRIOR.offset_s), (58, PRIOR.offset_s),
+                             (63, PRIOR.offset_s + 0.25), (110, PRIOR.offset_s + 0.25)):
+        known = track.at(second * 10**9)
+        assert known is not None
+        assert known.offset_ns / 1e9 == pytest.approx(offset_s, abs=0.002)
+
+
+def test_what_jumped_stays_loose_for_a_while_and_the_rest_does_not() -> None:
+    clock = settled(100)
+    clock.step_clock(0.1, 0.001)
+    before = clock.covariance
+    clock.predict(101.0)
+    walked = np.diag(clock.covariance - before)
+    assert walked[0] > 20.0 * CONFIG.offset_walk_s**2
+    assert walked[2] == pytest.approx(0.2 * CONFIG.latency_walk_s**2, rel=0.05)
+    for second in range(102, 160):
+        clock.predict(float(second))
+    before = clock.covariance
+    clock.predict(160.0)
+    assert (clock.covariance - before)[2, 2] == pytest.approx(0.2 * CONFIG.latency_walk_s**2,
+                                                              rel=0.05)

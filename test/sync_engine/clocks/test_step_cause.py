@@ -1,0 +1,87 @@
+"""What moved arrival - stamp, by the spacing of the stamps: the table of step_cause.py."""
+
+from __future__ import annotations
+
+import pytest
+from support.sync_feeder import MS
+
+from sync_engine.clocks.spacings import Spacings
+from sync_engine.clocks.step_cause import Cause, CauseFinder
+from sync_engine.clocks.usual_delay import UsualDelay
+
+CLOCK, UNCLEAR, LATENCY = Cause.CLOCK, Cause.UNCLEAR, Cause.LATENCY
+
+
+def finder(spacings_ms: list[int], delay_ms: float = 20.0) -> CauseFinder:
+    """Return what has seen these spacings, of messages that took `delay_ms`."""
+    usual, spacings = UsualDelay(), Spacings()
+    usual.begin(round(delay_ms * MS))
+    for spacing in spacings_ms:
+        spacings.add(spacing * MS)
+        usual.learn(round(delay_ms * MS), spacing * MS)
+    return CauseFinder(usual, spacings)
+
+
+STEADY = [33] * 48
+LOSSY = [33, 66, 33, 33] * 12
+VARYING = [20, 31, 47, 26, 38, 55, 23, 41] * 6
+
+
+@pytest.mark.parametrize(('seen', 'spacing_ms', 'step_ms', 'cause', 'size_ms'), [
+    (STEADY, 83, 50, CLOCK, 50),        # an odd spacing: the clock stepped
+    (STEADY, -17, -50, CLOCK, -50),
+    (STEADY, 33, -50, LATENCY, None),   # the usual one: messages were held up
+    (STEADY, 66, 33, CLOCK, 33),        # a whole period: the clock, more likely
+    (LOSSY, 66, 33, UNCLEAR, 33),       # where frames get lost, nobody can say
+    (STEADY, 58, 50, UNCLEAR, None),    # the grid moved by 25, arrival - stamp by 50
+    (VARYING, 90, 50, CLOCK, None),     # 90 was never seen, 40 was: no grid gives a size
+    (VARYING, 31, -300, LATENCY, None),
+])
+def test_the_spacing_shows_what_moved(seen: list[int], spacing_ms: int, step_ms: int,
+                                      cause: Cause, size_ms: int | None) -> None:
+    found, size = finder(seen).judge(spacing_ms * MS, step_ms * MS, 0.0, queued=False)
+    assert found is cause
+    assert size == (None if size_ms is None else pytest.approx(size_ms * MS))
+
+
+def test_before_any_spacing_is_known_only_what_cannot_be_a_latency_is_a_step() -> None:
+    new = finder([])
+    new.least_delay_ns = -30 * MS
+    assert new.judge(40 * MS, 150 * MS, 0.0, queued=False) == (CLOCK, None)  # a delay of -130
+    assert new.judge(40 * MS, -150 * MS, 0.0, queued=False) == (LATENCY, None)
+    assert new.judge(-40 * MS, -150 * MS, 0.0, queued=False) == (CLOCK, None)  # stamps went back
+    assert new.judge(0, -100 * MS, 0.0, queued=False) == (CLOCK, None)
+    assert new.judge(-40 * MS, -99 * MS, 0.0, queued=False) == (LATENCY, None)
+    new.least_delay_ns = -131 * MS
+    assert new.judge(40 * MS, 150 * MS, 0.0, queued=False) == (LATENCY, None)
+
+
+def test_a_delay_below_zero_shows_the_clock_where_the_spacing_does_not() -> None:
+    lossy = finder(LOSSY)
+    assert lossy.judge(66 * MS, 33 * MS, 0.0, queued=False)[0] is UNCLEAR
+    lossy.least_delay_ns = -12 * MS
+    assert lossy.judge(66 * MS, 33 * MS, 0.0, queued=False)[0] is CLOCK
+
+
+def test_messages_out_of_a_queue_prove_no_step() -> None:
+    steady = finder(STEADY)
+    assert steady.judge(83 * MS, 50 * MS, 0.0, queued=True) == (UNCLEAR, pytest.approx(50 * MS))
+    assert steady.judge(-17 * MS, -50 * MS, 0.0, queued=True)[0] is LATENCY
+
+
+def test_what_was_late_already_is_no_part_of_the_step() -> None:
+    """30 ms of latency were there; the clock then goes back by 20: 50 in all."""
+    steady = finder(STEADY)
+    cause, size = steady.judge(13 * MS, -50 * MS, -30 * MS, queued=False)
+    assert (cause, size) == (CLOCK, pytest.approx(-50 * MS))
+
+
+@pytest.mark.parametrize(('slip_ms', 'moved_ms', 'cause'), [
+    (12, 0, CLOCK), (12, -3, CLOCK), (4, 0, LATENCY), (24, 0, LATENCY)])
+def test_a_grid_that_moved_a_moment_ago_explains_a_step(slip_ms: int, moved_ms: int,
+                                                       cause: Cause) -> None:
+    steady = finder(STEADY)
+    steady.note_slip((33 + slip_ms) * MS, moved_ms * MS)
+    found, size = steady.judge(33 * MS, 12 * MS, 0.0, queued=False)
+    assert found is cause
+    assert size == (pytest.approx(slip_ms * MS) if cause is CLOCK else None)
