@@ -270,3 +270,60 @@ def test_slow_messages_of_a_stream_without_a_rate_are_no_steps() -> None:
         stamp_ns += round(rng.exponential(40.0) * MS)
         late_ns = round((20.0 + rng.uniform(0.0, 8.0) + 60.0 * (k % 50 in (10, 11))) * MS)
         assert detector.observe(stamp_ns, stamp_ns + late_ns) not in JUMPS
+
+
+def test_a_far_stamp_that_comes_twice_is_no_second_witness() -> None:
+    stream = Exact()
+    stream.clock_ns = 10 * S
+    assert stream.play() == [Verdict.HOLD]
+    stamp_ns = stream.arrival_ns - DELAY + 10 * S
+    assert stream.detector.observe(stamp_ns, stream.arrival_ns + MS) is Verdict.HOLD
+    assert stream.play() == [Verdict.RESTART]
+
+
+class Varying:
+    """A stream without a rate whose messages take 20 +- 3 ms: the example of steps.py."""
+
+    def __init__(self) -> None:
+        self.detector = StepDetector(S)
+        self.rng = np.random.default_rng(5)
+        self.stamp_ns = T0
+        for delay_ms in self.rng.normal(20.0, 2.4, 400):
+            self.send(delay_ms)
+        assert self.detector.spread_ns == pytest.approx(2.85 * MS, rel=0.25)
+
+    def send(self, delay_ms: float, after_ms: float | None = None) -> Verdict:
+        """Send the next message; it is captured 20 to 60 ms after the last."""
+        after_ms = self.rng.uniform(20.0, 60.0) if after_ms is None else after_ms
+        self.stamp_ns += round(after_ms * MS)
+        return self.detector.observe(self.stamp_ns, self.stamp_ns + round(delay_ms * MS))
+
+    def doubts(self, *delays_ms: float) -> list[bool]:
+        """Return after each message whether the clock may have stepped."""
+        found = []
+        for delay_ms in delays_ms:
+            self.send(delay_ms)
+            found.append(self.detector.in_doubt)
+        return found
+
+
+def test_one_message_as_usual_does_not_end_a_doubt_and_three_do() -> None:
+    stream = Varying()
+    assert stream.doubts(21, 19, 7, 11, 9, 18, 8) == [False, False, *[True] * 5]
+    stream = Varying()
+    assert stream.doubts(7, 9, 8) == [True] * 3
+    assert stream.doubts(20, 21, 19) == [True, True, False]
+    stream = Varying()
+    assert stream.doubts(7, 9, 20, 21, 8, 20, 21, 20) == [True] * 7 + [False]
+
+
+def test_messages_out_of_a_queue_raise_no_doubt() -> None:
+    """A stall of 120 ms: what waited comes within a millisecond, each less late."""
+    stream = Varying()
+    late_ms = 140.0
+    assert not stream.doubts(late_ms)[0]
+    for _ in range(3):
+        late_ms -= 29.5
+        stream.send(late_ms, after_ms=30.0)
+        assert not stream.detector.in_doubt
+    assert stream.doubts(20, 19, 21) == [False] * 3
