@@ -214,8 +214,10 @@ def test_a_new_clock_needs_two_stamps_that_agree(jump_s: float) -> None:
 
 def test_a_reset_forgets_the_stream() -> None:
     stream = Exact()
+    stream.detector.grid_held = False
     stream.detector.reset()
     assert (stream.detector.period_ns, stream.detector.arrival_ns) == (0.0, None)
+    assert stream.detector.grid_held
     stream.clock_ns = 100 * S
     assert stream.play(10) == [Verdict.FINE] * 10
 
@@ -250,6 +252,14 @@ def test_one_late_message_of_a_lossy_stream_is_no_reason_to_doubt_but_two_are() 
     assert not stream.detector.in_doubt
     stream.late_ns = 0
     assert stream.play(6) == [Verdict.FINE] * 6
+    stream.late_ns = PERIOD
+    stream.play(2)
+    doubts = [stream.detector.in_doubt]
+    stream.late_ns = 0
+    for _ in range(3):
+        stream.play()
+        doubts.append(stream.detector.in_doubt)
+    assert doubts == [True, True, True, False]
 
 
 def test_a_long_queue_that_drains_is_no_new_clock() -> None:
@@ -327,3 +337,17 @@ def test_messages_out_of_a_queue_raise_no_doubt() -> None:
         stream.send(late_ms, after_ms=30.0)
         assert not stream.detector.in_doubt
     assert stream.doubts(20, 19, 21) == [False] * 3
+
+
+def test_a_change_that_nothing_explains_is_believed_after_two_seconds() -> None:
+    """11 ms earlier, but no lower than some messages before: it may be either."""
+    stream = Varying()
+    stream.doubts(13, 20, 21, 19, 20)
+    begun_ns = stream.stamp_ns
+    for _ in range(200):
+        verdict = stream.send(9.5)
+        if verdict in JUMPS:
+            break
+    assert verdict is Verdict.UNSURE
+    assert 2.0 * S <= stream.stamp_ns - begun_ns <= 2.2 * S
+    assert stream.detector.step_ns == pytest.approx(10.5 * MS, abs=1.0 * MS)

@@ -34,6 +34,7 @@ VARYING = [20, 31, 47, 26, 38, 55, 23, 41] * 6
     (STEADY, 66, 33, CLOCK, 33),        # a whole period: the clock, more likely
     (LOSSY, 66, 33, UNCLEAR, 33),       # where frames get lost, nobody can say
     (STEADY, 58, 50, UNCLEAR, None),    # the grid moved by 25, arrival - stamp by 50
+    (STEADY, 66, 20, UNCLEAR, None),    # a lost frame, and a delay lower than any before
     (VARYING, 90, 50, CLOCK, None),     # 90 was never seen, 40 was: no grid gives a size
     (VARYING, 31, -300, LATENCY, None),
 ])
