@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from rig_common.times import NS_PER_MS
+from rig_common.times import LONG_AGO_NS, NS_PER_MS
 from sync_engine.clocks.spacings import FITTING, ODD, SEEN, Spacings
 from sync_engine.clocks.usual_delay import UsualDelay
 
@@ -39,7 +39,7 @@ class CauseFinder:
     def __init__(self, usual: UsualDelay, spacings: Spacings) -> None:
         self._usual = usual
         self._spacings = spacings
-        self.least_delay_ns = -(2**62)
+        self.least_delay_ns = LONG_AGO_NS
         """arrival - stamp below this would be a negative latency; the filter knows."""
         self._slip_ns, self._slip_count = 0.0, -_SLIP_MESSAGES
         """By how much the stamps last left their grid, and when."""
