@@ -37,6 +37,7 @@ VARYING = [20, 31, 47, 26, 38, 55, 23, 41] * 6
     (STEADY, 66, 20, UNCLEAR, None),    # a lost frame, and a delay lower than any before
     (VARYING, 90, 50, CLOCK, None),     # 90 was never seen, 40 was: no grid gives a size
     (VARYING, 31, -300, LATENCY, None),
+    (VARYING, 47, 300, UNCLEAR, None),  # the first message after a step may have been a slow one
 ])
 def test_the_spacing_shows_what_moved(seen: list[int], spacing_ms: int, step_ms: int,
                                       cause: Cause, size_ms: int | None) -> None:
