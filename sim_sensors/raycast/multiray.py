@@ -41,57 +41,26 @@ class MujocoCaster(RayCaster):
         buffers = self._buffers.get(count)
         if buffers is None:
             buffers = self._buffers[count] = _Buffers(count)
-        want_normal = surface != 'none'
-        if origins.ndim == 1:
-            self._call(data, origins, directions, buffers, want_normal, 0, count)
-        else:
-            for start, stop in _runs(origins):
-                self._segment(data, origins, directions, buffers, want_normal, start, stop)
+        for start, stop in _runs(origins) if origins.ndim == 2 else [(0, count)]:
+            self._cast_run(data, origins, directions, buffers, slice(start, stop),
+                           surface != 'none')
         hits = buffers.finish(directions, self._max_range_m, surface)
         self._exceptions.amend(data, origins, directions, hits)
         return hits
 
-    def _segment(
-        self,
-        data: mujoco.MjData,
-        origins: F64,
-        directions: F64,
-        buffers: _Buffers,
-        want_normal: bool,
-        start: int,
-        stop: int,
-    ) -> None:
-        """Cast rays start..stop from the middle one's origin, then correct along each ray."""
-        origin = origins[(start + stop) // 2]
-        self._call(data, origin, directions, buffers, want_normal, start, stop)
-        dist = buffers.dist[start:stop]
-        ahead = np.einsum('ij,ij->i', origins[start:stop] - origin, directions[start:stop])
-        np.subtract(dist, ahead, out=dist, where=dist >= 0.0)
-
-    def _call(
-        self,
-        data: mujoco.MjData,
-        origin: F64,
-        directions: F64,
-        buffers: _Buffers,
-        want_normal: bool,
-        start: int,
-        stop: int,
-    ) -> None:
+    def _cast_run(self, data: mujoco.MjData, origins: F64, directions: F64, buffers: _Buffers,
+                  rays: slice, want_normal: bool) -> None:
+        """Cast `rays` from the middle one's origin, then correct along each ray."""
+        moves = origins.ndim == 2
+        origin = origins[(rays.start + rays.stop) // 2] if moves else origins
+        dist = buffers.dist[rays]
         mujoco.mj_multiRay(
-            self._model,
-            data,
-            origin,
-            directions[start:stop].reshape(-1),
-            None,
-            1,
-            -1,
-            buffers.geom[start:stop],
-            buffers.dist[start:stop],
-            buffers.normal[start:stop].reshape(-1) if want_normal else None,
-            stop - start,
-            self._cutoff_m,
-        )
+            self._model, data, origin, directions[rays].reshape(-1), None, 1, -1,
+            buffers.geom[rays], dist, buffers.normal[rays].reshape(-1) if want_normal else None,
+            len(dist), self._cutoff_m)
+        if moves:
+            ahead = np.einsum('ij,ij->i', origins[rays] - origin, directions[rays])
+            np.subtract(dist, ahead, out=dist, where=dist >= 0.0)
 
 
 def _cutoff_m(model: mujoco.MjModel, max_range_m: float) -> float:
