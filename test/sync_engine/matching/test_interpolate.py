@@ -130,12 +130,18 @@ def feeder(max_gap_s: float = 0.5, codec: bool = True) -> Feeder:
     return Feeder(SyncEngine(section, codecs={'b': Number()} if codec else None))
 
 
-def test_a_hole_is_filled_and_flagged() -> None:
-    feed = feeder()
+def with_a_hole(max_gap_s: float) -> Feeder:
+    """Feed two reference frames, and a partner whose frames are 200 ms apart."""
+    feed = feeder(max_gap_s)
     feed.push('b', 50)
     feed.push('a', 50)
     feed.push('a', 130)
     feed.push('b', 250)
+    return feed
+
+
+def test_a_hole_is_filled_and_flagged() -> None:
+    feed = with_a_hole(0.5)
     member = feed.bundles[-1].members['b']
     assert member.interpolated
     assert not member.missing
@@ -145,21 +151,13 @@ def test_a_hole_is_filled_and_flagged() -> None:
 
 
 def test_never_across_a_long_gap() -> None:
-    feed = feeder(max_gap_s=0.1)
-    feed.push('b', 50)
-    feed.push('a', 50)
-    feed.push('a', 130)
-    feed.push('b', 250)
+    feed = with_a_hole(0.1)
     assert len(feed.bundles) == 1
     assert feed.engine.status().bundles_dropped == {'b: gap_too_long': 1}
 
 
 def test_a_gap_of_just_the_longest_is_bridged() -> None:
-    feed = feeder(max_gap_s=0.2)
-    feed.push('b', 50)
-    feed.push('a', 50)
-    feed.push('a', 130)
-    feed.push('b', 250)
+    feed = with_a_hole(0.2)
     assert feed.bundles[-1].members['b'].payload == pytest.approx(130.0)
 
 
