@@ -10,6 +10,9 @@ from support.ray_scenes import needs_embree
 from sim_sensors.raycast import make_caster
 
 SHAPES = ['sphere', 'capsule', 'ellipsoid', 'cylinder', 'box']
+FAR_END_M = {'sphere': (0.0, 0.0, 0.45), 'capsule': (0.0, 0.0, 3.4),
+             'ellipsoid': (0.0, 2.9, 0.0), 'cylinder': (0.3, 0.3, 2.9), 'box': (0.48, 2.9, 0.19)}
+"""Points inside geoms of the size 0.5 3 0.2, in their frames."""
 BACKENDS = ['mujoco', pytest.param('embree', marks=needs_embree), 'auto']
 RAYS = np.vstack([np.eye(3), -np.eye(3), np.random.default_rng(3).normal(size=(40, 3))])
 RAYS /= np.linalg.norm(RAYS, axis=1)[:, None]
@@ -46,6 +49,25 @@ def test_a_ray_from_inside_ends_at_the_inner_side(shape, joint, backend):
     assert (hits.geom == 1).all() and (hits.cos_incidence > 0.1).all()
     spread = np.tile(origin, (len(RAYS), 1))
     np.testing.assert_allclose(caster.cast(data, spread, RAYS).range_m, truth, atol=1e-4)
+    caster.close()
+
+
+@pytest.mark.parametrize('backend', BACKENDS)
+@pytest.mark.parametrize('joint', ['', '<freejoint/>'], ids=['fixed', 'moving'])
+@pytest.mark.parametrize('shape', SHAPES)
+def test_a_ray_from_the_far_end_of_a_turned_geom_is_inside_it_too(shape, joint, backend):
+    model, data = scene(f'<mujoco><worldbody><body pos="1 2 0" euler="20 30 40">{joint}<geom '
+                        f'type="{shape}" size="0.5 3 0.2"/></body></worldbody></mujoco>')
+    caster = make_caster(backend, model, 25.0, directions=RAYS)
+    if joint:
+        data.qpos[:] = -4.0, 1.0, 2.0, 0.5, -0.5, 0.5, 0.5
+        mujoco.mj_forward(model, data)
+    origin = data.geom_xpos[0] + data.geom_xmat[0].reshape(3, 3) @ FAR_END_M[shape]
+    truth = [mujoco.mj_ray(model, data, origin, ray, None, 1, -1, np.zeros(1, np.int32), None)
+             for ray in RAYS]
+    hits = caster.cast(data, origin, RAYS)
+    np.testing.assert_allclose(hits.range_m, truth, atol=1e-4)
+    assert (hits.geom == 0).all()
     caster.close()
 
 
