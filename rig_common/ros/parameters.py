@@ -56,6 +56,7 @@ class ConfigParameters(Generic[ModelT]):
         `changeable` keys can be set at run time; `fixed` keys cannot even be overridden when the
         node starts, because other nodes derive the same thing from the same file.
         """
+        self._node = node
         self._prefix = prefix
         self._changeable = changeable
         self._on_change = on_change
@@ -108,6 +109,9 @@ class ConfigParameters(Generic[ModelT]):
             if self._on_change is not None:
                 self._on_change(config)
         except RigError as error:
+            for p in parameters:  # rclpy has taken the type of what is refused for the parameter's
+                kept = self._node.get_parameter(p.name)
+                self._node.describe_parameter(p.name).type = kept.type_.value
             return SetParametersResult(successful=False, reason=str(error))
         self.config = config
         return SetParametersResult(successful=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
+from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import DescribeParameters
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
@@ -95,6 +96,15 @@ def test_bad_values_are_refused_with_a_reason(run: LockstepRun, client: Client, 
     (result,) = client.set(run, NODE, **{f'sensors__baro__{key}': value})
     assert not result.successful
     assert re.search(reason, result.reason, re.IGNORECASE), result.reason
+
+
+def test_a_refused_value_leaves_the_type_of_its_parameter(run: LockstepRun, client: Client
+                                                           ) -> None:
+    (result,) = client.set(run, NODE, sensors__baro__noise=0)
+    answer = client.call(run, DescribeParameters, f'/{NODE}/describe_parameters',
+                         DescribeParameters.Request(names=['sensors.baro.noise']))
+    assert not result.successful
+    assert answer.descriptors[0].type == ParameterType.PARAMETER_DOUBLE
 
 
 def test_parameters_are_described_with_their_range(run: LockstepRun, client: Client) -> None:
