@@ -184,7 +184,7 @@ def test_noisy_multiplies_the_noise_only() -> None:
 def test_noisy_leaves_the_noise_of_the_world_as_it_is() -> None:
     class Gusty(Plain):
         def physics_imperfections(self, values: Array, batch: Batch) -> None:
-            values += batch.noise.normal('gusts', batch, self.width, per_tick=True)
+            values += batch.noise.normal('gusts', batch, 2, per_tick=True)
 
     samples = run(emulator(sensor=Gusty, noise=1e-6, **faulty('noisy', scale=10.0)), 600)
     gusts = np.array([sample.values - t for t, sample in enumerate(samples)])
