@@ -8,6 +8,8 @@ from pathlib import Path
 from rig_common.paths import find_shared
 from sim_sensors.world.renderers import begin_trial
 
+LOOKED_AT = 1 << 20
+"""Characters of a rig file that are looked at; a rig is far smaller."""
 _RENDERED = re.compile(r'\btype: *["\']?(camera|depth_camera|segmentation)\b')
 
 
@@ -18,8 +20,12 @@ def begin_trial_for(rig: str) -> None:
     """
     path = Path(rig)
     shipped = find_shared('config', path.with_suffix('.yaml').name) if path.name else None
+    found = path if path.is_file() else shipped  # never a pipe, which could be read for ever
+    if found is None:
+        return
     try:
-        text = (path if path.is_file() else shipped or path).read_text(encoding='utf-8')
+        with found.open(encoding='utf-8') as file:
+            text = file.read(LOOKED_AT)
     except (OSError, ValueError):
         return  # whoever reads the rig says what is wrong with it
     if _RENDERED.search(text) and 'renderer: rays' not in text:

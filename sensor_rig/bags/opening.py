@@ -14,6 +14,7 @@ from rosbags.rosbag2 import storage_mcap
 from rosbags.typesys import Stores, get_typestore
 
 from rig_common.errors import RigError
+from sensor_rig.bags.lenient import LenientReader
 from sensor_rig.bags.salvage import has_side_file, repair, unpacked
 
 METADATA = 'metadata.yaml'
@@ -167,7 +168,8 @@ def _require_files(folder: Path) -> None:
 
 
 def _open(path: Path) -> AnyReader:
-    reader = AnyReader([path], default_typestore=get_typestore(Stores.ROS2_KILTED))
+    kind = AnyReader if path.suffix == ROS1 else LenientReader
+    reader = kind([path], default_typestore=get_typestore(Stores.ROS2_KILTED))
     reader.open()
     listed: list[Any] = reader.connections  # sqlite and YAML hold what they like
     for each in listed:

@@ -20,6 +20,10 @@ CUSTOM = ('std_msgs/Header header\nuint8 mode\n'
           'MSG: std_msgs/Header\nbuiltin_interfaces/Time stamp\nstring frame_id\n'
           '================================================================================\n'
           'MSG: builtin_interfaces/Time\nint32 sec\nuint32 nanosec\n')
+PROFILE = ('- history: 1\n  depth: 7\n  reliability: 2\n  durability: 2\n  deadline:\n    sec: 0\n'
+           '    nsec: 0\n  lifespan:\n    sec: 0\n    nsec: 0\n  liveliness: 1\n'
+           '  liveliness_lease_duration:\n    sec: 0\n    nsec: 0\n'
+           '  avoid_ros_namespace_conventions: false\n')
 
 
 def write_imu(path, storage='mcap', count=50, compress=False):
@@ -90,8 +94,45 @@ def test_a_type_of_the_users_own_is_carried_on(tmp_path):
             writer.add_topic('/mode', 'my_msgs/msg/Mode')
         writer.add_topic('/mode', 'my_msgs/msg/Mode', definition=(CUSTOM, digest))
         writer.write('/mode', 7, msgs.imu('').fill(5)[:21])
-    with pytest.raises(RigError, match='not a readable'):
-        BagReader(tmp_path / 'own').close()  # the invented hash does not fit, and that is told
+    with BagReader(tmp_path / 'own') as bag:  # a hash that does not fit is as it was recorded
+        topic = bag.topics['/mode']
+        assert topic.stamped
+        assert topic.definition == (CUSTOM, digest)
+        assert len(list(bag.messages())) == 1
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_profiles_in_the_metadata_need_not_be_those_of_the_storage(tmp_path, storage):
+    """People edit them so that a bag can be played; tools that index a bag anew write others."""
+    path = write_imu(tmp_path / 'bag', storage)
+    metadata = path / 'metadata.yaml'
+    values = yaml.safe_load(metadata.read_text())
+    for each in values['rosbag2_bagfile_information']['topics_with_message_count']:
+        each['topic_metadata']['offered_qos_profiles'] = PROFILE
+    metadata.write_text(yaml.safe_dump(values))
+    with BagReader(path) as bag:
+        assert bag.topics['/imu/data_raw'].best_effort
+        assert len(list(bag.messages())) == 51
+        assert not bag.problems
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_a_type_that_makes_no_sense_is_unknown_and_the_rest_is_read(tmp_path, storage):
+    """Service events are recorded with the text of their .srv file."""
+    service = 'bool data\n---\nbool success\nstring message\n'
+    with BagWriter(tmp_path / 'bag', storage) as writer:
+        writer.add_topic('/imu', 'sensor_msgs/msg/Imu')
+        writer.add_topic('/reset/_service_event', 'std_srvs/srv/SetBool_Event',
+                         definition=(service, 'RIHS01_' + '1' * 64))
+        for index in range(10):
+            writer.write('/imu', index, IMU.fill(index))
+            writer.write('/reset/_service_event', index, msgs.bool_message(True))
+    with BagReader(tmp_path / 'bag') as bag:
+        assert {name: topic.stamped for name, topic in bag.topics.items()} == {
+            '/imu': True, '/reset/_service_event': False}
+        assert bag.topics['/reset/_service_event'].definition is not None
+        assert len(list(bag.messages())) == 20
+        assert not bag.problems
 
 
 def test_mistakes_are_one_sentence(tmp_path):
