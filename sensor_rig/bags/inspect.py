@@ -159,6 +159,7 @@ def _facts(topic: TopicTimes, owner: str) -> TopicFacts:
         source, why = 'none', 'the type has no header'
     elif not len(stamps) or np.count_nonzero(stamps) * 2 < len(stamps):
         source, why = 'none', 'its stamps are zero'
+        low = middle = high = math.nan
     else:
         source, why = _source(arrival_jitter, stamp_jitter, float(middle), float(high - low))
     rate_hz = (topic.count - 1) / span_s if span_s > 0.0 else 0.0
@@ -166,7 +167,8 @@ def _facts(topic: TopicTimes, owner: str) -> TopicFacts:
     return TopicFacts(
         topic.name, topic.type_name, topic.stamped, topic.count, rate_hz,
         topic.nbytes / topic.count, arrival_jitter, stamp_jitter, float(middle),
-        float(high - low), _drift_ppm(arrivals, delays), source, why, owner,
+        float(high - low), math.nan if source == 'none' else _drift_ppm(arrivals, delays),
+        source, why, owner,
         sweep if sweep * rate_hz <= LONGEST_SWEEP else 0.0)
 
 

@@ -59,7 +59,9 @@ def test_rates_delays_and_drift_are_measured():
     ({'stamped_by': 'nobody', 'type_name': 'std_msgs/msg/Bool'}, 'none'),
 ])
 def test_who_writes_the_stamps(how, source):
-    assert facts(**how).source == source
+    found = facts(**how)
+    assert found.source == source
+    assert np.isfinite(found.delay_s) == (source != 'none')  # nothing to count a delay from
 
 
 def test_memory_is_bounded():
