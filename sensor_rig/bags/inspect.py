@@ -154,21 +154,21 @@ def _facts(topic: TopicTimes, owner: str) -> TopicFacts:
     span_s = (topic.last_arrival_ns - topic.first_arrival_ns) / 1e9
     delays = _seconds_between(stamps, arrivals)
     arrival_jitter, stamp_jitter = _jitter(arrivals), _jitter(stamps)
-    low, middle, high = np.percentile(delays, (5, 50, 95)) if len(delays) else (math.nan,) * 3
+    low = middle = high = drift_ppm = math.nan
     if not topic.stamped:
         source, why = 'none', 'the type has no header'
     elif not len(stamps) or np.count_nonzero(stamps) * 2 < len(stamps):
         source, why = 'none', 'its stamps are zero'
-        low = middle = high = math.nan
     else:
+        low, middle, high = np.percentile(delays, (5, 50, 95))
         source, why = _source(arrival_jitter, stamp_jitter, float(middle), float(high - low))
+        drift_ppm = _drift_ppm(arrivals, delays)
     rate_hz = (topic.count - 1) / span_s if span_s > 0.0 else 0.0
     sweep = statistics.median(topic.sweeps_s) if topic.sweeps_s else 0.0
     return TopicFacts(
         topic.name, topic.type_name, topic.stamped, topic.count, rate_hz,
         topic.nbytes / topic.count, arrival_jitter, stamp_jitter, float(middle),
-        float(high - low), math.nan if source == 'none' else _drift_ppm(arrivals, delays),
-        source, why, owner,
+        float(high - low), drift_ppm, source, why, owner,
         sweep if sweep * rate_hz <= LONGEST_SWEEP else 0.0)
 
 
