@@ -40,8 +40,8 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--processes', action='store_true',
                         help='one process per node instead of one for all')
     parser.add_argument('--only', metavar='A,B', type=_names, default=[],
-                        help='start only these parts of the rig here, each as a process: world, '
-                             'sync, names of sensors; the others run on other hosts')
+                        help='start only these parts of the rig here: world, sync, names of '
+                             'sensors; the others run on other hosts')
     add_json_argument(parser)
 
 
@@ -80,13 +80,13 @@ def run_rig(rig: RigConfig, args: argparse.Namespace,
     from sensor_rig.page.ros.factory import page_factory
     extras = [] if page is None else page_factory(rig, page)
     with _progress(rig.path.name, args.seconds) as on_time:
-        if args.processes or args.only:
+        if args.processes:
             from sensor_rig.ros.many_processes import run_in_many_processes
             summary = run_in_many_processes(rig, args.seconds, overrides, extras, on_time,
                                             args.only)
         else:
             from sensor_rig.ros.one_process import run_in_one_process
-            summary = run_in_one_process(rig, args.seconds, extras, on_time)
+            summary = run_in_one_process(rig, args.seconds, extras, on_time, args.only)
     lasts_ms = {name: each.duration_ns / 1e6 for name, each in rig.make_sensors().items()}
     return replace(summary, sensors={name: replace(each, capture_ms=lasts_ms.get(name, 0.0))
                                      for name, each in summary.sensors.items()})

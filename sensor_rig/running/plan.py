@@ -99,7 +99,9 @@ def _part_of(only: Sequence[str], node: PlannedNode) -> PlannedNode | None:
     served = node.parameters.get('only')
     sensors = [name for name in (only if served is None else served)
                if name in only and name not in ('world', 'sync')]
-    return replace(node, parameters={'only': sensors}) if sensors else None
+    # Named after its sensors: another host may have an emulator, too.
+    return replace(node, name=f'emulator_{"_".join(sensors)}',
+                   parameters={'only': sensors}) if sensors else None
 
 
 def parameter_text(value: object) -> str:

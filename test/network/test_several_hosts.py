@@ -67,8 +67,9 @@ def end(process: Process) -> None:
     assert process.wait() == 0
 
 
-@pytest.fixture(params=[['--rtf', '1'], ['--rtf', '0', '--lockstep']],
-                ids=['real time', 'lockstep'])
+@pytest.fixture(params=[['--rtf', '1'], ['--rtf', '0', '--lockstep'],
+                        ['--rtf', '0', '--lockstep', '--processes']],
+                ids=['real time', 'lockstep', 'lockstep, a process per node'])
 def options(request: pytest.FixtureRequest) -> list[str]:
     return list(request.param)
 
@@ -124,4 +125,4 @@ def test_a_cut_that_outlasts_the_time_limit_of_lockstep_names_who_is_missing(
     assert world.wait() == 2
     said = re.search(r'lockstep: no answer from (.+) within', world.output)
     assert said is not None, world.output
-    assert set(said[1].split(', ')) <= {'/emulator_front_lidar', '/emulator_wheels', '/sync'}
+    assert set(said[1].split(', ')) <= {'/emulator_front_lidar_wheels', '/sync'}

@@ -12,7 +12,7 @@ from sensor_rig.running.plan import planned_nodes
 @pytest.mark.parametrize(('only', 'emulators', 'wanted'), [
     (['world'], 'per_sensor', {'world': None}),
     (['sync', 'imu'], 'per_sensor', {'sync': None, 'emulator_imu': ['imu']}),
-    (['imu', 'wheels', 'world'], 'one', {'emulator': ['imu', 'wheels'], 'world': None}),
+    (['imu', 'wheels', 'world'], 'one', {'emulator_imu_wheels': ['imu', 'wheels'], 'world': None}),
     ([], 'one', {'sync': None, 'emulator': None, 'world': None}),
 ])
 def test_a_host_starts_what_is_named(only, emulators, wanted) -> None:
