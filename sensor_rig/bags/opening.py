@@ -10,12 +10,12 @@ from typing import Any
 
 import yaml
 from rosbags.highlevel import AnyReader
-from rosbags.rosbag2 import storage_mcap
 from rosbags.typesys import Stores, get_typestore
 
 from rig_common.errors import RigError
+from sensor_rig.bags.bounds import bound_rosbags, require_modest_metadata
 from sensor_rig.bags.lenient import LenientReader
-from sensor_rig.bags.salvage import has_side_file, repair, unpacked
+from sensor_rig.bags.salvage import has_side_file, repair
 
 METADATA = 'metadata.yaml'
 STORAGES = ('.mcap', '.db3')
@@ -23,10 +23,7 @@ ROS1 = '.bag'
 URI_SIGNS = frozenset('?#%')
 """rosbags gives sqlite the path as a URI, where these have a meaning."""
 
-# rosbags unpacks a chunk whole before it looks at the size: 300 kB of zstd can be 8 GiB of zeros.
-for _kind in ('zstd', 'lz4'):
-    storage_mcap.DECOMPRESSORS[_kind] = (
-        lambda data, size, kind=_kind: unpacked(data, kind, size + 1))  # type: ignore[misc]
+bound_rosbags()
 
 
 class Opening:
@@ -154,6 +151,7 @@ def _require_recording(path: Path) -> None:
             instead = f'; give its file {files[0]} instead' if files else ''
             raise RigError(f'{path} is not a rosbag2 recording: there is no {METADATA} in '
                            f'it{instead}')
+        require_modest_metadata(path / METADATA)
     if path.is_file() and path.suffix not in (*STORAGES, ROS1):
         raise RigError(f'{path} is not a readable recording: its name should end in '
                        f'{", ".join(STORAGES)} or {ROS1}')
