@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 
 from rig_common.cdr import CdrError
 from rig_common.msgs import Status, read_diagnostic_array
@@ -15,6 +16,8 @@ from sync_engine.input_config import InputConfig
 from sync_engine.matching.buffer import Packet
 
 MOST_WAITING = 10_000
+MOST_INPUTS = 1000
+"""Members of a bundle; one of more is none of ours."""
 COLLECTED = (Packet(0, 0, None, 0, 0),)
 """Stands for the packets of a member that was collected, which the message does not hold."""
 
@@ -41,21 +44,26 @@ class HeardBundles:
 
     def bundle(self, raw: bytes) -> None:
         """Take a `sync/bundle` message; one that cannot be read is left out."""
-        try:
+        # Whoever sent it: reading raises CdrError, KeyError or ValueError, numbers without bound
+        # OverflowError.
+        with suppress(CdrError, KeyError, ValueError, OverflowError):
             head, *members = read_diagnostic_array(raw)[1]
             found = _bundle(head, members)
-        except (CdrError, ValueError, KeyError):
-            return
-        if self._record is None:
-            self._topics = {each.name: each.hardware_id for each in members}
-            inputs = {each.name: InputConfig(topic=each.hardware_id) for each in members}
-            config = SyncConfig(inputs=inputs, reference_sensor_id=found.reference_id)
-            self._record = SyncRecord(config, '', '', exact=self._exact)
-            for each in self._waiting:
-                self.truth(*each)
-            self._waiting.clear()
-        if found.members.keys() <= self._topics.keys():
-            self._record.bundle(found)
+            if self._record is None and len(members) <= MOST_INPUTS:
+                self._begin(found.reference_id, {each.name: each.hardware_id for each in members})
+            if self._record is not None and found.members.keys() <= self._topics.keys():
+                self._record.bundle(found)
+
+    def _begin(self, reference: str, topics: dict[str, str]) -> None:
+        """Keep a record of these inputs, with the truths that came before it."""
+        config = SyncConfig(inputs={name: InputConfig(topic=topic)
+                                    for name, topic in topics.items()},
+                            reference_sensor_id=reference)
+        self._topics = topics
+        self._record = SyncRecord(config, '', '', exact=self._exact)
+        for each in self._waiting:
+            self.truth(*each)
+        self._waiting.clear()
 
     def measures(self, received: Mapping[str, int]) -> Measures:
         """Return what was heard; `received` counts the messages by topic, without a slash."""

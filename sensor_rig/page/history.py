@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from rig_common.times import NS_PER_S
 
+MOST_EVENTS = 1000
+"""Changes and faults that are kept, as many as a person could look at."""
+
 
 class Mark(NamedTuple):
     """One sample with its three times, ns."""
@@ -71,7 +74,7 @@ class History:
         self.offsets: dict[str, deque[OffsetPoint]] = {}
         self.windows: deque[WindowPoint] = deque()
         self._planned = list(planned)
-        self._events: deque[Occurrence] = deque()
+        self._events: deque[Occurrence] = deque(maxlen=MOST_EVENTS)
 
     @property
     def now_s(self) -> float:

@@ -18,6 +18,7 @@ pytest.importorskip('rclpy', reason='rclpy is not installed')
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Twist
 from rclpy.node import Node
+from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import Imu, JointState, TimeReference
 from std_srvs.srv import Trigger
 from support.processes import Processes
@@ -117,6 +118,7 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
         made.close()
 
 
+RUBBISH = (b'\0\1\0\0', b'\0\1\0\0' + b'\xff' * 40, bytes(1_000_000))
 TICKS = {
     'a huge episode': Tick(5, episode=2**62, run='evil.0'),
     'a huge seed': Tick(5, seed=2**63, run='evil.0'),
@@ -181,6 +183,22 @@ def test_reports_of_a_stranger(rig: Rig) -> None:
         rig.say(DiagnosticArray, '/diagnostics', DiagnosticArray(status=[
             DiagnosticStatus(name=f'{part} {i}') for i in range(5000)]))
     assert len(rig.monitor.statuses) <= MOST_STATUSES
+    for topic in (TICK_TOPIC, 'truth/time/imu'):
+        rig.say(TimeReference, topic, *RUBBISH)
+    rig.goes_on()
+
+
+@pytest.mark.parametrize('changed', [
+    {'reference': 'nobody'}, {'window_ms': 'inf'}, {'stamp_ns': '9' * 4000}, {'sequence': 'one'}])
+def test_bundles_of_a_stranger(rig: Rig, changed: dict[str, str]) -> None:
+    heard: list[bytes] = []
+    rig.stranger.create_subscription(DiagnosticArray, 'sync/bundle', heard.append, 10, raw=True)
+    rig.until(lambda: bool(heard), 'a bundle')
+    bundle = deserialize_message(heard[0], DiagnosticArray)
+    for value in bundle.status[0].values:
+        value.value = changed.get(value.key, value.value)
+    rig.monitor.forget()  # the stranger's is the first it hears
+    rig.say(DiagnosticArray, 'sync/bundle', bundle, DiagnosticArray(), *RUBBISH)
     rig.goes_on()
 
 

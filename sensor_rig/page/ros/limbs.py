@@ -19,6 +19,8 @@ JOINTS, WRENCH = 'sensor_msgs/msg/JointState', 'geometry_msgs/msg/WrenchStamped'
 SWITCH = 'contact'
 """The type of a sensor that is open or closed, as a Range."""
 FORCES = ('contact_force', 'force_torque')
+MOST_TRACES = 1000
+"""Joints, or contacts, that are kept; more come from nobody who means well."""
 
 
 class Heard(NamedTuple):
@@ -64,6 +66,8 @@ class Limbs:
                 time_s = self._base.run_ns(stamp_ns) / NS_PER_S if is_true else self._now_s()
                 traces = self.body.joints if kind == JOINTS else self.body.contacts
                 for key, value in values:
+                    if key not in traces and len(traces) >= MOST_TRACES:
+                        continue
                     traces.setdefault(key, Trace()).add(line, time_s, value,
                                                         switches=name in self.body.switches)
         return take

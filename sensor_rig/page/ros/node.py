@@ -6,6 +6,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import mujoco
@@ -14,12 +15,13 @@ from rclpy.parameter import parameter_value_to_python
 from rclpy.qos import qos_profile_parameter_events
 from rclpy.subscription import Subscription
 
-from rig_common.cdr import read_stamp_ns
+from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.msgs import read_diagnostic_array, read_time_reference
 from rig_common.msgs.decode import read_image, read_marker_poses, read_odometry
 from rig_common.ros import qos
 from rig_common.ros.clock import steady_clock
 from rig_common.ros.types import message_class
+from rig_common.text import shortened
 from rig_common.times import NS_PER_S
 from sensor_rig.page.access import LOCAL
 from sensor_rig.page.app import Page
@@ -36,6 +38,10 @@ from sim_sensors.naming import parameter_events_topic, truth_topic
 from sim_sensors.world.pose_messages import base_body
 from sim_sensors.world.world import World
 
+UNREADABLE = (CdrError, KeyError, ValueError, OverflowError)
+"""What reading a message raises that anybody may have sent; the page only watches."""
+LONGEST = 80
+"""Characters of a change on the page."""
 PERIOD_S = 0.1
 """Wall time between two drawings."""
 REST = 2.0
@@ -98,12 +104,13 @@ class PageNode(Monitor):
         super()._on_time(sensor, buf)
         if not self._is_watched:
             return
-        capture_ns, _, stamp_ns, _ = read_time_reference(buf)
-        run_ns = self._base.run_ns(capture_ns)
-        self._history.add_mark(sensor, Mark(run_ns, self._base.run_ns(stamp_ns),
-                                            max(self.now_ns, run_ns)))
-        if self._scan is not None and sensor == self._scan[1]:
-            self._captures.append((stamp_ns, capture_ns))
+        with suppress(*UNREADABLE):
+            capture_ns, _, stamp_ns, _ = read_time_reference(buf)
+            run_ns = self._base.run_ns(capture_ns)
+            self._history.add_mark(sensor, Mark(run_ns, self._base.run_ns(stamp_ns),
+                                                max(self.now_ns, run_ns)))
+            if self._scan is not None and sensor == self._scan[1]:
+                self._captures.append((stamp_ns, capture_ns))
 
     def _on_parameters(self, event: ParameterEvent) -> None:
         """Take what was set of a sensor of this rig: from here, or by anybody else."""
@@ -113,13 +120,16 @@ class PageNode(Monitor):
         for parameter in event.changed_parameters:
             kind, _, rest = parameter.name.partition('.')
             sensor, _, key = rest.partition('.')
-            if kind == 'sensors':
-                value = parameter_value_to_python(parameter.value)
-                self.page.controls.note(sensor, key, value)
-                words = Setting.change_in_words(key, value)
-                if words is not None:
-                    now_s = max(self.now_ns, 0) / NS_PER_S
-                    self._history.add_event(Occurrence(now_s, words, sensor))
+            if kind == 'sensors' and sensor in self._rig.sensors:
+                with suppress(TypeError, ValueError):  # of a value that no emulator takes
+                    self._note_change(sensor, key, parameter_value_to_python(parameter.value))
+
+    def _note_change(self, sensor: str, key: str, value: object) -> None:
+        words = Setting.change_in_words(key, value)
+        self.page.controls.note(sensor, key, value)
+        if words is not None:
+            now_s = max(self.now_ns, 0) / NS_PER_S
+            self._history.add_event(Occurrence(now_s, shortened(words, LONGEST), sensor))
 
     def _on_fault(self, command: Command) -> None:
         now_s = max(self.now_ns, 0) / NS_PER_S
@@ -162,8 +172,11 @@ class PageNode(Monitor):
 
     def _hear(self, topic: str, kind: str, take: Callable[[bytes], None], rate_hz: float = 20.0
               ) -> None:
+        def hear(buf: bytes) -> None:
+            with suppress(*UNREADABLE):
+                take(buf)
         profile = qos.latched(10) if topic == self._markers else qos.sensor_in(rate_hz)
-        self._listening.append(self.create_subscription(message_class(kind), topic, take, profile,
+        self._listening.append(self.create_subscription(message_class(kind), topic, hear, profile,
                                                         raw=True))
 
     def _keep(self, topic: str, kind: str) -> None:
@@ -218,13 +231,16 @@ class PageNode(Monitor):
         fresh, self._fresh = self._fresh, {}
         self._scene.follows = self.page.follows
         if self._markers in fresh:
-            self._scene.move(read_marker_poses(fresh[self._markers]))
+            with suppress(*UNREADABLE):
+                self._scene.move(read_marker_poses(fresh[self._markers]))
         if self._picture in fresh:
-            image = read_image(fresh[self._picture])
-            if image.encoding in PICTURES:
-                self.page.show_picture(image.pixels)
+            with suppress(*UNREADABLE):
+                image = read_image(fresh[self._picture])
+                if image.encoding in PICTURES:
+                    self.page.show_picture(image.pixels)
         if self._scan is not None and self._scan[0] in fresh:
-            self._show_scan(fresh[self._scan[0]], self._scan[2])
+            with suppress(*UNREADABLE):
+                self._show_scan(fresh[self._scan[0]], self._scan[2])
 
     def _show_scan(self, message: bytes, kind: str) -> None:
         """Draw a scan, or keep it until its capture time and the poses of its sweep are known."""

@@ -123,6 +123,18 @@ def test_messages_come_late_and_stamped_by_the_wrong_clock(bench: Any) -> None:
         (stamp_ns, stamp_ns - 250_000_000) for _, stamp_ns in sent]
 
 
+def test_what_cannot_be_read_passes_as_it_is(bench: Any) -> None:
+    live = bench({'imu': {'topics': ['/imu/data'], 'delay_range_s': [0.05, 0.05],
+                          'clock': {'offset_s': -0.25}}})
+    out, driver = live.hear('/degraded/imu/data'), live.talk('/imu/data')
+    live.connect(driver)
+    rubbish = [b'\0\1\0\0', b'\0\1\0\0' + b'\xff' * 40, bytes(1_000_000)]
+    for raw in (*rubbish, IMU.fill(1_700_000_000_000_000_000)):
+        driver.publish(raw)
+    live.until(lambda: len(out) == 4)
+    assert rubbish[0] in [raw for _, raw in out]
+
+
 def test_types_without_header_pass_and_patterns_do_not_hear_the_node_itself(bench: Any) -> None:
     live = bench({'words': {'topics': ['/*'], 'delay_range_s': [0.01, 0.01]}})
     out = live.hear('/degraded/said', TEXT)

@@ -171,18 +171,22 @@ def test_poses_and_trajectories_are_taken_by_topic(run: LockstepRun, client: Cli
     path = client.create_publisher(trajectory, 'joint_trajectory', 10)
     run.until(lambda: path.get_subscription_count() > 0)
     at = world.placing.free[body]
-    wrong, right = PoseStamped(), PoseStamped()
+    wrong, broken, right = PoseStamped(), PoseStamped(), PoseStamped()
     wrong.header.frame_id = 'moon'
     wrong.pose.position.x = 50.0
+    broken.pose.position.x = broken.pose.orientation.w = float('nan')
     x = float(world.bound('qpos')[0, at]) + 0.5
     right.pose.position.x, right.pose.position.z = x, float(world.bound('qpos')[0, at + 2])
     pose.publish(wrong)
+    pose.publish(broken)
     pose.publish(right)
     run.until(lambda: abs(world.bound('qpos')[0, at] - x) < 0.2)
     name, index = next(iter(world.actuators.items()))
     point = message_class('trajectory_msgs/msg/JointTrajectoryPoint')
     points = [point(positions=[1.0]), point(positions=[4.0])]
     points[0].time_from_start.nanosec, points[1].time_from_start.sec = 1_000_000, 3
+    path.publish(trajectory(joint_names=[name, 'nobody'], points=points))
+    path.publish(trajectory(joint_names=[name], points=[point(positions=[float('nan')])] * 1000))
     path.publish(trajectory(joint_names=[name], points=points))
     run.until(lambda: world.actuation.ctrl[0, index] == pytest.approx(1.0, abs=0.01))
     path.publish(trajectory())  # stop, whatever it wants last
