@@ -47,6 +47,8 @@ def prepare_middleware(tell: Callable[[str], None],
         tell(f'the Fast DDS profile {own} is used as it is; what sensor_rig would set is in '
              f'{profile("network" if opened else "local")}')
         return
+    for name in FILE_VARIABLES:
+        environ.pop(name, None)  # ours, from a run around this one that had another Fast DDS
     environ[_file_variable()] = str(profile('network' if opened else 'local'))
 
 

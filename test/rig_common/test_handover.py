@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
+pytest.importorskip('rclpy', reason='rclpy is not installed')
+
 from rclpy.node import Node
 
 from rig_common.handover import Handover

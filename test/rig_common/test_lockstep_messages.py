@@ -3,6 +3,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+pytest.importorskip('rclpy', reason='rclpy is not installed')
+
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import TimeReference
 
