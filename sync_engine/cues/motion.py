@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -69,12 +70,23 @@ class MotionFix:
     """Middle of the stretch, on the sensor's clock."""
 
 
+class LastingErrors(NamedTuple):
+    """Errors of a cue that last for many of its rotations, so that no short stretch shows them."""
+
+    gain_sigma: float = 0.0
+    """Share by which all turns of a stretch may be too large or too small."""
+    first_honesty: float = 1.0
+    """Variance over the claimed one before the residuals have shown what it is."""
+
+
 class RotationFit:
     """The rotations of one sensor that wait to be compared with the gyro."""
 
-    def __init__(self, config: MotionConfig, mounting: Mounting | None = None) -> None:
+    def __init__(self, config: MotionConfig, mounting: Mounting | None = None,
+                 errors: LastingErrors | None = None) -> None:
         """Without a `mounting` the sensor's axes are those of the IMU."""
         self._config = config
+        self._errors = LastingErrors() if errors is None else errors
         self._rotations: deque[Rotation] = deque()
         self._bias = np.zeros(3)
         self._bias_var = np.full(3, _BIAS_SIGMA_RAD_S**2)
@@ -86,7 +98,7 @@ class RotationFit:
         self.fits = 0
         self.refused = 0
         self._refused_since_fit = 0
-        self.honesty = 1.0
+        self.honesty = self._errors.first_honesty
         """Variance of the fits that their residuals show, over the claimed one, lately."""
         self._shown_rows = 0.0
         self.mismatched = 0
@@ -133,7 +145,8 @@ class RotationFit:
         if span_ns < self._least_span_s(ready[0]) * NS_PER_S:
             return None
         self._tried_at_ns = ready[-1].stamp_to_ns
-        rows = TurnRows(ready, assumed_ns, self._bias, self._bias_var)
+        rows = TurnRows(ready, assumed_ns, self._bias, self._bias_var,
+                        gain_sigma=self._errors.gain_sigma)
         if len(rows.values) < _LEAST_ROWS:
             return None
         rows.look_at(gyro, half_s + STRAY_S)

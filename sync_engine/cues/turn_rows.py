@@ -1,10 +1,10 @@
 """The least-squares problem of one stretch of motion: one row per (rotation, axis).
 
-    value = (R axis) . (Th(to - d) - Th(from - d) + bias dt)
+    value = gain (R axis) . (Th(to - d) - Th(from - d) + bias dt)
 
-with the clock difference d, the gyro's bias and the sensor's rotation R unknown. A grid over d
-finds the valley, the bias and (while it is not known) R fitted out at every point; Gauss-Newton on
-all three finds its bottom.
+with the clock difference d, the gyro's bias, the sensor's rotation R and the gain unknown. A grid
+over d finds the valley, the bias and (while it is not known) R fitted out at every point;
+Gauss-Newton on all of them finds its bottom.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ _SETTLED = 0.01
 _STEPS = 8
 _LAGS = 4
 """Rotations over which the errors of a cue may be correlated."""
+_GAIN_SIGMA = 1e-4
+"""By how much all turns of a stretch may be too large or too small, where the cue knows no such
+error: not at all."""
 _MISMATCH = 3.0
 """Residuals this many times the claimed noise do not match it ..."""
 _UNEXPLAINED = 0.1
@@ -78,6 +81,7 @@ class TurnRows:
         bias: FloatArray,
         bias_var: FloatArray,
         least_spread: float = 1.0,
+        gain_sigma: float = 0.0,
     ) -> None:
         start_ns = rotations[0].stamp_from_ns
         self._origin_ns = start_ns - assumed_ns
@@ -100,6 +104,7 @@ class TurnRows:
         """[rows, 3] in the sensor's own frame; zeros for sizes, which tell no bias either."""
         self._bias, self._bias_var = bias, bias_var
         self._least_spread = least_spread
+        self._gain_info = max(gain_sigma, _GAIN_SIGMA) ** -2
 
     def look_at(self, gyro: GyroTrack, margin_s: float) -> None:
         """Take the gyro's track below the rows."""
@@ -158,17 +163,18 @@ class TurnRows:
     def _refine(
         self, delta: float, ambiguous: bool, mounting: Mounting, matrix: FloatArray
     ) -> Fix:
-        """Gauss-Newton on [delta, bias, turn of the mounting], Huber weights on what is wrong."""
-        bias, start = self._bias.copy(), delta
-        prior = np.zeros((7, 7))
+        """Gauss-Newton on [delta, bias, turn of the mounting, gain]; Huber weights on outliers."""
+        bias, start, gain = self._bias.copy(), delta, 1.0
+        prior = np.zeros((8, 8))
         prior[0, 0] = 1e-6
         prior[1:4, 1:4] = np.diag(1.0 / self._bias_var)
-        prior[4:, 4:] = mounting.information
+        prior[4:7, 4:7] = mounting.information
+        prior[7, 7] = self._gain_info
         spread, normal, lost = 1.0, prior, False
         weight = residual = self.values  # set by the first step
-        jacobian = np.zeros((len(residual), 7))
+        jacobian = np.zeros((len(residual), 8))
         for _ in range(_STEPS):
-            residual, jacobian = self._linear(delta, bias, matrix)
+            residual, jacobian = self._linear(delta, bias, matrix, gain)
             scaled = np.abs(residual) / self.sigmas
             spread = max(self._least_spread, 1.4826 * _median(scaled))
             weight = np.minimum(1.0, _HUBER * spread / np.maximum(scaled, 1e-12))
@@ -176,11 +182,13 @@ class TurnRows:
             normal = jacobian.T @ (jacobian * weight[:, None]) + prior
             pull = jacobian.T @ (residual * weight)
             pull[1:4] += (self._bias - bias) / self._bias_var
-            pull[4:] -= mounting.information @ _turn_between(mounting.matrix, matrix)
+            pull[4:7] -= mounting.information @ _turn_between(mounting.matrix, matrix)
+            pull[7] -= self._gain_info * (gain - 1.0)
             move = np.linalg.solve(normal, pull)
             delta += min(max(float(move[0]), -GRID_STEP_S), GRID_STEP_S)
             bias = bias + move[1:4]
-            turn = limited(move[4:])
+            gain += float(move[7])
+            turn = limited(move[4:7])
             matrix = turned_by(turn) @ matrix
             lost = abs(delta - start) > STRAY_S
             variance = float(np.linalg.inv(normal)[0, 0])
@@ -190,7 +198,7 @@ class TurnRows:
         honesty = self._shown_over_claimed(residual, jacobian, weight, inverse)
         return Fix(delta, self._sigma_s(1.0 / float(inverse[0, 0]), weight), ambiguous or lost,
                    self._is_mismatched(spread), spread, bias, np.diag(inverse)[1:4].copy(),
-                   matrix, np.asarray(np.linalg.inv(inverse[4:, 4:])), honesty,
+                   matrix, np.asarray(np.linalg.inv(inverse[4:7, 4:7])), honesty,
                    len(residual))  # fmt: skip
 
     def _sigma_s(self, sharpness: float, weight: FloatArray) -> float:
@@ -223,23 +231,24 @@ class TurnRows:
         return max(shown, 0.0) / claimed if claimed > 0.0 else 1.0
 
     def _linear(
-        self, delta: float, bias: FloatArray, matrix: FloatArray
+        self, delta: float, bias: FloatArray, matrix: FloatArray, gain: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Return residuals [rows] and d predicted / d (delta, bias, turn) [rows, 7]."""
+        """Return residuals [rows] and d predicted / d (delta, bias, turn, gain) [rows, 8]."""
         angles = self._track.angles(self.spans - delta - _BESIDE[:, None, None])
         before, turns, after = (angles[:, :, 1] - angles[:, :, 0]).swapaxes(0, 1)
         slopes = (before - after) / (2.0 * _SLOPE_S)
-        jacobian = np.zeros((len(self.values), 7))
+        jacobian = np.zeros((len(self.values), 8))
         if self.norms:
-            sizes = _sizes(turns)
-            jacobian[:, 0] = -np.sum(turns * slopes, axis=0) / np.maximum(sizes, 1e-9)
-            return self.values - sizes, jacobian
+            sizes = jacobian[:, 7] = _sizes(turns)
+            jacobian[:, 0] = -gain * np.sum(turns * slopes, axis=0) / np.maximum(sizes, 1e-9)
+            return self.values - gain * sizes, jacobian
         axes = self.axes @ matrix.T
         turns = turns.T[self._of] + bias * self._lasted[:, None]
-        jacobian[:, 0] = -np.sum(axes * slopes.T[self._of], axis=1)
-        jacobian[:, 1:4] = axes * self._lasted[:, None]
-        jacobian[:, 4:] = np.cross(axes, turns)
-        return self.values - np.sum(axes * turns, axis=1), jacobian
+        jacobian[:, 0] = -gain * np.sum(axes * slopes.T[self._of], axis=1)
+        jacobian[:, 1:4] = axes * (gain * self._lasted)[:, None]
+        jacobian[:, 4:7] = gain * np.cross(axes, turns)
+        jacobian[:, 7] = np.sum(axes * turns, axis=1)
+        return self.values - gain * jacobian[:, 7], jacobian
 
     def _is_mismatched(self, spread: float) -> bool:
         """Return whether the residuals neither match the claimed noise nor are small."""

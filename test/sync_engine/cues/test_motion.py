@@ -11,7 +11,7 @@ from support.sync_streams import Scenario
 
 from sync_engine.config import MotionConfig
 from sync_engine.cues.gyro import GyroTrack
-from sync_engine.cues.motion import MotionFix, Rotation, RotationFit
+from sync_engine.cues.motion import LastingErrors, MotionFix, Rotation, RotationFit
 from sync_engine.cues.mounting import Mounting
 from sync_engine.cues.turn_rows import TurnRows
 
@@ -120,6 +120,31 @@ def test_noise_of_the_gyro_is_no_motion() -> None:
         fits.append(rows.fit(0.05, 0.01, Mounting(np.eye(3))))
     scaled = [fix.delta_s / fix.sigma_s for fix in fits]
     assert np.mean(np.square(scaled)) < 2.0  # 8.6 where the noise counts as motion
+
+
+def test_turns_that_are_all_too_large_cost_sharpness_and_not_the_truth() -> None:
+    """A turn that rises, a tenth too large, looks like one that began earlier."""
+    gyro, given = track(), rotations('yaw', sigma=5e-4, scale=1.1)[18:30]
+    scaled, sigmas = [], []
+    for errors in (LastingErrors(), LastingErrors(gain_sigma=0.1)):
+        fit = RotationFit(MotionConfig(), errors=errors)
+        for rotation in given:
+            fit.add(rotation)
+        fix = fit.solve(gyro, round(0.1 * S), 0.05)
+        assert fix is not None
+        sigmas.append(fix.variance**0.5)
+        scaled.append(abs(0.1 + fix.correction_s - OFFSET_S) / sigmas[-1])
+    assert scaled[0] > 4.0 and scaled[1] < 2.0
+    assert sigmas[1] > sigmas[0]
+
+
+def test_a_cue_with_lasting_errors_is_believed_less_until_its_residuals_speak() -> None:
+    doubted = RotationFit(MotionConfig(), errors=LastingErrors(first_honesty=4.0))
+    gyro = track()
+    for rotation in rotations('vector'):
+        doubted.add(rotation)
+    assert doubted.solve(gyro, round(0.1 * S), 0.05) is not None
+    assert 1.0 < doubted.honesty < 3.0  # 255 rows against the 200 of the claim
 
 
 def test_outliers_are_gated() -> None:
