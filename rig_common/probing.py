@@ -8,6 +8,13 @@ import subprocess
 import sys
 
 TIMEOUT_S = 60.0
+_END_WITH_PARENT = """
+import ctypes
+set_option = getattr(ctypes.CDLL(None), 'prctl', None)  # on Linux
+if set_option:
+    set_option(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+"""
+"""For a parent that a signal ends: it cannot end its children."""
 
 
 class Trial:
@@ -15,8 +22,8 @@ class Trial:
 
     def __init__(self, code: str, **environment: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, '-c', code], env=dict(os.environ, **environment), text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            [sys.executable, '-c', _END_WITH_PARENT + code], env=dict(os.environ, **environment),
+            text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         atexit.register(self._end)
 
     def result(self) -> tuple[int, str]:

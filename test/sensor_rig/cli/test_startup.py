@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -56,11 +57,17 @@ def test_a_renderer_is_tried_before_the_models_of_a_rig_are_loaded() -> None:
         assert not loaded_by(end + command(*words)) & {'pydantic', 'numpy', 'mujoco', 'rclpy'}
 
 
-def test_a_trial_that_nobody_asks_for_ends_with_the_program() -> None:
-    code = ('from rig_common.probing import Trial\n'
-            'trial = Trial("import time; time.sleep(600)")\n'
-            'print(trial._process.pid)')
-    done = subprocess.run([sys.executable, '-c', code], check=True, capture_output=True,
+@pytest.mark.parametrize('end', ['sys.exit()', 'os.kill(os.getpid(), 9)'])
+def test_a_trial_that_nobody_asks_for_ends_with_the_program(end: str) -> None:
+    code = ('import os, sys\n'
+            'from rig_common.probing import Trial\n'
+            'trial = Trial("print(flush=True); import time; time.sleep(600)")\n'
+            'trial._process.stdout.readline()\n'
+            f'print(trial._process.pid, flush=True); {end}')
+    done = subprocess.run([sys.executable, '-c', code], check=False, capture_output=True,
                           text=True, timeout=60)
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(done.stdout), 0)
+    state = Path(f'/proc/{int(done.stdout)}/stat')
+    deadline_s = time.monotonic() + 30.0
+    while state.exists() and ') Z' not in state.read_text():  # a zombie has ended
+        assert time.monotonic() < deadline_s, 'it still runs'
+        time.sleep(0.01)
