@@ -10,6 +10,7 @@ from support.transits import MS, arrivals, transit
 
 from rig_common.errors import RigError
 from rig_common.times import NEVER_NS
+from rig_common.validation import validated
 from sim_sensors.pipeline.fates import CaptureFate
 from sim_sensors.pipeline.faults import Condition, Faults
 from sim_sensors.pipeline.in_flight import InFlight
@@ -18,7 +19,7 @@ from sim_sensors.pipeline.loss import MOST_TRIES
 from sim_sensors.pipeline.transit import CaptureNumbers
 from sim_sensors.sensors.base import Sample
 from sim_sensors.timekeeping.schedule import Schedule
-from sim_sensors.timing_config import FaultConfig, LinkConfig
+from sim_sensors.timing_config import FaultConfig, LinkConfig, TimingConfig
 
 
 def share(**keys: Any) -> LinkShare:
@@ -203,3 +204,15 @@ def test_a_recorded_stream_is_stamped_for_its_capture_and_sent_from_its_arrival(
     passage = made.transit.send(received, stamped=CaptureNumbers(
         slice(None), np.array([3]), np.array([30 * MS])))
     assert (int(passage.stamp_ns), int(passage.arrival_ns)) == (530 * MS, 90 * MS)
+
+
+def test_another_latency_and_loss_hold_from_the_next_capture_on() -> None:
+    made = transit({'delay_range_s': [0.01, 0.01]}, 50)
+    before, lost = arrivals(made, 20)
+    assert not lost.any()
+    made.transit.take(validated(TimingConfig, {
+        'rate_hz': 100.0, 'delay_range_s': [0.04, 0.04], 'loss': {'probability': 0.5}}, 'test'))
+    after, lost = arrivals(made, 0, range(20, 60))
+    times = made.schedule.times_of(np.arange(60))[:, None]
+    assert (before - times[:20] == 10 * MS).all() and (after - times[20:] == 40 * MS).all()
+    assert lost.mean() == pytest.approx(0.5, abs=0.05)

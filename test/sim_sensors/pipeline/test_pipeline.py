@@ -421,3 +421,44 @@ def test_nothing_before_the_first_sample() -> None:
     assert not pipeline.read(0).valid.any()
     assert not pipeline.read_ground_truth().valid.any()
     assert pipeline.counts.total() == 0
+
+
+class Summed(Plain):
+    """The sum of all ticks so far, tick by tick."""
+
+    stateful = True
+
+    def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
+        values += np.where(timeline.filled[:, None], timeline.at(1), 0.0)
+
+
+class SummedTogether(Plain):
+    """The same for all ticks since the last capture at once."""
+
+    stateful = True
+
+    def integrate(self, values: Array, timeline: Timeline, tick_s: float) -> None:
+        assert tick_s == pytest.approx(0.001)
+        values[0] += np.where(timeline.filled[:, None], timeline.at(1), 0.0)
+        np.cumsum(values, axis=0, out=values)
+
+
+@pytest.mark.parametrize('rate_hz', [100.0, 2.0])
+def test_integrating_between_captures_gives_what_every_tick_would(rate_hz: float) -> None:
+    """At 2 Hz more ticks pass between captures than are kept; one environment is reset alone."""
+    def samples(sensor: type[Plain]) -> list[tuple[int, int, list[float], list[float]]]:
+        pipeline, found = make(2, sensor, rate_hz=rate_hz, pipeline={'messages': True}), []
+        for t in range(1200):
+            if t == 623:
+                pipeline.reset(np.array([1]), t * MS)
+            pipeline.tick(None, t * MS, np.array([[t, 1.0], [2.0 * t, 1.0]]))
+            if t == 801:  # one environment ahead of the other
+                pipeline.tick(np.array([0]), 802 * MS, np.array([[5.0, 5.0]]))
+                pipeline.tick(np.array([1]), 802 * MS, np.array([[7.0, 7.0]]))
+            found += pipeline.due(t * MS)
+        return [(each.env, each.capture_ns, each.values.tolist(), each.truth.tolist())
+                for each in found]
+
+    expected = samples(Summed)
+    assert len(expected) >= 2 * int(1.2 * rate_hz)
+    assert samples(SummedTogether) == expected

@@ -216,3 +216,16 @@ def test_what_jumped_stays_loose_for_a_while_and_the_rest_does_not() -> None:
     clock.predict(160.0)
     assert (clock.covariance - before)[2, 2] == pytest.approx(0.2 * CONFIG.latency_walk_s**2,
                                                               rel=0.05)
+
+
+def test_a_wander_that_motion_shows_is_part_of_the_skew() -> None:
+    """Turns that run ahead of the stamps by 200 us a second while arrivals stay where they are."""
+    clock = settled(prior=replace(PRIOR, wander_chance=0.9))
+    for second in range(1, 90):
+        clock.predict(60.0 + second)
+        clock.observe_arrival(LEVEL)
+        clock.observe_motion(PRIOR.offset_s + 2e-4 * second, 0.0003**2)
+    assert clock.skew > clock.state[1]
+    skew, before = clock.skew, clock.offset_s
+    clock.predict(clock.time_s + 1.0)
+    assert clock.offset_s - before == pytest.approx(skew, rel=0.2)

@@ -136,3 +136,15 @@ def test_two_clocks_are_compared_over_the_surer_of_host_and_imu() -> None:
     difference, sigma_s = relative_offset(cam, lidar, 0)
     assert difference == 7000
     assert sigma_s == pytest.approx(math.sqrt(1e-8 + 2e-8 + 3e-8 + 6e-8))
+
+
+def test_stamps_that_cannot_be_observed_are_host_time_to_a_reference_whose_clock_is_off() -> None:
+    inputs = {'ref': {'latency_s': 0.005, 'latency_sigma_s': 1e-4},
+              'cam': {'latency_s': 0.5, 'latency_sigma_s': 0.5}}
+    feeder = Feeder(SyncEngine(config(inputs, 'ref', required_sensors=['ref', 'cam'])))
+    for frame in range(40):
+        feeder.push('ref', 100 * frame - 80, 100 * frame + 5)  # its clock is 80 ms behind
+        feeder.push('cam', 100 * frame, 100 * frame + 5.1)
+    cam = feeder.bundles[-1].members['cam']
+    assert cam.offset_state is OffsetState.UNOBSERVABLE
+    assert cam.offset_ns == pytest.approx(80 * MS, abs=0.5 * MS)

@@ -208,6 +208,7 @@ def test_a_new_clock_needs_two_stamps_that_agree(jump_s: float) -> None:
     assert stream.play() == [Verdict.HOLD]
     assert stream.play() == [Verdict.RESTART]
     assert stream.detector.period_ns == 0.0 and not stream.detector.in_doubt
+    assert stream.detector.arrival_ns == stream.arrival_ns
     assert stream.play(20) == [Verdict.FINE] * 20
     assert stream.detector.period_ns == PERIOD
 
