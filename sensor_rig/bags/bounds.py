@@ -37,7 +37,7 @@ def require_modest_metadata(path: Path) -> None:
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > MAX_DEPTH:
                 raise RigError(f'{path} is nested more than {MAX_DEPTH} deep')
-        values: Any = yaml.load(text, Loader=_LOADER)  # a safe loader
+        values: Any = _LOADER(text).get_single_data()
         named = [Path(name).name
                  for name in values['rosbag2_bagfile_information']['relative_file_paths']]
     except (yaml.YAMLError, KeyError, TypeError, OSError, UnicodeDecodeError):

@@ -10,7 +10,7 @@ import pytest
 
 from sensor_rig.cli.demo import is_local
 
-PACKAGES = ('sensor_rig', 'sim_sensors', 'sync_engine')
+PACKAGES = ('rig_common', 'sensor_rig', 'sim_sensors', 'sync_engine')
 MODULES = {'pickle', 'marshal', 'shelve', 'dill', 'cloudpickle', 'joblib'}
 CALLS = {'eval', 'exec', 'os.system', 'os.popen', 'yaml.load', 'yaml.unsafe_load',
          'yaml.full_load'}
