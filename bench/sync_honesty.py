@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.progress import track
-from support.bad_habits import HABITS, pairs, spread_ms
+from support.bad_habits import HABITS, frames_of, pairs, spread_ms
 from support.sync_runs import (
     PAYLOAD_WANDER,
     POSE_WANDER,
@@ -154,13 +154,14 @@ def _mean_square_range(count: int) -> tuple[float, float]:
 def _step_rows(seeds: int) -> list[Row]:
     false, left, found, quiet, tried = 0, 0, 0, 0, 0
     for habits in HABITS.values():
+        frames = frames_of(habits)
         for seed in range(seeds):
-            plain = pairs(habits, 600, seed)
+            plain = pairs(habits, frames, seed)
             false += _watched(plain, 0)[0]
             size_ms = 1.2 * max(5.0, 4.0 * spread_ms(plain))
             for step_ms in (size_ms, -size_ms) if size_ms < 500.0 else ():
                 at = len(plain) // 2
-                jumps, doubts = _watched(pairs(habits, 600, seed, {at: step_ms}), at)
+                jumps, doubts = _watched(pairs(habits, frames, seed, {at: step_ms}), at)
                 left += any(doubts[:3])
                 found += jumps > 0
                 quiet += all(doubts[3:])

@@ -56,6 +56,11 @@ HABITS = {
 """Streams by what they are like."""
 
 
+def frames_of(habits: Habits) -> int:
+    """Return how many frames make a stream in whose second half a step has time to last."""
+    return max(600, round(8.0 * habits.rate_hz))
+
+
 def pairs(habits: Habits, count: int, seed: int,
           steps_ms: dict[int, float] | None = None) -> Pairs:
     """Return what a host receives of `count` frames; the clock steps at received frame k."""

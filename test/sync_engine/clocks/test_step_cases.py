@@ -352,3 +352,26 @@ def test_a_change_that_nothing_explains_is_believed_after_two_seconds() -> None:
     assert verdict is Verdict.UNSURE
     assert 2.0 * S <= stream.stamp_ns - begun_ns <= 2.2 * S
     assert stream.detector.step_ns == pytest.approx(10.5 * MS, abs=1.0 * MS)
+
+
+def test_messages_that_come_early_in_a_row_are_no_step_before_they_last() -> None:
+    """Six in a row as in a measured trace, earlier than any before; a second later as usual."""
+    stream = Varying()
+    early = [stream.send(delay_ms) for delay_ms in (5, 11, 10, 2, 5, 13)]
+    assert not set(early) & JUMPS
+    assert stream.detector.in_doubt
+    assert stream.doubts(20, 21, 19) == [True, True, False]
+    assert not {stream.send(20.0) for _ in range(100)} & JUMPS
+
+
+def test_a_clock_ahead_of_all_that_was_seen_has_stepped_once_it_lasts() -> None:
+    stream = Varying()
+    begun_ns = stream.stamp_ns
+    for _ in range(200):
+        verdict = stream.send(2.0)
+        if verdict in JUMPS:
+            break
+        assert stream.detector.in_doubt
+    assert verdict is Verdict.STEP
+    assert 2.0 * S <= stream.stamp_ns - begun_ns <= 2.2 * S
+    assert stream.detector.step_ns == pytest.approx(18.0 * MS, abs=1.0 * MS)

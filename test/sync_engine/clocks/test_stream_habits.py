@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.bad_habits import HABITS, MS, Habits, Pairs, pairs, spread_ms
+from support.bad_habits import HABITS, MS, Habits, Pairs, frames_of, pairs, spread_ms
 from support.sync_feeder import S, config
 
 from sync_engine.bundle import OffsetState
@@ -60,12 +60,13 @@ def test_a_real_step_is_found_with_its_size(name: str, spreads: float) -> None:
                                   'stamps jitter by 2 ms', 'batches', 'correlated'])
 def test_a_step_just_above_the_limit_is_doubted_until_it_is_found(name: str) -> None:
     """Slow messages after it look as usual, and late ones before it like a part of it."""
+    frames = frames_of(HABITS[name])
     for seed in range(6):
-        limit_ms = max(5.0, 4.0 * spread_ms(pairs(HABITS[name], 600, seed)))
+        plain = pairs(HABITS[name], frames, seed)
+        limit_ms, at = max(5.0, 4.0 * spread_ms(plain)), len(plain) // 2
         for step_ms in (1.2 * limit_ms, -1.2 * limit_ms):
-            at = len(pairs(HABITS[name], 600, seed)) // 2
             detector, doubts, found = StepDetector(S), [], False
-            for k, pair in enumerate(pairs(HABITS[name], 600, seed, {at: step_ms})):
+            for k, pair in enumerate(pairs(HABITS[name], frames, seed, {at: step_ms})):
                 found |= detector.observe(*pair) in JUMPS
                 if k >= at:
                     doubts.append(found or detector.in_doubt)
