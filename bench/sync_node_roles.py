@@ -167,29 +167,43 @@ class ThinRelay(Node):
 
     def __init__(self) -> None:
         super().__init__('bench_thin_relay')
+        self._took_s: dict[str, list[float]] = {}
         for topic, (template, _, _) in templates().items():
             kind = message_class(template.type_name)
             rate_hz = BIG_RATE_HZ if template.type_name in BIG_TYPES else SMALL_RATE_HZ
             out = self.create_publisher(kind, f'synced/{topic}', output_qos(topic == IMU))
             number = round(CAMERA_HZ / CLOUD_HZ) if topic in CAMERAS else 1
-            self.create_subscription(kind, topic, _every(number, out.publish),
+            self._took_s[topic] = []
+            self.create_subscription(kind, topic, _every(number, out.publish, self._took_s[topic]),
                                      qos.sensor_in(rate_hz, reliable=True), raw=True)
 
+    def set_ms(self) -> list[float]:
+        """Return how long publishing took in all for each set as the sync node would send it."""
+        per_set = {topic: round(IMU_HZ / CLOUD_HZ) if topic == IMU else 1
+                   for topic in self._took_s}
+        sets = min(len(took) // per_set[topic] for topic, took in self._took_s.items())
+        return [1e3 * sum(sum(took[k * per_set[topic]:(k + 1) * per_set[topic]])
+                          for topic, took in self._took_s.items()) for k in range(sets)]
 
-def _every(number: int, call: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    """Return a callback that passes on every `number`th message."""
+
+def _every(number: int, call: Callable[[bytes], None],
+           took_s: list[float]) -> Callable[[bytes], None]:
+    """Return a callback that passes on every `number`th message and notes how long that took."""
     seen = itertools.count()
 
     def on_message(raw: bytes) -> None:
         if next(seen) % number == 0:
+            began_s = time.perf_counter()
             call(raw)
+            took_s.append(time.perf_counter() - began_s)
     return on_message
 
 
 def thin_relay(seconds: float) -> dict[str, Any]:
     """Pass on as many bytes as the sync node does, on the executor that it runs on."""
-    _spin(ThinRelay(), seconds)
-    return {}
+    node = ThinRelay()
+    _spin(node, seconds)
+    return {'set_ms': node.set_ms()}
 
 
 def thin_relay_default(seconds: float) -> dict[str, Any]:

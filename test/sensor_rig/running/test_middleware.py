@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+import rclpy
 
+from rig_common.ros.executor import ros_context
+from sensor_rig.probes import shared_memory
 from sensor_rig.running.middleware import (
     FILE_VARIABLES,
     RANGE_VARIABLE,
@@ -71,3 +75,17 @@ def test_another_middleware_gets_no_profile_and_a_word() -> None:
     _, file, told = prepared(RMW_IMPLEMENTATION='rmw_cyclonedds_cpp')
     assert not file and 'RMW_IMPLEMENTATION is rmw_cyclonedds_cpp' in told[0]
     assert prepared(RMW_IMPLEMENTATION='rmw_fastrtps_cpp')[1:] == ('local.xml', [])
+
+
+IMAGE_BYTES = 640 * 480 * 3
+SEGMENT = re.compile(r'([0-9a-f]+)-([0-9a-f]+) .*/dev/shm/fastdds_[0-9a-f]{16}$', re.MULTILINE)
+
+
+@pytest.mark.skipif(shared_memory().state != 'ok', reason='/dev/shm has no room')
+def test_a_bundle_of_images_fits_into_shared_memory() -> None:
+    with ros_context([]):
+        node = rclpy.create_node('segment')
+        maps = Path('/proc/self/maps').read_text()
+        node.destroy_node()
+    sizes = [int(end, 16) - int(begin, 16) for begin, end in SEGMENT.findall(maps)]
+    assert max(sizes) > 4 * IMAGE_BYTES
