@@ -31,7 +31,7 @@ from sim_sensors.pipeline.in_flight import InFlight
 from sim_sensors.pipeline.lags import Lags
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.pipeline.link import LinkShare
-from sim_sensors.pipeline.progress import Progress, drawn_phases_ns
+from sim_sensors.pipeline.progress import Progress, TickNumbers, drawn_phases_ns
 from sim_sensors.pipeline.readout import Reading, Readout, asked_history
 from sim_sensors.pipeline.rows import ALL, Envs, RowChoice, Rows
 from sim_sensors.pipeline.stages import Stages, rows_of
@@ -148,12 +148,12 @@ class Pipeline:
         step = self.progress.advance(rows, time_ns)
         if step.captured is False and self.stages.passes(truth, rows):
             return
-        batch = self._batch(rows, step.capture, step.tick, time_ns)
+        batch = self._batch(rows, step, time_ns)
         clean, sensed = self.stages.sense(truth, batch)
         if step.captured:
             self._capture(batch, clean, sensed, time_ns)
         elif step.captured is None:
-            chosen = step.capture >= 0
+            chosen = batch.index >= 0
             part = rows_of(batch, chosen, self._choice.every)
             self._capture(part, clean[chosen], sensed[chosen], time_ns)
 
@@ -319,8 +319,9 @@ class Pipeline:
                 slots += max(config.history_length, 1) + spread + lags.under_way(self.schedule)
             self._readout.plan(slots, spread, self._every)
 
-    def _batch(self, rows: Rows, index: NDArray[np.int64], tick: NDArray[np.int64],
-               time_ns: int) -> Batch:
+    def _batch(self, rows: Rows, step: TickNumbers, time_ns: int) -> Batch:
+        index = self.progress.each(step.capture)
+        tick = index if step.tick is step.capture else self.progress.each(step.tick)
         times_ns = self.xp.empty(len(index), np.int64)
         times_ns[:] = time_ns
         return Batch(rows, index, tick, times_ns, self._tick_s, self._capture_s, True, self.noise,

@@ -18,11 +18,11 @@ Numbers = NDArray[np.int64]
 
 
 class TickNumbers(NamedTuple):
-    """The numbers of one truth tick of some environments."""
+    """The numbers of one truth tick of some environments; an int holds for all, see `each`."""
 
-    capture: Numbers
+    capture: Numbers | int
     """Capture index of each row, -1 where this tick is no new capture."""
-    tick: Numbers
+    tick: Numbers | int
     """Truth tick of each row."""
     captured: bool | None
     """Whether all rows are captures, or none is; None where some are."""
@@ -59,10 +59,7 @@ class Progress:
             self._together = (origin_ns, max(index, last_index), tick)
             self.next_ns = origin_ns + self._ticks.time_of(tick + 1)
             captured = index > last_index
-            ticks = self._filled(tick)
-            if self._same and captured:
-                return TickNumbers(ticks, ticks, True)
-            return TickNumbers(self._filled(index if captured else -1), ticks, captured)
+            return TickNumbers(index if captured else -1, tick, captured)
         self._part()
         elapsed = time_ns - self.origin_ns[rows]
         ticks = self._ticks.indices_before(elapsed)
@@ -94,7 +91,7 @@ class Progress:
     def last_captures(self) -> Numbers:
         """Return the last capture index of every environment, [num_envs]."""
         if self._together is not None:
-            return self._filled(self._together[1])
+            return self.each(self._together[1])
         return self._xp.copy(self._index)
 
     def reset(self, rows: Rows, now_ns: int, phase_ns: Numbers | None = None) -> None:
@@ -117,10 +114,12 @@ class Progress:
             self.origin_ns[:], self._index[:], self._tick[:] = self._together
             self._together = None
 
-    def _filled(self, value: int) -> Numbers:
-        """Return `value` [num_envs]; `full` takes three times as long for one."""
-        out: Numbers = self._xp.empty(self._num_envs, np.int64)
-        out[:] = value
+    def each(self, number: Numbers | int) -> Numbers:
+        """Return a number of every row: one that holds for all [num_envs], others as they are."""
+        if not isinstance(number, int):
+            return number
+        out: Numbers = self._xp.empty(self._num_envs, np.int64)  # `full` takes three times as long
+        out[:] = number
         return out
 
 

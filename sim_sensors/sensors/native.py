@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
@@ -13,9 +12,6 @@ from rig_common.errors import RigError
 from sim_sensors.pipeline.layout import Array
 from sim_sensors.world.mounts import unknown_name
 from sim_sensors.world.truth import ColumnReader
-
-if TYPE_CHECKING:
-    from sim_sensors.world.truth import WorldView
 
 
 class LinearReader(ColumnReader):
@@ -27,10 +23,8 @@ class LinearReader(ColumnReader):
         super().__init__(model, sensor_names)
         self._matrix: NDArray[np.float64] = np.asarray(matrix, float)
 
-    def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
+    def write(self, columns: Array, out: Array) -> None:
         """Write the product."""
-        columns = np.empty((len(out), len(self.columns)))
-        super().read(view, envs, part, columns)
         np.matmul(columns, self._matrix, out=out)
 
 

@@ -42,6 +42,8 @@ class BatchWorld(WorldBase):
         self._ctrl: Floats = self._batch.bind('ctrl')
         self._xpos: Floats = self._batch.bind('xpos')
         self._xmat: Floats = self._batch.bind('xmat')
+        self._warned: AnyArray = self._batch.warning[:, :, 1]
+        """How often each environment warned of each kind, a view."""
         self._bound: dict[str, Floats] = {}
         self._copies: dict[int, mujoco.MjData] = {}
         self._copied: dict[int, int] = {}
@@ -85,7 +87,9 @@ class BatchWorld(WorldBase):
         self._version += 1
 
     def _check(self) -> None:
-        counts: AnyArray = self._batch.warning[:, WATCHED, 1]
+        if not self._warned.any():  # nearly always, and faster than to pick out those watched
+            return
+        counts: AnyArray = self._warned[:, WATCHED]
         if counts.any():
             env = int(counts.any(1).argmax())
             self._unstable(env, self._batch.warning[env])
