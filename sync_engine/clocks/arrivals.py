@@ -2,9 +2,10 @@
 
 Where messages are late by chance, the smallest delay of a block is the sharpest measure of it.
 Many real transports are early by chance instead (a host that timestamps in batches, a driver that
-wakes up early now and then): then the smallest delay is the worst measure, and the median, less
-its usual distance from the smallest, a good one. So both are watched from block to block, and the
-one that scatters less is taken.
+wakes up early now and then): then the smallest delay is the worst measure, and the median a good
+one; where only few are early, something in between. So several ranks of the ordered delays are
+watched from block to block, and the one that scatters least is taken, less its usual distance from
+what was taken before.
 
     late by chance     20.1 20.0 20.2 20.0    smallest, scatters by 0.1
                        22.9 22.1 23.4 22.6    median
@@ -14,11 +15,13 @@ one that scatters less is taken.
 
 from __future__ import annotations
 
+_RANKS = (0.0, 0.1, 0.25, 0.5)
+"""Shares of a block that come before the delay that is taken: 0 is the smallest."""
 _GAIN = 0.1
-"""Share of a new block in the scatter and in the distance between median and smallest."""
+"""Share of a new block in the scatters and in the distances."""
 _LEAST_BLOCKS = 6
 _CLEARLY = 0.35
-"""The other measure is taken when its scatter (a variance) is this much smaller."""
+"""Another rank is taken when its scatter (a variance) is this much smaller."""
 
 
 class ArrivalBlocks:
@@ -26,13 +29,13 @@ class ArrivalBlocks:
 
     def __init__(self) -> None:
         self._delays: list[int] = []
-        self._last: tuple[int, int] | None = None
-        self._scatter = [0.0, 0.0]
-        """Mean squared change from block to block, of the smallest and of the median, ns^2."""
+        self._last: list[int] | None = None
+        self._scatter = [0.0] * len(_RANKS)
+        """Mean squared change from block to block, of each rank, ns^2."""
+        self._above_ns = [0.0] * len(_RANKS)
+        """How far each rank usually is above what `close` returns."""
         self._blocks = 0
-        self._above_ns = 0.0
-        """How far the median usually is above the smallest."""
-        self.takes_median = False
+        self._taken = 0
 
     def __len__(self) -> int:
         return len(self._delays)
@@ -42,11 +45,16 @@ class ArrivalBlocks:
         self._delays.append(delay_ns)
 
     @property
+    def rank(self) -> float:
+        """Share of a block that comes before the delay that is taken."""
+        return _RANKS[self._taken]
+
+    @property
     def variance_s2(self) -> float | None:
         """Variance of what `close` returns (s^2), None before enough blocks."""
         if self._blocks < _LEAST_BLOCKS:
             return None
-        return 0.5e-18 * self._scatter[self.takes_median]
+        return 0.5e-18 * self._scatter[self._taken]
 
     def clear(self) -> None:
         """Forget the open block, and that the next one follows another."""
@@ -57,21 +65,21 @@ class ArrivalBlocks:
         """Return the smallest delay that the block shows, and begin the next one."""
         ordered = sorted(self._delays)
         self._delays.clear()
-        least, median = ordered[0], ordered[len(ordered) // 2]
+        found = [ordered[int(rank * len(ordered))] for rank in _RANKS]
         if self._last is not None:
-            self._compare(least, median)
-        self._last = least, median
-        return median - round(self._above_ns) if self.takes_median else least
+            self._compare(found, self._last)
+        self._last = found
+        return found[self._taken] - round(self._above_ns[self._taken])
 
-    def _compare(self, least: int, median: int) -> None:
-        assert self._last is not None
+    def _compare(self, found: list[int], last: list[int]) -> None:
         self._blocks += 1
         gain = max(_GAIN, 1.0 / self._blocks)
-        changes = least - self._last[0], median - self._last[1]
-        for k, change in enumerate(changes):
-            self._scatter[k] += gain * (float(change) ** 2 - self._scatter[k])
-        if not self.takes_median:  # frozen while it is used, or its own scatter would come in
-            self._above_ns += gain * (median - least - self._above_ns)
-        if self._blocks >= _LEAST_BLOCKS:
-            now, other = self._scatter[self.takes_median], self._scatter[not self.takes_median]
-            self.takes_median ^= other < _CLEARLY * now
+        level_ns = found[self._taken] - self._above_ns[self._taken]
+        for k, delay_ns in enumerate(found):
+            self._scatter[k] += gain * (float(delay_ns - last[k]) ** 2 - self._scatter[k])
+            if k != self._taken:
+                self._above_ns[k] += gain * (delay_ns - level_ns - self._above_ns[k])
+        best = min(range(len(found)), key=self._scatter.__getitem__)
+        if self._blocks >= _LEAST_BLOCKS and (
+                self._scatter[best] < _CLEARLY * self._scatter[self._taken]):
+            self._taken = best

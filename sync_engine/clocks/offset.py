@@ -258,7 +258,7 @@ class ClockEstimate:
                 self.filter.tape = self._tape
         self._settling = False
         delay_ns, at_ns = self._blocks.close(), self._least_at_ns
-        if self._blocks.takes_median:
+        if self._blocks.rank > 0.0:
             at_ns = (self._block_start_ns + arrival_ns) // 2
         self.filter.predict((at_ns - self._epoch_ns) / NS_PER_S)
         z = (-delay_ns - self.base_ns) / NS_PER_S
