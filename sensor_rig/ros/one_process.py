@@ -86,6 +86,9 @@ class OneProcess:
     def _make_world(self) -> WorldNode:
         world = make_world(self._rig, handover=self._handover)
         world.wake = self.spinner.wake
+        if self.sync is not None:
+            sync = self.sync
+            world.loop.held = lambda: sync.loading
         return world
 
     def add(self, node: AnyNode) -> AnyNode:

@@ -87,6 +87,9 @@ class WorldLoop:
         self._wanted_reset: tuple[int, int] | None = None
         self.resets = 0
         """How often the world was put back to its start."""
+        self.held: Callable[[], bool] = lambda: False
+        """Whether somebody in this process is still being set up; after its first step the world
+        waits for that, so that a start does not look like a machine that is too slow."""
 
     # ---- controls -----------------------------------------------------------------------------
 
@@ -138,7 +141,8 @@ class WorldLoop:
             return 0.0
         if self.paused:
             return self._stand_still()
-        if any(channel.preparing for channel in self._channels):
+        if world.time_ns >= 0 and (self.held() or any(
+                channel.preparing for channel in self._channels)):
             self._moving = False  # the clock stands: that is no machine that is too slow
             return WORKER_S
         if not self._moving:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from functools import partial
+from importlib import import_module
+from threading import Thread
 from typing import Any
 
 from rcl_interfaces.msg import ParameterDescriptor
@@ -83,8 +85,12 @@ class SyncNode(Node):
                                       lambda: str(self.get_parameter('offsets_file').value))
         self._load_saved()
         self._follow_time(simulated_topics, handover)
-        if handover is None:  # else the world in this process would start later
-            import filterpy.kalman  # noqa: F401 - brings scipy: now, not at the first message
+        # Brings scipy, which at the first message would stop everything in this process. Where the
+        # world is made here too, that goes on meanwhile.
+        self._loading = Thread(target=import_module, args=('filterpy.kalman',))
+        self._loading.start()
+        if handover is None:
+            self._loading.join()
         self._inputs = Inputs(self, config, types, self._on_message,
                               self.get_parameter('reliability').value, self._diagnostics.qos)
         self._diagnostics.add(self._inputs.statuses)
@@ -233,6 +239,11 @@ class SyncNode(Node):
                  'lockstep' if self._follower.lockstep else
                  'world' if self._ticking else '/clock'}
         return statuses(self.sync.engine.status(), self.sync.config, self.latency, extra)
+
+    @property
+    def loading(self) -> bool:
+        """Whether what the filters need is still being loaded."""
+        return self._loading.is_alive()
 
     @property
     def published(self) -> dict[str, int]:

@@ -58,15 +58,18 @@ class Stage:
         self.loop.advance()
 
 
-def test_time_stands_still_while_a_first_capture_is_prepared_and_is_not_called_slow() -> None:
-    stage = Stage()
+@pytest.mark.parametrize('who', ['channel', 'process'])
+def test_time_stands_still_while_something_is_prepared_and_is_not_called_slow(who: str) -> None:
+    """A first capture that sets up its renderer, or another node of the same process."""
+    stage, preparing = Stage(), True
     stage.pass_s(0.010)
     before_ns = stage.world.time_ns
-    stage.channel.preparing = True
+    stage.channel.preparing = who == 'channel'
+    stage.loop.held = lambda: preparing and who == 'process'
     for _ in range(10):
         stage.pass_s(0.3)
     assert stage.world.time_ns == before_ns
-    stage.channel.preparing = False
+    stage.channel.preparing = preparing = False
     stage.loop.advance()
     stage.pass_s(0.010)
     assert stage.world.time_ns - before_ns == pytest.approx(10 * MS, abs=MS)
