@@ -87,10 +87,11 @@ class SyncNode(Node):
         self._follow_time(simulated_topics, handover)
         # Brings scipy, which at the first message would stop everything in this process. Where the
         # world is made here too, that goes on meanwhile.
-        self._loading = Thread(target=import_module, args=('filterpy.kalman',))
-        self._loading.start()
+        loading = Thread(target=import_module, args=('filterpy.kalman',))
+        loading.start()
         if handover is None:
-            self._loading.join()
+            loading.join()
+        self._loading: Thread | None = loading
         self._inputs = Inputs(self, config, types, self._on_message,
                               self.get_parameter('reliability').value, self._diagnostics.qos)
         self._diagnostics.add(self._inputs.statuses)
@@ -242,8 +243,12 @@ class SyncNode(Node):
 
     @property
     def loading(self) -> bool:
-        """Whether what the filters need is still being loaded."""
-        return self._loading.is_alive()
+        """Whether what the filters need is being loaded, or was when this was last asked."""
+        if self._loading is None:
+            return False
+        if not self._loading.is_alive():
+            self._loading = None  # a message may have waited for it: that time counts, too
+        return True
 
     @property
     def published(self) -> dict[str, int]:
