@@ -251,7 +251,6 @@ class SyncEngine:
         self.window.reset()
         self._close_head()
         self.epochs.begin(self._now_ns, reason)
-        self._assembler.forget_output()
         self.machine.enter(SyncState.IDLE)
 
     def _on_jump(self, stream: Stream, verdict: Verdict) -> None:
@@ -260,7 +259,7 @@ class SyncEngine:
         self._cues.forget(stream.sensor_id)
         if verdict is Verdict.RESTART:
             self.epochs.restart(self._now_ns, stream.sensor_id)
-            self._assembler.forget_output()
+            self._assembler.let_stamps_go_back()
         self._close_head()
 
     def _close_head(self) -> None:

@@ -25,6 +25,11 @@ class Epochs:
         self.recent.append((self.number, now_ns, reason))
         self._restarted.clear()
 
+    def split(self) -> None:
+        """Go on in another epoch for the same reason: stamps went back while it began."""
+        self.number += 1
+        self.recent.append((self.number, *self.recent[-1][1:]))
+
     def restart(self, now_ns: int, sensor_id: str) -> bool:
         """One stream started over; return whether this began a new epoch.
 

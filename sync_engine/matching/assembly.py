@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rig_common.times import NS_PER_S
+from rig_common.times import LONG_AGO_NS, NS_PER_S
 from sync_engine.bundle import Bundle, Member, MissingReason
 from sync_engine.clocks.epochs import Epochs
 from sync_engine.clocks.pairing import PairingOffset, TriggerOffset
@@ -47,13 +47,15 @@ class Assembler:
         self._adakf = config.adakf
         self.made = 0
         """Bundles so far; the last one's sequence number."""
-        self._last_stamp_ns: int | None = None
+        self._last_epoch = 0
+        self._last_stamp_ns = LONG_AGO_NS
+        self._may_go_back = False
         self.dropped: Counter[tuple[str, MissingReason]] = Counter()
         """Reference frames without a bundle, by the sensor that was missing and why."""
 
-    def forget_output(self) -> None:
-        """A new epoch may start at an earlier time than the last one ended."""
-        self._last_stamp_ns = None
+    def let_stamps_go_back(self) -> None:
+        """A clock started over: the next bundle may have an earlier stamp than the last one."""
+        self._may_go_back = True
 
     # -- selection --------------------------------------------------------------------------
 
@@ -88,9 +90,7 @@ class Assembler:
     def emit(self, head: Pending, now_ns: int) -> Bundle | None:
         """Turn the choices into a bundle and evict what was used; None if it was dropped."""
         at_ns = min(now_ns, head.deadline_ns)
-        stamp_ns = head.packet.stamp_ns - self.clocks.host_offset_ns(at_ns)
-        if self._last_stamp_ns is not None and stamp_ns <= self._last_stamp_ns:
-            stamp_ns = self._last_stamp_ns + 1
+        stamp_ns = self._in_order(head.packet.stamp_ns - self.clocks.host_offset_ns(at_ns))
         members: dict[str, Member] = {}
         for stream in self._partners:
             member = self._members.partner(stream, head, stamp_ns)
@@ -104,11 +104,23 @@ class Assembler:
         members[self._reference.sensor_id] = self._members.reference(head, stamp_ns)
         self._learn_from_pairs(head, members)
         self.made += 1
+        self._last_epoch = self._epochs.number
         self._last_stamp_ns = stamp_ns
+        self._may_go_back = False
         return Bundle(
             self.made, self._epochs.number, stamp_ns, self._reference.sensor_id, members,
             head.window_ns, now_ns,
         )  # fmt: skip
+
+    def _in_order(self, stamp_ns: int) -> int:
+        """Return the stamp for a bundle: inside an epoch it is later than the last one's."""
+        if stamp_ns > self._last_stamp_ns or self._epochs.number != self._last_epoch:
+            return stamp_ns
+        if self._may_go_back:
+            # The reference started over after others did, and a bundle went out in between.
+            self._epochs.split()
+            return stamp_ns
+        return self._last_stamp_ns + 1
 
     def _evict(self, head: Pending, members: dict[str, Member]) -> None:
         """Evict what went out and what no later reference frame can use."""

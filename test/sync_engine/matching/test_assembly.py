@@ -105,6 +105,27 @@ def test_a_new_epoch_may_begin_before_the_last_one_ended() -> None:
     assert (bundle.epoch, bundle.stamp_ns) == (2, T0 + 60 * MS)
 
 
+def test_a_reference_that_starts_over_after_output_begins_an_epoch_of_its_own() -> None:
+    feed = feeder_of('a b c', required_sensors=['a', 'b'])
+    for at in range(5000, 6001, 100):
+        for name in 'cba':
+            feed.push(name, at, at)
+    for at in (6100, 6200):
+        feed.push('c', at - 5000, at)  # two that agree: c started over, a and b did not yet
+        feed.push('b', at, at)
+        feed.push('a', at, at)
+    feed.poll(6900)
+    for at in (7000, 7100, 7200):
+        for name in 'cba':
+            feed.push(name, at - 5000, at)
+    feed.poll(9000)
+    numbered = [(bundle.epoch, (bundle.stamp_ns - T0) // MS) for bundle in feed.bundles]
+    assert numbered == [(0, at) for at in range(5000, 6001, 100)] + [
+        (1, 6100), (1, 6200), (2, 2000), (2, 2100), (2, 2200)]
+    reasons = feed.engine.status().epochs
+    assert [reason for _, _, reason in reasons] == ['c started over', 'c started over']
+
+
 def test_a_frame_that_is_reused_is_kept_and_those_before_it_go() -> None:
     feed = feeder_of('a b', inputs={'b': {'reuse': True, 'deadline_s': 0.1}})
     for k in range(11):
