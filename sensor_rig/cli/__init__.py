@@ -13,6 +13,7 @@ before it installs handlers of its own. Its docstring is the text of its `--help
 to stdout (with `--json`: one JSON document and nothing else), progress and remarks to stderr.
 """
 
-from rig_common.early import end_quietly_on_interrupt
+from rig_common.early import end_quietly_on_interrupt, end_with_parent
 
 end_quietly_on_interrupt()
+end_with_parent()

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from support.waiting import wait_until
 
+from rig_common.early import PARENT_VARIABLE
+
 GRACE_S = {signal.SIGINT: 5.0, signal.SIGTERM: 3.0, signal.SIGKILL: 5.0}
 
 
@@ -118,7 +120,12 @@ class Processes:
         return process
 
     def python(self, *arguments: str, cwd: str | None = None, **changes: str) -> Process:
-        """Start this Python with `arguments`, unbuffered so that output can be waited for."""
+        """Start this Python with `arguments`, unbuffered so that output can be waited for.
+
+        A program of ours also ends when the test is killed.
+        """
+        if arguments[:1] == ('-m',) and arguments[1].startswith('sensor_rig'):
+            changes.setdefault(PARENT_VARIABLE, str(os.getpid()))
         return self.start(sys.executable, '-u', *arguments, cwd=cwd, **changes)
 
     def rig(self, *arguments: str, cwd: str | None = None, **changes: str) -> Process:
