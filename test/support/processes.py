@@ -10,9 +10,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from support.waiting import wait_until
-
 from rig_common.early import PARENT_VARIABLE
+from support.waiting import wait_until
 
 GRACE_S = {signal.SIGINT: 5.0, signal.SIGTERM: 3.0, signal.SIGKILL: 5.0}
 

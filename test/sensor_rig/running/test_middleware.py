@@ -78,7 +78,8 @@ def test_another_middleware_gets_no_profile_and_a_word() -> None:
 
 
 IMAGE_BYTES = 640 * 480 * 3
-SEGMENT = re.compile(r'([0-9a-f]+)-([0-9a-f]+) .*/dev/shm/fastdds_[0-9a-f]{16}$', re.MULTILINE)
+SEGMENT = re.compile(r'([0-9a-f]+)-([0-9a-f]+) .*/dev/shm/fast(?:dds|rtps)_[0-9a-f]{16}$',
+                     re.MULTILINE)
 
 
 @pytest.mark.skipif(shared_memory().state != 'ok', reason='/dev/shm has no room')
