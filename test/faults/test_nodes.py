@@ -11,6 +11,9 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+
+pytest.importorskip('rclpy', reason='rclpy is not installed')
+
 from sensor_msgs.msg import TimeReference
 from std_srvs.srv import Trigger
 from support.faults import Observer

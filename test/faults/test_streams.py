@@ -10,6 +10,9 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+
+pytest.importorskip('rclpy', reason='rclpy is not installed')
+
 import rclpy
 from rclpy.context import Context
 from rclpy.node import Node

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
+
+pytest.importorskip('rclpy', reason='rclpy is not installed')
+
 from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
 
 from rig_common.paths import shared_names

@@ -10,6 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+import pytest
+
+pytest.importorskip('rclpy', reason='rclpy is not installed')
+
 from rclpy.node import Node
 
 from rig_common.cdr import read_stamp_ns

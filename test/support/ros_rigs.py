@@ -9,7 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
+
+pytest.importorskip('rclpy', reason='rclpy is not installed')
+
 from rclpy.node import Node
 
 from rig_common.lockstep import SETTLED_TOPIC, TYPE_NAME, Tick

@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+
+pytest.importorskip('rclpy', reason='rclpy is not installed')
+
 import rclpy
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter

@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+pytest.importorskip('rclpy', reason='rclpy is not installed')
+
 from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import DescribeParameters

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+pytest.importorskip('rclpy', reason='rclpy is not installed')
+
 from nav_msgs.msg import Odometry
 from scipy.spatial.transform import Rotation
 from std_srvs.srv import Trigger

@@ -7,6 +7,9 @@ import sys
 import time
 
 import pytest
+
+pytest.importorskip('rclpy', reason='rclpy is not installed')
+
 import rclpy
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
