@@ -254,8 +254,7 @@ class SyncEngine:
         self.machine.enter(SyncState.IDLE)
 
     def _on_jump(self, stream: Stream, verdict: Verdict) -> None:
-        """One stream's clock stepped or started over: its old frames fit nothing any more."""
-        stream.flush(keep_quarantined=True)
+        """One stream's clock stepped or started over, and let go of the frames from before."""
         self._cues.forget(stream.sensor_id)
         if verdict is Verdict.RESTART:
             self.epochs.restart(self._now_ns, stream.sensor_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rig_common.times import MAX_STAMP_NS, NS_PER_S
+from rig_common.times import MAX_STAMP_NS, NEVER_NS, NS_PER_S
 from sync_engine.arrivals import Arrivals
 from sync_engine.clocks.offset import ClockEstimate
 from sync_engine.clocks.pairing import PairingOffset, TriggerOffset
@@ -140,6 +140,7 @@ class Stream:
         if verdict is Verdict.HOLD:
             self._quarantined = packet
         if verdict in JUMPS:
+            self.flush(self._own_clock.steps.step_since_ns)
             self._on_jump(self, verdict)
         if held is not None:
             confirmed = verdict in JUMPS
@@ -184,14 +185,19 @@ class Stream:
             self.counts.invalid += 1
         return bool(expired)
 
-    def flush(self, keep_quarantined: bool = False) -> None:
-        """Clear the buffer and what was derived from the old stamps."""
-        self.let_go(self.buffer.clear(), Outcome.FLUSHED)
-        if self._quarantined is not None and not keep_quarantined:
+    def flush(self, since_ns: int = NEVER_NS) -> None:
+        """Let go of what arrived before `since_ns`, and of what was derived from its stamps."""
+        held = self.buffer.clear()
+        self.let_go([each for each in held if each.arrival_ns < since_ns], Outcome.FLUSHED)
+        if self._quarantined is not None:
             self._quarantined = None
             self.counts.flushed += 1
         self._floor_ns = self.previous = self.pair_offset = None
         self.order = StampOrder()
+        for packet in held:
+            if packet.arrival_ns >= since_ns:
+                self.buffer.push(packet)
+                self.order.see(packet.stamp_ns)
 
     def restart(self) -> None:
         """Forget the clock and the rate (after `flush`, when host time itself broke)."""

@@ -143,7 +143,7 @@ class StepDetector:
         self.step_spread_ns = 0.0
         """How uncertain the size of the last step is."""
         self.step_since_ns = 0
-        """Arrival of the first message after it."""
+        """Arrival of the first message after it, or after a restart."""
         self.reset()
 
     def reset(self) -> None:
@@ -315,4 +315,5 @@ class StepDetector:
             return Verdict.HOLD
         self.reset()
         self.observe(stamp_ns, arrival_ns)
+        self.step_since_ns = held.arrival_ns
         return Verdict.RESTART
