@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -27,6 +28,7 @@ from sim_sensors.nodes.world import WorldNode
 from sync_engine.nodes.sync import SyncNode
 
 NodeFactory = Callable[[], Node]
+FILTERS = 'filterpy.kalman'
 AnyNode = TypeVar('AnyNode', bound=Node)
 OnTime = Callable[[int], None]
 """Hears the simulated time of a run, ns."""
@@ -51,6 +53,7 @@ class OneProcess:
         has_world = 'world' in self._planned
         self._handover = Handover() if has_world else None
         self._world: WorldNode | None = None
+        self._has_filters = FILTERS in sys.modules
         self.monitor = Monitor(rig, now_ns=self._now_ns if has_world else None)
         self.add(self.monitor)
         for make in extras:
@@ -86,10 +89,16 @@ class OneProcess:
     def _make_world(self) -> WorldNode:
         world = make_world(self._rig, handover=self._handover)
         world.wake = self.spinner.wake
-        if self.sync is not None:
-            sync = self.sync
-            world.loop.held = lambda: sync.loading
+        world.loop.held = self._was_loading
         return world
+
+    def _was_loading(self) -> bool:
+        """Return whether the sync node's filters were loaded since this was last asked.
+
+        Its first message does that: they bring scipy, which stops this process for half a second.
+        """
+        before, self._has_filters = self._has_filters, FILTERS in sys.modules
+        return self._has_filters and not before
 
     def add(self, node: AnyNode) -> AnyNode:
         """Let a node take part; it is destroyed with the others."""

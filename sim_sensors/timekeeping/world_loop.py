@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from rig_common.times import NEVER_NS, NS_PER_MS
+from rig_common.times import NEVER_NS
 from sim_sensors.timekeeping.conductor import REPEAT_S, Conductor
 from sim_sensors.timekeeping.pacer import Pacer
 from sim_sensors.world.base import WorldBase
@@ -22,8 +22,6 @@ PAUSED_S = 0.05
 """Time between two looks while nothing moves."""
 WORKER_S = 0.001
 """Time between two looks at a worker that the world waits for."""
-FIRST_NS = 5 * NS_PER_MS
-"""Simulated time before the world is held: the first messages need not wait."""
 WAITS = -1
 """Planned time of a loop that waits for somebody's answer."""
 
@@ -90,8 +88,8 @@ class WorldLoop:
         self.resets = 0
         """How often the world was put back to its start."""
         self.held: Callable[[], bool] = lambda: False
-        """Whether somebody in this process is still being set up, or was until now; the world
-        waits for that, so that a start does not look like a machine that is too slow."""
+        """Whether somebody in this process is being set up, or was since this was last asked; the
+        world waits for that, so that a start does not look like a machine that is too slow."""
 
     # ---- controls -----------------------------------------------------------------------------
 
@@ -143,8 +141,7 @@ class WorldLoop:
             return 0.0
         if self.paused:
             return self._stand_still()
-        if any(channel.preparing for channel in self._channels) or (
-                world.time_ns >= FIRST_NS and self.held()):
+        if any(channel.preparing for channel in self._channels) or self.held():
             self._moving = False  # the clock stands: that is no machine that is too slow
             return WORKER_S
         if not self._moving:

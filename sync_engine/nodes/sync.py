@@ -6,7 +6,6 @@ import time
 from collections.abc import Collection, Sequence
 from functools import partial
 from importlib import import_module
-from threading import Thread
 from typing import Any
 
 from rcl_interfaces.msg import ParameterDescriptor
@@ -85,13 +84,10 @@ class SyncNode(Node):
                                       lambda: str(self.get_parameter('offsets_file').value))
         self._load_saved()
         self._follow_time(simulated_topics, handover)
-        # Brings scipy, which at the first message would stop everything in this process. Where the
-        # world is made here too, that goes on meanwhile.
-        loading = Thread(target=import_module, args=('filterpy.kalman',))
-        loading.start()
         if handover is None:
-            loading.join()
-        self._loading: Thread | None = loading
+            # Brings scipy, half a second before messages can come. Where the world is in this
+            # process the first message does so instead: its sender need not wait, nor be late.
+            import_module('filterpy.kalman')
         self._inputs = Inputs(self, config, types, self._on_message,
                               self.get_parameter('reliability').value, self._diagnostics.qos)
         self._diagnostics.add(self._inputs.statuses)
@@ -240,15 +236,6 @@ class SyncNode(Node):
                  'lockstep' if self._follower.lockstep else
                  'world' if self._ticking else '/clock'}
         return statuses(self.sync.engine.status(), self.sync.config, self.latency, extra)
-
-    @property
-    def loading(self) -> bool:
-        """Whether what the filters need is being loaded, or was when this was last asked."""
-        if self._loading is None:
-            return False
-        if not self._loading.is_alive():
-            self._loading = None  # a message may have waited for it: that time counts, too
-        return True
 
     @property
     def published(self) -> dict[str, int]:
