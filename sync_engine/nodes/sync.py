@@ -32,7 +32,7 @@ from sync_engine.ros.services import SyncServices
 from sync_engine.wire.session import WireSync, synced_topic
 from sync_engine.wire.statuses import statuses
 
-POLL_PERIOD_S = 0.02
+POLL_PERIOD_S = 0.05
 """How late a deadline may be noticed while nothing arrives (wall time).
 
 A message lets the deadlines before it pass, so only silent streams wait for this timer; every
