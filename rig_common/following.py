@@ -62,7 +62,8 @@ class Following:
         self.wake_ns = 0
         """Time of the next tick this node needs, ns."""
         self._episode: tuple[str, int] | None = None
-        self._round = 0
+        self._joined_in = self._round = 0
+        """Rounds of barriers: that in which this node joined, and the last it has answered."""
         self.lockstep = False
         """Whether the world waits for this node's answers."""
 
@@ -101,7 +102,7 @@ class Following:
         self.lockstep = tick.lockstep
         if (tick.run, tick.episode) != self._episode:
             self._begin(tick)
-        if tick.round or not self.joined:
+        if tick.round or not self._is_in:
             self._join(tick)
         elif tick.time_ns > self._heard_ns:
             self._heard_ns = tick.time_ns
@@ -116,6 +117,15 @@ class Following:
         elif tick.lockstep and self._answered is not None \
                 and self._answered.time_ns == tick.time_ns:
             self._answer(self._answered)  # a tick is repeated until its answer is heard
+
+    @property
+    def _is_in(self) -> bool:
+        """Whether this node takes part: it has joined, and answered another round since.
+
+        In lockstep, one that has not was started again when all others had answered: they do not
+        know that it is new, and it does not know what they have sent.
+        """
+        return self.joined and not (self.lockstep and self._round == self._joined_in)
 
     def _begin(self, tick: Tick) -> None:
         """Start over with a new world, or a new episode of the same."""
@@ -144,8 +154,14 @@ class Following:
         self.readers = tick.readers
         if not self._ready():
             return
-        for key in self.counted - self._settled_in:  # `ready` may have added some
-            self._received[key] = tick.sent.get(key, 0)
+        for key in self.counted:  # `ready` may have added some
+            sent = tick.sent.get(key, 0)
+            if key not in self._settled_in:
+                self._received[key] = sent
+            elif tick.round:  # a node that died may have sent more than it told of
+                self._received[key] = min(self._received[key], sent)
+        if not self.joined:
+            self._joined_in = tick.round
         self.joined, self._round = bool(tick.round) or not tick.lockstep, tick.round
         self._call()
         self._answer(self._joining(tick))

@@ -40,6 +40,11 @@ class Stage:
         self.handover.tick(TICK_TOPIC, Tick(time_s * S, round=round_, lockstep=True, sent=sent,
                                             run='r'))
 
+    def join(self) -> None:
+        """Let the node answer both rounds of a barrier."""
+        self.tick(1, round_=1)
+        self.tick(1, round_=2)
+
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
@@ -51,28 +56,49 @@ def stage() -> Iterator[Stage]:
 
 def test_a_node_asks_for_a_barrier_joins_in_it_and_answers(stage: Stage) -> None:
     stage.tick(1)
-    stage.tick(1, round_=1)
+    stage.join()
     stage.tick(2)
     assert [(ack.time_ns // S, ack.serves, ack.round) for ack in stage.heard] == [
-        (1, ('imu',), 0), (1, ('imu',), 1), (2, None, 0)]
+        (1, ('imu',), 0), (1, ('imu',), 1), (1, ('imu',), 2), (2, None, 0)]
     assert stage.called_ns[-1] == 2 * S
 
 
+def test_a_node_that_came_for_the_last_round_only_asks_for_another_barrier(stage: Stage) -> None:
+    """It was started again: the others have answered, and do not know that it is a new one."""
+    stage.tick(1, round_=2)
+    stage.tick(2, imu=1)
+    assert [(ack.serves, ack.round) for ack in stage.heard] == [(('imu',), 2), (('imu',), 0)]
+
+
 def test_it_waits_for_what_the_tick_counts(stage: Stage) -> None:
-    stage.tick(1, round_=1)
+    stage.join()
     stage.tick(2, imu=2)
     stage.follower.received('imu')
-    assert len(stage.heard) == 1
+    assert len(stage.heard) == 2
     stage.follower.received('imu')
     assert stage.heard[-1].time_ns == 2 * S
 
 
 def test_a_barrier_said_twice_does_not_forget_what_came_in_between(stage: Stage) -> None:
-    stage.tick(1, round_=1)
+    stage.join()
     stage.follower.received('imu')
-    stage.tick(1, round_=1)
+    stage.tick(1, round_=2)
     stage.tick(2, imu=1)
     assert stage.heard[-1].time_ns == 2 * S
+
+
+def test_what_a_node_sent_and_did_not_tell_of_before_it_died_counts_for_nothing(
+        stage: Stage) -> None:
+    stage.join()
+    stage.tick(2, imu=1)
+    stage.follower.received('imu')
+    stage.follower.received('imu')  # the world says nothing of this one
+    stage.tick(2, round_=3, imu=1)
+    stage.tick(2, round_=4, imu=1)
+    stage.tick(3, imu=2)
+    assert stage.heard[-1].time_ns == 2 * S
+    stage.follower.received('imu')
+    assert stage.heard[-1].time_ns == 3 * S
 
 
 def test_what_is_said_while_another_is_heard_waits_for_its_turn() -> None:

@@ -281,6 +281,9 @@ class Network:
             self.channels[channel].clear()
         if name == '/sync':
             self.expected.clear()
+        # what it had sent, but not told of, may come any time
+        self.expected = [each for each in self.expected
+                         if each[0] != name or each in self.nodes['/sync'].got]
         self.nodes[name] = Node(incarnation=self.nodes[name].incarnation + 1)
         self._appear(name)
         self.followings[name] = self._following(name)
