@@ -8,9 +8,9 @@ temperature makes it swing. Which it is is not known beforehand, so a small filt
 wanders, and fixes with a sigma of 1 ms, one a second (beliefs in the order of `MODELS`):
 
     after                           | belief, %             | all together, ms | rate, ppm
-    nothing                         | 60  20   8   4   8    | 0.0 +- 10        | 0
-    20 fixes from -1.1 to 1.2 ms    | 70  19   7   1   3    | 0.01 +- 0.26     | 0
-    1.9, 2.7, 1.4, 2.2 ms           | 30  30  10  12  18    | 0.79 +- 0.50     | 25
+    nothing                         | 60  16   6   2  16    | 0.0 +- 10        | 0
+    20 fixes from -1.1 to 1.2 ms    | 72  15   6   1   7    | 0.01 +- 0.26     | 0
+    1.9, 2.7, 1.4, 2.2 ms           | 29  23   7   6  35    | 0.82 +- 0.49     | 36
 
 One filter that believes in no wander would say 0.35 +- 0.20 in the end. The mean and the variance
 of the mixture are what the clock filter takes over. While the answers disagree its sigma is wide,
@@ -39,12 +39,13 @@ class WanderModel(NamedTuple):
 
 MODELS = (
     WanderModel(1e-6, 0.0, 0.0, 0.0),
-    WanderModel(1e-6, 3e-5, 1e-7, 0.5),
-    WanderModel(1e-4, 0.0, 0.0, 0.2),
-    WanderModel(3e-4, 0.0, 0.0, 0.1),
-    WanderModel(1e-6, 1e-4, 1e-5, 0.2),
+    WanderModel(1e-6, 3e-5, 1e-7, 0.4),
+    WanderModel(1e-4, 0.0, 0.0, 0.15),
+    WanderModel(3e-4, 0.0, 0.0, 0.05),
+    WanderModel(1e-6, 1e-4, 1e-5, 0.4),
 )
-"""Stands still; drifts as two crystals do; walks slowly; walks fast; swings."""
+"""Stands still; drifts as two crystals do; walks slowly; walks fast; swings. Swinging
+has as large a share as drifting: a swing that is believed too late is missed while `locked`."""
 _MEMORY_S = 1000.0
 """Time after which old evidence counts little: a clock may begin to wander."""
 

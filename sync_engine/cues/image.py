@@ -11,7 +11,7 @@ import numpy as np
 from rig_common.arrays import AnyArray
 from rig_common.times import NS_PER_S
 from sync_engine.cues.base import XYZ_AXES, FloatArray, GyroLookup
-from sync_engine.cues.image_motion import TRUST, ImageMotion
+from sync_engine.cues.image_motion import TRUST, ImageMotion, MeasuredTurn
 from sync_engine.cues.motion import Rotation
 from sync_engine.payload import CueValues
 
@@ -22,6 +22,10 @@ _LEAST_CONTRAST = 2.0
 _STRAYED_PX = 8.0
 """Further than this from the phase correlation, one of the two is wrong."""
 _WORST_SIGMA_RAD = 0.02
+_GYRO_SIGMA_RAD = 1e-3
+"""How well the gyro knows the turn between two images, with its bias."""
+_CLOCK_S = 4e-3
+"""How wrong the clock difference may be with which the gyro's turn is looked up."""
 
 
 class ImageCue:
@@ -58,7 +62,7 @@ class ImageCue:
             return None
         if last is None or not 0 < stamp_ns - last[0] <= _LONGEST_NS:
             return None
-        solved = self._rotation(last[1], small)
+        solved = self._rotation(last[1], small, _measured(gyro, last[0], stamp_ns))
         if solved is None:
             return None
         turn, variances = solved
@@ -71,7 +75,7 @@ class ImageCue:
         self._motion = ImageMotion(self._shape, focal)
 
     def _rotation(
-        self, before: FloatArray, after: FloatArray
+        self, before: FloatArray, after: FloatArray, measured: MeasuredTurn | None
     ) -> tuple[FloatArray, FloatArray] | None:
         """Return the rotation vector [3] (rad) and the variances [3]."""
         if min(float(before.std()), float(after.std())) < _LEAST_CONTRAST:
@@ -81,7 +85,7 @@ class ImageCue:
         # Content that moves right means the camera turned left: negative about y (down).
         guess = np.array([down / fy, -right / fx, 0.0])
         assert self._motion is not None
-        found = self._motion.fit(before, after, guess)
+        found = self._motion.fit(before, after, guess, measured)
         if found is None:
             return None
         variances = np.diag(found.covariance) * TRUST**2
@@ -103,6 +107,20 @@ class ImageCue:
             2.0 * (right - width if right > width // 2 else right),
             2.0 * (down - height if down > height // 2 else down),
         )
+
+
+def _measured(gyro: GyroLookup | None, from_ns: int, to_ns: int) -> MeasuredTurn | None:
+    """Return the gyro's turn from one stamp to another, None where it is not known."""
+    if gyro is None:
+        return None
+    ends_s = np.array([0.0, (from_ns - to_ns) / NS_PER_S])
+    times_s = np.concatenate([ends_s, ends_s - _CLOCK_S])
+    found = [gyro(to_ns, times_s, axis) for axis in XYZ_AXES]
+    angles = [each for each in found if each is not None]
+    if len(angles) < len(found):
+        return None
+    turn, before = (np.array([each[k] - each[k + 1] for each in angles]) for k in (0, 2))
+    return MeasuredTurn(turn, _GYRO_SIGMA_RAD**2 + (turn - before) ** 2)
 
 
 def _reduce(gray: AnyArray, block: int) -> FloatArray:

@@ -51,6 +51,14 @@ _LEAST_BLOCKS = 6.0
 """Blocks that must match, each counted by how well it does."""
 
 
+class MeasuredTurn(NamedTuple):
+    """What a gyro says of the turn between two images."""
+
+    turn: FloatArray
+    """[3] in the camera's frame (rad)."""
+    variances: FloatArray
+
+
 class PairMotion(NamedTuple):
     """What one pair of images shows."""
 
@@ -92,10 +100,12 @@ class ImageMotion:
         """The next pair has nothing to do with the last one."""
         self._way = CameraWay()
 
-    def fit(self, before: FloatArray, after: FloatArray, guess: FloatArray) -> PairMotion | None:
+    def fit(self, before: FloatArray, after: FloatArray, guess: FloatArray,
+            measured: MeasuredTurn | None = None) -> PairMotion | None:
         """Return the motion from one image to the next, from a `guess` of the turn [3] (rad).
 
-        None where too little of one is found in the other.
+        None where too little of one is found in the other. A `measured` turn only helps to learn
+        the way for the next images: this turn is to be compared with it.
         """
         at, width = self._at, self._shape[1]
         flat = before.ravel()
@@ -123,7 +133,9 @@ class ImageMotion:
             depths = depths + depth_move
             if np.abs(move[:3]).max() * self._focal[0] < _SETTLED_PX:
                 break
-        self._way.learn(turn, way, covariance[3:, 3:], TRUST**2)
+        known = (way, covariance[3:, 3:]) if measured is None else _way_with(
+            measured, turn, way, covariance)
+        self._way.learn(turn, *known, TRUST**2)
         return PairMotion(turn, covariance[:3, :3], way, depths, spread)
 
     def _weights(
@@ -198,6 +210,18 @@ class ImageMotion:
         inverse = np.asarray(np.linalg.inv(normal), dtype=np.float64)
         move = inverse @ right
         return move, (pull - move @ cross) / own, inverse
+
+
+def _way_with(measured: MeasuredTurn, turn: FloatArray, way: FloatArray,
+              covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the way [3] and its covariance [3, 3] with the turn `measured`, too.
+
+    A pair hardly tells a turn from a way to the side; with the turn known the way is.
+    """
+    cross = covariance[3:, :3]
+    gain = cross @ np.linalg.inv(covariance[:3, :3] + np.diag(measured.variances) / TRUST**2)
+    moved = way + gain @ (measured.turn - turn)
+    return moved / np.linalg.norm(moved), covariance[3:, 3:] - gain @ cross.T
 
 
 def _back(turn: FloatArray) -> FloatArray:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, replace
-from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -165,8 +164,7 @@ class RotationFit:
         self._shown_rows = max(fade, 0.5) * self._shown_rows + fix.rows
         gain = fix.rows / (self._shown_rows + _CLAIM_ROWS)
         self.honesty += gain * (min(fix.honesty, _MOST_HONESTY) - self.honesty)
-        unsure = 1.0 + sqrt(2.0 / (self._shown_rows + _CLAIM_ROWS))
-        return max(self.honesty * unsure, _LEAST_HONESTY)
+        return max(self.honesty, _LEAST_HONESTY)
 
     def _least_span_s(self, first: Rotation) -> float:
         known = first.axes is None or self.mounting.is_known

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from sync_engine.cues.base import Axis, GyroLookup
 from sync_engine.cues.image import ImageCue
 from sync_engine.cues.mounting import turned_by
 
@@ -57,14 +58,15 @@ def pose(time_s: float, speed_m_s: float) -> tuple[FloatArray, FloatArray]:
     return axle + body @ np.array([lever_m, 0.0, 0.0]), body
 
 
-def errors(speed_m_s: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+def errors(speed_m_s: float, frames: int = FRAMES, gyro: GyroLookup | None = None,
+           ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return error (rad), claimed sigma (rad) and change of the rate (rad/s) of every turn."""
     cue, rng = ImageCue(), np.random.default_rng(4)
     wrong, claimed, change = [], [], []
-    for k in range(FRAMES):
+    for k in range(frames):
         here, body = pose(k * FRAME_S, speed_m_s)
         found = cue.feed(1 + round(k * FRAME_S * 1e9),
-                         {'gray': picture(here, body, rng), 'fx': FOCAL_PX, 'fy': FOCAL_PX})
+                         {'gray': picture(here, body, rng), 'fx': FOCAL_PX, 'fy': FOCAL_PX}, gyro)
         if found is None:
             continue
         true = turn(k - 1, k, speed_m_s)
@@ -73,6 +75,19 @@ def errors(speed_m_s: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         claimed.append(np.sqrt(found.variances))
         change.append((later - true) / (1e-3 * FRAME_S))
     return np.array(wrong), np.array(claimed), np.array(change)
+
+
+def gyro_at(speed_m_s: float, late_s: float) -> GyroLookup:
+    """Return a gyro that is looked up `late_s` too late, on the cue's stamps."""
+    at = np.arange(-2.0, FRAMES, 0.25)
+    steps = [turn(k, k + 0.25, speed_m_s) for k in at[:-1]]
+    angles = np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
+
+    def look(stamp_ns: int, times_s: FloatArray, axis: Axis) -> FloatArray:
+        times = stamp_ns / 1e9 + late_s + times_s
+        return np.asarray(np.interp(times, at * FRAME_S, angles @ np.array(axis)))
+
+    return look
 
 
 def turn(start: float, end: float, speed_m_s: float) -> FloatArray:
@@ -109,3 +124,13 @@ def test_a_blank_wall_and_another_room_tell_nothing() -> None:
         found = [cue.feed(1 + k * 10**8, {'gray': gray, 'fx': FOCAL_PX, 'fy': FOCAL_PX})
                  for k, gray in enumerate([pictures[0], *pictures])]
         assert found[-1] is None
+
+
+def test_a_gyro_helps_to_learn_the_way_and_hardly_pulls_the_turns() -> None:
+    late_s = 0.004
+    alone, _, change = (each[:, 1] for each in errors(1.0, 30))
+    right, late = (errors(1.0, 30, gyro_at(1.0, wrong_s))[0][:, 1] for wrong_s in (0.0, late_s))
+    assert np.mean(right**2) < 0.9 * np.mean(alone**2)
+    # A gyro that is looked up too late must not make the camera's clock look as late.
+    pulled_s = np.sum((late - right) * change) / np.sum(change**2)
+    assert abs(pulled_s) < 0.1 * late_s
