@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rig_common.cores import usable_cores
 from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
@@ -90,11 +91,8 @@ def _executor(sweep: SweepJob, args: argparse.Namespace) -> Executor:
     if args.ray or args.ray_address:
         from sensor_rig.sweep.ray_cluster import RayCluster
         return RayCluster(sweep.experiment, sweep.files, args.ray_address, args.workers)
-    import os
-
     from sensor_rig.sweep.pool import Pool
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
-    wanted = args.workers or cores or 1
+    wanted = args.workers or usable_cores()
     return Pool(sweep.experiment, min(wanted, len(sweep.todo)) or 1, sweep.scratch)
 
 

@@ -102,7 +102,8 @@ class ManyCaster(EmbreeCaster):
         """Cast rays [n, rays, 3] of `envs` [n]; the answer's arrays are [n * rays], in order.
 
         `bodies` are the positions [n, nbody, 3] and axes [n, nbody, 9] of all bodies; `origins` is
-        [n, 1, 3] or [n, rays, 3]. `data` gives an environment's state, where it is needed whole.
+        [n, 1, 3] or, along a line, [n, rays, 3]. `data` gives an environment's state, where it is
+        needed whole.
         """
         count, rays = directions.shape[:2]
         room = self._room(-(-rays // _WIDTH) * _WIDTH)
@@ -111,8 +112,13 @@ class ManyCaster(EmbreeCaster):
         flat_origins, flat = room.origins.reshape(-1, 3), room.directions.reshape(-1, 3)
         packets.aim(flat_origins - self._centre if self._centred else flat_origins, flat)
         self._begin(flat_origins, flat, packets)
+        slack_m = 2.0 * float(np.abs(origins[:, -1] - origins[:, 0]).max(initial=0.0))
         if self._copies:
-            self._trace_moving(envs, bodies, origins, directions, packets)
+            near = self._place_moving(envs, bodies, origins[:, :1], slack_m, directions)
+            for row in near:
+                copy = self._copies[envs[row]]
+                copy.update()
+                packets.trace_part(copy.scene, row * each, (row + 1) * each)
         if self._static is not None:
             packets.trace_part(self._static, 0, count * each)
         packets.collect()
@@ -122,7 +128,7 @@ class ManyCaster(EmbreeCaster):
             self._add_surface(flat, packets, surface == 'normal')
             self._ray_env = None
         hits = _unpad(packets.hits, self._num_envs, count, rays)
-        self._amend(envs, bodies, origins, directions, hits, data)
+        self._amend(envs, bodies, origins, slack_m, directions, hits, data)
         return hits
 
     def _room(self, padded: int) -> _Room:
@@ -140,35 +146,33 @@ class ManyCaster(EmbreeCaster):
             moves & visible & (model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE)
         )
 
-    def _trace_moving(
+    def _place_moving(
         self,
         envs: Sequence[int],
         bodies: tuple[F64, F64],
-        origins: F64,
+        first: F64,
+        slack_m: float,
         directions: F64,
-        packets: Packets,
-    ) -> None:
-        """Cast at what moves, in the environments where some of it may be met."""
+    ) -> list[int]:
+        """Write where what moves is; return the rows in which some of it may be met."""
         positions, axes = self._moving_poses.of(*bodies)
-        each = -(-directions.shape[1] // _WIDTH)
-        is_near = self._may_meet(positions, origins, directions)
+        near = self._may_meet(positions, first, slack_m, directions)
         now = np.empty((*positions.shape[:2], 3, 4), np.float32)
         self._copies[0].write(now, positions, axes)
         self._matrices[np.asarray(envs), : now.shape[1]] = now
-        for row in np.flatnonzero(is_near).tolist():
-            copy = self._copies[envs[row]]
-            copy.update()
-            packets.trace_part(copy.scene, row * each, (row + 1) * each)
+        rows: list[int] = np.flatnonzero(near).tolist()
+        return rows
 
-    def _may_meet(self, positions: F64, origins: F64, directions: F64) -> Bool:
+    def _may_meet(
+        self, positions: F64, first: F64, slack_m: float, directions: F64
+    ) -> Bool:
         """Return in which of n environments a ray may meet one of the geoms at [n, m, 3], [n].
 
+        Rays start no farther than `slack_m` from the `first` of their environment, [n, 1, 3].
         Few geoms are held against every ray, which pays as most rays of a segment look elsewhere;
         many only against the range.
         """
-        first = origins[:, :1]
-        slack = 2.0 * float(np.abs(origins - first).max(initial=0.0))
-        bound = self._model.geom_rbound[self._moving_poses.geoms] + (slack + ROUNDING_M)
+        bound = self._model.geom_rbound[self._moving_poses.geoms] + (slack_m + ROUNDING_M)
         away = positions - first
         square = np.einsum('nmk,nmk->nm', away, away)
         near = square <= np.square(bound + self._max_range_m)
@@ -194,12 +198,13 @@ class ManyCaster(EmbreeCaster):
         envs: Sequence[int],
         bodies: tuple[F64, F64],
         origins: F64,
+        slack_m: float,
         directions: F64,
         hits: Hits,
         data: Data,
     ) -> None:
         """Cast again where rays start inside a geom, as one environment alone does."""
-        rows, solids, local = self._solids.near(origins.mean(axis=1), *bodies)
+        rows, solids, local = self._solids.near(origins, slack_m, *bodies)
         if not len(rows):
             return
         inside = np.unique(rows[self._exceptions.holds(solids, local)])

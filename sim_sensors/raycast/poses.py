@@ -9,6 +9,8 @@ import numpy.typing as npt
 from sim_sensors.raycast.base import F64
 
 Indices = npt.NDArray[np.intp]
+Found = tuple[Indices, Indices, F64]
+"""Rows, ranks of solids, and points in their frames."""
 ROUNDING_M = 1e-4
 """What bounds are widened by, m; it costs nothing to look at one more."""
 
@@ -58,27 +60,47 @@ class Solids:
         self._places = still.geom_xpos[geoms[self._fixed]].copy()
         self._axes = still.geom_xmat[geoms[self._fixed]].reshape(-1, 3, 3).copy()
         box = model.geom_aabb[geoms[self._fixed]].reshape(-1, 2, 3)
-        self._middles = self._places + np.einsum('nij,nj->ni', self._axes, box[:, 0])
-        self._halves = np.einsum('nij,nj->ni', np.abs(self._axes), box[:, 1]) + ROUNDING_M
-        """Half the sides of the boxes along the world's axes that hold what does not move, m."""
-        self._reach2 = np.square(model.geom_rbound[geoms[self._moving]])
+        middles = self._places + np.einsum('nij,nj->ni', self._axes, box[:, 0])
+        halves = np.einsum('nij,nj->ni', np.abs(self._axes), box[:, 1]) + ROUNDING_M
+        self._low, self._high = np.array((middles - halves).T), np.array((middles + halves).T)
+        """[3, m] corners of the boxes along the world's axes that hold what does not move, m."""
+        self._reach = model.geom_rbound[geoms[self._moving]]
         self._poses = Poses(model, geoms[self._moving])
 
-    def near(self, points: F64, xpos: F64, xmat: F64) -> tuple[Indices, Indices, F64]:
-        """Return rows of `points` [n, 3], ranks of solids, and the points in their frames."""
-        across = np.abs(points[:, :1] - self._middles[:, 0]) <= self._halves[:, 0]
-        rows, ranks = across.nonzero()
-        held = (np.abs(points[rows] - self._middles[ranks]) <= self._halves[ranks]).all(axis=1)
-        rows, ranks = rows[held], ranks[held]
-        local = np.einsum('ni,nij->nj', points[rows] - self._places[ranks], self._axes[ranks])
-        if not len(self._moving):
-            return rows, self._fixed[ranks], local
-        away = points[:, None] - self._poses.positions(xpos, xmat)
-        some, those = (np.einsum('nmk,nmk->nm', away, away) <= self._reach2).nonzero()
-        axes = self._poses.axes_of(xmat, some, those)
-        turned = np.einsum('ni,nij->nj', away[some, those], axes)
-        return (
-            np.concatenate([rows, some]),
-            np.concatenate([self._fixed[ranks], self._moving[those]]),
-            np.concatenate([local, turned]),
-        )
+    def near(self, origins: F64, slack_m: float, xpos: F64, xmat: F64) -> Found:
+        """Return rows, ranks of solids, and the middles of the rows' origins in their frames.
+
+        The first of a row's origins [n, k, 3] is no farther than `slack_m` from their middle.
+        """
+        points = origins[:, 0]
+        found = [self._near_fixed(points, origins, slack_m)]
+        if len(self._moving):
+            places = self._poses.positions(xpos, xmat)
+            away = points[:, None] - places
+            close = np.einsum('nmk,nmk->nm', away, away) <= np.square(self._reach + slack_m)
+            if close.any():
+                rows, ranks = close.nonzero()
+                away = origins[rows].mean(axis=1) - places[rows, ranks]
+                axes = self._poses.axes_of(xmat, rows, ranks)
+                found.append((rows, self._moving[ranks], np.einsum('ni,nij->nj', away, axes)))
+        return found[0] if len(found) == 1 else _joined(found)
+
+    def _near_fixed(self, points: F64, origins: F64, slack_m: float) -> Found:
+        """Return `near` for what does not move."""
+        held = np.ones((len(points), len(self._fixed)), np.bool_)
+        for across, low, high in zip(points.T[:, :, None], self._low, self._high, strict=True):
+            held &= across >= low - slack_m
+            held &= across <= high + slack_m
+            if not held.any():  # nearly always after x and y
+                return _NOTHING
+        rows, ranks = held.nonzero()
+        away = origins[rows].mean(axis=1) - self._places[ranks]
+        return rows, self._fixed[ranks], np.einsum('ni,nij->nj', away, self._axes[ranks])
+
+
+_NOTHING: Found = (np.empty(0, np.intp), np.empty(0, np.intp), np.empty((0, 3)))
+
+
+def _joined(found: list[Found]) -> Found:
+    rows, ranks, points = zip(*found, strict=True)
+    return np.concatenate(rows), np.concatenate(ranks), np.concatenate(points)

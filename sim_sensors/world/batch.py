@@ -16,6 +16,7 @@ from mujoco.batch import Batch
 from numpy.typing import NDArray
 
 from rig_common.arrays import AnyArray
+from rig_common.cores import usable_cores
 from sim_sensors.config import WorldConfig
 from sim_sensors.sensors.base import AnySensor
 from sim_sensors.timing_config import LinkConfig
@@ -34,10 +35,10 @@ class BatchWorld(WorldBase):
     def __init__(self, config: WorldConfig, sensors: Iterable[AnySensor] = (),
                  base_dir: Path | None = None, threads: int = 0, seed: int = 0,
                  links: Mapping[str, LinkConfig] | None = None) -> None:
-        """Compile `config.model` with `sensors` mounted; `threads` 0 takes every core."""
+        """Compile `config.model` with `sensors` mounted; `threads` 0 takes every usable core."""
         super().__init__(config, sensors, base_dir, config.num_envs, seed, links)
         # Persistent: every environment keeps its derived arrays, which readers of `data` need.
-        self._batch = Batch(self.model, self.num_envs, threads, persistent=True)
+        self._batch = Batch(self.model, self.num_envs, threads or usable_cores(), persistent=True)
         self._sensordata: Floats = self._batch.bind('sensordata')
         self._ctrl: Floats = self._batch.bind('ctrl')
         self._xpos: Floats = self._batch.bind('xpos')

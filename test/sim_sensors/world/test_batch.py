@@ -138,3 +138,10 @@ def test_a_snapshot_stays_while_the_world_goes_on(folder, num_envs):
     still.take()
     assert still.time_ns == world.time_ns
     np.testing.assert_array_equal(still.data(0).site_xpos, world.data(0).site_xpos)
+
+
+def test_physics_takes_as_many_threads_as_it_may_use(folder, monkeypatch):
+    monkeypatch.setattr('sim_sensors.world.batch.usable_cores', lambda: 3)
+    config = WorldConfig(model='pendulum.xml', num_envs=4)
+    assert BatchWorld(config, base_dir=folder)._batch.nthread == 3
+    assert BatchWorld(config, base_dir=folder, threads=1)._batch.nthread == 1
