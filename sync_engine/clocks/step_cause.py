@@ -23,6 +23,8 @@ ahead would make every frame until then look late, so it is held until a second 
 AGREE = 1.5
 """Thresholds by which messages of one run may differ: the first may have been a slow one."""
 _SLIP_MESSAGES = 4
+_CLEARLY = 1.5
+"""Tolerances of the grid by which a stamp must leave it to show a step: some do by chance."""
 
 
 class Cause(IntEnum):
@@ -46,9 +48,9 @@ class CauseFinder:
 
     def note_slip(self, spacing: int, moved: float) -> None:
         """A message as usual whose stamp left the grid: it may have been a slow one."""
-        if self._spacings.is_periodic:
-            self._slip_ns = spacing - self._spacings.nearest(spacing + moved)
-            self._slip_count = self._usual.count
+        slip_ns = spacing - self._spacings.nearest(spacing + moved)
+        if self._spacings.is_periodic and abs(slip_ns) > _CLEARLY * self._spacings.tolerance_ns:
+            self._slip_ns, self._slip_count = slip_ns, self._usual.count
 
     def judge(
         self, spacing: int, step: float, before: float, queued: bool
@@ -79,7 +81,10 @@ class CauseFinder:
             # within the jitter it fits to anything, and proves little
             without = min(without, FITTING if spacings.is_periodic else as_stamped)
         if without > as_stamped:
-            return Cause.CLOCK
+            # Of a rate that varies few spacings are known, and messages are late by chance.
+            by_chance = -2.0 * usual.threshold_ns < step < 0.0 < spacing
+            gridless = not spacings.is_periodic
+            return Cause.UNCLEAR if by_chance and gridless else Cause.CLOCK
         hidden = step > 0.0 and not spacings.is_periodic  # its first message may have been slow
         if as_stamped == without or hidden or (as_stamped < SEEN and usual.is_new_low(delay)):
             return Cause.UNCLEAR
@@ -95,7 +100,8 @@ class CauseFinder:
             return (Cause.CLOCK, self._slip_ns) if slipped else (Cause.LATENCY, None)
         if abs(size - step) > AGREE * self._usual.threshold_ns:
             return (Cause.UNCLEAR if cause is Cause.CLOCK else cause), None
-        return (cause if self._spacings.on_grid(spacing) else Cause.CLOCK), size
+        slack_ns = (_CLEARLY - 1.0) * self._spacings.tolerance_ns
+        return (cause if self._spacings.on_grid(spacing, slack_ns) else Cause.CLOCK), size
 
     def _slipped(self, step: float) -> bool:
         """Return whether the grid moved by `step` a moment ago, behind a message that was slow."""

@@ -36,7 +36,7 @@ _MATTERS = (1.0, 0.9, 0.8)
 """Shares of the threshold that the last message, or the mean of the last two or three, must reach:
 several together are surer than one."""
 _LASTS_NS = 2 * NS_PER_S
-_LASTS = 5
+_LASTS = 8
 """A change that holds for so long, and so many messages, is there to stay."""
 _CONFIRMED = 2
 """Messages that must agree on a step where the spacing shows it. Where it may be either, it has to

@@ -16,6 +16,8 @@ _LEAST_STEP_NS = 5.0 * NS_PER_MS
 _SPREADS = 3.5
 """A change of arrival - stamp below the least step, or this many of its spreads, is no step. The
 spread is known to a tenth, and a step of four spreads must be seen."""
+_FEW = 10
+"""Messages after which the usual value and the spread are known only half as well."""
 _FIRST_SPREAD_NS = 2.0 * NS_PER_MS
 _GAIN, _SPREAD_GAIN = 0.05, 0.02
 """Share of a new arrival - stamp in the usual one, and in its spread."""
@@ -75,4 +77,5 @@ class UsualDelay:
         # 1.25: mean absolute to standard deviation of a normal distribution
         gain = max(_SPREAD_GAIN, 1.0 / (self.count + 8))
         self.spread_ns += gain * (1.25 * moved - self.spread_ns)
-        self.threshold_ns = max(_LEAST_STEP_NS, _SPREADS * self.spread_ns)
+        unsure = 1.0 + (_FEW / (self.count + 1)) ** 2
+        self.threshold_ns = max(_LEAST_STEP_NS, _SPREADS * unsure * self.spread_ns)

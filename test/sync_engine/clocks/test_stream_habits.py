@@ -4,7 +4,7 @@ are found and leave `locked` at once."""
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.bad_habits import HABITS, MS, Habits, Pairs, frames_of, pairs, spread_ms
 from support.sync_feeder import S, config
@@ -31,6 +31,9 @@ def test_no_step_is_seen_where_there_is_none(name: str) -> None:
 
 
 @settings(max_examples=40, deadline=None)
+@example(0.0, 4, 0.0625, 2.0, 0, 320, 20.0)  # few messages: usual value and grid are hardly known
+@example(0.4284, 2, 0.0, 1.0634, 1, 642701, 30.0)  # no grid, two late by chance
+@example(0.1665, 1, 0.0, 1.3855, 1, 268076, 5.0)  # a stamp just beside the grid, two late
 @given(loss=st.floats(0.0, 0.5), keep_every=st.integers(1, 4), vary=st.floats(0.0, 0.3),
        stamp_jitter_ms=st.floats(0.0, 2.0), stalls=st.integers(0, 4), seed=st.integers(0, 10**6),
        rate_hz=st.sampled_from([5.0, 10.0, 20.0, 30.0]))

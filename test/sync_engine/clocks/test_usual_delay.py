@@ -27,7 +27,9 @@ def test_the_first_messages_are_averaged_and_later_ones_move_the_level_by_a_twen
 def test_the_spread_is_a_standard_deviation_and_the_threshold_three_and_a_half_of_it() -> None:
     wide = learnt(*[17, 23] * 300)
     assert wide.spread_ns == pytest.approx(1.25 * 3 * MS, rel=0.03)
-    assert wide.threshold_ns == pytest.approx(3.5 * wide.spread_ns)
+    assert wide.threshold_ns == pytest.approx(3.5 * wide.spread_ns, rel=1e-3)
+    few = learnt(*[17, 23] * 5)
+    assert few.threshold_ns == pytest.approx(3.5 * (1 + 1.0) * few.spread_ns, rel=0.3)
     calm = learnt(*[20] * 400)
     assert calm.spread_ns < 0.01 * MS
     assert calm.threshold_ns == 5 * MS
