@@ -34,6 +34,7 @@ def test_no_step_is_seen_where_there_is_none(name: str) -> None:
 @example(0.0, 4, 0.0625, 2.0, 0, 320, 20.0)  # few messages: usual value and grid are hardly known
 @example(0.4284, 2, 0.0, 1.0634, 1, 642701, 30.0)  # no grid, two late by chance
 @example(0.1665, 1, 0.0, 1.3855, 1, 268076, 5.0)  # a stamp just beside the grid, two late
+@example(0.15625, 4, 0.0, 0.0, 2, 1438, 5.0)  # one message a second, and some of them late
 @given(loss=st.floats(0.0, 0.5), keep_every=st.integers(1, 4), vary=st.floats(0.0, 0.3),
        stamp_jitter_ms=st.floats(0.0, 2.0), stalls=st.integers(0, 4), seed=st.integers(0, 10**6),
        rate_hz=st.sampled_from([5.0, 10.0, 20.0, 30.0]))
