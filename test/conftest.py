@@ -74,6 +74,12 @@ def root() -> Path:
     return ROOT
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests that start nodes where there is no ROS."""
+    if item.get_closest_marker('ros') is not None:
+        pytest.importorskip('rclpy', reason='rclpy is not installed')
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Show the output of the processes of a test that failed."""
