@@ -86,7 +86,7 @@ class Spinner:
 
     def run(self, every_turn: Callable[[], None] | None = None, turn_s: float = TURN_S) -> None:
         """Handle callbacks until `stop`, a shutdown, or an exception of a callback."""
-        _spare_the_collector()
+        spare_the_collector()
         while not self.stopped:
             try:
                 self.turn(turn_s)
@@ -100,7 +100,7 @@ class Spinner:
 
         It returns how long it can wait to be called again, s.
         """
-        _spare_the_collector()
+        spare_the_collector()
         while not self.stopped:
             try:
                 self.wait(min(advance(), TURN_S))
@@ -128,7 +128,7 @@ class Spinner:
         self.executor.shutdown()
 
 
-def _spare_the_collector() -> None:
+def spare_the_collector() -> None:
     """Take what setting up has left out of the garbage collector's rounds (5 % of the time)."""
     gc.collect()
     gc.freeze()

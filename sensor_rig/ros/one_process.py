@@ -15,6 +15,7 @@ from rig_common.ros.executor import (
     Spinner,
     close_node,
     ros_context,
+    spare_the_collector,
     stop_on_signals,
 )
 from rig_common.times import NEVER_NS, seconds_to_ns
@@ -97,8 +98,11 @@ class OneProcess:
 
         Its first message does that: they bring scipy, which stops this process for half a second.
         """
-        before, self._has_filters = self._has_filters, FILTERS in sys.modules
-        return self._has_filters and not before
+        if self._has_filters or FILTERS not in sys.modules:
+            return False
+        self._has_filters = True
+        spare_the_collector()
+        return True
 
     def add(self, node: AnyNode) -> AnyNode:
         """Let a node take part; it is destroyed with the others."""
