@@ -154,12 +154,8 @@ class Following:
         self.readers = tick.readers
         if not self._ready():
             return
-        for key in self.counted:  # `ready` may have added some
-            sent = tick.sent.get(key, 0)
-            if key not in self._settled_in:
-                self._received[key] = sent
-            elif tick.round:  # a node that died may have sent more than it told of
-                self._received[key] = min(self._received[key], sent)
+        for key in self.counted - self._settled_in:  # `ready` may have added some
+            self._received[key] = tick.sent.get(key, 0)
         if not self.joined:
             self._joined_in = tick.round
         self.joined, self._round = bool(tick.round) or not tick.lockstep, tick.round

@@ -22,7 +22,8 @@ class Matching:
         self._node = node
         self._publishers = dict(publishers)
         self._wall_s = wall_s
-        self._short_since_s: float | None = None
+        self._short_since_s: dict[str, float] = {}
+        """Since when a publisher has not been matched with all its readers."""
 
     def stands(self, readers: Mapping[str, Collection[str]] | None = None) -> bool:
         """Return whether every known reader is matched, or has had its time.
@@ -33,14 +34,14 @@ class Matching:
         if not all(self._knows(self._publishers[key], names)
                    for key, names in (readers or {}).items() if key in self._publishers):
             return False
-        if all(p.get_subscription_count() >= self._node.count_subscribers(p.topic_name)
-               for p in self._publishers.values()):
-            self._short_since_s = None
-            return True
         now_s = self._wall_s()
-        if self._short_since_s is None:
-            self._short_since_s = now_s
-        return now_s - self._short_since_s > PATIENCE_S
+        for key, publisher in self._publishers.items():
+            known = self._node.count_subscribers(publisher.topic_name)
+            if publisher.get_subscription_count() < known:
+                self._short_since_s.setdefault(key, now_s)
+            else:
+                self._short_since_s.pop(key, None)
+        return all(now_s - since_s > PATIENCE_S for since_s in self._short_since_s.values())
 
     def _knows(self, publisher: Publisher, names: Collection[str]) -> bool:
         known = {f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in
