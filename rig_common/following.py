@@ -63,7 +63,7 @@ class Following:
         """Time of the next tick this node needs, ns."""
         self._episode: tuple[str, int] | None = None
         self._joined_in = self._round = 0
-        """Rounds of barriers: that in which this node joined, and the last it has answered."""
+        """Rounds of barriers: the first that this node answered in this episode, and the last."""
         self.lockstep = False
         """Whether the world waits for this node's answers."""
 
@@ -120,7 +120,7 @@ class Following:
 
     @property
     def _is_in(self) -> bool:
-        """Whether this node takes part: it has joined, and answered another round since.
+        """Whether this node takes part: it has joined, and answered more than one round.
 
         In lockstep, one that has not was started again when all others had answered: they do not
         know that it is new, and it does not know what they have sent.
@@ -136,6 +136,7 @@ class Following:
         self._received.clear()
         self._sent.clear()
         self._settled_in.clear()
+        self._joined_in = 0
         if self._on_episode is not None:
             self._on_episode(tick)
 
@@ -156,8 +157,7 @@ class Following:
             return
         for key in self.counted - self._settled_in:  # `ready` may have added some
             self._received[key] = tick.sent.get(key, 0)
-        if not self.joined:
-            self._joined_in = tick.round
+        self._joined_in = self._joined_in or tick.round
         self.joined, self._round = bool(tick.round) or not tick.lockstep, tick.round
         self._call()
         self._answer(self._joining(tick))

@@ -70,6 +70,15 @@ def test_a_node_that_came_for_the_last_round_only_asks_for_another_barrier(stage
     assert [(ack.serves, ack.round) for ack in stage.heard] == [(('imu',), 2), (('imu',), 0)]
 
 
+def test_a_node_with_new_connections_needs_no_barrier_more_than_it_asks_for(stage: Stage) -> None:
+    stage.tick(1, round_=1)
+    stage.follower.rejoin()
+    stage.tick(1, round_=2)
+    stage.tick(2)
+    assert stage.heard[-1].time_ns == 2 * S
+    assert stage.heard[-1].serves is None
+
+
 def test_it_waits_for_what_the_tick_counts(stage: Stage) -> None:
     stage.join()
     stage.tick(2, imu=2)
