@@ -122,6 +122,15 @@ class SyncEngine:
             bundles += self._advance(self._now_ns)
         return bundles
 
+    def awaits(self, sensor_id: str) -> bool:
+        """Return whether a message of this sensor can complete a bundle, or begin one.
+
+        While no reference frame is there, the others complete nothing: pushed later, in their
+        order and with their own arrival times, they give the same bundles.
+        """
+        return (self._head is not None or sensor_id == self._reference.sensor_id
+                or bool(self._reference.buffer.stamps))
+
     def _may_advance(self, stream: Stream, packet: Packet | None) -> bool:
         """Return whether a push to `stream` can have completed or opened a reference frame."""
         if stream is self._reference:

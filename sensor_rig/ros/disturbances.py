@@ -86,7 +86,7 @@ class Disturbances:
 
     def _reset_sync(self) -> None:
         if self._nodes.sync is not None:
-            self._nodes.sync.sync.engine.reset('a soak run asked for it')
+            self._nodes.sync.engine.reset('a soak run asked for it')
 
     # ---- a stranger on the rig's topics ---------------------------------------------------------
 

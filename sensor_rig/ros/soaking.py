@@ -107,7 +107,7 @@ class Soak:
         sync, report = self._nodes.sync, self.report
         if sync is None:
             return
-        made = sync.sync.engine.bundles_made
+        made = sync.engine.bundles_made
         if made != self._made:
             report.bundles += made - self._made if made > self._made else made
             self._made = made
@@ -124,7 +124,7 @@ class Soak:
         queued = max((channel.on_the_way for channel in nodes.emulator.channels.values()),
                      default=0)
         if nodes.sync is not None:
-            engine = nodes.sync.sync.engine
+            engine = nodes.sync.engine
             buffered = engine.buffered()
             queued = max(queued, *buffered.values())
             lost = engine.ledger.imbalance(buffered)

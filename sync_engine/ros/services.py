@@ -17,7 +17,8 @@ from sync_engine.engine import SyncEngine
 class SyncServices:
     """`~/reset`, `~/save_offsets`, `~/load_offsets` (std_srvs/Trigger)."""
 
-    def __init__(self, node: Node, engine: SyncEngine, offsets_file: Callable[[], str]) -> None:
+    def __init__(self, node: Node, engine: Callable[[], SyncEngine],
+                 offsets_file: Callable[[], str]) -> None:
         self._engine = engine
         self._offsets_file = offsets_file
         for name, handler in (('reset', self.reset), ('save_offsets', self.save),
@@ -26,13 +27,14 @@ class SyncServices:
 
     def reset(self) -> str:
         """Flush all buffers, forget all clocks, begin a new epoch."""
-        self._engine.reset('asked for by the reset service')
-        return f'epoch {self._engine.epochs.number} begins'
+        engine = self._engine()
+        engine.reset('asked for by the reset service')
+        return f'epoch {engine.epochs.number} begins'
 
     def save(self) -> str:
         """Write the learned clocks to the file that the parameter `offsets_file` names."""
         path = self._path()
-        clocks = self._engine.clocks.snapshot()
+        clocks = self._engine().clocks.snapshot()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_name(path.name + '.part')
@@ -51,7 +53,7 @@ class SyncServices:
             raise RigError(f'cannot read {path}: {error.strerror}') from None
         except ValueError:
             raise RigError(f'{path} is not a file of saved offsets') from None
-        taken = self._engine.clocks.restore(values)
+        taken = self._engine().clocks.restore(values)
         return f'loaded the clocks of {", ".join(taken) or "no sensor of this rig"}'
 
     def _path(self) -> Path:

@@ -80,8 +80,8 @@ class Rig:
 
     def goes_on(self) -> None:
         """Drive it until there are more bundles."""
-        before = self.sync.sync.engine.bundles_made
-        self.until(lambda: self.sync.sync.engine.bundles_made >= before + 5, 'five more bundles')
+        before = self.sync.engine.bundles_made
+        self.until(lambda: self.sync.engine.bundles_made >= before + 5, 'five more bundles')
 
     def say(self, kind: type, topic: str, *messages: object) -> None:
         """Publish as a stranger, when all who listen can hear."""
@@ -174,7 +174,7 @@ def test_inputs_of_a_stranger(rig: Rig) -> None:
     struct.pack_into('<iI', far, 4, 2**31 - 1, 2**32 - 1)
     rig.say(Imu, 'imu/data_raw', bytes(far), b'\0\1\0\0', bytes(far)[:20], bytes(5_000_000))
     rig.goes_on()
-    engine = rig.sync.sync.engine
+    engine = rig.sync.engine
     assert not engine.ledger.imbalance(engine.buffered())
 
 

@@ -47,6 +47,26 @@ def test_waits_do_not_take_memory() -> None:
     assert grown < 150
 
 
+def test_a_node_has_its_turns_until_it_is_removed() -> None:
+    class Counting(Node):
+        turns = 0
+
+        def on_turn(self) -> None:
+            self.turns += 1
+
+    with ros_context([]) as context:
+        spinner, node = Spinner(context), Counting('counting')
+        spinner.add(node)
+        spinner.turn(0.0)
+        spinner.wait(2.0 * executor.SHORT_S)
+        assert node.turns == 2
+        spinner.remove(node)
+        spinner.turn(0.0)
+        assert node.turns == 2
+        spinner.close()
+        node.destroy_node()
+
+
 @pytest.mark.parametrize('timeout_s', [0.0, 10.0])
 def test_a_wait_handles_all_that_is_ready_or_ends_when_it_is_woken(timeout_s: float) -> None:
     with ros_context([]) as context:

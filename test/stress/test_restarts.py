@@ -69,7 +69,7 @@ def test_a_node_restarted_after_thousands_of_messages_takes_part_again(
                 _drive(nodes, partial(_has_reached, nodes, end_s))
                 getattr(nodes, restart)()
                 nodes.spinner.turn(QUIET_S)
-                _drive(nodes, partial(_has_bundles, nodes, nodes.sync.sync.engine.bundles_made))
+                _drive(nodes, partial(_has_bundles, nodes, nodes.sync.engine.bundles_made))
         finally:
             nodes.close()
 
@@ -79,7 +79,7 @@ def _has_reached(nodes: OneProcess, end_s: float) -> bool:
 
 
 def _has_bundles(nodes: OneProcess, before: int) -> bool:
-    return nodes.sync.sync.engine.bundles_made >= before + 5
+    return nodes.sync.engine.bundles_made >= before + 5
 
 
 def _drive(nodes: OneProcess, done: Callable[[], bool]) -> None:

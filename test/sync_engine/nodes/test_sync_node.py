@@ -140,7 +140,7 @@ def test_bundles_come_out_under_one_stamp_and_nothing_is_lost_without_a_name(rob
     assert {status.name for status in members} == {'lidar', 'camera', 'imu'}
     assert head.values['reference'] == 'lidar'
     assert abs(time.time_ns() - stamp_ns) < 3600 * 10**9  # on the host's clock
-    engine = run.sync.sync.engine
+    engine = run.sync.engine
     assert engine.ledger.imbalance(engine.buffered()) == {}
     for name, topic in (('lidar', 'lidar/scan'), ('camera', 'camera/image_raw')):
         assert 0 < engine.ledger[name].received <= run.sent[topic]
@@ -165,14 +165,14 @@ def test_a_plain_exact_synchronizer_behind_it_gets_every_bundle(robot):
 
 def test_nothing_is_published_for_nobody(robot):
     run = robot()
-    run.drive(lambda: run.sync.sync.engine.status().bundles >= 5)
+    run.drive(lambda: run.sync.engine.status().bundles >= 5)
     assert not any(run.sync.published.values())
 
 
 def test_a_best_effort_publisher_is_heard_too(robot):
     run = robot(best_effort=['imu/data_raw'])
     diagnostics = run.listen('/diagnostics', DIAGNOSTICS)
-    ledger = run.sync.sync.engine.ledger
+    ledger = run.sync.engine.ledger
     run.drive(lambda: ledger['imu'].received > 20 and ledger['lidar'].received > 3)
 
     def told():
@@ -191,7 +191,7 @@ def test_a_mismatch_that_cannot_be_helped_is_in_the_diagnostics(robot):
         return any(status.level == msgs.Level.ERROR and 'imu/data_raw' in status.values
                    for raw in diagnostics for status in msgs.read_diagnostic_array(raw)[1])
     run.drive(told)
-    assert run.sync.sync.engine.ledger['imu'].received == 0
+    assert run.sync.engine.ledger['imu'].received == 0
 
 
 def test_the_diagnostics_say_how_every_input_does(robot):
@@ -225,7 +225,7 @@ def test_silence_is_told(robot):
 
 def test_settings_change_while_running_and_nonsense_is_refused(robot):
     run = robot()
-    engine = run.sync.sync.engine
+    engine = run.sync.engine
     results = run.set(sync__window__min_ms=5.0, sync__inputs__camera__deadline_s=0.3,
                       sync__missing_strategy='empty')
     assert all(result.successful for result in results), results
@@ -249,13 +249,13 @@ def test_reset_and_learned_offsets(robot, tmp_path):
     assert not answer.success
     assert 'offsets_file' in answer.message
     run.set(offsets_file=str(file))
-    run.drive(lambda: run.sync.sync.engine.status().bundles >= 3)
+    run.drive(lambda: run.sync.engine.status().bundles >= 3)
     answer = run.call('/sync/save_offsets')
     assert answer.success, answer.message
     assert set(json.loads(file.read_text())['clocks']) == {'lidar', 'camera', 'imu'}
-    epoch = run.sync.sync.engine.epochs.number
+    epoch = run.sync.engine.epochs.number
     assert run.call('/sync/reset').success
-    assert run.sync.sync.engine.epochs.number == epoch + 1
+    assert run.sync.engine.epochs.number == epoch + 1
     answer = run.call('/sync/load_offsets')
     assert answer.success
     assert 'camera' in answer.message
@@ -296,7 +296,7 @@ def test_a_clock_that_goes_back_begins_a_new_epoch(robot):
             return until()
         run.drive(step, publish=False)
 
-    engine = run.sync.sync.engine
+    engine = run.sync.engine
     play(lambda: engine.status().bundles >= 3)
     epoch = engine.epochs.number
     assert 9 * 10**9 < engine.now_ns < 1000 * 10**9

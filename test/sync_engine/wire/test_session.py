@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from rig_common import msgs
 from rig_common.cdr import Reader, read_stamp_ns
@@ -169,6 +171,34 @@ def test_bytes_that_are_no_message_are_booked_as_invalid():
     assert (counts['received'], counts['invalid']) == (4, 4)
     assert sync.engine.ledger['imu'].invalid == 1
     assert sync.engine.ledger.imbalance(sync.engine.buffered()) == {}
+
+
+EVENTS = st.lists(st.tuples(st.sampled_from(['lidar', 'camera', 'imu', 'poll']),
+                            st.integers(0, 60), st.integers(-30, 250)), max_size=150)
+
+
+@given(EVENTS)
+@example([('imu', 2, 1)] * 40 + [('lidar', 3, 1), ('camera', 1, 1)])  # more than are kept
+@example([('imu', 2, 1), ('lidar', 1, 1), ('camera', 60, 250), ('poll', 60, 0), ('poll', 60, 0)])
+def test_messages_that_are_kept_for_a_while_give_the_same_bundles(events):
+    """Each event is (input, ms after the one before, ms that its stamp is behind)."""
+    at_once, later = WireSync(config()), WireSync(config())
+    found = [], []
+    now_ns = START_NS + 1000 * MS
+    for name, passed_ms, behind_ms in events:
+        now_ns += passed_ms * MS
+        if name == 'poll':
+            made = at_once.poll(now_ns), later.poll(now_ns)
+        else:
+            raw = {'lidar': SCAN, 'camera': IMAGE, 'imu': IMU}[name].fill(now_ns - behind_ms * MS)
+            made = at_once.push(name, raw, now_ns), later.offer(name, raw, now_ns)
+        for bundles, kept, sync in zip(made, found, (at_once, later), strict=True):
+            kept += [output.raw for bundle in bundles for output in sync.outputs(bundle)]
+        assert len(found[0]) == len(found[1])  # none is later
+    later.catch_up()
+    assert found[0] == found[1]
+    assert at_once.engine.ledger.as_dict() == later.engine.ledger.as_dict()
+    assert at_once.engine.status() == later.engine.status()
 
 
 def test_a_type_without_header_goes_by_arrival_and_leaves_as_it_came():
