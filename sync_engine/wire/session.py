@@ -38,7 +38,7 @@ from sync_engine.wire.restamp import restamp
 SYNCED = 'synced/'
 MOST_KEPT = 16
 """Messages that `offer` keeps. A bundle whose reference frame comes then waits for so many pushes,
-some 0.2 ms."""
+of about 10 us each."""
 _NO_STAMP_NS = -1
 """What the engine books as invalid: bytes in which no stamp can be read."""
 
@@ -115,9 +115,8 @@ class WireSync:
     def offer(self, sensor_id: str, raw: bytes, arrival_ns: int) -> list[Bundle]:
         """Take one message as `push` does, but keep it for a while where no bundle can come of it.
 
-        For live streams: a process that has slept runs from cold caches, so messages that are
-        taken up together cost half of what they cost one by one. `catch_up` before you look into
-        the engine.
+        For live streams: a process that has slept runs from cold caches, so messages cost less
+        when they are taken up together. `catch_up` before you look into the engine.
         """
         if self.engine.awaits(sensor_id) or len(self._kept) == MOST_KEPT:
             self.catch_up()
