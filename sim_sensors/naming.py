@@ -1,4 +1,4 @@
-"""Names of topics, decided once. All are relative, so a namespace moves the whole rig."""
+"""Names of topics, decided once. Those of the rig are relative, so a namespace moves it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from rig_common.lockstep import TICK_TOPIC
 
 if TYPE_CHECKING:
     from sim_sensors.sensors.base import AnySensor
+
+CLOCK_TOPIC = '/clock'
+"""Where ROS looks for simulated time, in every namespace."""
 
 
 def env_prefix(env: int, num_envs: int) -> str:

@@ -27,7 +27,7 @@ from rig_common.ros.parameters import ConfigParameters
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.config import Simulation, WorldConfig
 from sim_sensors.facts import WorldFacts
-from sim_sensors.naming import tick_topic
+from sim_sensors.naming import CLOCK_TOPIC, tick_topic
 from sim_sensors.ros.commands import Commands
 from sim_sensors.ros.controls import WorldServices
 from sim_sensors.ros.other_worlds import OtherWorlds
@@ -144,7 +144,7 @@ class WorldNode(Node):
     def _make_loop(self, config: WorldConfig, sensors: list[AnySensor]) -> WorldLoop:
         dt_ns = self.world.dt_ns
         self._sim_clock = Clock(self, Schedule(min(config.clock_rate_hz, 1e9 / dt_ns), dt_ns,
-                                           name='/clock'))
+                                           name=CLOCK_TOPIC))
         periodics: list[Any] = [
             self._sim_clock,
             Odometry(self, self.world, hidden=self._hidden),

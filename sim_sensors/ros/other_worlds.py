@@ -1,9 +1,10 @@
-"""Whether another world publishes in this namespace: two rigs in one domain mix their streams."""
+"""Whether another world publishes in this domain: two of them mix streams, clocks and frames."""
 
 from __future__ import annotations
 
 import os
 import time
+from functools import partial
 
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -15,32 +16,36 @@ from rig_common.errors import RigError
 from rig_common.lockstep import Tick
 from rig_common.ros import qos
 from rig_common.ros.clock import steady_timer
+from sim_sensors.naming import CLOCK_TOPIC, tick_topic
 
 LOOK_PERIOD_S = 1.0
 NEW_S = 5.0
 """A world that hears of another one when it is younger than this gives way to it, s."""
+TICKS = tuple(f'/{tick_topic(hidden=hidden)}' for hidden in (False, True))
+"""How the topics of ticks end, whatever the namespace."""
 
 
 class OtherWorlds:
     """Listens to the ticks of others while the graph shows any; a killed world sends none."""
 
     def __init__(self, node: Node, ticks: Publisher, run: str) -> None:
-        """Watch the topic of `ticks`, on which this world publishes as `run`."""
+        """Watch the topic of `ticks`, on which this world publishes as `run`, and the clock."""
         self._node, self._ticks = node, ticks
+        self._clock = node.resolve_topic_name(CLOCK_TOPIC)
         self._mine = f'run={run}.'.encode()
         self._made_s = time.monotonic()
-        self._heard: Subscription | None = None
-        self.found = False
-        """Whether another world has sent a tick."""
+        self._heard: dict[str, Subscription] = {}
+        self.found = ''
+        """The topic on which another world has sent a tick."""
         self._look()
         steady_timer(node, LOOK_PERIOD_S, self._look)
 
     @property
     def sentence(self) -> str:
         """What is wrong, and what to do."""
-        return (f'another world publishes here, on {self._ticks.topic_name} of ROS_DOMAIN_ID '
-                f'{os.environ.get("ROS_DOMAIN_ID", "0")}; end the other rig, or give this one '
-                f'another domain or namespace')
+        return (f'another world publishes here, on {self.found} of ROS_DOMAIN_ID '
+                f'{os.environ.get("ROS_DOMAIN_ID", "0")}; a domain has one {self._clock}, so end '
+                f'the other rig, or give this one another domain')
 
     def require_none(self) -> None:
         """Raise RigError where this world is the newer of two."""
@@ -48,21 +53,30 @@ class OtherWorlds:
             raise RigError(self.sentence)
 
     def _look(self) -> None:
-        young = time.monotonic() - self._made_s < NEW_S
-        wanted = young or self._node.count_publishers(self._ticks.topic_name) > 1
-        if wanted and self._heard is None:
-            self._heard = self._node.create_subscription(
-                TimeReference, self._ticks.topic_name, self._on_tick, qos.internal(), raw=True)
-        elif not wanted and self._heard is not None:
-            self._node.destroy_subscription(self._heard)
-            self._heard = None
-            self.found = False
+        wanted = self._topics()
+        for topic in wanted - self._heard.keys():
+            self._heard[topic] = self._node.create_subscription(
+                TimeReference, topic, partial(self._on_tick, topic), qos.internal(), raw=True)
+        for topic in self._heard.keys() - wanted:
+            self._node.destroy_subscription(self._heard.pop(topic))
+            if topic == self.found:
+                self.found = ''
 
-    def _on_tick(self, buf: bytes) -> None:
+    def _topics(self) -> set[str]:
+        """Return where ticks of others would be: here, and everywhere if our clock has two."""
+        mine = self._ticks.topic_name
+        young = time.monotonic() - self._made_s < NEW_S
+        found = {mine} if young or self._node.count_publishers(mine) > 1 else set()
+        if self._node.count_publishers(self._clock) > 1:
+            found |= {name for name, _ in self._node.get_topic_names_and_types()
+                      if name.endswith(TICKS) and name != mine}
+        return found
+
+    def _on_tick(self, topic: str, buf: bytes) -> None:
         if self.found or self._mine in buf:
             return
         try:
             Tick.decode(buf)
         except CdrError:
             return
-        self.found = True
+        self.found = topic

@@ -10,7 +10,7 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from rig_common import msgs
 from rig_common.ros import qos
-from sim_sensors.naming import env_prefix, truth_topic
+from sim_sensors.naming import CLOCK_TOPIC, env_prefix, truth_topic
 from sim_sensors.timekeeping.schedule import Schedule
 from sim_sensors.world.base import WorldBase
 from sim_sensors.world.pose_messages import ODOM_RATE_HZ, TrueOdometry, schedule_of
@@ -43,7 +43,7 @@ class Clock(PeriodicTopic):
     def __init__(self, node: Node, schedule: Schedule) -> None:
         super().__init__(schedule)
         self._template = msgs.clock()
-        self._publisher = node.create_publisher(ClockMessage, '/clock', qos.clock())
+        self._publisher = node.create_publisher(ClockMessage, CLOCK_TOPIC, qos.clock())
 
     def publish(self, world: WorldBase) -> None:
         """Publish the time, if somebody reads it."""

@@ -19,6 +19,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Twist
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState, TimeReference
 from std_srvs.srv import Trigger
 from support.processes import Processes
@@ -110,6 +111,7 @@ class Rig:
 @pytest.fixture
 def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
     monkeypatch.setattr(other_worlds, 'NEW_S', 0.0)  # a running world, not one that starts
+    monkeypatch.setattr(other_worlds, 'LOOK_PERIOD_S', 0.05)
     made = Rig(tmp_path)
     try:
         made.goes_on()
@@ -210,6 +212,25 @@ def test_services_of_a_stranger(rig: Rig) -> None:
     rig.goes_on()
 
 
+def test_a_world_of_another_namespace(rig: Rig) -> None:
+    def alone() -> bool:
+        ticks.publish(Tick(5, run='other.0').encode())
+        rig.world.report()
+        return 'another world publishes here, on /other/world/tick of ROS_DOMAIN_ID' not in (
+            rig.monitor.statuses['world: time'].message)
+
+    ticks = rig.stranger.create_publisher(TimeReference, '/other/world/tick', qos.internal())
+    rig.until(lambda: 'world: time' in rig.monitor.statuses, 'a report of the world')
+    for _ in range(3):
+        rig.goes_on()
+        assert alone(), 'it has a clock of its own'
+    clock = rig.stranger.create_publisher(Clock, '/clock', qos.clock())
+    rig.until(lambda: not alone(), 'a report of the other world')
+    rig.goes_on()
+    rig.stranger.destroy_publisher(clock)
+    rig.until(alone, 'a report that it has gone')
+
+
 @pytest.mark.long
 def test_the_second_of_two_rigs_ends_and_says_why(processes: Processes) -> None:
     first = processes.rig('run', 'soak', '--rtf', '1', '--seconds', '3600')
@@ -219,6 +240,10 @@ def test_the_second_of_two_rigs_ends_and_says_why(processes: Processes) -> None:
         second = processes.rig('run', 'soak', '--rtf', '1', *options)
         assert second.wait() == 2
         assert 'another world publishes here, on /world/tick' in second.output
+    second = processes.python('-m', 'sensor_rig.nodes.world', '--rig', 'soak', '--ros-args',
+                              '-r', '__ns:=/other')
+    assert second.wait() == 2
+    assert 'another world publishes here, on /world/tick' in second.output
     assert first.exit_code is None
     first.interrupt()
     assert first.wait() == 0
