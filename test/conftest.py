@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.domain import claim_domain
 from support.places import ROOT
 from support.processes import Processes
 from support.waiting import wait_until as _wait_until
 
+from sensor_rig.running.domain import claim_domain
 from sensor_rig.running.middleware import FILE_VARIABLES, OPENING, prepare_middleware
 
 # A shell has what it starts in the background ignore SIGINT, and every process of a test as well.

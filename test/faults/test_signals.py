@@ -7,9 +7,10 @@ import signal
 import time
 
 import pytest
-from support.domain import claim_domain
 from support.places import SMALL_RIG
 from support.processes import Processes
+
+from sensor_rig.running.domain import claim_domain
 
 pytestmark = pytest.mark.ros
 

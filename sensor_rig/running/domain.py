@@ -1,4 +1,4 @@
-"""A ROS domain that no other test process on this machine uses."""
+"""A ROS domain that no other test or benchmark on this machine uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def claim_domain() -> int:
     folder = Path(tempfile.gettempdir()) / f'sensor_rig_domains_{os.getuid()}'
     folder.mkdir(exist_ok=True)
     start = os.getpid() % len(DOMAINS)
-    for domain in (*DOMAINS[start:], *DOMAINS[:start]):
+    for shift in range(len(DOMAINS)):
+        domain = DOMAINS[(start + shift) % len(DOMAINS)]
         handle = (folder / str(domain)).open('w')
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
