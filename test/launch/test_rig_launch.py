@@ -17,11 +17,12 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip('launch_testing', reason='launch_testing comes with a ROS installation')
-pytest.importorskip('launch_ros', reason='launch_ros comes with a ROS installation')
 sys.path.extend(str(Path(__file__).resolve().parents[level]) for level in (1, 2))
+from support.installed import ros_package
 
-import launch_testing
+launch_testing = ros_package('launch_testing')
+ros_package('launch_ros')
+
 from ament_index_python.packages import (
     PackageNotFoundError,
     get_package_share_directory,

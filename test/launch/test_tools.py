@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.installed import ros_package
 
-pytest.importorskip('launch_ros', reason='launch_ros comes with a ROS installation')
+ros_package('launch_ros')
 
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch import LaunchContext

@@ -8,6 +8,7 @@ import sys
 import threading
 
 import pytest
+from support.installed import ros_package
 
 from rig_common.errors import RigError
 from sync_engine.filters import AdaptiveTimeSynchronizer
@@ -21,8 +22,7 @@ START_NS = 1_700_000_000_000_000_000
 
 @pytest.fixture
 def message_filters():
-    return pytest.importorskip('message_filters', reason='message_filters is not installed '
-                                                         '(it comes with a ROS installation)')
+    return ros_package('message_filters')
 
 
 class Source:

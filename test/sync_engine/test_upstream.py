@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.installed import ros_package
 
 DOCUMENT = Path(__file__).parents[2] / 'docs' / 'from_message_filters.md'
 FOLDER = os.environ.get('SENSOR_RIG_MESSAGE_FILTERS', '')
@@ -44,7 +45,7 @@ def passed(whose: str) -> set[str]:
 @pytest.mark.skipif(not FOLDER, reason='SENSOR_RIG_MESSAGE_FILTERS does not name the tests of '
                                        'message_filters')
 def test_what_fails_with_our_class_alone_is_documented() -> None:
-    pytest.importorskip('message_filters', reason='message_filters is not installed')
+    ros_package('message_filters')
     theirs, ours = passed('theirs'), passed('ours')
     assert theirs, f'no test of {FOLDER} passes with the original'
     listed = set(re.findall(r'\btest_\w+', DOCUMENT.read_text(encoding='utf-8')))

@@ -14,14 +14,14 @@ pytest.importorskip('rclpy', reason='rclpy is not installed')
 from nav_msgs.msg import Odometry
 from scipy.spatial.transform import Rotation
 from std_srvs.srv import Trigger
+from support.installed import ros_package
 from support.places import ROVER_YARD as ROVER
 from support.ros_client import Client
 from support.ros_rigs import MS, LockstepRun, write_rig
 
 from rig_common.ros import qos
 
-tf2_msgs = pytest.importorskip('tf2_msgs.msg', reason='tf2_msgs is not installed (it comes with a '
-                               'ROS installation)')
+tf2_msgs = ros_package('tf2_msgs.msg')
 
 SENSORS = {
     'wheels': {'type': 'wheel_odometry', 'mount': {'body': 'rover'}, 'rate_hz': 20.0,

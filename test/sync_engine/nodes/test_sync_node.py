@@ -15,6 +15,7 @@ from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from std_srvs.srv import Trigger
+from support.installed import ros_package
 
 from rig_common import msgs
 from rig_common.cdr import read_stamp_ns
@@ -147,8 +148,7 @@ def test_bundles_come_out_under_one_stamp_and_nothing_is_lost_without_a_name(rob
 
 
 def test_a_plain_exact_synchronizer_behind_it_gets_every_bundle(robot):
-    message_filters = pytest.importorskip('message_filters', reason='message_filters is not '
-                                          'installed (it comes with a ROS installation)')
+    message_filters = ros_package('message_filters')
     run = robot()
     sets = []
     inputs = [message_filters.Subscriber(run.node, message_class(kind), topic,

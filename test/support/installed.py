@@ -1,0 +1,17 @@
+"""Packages that come with a ROS installation: absent is a reason to skip, broken is not."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+
+import pytest
+
+
+def ros_package(name: str) -> ModuleType:
+    """Return the module `name`; skip the test, or the module that loads, where it is absent."""
+    if find_spec(name.partition('.')[0]) is None:
+        pytest.skip(f'{name} is not installed (it comes with a ROS installation)',
+                    allow_module_level=True)
+    return import_module(name)
