@@ -26,5 +26,9 @@ def shared_files() -> list[tuple[str, list[str]]]:
     return entries
 
 
-# From setup.cfg this would become an object whose text colcon cannot read back.
-setup(data_files=shared_files(), python_requires='>=3.10')
+# `colcon build --symlink-install` builds in a folder that links to this file and the packages.
+SOURCE = Path(__file__).resolve().parent
+
+# From setup.cfg python_requires would become an object whose text colcon cannot read back.
+setup(data_files=shared_files(), python_requires='>=3.10',
+      long_description=(SOURCE / 'README.md').read_text(encoding='utf-8'))
