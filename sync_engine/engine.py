@@ -16,7 +16,7 @@ One owner: all calls come from one thread, or under one lock of the caller's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from rig_common.errors import RigError
 from rig_common.times import MAX_STAMP_NS, NEVER_NS, NS_PER_S
@@ -122,14 +122,18 @@ class SyncEngine:
             bundles += self._advance(self._now_ns)
         return bundles
 
-    def awaits(self, sensor_id: str) -> bool:
-        """Return whether a message of this sensor can complete a bundle, or begin one.
+    def awaits(self, sensors: Set[str], arrival_ns: int) -> bool:
+        """Return whether new messages of `sensors`, up to now, can complete or begin a bundle.
 
-        While no reference frame is there, the others complete nothing: pushed later, in their
-        order and with their own arrival times, they give the same bundles.
+        Without a reference frame, or while the one that waits does so for others too, they
+        cannot: pushed later, in their order and with their own arrival times, they give the same
+        bundles. (Only a message that shows a step of its clock may let one out.)
         """
-        return (self._head is not None or sensor_id == self._reference.sensor_id
-                or bool(self._reference.buffer.stamps))
+        if arrival_ns >= self._due_ns or self._reference.sensor_id in sensors:
+            return True
+        if self._head is None:
+            return bool(self._reference.buffer.stamps)
+        return self._head.settles_at_ns.keys() <= sensors
 
     def _may_advance(self, stream: Stream, packet: Packet | None) -> bool:
         """Return whether a push to `stream` can have completed or opened a reference frame."""

@@ -133,7 +133,7 @@ class SyncNode(Node):
     @property
     def engine(self) -> SyncEngine:
         """The engine, with all that has arrived."""
-        self.sync.catch_up()
+        self._publish(self.sync.catch_up(), time.perf_counter_ns())
         return self.sync.engine
 
     # ---- messages --------------------------------------------------------------------------
@@ -195,7 +195,6 @@ class SyncNode(Node):
             return
         self._next_look_s = now_s + POLL_PERIOD_S
         self._inputs.adapt()
-        self.sync.catch_up()
         if self._passes_by_itself:
             began_ns, now_ns = time.perf_counter_ns(), self._now_ns()
             if now_ns >= self._next_expiry_ns or now_ns >= self.sync.next_deadline_ns:

@@ -6,6 +6,8 @@ moves by d they move by -d; some are absolute, on the sensor's clock, and move b
 
 from __future__ import annotations
 
+from io import BytesIO
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,14 +52,15 @@ def _restamp_cloud(
     name = point_time_field(cloud)
     if name is None or not cloud.points.size:
         return None
-    copy = bytearray(raw)
-    points = np.frombuffer(copy, cloud.points.dtype, cloud.points.size, cloud.data_offset)
-    absolute = _is_absolute(points[name])
+    absolute = _is_absolute(cloud.points[name])
     shift_ns = absolute_ns if absolute else relative_ns
-    if not _shift(points[name], shift_ns):
-        return None
-    write_stamp_ns(copy, new_stamp_ns)
-    return bytes(copy), 0 if absolute else shift_ns
+    changed = BytesIO(raw)  # its bytes can be written to and are handed out without another copy
+    with changed.getbuffer() as copy:
+        points = np.frombuffer(copy, cloud.points.dtype, cloud.points.size, cloud.data_offset)
+        fits = _shift(points[name], shift_ns)
+        del points
+        write_stamp_ns(copy, new_stamp_ns)
+    return (changed.getvalue(), 0 if absolute else shift_ns) if fits else None
 
 
 def point_time_field(cloud: Cloud) -> str | None:

@@ -36,9 +36,8 @@ from sync_engine.wire.facts import (
 from sync_engine.wire.restamp import restamp
 
 SYNCED = 'synced/'
-MOST_KEPT = 16
-"""Messages that `offer` keeps. A bundle whose reference frame comes then waits for so many pushes,
-of about 10 us each."""
+MOST_KEPT = 64
+"""Messages that `offer` keeps. A bundle may wait for so many pushes, of about 10 us each."""
 _NO_STAMP_NS = -1
 """What the engine books as invalid: bytes in which no stamp can be read."""
 
@@ -76,6 +75,8 @@ class WireSync:
                            if (shift_ns := given.stamp_shift_ns)}
         """Inputs whose stamps mean another instant than by default, and how far that is, ns."""
         self._kept: list[tuple[str, bytes, int]] = []
+        self._kept_of: set[str] = set()
+        """Inputs of the kept messages."""
         self._order = {name: index for index, name in enumerate(config.inputs)}
         imu = config.imu_sensor_id
         self._imu_id = imu if imu and config.inputs[imu].type == IMU_TYPE else None
@@ -118,17 +119,20 @@ class WireSync:
         For live streams: a process that has slept runs from cold caches, so messages cost less
         when they are taken up together. `catch_up` before you look into the engine.
         """
-        if self.engine.awaits(sensor_id) or len(self._kept) == MOST_KEPT:
-            self.catch_up()
-            return self.push(sensor_id, raw, arrival_ns)
         self._kept.append((sensor_id, raw, arrival_ns))
+        self._kept_of.add(sensor_id)
+        if len(self._kept) >= MOST_KEPT or self.engine.awaits(self._kept_of, arrival_ns):
+            return self.catch_up()
         return []
 
-    def catch_up(self) -> None:
-        """Push what `offer` has kept."""
+    def catch_up(self) -> list[Bundle]:
+        """Push what `offer` has kept, and return the bundles that it completes."""
+        bundles: list[Bundle] = []
         kept, self._kept = self._kept, []
+        self._kept_of.clear()
         for message in kept:
-            self.push(*message)
+            bundles += self.push(*message)
+        return bundles
 
     def stamp_ns(self, sensor_id: str, raw: bytes) -> int | None:
         """Return a message's own stamp, moved to the instant that stamps mean by default.
@@ -167,8 +171,7 @@ class WireSync:
 
     def poll(self, now_ns: int) -> list[Bundle]:
         """Let time pass and return the bundles whose deadline has come."""
-        self.catch_up()
-        return self.engine.poll(now_ns)
+        return self.catch_up() + self.engine.poll(now_ns)
 
     def run_cues(self, max_jobs: int = 64) -> int:
         """Do the work that waited until the bundles were out; return how much is left."""
