@@ -81,8 +81,9 @@ def publish(seconds: float) -> dict[str, Any]:
     node = rclpy.create_node('bench_publisher')
     streams = templates()
     publishers = {
-        topic: node.create_publisher(message_class(template.type_name), topic, qos.sensor_out())
-        for topic, (template, _, _) in streams.items()
+        topic: node.create_publisher(message_class(template.type_name), topic,
+                                     qos.sensor_out(rate_hz))
+        for topic, (template, rate_hz, _) in streams.items()
     }
     _await(lambda: all(p.get_subscription_count() for p in publishers.values()))
     due = {topic: index * 0.0007 for index, topic in enumerate(streams)}

@@ -16,18 +16,27 @@ MIN_DEPTH = 10
 MAX_DEPTH = 2000
 BUFFERED_S = 1.0
 """How long a subscriber may be away before its queue overflows."""
+KEPT_S = 0.5
+"""How long a reliable subscriber may stand still before it misses messages. When processes join,
+Fast DDS holds others up for a third of a second (its `healthy_check_timeout_ms`)."""
 
 
-def sensor_out() -> QoSProfile:
-    """Publishers of data: reliable, keep last 10, so that every subscriber is compatible."""
-    return QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
+def sensor_out(rate_hz: float = 0.0) -> QoSProfile:
+    """Publishers of data: reliable, so that every subscriber is compatible, keep last 10 or more.
+
+    Ten messages of a 400 Hz stream are 25 ms.
+    """
+    return QoSProfile(depth=_depth(rate_hz * KEPT_S), reliability=ReliabilityPolicy.RELIABLE)
 
 
 def sensor_in(rate_hz: float, *, reliable: bool = False) -> QoSProfile:
     """Subscriptions to sensors: best effort takes any publisher; the depth holds a second."""
-    depth = min(max(math.ceil(rate_hz * BUFFERED_S), MIN_DEPTH), MAX_DEPTH)
-    return QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE if reliable
-                      else ReliabilityPolicy.BEST_EFFORT)
+    return QoSProfile(depth=_depth(rate_hz * BUFFERED_S), reliability=ReliabilityPolicy.RELIABLE
+                      if reliable else ReliabilityPolicy.BEST_EFFORT)
+
+
+def _depth(messages: float) -> int:
+    return min(max(math.ceil(messages), MIN_DEPTH), MAX_DEPTH)
 
 
 def internal(depth: int = 1000) -> QoSProfile:

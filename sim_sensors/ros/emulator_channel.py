@@ -60,13 +60,14 @@ class EmulatorChannel:
         self._row = sensor.truth_layout.zeros(1)
         self._subscriptions: list[Subscription] = []
         self._topics = [sensor_topics(sensor, env, len(envs)) for env in envs]
+        profile = qos.sensor_out(pipeline.schedule.rate_hz)
         self._publishers = [
             {t.suffix: node.create_publisher(message_class(t.type_name),
-                                             self._topics[env][t.suffix], qos.sensor_out())
+                                             self._topics[env][t.suffix], profile)
              for t in sensor.topics()} for env in envs]
         self._time_topics = [env_prefix(env, len(envs)) + truth_time_topic(
             sensor.name, hidden=hidden) for env in envs]
-        self._time_publishers = [node.create_publisher(TimeReference, topic, qos.sensor_out())
+        self._time_publishers = [node.create_publisher(TimeReference, topic, profile)
                                  for topic in self._time_topics]
         self.publishers: dict[str, Publisher] = {
             topics[suffix]: publisher

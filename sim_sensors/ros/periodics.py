@@ -59,7 +59,7 @@ class Odometry(PeriodicTopic):
         self._truth = TrueOdometry(world)
         self._publishers = [node.create_publisher(
             OdometryMessage, env_prefix(env, world.num_envs) + truth_topic('odom', hidden=hidden),
-            qos.sensor_out()) for env in range(world.num_envs)]
+            qos.sensor_out(ODOM_RATE_HZ)) for env in range(world.num_envs)]
 
     def publish(self, world: WorldBase) -> None:
         """Publish the odometry of every environment that somebody reads."""

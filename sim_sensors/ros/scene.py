@@ -106,7 +106,7 @@ class Transforms(PeriodicTopic):
         self._frames = FrameMessages(world, sensors, hidden=hidden)
         for sentence in self._frames.conflicts:
             node.get_logger().warning(sentence)
-        self._publisher = node.create_publisher(message, '/tf', qos.sensor_out())
+        self._publisher = node.create_publisher(message, '/tf', qos.sensor_out(SCENE_RATE_HZ))
         self._static = node.create_publisher(message, '/tf_static', qos.latched())
         self._static.publish(self._frames.static())
 
