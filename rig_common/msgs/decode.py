@@ -7,6 +7,7 @@ raises `CdrError`.
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -159,14 +160,26 @@ def read_cloud(buf: Buffer) -> Cloud:
     reader = Reader(buf)
     stamp_ns, _ = reader.header()
     height, width = reader.u32(), reader.u32()
-    names, offsets = [], []
-    formats: list[object] = []
-    fields = [(reader.string(), reader.u32(), reader.u8(), reader.u32())
-              for _ in range(reader.count(13))]
+    fields = tuple([(reader.string(), reader.u32(), reader.u8(), reader.u32())
+                    for _ in range(reader.count(13))])
     order = '>' if reader.boolean() else '<'
     point_step = reader.u32()
     reader.u32()
     data = reader.octets()
+    dtype = _point_dtype(fields, order, point_step)
+    if point_step == 0 or point_step * width * height > len(data):
+        raise CdrError(f'{width * height} points of {point_step} bytes do not fit the '
+                       f'{len(data)} bytes of the cloud')
+    points = np.frombuffer(data, dtype, width * height)
+    return Cloud(stamp_ns, points, reader.pos - len(data))
+
+
+@lru_cache(maxsize=8)
+def _point_dtype(fields: tuple[tuple[str, int, int, int], ...], order: str,
+                 point_step: int) -> np.dtype[np.void]:
+    """Return the record of a point with these (name, offset, datatype, count)."""
+    names, offsets = [], []
+    formats: list[object] = []
     for name, offset, datatype, count in fields:
         if datatype not in _POINT_DTYPES:
             raise CdrError(f'point field {name!r} has the unknown datatype {datatype}')
@@ -176,16 +189,11 @@ def read_cloud(buf: Buffer) -> Cloud:
         names.append(name)
         formats.append(kind if count <= 1 else (kind, (count,)))
         offsets.append(offset)
-    if point_step == 0 or point_step * width * height > len(data):
-        raise CdrError(f'{width * height} points of {point_step} bytes do not fit the '
-                       f'{len(data)} bytes of the cloud')
     try:
-        dtype = np.dtype({'names': names, 'formats': formats, 'offsets': offsets,
-                          'itemsize': point_step})
+        return np.dtype({'names': names, 'formats': formats, 'offsets': offsets,
+                         'itemsize': point_step})
     except (ValueError, OverflowError, MemoryError) as error:  # a name twice, a step of gigabytes
         raise CdrError(f'the fields of the cloud do not make a record: {error}') from None
-    points = np.frombuffer(data, dtype, width * height)
-    return Cloud(stamp_ns, points, reader.pos - len(data))
 
 
 def read_camera_info(buf: Buffer) -> Intrinsics:

@@ -51,10 +51,11 @@ class Spacings:
         self._until_review = _FIRST_REVIEW if len(self._seen) < _REVIEW else _REVIEW
         ordered = sorted(self._seen)
         low = ordered[len(ordered) // 5]
-        cluster = [each for each in ordered if 0.7 * low < each < 1.4 * low]
-        self.period_ns = float(cluster[len(cluster) // 2])
-        period = self.period_ns
-        errors = sorted([abs(each - period * (round(each / period) or 1)) for each in ordered])
+        first, end = bisect_right(ordered, 0.7 * low), bisect_left(ordered, 1.4 * low)
+        self.period_ns = period = float(ordered[(first + end) // 2])
+        alone = 1.5 * period  # below that a spacing is one period; most are
+        errors = sorted([abs(each - period) if each < alone
+                         else abs(each - period * round(each / period)) for each in ordered])
         self.scatter_ns = errors[len(errors) // 2]
         self.tolerance_ns = max(1.0 * NS_PER_MS, 6.0 * self.scatter_ns)
         inside = bisect_right(errors, self.tolerance_ns)

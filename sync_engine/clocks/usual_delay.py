@@ -45,9 +45,10 @@ class UsualDelay:
         """Take a message that is as usual, `elapsed_ns` after the one before."""
         moved = delay_ns - self.level_ns
         self.count += 1
-        self.level_ns += max(_GAIN, 1.0 / (self.count + 1)) * moved
+        self.level_ns += self._gain * moved
         self._spread_by(abs(moved))
-        self._floor_ns = min(delay_ns, self._floor_ns + _FLOOR_RISE * elapsed_ns)
+        floor_ns = self._floor_ns + _FLOOR_RISE * elapsed_ns
+        self._floor_ns = delay_ns if delay_ns < floor_ns else floor_ns
 
     def widen(self, step_ns: float, messages: int, least_ns: float, by_chance: bool) -> None:
         """Some messages were off and came back: part of the spread, and how low it may be.
@@ -57,7 +58,7 @@ class UsualDelay:
         self._floor_ns = min(self._floor_ns, least_ns)
         moved = min(abs(step_ns), 2.0 * self.threshold_ns)  # a long stall counts as a few
         if by_chance:
-            self.level_ns -= messages * max(_GAIN, 1.0 / (self.count + 1)) * step_ns
+            self.level_ns -= messages * self._gain * step_ns
         for _ in range(messages):
             self._spread_by(moved)
 
@@ -73,9 +74,17 @@ class UsualDelay:
         """Return whether arrival - stamp is below all that was seen, as latencies hardly fall."""
         return delay_ns < self._floor_ns - 0.5 * self.threshold_ns
 
+    @property
+    def _gain(self) -> float:
+        share = 1.0 / (self.count + 1)
+        return share if share > _GAIN else _GAIN
+
     def _spread_by(self, moved: float) -> None:
+        gain = 1.0 / (self.count + 8)
+        if gain < _SPREAD_GAIN:
+            gain = _SPREAD_GAIN
         # 1.25: mean absolute to standard deviation of a normal distribution
-        gain = max(_SPREAD_GAIN, 1.0 / (self.count + 8))
         self.spread_ns += gain * (1.25 * moved - self.spread_ns)
         unsure = 1.0 + (_FEW / (self.count + 1)) ** 2
-        self.threshold_ns = max(_LEAST_STEP_NS, _SPREADS * unsure * self.spread_ns)
+        step_ns = _SPREADS * unsure * self.spread_ns
+        self.threshold_ns = step_ns if step_ns > _LEAST_STEP_NS else _LEAST_STEP_NS

@@ -148,7 +148,9 @@ class SyncNode(Node):
                 follower.received(self.sync.config.inputs[sensor_id].topic.lstrip('/'))
                 return
             arrival_ns = self._now_ns()
-        self._publish(self.sync.offer(sensor_id, raw, arrival_ns), began_ns)
+        bundles = self.sync.offer(sensor_id, raw, arrival_ns)
+        if bundles:
+            self._publish(bundles, began_ns)
         if follower is not None and self._ticking:
             follower.wake_at(self.sync.next_deadline_ns)
         if self.sync.has_cues:
