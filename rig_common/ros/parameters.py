@@ -117,6 +117,19 @@ class ConfigParameters(Generic[ModelT]):
         return SetParametersResult(successful=True)
 
 
+def fix_sim_time(node: Node) -> None:
+    """Refuse to change `use_sim_time` from now on: the node has settled what its time is."""
+    fixed = node.get_parameter('use_sim_time').value
+
+    def refuse(parameters: Sequence[Parameter]) -> SetParametersResult:
+        changed = any(p.name == 'use_sim_time' and p.value != fixed for p in parameters)
+        reason = (f'use_sim_time is {str(fixed).lower()} here, and {node.get_name()} cannot '
+                  f'change its time while it runs') if changed else ''
+        return SetParametersResult(successful=not changed, reason=reason)
+
+    node.add_on_set_parameters_callback(refuse)
+
+
 def describe(info: FieldInfo, value: object, *, read_only: bool) -> ParameterDescriptor:
     """Return the descriptor of a field: its docstring, its choices, its range."""
     descriptor = ParameterDescriptor(description=' '.join((info.description or '').split()),

@@ -21,7 +21,7 @@ from rig_common.ros import qos
 from rig_common.ros.clock import steady_timer
 from rig_common.ros.diagnostics import Diagnostics
 from rig_common.ros.executor import TURN_S
-from rig_common.ros.parameters import ConfigParameters
+from rig_common.ros.parameters import ConfigParameters, fix_sim_time
 from rig_common.ros.types import is_stamped, message_class
 from rig_common.times import NS_PER_S
 from sensor_rig.degrade.config import StreamConfig
@@ -52,6 +52,7 @@ class DegradeNode(Node):
 
     def __init__(self, rig: RigConfig, name: str = 'degrade', **node_options: Any) -> None:
         super().__init__(name, **node_options)
+        fix_sim_time(self)
         if not rig.streams:
             raise RigError(f'{rig.path} has no streams: section, so there is nothing to degrade')
         self._seed = rig.seed

@@ -19,7 +19,7 @@ from rig_common.ros.clock import steady_timer
 from rig_common.ros.diagnostics import Diagnostics
 from rig_common.ros.follower import Follower
 from rig_common.ros.matching import Matching
-from rig_common.ros.parameters import ConfigParameters
+from rig_common.ros.parameters import ConfigParameters, fix_sim_time
 from rig_common.times import NEVER_NS, NS_PER_S
 from sim_sensors.config import SensorConfig, Simulation
 from sim_sensors.facts import SensorFacts
@@ -52,6 +52,7 @@ class EmulatorNode(Node):
             node_options.setdefault('cli_args', ['--ros-args', '--remap', '/parameter_events:='
                                                  + parameter_events_topic(hidden=True)])
         super().__init__(name, **node_options)
+        fix_sim_time(self)
         self._configs = simulation.sensors
         self._num_envs = world.num_envs
         self._base = world.time_base

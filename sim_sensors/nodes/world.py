@@ -10,6 +10,7 @@ from typing import Any
 
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from sensor_msgs.msg import TimeReference
 
@@ -23,7 +24,7 @@ from rig_common.msgs import Level, Status
 from rig_common.ros import qos
 from rig_common.ros.diagnostics import Diagnostics
 from rig_common.ros.matching import Matching
-from rig_common.ros.parameters import ConfigParameters
+from rig_common.ros.parameters import ConfigParameters, fix_sim_time
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.config import Simulation, WorldConfig
 from sim_sensors.facts import WorldFacts
@@ -64,6 +65,8 @@ class WorldNode(Node):
         `world.wait_for` names.
         """
         super().__init__(name, **node_options)
+        self.set_parameters([Parameter('use_sim_time', value=False)])  # it publishes /clock itself
+        fix_sim_time(self)
         self._handover = handover
         self.wake: Callable[[], None] = lambda: None
         """Called when `advance` has something to do earlier than it said; set by the runner."""

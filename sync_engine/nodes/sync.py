@@ -20,7 +20,7 @@ from rig_common.quantiles import LogHistogram
 from rig_common.ros.diagnostics import Diagnostics
 from rig_common.ros.follower import Follower
 from rig_common.ros.matching import Matching
-from rig_common.ros.parameters import ConfigParameters
+from rig_common.ros.parameters import ConfigParameters, fix_sim_time
 from rig_common.ros.types import is_stamped, message_class
 from sync_engine.bundle import Bundle
 from sync_engine.config import SyncConfig
@@ -59,6 +59,7 @@ class SyncNode(Node):
         the world is in this process.
         """
         super().__init__(name, **node_options)
+        fix_sim_time(self)
         use_sim_time = bool(self.get_parameter('use_sim_time').value)
         self._simulated = follows_world or use_sim_time
         self._has_clock = use_sim_time or not self._simulated

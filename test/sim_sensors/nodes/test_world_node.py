@@ -12,7 +12,8 @@ pytest.importorskip('rclpy', reason='rclpy is not installed')
 
 from geometry_msgs.msg import PoseStamped, Twist
 from nav_msgs.msg import Odometry
-from rcl_interfaces.srv import DescribeParameters
+from rcl_interfaces.srv import DescribeParameters, SetParameters
+from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
@@ -120,6 +121,15 @@ def test_parameters_are_described(run: LockstepRun, client: Client) -> None:
     assert descriptor.description.startswith('Simulated seconds per wall second')
     assert descriptor.floating_point_range[0].from_value == 0.0
     assert not descriptor.read_only
+
+
+@pytest.mark.parametrize('node', ['world', 'emulator_0'])
+def test_the_time_of_a_running_node_stays(run: LockstepRun, client: Client, node: str) -> None:
+    change = Parameter('use_sim_time', value=True).to_parameter_msg()
+    answer = client.call(run, SetParameters, f'/{node}/set_parameters',
+                         SetParameters.Request(parameters=[change]))
+    assert answer.results[0].reason == (
+        f'use_sim_time is false here, and {node} cannot change its time while it runs')
 
 
 def test_commands_move_the_rover(run: LockstepRun, client: Client) -> None:
