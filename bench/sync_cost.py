@@ -36,6 +36,8 @@ from sync_engine.filters import AdaptiveTimeSynchronizer
 
 STREAMS = (3, 5, 10)
 QUEUES = (10, 100, 1000)
+WIDTH = 160
+"""Columns of the table at least: where the output is no terminal, rich takes 80 and cuts names."""
 GOAL_US = 10.0
 CLASS_GOAL_US, PEER_GOAL = 5.0, 2.0
 """Of the class that users import: us a message, and how many times cheaper than the peer."""
@@ -362,7 +364,8 @@ def show(result: Result) -> None:
         table.add_column(column, justify='left' if column in ('case', 'who') else 'right')
     for row in result['rows']:
         table.add_row(*(_cell(row.get(column)) for column in columns))
-    Console().print(table)
+    Console(width=max(Console().width, WIDTH)).print(table)
+
 
 def _cell(value: Any) -> str:
     if value is None:
