@@ -14,6 +14,7 @@ from typing import Any
 
 import rclpy
 from rclpy.context import Context
+from rclpy.exceptions import ParameterException
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
@@ -231,7 +232,7 @@ def _run_until_stopped(factory: Callable[[], Node], spinner: Spinner, watchdog: 
         else:
             spinner.run()
         code = 0
-    except RigError as error:
+    except (RigError, ParameterException) as error:
         print(f'error: {error}', file=sys.stderr, flush=True)
         code = RigError.EXIT_CODE
     finally:

@@ -13,6 +13,7 @@ from rcl_interfaces.msg import (
     ParameterDescriptor,
     SetParametersResult,
 )
+from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
@@ -63,20 +64,31 @@ class ConfigParameters(Generic[ModelT]):
         self.config = config
         values: dict[str, Any] = {}
         for key, value, info in leaves(config):
-            descriptor = describe(info, value, read_only=not changeable(key))
-            found = node.declare_parameter(prefix + key, _plain(value), descriptor).value
+            found = self._declare(key, value, describe(info, value, read_only=not changeable(key)))
             if found != _plain(value):
                 if fixed(key):
-                    raise RigError(f'{prefix}{key} is {found!r} here and {value!r} in the rig '
-                                   f'file; all nodes must agree on it, so change the rig file')
+                    raise RigError(f'{prefix}{key} is {_shown(found)} here and {_shown(value)} in '
+                                   f'the rig file; all nodes must agree on it, so change the rig '
+                                   f'file')
                 values[key] = found
         if values:
             self.config = self._changed(values)
         node.add_on_set_parameters_callback(self._on_set)
 
+    def _declare(self, key: str, value: object, descriptor: ParameterDescriptor) -> Any:
+        """Return the value that the node starts with: the config's, or one that overrules it."""
+        name, node = self._prefix + key, self._node
+        try:
+            return node.declare_parameter(name, _plain(value), descriptor).value
+        except (InvalidParameterTypeException, InvalidParameterValueException) as error:
+            anything = ParameterDescriptor(dynamic_typing=True)
+            self._changed({key: node.declare_parameter(name, _plain(value), anything).value})
+            raise RigError(f'{name}: {error}') from None  # only rclpy objects to it
+
     def _changed(self, values: Mapping[str, object]) -> ModelT:
         nested = self.config.model_dump()
         for key, value in values.items():
+            self._require_number(key, value)
             *path, last = key.split('.')
             place = nested
             for part in path:
@@ -84,17 +96,28 @@ class ConfigParameters(Generic[ModelT]):
             place[last] = value
         return validated(type(self.config), nested, self._prefix.rstrip('.'))
 
-    def _require_double(self, key: str, value: Any) -> None:
-        """Refuse an integer for a double, as rcl does in files, but say what to write."""
+    def _known(self, key: str) -> Any:
+        """Return the present value of a dotted key."""
         known: Any = self.config
         for part in key.split('.'):
             known = known[part] if isinstance(known, Mapping) else getattr(known, part)
+        return known
+
+    def _require_number(self, key: str, value: object) -> None:
+        """Refuse true and false for numbers, which pydantic takes for 1 and 0."""
+        if isinstance(value, bool) and isinstance(self._known(key), int | float) and (
+                not isinstance(self._known(key), bool)):
+            raise RigError(f'{self._prefix}{key} is {_shown(value)}; it should be a number')
+
+    def _require_double(self, key: str, value: Any) -> None:
+        """Refuse an integer for a double, as rcl does in files, but say what to write."""
         given = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-        if _is_double(known) and any(type(item) is int for item in given):
+        if _is_double(self._known(key)) and any(type(item) is int for item in given):
             doubles = [float(item) for item in given]
-            raise RigError(f'{self._prefix}{key} is {value}, which ROS takes for integers; it '
-                           f'holds doubles, so write '
-                           f'{doubles if given is value else doubles[0]}')
+            one = given is not value
+            raise RigError(f'{self._prefix}{key} is {value if one else list(given)}, which ROS '
+                           f'takes for integers; it holds doubles, so write '
+                           f'{doubles[0] if one else doubles}')
 
     def _on_set(self, parameters: Sequence[Parameter]) -> SetParametersResult:
         mine = {p.name[len(self._prefix):]: p.value for p in parameters
@@ -123,7 +146,7 @@ def fix_sim_time(node: Node) -> None:
 
     def refuse(parameters: Sequence[Parameter]) -> SetParametersResult:
         changed = any(p.name == 'use_sim_time' and p.value != fixed for p in parameters)
-        reason = (f'use_sim_time is {str(fixed).lower()} here, and {node.get_name()} cannot '
+        reason = (f'use_sim_time is {_shown(fixed)} here, and {node.get_name()} cannot '
                   f'change its time while it runs') if changed else ''
         return SetParametersResult(successful=not changed, reason=reason)
 
@@ -168,6 +191,11 @@ def _bounds(info: FieldInfo) -> tuple[Any, Any]:
         high = next((v for v in (getattr(rule, 'le', None), getattr(rule, 'lt', None))
                      if v is not None), high)
     return low, high
+
+
+def _shown(value: object) -> str:
+    """Return a value as it would be written in a rig file."""
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _plain(value: object) -> Any:

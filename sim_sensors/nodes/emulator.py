@@ -31,6 +31,7 @@ from sim_sensors.pipeline.wiring import link_shares
 from sim_sensors.ros.emulator_channel import EmulatorChannel
 from sim_sensors.ros.fault_service import FaultService
 from sim_sensors.timekeeping.schedule import schedules_of
+from sim_sensors.timekeeping.stamps import require_stamps
 from sim_sensors.world.modelfile import whole_timestep_ns
 
 LISTEN_PERIOD_S = 0.1
@@ -99,9 +100,11 @@ class EmulatorNode(Node):
         return chosen
 
     def _declare(self, name: str) -> ConfigParameters[SensorConfig]:
-        return ConfigParameters(
+        settings = ConfigParameters(
             self, f'sensors.{name}.', self._configs[name], changeable=_changeable,
             fixed=lambda key: not _changeable(key), on_change=partial(self._reconfigure, name))
+        require_stamps(f'sensors.{name}', settings.config, self._schedules[name], self._base)
+        return settings
 
     def _pipeline(self, name: str) -> Pipeline:
         """Return a fresh pipeline of the present episode."""

@@ -50,6 +50,8 @@ from sim_sensors.world.world import make_world
 
 CHANGEABLE = ('real_time_factor',)
 """Keys of `world:` that can be set while it runs."""
+SHARED = ('timestep_s', 'start_time_s', 'num_envs', 'hide_truth')
+"""Keys of `world:` that emulators go by as well, so that only the rig file can set them."""
 WARN_PERIOD_S = 10.0
 
 
@@ -72,7 +74,7 @@ class WorldNode(Node):
         """Called when `advance` has something to do earlier than it said; set by the runner."""
         self._settings = ConfigParameters(
             self, 'world.', simulation.world, changeable=lambda key: key in CHANGEABLE,
-            on_change=self._reconfigure)
+            on_change=self._reconfigure, fixed=lambda key: key in SHARED)
         config = self._settings.config
         sensors = simulation.make_sensors()
         self._hidden = config.hide_truth

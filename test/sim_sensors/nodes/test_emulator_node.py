@@ -90,8 +90,9 @@ def test_a_shorter_delay_is_kept_exactly_too(run: LockstepRun, client: Client) -
     ('clock__offset_s', -1000.0, 'sensors.baro: its stamps would begin at 0 s'),
     ('rate_hz', 10.0, 'read-only|read only'),
     ('jitter_s', 'much', 'sensors.baro.jitter_s is .much.; it should be'),
+    ('noise', True, 'sensors.baro.noise is true; it should be a number'),
     ('noise', 0, 'sensors.baro.noise is 0, which ROS takes for integers; .* write 0.0'),
-    ('delay_range_s', [0, 1], r'sensors.baro.delay_range_s is .*; .* so write \[0.0, 1.0\]'),
+    ('delay_range_s', [0, 1], r'sensors.baro.delay_range_s is \[0, 1\], .* so write \[0.0, 1.0\]'),
 ])
 def test_bad_values_are_refused_with_a_reason(run: LockstepRun, client: Client, key: str,
                                               value: Any, reason: str) -> None:
@@ -203,10 +204,18 @@ def test_an_unknown_sensor_is_refused(run: LockstepRun) -> None:
         make_emulator(run.rig, ['sonar'], name='broken')
 
 
-def test_a_rate_that_differs_from_the_rig_file_is_refused(run: LockstepRun) -> None:
-    with pytest.raises(RigError, match='change the rig file'):
+@pytest.mark.parametrize(('key', 'value', 'sentence'), [
+    ('rate_hz', 20.0, 'sensors.baro.rate_hz is 20.0 here and .* so change the rig file'),
+    ('jitter_s', -1.0, 'sensors.baro.jitter_s is -1.0; it should be greater than or equal to 0'),
+    ('jitter_s', True, 'sensors.baro.jitter_s is true; it should be a number'),
+    ('clock.stamp_at', 3, 'sensors.baro.clock.stamp_at is 3; it should be'),
+    ('clock.offset_s', -2000.0, 'sensors.baro: its stamps would begin at -1000 s'),
+])
+def test_an_override_that_cannot_be_is_refused(run: LockstepRun, key: str, value: Any,
+                                               sentence: str) -> None:
+    with pytest.raises(RigError, match=sentence):
         make_emulator(run.rig, name='other', parameter_overrides=[
-            Parameter('sensors.baro.rate_hz', value=20.0)])
+            Parameter(f'sensors.baro.{key}', value=value)])
 
 
 def test_hidden_truth_is_hidden(tmp_path: Path, run: LockstepRun) -> None:

@@ -258,3 +258,15 @@ def test_a_bad_model_is_one_sentence(tmp_path: Path, run: LockstepRun) -> None:
                     model=ROVER.read_text())
     with pytest.raises(RigError, match="did you mean 'rover'"):
         make_world(rig, name='broken')
+
+
+@pytest.mark.parametrize(('key', 'value', 'sentence'), [
+    ('real_time_factor', -1.0, 'world.real_time_factor is -1.0; it should be greater than'),
+    ('start_time_s', 5000.0, 'world.start_time_s is 5000.0 here and 1000.0 in the rig file; all'),
+    ('hide_truth', True, 'world.hide_truth is true here and false in the rig file; all nodes'),
+])
+def test_an_override_that_cannot_be_is_refused(run: LockstepRun, key: str, value: Any,
+                                               sentence: str) -> None:
+    with pytest.raises(RigError, match=sentence):
+        make_world(run.rig, name='other', parameter_overrides=[
+            Parameter(f'world.{key}', value=value)])
