@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from rig_common.errors import Mistake, RigError
 from rig_common.text import near
@@ -27,14 +28,28 @@ LISTED = 40
 ModelT = TypeVar('ModelT', bound=BaseModel)
 
 
+_NO_NUMBER = 'no_number'
+"""Kind of the problem that pydantic does not see: it takes true for 1."""
+
+
 class PartError(ValueError):
     """A problem in a part that was validated on its own; its sentence begins with its key."""
 
 
 class Strict(BaseModel):
-    """A frozen model that refuses unknown keys and NaN."""
+    """A frozen model that refuses unknown keys, NaN, and true or false for a number."""
 
     model_config = ConfigDict(frozen=True, extra='forbid', allow_inf_nan=False)
+
+    @model_validator(mode='before')
+    @classmethod
+    def _numbers_are_numbers(cls, values: Any) -> Any:
+        for key, value in values.items() if isinstance(values, Mapping) else ():
+            items = value if isinstance(value, list | tuple) else [value]
+            if any(isinstance(item, bool) for item in items) and key in cls.model_fields and (
+                    _is_number(cls.model_fields[key].annotation)):
+                raise PydanticCustomError(_NO_NUMBER, '', {'key': key, 'value': value})
+        return values
 
 
 def validated(model: type[ModelT], values: Mapping[str, object], where: str, *,
@@ -90,6 +105,9 @@ def _sentence(problem: Any, model: type[BaseModel], where: str, also: Sequence[s
         if isinstance(location[-1], int):
             return f'{_path(where, location[:-1])} has too few values; {location[-1]} are there'
         return f'{path} is missing; it must be given'
+    if kind == _NO_NUMBER:
+        key, value = problem['ctx']['key'], problem['ctx']['value']
+        return f'{_path(where, (*location, key))} is {shown(value).lower()}; it should be a number'
     if kind == 'value_error':
         if isinstance(problem['ctx']['error'], PartError):
             return _path(where, (*location[:-1], problem['ctx']['error']))
@@ -98,6 +116,22 @@ def _sentence(problem: Any, model: type[BaseModel], where: str, also: Sequence[s
     limits = problem.get('ctx', {})
     meant = near(problem['input'], _choices_at(model, location)) if kind == 'literal_error' else ''
     return f'{path} is {shown(problem["input"])}; {meant}it should be {rule.format(**limits)}'
+
+
+def _is_number(annotation: object) -> bool:
+    """Return whether a key holds numbers, and neither true nor false."""
+    parts = set(_parts(annotation))
+    return bool(parts & {int, float}) and bool not in parts
+
+
+def _parts(annotation: object) -> Iterable[object]:
+    """Yield the types that an annotation is made of."""
+    arguments = get_args(annotation)
+    if not arguments or get_origin(annotation) is Literal:
+        yield annotation
+    else:
+        for each in arguments:
+            yield from _parts(each)
 
 
 def _path(where: str, location: Sequence[object]) -> str:

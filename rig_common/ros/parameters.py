@@ -88,7 +88,6 @@ class ConfigParameters(Generic[ModelT]):
     def _changed(self, values: Mapping[str, object]) -> ModelT:
         nested = self.config.model_dump()
         for key, value in values.items():
-            self._require_number(key, value)
             *path, last = key.split('.')
             place = nested
             for part in path:
@@ -102,12 +101,6 @@ class ConfigParameters(Generic[ModelT]):
         for part in key.split('.'):
             known = known[part] if isinstance(known, Mapping) else getattr(known, part)
         return known
-
-    def _require_number(self, key: str, value: object) -> None:
-        """Refuse true and false for numbers, which pydantic takes for 1 and 0."""
-        if isinstance(value, bool) and isinstance(self._known(key), int | float) and (
-                not isinstance(self._known(key), bool)):
-            raise RigError(f'{self._prefix}{key} is {_shown(value)}; it should be a number')
 
     def _require_double(self, key: str, value: Any) -> None:
         """Refuse an integer for a double, as rcl does in files, but say what to write."""
