@@ -150,10 +150,9 @@ class WorldNode(Node):
         dt_ns = self.world.dt_ns
         self._sim_clock = Clock(self, Schedule(min(config.clock_rate_hz, 1e9 / dt_ns), dt_ns,
                                            name=CLOCK_TOPIC))
+        self._markers = Markers(self, self.world, hidden=self._hidden)
         periodics: list[Any] = [
-            self._sim_clock,
-            Odometry(self, self.world, hidden=self._hidden),
-            Markers(self, self.world, hidden=self._hidden)]
+            self._sim_clock, Odometry(self, self.world, hidden=self._hidden), self._markers]
         if transforms_available() and self.world.num_envs == 1:
             periodics.append(Transforms(self, self.world, sensors, hidden=self._hidden))
         publish_description(self, self.world)
@@ -195,6 +194,7 @@ class WorldNode(Node):
 
     def _while_paused(self) -> None:
         self._sim_clock.publish(self.world)
+        self._markers.show_newcomers(self.world)
 
     def _reconfigure(self, config: WorldConfig) -> None:
         self.loop.set_factor(config.real_time_factor)

@@ -55,6 +55,11 @@ class Markers(PeriodicTopic):
             MarkerArray, truth_topic('markers', hidden=True), qos.latched())
         self._readers = 0
 
+    def show_newcomers(self, world: WorldBase) -> None:
+        """Publish the scene if somebody new listens; for a world that stands still."""
+        if self._publisher.get_subscription_count() > self._readers:
+            self.publish(world)
+
     def publish(self, world: WorldBase) -> None:
         """Publish what somebody who listens does not have yet."""
         readers, data = self._publisher.get_subscription_count(), world.data(0)

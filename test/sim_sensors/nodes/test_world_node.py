@@ -26,6 +26,7 @@ from rig_common.errors import RigError
 from rig_common.ros import qos
 from rig_common.ros.types import message_class
 from sensor_rig.nodes.building import make_world
+from sim_sensors.world.markers import Scene
 
 SENSORS = {'baro': {'type': 'barometer', 'mount': {'body': 'rover'}, 'rate_hz': 50.0,
                     'delay_range_s': [0.003, 0.003], 'noise': 1.0}}
@@ -65,6 +66,17 @@ def test_pause_and_resume(run: LockstepRun, client: Client) -> None:
     assert run.now_s == before
     ask(client, run, 'resume')
     run.until(lambda: run.now_s > before + 0.01)
+
+
+def test_a_world_that_stands_still_shows_its_scene_to_whoever_comes(run: LockstepRun,
+                                                                    client: Client) -> None:
+    scene = Scene(run.world.world.model)
+    wanted = {shape.geom for shape in (*scene.static, *scene.moving)}
+    ask(client, run, 'pause')
+    run.until(settled(run))
+    markers = client.listen(MarkerArray, 'world/markers', qos.latched(10))
+    run.until(lambda: {each.id for message in markers for each in message.markers} == wanted)
+    ask(client, run, 'resume')
 
 
 def test_step_takes_exactly_as_many_steps_as_asked_for(run: LockstepRun, client: Client) -> None:
