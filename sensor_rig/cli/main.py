@@ -80,6 +80,10 @@ def main(argv: Sequence[str] | None = None, run: Runner | None = None) -> int:
         # The reader of a pipe (`| head`) left; Python would complain once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+    finally:
+        if argv is None:
+            # All is done: a Ctrl-C that comes while Python ends must not change the exit code.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _dispatch(arguments: list[str], run: Runner) -> int:
