@@ -25,6 +25,7 @@ from launch.actions import (
 from launch.conditions import IfCondition
 from launch.event_handlers import OnProcessExit, OnShutdown
 from launch.events import Shutdown
+from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
@@ -87,17 +88,20 @@ def rig_nodes(*, world: bool, sync: bool) -> OpaqueFunction:
         def value(name: str, default: str = '') -> str:
             return str(context.launch_configurations.get(name, default))
         rig = _load(value('rig'))
+        overrides = _world_parameters(value)
+        if world:
+            rig.with_world(**overrides)  # refuses a rig without a world, and wrong values
         planned = planned_nodes(rig, world=world, sync=sync,
                                 emulators=value('emulators', 'per_sensor'),
-                                world_parameters=_world_parameters(value),
+                                world_parameters=overrides,
                                 only=[name for name in value('only').split(',') if name])
         if not planned:
             raise RigError(f'{rig.path} has nothing to start here: it has no sync: section')
         leave_interrupts_to_launch()
-        simulated = world and rig.world is not None
-        left_out = rig.sync_left_out if simulated and sync else ''
+        left_out = rig.sync_left_out if world and sync else ''
         return [*([LogInfo(msg=f'WARNING: {left_out}')] if left_out else []),
-                *(entity for node in planned for entity in _actions(node, value, simulated))]
+                *(entity for node in planned for entity in _actions(
+                    node, value, simulated=world, alone=len(planned) == 1))]
     return OpaqueFunction(function=start)
 
 
@@ -111,12 +115,14 @@ def degrade_node() -> OpaqueFunction:
             raise RigError(f'{rig.path} has no streams: section, so there is nothing to degrade')
         rules = [rule.partition(':=')[::2] for rule in value('remap').split()]
         leave_interrupts_to_launch()
-        return [Node(
+        respawn = value('respawn') == 'true'
+        node = Node(
             package='sensor_rig', executable='degrade', name='degrade',
             namespace=value('namespace'), arguments=['--rig', str(rig.path)],
             parameters=[{'use_sim_time': value('use_sim_time') == 'true'}], remappings=rules,
-            output='screen', emulate_tty=True, respawn=value('respawn') == 'true',
-            ros_arguments=['--log-level', value('log_level')])]
+            output='screen', emulate_tty=True, respawn=respawn,
+            ros_arguments=['--log-level', value('log_level')])
+        return [node] if respawn else [node, _required(node, 'degrade')]
     return OpaqueFunction(function=start)
 
 
@@ -186,22 +192,29 @@ def _world_parameters(value: Callable[[str], str]) -> dict[str, object]:
     return parameters
 
 
-def _actions(planned: PlannedNode, value: Callable[..., str], simulated: bool
+def _actions(planned: PlannedNode, value: Callable[..., str], *, simulated: bool, alone: bool
              ) -> Sequence[LaunchDescriptionEntity]:
-    """Return the node, and the end of everything when the world ends."""
+    """Return the node, and the end of everything when the world or the only node ends."""
     parameters = dict(planned.parameters)
     if planned.executable == 'sync' and not simulated:
         parameters['use_sim_time'] = value('use_sim_time') == 'true'
     is_world = planned.executable == 'world'
+    respawn = value('respawn') == 'true' and not is_world
     node = Node(
         package='sensor_rig', executable=planned.executable, name=planned.name,
         exec_name=planned.name,  # in front of every line it prints: which sensor it is of
         namespace=value('namespace'), arguments=planned.arguments,
         parameters=[parameters] if parameters else [], output='screen', emulate_tty=True,
-        respawn=value('respawn') == 'true' and not is_world, respawn_delay=0.5,
+        respawn=respawn, respawn_delay=0.5,
         ros_arguments=['--log-level', value('log_level', 'info')])
-    if not is_world:
-        return [node]
-    ended = OnProcessExit(target_action=node, on_exit=[EmitEvent(event=Shutdown(
-        reason='the world has ended'))])
-    return [node, RegisterEventHandler(ended)]
+    is_required = is_world or (alone and not respawn)
+    return [node, _required(node, planned.name)] if is_required else [node]
+
+
+def _required(node: Node, name: str) -> RegisterEventHandler:
+    """End the launch when `node` ends; launch's exit code is 1 where the node failed."""
+    def ended(event: ProcessExited, context: LaunchContext) -> EmitEvent:
+        if event.returncode and not context.is_shutdown:
+            raise RigError(f'{name} has failed with exit code {event.returncode}')
+        return EmitEvent(event=Shutdown(reason=f'{name} has ended'))
+    return RegisterEventHandler(OnProcessExit(target_action=node, on_exit=ended))

@@ -1,0 +1,102 @@
+"""The launch files refuse what cannot run before anything starts, and end as their nodes end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.installed import ros_package
+
+ros_package('launch_ros')
+
+from ament_index_python.packages import PackageNotFoundError, get_package_prefix
+from launch import LaunchContext, LaunchDescriptionEntity
+from support.processes import Process, Processes
+
+from rig_common.errors import RigError
+from sensor_rig.ros.launching import ARGUMENTS, rig_nodes
+
+HERE = Path(__file__).resolve().parent
+RIG = HERE / 'rig.yaml'
+ROBOT = """
+/**:
+  ros__parameters:
+    sync:
+      reference_sensor_id: lidar
+      required_sensors: [lidar]
+      inputs:
+        lidar: {topic: /points, type: sensor_msgs/msg/PointCloud2}
+"""
+LAUNCH = """
+import sys
+from launch import LaunchDescription, LaunchService
+from launch.actions import IncludeLaunchDescription
+from launch.launch_description_sources import AnyLaunchDescriptionSource
+
+file, *arguments = sys.argv[1:]
+service = LaunchService()
+service.include_launch_description(LaunchDescription([IncludeLaunchDescription(
+    AnyLaunchDescriptionSource(file),
+    launch_arguments=[each.split(':=') for each in arguments])]))
+sys.exit(service.run())
+"""
+
+
+def planned(rig: Path, *, world: bool = True, sync: bool = True,
+            **arguments: str) -> list[LaunchDescriptionEntity]:
+    context = LaunchContext()
+    context.launch_configurations.update(
+        {name: default for name, (default, *_) in ARGUMENTS.items()}, rig=str(rig), **arguments)
+    return list(rig_nodes(world=world, sync=sync).visit(context) or ())
+
+
+def launched(processes: Processes, name: str, *arguments: str) -> Process:
+    try:
+        get_package_prefix('sensor_rig')
+    except PackageNotFoundError:
+        pytest.skip('the package sensor_rig is not installed; colcon build and source it first')
+    return processes.python(
+        '-c', LAUNCH, str(HERE.parents[1] / 'launch' / f'{name}.launch.py'), *arguments)
+
+
+@pytest.mark.parametrize(('given', 'sentence'), [
+    ('-1', 'real_time_factor is -1.0; it should be greater than or equal to 0'),
+    ('nan', 'real_time_factor is nan; it should be a finite number'),
+    ('fast', "real_time_factor is 'fast'; it should be a number"),
+])
+def test_a_wrong_factor_is_refused(given: str, sentence: str) -> None:
+    assert planned(RIG, real_time_factor='0.5')
+    with pytest.raises(RigError, match=sentence):
+        planned(RIG, real_time_factor=given)
+
+
+def test_a_rig_without_the_section_is_refused(tmp_path: Path) -> None:
+    robot, simulated = tmp_path / 'robot.yaml', tmp_path / 'simulated.yaml'
+    robot.write_text(ROBOT)
+    simulated.write_text(RIG.read_text().partition('    sync:')[0])
+    for sync in (False, True):
+        with pytest.raises(RigError, match='has no world: section'):
+            planned(robot, sync=sync)
+    with pytest.raises(RigError, match='has no sync: section'):
+        planned(simulated, world=False)
+    assert planned(robot, world=False)
+    assert planned(simulated)
+
+
+def test_a_world_that_fails_ends_the_launch_with_an_error(
+        processes: Processes, tmp_path: Path) -> None:
+    broken = tmp_path / 'broken.yaml'
+    broken.write_text(RIG.read_text().replace('rover_yard.xml', 'nowhere.xml'))
+    launch = launched(processes, 'sim', f'rig:={broken}')
+    assert launch.wait(60.0) == 1
+    assert 'world has failed with exit code 2' in launch.output
+    assert not launch.group_alive()
+
+
+def test_a_sync_node_alone_that_fails_ends_the_launch_with_an_error(
+        processes: Processes, tmp_path: Path) -> None:
+    broken = tmp_path / 'broken.yaml'
+    broken.write_text(ROBOT.replace('sensor_msgs', 'nobodys_msgs'))
+    launch = launched(processes, 'sync', f'rig:={broken}', 'respawn:=false')
+    assert launch.wait(60.0) == 1
+    assert 'sync has failed with exit code 2' in launch.output
