@@ -27,6 +27,7 @@ from launch.event_handlers import OnProcessExit, OnShutdown
 from launch.events import Shutdown
 from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
+from launch.utilities import AsyncSafeSignalManager
 from launch_ros.actions import Node
 
 from rig_common.errors import RigError
@@ -97,7 +98,7 @@ def rig_nodes(*, world: bool, sync: bool) -> OpaqueFunction:
                                 only=[name for name in value('only').split(',') if name])
         if not planned:
             raise RigError(f'{rig.path} has nothing to start here: it has no sync: section')
-        leave_interrupts_to_launch()
+        leave_signals_to_launch(context)
         left_out = rig.sync_left_out if world and sync else ''
         return [*([LogInfo(msg=f'WARNING: {left_out}')] if left_out else []),
                 *(entity for node in planned for entity in _actions(
@@ -114,7 +115,7 @@ def degrade_node() -> OpaqueFunction:
         if not rig.streams:
             raise RigError(f'{rig.path} has no streams: section, so there is nothing to degrade')
         rules = [rule.partition(':=')[::2] for rule in value('remap').split()]
-        leave_interrupts_to_launch()
+        leave_signals_to_launch(context)
         respawn = value('respawn') == 'true'
         node = Node(
             package='sensor_rig', executable='degrade', name='degrade',
@@ -126,16 +127,22 @@ def degrade_node() -> OpaqueFunction:
     return OpaqueFunction(function=start)
 
 
-def leave_interrupts_to_launch() -> None:
-    """Keep SIGINT from raising KeyboardInterrupt in this process from now on.
+def leave_signals_to_launch(context: LaunchContext) -> None:
+    """Keep SIGINT from raising in this process from now on, and have SIGTERM end the nodes.
 
     launch is woken by the signal itself (`signal.set_wakeup_fd`). An exception in the task that
     is starting a process ends that task: launch then waits for ever for a process that it does
-    not know, and that nobody ends.
+    not know, and that nobody ends. At SIGTERM launch would end alone and leave its processes.
     """
-    if (threading.current_thread() is threading.main_thread()
-            and signal.getsignal(signal.SIGINT) is signal.default_int_handler):
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda *_: None)
+    manager = getattr(AsyncSafeSignalManager, '_AsyncSafeSignalManager__current', None)
+    if manager is not None and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        manager.handle(signal.SIGTERM,
+                       lambda _: context.emit_event_sync(Shutdown(reason='SIGTERM')))
+        signal.signal(signal.SIGTERM, lambda *_: None)  # else it ends this process at once
 
 
 def tools() -> list[LaunchDescriptionEntity]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -100,3 +102,11 @@ def test_a_sync_node_alone_that_fails_ends_the_launch_with_an_error(
     launch = launched(processes, 'sync', f'rig:={broken}', 'respawn:=false')
     assert launch.wait(60.0) == 1
     assert 'sync has failed with exit code 2' in launch.output
+
+
+def test_the_end_of_launch_by_sigterm_is_the_end_of_its_nodes(processes: Processes) -> None:
+    launch = launched(processes, 'rig', f'rig:={RIG}', 'emulators:=one')
+    launch.wait_for_output('[world-3]: process started')
+    os.kill(launch.pid, signal.SIGTERM)  # launch alone, as docker stop and systemd do
+    assert launch.wait(60.0) == 0
+    assert not launch.group_alive()
