@@ -52,7 +52,7 @@ ARGUMENTS = {
                      ('true', 'false')),
     'remap': ('', 'topics under other names: "/points:=/ouster/points ..."', None),
     'rviz': ('false', 'start RViz with a view made from the rig file', ('true', 'false')),
-    'record': ('', 'record every topic into this folder (needs ros2 bag)', None),
+    'record': ('', 'record every topic into this new folder (needs ros2 bag)', None),
 }
 """Every argument a launch file of this package may offer: default, description, choices."""
 OWN_FILES = tuple(f'{name}.launch.py' for name in ('demo', 'rig', 'sim', 'sync', 'degrade'))
@@ -92,6 +92,7 @@ def rig_nodes(*, world: bool, sync: bool) -> OpaqueFunction:
         overrides = _world_parameters(value)
         if world:
             rig.with_world(**overrides)  # refuses a rig without a world, and wrong values
+        _require_recorder(value('record'))
         planned = planned_nodes(rig, world=world, sync=sync,
                                 emulators=value('emulators', 'per_sensor'),
                                 world_parameters=overrides,
@@ -174,11 +175,25 @@ def write_view(rig: RigConfig, namespace: str) -> Path:
 
 
 def _recorder(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Return the recorder of a simulation: receive times are simulated ones, as stamps are."""
     folder = context.launch_configurations.get('record', '')
     if not folder:
         return []
-    return [ExecuteProcess(cmd=['ros2', 'bag', 'record', '--all', '--output', folder],
-                           output='screen')]
+    return [ExecuteProcess(cmd=['ros2', 'bag', 'record', '--all', '--use-sim-time',
+                                '--output', folder], output='screen')]
+
+
+def _require_recorder(folder: str) -> None:
+    """Refuse to record into `folder` where that cannot be: a rig would run on unrecorded."""
+    if not folder:
+        return
+    try:
+        get_package_prefix('ros2bag')
+    except PackageNotFoundError:
+        raise RigError(f'record is {folder!r}, but the package ros2bag is not installed; install '
+                       f'rosbag2, or leave record out') from None
+    if Path(folder).exists():
+        raise RigError(f'record is {folder!r}, which exists; it should be a new folder')
 
 
 def _load(name: str) -> RigConfig:

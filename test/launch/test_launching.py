@@ -7,16 +7,17 @@ import signal
 from pathlib import Path
 
 import pytest
-from support.installed import ros_package
+from support.installed import ros_package, with_packages
 
 ros_package('launch_ros')
 
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch import LaunchContext, LaunchDescriptionEntity
+from launch.utilities import perform_substitutions
 from support.processes import Process, Processes
 
 from rig_common.errors import RigError
-from sensor_rig.ros.launching import ARGUMENTS, rig_nodes
+from sensor_rig.ros.launching import ARGUMENTS, rig_nodes, tools
 
 HERE = Path(__file__).resolve().parent
 RIG = HERE / 'rig.yaml'
@@ -83,6 +84,28 @@ def test_a_rig_without_the_section_is_refused(tmp_path: Path) -> None:
         planned(simulated, world=False)
     assert planned(robot, world=False)
     assert planned(simulated)
+
+
+def test_a_recording_that_cannot_be_made_is_refused(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / 'recording'
+    with_packages(tmp_path / 'without', monkeypatch)
+    with pytest.raises(RigError, match='the package ros2bag is not installed'):
+        planned(RIG, record=str(folder))
+    with_packages(tmp_path / 'with', monkeypatch, 'ros2bag')
+    assert planned(RIG, record=str(folder))
+    folder.mkdir()
+    with pytest.raises(RigError, match='which exists; it should be a new folder'):
+        planned(RIG, record=str(folder))
+
+
+def test_a_simulation_is_recorded_with_simulated_receive_times() -> None:
+    context = LaunchContext()
+    context.launch_configurations.update({'rviz': 'false', 'record': 'out'})
+    recorder, = [entity for tool in tools() for entity in tool.visit(context) or ()]
+    words = [perform_substitutions(context, word) for word in recorder.cmd]
+    assert words[:3] == ['ros2', 'bag', 'record']
+    assert '--use-sim-time' in words
 
 
 def test_a_world_that_fails_ends_the_launch_with_an_error(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.installed import ros_package
+from support.installed import ros_package, with_packages
 
 ros_package('launch_ros')
 
@@ -27,13 +27,6 @@ def started(wanted: str) -> list[type]:
     context.launch_configurations.update(
         {'rig': 'soak', 'rviz': wanted, 'namespace': '', 'record': ''})
     return [type(entity) for tool in tools() for entity in tool.visit(context) or ()]
-
-
-def with_packages(folder: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    for name in ('', *names):
-        file = folder / 'share' / 'ament_index' / 'resource_index' / 'packages' / name
-        file.touch() if name else file.mkdir(parents=True)
-    monkeypatch.setenv('AMENT_PREFIX_PATH', str(folder))
 
 
 def test_rviz_starts_where_it_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
