@@ -9,6 +9,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -146,20 +148,22 @@ def leave_signals_to_launch(context: LaunchContext) -> None:
         signal.signal(signal.SIGTERM, lambda *_: None)  # else it ends this process at once
 
 
-def tools() -> list[LaunchDescriptionEntity]:
-    """Return RViz and the recorder, for those who ask for them."""
-    return [OpaqueFunction(function=_rviz, condition=IfCondition(LaunchConfiguration('rviz'))),
+def tools(*, sync: bool = True) -> list[LaunchDescriptionEntity]:
+    """Return RViz and the recorder, for those who ask for them; `sync` says whether it runs."""
+    return [OpaqueFunction(function=partial(_rviz, sync=sync),
+                           condition=IfCondition(LaunchConfiguration('rviz'))),
             OpaqueFunction(function=_recorder)]
 
 
-def _rviz(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+def _rviz(context: LaunchContext, *, sync: bool) -> list[LaunchDescriptionEntity]:
     """Return RViz, or a log line where it is missing: a failed start would end the launch."""
     try:
         get_package_prefix('rviz2')
     except PackageNotFoundError:
         return [LogInfo(msg='the package rviz2 is not installed: the rig runs without RViz')]
     namespace = context.launch_configurations.get('namespace', '')
-    view = write_view(_load(context.launch_configurations['rig']), namespace)
+    rig = _load(context.launch_configurations['rig'])
+    view = write_view(rig if sync else replace(rig, sync=None), namespace)
     return [Node(package='rviz2', executable='rviz2', name='rviz2', arguments=['-d', str(view)],
                  namespace=LaunchConfiguration('namespace'),
                  parameters=[{'use_sim_time': True}]),
