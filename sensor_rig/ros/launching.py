@@ -114,10 +114,15 @@ def degrade_node() -> OpaqueFunction:
     def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         def value(name: str) -> str:
             return str(context.launch_configurations[name])
+        if not value('rig'):
+            raise RigError('degrade.launch.py needs rig:=FILE, a rig file with a streams: section')
         rig = _load(value('rig'))
         if not rig.streams:
             raise RigError(f'{rig.path} has no streams: section, so there is nothing to degrade')
         rules = [rule.partition(':=')[::2] for rule in value('remap').split()]
+        if not all(old and new for old, new in rules):
+            raise RigError(f'remap is {value("remap")!r}; it should be "/old:=/new", several with '
+                           f'spaces between them')
         leave_signals_to_launch(context)
         respawn = value('respawn') == 'true'
         node = Node(

@@ -13,11 +13,12 @@ ros_package('launch_ros')
 
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch import LaunchContext, LaunchDescriptionEntity
+from launch.actions import OpaqueFunction
 from launch.utilities import perform_substitutions
 from support.processes import Process, Processes
 
 from rig_common.errors import RigError
-from sensor_rig.ros.launching import ARGUMENTS, rig_nodes, tools
+from sensor_rig.ros.launching import ARGUMENTS, degrade_node, rig_nodes, tools
 
 HERE = Path(__file__).resolve().parent
 RIG = HERE / 'rig.yaml'
@@ -29,6 +30,12 @@ ROBOT = """
       required_sensors: [lidar]
       inputs:
         lidar: {topic: /points, type: sensor_msgs/msg/PointCloud2}
+"""
+STREAMS = """
+/**:
+  ros__parameters:
+    streams:
+      lidar: {topics: [/points], delay_range_s: [0.01, 0.02]}
 """
 LAUNCH = """
 import sys
@@ -45,12 +52,21 @@ sys.exit(service.run())
 """
 
 
-def planned(rig: Path, *, world: bool = True, sync: bool = True,
+def visited(action: OpaqueFunction, rig: Path | str,
             **arguments: str) -> list[LaunchDescriptionEntity]:
     context = LaunchContext()
     context.launch_configurations.update(
         {name: default for name, (default, *_) in ARGUMENTS.items()}, rig=str(rig), **arguments)
-    return list(rig_nodes(world=world, sync=sync).visit(context) or ())
+    return list(action.visit(context) or ())
+
+
+def planned(rig: Path, *, world: bool = True, sync: bool = True,
+            **arguments: str) -> list[LaunchDescriptionEntity]:
+    return visited(rig_nodes(world=world, sync=sync), rig, **arguments)
+
+
+def degraded(rig: Path | str, **arguments: str) -> list[LaunchDescriptionEntity]:
+    return visited(degrade_node(), rig, **arguments)
 
 
 def launched(processes: Processes, name: str, *arguments: str) -> Process:
@@ -84,6 +100,23 @@ def test_a_rig_without_the_section_is_refused(tmp_path: Path) -> None:
         planned(simulated, world=False)
     assert planned(robot, world=False)
     assert planned(simulated)
+
+
+def test_what_cannot_be_degraded_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / 'faults.yaml'
+    file.write_text(STREAMS)
+    assert degraded(file)
+    for rig, remap, sentence in (('', '', 'needs rig:=FILE, a rig file with a streams: section'),
+                                 ('demo', '', 'has no streams: section'),
+                                 (file, '/points', "remap is '/points'; it should be")):
+        with pytest.raises(RigError, match=sentence):
+            degraded(rig, remap=remap)
+
+
+def test_degrade_takes_no_rig_for_granted(processes: Processes) -> None:
+    launch = launched(processes, 'degrade')
+    assert launch.wait(60.0) == 1
+    assert 'needs rig:=FILE' in launch.output
 
 
 def test_a_recording_that_cannot_be_made_is_refused(
