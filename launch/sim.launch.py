@@ -11,5 +11,5 @@ def generate_launch_description() -> LaunchDescription:
         *declared('rig', 'namespace', 'emulators', 'only', 'real_time_factor', 'lockstep',
                   'respawn', 'log_level', 'rviz', 'record'),
         rig_nodes(world=True, sync=False),
-        *tools(),
+        *tools(sync=False),
     ])

@@ -1,6 +1,6 @@
 """The RViz view of a rig, made from its file: a display for each topic that RViz can show.
 
-Raw streams are red, synced ones green, the truth blue. A raw scan is drawn where its own clock
+Raw streams are red, synced ones blue, the truth green. A raw scan is drawn where its own clock
 says it was taken, so it swings off the walls in turns; the synced one stays on them. Classes and
 properties are those of rviz_default_plugins (checked against its sources of version 14).
 """
@@ -13,10 +13,11 @@ import yaml
 
 from rig_common.jsonable import JsonObject
 from sensor_rig.rigfile import RigConfig
+from sensor_rig.view import colours
 from sim_sensors.naming import env_prefix, truth_topic
 
-RAW, SYNCED, TRUTH = '239; 41; 41', '78; 154; 6', '52; 101; 164'
-"""Colours by where a stream comes from."""
+RAW, SYNCED, TRUTH = ('; '.join(map(str, rgb))
+                      for rgb in (colours.RAW, colours.SYNCED, colours.TRUTH))
 WORLD_FRAME = 'world'
 ROBOT_FRAME = 'odom'
 """Fixed frame of a rig without a simulated world."""
@@ -96,18 +97,18 @@ def view_text(rig: RigConfig, namespace: str = '') -> str:
 def view(rig: RigConfig, namespace: str = '') -> JsonObject:
     """Return the view of `rig` as RViz's configuration tree."""
     prefix = f'/{namespace.strip("/")}/'.replace('//', '/')
-    displays = [_grid(), _tf(), *_scene(rig, prefix),
+    frame = _fixed_frame(rig)
+    displays = [_grid(), _tf(), *_scene(rig, prefix, frame == WORLD_FRAME),
                 *(display for topic, kind, color, is_shown in streams(rig)
                   if (display := _display(prefix, topic, kind, color, is_shown)) is not None)]
-    frame = WORLD_FRAME if rig.world is not None else ROBOT_FRAME
     return {
         'Panels': [{'Class': 'rviz_common/Displays', 'Name': 'Displays'},
                    {'Class': 'rviz_common/Views', 'Name': 'Views'},
                    {'Class': 'rviz_common/Time', 'Name': 'Time'}],
         'Visualization Manager': {
             'Class': '', 'Name': 'root', 'Enabled': True, 'Value': True, 'Displays': displays,
-            'Global Options': {'Background Color': '238; 238; 236', 'Fixed Frame': frame,
-                               'Frame Rate': 30},
+            'Global Options': {'Background Color': '238; 238; 236', 'Frame Rate': 30,
+                               'Fixed Frame': frame},
             'Tools': [{'Class': f'{PLUGINS}/{name}'}
                       for name in ('MoveCamera', 'Select', 'FocusCamera', 'Measure')],
             'Transformation': {'Current': {'Class': f'{PLUGINS}/TF'}},
@@ -119,8 +120,28 @@ def view(rig: RigConfig, namespace: str = '') -> JsonObject:
     }
 
 
+def _fixed_frame(rig: RigConfig) -> str:
+    """Return the frame to stand in: where the world is hidden, what TF begins at."""
+    if rig.world is None:
+        return ROBOT_FRAME
+    if not rig.world.hide_truth:
+        return WORLD_FRAME
+    from sim_sensors.world.frames import FrameTree
+    from sim_sensors.world.pose_messages import base_body
+    from sim_sensors.world.world import make_world
+    sensors = list(rig.make_sensors().values())
+    world = make_world(rig.world, sensors, rig.path.parent, rig.seed, rig.links)
+    above = {each.child: each.parent
+             for each in FrameTree(world.model, sensors).fixed(hidden=True)}
+    frame = str(world.model.body(base_body(world)).name)
+    while frame in above:
+        frame = above[frame]
+    roots = [each for each in above.values() if each not in above]
+    return next((each for each in (frame, WORLD_FRAME, *roots) if each in roots), WORLD_FRAME)
+
+
 def streams(rig: RigConfig) -> Iterator[tuple[str, str, str, bool]]:
-    """Yield (relative topic, type, colour, whether shown at first) of what a rig publishes.
+    """Yield (topic, type, colour, whether shown at first) of what a rig publishes.
 
     The truth of single sensors is there to be switched on: while shown, it has to be computed.
     """
@@ -129,7 +150,8 @@ def streams(rig: RigConfig) -> Iterator[tuple[str, str, str, bool]]:
            for topic in sensor.topics()}
     synced = {}
     if rig.sync is not None and (rig.world is None or rig.runs_sync):
-        raw |= {given.topic.lstrip('/'): given.type for given in rig.sync.inputs.values()}
+        raw |= {given.topic: given.type for given in rig.sync.inputs.values()
+                if given.topic.lstrip('/') not in raw}
         synced = {f'synced/{given.topic.lstrip("/")}': given.type
                   for given in rig.sync.inputs.values() if given.member}
     yield from ((topic, kind, RAW, True) for topic, kind in raw.items())
@@ -153,7 +175,8 @@ def _display(prefix: str, topic: str, kind: str, color: str,
     name, make = DISPLAYS[kind]
     reliable = name not in BEST_EFFORT
     return {'Class': f'{PLUGINS}/{name}', 'Name': topic, 'Enabled': is_shown, 'Value': is_shown,
-            'Topic': _topic(prefix + topic, reliable=reliable), **make(color)}
+            'Topic': _topic(topic if topic.startswith('/') else prefix + topic,
+                            reliable=reliable), **make(color)}
 
 
 def _topic(name: str, *, reliable: bool = True, latched: bool = False,
@@ -175,11 +198,12 @@ def _tf() -> dict[str, object]:
             'Show Names': True, 'Update Interval': 0, 'Frames': {'All Enabled': True}}
 
 
-def _scene(rig: RigConfig, prefix: str) -> Iterator[dict[str, object]]:
-    """Yield the markers of the simulated world and, of a URDF, the robot."""
+def _scene(rig: RigConfig, prefix: str, is_placed: bool) -> Iterator[dict[str, object]]:
+    """Yield the markers of the world, shown where they have a place, and of a URDF the robot."""
     if rig.world is None:
         return
-    yield {'Class': f'{PLUGINS}/MarkerArray', 'Name': 'World', 'Enabled': True, 'Value': True,
+    yield {'Class': f'{PLUGINS}/MarkerArray', 'Name': 'World', 'Enabled': is_placed,
+           'Value': is_placed,
            'Namespaces': {}, 'Topic': _topic(f'{prefix}world/markers', latched=True, depth=100)}
     if rig.world.model.lower().endswith('.urdf'):
         yield {'Class': f'{PLUGINS}/RobotModel', 'Name': 'Robot', 'Enabled': True, 'Value': True,

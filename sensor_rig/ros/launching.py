@@ -9,6 +9,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -25,7 +27,9 @@ from launch.actions import (
 from launch.conditions import IfCondition
 from launch.event_handlers import OnProcessExit, OnShutdown
 from launch.events import Shutdown
+from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
+from launch.utilities import AsyncSafeSignalManager
 from launch_ros.actions import Node
 
 from rig_common.errors import RigError
@@ -50,7 +54,7 @@ ARGUMENTS = {
                      ('true', 'false')),
     'remap': ('', 'topics under other names: "/points:=/ouster/points ..."', None),
     'rviz': ('false', 'start RViz with a view made from the rig file', ('true', 'false')),
-    'record': ('', 'record every topic into this folder (needs ros2 bag)', None),
+    'record': ('', 'record every topic into this new folder (needs ros2 bag)', None),
 }
 """Every argument a launch file of this package may offer: default, description, choices."""
 OWN_FILES = tuple(f'{name}.launch.py' for name in ('demo', 'rig', 'sim', 'sync', 'degrade'))
@@ -87,17 +91,21 @@ def rig_nodes(*, world: bool, sync: bool) -> OpaqueFunction:
         def value(name: str, default: str = '') -> str:
             return str(context.launch_configurations.get(name, default))
         rig = _load(value('rig'))
+        overrides = _world_parameters(value)
+        if world:
+            rig.with_world(**overrides)  # refuses a rig without a world, and wrong values
+        _require_recorder(value('record'))
         planned = planned_nodes(rig, world=world, sync=sync,
                                 emulators=value('emulators', 'per_sensor'),
-                                world_parameters=_world_parameters(value),
+                                world_parameters=overrides,
                                 only=[name for name in value('only').split(',') if name])
         if not planned:
             raise RigError(f'{rig.path} has nothing to start here: it has no sync: section')
-        leave_interrupts_to_launch()
-        simulated = world and rig.world is not None
-        left_out = rig.sync_left_out if simulated and sync else ''
+        leave_signals_to_launch(context)
+        left_out = rig.sync_left_out if world and sync else ''
         return [*([LogInfo(msg=f'WARNING: {left_out}')] if left_out else []),
-                *(entity for node in planned for entity in _actions(node, value, simulated))]
+                *(entity for node in planned for entity in _actions(
+                    node, value, simulated=world, alone=len(planned) == 1))]
     return OpaqueFunction(function=start)
 
 
@@ -106,46 +114,61 @@ def degrade_node() -> OpaqueFunction:
     def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         def value(name: str) -> str:
             return str(context.launch_configurations[name])
+        if not value('rig'):
+            raise RigError('degrade.launch.py needs rig:=FILE, a rig file with a streams: section')
         rig = _load(value('rig'))
         if not rig.streams:
             raise RigError(f'{rig.path} has no streams: section, so there is nothing to degrade')
         rules = [rule.partition(':=')[::2] for rule in value('remap').split()]
-        leave_interrupts_to_launch()
-        return [Node(
+        if not all(old and new for old, new in rules):
+            raise RigError(f'remap is {value("remap")!r}; it should be "/old:=/new", several with '
+                           f'spaces between them')
+        leave_signals_to_launch(context)
+        respawn = value('respawn') == 'true'
+        node = Node(
             package='sensor_rig', executable='degrade', name='degrade',
             namespace=value('namespace'), arguments=['--rig', str(rig.path)],
             parameters=[{'use_sim_time': value('use_sim_time') == 'true'}], remappings=rules,
-            output='screen', emulate_tty=True, respawn=value('respawn') == 'true',
-            ros_arguments=['--log-level', value('log_level')])]
+            output='screen', emulate_tty=True, respawn=respawn,
+            ros_arguments=['--log-level', value('log_level')])
+        return [node] if respawn else [node, _required(node, 'degrade')]
     return OpaqueFunction(function=start)
 
 
-def leave_interrupts_to_launch() -> None:
-    """Keep SIGINT from raising KeyboardInterrupt in this process from now on.
+def leave_signals_to_launch(context: LaunchContext) -> None:
+    """Keep SIGINT from raising in this process from now on, and have SIGTERM end the nodes.
 
     launch is woken by the signal itself (`signal.set_wakeup_fd`). An exception in the task that
     is starting a process ends that task: launch then waits for ever for a process that it does
-    not know, and that nobody ends.
+    not know, and that nobody ends. At SIGTERM launch would end alone and leave its processes.
     """
-    if (threading.current_thread() is threading.main_thread()
-            and signal.getsignal(signal.SIGINT) is signal.default_int_handler):
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda *_: None)
+    manager = getattr(AsyncSafeSignalManager, '_AsyncSafeSignalManager__current', None)
+    if manager is not None and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        manager.handle(signal.SIGTERM,
+                       lambda _: context.emit_event_sync(Shutdown(reason='SIGTERM')))
+        signal.signal(signal.SIGTERM, lambda *_: None)  # else it ends this process at once
 
 
-def tools() -> list[LaunchDescriptionEntity]:
-    """Return RViz and the recorder, for those who ask for them."""
-    return [OpaqueFunction(function=_rviz, condition=IfCondition(LaunchConfiguration('rviz'))),
+def tools(*, sync: bool = True) -> list[LaunchDescriptionEntity]:
+    """Return RViz and the recorder, for those who ask for them; `sync` says whether it runs."""
+    return [OpaqueFunction(function=partial(_rviz, sync=sync),
+                           condition=IfCondition(LaunchConfiguration('rviz'))),
             OpaqueFunction(function=_recorder)]
 
 
-def _rviz(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+def _rviz(context: LaunchContext, *, sync: bool) -> list[LaunchDescriptionEntity]:
     """Return RViz, or a log line where it is missing: a failed start would end the launch."""
     try:
         get_package_prefix('rviz2')
     except PackageNotFoundError:
         return [LogInfo(msg='the package rviz2 is not installed: the rig runs without RViz')]
     namespace = context.launch_configurations.get('namespace', '')
-    view = write_view(_load(context.launch_configurations['rig']), namespace)
+    rig = _load(context.launch_configurations['rig'])
+    view = write_view(rig if sync else replace(rig, sync=None), namespace)
     return [Node(package='rviz2', executable='rviz2', name='rviz2', arguments=['-d', str(view)],
                  namespace=LaunchConfiguration('namespace'),
                  parameters=[{'use_sim_time': True}]),
@@ -161,11 +184,25 @@ def write_view(rig: RigConfig, namespace: str) -> Path:
 
 
 def _recorder(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Return the recorder of a simulation: receive times are simulated ones, as stamps are."""
     folder = context.launch_configurations.get('record', '')
     if not folder:
         return []
-    return [ExecuteProcess(cmd=['ros2', 'bag', 'record', '--all', '--output', folder],
-                           output='screen')]
+    return [ExecuteProcess(cmd=['ros2', 'bag', 'record', '--all', '--use-sim-time',
+                                '--output', folder], output='screen')]
+
+
+def _require_recorder(folder: str) -> None:
+    """Refuse to record into `folder` where that cannot be: a rig would run on unrecorded."""
+    if not folder:
+        return
+    try:
+        get_package_prefix('ros2bag')
+    except PackageNotFoundError:
+        raise RigError(f'record is {folder!r}, but the package ros2bag is not installed; install '
+                       f'rosbag2, or leave record out') from None
+    if Path(folder).exists():
+        raise RigError(f'record is {folder!r}, which exists; it should be a new folder')
 
 
 def _load(name: str) -> RigConfig:
@@ -186,22 +223,29 @@ def _world_parameters(value: Callable[[str], str]) -> dict[str, object]:
     return parameters
 
 
-def _actions(planned: PlannedNode, value: Callable[..., str], simulated: bool
+def _actions(planned: PlannedNode, value: Callable[..., str], *, simulated: bool, alone: bool
              ) -> Sequence[LaunchDescriptionEntity]:
-    """Return the node, and the end of everything when the world ends."""
+    """Return the node, and the end of everything when the world or the only node ends."""
     parameters = dict(planned.parameters)
     if planned.executable == 'sync' and not simulated:
         parameters['use_sim_time'] = value('use_sim_time') == 'true'
     is_world = planned.executable == 'world'
+    respawn = value('respawn') == 'true' and not is_world
     node = Node(
         package='sensor_rig', executable=planned.executable, name=planned.name,
         exec_name=planned.name,  # in front of every line it prints: which sensor it is of
         namespace=value('namespace'), arguments=planned.arguments,
         parameters=[parameters] if parameters else [], output='screen', emulate_tty=True,
-        respawn=value('respawn') == 'true' and not is_world, respawn_delay=0.5,
+        respawn=respawn, respawn_delay=0.5,
         ros_arguments=['--log-level', value('log_level', 'info')])
-    if not is_world:
-        return [node]
-    ended = OnProcessExit(target_action=node, on_exit=[EmitEvent(event=Shutdown(
-        reason='the world has ended'))])
-    return [node, RegisterEventHandler(ended)]
+    is_required = is_world or (alone and not respawn)
+    return [node, _required(node, planned.name)] if is_required else [node]
+
+
+def _required(node: Node, name: str) -> RegisterEventHandler:
+    """End the launch when `node` ends; launch's exit code is 1 where the node failed."""
+    def ended(event: ProcessExited, context: LaunchContext) -> EmitEvent:
+        if event.returncode and not context.is_shutdown:
+            raise RigError(f'{name} has failed with exit code {event.returncode}')
+        return EmitEvent(event=Shutdown(reason=f'{name} has ended'))
+    return RegisterEventHandler(OnProcessExit(target_action=node, on_exit=ended))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from rig_common.jsonable import JsonObject
 from sensor_rig.bags.reader import BagTopic
+from sensor_rig.view.colours import RAW, SYNCED, TRUTH
 from sim_sensors.world.frames import WORLD_FRAME
 from sync_engine.wire.batch import BATCH
 
@@ -22,13 +23,12 @@ PLOTTED = {
 }
 """Fields that are plotted, by type."""
 BUNDLES = 'diagnostic_msgs/msg/DiagnosticArray'
-RAW, SYNCED = '#d1495b', '#0f6cbd'
 
 Panels = dict[str, JsonObject]
 
 
 def layout(topics: Mapping[str, BagTopic]) -> str:
-    """Return the layout as JSON; raw streams are red, synced ones blue."""
+    """Return the layout as JSON; raw streams are red, synced ones blue, the truth green."""
     panels: Panels = {'3D!world': _space(topics.values())}
     images = _of(topics, IMAGE)
     shown = next((name for name in images if '/synced/' in f'/{name}'), None) or next(
@@ -55,10 +55,9 @@ def _space(topics: Iterable[BagTopic]) -> dict[str, object]:
     shown = {}
     for topic in topics:
         if topic.type_name in IN_SPACE and not topic.name.endswith(BATCH):
-            is_synced = '/synced/' in f'/{topic.name}'
+            colour = _colour(topic.name)
             shown[topic.name] = {'visible': True, 'colorMode': 'flat', 'pointSize': 3,
-                                 'flatColor': SYNCED if is_synced else RAW, 'type': 'arrow',
-                                 'color': SYNCED if is_synced else RAW}
+                                 'flatColor': colour, 'type': 'arrow', 'color': colour}
     return {'followMode': 'follow-none', 'followTf': WORLD_FRAME, 'topics': shown,
             'cameraState': {'distance': 16.0, 'perspective': True, 'phi': 50.0,
                             'thetaOffset': 45.0, 'target': [0, 0, 0], 'targetOffset': [0, 0, 0],
@@ -68,6 +67,12 @@ def _space(topics: Iterable[BagTopic]) -> dict[str, object]:
                                 'layerId': 'foxglove.Grid', 'size': 20, 'divisions': 20,
                                 'lineWidth': 1, 'color': '#8a8f98', 'position': [0, 0, 0],
                                 'rotation': [0, 0, 0]}}}
+
+
+def _colour(topic: str) -> str:
+    parts = topic.split('/')
+    return '#%02x%02x%02x' % (
+        SYNCED if 'synced' in parts else TRUTH if 'truth' in parts else RAW)
 
 
 def _image(topic: str, topics: Mapping[str, BagTopic]) -> JsonObject:

@@ -29,13 +29,13 @@ from rig_common.msgs.decode import (
     read_transforms,
 )
 from sensor_rig.bags.reader import BagReader
+from sensor_rig.view.colours import RAW, SYNCED, TRUTH
 
 TRUE_POSE, TRUE_TIME = '/truth/odom', '/truth/time/'
 OFFSET = '/sync/offset/'
 ROBOT = 'world/robot'
 MOST_POINTS = 20_000
 """Points of a cloud that are kept."""
-TRUE_RGB, MEASURED_RGB, SYNCED_RGB = (26, 156, 91), (209, 73, 91), (15, 108, 189)
 
 
 class RerunFile:
@@ -95,7 +95,7 @@ class RerunFile:
                 bag.problems.append(f'{topic}: a message that is none of its type is left out')
             advance(1)
         for entity, points in self._trails.items():
-            colour = TRUE_RGB if entity.startswith('world/truth') else MEASURED_RGB
+            colour = TRUTH if entity.startswith('world/truth') else RAW
             self._log(entity, self._rr.LineStrips3D([points], colors=[colour],
                                                     radii=[self._rr.Radius.ui_points(1.5)]),
                       static=True)
@@ -160,7 +160,7 @@ class RerunFile:
         elif topic.startswith(OFFSET):
             clock = f'clock/{sensor}'
             if self._note('clock', clock):
-                for line, colour in (('estimate_ms', SYNCED_RGB), ('truth_ms', TRUE_RGB)):
+                for line, colour in (('estimate_ms', SYNCED), ('truth_ms', TRUTH)):
                     self._log(f'{clock}/{line}', self._rr.SeriesLines(colors=[colour]),
                               static=True)
             self._scalar(f'{clock}/estimate_ms', off_ms)
@@ -196,7 +196,7 @@ class RerunFile:
         self._points(topic, raw, np.stack([points[axis] for axis in 'xyz'], 1))
 
     def _points(self, topic: str, raw: bytes, points: object) -> None:
-        colour = SYNCED_RGB if topic.startswith('/synced/') else MEASURED_RGB
+        colour = SYNCED if topic.startswith('/synced/') else RAW
         self._log(self._entity(topic, raw), self._rr.Points3D(
             points, colors=[colour], radii=[self._rr.Radius.ui_points(2.0)]))
 

@@ -13,6 +13,7 @@ pytest.importorskip('rclpy', reason='rclpy is not installed')
 
 from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
 
+from rig_common.msgs.decode import read_transforms
 from rig_common.paths import shared_names
 from rig_common.ros.executor import Spinner, ros_context
 from sensor_rig.cli.main import main
@@ -20,9 +21,23 @@ from sensor_rig.rigfile import load_rig
 from sensor_rig.ros.one_process import OneProcess
 from sensor_rig.rviz import DISPLAYS, PLUGINS, view
 from sim_sensors.world.frames import WORLD_FRAME
+from sim_sensors.world.pose_messages import FrameMessages
+from sim_sensors.world.world import make_world
 
 RIGS = list(shared_names('config', '.yaml'))
 QUICK = ('demo', 'everything')
+STANDING = ('arm', 'hand')
+"""Rigs whose base, or a sensor beside it, is fixed to the world."""
+ROBOT = """
+/**:
+  ros__parameters:
+    sync:
+      reference_sensor_id: lidar
+      required_sensors: [lidar, laser]
+      inputs:
+        lidar: {topic: /velodyne_points, type: sensor_msgs/msg/PointCloud2}
+        laser: {topic: scan, type: sensor_msgs/msg/LaserScan}
+"""
 TYPES = {f'{PLUGINS}/{name}': kind for kind, (name, _) in DISPLAYS.items()} | {
     f'{PLUGINS}/MarkerArray': 'visualization_msgs/msg/MarkerArray',
     f'{PLUGINS}/RobotModel': 'std_msgs/msg/String'}
@@ -99,6 +114,26 @@ def test_hidden_truth_is_not_shown() -> None:
     topics = [display['Topic']['Value'] for display in displays_of('demo', hide_truth=True)
               if 'Topic' in display]
     assert not [topic for topic in topics if 'truth' in topic]
+
+
+@pytest.mark.parametrize('name', RIGS)
+def test_with_hidden_truth_the_fixed_frame_is_the_root_of_tf_static(name: str) -> None:
+    rig = load_rig(name).with_world(hide_truth=True)
+    sensors = rig.make_sensors().values()
+    world = make_world(rig.simulated_world, sensors, rig.path.parent)
+    placed = read_transforms(FrameMessages(world, sensors, hidden=True).static())
+    frame = view(rig)['Visualization Manager']['Global Options']['Fixed Frame']
+    assert frame in {each.frame_id for each in placed} - {each.child_frame_id for each in placed}
+    assert (frame == WORLD_FRAME) == (name in STANDING)
+
+
+def test_an_absolute_input_stays_where_it_is_in_a_namespace(tmp_path: Path) -> None:
+    file = tmp_path / 'robot.yaml'
+    file.write_text(ROBOT)
+    displays = view(load_rig(file), 'r1')['Visualization Manager']['Displays']
+    topics = {each['Topic']['Value'] for each in displays if 'Topic' in each}
+    assert topics == {'/velodyne_points', '/r1/synced/velodyne_points',
+                      '/r1/scan', '/r1/synced/scan'}
 
 
 @pytest.mark.parametrize('name', [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.installed import ros_package
+from support.installed import ros_package, with_packages
 
 ros_package('launch_ros')
 
@@ -29,15 +29,9 @@ def started(wanted: str) -> list[type]:
     return [type(entity) for tool in tools() for entity in tool.visit(context) or ()]
 
 
-def with_packages(folder: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    for name in ('', *names):
-        file = folder / 'share' / 'ament_index' / 'resource_index' / 'packages' / name
-        file.touch() if name else file.mkdir(parents=True)
-    monkeypatch.setenv('AMENT_PREFIX_PATH', str(folder))
-
-
 def test_rviz_starts_where_it_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_packages(tmp_path, monkeypatch, 'rviz2')
+    monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
     assert started('true') == [Node, RegisterEventHandler]
     assert started('false') == []
 
@@ -46,6 +40,20 @@ def test_without_rviz_the_rig_runs_on(tmp_path: Path, monkeypatch: pytest.Monkey
     with_packages(tmp_path, monkeypatch)
     assert started('true') == [LogInfo]
     assert started('false') == []
+
+
+@pytest.mark.parametrize('sync', [False, True])
+def test_rviz_shows_synced_streams_where_sync_runs(
+        sync: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_packages(tmp_path, monkeypatch, 'rviz2')
+    monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
+    context = LaunchContext()
+    context.launch_configurations.update({'rig': 'demo', 'rviz': 'true', 'namespace': ''})
+    for tool in tools(sync=sync):
+        tool.visit(context)
+    view, = (file.read_text() for file in tmp_path.glob('demo_*.rviz'))
+    assert '/front_lidar/scan' in view
+    assert ('/synced/front_lidar/scan' in view) == sync
 
 
 def test_the_view_is_of_the_rig_that_is_launched() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -15,3 +16,11 @@ def ros_package(name: str) -> ModuleType:
         pytest.skip(f'{name} is not installed (it comes with a ROS installation)',
                     allow_module_level=True)
     return import_module(name)
+
+
+def with_packages(folder: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Have the ament index of `folder`, with packages of these names, be the only one."""
+    for name in ('', *names):
+        file = folder / 'share' / 'ament_index' / 'resource_index' / 'packages' / name
+        file.touch() if name else file.mkdir(parents=True)
+    monkeypatch.setenv('AMENT_PREFIX_PATH', str(folder))

@@ -48,7 +48,9 @@ def test_a_layout_names_topics_that_exist(recording: Path, tmp_path: Path) -> No
         topics = bag.topics
     panels = made['configById']
     assert set(panels['3D!world']['topics']) <= set(topics)
-    assert '/front_lidar/scan' in panels['3D!world']['topics']
+    colours = {name: shown['flatColor'] for name, shown in panels['3D!world']['topics'].items()}
+    assert [colours[name] for name in ('/front_lidar/scan', '/synced/front_lidar/scan',
+                                       '/truth/odom')] == ['#d1495b', '#0f6cbd', '#1a9c5b']
     for path in panels['Plot!motion']['paths']:
         assert path['value'].partition('.')[0] in topics
     assert panels['DiagnosticSummary!sync']['topicToRender'] == '/sync/bundle'
