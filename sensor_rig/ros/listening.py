@@ -25,7 +25,11 @@ OnTopic = Callable[[str, str, bool], None]
 
 
 class Listener(Node):
-    """Subscribes to every topic it finds (or to `topics`), and to those that come later."""
+    """Subscribes to every topic it finds (or to `topics`), and to those that come later.
+
+    Hidden topics (a part of the name starts with `_`) are heard only where `topics` names them:
+    a rig hides its truth there, and sends it as soon as somebody listens.
+    """
 
     def __init__(self, on_topic: OnTopic, on_message: OnMessage,
                  topics: Collection[str] = (), name: str = 'rig_listener') -> None:
@@ -43,7 +47,7 @@ class Listener(Node):
         for topic, types in self.get_topic_names_and_types():
             if topic in self.heard or topic in self.skipped or topic in SILENT:
                 continue
-            if self._wanted and topic not in self._wanted:
+            if topic not in self._wanted if self._wanted else '/_' in topic:
                 continue
             publishers = self.get_publishers_info_by_topic(topic)
             if publishers:

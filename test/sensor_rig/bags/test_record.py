@@ -190,23 +190,28 @@ def test_the_live_graph_is_recorded_and_inspected(tmp_path, processes):
               'rclpy.init()\n'
               'node = rclpy.create_node("talker")\n'
               'publisher = node.create_publisher(Imu, "imu/data_raw", 10)\n'
+              'hidden = node.create_publisher(Imu, "ns/_truth/imu", 10)\n'
               'template = msgs.imu("imu")\n'
               'while True:\n'
-              '    publisher.publish(template.fill(time.time_ns() - 5_000_000))\n'
+              '    raw = template.fill(time.time_ns() - 5_000_000)\n'
+              '    publisher.publish(raw)\n'
+              '    hidden.publish(raw)\n'
               '    time.sleep(0.01)\n')
     processes.start(sys.executable, '-c', talker)
     out = tmp_path / 'live'
     recorder = processes.start(sys.executable, '-m', 'sensor_rig', 'record', str(out), '--live',
-                               '--topics', '/imu/data_raw')
+                               '--topics', '/imu/data_raw', '/ns/_truth/imu')
     inspector = processes.start(sys.executable, '-m', 'sensor_rig', 'inspect', '--live',
                                 '--seconds', '4', '--json')
     assert inspector.wait() == 0
     topics = {t['name']: t for t in json.loads(
         inspector.output[inspector.output.index('{'):])['topics']}
     assert topics['/imu/data_raw']['count'] > 20
+    assert '/ns/_truth/imu' not in topics  # hidden names are heard where they are named
     recorder.interrupt()
     assert recorder.wait() == 0
     with BagReader(out) as bag:
         assert bag.topics['/imu/data_raw'].message_count > 20
+        assert bag.topics['/ns/_truth/imu'].message_count > 20
         for message in bag.messages():
             assert message.receive_ns > 1_600_000_000_000_000_000
