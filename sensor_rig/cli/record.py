@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--seconds', type=positive, metavar='N',
                         help='how long: simulated with --rig (10), else until Ctrl-C')
     parser.add_argument('--topics', nargs='+', metavar='T', default=[],
-                        help='record only these topics (hidden ones, /_truth/..., have to be named)')
+                        help='record only these topics; the way to hidden ones (/_truth/...)')
     parser.add_argument('--no-sync', action='store_true',
                         help='with --rig: do not run its sync engine')
     parser.add_argument('--storage', choices=('mcap', 'sqlite3'), default='mcap',
