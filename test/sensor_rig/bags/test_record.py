@@ -215,3 +215,55 @@ def test_the_live_graph_is_recorded_and_inspected(tmp_path, processes):
         assert bag.topics['/ns/_truth/imu'].message_count > 20
         for message in bag.messages():
             assert message.receive_ns > 1_600_000_000_000_000_000
+
+
+@pytest.mark.ros
+def test_a_slow_simulation_is_recorded_in_the_times_of_its_clock(tmp_path, processes):
+    """In host time the samples of the recording would be four times as far apart."""
+    pytest.importorskip('rclpy', reason='rclpy is not installed')
+    out, file = tmp_path / 'live', tmp_path / 'sim.yaml'
+    file.write_text(RIG.replace('real_time_factor: 0.0', 'real_time_factor: 0.25, lockstep: true'))
+    recorder = processes.start(sys.executable, '-m', 'sensor_rig', 'record', str(out), '--live')
+    rig = processes.start(sys.executable, '-m', 'sensor_rig', 'run', str(file), '--seconds', '2')
+    assert rig.wait() == 0
+    recorder.interrupt()
+    assert recorder.wait() == 0
+    heard = messages_of(out, '/wheels/odom')
+    assert len(heard) > 10
+    for message in messages_of(out):
+        assert 1000.0 <= message.receive_ns / 1e9 < 1003.0
+    late_s = [(m.receive_ns - read_odometry(m.raw).stamp_ns) / 1e9 for m in heard]
+    assert min(late_s) > -0.005  # /clock comes every 4 ms
+    assert sorted(late_s)[len(late_s) // 2] < 0.015
+    assert main(['sync', str(out), str(tmp_path / 'synced'), '--rig', str(file)]) == 0
+    with BagReader(tmp_path / 'synced') as bag:
+        assert bag.topics['/sync/bundle'].message_count > len(heard) - 5
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize('clock', [True, False])
+def test_the_arrivals_of_a_recording_are_of_one_clock(clock):
+    """What came before /clock spoke arrives at its first time; a /clock that is late is told."""
+    pytest.importorskip('rclpy', reason='rclpy is not installed')
+    from rig_common.ros.executor import close_node, ros_context
+    from sensor_rig.ros import listening
+    heard = []
+    with ros_context([]):
+        listener = listening.Listener(lambda *_: None, lambda *given: heard.append(given))
+        simulated_ns = [0]
+        listener._clock_ns = lambda: simulated_ns[0]
+        listener._receive('/a', b'1')
+        listener.look()
+        assert not heard  # it is held
+        if not clock:
+            listener._held[0] = ('/a', b'1', 5)  # long ago
+            listener.look()
+            assert heard == [('/a', b'1', 5)]
+        simulated_ns[0] = 1000
+        listener._receive('/a', b'2')
+        assert listener.clock_came_late is not clock
+        if clock:
+            assert heard == [('/a', b'1', 1000), ('/a', b'2', 1000)]
+        else:
+            assert heard[1][2] > 1_600_000_000_000_000_000
+        close_node(listener)
