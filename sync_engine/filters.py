@@ -3,8 +3,8 @@
     from sync_engine.filters import AdaptiveTimeSynchronizer as ApproximateTimeSynchronizer
 
 It keeps message_filters' contract (registerCallback, signalMessage, connectInput), takes its
-Subscribers, Caches and other filters as inputs and can be an input itself. message_filters need
-not be installed: plain rclpy subscriptions are inputs too. Importing this needs no ROS.
+Subscribers, Caches and other filters as inputs, another synchronizer among them. message_filters
+need not be installed: plain rclpy subscriptions are inputs too. Importing this needs no ROS.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 
 import pytest
 from support.installed import ros_package
@@ -138,9 +139,14 @@ def synchronizer_first(synchronizer, message_filters):
     return first
 
 
-def test_it_can_be_an_input_itself():
+@pytest.mark.parametrize('original', [False, True])
+def test_a_synchronizer_can_be_an_input(original, request):
     sources, host, sets = [Source() for _ in range(3)], HostTime(), []
-    inner = AdaptiveTimeSynchronizer(sources[:2], 10, 0.05, now_ns=host)
+    if original:
+        kind = request.getfixturevalue('message_filters').ApproximateTimeSynchronizer
+        inner = kind(sources[:2], 10, 0.05)
+    else:
+        inner = AdaptiveTimeSynchronizer(sources[:2], 10, 0.05, now_ns=host)
     outer = AdaptiveTimeSynchronizer([inner, sources[2]], 10, 0.05, now_ns=host)
     outer.registerCallback(lambda *messages: sets.append([stamp_ns(m) for m in messages]))
     events = two_streams() + [(START_NS + k * 50 * MS, 2, imu(START_NS + k * 50 * MS))
@@ -359,6 +365,17 @@ def test_it_is_one_of_their_filters_and_feeds_them(message_filters):
                          for k in range(20) for index in range(2)])
     assert len(cache.cache_msgs) >= 19
     assert len(sets) >= 19
+
+
+def test_sets_of_several_messages_do_not_fit_their_filters(message_filters, caplog):
+    """Theirs take one message at a time, from the original as from this class; docs say so."""
+    for kind in (AdaptiveTimeSynchronizer, message_filters.ApproximateTimeSynchronizer):
+        synchronizer = kind([Source(), Source()], 10, 0.05)
+        cache = message_filters.Cache(synchronizer, 30)
+        with pytest.raises(TypeError) if kind is not AdaptiveTimeSynchronizer else nullcontext():
+            synchronizer.signalMessage(imu(START_NS), imu(START_NS))
+        assert not cache.cache_msgs
+    assert 'TypeError' in caplog.text
 
 
 @pytest.mark.parametrize('share', [0.02, 0.1, 0.3])
