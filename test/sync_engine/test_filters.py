@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from contextlib import nullcontext
+from unittest.mock import Mock
 
 import pytest
 from support.installed import ros_package
@@ -273,6 +274,7 @@ def test_the_signatures_of_every_distribution_are_taken():
     kilted = AdaptiveTimeSynchronizer(sources, 10, 0.05, [0, 5 * MS], False, True)
     assert (kilted.allow_headerless, kilted.sync_arrival_time) == (False, True)
     assert kilted.queue_offset == [0, 5 * MS]
+    assert AdaptiveTimeSynchronizer(sources, 10, 0.05, None).queue_offset == []
     assert AdaptiveTimeSynchronizer(sources, 10, 0.05, False, True).allow_headerless
     rolling = AdaptiveTimeSynchronizer(sources, 10, 0.05, False, False, False, stamp_ns)
     assert rolling.time_getter is stamp_ns
@@ -407,8 +409,26 @@ def test_mistakes_are_one_sentence():
             **CONFIG, 'inputs': {'slow': {}, 'fast': {}, 'third': {}}})
     with pytest.raises(RigError, match='input 1 is a int'):
         AdaptiveTimeSynchronizer([Source(), 5], 10, 0.1)
+    with pytest.raises(RigError, match=r"queue_offset is 'ab'; it should be a list of ns"):
+        AdaptiveTimeSynchronizer([Source(), Source()], 10, 0.1, 'ab')
+    with pytest.raises(RigError, match=r'queue_size is 10\.0; it should be a whole number'):
+        AdaptiveTimeSynchronizer([Source(), Source()], 10.0, 0.1)
     with pytest.raises(RigError, match='reference is 2'):
         AdaptiveTimeSynchronizer([Source(), Source()], 10, 0.1, reference=2)
+
+
+def test_what_it_has_to_say_goes_to_the_logger_of_its_node(caplog):
+    """Which reaches /rosout; Python's own does not."""
+    node = Mock(spec=['get_logger', 'get_clock', 'create_timer'])
+    synchronizer = AdaptiveTimeSynchronizer([Source(), Source()], 10, 0.05, node=node,
+                                            now_ns=HostTime())
+    synchronizer.add(object(), None, 1)
+    synchronizer.registerCallback(lambda message: 1 / 0)
+    synchronizer.signalMessage(object())
+    logger = node.get_logger.return_value
+    assert 'without a header came on input input_1' in logger.warning.call_args.args[0]
+    assert 'ZeroDivisionError' in logger.error.call_args.args[0]
+    assert not caplog.text
 
 
 def test_plain_subscriptions_are_inputs():
