@@ -44,14 +44,21 @@ def run(args: argparse.Namespace) -> int:
     from sensor_rig.bags.writer import BagWriter
 
     record = _live(args) if args.live else _simulated(args)  # a mistake leaves no OUT behind
+    interrupted: KeyboardInterrupt | None = None
     with BagWriter(args.output, args.storage, compress=args.compress) as writer:
-        record(writer)
-        counts = dict(sorted(writer.counts.items()))
+        try:
+            record(writer)
+        except KeyboardInterrupt as interrupt:
+            interrupted = interrupt
+        counts, seconds = dict(sorted(writer.counts.items())), writer.seconds
     if args.json:
-        print_json({'output': str(args.output), 'messages': counts})
-        return 0
-    print_table(('topic', 'messages'), counts.items())
-    print(f'written: {args.output}')
+        print_json({'output': str(args.output), 'messages': counts, 'seconds': seconds})
+    else:
+        print_table(('topic', 'messages'), counts.items())
+        print(f'{"interrupted; " if interrupted else ""}written: {args.output} '
+              f'({sum(counts.values())} messages in {seconds:.1f} s)')
+    if interrupted:
+        raise interrupted  # what is written can be read; the exit code says that it is not all
     return 0
 
 

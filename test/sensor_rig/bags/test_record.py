@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+import time
 
 import pytest
 from rosbags.typesys import Stores, get_typestore
@@ -171,6 +173,22 @@ def test_an_imu_that_is_none_in_the_recording_is_refused(tmp_path, rig_file, cap
     assert "imu_sensor_id names 'wheels', whose messages are nav_msgs/msg/Odometry; it should " \
            'name an input of sensor_msgs/msg/Imu, or be left out' in capsys.readouterr().err
     assert not (tmp_path / 'b').exists()
+
+
+def test_an_interrupted_recording_says_what_it_holds(tmp_path, rig_file, processes):
+    out = tmp_path / 'out'
+    recorder = processes.rig('record', str(out), '--rig', str(rig_file), '--seconds', '100000')
+    deadline_s = time.monotonic() + 60.0
+    while not any(file.stat().st_size > 100_000 for file in out.glob('*.mcap')):
+        assert time.monotonic() < deadline_s, recorder.output
+        time.sleep(0.05)
+    recorder.interrupt()
+    assert recorder.wait() == 130
+    found = re.search(r'interrupted; written: \S+out \((\d+) messages in ([\d.]+) s\)',
+                      ' '.join(recorder.output.split()))
+    with BagReader(out) as bag:
+        assert bag.message_count == int(found.group(1)) > 100
+    assert float(found.group(2)) > 0.1
 
 
 def test_mistakes_are_one_sentence(tmp_path, rig_file, capsys):
