@@ -18,8 +18,12 @@ from rig_common.times import NS_PER_S
 
 LOOK_PERIOD_S = 0.5
 DEPTH = 500
-HOLD_NS = 2 * NS_PER_S
-"""How long the first messages wait for a /clock (wall time)."""
+HOLD_NS = 5 * NS_PER_S
+"""How long the first messages wait for somebody who publishes /clock (wall time)."""
+SILENT_CLOCK_NS = 60 * NS_PER_S
+"""How long they wait for one who is there and silent, as a world that waits for its nodes."""
+HELD_BYTES = 64 << 20
+"""Messages of more than this do not wait."""
 SILENT = frozenset({'/rosout', '/parameter_events'})
 
 OnMessage = Callable[[str, bytes, int], None]
@@ -35,7 +39,7 @@ class Listener(Node):
     a rig hides its truth there, and sends it as soon as somebody listens.
 
     Arrivals are all of one clock. Messages are held until a /clock speaks, and those then arrive
-    at its first time; if none does for `HOLD_NS`, the host's clock counts to the end.
+    at its first time; if none does for a while, the host's clock counts to the end.
     """
 
     def __init__(self, on_topic: OnTopic, on_message: OnMessage,
@@ -48,13 +52,14 @@ class Listener(Node):
         """Topic -> why it cannot be heard."""
         self._held: list[tuple[str, bytes, int]] = []
         """Messages of which it is not known yet whose time counts, with the host's time."""
+        self._held_bytes = 0
         self._simulated: bool | None = None
         self.look()
         steady_timer(self, LOOK_PERIOD_S, self.look)
 
     def look(self) -> None:
         """Subscribe to what is new in the graph; do not hold messages for too long."""
-        if self._held and time.time_ns() - self._held[0][2] > HOLD_NS:
+        if self._held and self._held_enough():
             self.release()
         for topic, types in self.get_topic_names_and_types():
             if topic in self.heard or topic in self.skipped or topic in SILENT:
@@ -78,10 +83,15 @@ class Listener(Node):
     def _receive(self, topic: str, raw: bytes) -> None:
         if self._simulated is None:
             self._held.append((topic, raw, time.time_ns()))
-            if self._clock_ns():
+            self._held_bytes += len(raw)
+            if self._clock_ns() or self._held_bytes > HELD_BYTES:
                 self.release()
             return
         self._on_message(topic, raw, self._clock_ns() if self._simulated else time.time_ns())
+
+    def _held_enough(self) -> bool:
+        limit_ns = SILENT_CLOCK_NS if self.count_publishers('/clock') else HOLD_NS
+        return time.time_ns() - self._held[0][2] > limit_ns
 
     def _clock_ns(self) -> int:
         """Return the time of /clock; 0 until its first message."""

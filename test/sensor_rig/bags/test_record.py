@@ -260,9 +260,11 @@ def test_a_slow_simulation_is_recorded_in_the_times_of_its_clock(tmp_path, proce
 
 @pytest.mark.ros
 @pytest.mark.parametrize('clock', [True, False])
-def test_the_arrivals_of_a_recording_are_of_one_clock(clock):
+def test_the_arrivals_of_a_recording_are_of_one_clock(clock, monkeypatch):
     """What came before /clock spoke arrives at its first time; a /clock that is late is told."""
     pytest.importorskip('rclpy', reason='rclpy is not installed')
+    from rosgraph_msgs.msg import Clock as ClockMessage
+
     from rig_common.ros.executor import close_node, ros_context
     from sensor_rig.ros import listening
     heard = []
@@ -274,14 +276,18 @@ def test_the_arrivals_of_a_recording_are_of_one_clock(clock):
         listener.look()
         assert not heard  # it is held
         if not clock:
-            listener._held[0] = ('/a', b'1', 5)  # long ago
+            monkeypatch.setattr(listening, 'HOLD_NS', 0)
+            publisher = listener.create_publisher(ClockMessage, '/clock', 1)
             listener.look()
-            assert heard == [('/a', b'1', 5)]
+            assert not heard  # somebody may be about to say the time
+            listener.destroy_publisher(publisher)
+            listener.look()
+            assert [given[:2] for given in heard] == [('/a', b'1')]
         simulated_ns[0] = 1000
         listener._receive('/a', b'2')
         assert listener.clock_came_late is not clock
         if clock:
             assert heard == [('/a', b'1', 1000), ('/a', b'2', 1000)]
         else:
-            assert heard[1][2] > 1_600_000_000_000_000_000
+            assert all(given[2] > 1_600_000_000_000_000_000 for given in heard)
         close_node(listener)
