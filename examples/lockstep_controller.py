@@ -5,9 +5,11 @@ does the same, on a loaded machine too:
 
     ./rig python examples/lockstep_controller.py &
     ./rig run examples/lockstep_controller.yaml --seconds 6
+    kill %1                             # ends the controller
 
-The rig file says `lockstep: true` and `wait_for: [controller]`; for another rig with such an
-odometry, `./rig run RIG --lockstep --wait-for controller` does the same.
+The second line can be repeated: the controller starts over with every run and says the same each
+time. The rig file says `lockstep: true` and `wait_for: [controller]`; for another rig with such
+an odometry, `./rig run RIG --lockstep --wait-for controller` does the same.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 
-from rig_common.lockstep import SETTLED_TOPIC
+from rig_common.lockstep import SETTLED_TOPIC, Tick
 from rig_common.ros.executor import run_node
 from rig_common.ros.follower import Follower
 from rig_common.times import NEVER_NS
@@ -37,13 +39,18 @@ class Controller(Node):
     def __init__(self) -> None:
         """Listen, command, and follow the world's time."""
         super().__init__('controller')
+        self._begin()
+        self._odometry = self.create_subscription(Odometry, ODOMETRY, self._on_odometry, 10)
+        self._command = self.create_publisher(Twist, 'cmd_vel', 10)
+        self._follower = Follower(self, self._on_time, topic=SETTLED_TOPIC, ready=self._ready,
+                                  on_episode=self._begin)
+        self._follower.counted = {ODOMETRY}
+
+    def _begin(self, tick: Tick | None = None) -> None:
+        """Forget what was: a run begins, or the world was reset."""
         self._fresh: list[Odometry] = []
         self._heard = 0
         self._digest = blake2b(digest_size=8)
-        self._odometry = self.create_subscription(Odometry, ODOMETRY, self._on_odometry, 10)
-        self._command = self.create_publisher(Twist, 'cmd_vel', 10)
-        self._follower = Follower(self, self._on_time, topic=SETTLED_TOPIC, ready=self._ready)
-        self._follower.counted = {ODOMETRY}
 
     def _ready(self) -> bool:
         """Whether both connections stand; the node joins when they do."""

@@ -6,6 +6,7 @@ frozen and unknown keys are refused; ROS parameter files know no null, so `[0.0,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from rig_common.errors import RigError
 from rig_common.times import TimeBase, seconds_to_ns
 from rig_common.validation import Strict
 from sim_sensors.timing_config import LinkConfig, TimingConfig
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from sim_sensors.sensors.base import AnySensor
 
 Vector3 = tuple[float, float, float]
+NODE_NAME = re.compile('[A-Za-z_][A-Za-z0-9_]*')
+"""What ROS takes for the name of a node."""
 
 
 class MountConfig(Strict):
@@ -181,6 +185,24 @@ class WorldConfig(Strict):
     def time_base(self) -> TimeBase:
         """Turns times of the run into stamps and back."""
         return TimeBase(seconds_to_ns(self.start_time_s))
+
+    def require_lockstep_to_wait(self) -> None:
+        """Raise RigError where `wait_for` would have no effect."""
+        if self.wait_for and not self.lockstep:
+            raise RigError(f'wait_for names {", ".join(self.wait_for)}, which takes effect in '
+                           f'lockstep only; add --lockstep, or lockstep: true in world: of the '
+                           f'rig file')
+
+    @field_validator('wait_for')
+    @classmethod
+    def _names_of_nodes(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if not NODE_NAME.fullmatch(name) or name == 'world':
+                raise ValueError(f'{name!r} is no node to wait for; it should be the name of a '
+                                 f'node of yours without namespace, such as controller: letters, '
+                                 f'digits and underscores, no digit first, and not world')
+        return value
+
     @field_validator('driver', mode='before')
     @classmethod
     def _known_driver(cls, value: object) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 
 from rig_common.errors import RigError
 from rig_common.times import seconds_to_ns
@@ -24,6 +25,7 @@ class EngineSets:
     """How late a deadline may be noticed while nothing arrives (wall time)."""
 
     def __init__(self, config: SyncConfig) -> None:
+        import_module('filterpy.kalman')  # brings scipy: here, or the first message waits for it
         self._names = list(config.inputs)
         self._imu = (self._names.index(config.imu_sensor_id)
                      if config.imu_sensor_id in self._names else -1)

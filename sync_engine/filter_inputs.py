@@ -5,6 +5,7 @@ None of this imports ROS: the objects come from the caller.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -54,6 +55,11 @@ def node_of(fs: Sequence[Input]) -> AnyNode:
         ),
         None,
     )
+
+
+def logger_of(node: AnyNode) -> Any:
+    """Return what warns: the node's logger, which reaches /rosout, else Python's."""
+    return logging.getLogger('sync_engine.filters') if node is None else node.get_logger()
 
 
 def clock_of(node: AnyNode) -> Callable[[], int]:

@@ -3,14 +3,14 @@
     from sync_engine.filters import AdaptiveTimeSynchronizer as ApproximateTimeSynchronizer
 
 It keeps message_filters' contract (registerCallback, signalMessage, connectInput), takes its
-Subscribers, Caches and other filters as inputs and can be an input itself. message_filters need
-not be installed: plain rclpy subscriptions are inputs too. Importing this needs no ROS.
+Subscribers, Caches and other filters as inputs, another synchronizer among them. message_filters
+need not be installed: plain rclpy subscriptions are inputs too. Importing this needs no ROS.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -26,6 +26,7 @@ from sync_engine.filter_inputs import (
     TimeGetter,
     clock_of,
     connect,
+    logger_of,
     node_of,
     stamp_reader,
 )
@@ -37,8 +38,6 @@ try:
     from message_filters import SimpleFilter
 except ImportError:  # no ROS, or one without message_filters
     SimpleFilter = object
-
-_LOG = logging.getLogger('sync_engine.filters')
 
 
 class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
@@ -57,7 +56,7 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
         fs: Sequence[Input],
         queue_size: int | SyncConfig | Mapping[str, object] = 10,
         slop: float = 0.1,
-        queue_offset: bool | Sequence[int] = False,
+        queue_offset: bool | Sequence[int] | None = False,
         allow_headerless: bool = False,
         sync_arrival_time: bool = False,
         time_getter: TimeGetter | None = None,
@@ -76,8 +75,8 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
 
         Instead of `queue_size` stands a SyncConfig or a mapping with its keys; its inputs belong
         to `fs` in their order. `reference` is the input that sets are made for. `node` gives
-        time and a timer; without, the first input's node is taken. `now_ns` gives the host's
-        time where neither is right.
+        time, a timer and a logger; without, the first input's node is taken, and where none has
+        one Python's logging. `now_ns` gives the host's time where neither is right.
         """
         if SimpleFilter is not object:
             super().__init__()
@@ -107,6 +106,7 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
         self._ready: deque[MessageSet] = deque()
         self._delivering = threading.Lock()
         node = node if node is not None else node_of(fs)
+        self._log = logger_of(node)
         self._now_ns = now_ns or clock_of(node)
         self.connectInput(fs)
         if node is not None:
@@ -132,7 +132,8 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
             try:
                 cb(*msg, *args)
             except Exception:
-                _LOG.exception('a callback of the synchronizer raised')
+                self._log.error(
+                    f'a callback of the synchronizer raised:\n{traceback.format_exc()}')
 
     def connectInput(self, fs: Sequence[Input]) -> None:  # noqa: N802
         """Take the messages of these filters or subscriptions, in the order of the inputs."""
@@ -171,10 +172,9 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
                 self._sets.work()
 
     def _refuse(self, index: int) -> None:
-        _LOG.warning(
-            'a message without a header came on input %s; set allow_headerless to use its '
-            'arrival time',
-            self.names[index],
+        self._log.warning(
+            f'a message without a header came on input {self.names[index]}; set allow_headerless '
+            f'to use its arrival time'
         )
         with self._lock:
             self._sets.refuse(index)
@@ -257,9 +257,15 @@ def _check_reference(reference: int, count: int) -> None:
         )
 
 
-def _checked_offsets(given: bool | Sequence[int], count: int) -> list[int]:
+def _checked_offsets(given: bool | Sequence[int] | None, count: int) -> list[int]:
     """Return the ns of every input; an empty list stands for none."""
-    offsets = [] if isinstance(given, bool) else [int(offset) for offset in given]
+    try:
+        offsets = [] if given is None or isinstance(given, bool) else [int(ns) for ns in given]
+    except (TypeError, ValueError, OverflowError):
+        raise RigError(
+            f'queue_offset is {given!r}; it should be a list of ns, one for each of the {count} '
+            f'filters, or be left out'
+        ) from None
     if offsets and len(offsets) != count:
         raise RigError(
             f'queue_offset has {len(offsets)} values; it should have one for each of the {count} '
@@ -269,6 +275,10 @@ def _checked_offsets(given: bool | Sequence[int], count: int) -> list[int]:
 
 
 def _given_config(given: SyncConfig | Mapping[str, object], count: int) -> SyncConfig:
+    if not isinstance(given, SyncConfig | Mapping):
+        raise RigError(
+            f'queue_size is {given!r}; it should be a whole number of messages, or a configuration'
+        )
     config = given if isinstance(given, SyncConfig) else load_config(dict(given))
     if len(config.inputs) != count:
         raise RigError(

@@ -25,6 +25,7 @@ from rosbags.rosbag2 import (
 from rosbags.typesys import Stores, get_typestore
 
 from rig_common.errors import RigError
+from rig_common.times import NS_PER_S
 from sensor_rig.bags.opening import URI_SIGNS
 from sensor_rig.bags.quick_mcap import QuickWriter
 
@@ -95,6 +96,11 @@ class BagWriter:
             topic, type_name, typestore=self._types, msgdef=text, rihs01=digest,
             offered_qos_profiles=[_qos(latched)])
         self.counts[topic] = 0
+
+    @property
+    def seconds(self) -> float:
+        """From the first message to the last, by their receive times, s."""
+        return max(self._writer.max_timestamp - self._writer.min_timestamp, 0) / NS_PER_S
 
     def note(self, key: str, value: str) -> None:
         """Write a fact beside the messages (`custom_data` of metadata.yaml)."""

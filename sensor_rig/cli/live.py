@@ -38,7 +38,11 @@ def listen(seconds: float | None, on_topic: Callable[[str, str, bool], None],
                 advance(now - last)
                 last = now
         spinner.close()
-        skipped = dict(listener.skipped)
+        listener.release()
+        skipped, late = dict(listener.skipped), listener.clock_came_late
         close_node(listener)
     for topic, why in skipped.items():
         note(f'not heard: {topic}: {why}')
+    if late:
+        note('WARNING: /clock began to speak after other topics had, so arrivals are times of the '
+             'host, not of the simulation; start again while it runs')

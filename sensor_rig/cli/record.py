@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--seconds', type=positive, metavar='N',
                         help='how long: simulated with --rig (10), else until Ctrl-C')
     parser.add_argument('--topics', nargs='+', metavar='T', default=[],
-                        help='record only these topics')
+                        help='record only these topics; the way to hidden ones (/_truth/...)')
     parser.add_argument('--no-sync', action='store_true',
                         help='with --rig: do not run its sync engine')
     parser.add_argument('--storage', choices=('mcap', 'sqlite3'), default='mcap',
@@ -44,14 +44,21 @@ def run(args: argparse.Namespace) -> int:
     from sensor_rig.bags.writer import BagWriter
 
     record = _live(args) if args.live else _simulated(args)  # a mistake leaves no OUT behind
+    interrupted: KeyboardInterrupt | None = None
     with BagWriter(args.output, args.storage, compress=args.compress) as writer:
-        record(writer)
-        counts = dict(sorted(writer.counts.items()))
+        try:
+            record(writer)
+        except KeyboardInterrupt as interrupt:
+            interrupted = interrupt
+        counts, seconds = dict(sorted(writer.counts.items())), writer.seconds
     if args.json:
-        print_json({'output': str(args.output), 'messages': counts})
-        return 0
-    print_table(('topic', 'messages'), counts.items())
-    print(f'written: {args.output}')
+        print_json({'output': str(args.output), 'messages': counts, 'seconds': seconds})
+    else:
+        print_table(('topic', 'messages'), counts.items())
+        print(f'{"interrupted; " if interrupted else ""}written: {args.output} '
+              f'({sum(counts.values())} messages in {seconds:.1f} s)')
+    if interrupted:
+        raise interrupted  # what is written can be read; the exit code says that it is not all
     return 0
 
 

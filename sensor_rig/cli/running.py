@@ -35,8 +35,9 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
                         help="real-time factor instead of the rig file's; 0: as fast as possible")
     parser.add_argument('--lockstep', action='store_true',
                         help='let the world wait for every node: runs are then bit-identical')
-    parser.add_argument('--wait-for', nargs='+', metavar='NODE', default=[],
-                        help='with lockstep: nodes of yours that the world waits for, too')
+    parser.add_argument('--wait-for', action='extend', type=_names, metavar='NODE', default=[],
+                        help='with lockstep: a node of yours that the world waits for, too; '
+                             'several by comma, or by another --wait-for')
     parser.add_argument('--processes', action='store_true',
                         help='one process per node instead of one for all')
     parser.add_argument('--only', metavar='A,B', type=_names, default=[],
@@ -61,22 +62,20 @@ def loaded(args: argparse.Namespace) -> RigConfig:
 def run_rig(rig: RigConfig, args: argparse.Namespace,
             page: PagePlace | None = None) -> Summary:
     """Run a rig as the arguments say, with a live page if it has a place; return the summary."""
-    from sensor_rig.running.middleware import prepare_middleware
-    prepare_middleware(note)
-    require_ros()
     overrides: Parameters = {}
     if args.rtf is not None:
         overrides['real_time_factor'] = args.rtf
     if args.lockstep:
         overrides['lockstep'] = True
     if args.wait_for:
-        if not (args.lockstep or rig.simulated_world.lockstep):
-            raise RigError(f'--wait-for {" ".join(args.wait_for)} takes effect in lockstep only; '
-                           f'add --lockstep, or lockstep: true in world: of the rig file')
         overrides['wait_for'] = [*rig.simulated_world.wait_for, *args.wait_for]
+    rig = rig.with_world(**overrides)
+    rig.simulated_world.require_lockstep_to_wait()
+    from sensor_rig.running.middleware import prepare_middleware
+    prepare_middleware(note)
+    require_ros()
     if rig.sync_left_out:
         note(f'WARNING: {rig.sync_left_out}')
-    rig = rig.with_world(**overrides)
     from sensor_rig.page.ros.factory import page_factory
     extras = [] if page is None else page_factory(rig, page)
     with _progress(rig.path.name, args.seconds) as on_time:

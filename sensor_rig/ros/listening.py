@@ -8,42 +8,63 @@ from functools import partial
 from typing import Any
 
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from rig_common.errors import RigError
 from rig_common.ros.clock import steady_timer
 from rig_common.ros.types import is_stamped, message_class
+from rig_common.times import NS_PER_S
 
 LOOK_PERIOD_S = 0.5
 DEPTH = 500
+HOLD_NS = 5 * NS_PER_S
+"""How long the first messages wait for somebody who publishes /clock (wall time)."""
+SILENT_CLOCK_NS = 60 * NS_PER_S
+"""How long they wait for one who is there and silent, as a world that waits for its nodes."""
+HELD_BYTES = 64 << 20
+"""Messages of more than this do not wait."""
 SILENT = frozenset({'/rosout', '/parameter_events'})
 
 OnMessage = Callable[[str, bytes, int], None]
-"""Topic, bytes, arrival in ns of the host's clock."""
+"""Topic, bytes, arrival in ns: of /clock in a simulation, else of the host's clock."""
 OnTopic = Callable[[str, str, bool], None]
 """Topic, type name, whether it is stamped."""
 
 
 class Listener(Node):
-    """Subscribes to every topic it finds (or to `topics`), and to those that come later."""
+    """Subscribes to every topic it finds (or to `topics`), and to those that come later.
+
+    Hidden topics (a part of the name starts with `_`) are heard only where `topics` names them:
+    a rig hides its truth there, and sends it as soon as somebody listens.
+
+    Arrivals are all of one clock. Messages are held until a /clock speaks, and those then arrive
+    at its first time; if none does for a while, the host's clock counts to the end.
+    """
 
     def __init__(self, on_topic: OnTopic, on_message: OnMessage,
                  topics: Collection[str] = (), name: str = 'rig_listener') -> None:
-        super().__init__(name)
+        super().__init__(name, parameter_overrides=[Parameter('use_sim_time', value=True)])
         self._on_topic, self._on_message = on_topic, on_message
         self._wanted = {topic if topic.startswith('/') else f'/{topic}' for topic in topics}
         self.heard: dict[str, Any] = {}
         self.skipped: dict[str, str] = {}
         """Topic -> why it cannot be heard."""
+        self._held: list[tuple[str, bytes, int]] = []
+        """Messages of which it is not known yet whose time counts, with the host's time."""
+        self._held_bytes = 0
+        self._simulated: bool | None = None
         self.look()
         steady_timer(self, LOOK_PERIOD_S, self.look)
 
     def look(self) -> None:
-        """Subscribe to what is new in the graph."""
+        """Subscribe to what is new in the graph; do not hold messages for too long."""
+        if self._held and self._held_enough():
+            self.release()
         for topic, types in self.get_topic_names_and_types():
             if topic in self.heard or topic in self.skipped or topic in SILENT:
                 continue
-            if self._wanted and topic not in self._wanted:
+            if topic not in self._wanted if self._wanted else '/_' in topic:
                 continue
             publishers = self.get_publishers_info_by_topic(topic)
             if publishers:
@@ -60,7 +81,35 @@ class Listener(Node):
             kind, topic, partial(self._receive, topic), as_offered(publishers), raw=True)
 
     def _receive(self, topic: str, raw: bytes) -> None:
-        self._on_message(topic, raw, time.time_ns())
+        if self._simulated is None:
+            self._held.append((topic, raw, time.time_ns()))
+            self._held_bytes += len(raw)
+            if self._clock_ns() or self._held_bytes > HELD_BYTES:
+                self.release()
+            return
+        self._on_message(topic, raw, self._clock_ns() if self._simulated else time.time_ns())
+
+    def _held_enough(self) -> bool:
+        limit_ns = SILENT_CLOCK_NS if self.count_publishers('/clock') else HOLD_NS
+        return time.time_ns() - self._held[0][2] > limit_ns
+
+    def _clock_ns(self) -> int:
+        """Return the time of /clock; 0 until its first message."""
+        return int(self.get_clock().now().nanoseconds)
+
+    def release(self) -> None:
+        """Decide whose time counts, and hand on what was held for that."""
+        now_ns = self._clock_ns()
+        if self._simulated is None:
+            self._simulated = now_ns > 0
+        for topic, raw, host_ns in self._held:
+            self._on_message(topic, raw, now_ns if self._simulated else host_ns)
+        self._held.clear()
+
+    @property
+    def clock_came_late(self) -> bool:
+        """Whether a /clock began to speak when the host's time counted already."""
+        return self._simulated is False and self._clock_ns() > 0
 
 
 def as_offered(publishers: Collection[Any]) -> QoSProfile:

@@ -76,6 +76,7 @@ class WorldNode(Node):
             self, 'world.', simulation.world, changeable=lambda key: key in CHANGEABLE,
             on_change=self._reconfigure, fixed=lambda key: key in SHARED)
         config = self._settings.config
+        config.require_lockstep_to_wait()
         sensors = simulation.make_sensors()
         self._hidden = config.hide_truth
         self.world = make_world(config, sensors.values(), simulation.folder,

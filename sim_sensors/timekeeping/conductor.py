@@ -265,9 +265,10 @@ class Conductor:
         """Lockstep: an error that names who is missing. Else: go on without them."""
         self._since_s = None
         if self.lockstep:
+            when = ('before the first step' if self._time_ns < 0 else
+                    f'{self._time_ns / NS_PER_S:.3f} s after the start of the run')
             raise RigError(f'lockstep: no answer from {", ".join(self.waiting_for)} within '
-                           f'{self._timeout_s:g} s at {self._time_ns / NS_PER_S:.3f} s of '
-                           f'simulated time')
+                           f'{self._timeout_s:g} s, {when}')
         self.roster.give_up(self.missing() or self.roster.behind(now_ns))
         self._barrier = None
 

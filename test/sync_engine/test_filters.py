@@ -6,6 +6,8 @@ import random
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
+from unittest.mock import Mock
 
 import pytest
 from support.installed import ros_package
@@ -138,9 +140,14 @@ def synchronizer_first(synchronizer, message_filters):
     return first
 
 
-def test_it_can_be_an_input_itself():
+@pytest.mark.parametrize('original', [False, True])
+def test_a_synchronizer_can_be_an_input(original, request):
     sources, host, sets = [Source() for _ in range(3)], HostTime(), []
-    inner = AdaptiveTimeSynchronizer(sources[:2], 10, 0.05, now_ns=host)
+    if original:
+        kind = request.getfixturevalue('message_filters').ApproximateTimeSynchronizer
+        inner = kind(sources[:2], 10, 0.05)
+    else:
+        inner = AdaptiveTimeSynchronizer(sources[:2], 10, 0.05, now_ns=host)
     outer = AdaptiveTimeSynchronizer([inner, sources[2]], 10, 0.05, now_ns=host)
     outer.registerCallback(lambda *messages: sets.append([stamp_ns(m) for m in messages]))
     events = two_streams() + [(START_NS + k * 50 * MS, 2, imu(START_NS + k * 50 * MS))
@@ -267,6 +274,7 @@ def test_the_signatures_of_every_distribution_are_taken():
     kilted = AdaptiveTimeSynchronizer(sources, 10, 0.05, [0, 5 * MS], False, True)
     assert (kilted.allow_headerless, kilted.sync_arrival_time) == (False, True)
     assert kilted.queue_offset == [0, 5 * MS]
+    assert AdaptiveTimeSynchronizer(sources, 10, 0.05, None).queue_offset == []
     assert AdaptiveTimeSynchronizer(sources, 10, 0.05, False, True).allow_headerless
     rolling = AdaptiveTimeSynchronizer(sources, 10, 0.05, False, False, False, stamp_ns)
     assert rolling.time_getter is stamp_ns
@@ -361,6 +369,17 @@ def test_it_is_one_of_their_filters_and_feeds_them(message_filters):
     assert len(sets) >= 19
 
 
+def test_sets_of_several_messages_do_not_fit_their_filters(message_filters, caplog):
+    """Theirs take one message at a time, from the original as from this class; docs say so."""
+    for kind in (AdaptiveTimeSynchronizer, message_filters.ApproximateTimeSynchronizer):
+        synchronizer = kind([Source(), Source()], 10, 0.05)
+        cache = message_filters.Cache(synchronizer, 30)
+        with pytest.raises(TypeError) if kind is not AdaptiveTimeSynchronizer else nullcontext():
+            synchronizer.signalMessage(imu(START_NS), imu(START_NS))
+        assert not cache.cache_msgs
+    assert 'TypeError' in caplog.text
+
+
 @pytest.mark.parametrize('share', [0.02, 0.1, 0.3])
 def test_out_of_order_it_finds_every_set_that_the_original_finds(message_filters, share):
     rng = random.Random(3)
@@ -390,8 +409,26 @@ def test_mistakes_are_one_sentence():
             **CONFIG, 'inputs': {'slow': {}, 'fast': {}, 'third': {}}})
     with pytest.raises(RigError, match='input 1 is a int'):
         AdaptiveTimeSynchronizer([Source(), 5], 10, 0.1)
+    with pytest.raises(RigError, match=r"queue_offset is 'ab'; it should be a list of ns"):
+        AdaptiveTimeSynchronizer([Source(), Source()], 10, 0.1, 'ab')
+    with pytest.raises(RigError, match=r'queue_size is 10\.0; it should be a whole number'):
+        AdaptiveTimeSynchronizer([Source(), Source()], 10.0, 0.1)
     with pytest.raises(RigError, match='reference is 2'):
         AdaptiveTimeSynchronizer([Source(), Source()], 10, 0.1, reference=2)
+
+
+def test_what_it_has_to_say_goes_to_the_logger_of_its_node(caplog):
+    """Which reaches /rosout; Python's own does not."""
+    node = Mock(spec=['get_logger', 'get_clock', 'create_timer'])
+    synchronizer = AdaptiveTimeSynchronizer([Source(), Source()], 10, 0.05, node=node,
+                                            now_ns=HostTime())
+    synchronizer.add(object(), None, 1)
+    synchronizer.registerCallback(lambda message: 1 / 0)
+    synchronizer.signalMessage(object())
+    logger = node.get_logger.return_value
+    assert 'without a header came on input input_1' in logger.warning.call_args.args[0]
+    assert 'ZeroDivisionError' in logger.error.call_args.args[0]
+    assert not caplog.text
 
 
 def test_plain_subscriptions_are_inputs():

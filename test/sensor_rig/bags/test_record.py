@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+import time
 
 import pytest
 from rosbags.typesys import Stores, get_typestore
@@ -173,6 +175,22 @@ def test_an_imu_that_is_none_in_the_recording_is_refused(tmp_path, rig_file, cap
     assert not (tmp_path / 'b').exists()
 
 
+def test_an_interrupted_recording_says_what_it_holds(tmp_path, rig_file, processes):
+    out = tmp_path / 'out'
+    recorder = processes.rig('record', str(out), '--rig', str(rig_file), '--seconds', '100000')
+    deadline_s = time.monotonic() + 60.0
+    while not any(file.stat().st_size > 100_000 for file in out.glob('*.mcap')):
+        assert time.monotonic() < deadline_s, recorder.output
+        time.sleep(0.05)
+    recorder.interrupt()
+    assert recorder.wait() == 130
+    found = re.search(r'interrupted; written: \S+out \((\d+) messages in ([\d.]+) s\)',
+                      ' '.join(recorder.output.split()))
+    with BagReader(out) as bag:
+        assert bag.message_count == int(found.group(1)) > 100
+    assert float(found.group(2)) > 0.1
+
+
 def test_mistakes_are_one_sentence(tmp_path, rig_file, capsys):
     assert main(['record', str(tmp_path / 'a')]) == 2
     assert main(['record', str(tmp_path / 'a'), '--rig', str(rig_file), '--seconds', '-1']) == 2
@@ -190,23 +208,86 @@ def test_the_live_graph_is_recorded_and_inspected(tmp_path, processes):
               'rclpy.init()\n'
               'node = rclpy.create_node("talker")\n'
               'publisher = node.create_publisher(Imu, "imu/data_raw", 10)\n'
+              'hidden = node.create_publisher(Imu, "ns/_truth/imu", 10)\n'
               'template = msgs.imu("imu")\n'
               'while True:\n'
-              '    publisher.publish(template.fill(time.time_ns() - 5_000_000))\n'
+              '    raw = template.fill(time.time_ns() - 5_000_000)\n'
+              '    publisher.publish(raw)\n'
+              '    hidden.publish(raw)\n'
               '    time.sleep(0.01)\n')
     processes.start(sys.executable, '-c', talker)
     out = tmp_path / 'live'
     recorder = processes.start(sys.executable, '-m', 'sensor_rig', 'record', str(out), '--live',
-                               '--topics', '/imu/data_raw')
+                               '--topics', '/imu/data_raw', '/ns/_truth/imu')
     inspector = processes.start(sys.executable, '-m', 'sensor_rig', 'inspect', '--live',
                                 '--seconds', '4', '--json')
     assert inspector.wait() == 0
     topics = {t['name']: t for t in json.loads(
         inspector.output[inspector.output.index('{'):])['topics']}
     assert topics['/imu/data_raw']['count'] > 20
+    assert '/ns/_truth/imu' not in topics  # hidden names are heard where they are named
     recorder.interrupt()
     assert recorder.wait() == 0
     with BagReader(out) as bag:
         assert bag.topics['/imu/data_raw'].message_count > 20
+        assert bag.topics['/ns/_truth/imu'].message_count > 20
         for message in bag.messages():
             assert message.receive_ns > 1_600_000_000_000_000_000
+
+
+@pytest.mark.ros
+def test_a_slow_simulation_is_recorded_in_the_times_of_its_clock(tmp_path, processes):
+    """In host time the samples of the recording would be four times as far apart."""
+    pytest.importorskip('rclpy', reason='rclpy is not installed')
+    out, file = tmp_path / 'live', tmp_path / 'sim.yaml'
+    file.write_text(RIG.replace('real_time_factor: 0.0', 'real_time_factor: 0.25, lockstep: true'))
+    recorder = processes.start(sys.executable, '-m', 'sensor_rig', 'record', str(out), '--live')
+    rig = processes.start(sys.executable, '-m', 'sensor_rig', 'run', str(file), '--seconds', '2')
+    assert rig.wait() == 0
+    recorder.interrupt()
+    assert recorder.wait() == 0
+    heard = messages_of(out, '/wheels/odom')
+    assert len(heard) > 10
+    for message in messages_of(out):
+        assert 1000.0 <= message.receive_ns / 1e9 < 1003.0
+    late_s = [(m.receive_ns - read_odometry(m.raw).stamp_ns) / 1e9 for m in heard]
+    assert min(late_s) > -0.005  # /clock comes every 4 ms
+    assert sorted(late_s)[len(late_s) // 2] < 0.015
+    assert main(['sync', str(out), str(tmp_path / 'synced'), '--rig', str(file)]) == 0
+    with BagReader(tmp_path / 'synced') as bag:
+        assert bag.topics['/sync/bundle'].message_count > len(heard) - 5
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize('clock', [True, False])
+def test_the_arrivals_of_a_recording_are_of_one_clock(clock, monkeypatch):
+    """What came before /clock spoke arrives at its first time; a /clock that is late is told."""
+    pytest.importorskip('rclpy', reason='rclpy is not installed')
+    from rosgraph_msgs.msg import Clock as ClockMessage
+
+    from rig_common.ros.executor import close_node, ros_context
+    from sensor_rig.ros import listening
+    heard = []
+    with ros_context([]):
+        listener = listening.Listener(lambda *_: None, lambda *given: heard.append(given))
+        simulated_ns = [0]
+        listener._clock_ns = lambda: simulated_ns[0]
+        listener._receive('/a', b'1')
+        listener.look()
+        assert not heard  # it is held
+        if not clock:
+            monkeypatch.setattr(listening, 'HOLD_NS', 0)
+            publisher = listener.create_publisher(ClockMessage, '/clock', 1)
+            listener.look()
+            assert not heard  # somebody may be about to say the time
+            listener.destroy_publisher(publisher)
+            listener.look()
+            assert [given[:2] for given in heard] == [('/a', b'1')]
+        simulated_ns[0] = 1000
+        listener._receive('/a', b'2')
+        assert listener.clock_came_late is not clock
+        if clock:
+            assert heard == [('/a', b'1', 1000), ('/a', b'2', 1000)]
+        else:
+            assert all(given[2] > 1_600_000_000_000_000_000 for given in heard)
+        close_node(listener)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from sensor_rig.cli import run
 from sensor_rig.cli.main import main
 from sensor_rig.cli.running import print_summary
 from sensor_rig.running.summary import InputSummary, SensorSummary, Summary
@@ -62,3 +65,40 @@ def test_check_shows_how_long_a_capture_lasts(capsys: pytest.CaptureFixture[str]
     lidar = next(line for line in capsys.readouterr().out.splitlines() if 'lidar2d' in line)
     assert ' 99.9 ' in lidar
     assert '40 to 60' in lidar
+
+
+WAITING = """/**:
+  ros__parameters:
+    world: {{model: rover_yard.xml, driver: figure_eight, {waits}}}
+    sensors: {{imu: {{type: imu, mount: {{body: rover}}}}}}
+"""
+
+
+@pytest.mark.parametrize('name', ['/controller', 'a b', '/ns/controller', '1st', 'world', ''])
+def test_what_is_no_name_of_a_node_is_not_waited_for(
+        name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / 'rig.yaml'
+    file.write_text(WAITING.format(waits=f'wait_for: [controller, "{name}"]'))
+    assert main(['check', str(file)]) == 2
+    assert f'world.wait_for: {name!r} is no node to wait for' in capsys.readouterr().err
+    file.write_text(WAITING.format(waits='wait_for: [controller, _own2]'))
+    assert main(['check', str(file)]) == 0
+
+
+@pytest.mark.parametrize(('waits', 'options'), [
+    ('wait_for: [controller]', []), ('num_envs: 1', ['--wait-for', 'controller'])])
+def test_waiting_for_a_node_outside_lockstep_is_refused(
+        waits: str, options: list[str], tmp_path: Path,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / 'rig.yaml'
+    file.write_text(WAITING.format(waits=waits))
+    assert main(['run', *options, str(file), '--seconds', '0.1']) == 2
+    assert 'wait_for names controller, which takes effect in lockstep only' in \
+        capsys.readouterr().err
+
+
+def test_several_nodes_to_wait_for_leave_the_rig_its_place() -> None:
+    parser = argparse.ArgumentParser()
+    run.add_arguments(parser)
+    given = parser.parse_args(['--lockstep', '--wait-for', 'a,b', '--wait-for', 'c', 'demo'])
+    assert (given.rig, given.wait_for) == ('demo', ['a', 'b', 'c'])

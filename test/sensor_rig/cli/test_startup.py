@@ -39,6 +39,17 @@ def test_the_engine_loads_filterpy_where_a_filter_is_made() -> None:
     assert {'scipy', 'filterpy'} <= loaded_by(f'{engine}\n{made}')
 
 
+def test_a_synchronizer_loads_filterpy_when_it_is_made_with_a_configuration() -> None:
+    """Its first message would otherwise wait for it, and those behind it come late."""
+    made = ('from sync_engine.filters import AdaptiveTimeSynchronizer\n'
+            'class Source:\n'
+            '    def registerCallback(self, *_): pass\n'
+            'AdaptiveTimeSynchronizer([Source(), Source()], {given})')
+    assert not loaded_by(made.format(given='10, 0.1')) & {'scipy', 'filterpy'}
+    config = {'inputs': {'a': {}, 'b': {}}, 'reference_sensor_id': 'a'}
+    assert {'scipy', 'filterpy'} <= loaded_by(made.format(given=config))
+
+
 def test_check_needs_no_filter_and_no_renderer_without_cameras() -> None:
     """A rig without cameras is checked where no process can be started for a renderer."""
     refuse = ('import sim_sensors.world.renderers as renderers\n'

@@ -141,8 +141,15 @@ def test_a_missing_answer_is_an_error_that_names_the_node() -> None:
     stage.conductor.tick(3 * MS, 0, {})
     stage.conductor.attend(20.0, 3 * MS)
     stage.conductor.attend(29.0, 3 * MS)
-    with pytest.raises(RigError, match=r'no answer from /a within 10 s at 0\.003 s'):
+    with pytest.raises(RigError, match=r'from /a within 10 s, 0\.003 s after the start'):
         stage.conductor.attend(31.0, 3 * MS)
+
+
+def test_a_node_that_never_joins_is_missed_before_the_first_step() -> None:
+    stage = Stage()
+    stage.conductor.attend(0.0, -MS)
+    with pytest.raises(RigError, match='within 10 s, before the first step'):
+        stage.conductor.attend(11.0, -MS)
 
 
 def test_an_unanswered_tick_is_repeated_for_those_who_join() -> None:
