@@ -59,6 +59,8 @@ class SetMatcher:
         self._partners = [queue for queue in self.inputs if queue.index != reference]
         self._now_ns = 0
         self._log = WaitLog()
+        self._left: list[MessageSet] = []
+        """Sets that waited when time went back; they leave before the first ones after it."""
         self._rest()
 
     def _rest(self) -> None:
@@ -98,7 +100,10 @@ class SetMatcher:
         queue.arrivals[stamp_ns] = arrival_ns
         if len(stamps) > self.queue_size:
             return self._overflow(queue, goes_on)
-        return self._serve() if goes_on else None
+        made = self._serve() if goes_on else None
+        if self._left:
+            made, self._left = self._left + (made or []), []
+        return made
 
     def _may_enter(self, queue: SetQueue, stamp_ns: int) -> bool:
         """Return whether a stamp that is not the latest is wanted; count it if not."""
@@ -112,6 +117,7 @@ class SetMatcher:
         before_ns, seen = queue.suspect
         queue.suspect = (stamp_ns, queue.seen)
         if seen == queue.seen and before_ns < stamp_ns < passed_ns - _BACK_NS:
+            self._left = self.flush()
             self.reset()
             return True
         queue.counts.late += 1

@@ -134,6 +134,18 @@ def test_time_that_goes_back_starts_over() -> None:
     assert matcher.ledger.imbalance(matcher.buffered()) == {}
 
 
+def test_sets_that_wait_when_time_goes_back_leave_first() -> None:
+    """A lost reference frame: those behind it wait for it until the bag begins again."""
+    bag = regular(1, 100, 30) + [event for event in regular(0, 100, 30)
+                                 if event[2] != START_NS + 2_700 * MS]
+    sets, matcher = play(bag)
+    assert len(sets) == 27
+    for arrival_ns, index, stamp_ns in sorted(stream(0, 0, 100)):
+        sets += matcher.push(index, stamp_ns, stamp_ns, arrival_ns + 3_000 * MS) or []
+    assert [found[0] - START_NS for found in sets[27:]] == [2_800 * MS, 2_900 * MS]
+    assert matcher.ledger.imbalance(matcher.buffered()) == {}
+
+
 def test_patience_ends() -> None:
     sets, matcher = play(stream(0, 100) + stream(1, 98), slop_ns=50 * MS)
     assert sets == []
