@@ -128,7 +128,8 @@ class LockstepRun:
         self.nodes: list[Node] = [self.recorder, *self.extra, *self.emulators]
         for node in self.nodes:
             self.spinner.add(node)
-        self.rig = rig.with_world(wait_for=['recorder', *wait_for])
+        lockstep = rig.world is not None and rig.world.lockstep
+        self.rig = rig.with_world(wait_for=['recorder', *wait_for]) if lockstep else rig
         self.start_world()
 
     def start_world(self) -> None:
