@@ -30,5 +30,8 @@ def shared_files() -> list[tuple[str, list[str]]]:
 SOURCE = Path(__file__).resolve().parent
 
 # From setup.cfg python_requires would become an object whose text colcon cannot read back.
-setup(data_files=shared_files(), python_requires='>=3.10',
-      long_description=(SOURCE / 'README.md').read_text(encoding='utf-8'))
+setup(
+    data_files=shared_files(),
+    python_requires='>=3.10',
+    long_description=(SOURCE / 'README.md').read_text(encoding='utf-8'),
+)

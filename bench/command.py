@@ -16,14 +16,20 @@ Result = dict[str, Any]
 """What a benchmark measured; `headline` of its module knows the keys."""
 
 
-def run_as_program(run: Callable[..., Result], show: Callable[[Result], None] | None = None, *,
-                   quick: str = 'fewer rounds', parts: Sequence[str] = ()) -> None:
+def run_as_program(
+    run: Callable[..., Result],
+    show: Callable[[Result], None] | None = None,
+    *,
+    quick: str = 'fewer rounds',
+    parts: Sequence[str] = (),
+) -> None:
     """Measure, show the result (by default as JSON), and write it where `--json` asks for it.
 
     With `parts`, `run` takes those that are wanted as `only`, None for all.
     """
     parser = argparse.ArgumentParser(
-        description=(sys.modules[run.__module__].__doc__ or '').partition('\n')[0])
+        description=(sys.modules[run.__module__].__doc__ or '').partition('\n')[0]
+    )
     parser.add_argument('--quick', action='store_true', help=quick)
     parser.add_argument('--json', type=Path, metavar='FILE', help='also write the result here')
     if parts:

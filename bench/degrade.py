@@ -39,11 +39,21 @@ LIVE_S, LIVE_QUICK_S = 20.0, 5.0
 ROUNDS = 5
 START_NS = 1_700_000_000_000_000_000
 TIMING: dict[str, Any] = {
-    'delay_range_s': [0.02, 0.03], 'jitter_s': 0.01,
+    'delay_range_s': [0.02, 0.03],
+    'jitter_s': 0.01,
     'clock': {'offset_s': -0.085, 'drift_ppm': 20.0, 'stamp_jitter_s': 0.0002},
-    'loss': {'probability': 0.01, 'burst_mean': 2.0}}
-POINT = np.dtype([('x', '<f4'), ('y', '<f4'), ('z', '<f4'), ('intensity', '<f4'), ('time', '<f4'),
-                  ('ring', '<u2')])
+    'loss': {'probability': 0.01, 'burst_mean': 2.0},
+}
+POINT = np.dtype(
+    [
+        ('x', '<f4'),
+        ('y', '<f4'),
+        ('z', '<f4'),
+        ('intensity', '<f4'),
+        ('time', '<f4'),
+        ('ring', '<u2'),
+    ]
+)
 
 
 def streams(topics: dict[str, str]) -> dict[str, Any]:
@@ -57,10 +67,16 @@ def robot() -> dict[str, tuple[Any, float, dict[str, Any]]]:
     colour, _, blocks = made['/camera/image_raw']
     depth = np.full((480, 640), 1200, np.uint16)
     points = np.zeros(64 * 1024, POINT)
-    return {**made, '/camera/image_raw': (colour, 30.0, blocks),
-            '/depth/image_raw': (msgs.image('camera', 480, 640, '16UC1'), 30.0, {'data': depth}),
-            '/lidar/points': (msgs.point_cloud2('lidar', POINT, len(points)), 10.0,
-                              {'points': points})}
+    return {
+        **made,
+        '/camera/image_raw': (colour, 30.0, blocks),
+        '/depth/image_raw': (msgs.image('camera', 480, 640, '16UC1'), 30.0, {'data': depth}),
+        '/lidar/points': (
+            msgs.point_cloud2('lidar', POINT, len(points)),
+            10.0,
+            {'points': points},
+        ),
+    }
 
 
 def mix() -> dict[str, tuple[Any, float, dict[str, Any]]]:
@@ -68,10 +84,15 @@ def mix() -> dict[str, tuple[Any, float, dict[str, Any]]]:
     pixels = np.random.default_rng(1).integers(0, 255, (480, 640, 3), np.uint8)
     points = np.zeros(16 * 1024, POINT)
     points['time'] = np.linspace(0, 0.1, len(points))
-    return {'/camera/image_raw': (msgs.image('camera', 480, 640, 'rgb8'), 15.0, {'data': pixels}),
-            '/lidar/points': (msgs.point_cloud2('lidar', POINT, len(points)), 10.0,
-                              {'points': points}),
-            **small(200.0)}
+    return {
+        '/camera/image_raw': (msgs.image('camera', 480, 640, 'rgb8'), 15.0, {'data': pixels}),
+        '/lidar/points': (
+            msgs.point_cloud2('lidar', POINT, len(points)),
+            10.0,
+            {'points': points},
+        ),
+        **small(200.0),
+    }
 
 
 def small(rate_hz: float = 1000.0) -> dict[str, tuple[Any, float, dict[str, Any]]]:
@@ -79,28 +100,38 @@ def small(rate_hz: float = 1000.0) -> dict[str, tuple[Any, float, dict[str, Any]
     return {'/imu/data': (msgs.imu('imu'), rate_hz, {'linear_acceleration': [0.0, 0.0, 9.8]})}
 
 
-def record(folder: Path, made: dict[str, tuple[Any, float, dict[str, Any]]],
-           seconds: float) -> None:
+def record(
+    folder: Path, made: dict[str, tuple[Any, float, dict[str, Any]]], seconds: float
+) -> None:
     """Write a recording of these streams."""
-    due = [(round(k * 1e9 / rate_hz), topic) for topic, (_, rate_hz, _) in made.items()
-           for k in range(int(seconds * rate_hz))]
+    due = [
+        (round(k * 1e9 / rate_hz), topic)
+        for topic, (_, rate_hz, _) in made.items()
+        for k in range(int(seconds * rate_hz))
+    ]
     with BagWriter(folder) as writer:
         for topic, (template, _, _) in made.items():
             writer.add_topic(topic, template.type_name)
         for time_ns, topic in sorted(due):
             template, _, blocks = made[topic]
-            writer.write(topic, START_NS + time_ns + 1_000_000,
-                         template.fill(START_NS + time_ns, **blocks))
+            writer.write(
+                topic, START_NS + time_ns + 1_000_000, template.fill(START_NS + time_ns, **blocks)
+            )
 
 
 def plain_copy(source: Path, target: Path) -> None:
     """Copy with rosbags alone, message by message."""
     from rosbags.highlevel import AnyReader
     from rosbags.rosbag2 import StoragePlugin, Writer
-    with AnyReader([source]) as reader, Writer(
-            target, version=8, storage_plugin=StoragePlugin.MCAP) as writer:
-        connections = {each.id: writer.add_connection(
-            each.topic, each.msgtype, typestore=reader.typestore) for each in reader.connections}
+
+    with (
+        AnyReader([source]) as reader,
+        Writer(target, version=8, storage_plugin=StoragePlugin.MCAP) as writer,
+    ):
+        connections = {
+            each.id: writer.add_connection(each.topic, each.msgtype, typestore=reader.typestore)
+            for each in reader.connections
+        }
         for connection, time_ns, raw in reader.messages():
             writer.write(connections[connection.id], time_ns, raw)
 
@@ -146,26 +177,34 @@ def live(quick: bool) -> dict[str, Any]:
     from bench.sync_node import ROLES, measure
     from bench.sync_node_roles import CAMERAS, CLOUDS, IMU
     from sensor_rig.running.middleware import prepare_middleware
+
     prepare_middleware(note)
     seconds = LIVE_QUICK_S if quick else LIVE_S
     topics = {topic.split('/')[0]: '/' + topic for topic in (*CAMERAS, *CLOUDS, IMU)}
     with tempfile.TemporaryDirectory() as folder:
         rig = Path(folder) / 'faults.yaml'
-        rig.write_text(json.dumps({'/**': {'ros__parameters': {
-            'seed': 1, 'streams': streams(topics)}}}))
+        rig.write_text(
+            json.dumps({'/**': {'ros__parameters': {'seed': 1, 'streams': streams(topics)}}})
+        )
         node = [sys.executable, '-m', 'sensor_rig.nodes.degrade', '--rig', str(rig)]
-        remap = [arg for topic in topics.values()
-                 for arg in ('-r', f'degraded{topic}:=synced{topic}')]
+        remap = [
+            arg for topic in topics.values() for arg in ('-r', f'degraded{topic}:=synced{topic}')
+        ]
         shares: dict[str, list[float]] = {'relay': [], 'degrade': []}
         heard: dict[str, Any] = {}
         for _ in range(1 if quick else 2):
-            for name, subject in (('relay', [*ROLES, 'relay', '600']),
-                                  ('degrade', [*node, '--ros-args', *remap])):
+            for name, subject in (
+                ('relay', [*ROLES, 'relay', '600']),
+                ('degrade', [*node, '--ros-args', *remap]),
+            ):
                 run = measure(subject, 'publish', seconds)
                 shares[name].append(run['cpu_s'] / run['seconds'])
                 heard[name] = {**run['publisher'], 'heard': run['sink'].get('heard', {})}
-    return {'ratio': min(shares['degrade']) / min(shares['relay']), 'shares': shares,
-            'heard': heard}
+    return {
+        'ratio': min(shares['degrade']) / min(shares['relay']),
+        'shares': shares,
+        'heard': heard,
+    }
 
 
 def run(quick: bool = False) -> dict[str, Any]:
@@ -177,14 +216,33 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     """Return the figures that count."""
     kept, targets = result['bags'], result['targets']
     return [
-        Figure('recording to recording, throughput over a rosbags copy', kept['robot']['ratio'],
-               'x', targets['robot'], note='colour, depth, 64 beams and an IMU: 61 MB/s'),
-        Figure('the same with a camera at 15 Hz and 16 beams', kept['mix']['ratio'], 'x',
-               note='18 MB/s'),
-        Figure('the same with small messages alone', kept['small']['ratio'], 'x',
-               note='an IMU at 1 kHz; two small messages are written for each'),
-        Figure('live node, CPU over a relay', result['live']['ratio'], 'x', targets['live'],
-               'lower', note='3 cameras, 2 clouds, an IMU'),
+        Figure(
+            'recording to recording, throughput over a rosbags copy',
+            kept['robot']['ratio'],
+            'x',
+            targets['robot'],
+            note='colour, depth, 64 beams and an IMU: 61 MB/s',
+        ),
+        Figure(
+            'the same with a camera at 15 Hz and 16 beams',
+            kept['mix']['ratio'],
+            'x',
+            note='18 MB/s',
+        ),
+        Figure(
+            'the same with small messages alone',
+            kept['small']['ratio'],
+            'x',
+            note='an IMU at 1 kHz; two small messages are written for each',
+        ),
+        Figure(
+            'live node, CPU over a relay',
+            result['live']['ratio'],
+            'x',
+            targets['live'],
+            'lower',
+            note='3 cameras, 2 clouds, an IMU',
+        ),
     ]
 
 

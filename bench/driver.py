@@ -1,6 +1,6 @@
 """Runs benchmarks, each in a process of its own, and keeps what they found.
 
-    ./rig python -m bench.driver NAME [--quick] FILE   # the child: one benchmark, result into FILE
+./rig python -m bench.driver NAME [--quick] FILE   # the child: one benchmark, result into FILE
 """
 
 from __future__ import annotations
@@ -67,8 +67,9 @@ BENCHMARKS = (
 NAMES = tuple(each.name for each in BENCHMARKS)
 
 
-def run_all(chosen: list[Benchmark], quick: bool, command: str,
-            done: Callable[[Benchmark, Entry], None]) -> dict[str, Entry]:
+def run_all(
+    chosen: list[Benchmark], quick: bool, command: str, done: Callable[[Benchmark, Entry], None]
+) -> dict[str, Entry]:
     """Run `chosen` one after the other; `done` is told of each as it ends."""
     entries = {}
     for each in chosen:
@@ -79,8 +80,12 @@ def run_all(chosen: list[Benchmark], quick: bool, command: str,
 
 def run_apart(benchmark: Benchmark, quick: bool, command: str = '') -> Entry:
     """Run one benchmark in its own process; a failure, a crash or a hang is an entry too."""
-    entry: Entry = {'started': time.strftime('%Y-%m-%d %H:%M:%S'), 'command': command,
-                    'quick': quick, 'load': machine.load()}
+    entry: Entry = {
+        'started': time.strftime('%Y-%m-%d %H:%M:%S'),
+        'command': command,
+        'quick': quick,
+        'load': machine.load(),
+    }
     limit_s = benchmark.limit_s / 2.0 if quick else benchmark.limit_s
     began, cpu_s = time.monotonic(), _children_cpu_s()
     with tempfile.TemporaryDirectory(prefix='rig_bench_') as folder:
@@ -107,10 +112,20 @@ ABSENT = 69
 
 def _wait(command: list[str], output: Any, limit_s: float) -> int | None:
     """Return the exit code, or None after ending the process and all it started."""
-    environment = {**os.environ, 'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
-                   'ROS_DOMAIN_ID': str(_domain())}
-    child = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
-                             stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+    environment = {
+        **os.environ,
+        'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST',
+        'ROS_DOMAIN_ID': str(_domain()),
+    }
+    child = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
     try:
         return child.wait(limit_s)
     except subprocess.TimeoutExpired:

@@ -24,23 +24,41 @@ from sim_sensors.rig import Rig
 from sim_sensors.sensors.lidar.reader import SweepReader
 
 SMALL: dict[str, Any] = {
-    'imu': {'type': 'imu', 'rate_hz': 100.0, 'mount': {'site': 'imu_mount'},
-            'delay_range_s': [0.005, 0.015], 'accel': {'noise_density': 1e-3},
-            'gyro': {'noise_density': 1e-4}},
+    'imu': {
+        'type': 'imu',
+        'rate_hz': 100.0,
+        'mount': {'site': 'imu_mount'},
+        'delay_range_s': [0.005, 0.015],
+        'accel': {'noise_density': 1e-3},
+        'gyro': {'noise_density': 1e-4},
+    },
     'wheels': {'type': 'wheel_odometry', 'rate_hz': 50.0},
-    'gnss': {'type': 'gnss', 'rate_hz': 10.0, 'mount': {'body': 'rover'}}}
+    'gnss': {'type': 'gnss', 'rate_hz': 10.0, 'mount': {'body': 'rover'}},
+}
 SCANNER: dict[str, Any] = {
-    'type': 'lidar2d', 'rate_hz': 10.0, 'num_rays': 360, 'no_hit': 'max',
-    'mount': {'body': 'rover', 'pos_m': [0.3, 0.0, 0.4]}}
+    'type': 'lidar2d',
+    'rate_hz': 10.0,
+    'num_rays': 360,
+    'no_hit': 'max',
+    'mount': {'body': 'rover', 'pos_m': [0.3, 0.0, 0.4]},
+}
 READ_EVERY = 20
 
 
 def rig_of(num_envs: int, sensors: dict[str, Any]) -> Rig:
     """Return rovers in their yards that are driven by commands."""
-    config = rig_from_parameters({
-        'seed': 1, 'sensors': sensors,
-        'world': {'model': 'rover_yard.xml', 'driver': 'commands', 'timestep_s': 0.002,
-                  'num_envs': num_envs}})
+    config = rig_from_parameters(
+        {
+            'seed': 1,
+            'sensors': sensors,
+            'world': {
+                'model': 'rover_yard.xml',
+                'driver': 'commands',
+                'timestep_s': 0.002,
+                'num_envs': num_envs,
+            },
+        }
+    )
     rig = Rig(config.simulated_world, config.make_sensors().values(), seed=1)
     turns = np.linspace(-1.0, 1.0, num_envs)
     for _ in range(100):
@@ -51,8 +69,10 @@ def rig_of(num_envs: int, sensors: dict[str, Any]) -> Rig:
 
 def run(quick: bool) -> dict[str, Any]:
     """Measure everything; times in microseconds."""
-    return {'rays': rays(6 if quick else 30) if has_embree() else 'absent',
-            'rovers': rovers(2 if quick else 8)}
+    return {
+        'rays': rays(6 if quick else 30) if has_embree() else 'absent',
+        'rovers': rovers(2 if quick else 8),
+    }
 
 
 def rays(rounds: int, num_envs: int = 256) -> dict[str, float]:
@@ -70,7 +90,9 @@ def rays(rounds: int, num_envs: int = 256) -> dict[str, float]:
 
         def one() -> None:
             reader.read(rig.world, everyone, 0, out)
+
         return one
+
     turns = {'together': (together, scan(together)), 'singly': (singly, scan(singly))}
     best = dict.fromkeys(turns, float('inf'))
     for _ in range(rounds):
@@ -79,9 +101,12 @@ def rays(rounds: int, num_envs: int = 256) -> dict[str, float]:
             began = time.thread_time()
             one()
             best[name] = min(best[name], (time.thread_time() - began) * 1e6)
-    return {**best, 'ratio': best['singly'] / best['together'],
-            'together_us_per_env': best['together'] / num_envs,
-            'singly_us_per_env': best['singly'] / num_envs}
+    return {
+        **best,
+        'ratio': best['singly'] / best['together'],
+        'together_us_per_env': best['together'] / num_envs,
+        'singly_us_per_env': best['singly'] / num_envs,
+    }
 
 
 def rovers(rounds: int, num_envs: int = 64, steps: int = 200) -> dict[str, Any]:
@@ -91,15 +116,18 @@ def rovers(rounds: int, num_envs: int = 64, steps: int = 200) -> dict[str, Any]:
     bare = rig_of(num_envs, {})
     turns: dict[str, Callable[[], None]] = {
         'physics': lambda: _physics(bare, steps),
-        **{name: (lambda rig=rig: _steps(rig, steps)) for name, rig in rigs.items()}}
+        **{name: (lambda rig=rig: _steps(rig, steps)) for name, rig in rigs.items()},
+    }
     best = dict.fromkeys(turns, float('inf'))
     for _ in range(rounds):
         for name, turn in turns.items():
             began = time.perf_counter()
             turn()
             best[name] = min(best[name], (time.perf_counter() - began) / steps * 1e6)
-    return {'us a step': best,
-            'speed of physics': {name: best['physics'] / best[name] for name in kinds}}
+    return {
+        'us a step': best,
+        'speed of physics': {name: best['physics'] / best[name] for name in kinds},
+    }
 
 
 def _physics(rig: Rig, steps: int) -> None:
@@ -120,14 +148,26 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     """Return the figures that count."""
     speed = result['rovers']['speed of physics']
     name = '256 environments x 64 rays together, times faster than one by one'
-    rays_figure = (absent(name, 'Embree is not installed', unit='x', target=5.0)
-                   if result['rays'] == 'absent' else
-                   Figure(name, result['rays']['ratio'], 'x', target=5.0))
-    return [rays_figure,
-            Figure('64 rovers with IMU, wheels and GNSS, speed of physics alone',
-                   speed['small sensors'], 'x', target=0.9),
-            Figure('64 rovers with LiDAR as well, speed of physics alone', speed['with LiDAR'],
-                   'x', target=0.7)]
+    rays_figure = (
+        absent(name, 'Embree is not installed', unit='x', target=5.0)
+        if result['rays'] == 'absent'
+        else Figure(name, result['rays']['ratio'], 'x', target=5.0)
+    )
+    return [
+        rays_figure,
+        Figure(
+            '64 rovers with IMU, wheels and GNSS, speed of physics alone',
+            speed['small sensors'],
+            'x',
+            target=0.9,
+        ),
+        Figure(
+            '64 rovers with LiDAR as well, speed of physics alone',
+            speed['with LiDAR'],
+            'x',
+            target=0.7,
+        ),
+    ]
 
 
 if __name__ == '__main__':

@@ -84,8 +84,9 @@ def worsening(before: Figure, now: Figure) -> str | None:
         if factor > WORSE:
             return f'is {shown(now)}, was {shown(before)} ({100.0 * (factor - 1.0):.0f} % worse)'
     if before.met and now.met is False:
-        return (f'is {shown(now)} and misses its target of {number(now.target)}, '
-                f'was {shown(before)}')
+        return (
+            f'is {shown(now)} and misses its target of {number(now.target)}, was {shown(before)}'
+        )
     return None
 
 

@@ -38,6 +38,7 @@ def score(name: str, recordings: int) -> tuple[float, int, int]:
     """Return (recall, findings that are right, findings that are not) of one defect."""
     from support.blind import Recording
     from support.defects import CONSEQUENCES, DEFECTS, others_beside
+
     hits = right = wrong = 0
     for seed in range(recordings):
         recording = Recording(1000 + seed)
@@ -58,17 +59,25 @@ def run(quick: bool = False, recordings: int = 0, only: Sequence[str] = ()) -> d
     """Return (and print) the scores of all defects, and what is wrong with clean recordings."""
     from support.blind import Recording
     from support.defects import DEFECTS
+
     count = recordings or (3 if quick else 40)
     clean = 5 if quick else CLEAN
     defects = {}
     for name in only or DEFECTS:
         recall, right, wrong = defects[name] = score(name, count)
-        print(f'{name:24s} recall {recall:.3f}   findings right {right:4d}  not {wrong:3d}',
-              flush=True)
+        print(
+            f'{name:24s} recall {recall:.3f}   findings right {right:4d}  not {wrong:3d}',
+            flush=True,
+        )
     return {
-        'recordings': count, 'clean': clean, 'defects': defects,
-        'wrong on clean': sum(each.severity is Severity.WRONG for seed in range(clean)
-                              for each in search(Recording(50_000 + seed).records())[1]),
+        'recordings': count,
+        'clean': clean,
+        'defects': defects,
+        'wrong on clean': sum(
+            each.severity is Severity.WRONG
+            for seed in range(clean)
+            for each in search(Recording(50_000 + seed).records())[1]
+        ),
     }
 
 
@@ -78,12 +87,24 @@ def clean_rig(name: str, seed: int) -> RigConfig:
     from sim_sensors.clock_config import ClockConfig
     from sim_sensors.latency_config import LatencyConfig
     from sim_sensors.timing_config import LossConfig
+
     config = load_rig(name)
-    ideal = {'clock': ClockConfig(), 'loss': LossConfig(), 'faults': {}, 'link': '',
-             'latency': LatencyConfig()}
-    return replace(config, seed=seed, sync=None, sensors={
-        each: sensor.model_copy(update={**ideal, 'jitter_s': min(sensor.jitter_s, LITTLE_S)})
-        for each, sensor in config.sensors.items()})
+    ideal = {
+        'clock': ClockConfig(),
+        'loss': LossConfig(),
+        'faults': {},
+        'link': '',
+        'latency': LatencyConfig(),
+    }
+    return replace(
+        config,
+        seed=seed,
+        sync=None,
+        sensors={
+            each: sensor.model_copy(update={**ideal, 'jitter_s': min(sensor.jitter_s, LITTLE_S)})
+            for each, sensor in config.sensors.items()
+        },
+    )
 
 
 def inspect_rig(config: RigConfig, seconds: float) -> list[Finding]:
@@ -93,10 +114,12 @@ def inspect_rig(config: RigConfig, seconds: float) -> list[Finding]:
     from sensor_rig.bags.writer import BagWriter
     from sensor_rig.findings.recording import inspect_recording
     from sensor_rig.inprocess import InProcessRig
+
     with tempfile.TemporaryDirectory() as folder:
         with BagWriter(Path(folder) / 'bag') as writer:
-            record_rig(InProcessRig(config, arrays=False, sync=False), writer, seconds,
-                       lambda _: None)
+            record_rig(
+                InProcessRig(config, arrays=False, sync=False), writer, seconds, lambda _: None
+            )
         with BagReader(Path(folder) / 'bag') as bag:
             return inspect_recording(bag).findings
 
@@ -111,8 +134,10 @@ def clean_rigs(count: int, seconds: float) -> None:
             worst[each.severity] += 1
             if each.severity > Severity.INFO:
                 print(f'{name}, seed {number}: {each.severity.word}: {each.sentence}', flush=True)
-    print(f'{count} clean recordings of {", ".join(RIGS)}, {seconds:g} s each: {worst[2]} wrong, '
-          f'{worst[1]} warning, {worst[0]} info')
+    print(
+        f'{count} clean recordings of {", ".join(RIGS)}, {seconds:g} s each: {worst[2]} wrong, '
+        f'{worst[1]} warning, {worst[0]} info'
+    )
 
 
 def headline(result: dict[str, Any]) -> list[Figure]:
@@ -122,26 +147,53 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     worst = min(scores, key=lambda name: scores[name][0])
     right, wrong = (sum(each[i] for each in scores.values()) for i in (1, 2))
     return [
-        Figure('labelled defects found, worst kind', 100.0 * scores[worst][0], '%', 100 * RECALL,
-               kind='accuracy', spread=(100.0 * min(recalls), 100.0 * max(recalls)),
-               note=f'{len(scores)} kinds, {result["recordings"]} recordings each; {worst}'),
-        Figure('findings that a defect explains', 100.0 * right / max(right + wrong, 1), '%',
-               kind='accuracy'),
-        Figure(f'"wrong" on {result["clean"]} clean recordings',
-               float(result['wrong on clean']), '', 0.0, 'lower', 'accuracy'),
+        Figure(
+            'labelled defects found, worst kind',
+            100.0 * scores[worst][0],
+            '%',
+            100 * RECALL,
+            kind='accuracy',
+            spread=(100.0 * min(recalls), 100.0 * max(recalls)),
+            note=f'{len(scores)} kinds, {result["recordings"]} recordings each; {worst}',
+        ),
+        Figure(
+            'findings that a defect explains',
+            100.0 * right / max(right + wrong, 1),
+            '%',
+            kind='accuracy',
+        ),
+        Figure(
+            f'"wrong" on {result["clean"]} clean recordings',
+            float(result['wrong on clean']),
+            '',
+            0.0,
+            'lower',
+            'accuracy',
+        ),
     ]
 
 
 def main() -> None:
     """Print the scores."""
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--recordings', type=int, default=0, help='for each defect (40)')
-    parser.add_argument('--rigs', type=int, default=0, metavar='N',
-                        help='instead: N clean recordings of shipped rigs')
+    parser.add_argument(
+        '--rigs',
+        type=int,
+        default=0,
+        metavar='N',
+        help='instead: N clean recordings of shipped rigs',
+    )
     parser.add_argument('--seconds', type=float, default=10.0, help='of each of them (10)')
-    parser.add_argument('--only', action='append', default=[], metavar='DEFECT',
-                        help='score this defect alone; may be given again')
+    parser.add_argument(
+        '--only',
+        action='append',
+        default=[],
+        metavar='DEFECT',
+        help='score this defect alone; may be given again',
+    )
     args = parser.parse_args()
     if args.rigs:
         clean_rigs(args.rigs, args.seconds)

@@ -49,10 +49,15 @@ MOUNT = {'body': 'rover'}
 def run(quick: bool) -> dict[str, Any]:
     """Return cost per step at every size, and memory over time."""
     makers: dict[str, Callable[[int], Callable[[], object]]] = {
-        'sensors': many_sensors, 'rays': many_rays, 'envs': many_envs, 'rate_hz': fast_sensor}
+        'sensors': many_sensors,
+        'rays': many_rays,
+        'envs': many_envs,
+        'rate_hz': fast_sensor,
+    }
     report: dict[str, Any] = {
         name: in_turns({size: make(size) for size in SIZES[name]}, 4 if quick else 15)
-        for name, make in makers.items()}
+        for name, make in makers.items()
+    }
     report['memory'] = memory(6.0 if quick else 10.0)
     return report
 
@@ -78,15 +83,26 @@ def many_sensors(count: int) -> Callable[[], object]:
 
 def many_rays(count: int) -> Callable[[], object]:
     """Return a step with a scan of so many rays."""
-    return yard({'lidar': {'type': 'lidar2d', 'rate_hz': 200.0, 'num_rays': count, 'noise': 0.01,
-                           'motion_distortion': False}}, 0.005).step
+    return yard(
+        {
+            'lidar': {
+                'type': 'lidar2d',
+                'rate_hz': 200.0,
+                'num_rays': count,
+                'noise': 0.01,
+                'motion_distortion': False,
+            }
+        },
+        0.005,
+    ).step
 
 
 def many_envs(count: int) -> Callable[[], object]:
     """Return a step and a read of an IMU with all its errors in so many environments."""
     dt_ns = 1_000_000
-    config = ImuConfig(type='imu', rate_hz=0.0, accel=TRIAD, gyro=TRIAD,
-                       delay_range_s=(0.002, 0.010))
+    config = ImuConfig(
+        type='imu', rate_hz=0.0, accel=TRIAD, gyro=TRIAD, delay_range_s=(0.002, 0.010)
+    )
     pipeline = Pipeline(Imu('imu', config), count, seed=1, dt_ns=dt_ns)
     truth = np.random.default_rng(0).normal(size=(count, 6))
     clock = iter(range(0, 2**62, dt_ns))
@@ -95,14 +111,20 @@ def many_envs(count: int) -> Callable[[], object]:
         now_ns = next(clock)
         pipeline.tick(None, now_ns, truth)
         pipeline.read(now_ns)
+
     return step
 
 
 def fast_sensor(rate_hz: int) -> Callable[[], object]:
     """Return a tenth of a simulated second of an IMU's pipeline at this rate, messages only."""
     dt_ns = 500_000
-    config = ImuConfig(type='imu', rate_hz=float(rate_hz), accel=TRIAD | {'bandwidth_hz': 0.0},
-                       delay_range_s=(0.002, 0.002), jitter_s=0.001)
+    config = ImuConfig(
+        type='imu',
+        rate_hz=float(rate_hz),
+        accel=TRIAD | {'bandwidth_hz': 0.0},
+        delay_range_s=(0.002, 0.002),
+        jitter_s=0.001,
+    )
     pipeline = Pipeline(Imu('imu', config), seed=1, dt_ns=dt_ns, messages=True, arrays=False)
     truth = np.zeros((1, 6))
     every = 2000 // rate_hz
@@ -114,6 +136,7 @@ def fast_sensor(rate_hz: int) -> Callable[[], object]:
             if tick % every == 0:
                 pipeline.tick(None, now_ns, truth)
                 pipeline.due(now_ns)
+
     return tenth_of_a_second
 
 
@@ -134,9 +157,11 @@ def in_turns(calls: dict[int, Callable[[], object]], rounds: int) -> dict[str, A
                 call()
             best[size] = min(best[size], (time.thread_time() - start) / repeat * 1e6)
     largest = max(calls)
-    return {'us': {str(size): value for size, value in best.items()},
-            'us_per_item': best[largest] / largest,
-            'bend': (best[largest] / largest) / (best[largest // 4] / (largest // 4))}
+    return {
+        'us': {str(size): value for size, value in best.items()},
+        'us_per_item': best[largest] / largest,
+        'bend': (best[largest] / largest) / (best[largest // 4] / (largest // 4)),
+    }
 
 
 def memory(seconds: float) -> dict[str, Any]:
@@ -157,9 +182,12 @@ def memory(seconds: float) -> dict[str, Any]:
             samples.append(tracemalloc.get_traced_memory()[0])
         held.append(median(samples))
     tracemalloc.stop()
-    return {'seconds': [seconds * (i + 1) for i in range(len(held))], 'bytes': held,
-            'bytes_per_second': (held[-1] - held[-2]) / seconds,
-            'growth': held[-1] / held[-2]}
+    return {
+        'seconds': [seconds * (i + 1) for i in range(len(held))],
+        'bytes': held,
+        'bytes_per_second': (held[-1] - held[-2]) / seconds,
+        'growth': held[-1] / held[-2],
+    }
 
 
 def headline(result: dict[str, Any]) -> list[Figure]:
@@ -168,13 +196,27 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     for name, item in ITEMS.items():
         largest = max(SIZES[name])
         unit = ' a second' if name == 'rate_hz' else ''
-        figures.append(Figure(
-            f'cost per item, {largest} {item}{unit} over {largest // 4}', result[name]['bend'],
-            'x', TARGET, 'lower'))
+        figures.append(
+            Figure(
+                f'cost per item, {largest} {item}{unit} over {largest // 4}',
+                result[name]['bend'],
+                'x',
+                TARGET,
+                'lower',
+            )
+        )
     held = result['memory']
-    return [*figures,
-            Figure('memory held by a rig, last quarter of its run over the quarter before',
-                   held['growth'], 'x', 1.1, 'lower', 'accuracy')]
+    return [
+        *figures,
+        Figure(
+            'memory held by a rig, last quarter of its run over the quarter before',
+            held['growth'],
+            'x',
+            1.1,
+            'lower',
+            'accuracy',
+        ),
+    ]
 
 
 if __name__ == '__main__':

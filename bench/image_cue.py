@@ -48,10 +48,12 @@ def rig_of(folder: Path, drive: str, seed: int) -> InProcessRig:
     driver, course = DRIVES[drive]
     model = (share_dir() / 'worlds' / 'rover_yard.xml').read_text(encoding='utf-8')
     (folder / 'rover_yard.xml').write_text(
-        model.replace('data="6.0 2.3"', f'data="{course}"'), encoding='utf-8')
+        model.replace('data="6.0 2.3"', f'data="{course}"'), encoding='utf-8'
+    )
     text = (share_dir() / 'config' / 'demo.yaml').read_text(encoding='utf-8')
-    text = text.replace('seed: 7', f'seed: {seed}').replace('driver: figure_eight',
-                                                            f'driver: {driver}')
+    text = text.replace('seed: 7', f'seed: {seed}').replace(
+        'driver: figure_eight', f'driver: {driver}'
+    )
     for name, following in (('front_lidar', 'camera'), ('wheels', 'gnss')):
         text = re.sub(rf'      {name}:.*?(?=      {following}:)', '', text, flags=re.S)
     text = re.sub(r'      gnss:.*', '', text, flags=re.S) + SYNC
@@ -73,17 +75,25 @@ def run_drive(drive: str, seed: int, run_s: float) -> dict[str, Any]:
             if tick % 500:
                 continue
             now_s = (rig.time_ns - start_ns) / NS_PER_S
-            true = (clocks['camera'].offset_s - clocks['imu'].offset_s
-                    + (clocks['camera'].drift_ppm - clocks['imu'].drift_ppm) * 1e-6 * now_s)
+            true = (
+                clocks['camera'].offset_s
+                - clocks['imu'].offset_s
+                + (clocks['camera'].drift_ppm - clocks['imu'].drift_ppm) * 1e-6 * now_s
+            )
             known = engine.offset('camera', to='imu')
             if known.state is OffsetState.LOCKED:
                 locked_s = min(locked_s, now_s)
             rows.append((now_s, known.offset_ns / 1e6 - true * 1e3, known.sigma_s * 1e3))
     table = np.array(rows)
     late = table[:, 0] > 20.0
-    return {'drive': drive, 'seed': seed, 'locked_s': locked_s, 'error_ms': float(table[-1, 1]),
-            'sigma_ms': float(table[-1, 2]),
-            'inside_2_sigma': float(np.mean(np.abs(table[late, 1]) < 2.0 * table[late, 2]))}
+    return {
+        'drive': drive,
+        'seed': seed,
+        'locked_s': locked_s,
+        'error_ms': float(table[-1, 1]),
+        'sigma_ms': float(table[-1, 2]),
+        'inside_2_sigma': float(np.mean(np.abs(table[late, 1]) < 2.0 * table[late, 2])),
+    }
 
 
 def pair_ms(count: int = 60) -> float:
@@ -94,7 +104,7 @@ def pair_ms(count: int = 60) -> float:
     cue, spent = ImageCue(), []
     for k in range(count):
         at = round(100.0 + 60.0 * np.sin(0.1 * k))
-        gray = np.clip(wide[:, at:at + 160] + rng.normal(0.0, 2.0, (120, 160)), 0, 255)
+        gray = np.clip(wide[:, at : at + 160] + rng.normal(0.0, 2.0, (120, 160)), 0, 255)
         before = time.perf_counter()
         cue.feed(1 + k * 66_000_000, {'gray': gray.astype(np.uint8), 'fx': 104.0, 'fy': 104.0})
         spent.append(time.perf_counter() - before)
@@ -113,12 +123,31 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     rows = result['rows']
     errors = [abs(row['error_ms']) for row in rows]
     return [
-        Figure('camera of the demo locked after, at most', max(row['locked_s'] for row in rows),
-               's', target=20.0, better='lower', kind='accuracy'),
-        Figure('camera against the IMU, median error at the end', float(np.median(errors)), 'ms',
-               target=0.7, better='lower', kind='accuracy', note=f'{len(rows)} runs'),
-        Figure('one pair of images at 160x120', result['pair_ms'], 'ms', target=3.0,
-               better='lower', kind='absolute'),
+        Figure(
+            'camera of the demo locked after, at most',
+            max(row['locked_s'] for row in rows),
+            's',
+            target=20.0,
+            better='lower',
+            kind='accuracy',
+        ),
+        Figure(
+            'camera against the IMU, median error at the end',
+            float(np.median(errors)),
+            'ms',
+            target=0.7,
+            better='lower',
+            kind='accuracy',
+            note=f'{len(rows)} runs',
+        ),
+        Figure(
+            'one pair of images at 160x120',
+            result['pair_ms'],
+            'ms',
+            target=3.0,
+            better='lower',
+            kind='absolute',
+        ),
     ]
 
 

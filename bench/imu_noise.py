@@ -37,26 +37,33 @@ def run(quick: bool) -> dict[str, Any]:
     seconds = 60.0 if quick else 600.0
     report: dict[str, Any] = {'seconds': seconds, 'records': ENVS * AXES}
     for name, errors in CASES.items():
-        report[name] = {f'{rate:g} Hz': recovered(name, errors, rate, seconds)
-                        for rate in RATES_HZ}
+        report[name] = {
+            f'{rate:g} Hz': recovered(name, errors, rate, seconds) for rate in RATES_HZ
+        }
     return report
 
 
-def recovered(name: str, errors: dict[str, float], rate_hz: float,
-              seconds: float) -> dict[str, float]:
+def recovered(
+    name: str, errors: dict[str, float], rate_hz: float, seconds: float
+) -> dict[str, float]:
     """Return what the Allan deviation says of one parameter, in units of what was asked for."""
     start = time.thread_time()
     noise = records(errors, rate_hz, seconds, noise=SIZE if name == 'per sample' else 0.0)
     each = estimate(name, noise, rate_hz) / SIZE
     half = 1.96 * each.std() / np.sqrt(len(each))
     # the root of a mean variance: the deviations themselves are biased low at long times
-    ratio = float(np.sqrt((each ** 2).mean()))
-    return {'ratio': ratio, 'from': ratio - float(half), 'to': ratio + float(half),
-            'us_per_sample_and_axis': (time.thread_time() - start) / noise.size * 1e6}
+    ratio = float(np.sqrt((each**2).mean()))
+    return {
+        'ratio': ratio,
+        'from': ratio - float(half),
+        'to': ratio + float(half),
+        'us_per_sample_and_axis': (time.thread_time() - start) / noise.size * 1e6,
+    }
 
 
-def records(errors: dict[str, float], rate_hz: float, seconds: float,
-            noise: float) -> NDArray[np.float64]:
+def records(
+    errors: dict[str, float], rate_hz: float, seconds: float, noise: float
+) -> NDArray[np.float64]:
     """Return [samples, records] of an IMU at perfect rest in perfect weightlessness."""
     config = ImuConfig(type='imu', rate_hz=rate_hz, accel=errors, gyro=errors, noise=noise)
     dt_ns = round(1e9 / rate_hz)
@@ -84,8 +91,8 @@ def allan(noise: NDArray[np.float64], rate_hz: float, tau_s: float) -> NDArray[n
     """Return the overlapping Allan deviation at `tau_s` of rate records, [records]."""
     count = round(tau_s * rate_hz)
     angle = np.concatenate([np.zeros((1, noise.shape[1])), np.cumsum(noise, axis=0)]) / rate_hz
-    second = angle[2 * count:] - 2.0 * angle[count:-count] + angle[:-2 * count]
-    return np.asarray(np.sqrt((second ** 2).mean(axis=0) / 2.0) / tau_s)
+    second = angle[2 * count :] - 2.0 * angle[count:-count] + angle[: -2 * count]
+    return np.asarray(np.sqrt((second**2).mean(axis=0) / 2.0) / tau_s)
 
 
 def headline(result: dict[str, Any]) -> list[Figure]:
@@ -94,13 +101,29 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     for name in ('noise_density', 'bias_instability', 'random_walk'):
         far = [abs(row['ratio'] - 1.0) for row in result[name].values()]
         sure = max((row['to'] - row['from']) / 2.0 for row in result[name].values())
-        figures.append(Figure(
-            f'{name} recovered from its Allan deviation, error', 100.0 * max(far), '%', 10.0,
-            'lower', 'accuracy', note=f'95 % interval +-{100.0 * sure:.1f} %'))
+        figures.append(
+            Figure(
+                f'{name} recovered from its Allan deviation, error',
+                100.0 * max(far),
+                '%',
+                10.0,
+                'lower',
+                'accuracy',
+                note=f'95 % interval +-{100.0 * sure:.1f} %',
+            )
+        )
     slow, fast = (row['ratio'] for row in result['per sample'].values())
-    return [*figures, Figure('density of plain noise per sample, 50 Hz over 200 Hz', slow / fast,
-                             'x', better='lower', kind='accuracy', note='what the rate does to '
-                             'noise that is not given as a density')]
+    return [
+        *figures,
+        Figure(
+            'density of plain noise per sample, 50 Hz over 200 Hz',
+            slow / fast,
+            'x',
+            better='lower',
+            kind='accuracy',
+            note='what the rate does to noise that is not given as a density',
+        ),
+    ]
 
 
 if __name__ == '__main__':

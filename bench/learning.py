@@ -29,48 +29,116 @@ from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.sensors.imu import Imu, ImuConfig
 
 WHITE = {'noise_density': 1e-3}
-EVERYTHING: dict[str, Any] = {'accel': TRIAD, 'gyro': TRIAD, 'delay_range_s': (0.005, 0.015),
-                              'jitter_s': 0.002, 'loss': {'probability': 0.01}}
-FIXED: dict[str, Any] = {'accel': WHITE, 'gyro': WHITE, 'delay_range_s': (0.005, 0.005),
-                         'fast_noise': True}
+EVERYTHING: dict[str, Any] = {
+    'accel': TRIAD,
+    'gyro': TRIAD,
+    'delay_range_s': (0.005, 0.015),
+    'jitter_s': 0.002,
+    'loss': {'probability': 0.01},
+}
+FIXED: dict[str, Any] = {
+    'accel': WHITE,
+    'gyro': WHITE,
+    'delay_range_s': (0.005, 0.005),
+    'fast_noise': True,
+}
 
 
 def run(quick: bool) -> dict[str, Any]:
     """Measure everything; times in microseconds of this thread."""
     rounds = 4 if quick else 15
-    return {'step': step(rounds), 'fixed': fixed(rounds), 'jitter': jitter(rounds),
-            'reset': reset(rounds), 'class': alike(rounds),
-            'growth': growth(20_000 if quick else 1_000_000)}
+    return {
+        'step': step(rounds),
+        'fixed': fixed(rounds),
+        'jitter': jitter(rounds),
+        'reset': reset(rounds),
+        'class': alike(rounds),
+        'growth': growth(20_000 if quick else 1_000_000),
+    }
 
 
 def headline(result: dict[str, Any]) -> list[Figure]:
     """Return the figures that count."""
-    step_us, ratios = result['step'], [
-        ('torch step of 4096 IMUs over the NumPy one', result['step'].get('torch / numpy'), 3.0),
-        ('IMU with a fixed delay over a torch ring with randn', result['fixed'].get('ratio'), 1.0),
-        ("IMU with jitter over mjlab's delay buffer and noise", result['jitter'].get('ratio'),
-         1.0)]
+    step_us, ratios = (
+        result['step'],
+        [
+            (
+                'torch step of 4096 IMUs over the NumPy one',
+                result['step'].get('torch / numpy'),
+                3.0,
+            ),
+            (
+                'IMU with a fixed delay over a torch ring with randn',
+                result['fixed'].get('ratio'),
+                1.0,
+            ),
+            (
+                "IMU with jitter over mjlab's delay buffer and noise",
+                result['jitter'].get('ratio'),
+                1.0,
+            ),
+        ],
+    )
     return [
-        Figure('step of 4096 IMUs, delay, jitter, loss, read', step_us['numpy'], 'us', 1200.0,
-               'lower', 'absolute'),
-        Figure('the same with fast_noise', step_us['numpy fast_noise'], 'us', 1200.0, 'lower',
-               'absolute'),
-        *(Figure(name, ratio, 'x', limit, 'lower') if isinstance(ratio, float) else
-          absent(name, 'needs torch, array-api-compat and mjlab', unit='x', target=limit,
-                 better='lower')
-          for name, ratio, limit in ratios),
+        Figure(
+            'step of 4096 IMUs, delay, jitter, loss, read',
+            step_us['numpy'],
+            'us',
+            1200.0,
+            'lower',
+            'absolute',
+        ),
+        Figure(
+            'the same with fast_noise',
+            step_us['numpy fast_noise'],
+            'us',
+            1200.0,
+            'lower',
+            'absolute',
+        ),
+        *(
+            Figure(name, ratio, 'x', limit, 'lower')
+            if isinstance(ratio, float)
+            else absent(
+                name,
+                'needs torch, array-api-compat and mjlab',
+                unit='x',
+                target=limit,
+                better='lower',
+            )
+            for name, ratio, limit in ratios
+        ),
         Figure('one IMU over one of 64 alike', result['class']['ratio'], 'x', target=8.0),
-        Figure('reset at episode 1000 over the first', result['reset']['late / first'], 'x', 1.2,
-               'lower'),
-        Figure(f'memory held, {result["growth"]["steps"]} steps later',
-               result['growth']['growth'], 'x', 1.02, 'lower', 'accuracy')]
+        Figure(
+            'reset at episode 1000 over the first',
+            result['reset']['late / first'],
+            'x',
+            1.2,
+            'lower',
+        ),
+        Figure(
+            f'memory held, {result["growth"]["steps"]} steps later',
+            result['growth']['growth'],
+            'x',
+            1.02,
+            'lower',
+            'accuracy',
+        ),
+    ]
 
 
-def stepping(device: str = '', num_envs: int = ENVS, names: tuple[str, ...] = (),
-             **keys: Any) -> Callable[[], Any]:
+def stepping(
+    device: str = '', num_envs: int = ENVS, names: tuple[str, ...] = (), **keys: Any
+) -> Callable[[], Any]:
     """Return a step and a read of IMUs with `keys`, warmed up."""
-    pipeline = Pipeline(Imu('imu', ImuConfig(type='imu', rate_hz=0.0, **keys)), num_envs, seed=1,
-                        dt_ns=STEP_NS, device=device, names=names)
+    pipeline = Pipeline(
+        Imu('imu', ImuConfig(type='imu', rate_hz=0.0, **keys)),
+        num_envs,
+        seed=1,
+        dt_ns=STEP_NS,
+        device=device,
+        names=names,
+    )
     rows = num_envs * max(len(names), 1)
     truth = pipeline.xp.asarray(np.random.default_rng(0).normal(size=(rows, WIDTH)))
     now_ns = -STEP_NS
@@ -80,6 +148,7 @@ def stepping(device: str = '', num_envs: int = ENVS, names: tuple[str, ...] = ()
         now_ns += STEP_NS
         pipeline.tick(None, now_ns, truth)
         return pipeline.read(now_ns)
+
     for _ in range(300):
         one_step()
     return one_step
@@ -98,8 +167,10 @@ def torch_here() -> Any:
 
 def step(rounds: int) -> dict[str, Any]:
     """Time a step with everything."""
-    turns = {'numpy': stepping(**EVERYTHING),
-             'numpy fast_noise': stepping(**EVERYTHING, fast_noise=True)}
+    turns = {
+        'numpy': stepping(**EVERYTHING),
+        'numpy fast_noise': stepping(**EVERYTHING, fast_noise=True),
+    }
     if torch_here() is not None:
         turns['torch'] = stepping('cpu', **EVERYTHING)
     white = np.random.Generator(np.random.Philox(1))
@@ -122,8 +193,11 @@ def fixed(rounds: int) -> dict[str, Any]:
             head = (head + 1) % 8
             ring[head] = truth + 1e-3 * torch.randn(ENVS, WIDTH)
             return head
-        turns |= {'ring, a lag for each': lambda: ring[(written() - lags) % 8, rows],
-                  'ring, one lag for all': lambda: torch.clone(ring[(written() - 5) % 8])}
+
+        turns |= {
+            'ring, a lag for each': lambda: ring[(written() - lags) % 8, rows],
+            'ring, one lag for all': lambda: torch.clone(ring[(written() - 5) % 8]),
+        }
     times_us: dict[str, Any] = in_turns(turns, 4 * rounds, repeat=20)
     if torch is not None:
         times_us['ratio'] = times_us['imu'] / times_us['ring, a lag for each']
@@ -157,6 +231,7 @@ def mjlab_step() -> Callable[[], Any] | None:
     def one_step() -> Any:
         buffer.append(noise.apply(truth))
         return buffer.compute()
+
     for _ in range(20):
         one_step()
     return one_step
@@ -164,28 +239,46 @@ def mjlab_step() -> Callable[[], Any] | None:
 
 def reset(rounds: int) -> dict[str, Any]:
     """Time a reset of one and of all environments, at the first and at a late episode."""
-    pipeline = Pipeline(Imu('imu', ImuConfig(type='imu', rate_hz=0.0, **EVERYTHING)), ENVS,
-                        seed=1, dt_ns=STEP_NS)
-    late = Pipeline(Imu('imu', ImuConfig(type='imu', rate_hz=0.0, **EVERYTHING)), ENVS, seed=1,
-                    dt_ns=STEP_NS, episode=1000)
+    pipeline = Pipeline(
+        Imu('imu', ImuConfig(type='imu', rate_hz=0.0, **EVERYTHING)), ENVS, seed=1, dt_ns=STEP_NS
+    )
+    late = Pipeline(
+        Imu('imu', ImuConfig(type='imu', rate_hz=0.0, **EVERYTHING)),
+        ENVS,
+        seed=1,
+        dt_ns=STEP_NS,
+        episode=1000,
+    )
     truth = np.zeros((ENVS, WIDTH))
     for each in (pipeline, late):
         each.tick(None, 0, truth)
     times_us: dict[str, Any] = in_turns(
-        {f'{count} at {name}': (lambda each=each, envs=envs: each.reset(envs, STEP_NS))
-         for name, each in (('first', pipeline), ('episode 1000', late))
-         for count, envs in (('one', [7]), ('all', None))}, rounds, repeat=3)
-    times_us['late / first'] = max(times_us[f'{count} at episode 1000']
-                                   / times_us[f'{count} at first'] for count in ('one', 'all'))
+        {
+            f'{count} at {name}': (lambda each=each, envs=envs: each.reset(envs, STEP_NS))
+            for name, each in (('first', pipeline), ('episode 1000', late))
+            for count, envs in (('one', [7]), ('all', None))
+        },
+        rounds,
+        repeat=3,
+    )
+    times_us['late / first'] = max(
+        times_us[f'{count} at episode 1000'] / times_us[f'{count} at first']
+        for count in ('one', 'all')
+    )
     return times_us
 
 
 def alike(rounds: int) -> dict[str, Any]:
     """Time one IMU, and one of 64 in one pipeline."""
     names = tuple(f'imu_{number}' for number in range(64))
-    times_us: dict[str, Any] = in_turns({'one': stepping(num_envs=1, **EVERYTHING),
-                                         '64': stepping(num_envs=1, names=names, **EVERYTHING)},
-                                        4 * rounds, repeat=50)
+    times_us: dict[str, Any] = in_turns(
+        {
+            'one': stepping(num_envs=1, **EVERYTHING),
+            '64': stepping(num_envs=1, names=names, **EVERYTHING),
+        },
+        4 * rounds,
+        repeat=50,
+    )
     times_us['each of 64'] = times_us['64'] / 64
     times_us['ratio'] = times_us['one'] / times_us['each of 64']
     return times_us

@@ -14,10 +14,14 @@ OURS = ('numpy', 'mujoco')
 
 def describe() -> dict[str, Any]:
     """Return processor, cores, memory, system and the versions that matter."""
-    return {'cpu': _cpu_model(), 'cores': os.cpu_count(), 'memory_gb': _memory_gb(),
-            'system': f'{platform.system()} {platform.machine()}',
-            'python': platform.python_version(),
-            'versions': {name: _version(name) for name in (*OURS, *PEERS)}}
+    return {
+        'cpu': _cpu_model(),
+        'cores': os.cpu_count(),
+        'memory_gb': _memory_gb(),
+        'system': f'{platform.system()} {platform.machine()}',
+        'python': platform.python_version(),
+        'versions': {name: _version(name) for name in (*OURS, *PEERS)},
+    }
 
 
 def load() -> float | None:

@@ -38,8 +38,15 @@ from sim_sensors.world.truth import WorldView
 
 ENVS, SLOTS, WIDTH = 4096, 50, 6
 STEP_NS = 1_000_000
-TRIAD = {'noise_density': 1e-3, 'bias_instability': 1e-4, 'random_walk': 1e-5,
-         'turn_on_bias': 1e-2, 'resolution': 1e-4, 'range': 100.0, 'bandwidth_hz': 100.0}
+TRIAD = {
+    'noise_density': 1e-3,
+    'bias_instability': 1e-4,
+    'random_walk': 1e-5,
+    'turn_on_bias': 1e-2,
+    'resolution': 1e-4,
+    'range': 100.0,
+    'bandwidth_hz': 100.0,
+}
 
 
 def run(quick: bool) -> dict[str, Any]:
@@ -61,23 +68,52 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     return [
         Figure(f'{against} the double loop', loop['regular'], 'x', target=200.0),
         Figure(f'{against} torch on the CPU', torch, 'x', target=1.0)
-        if isinstance(torch, float) else
-        absent(f'{against} torch on the CPU', 'torch is not installed', unit='x', target=1.0),
+        if isinstance(torch, float)
+        else absent(f'{against} torch on the CPU', 'torch is not installed', unit='x', target=1.0),
         Figure(f'{against} the double loop, jitter on every sample', loop['irregular'], 'x'),
-        Figure('step of 4096 IMUs over drawing their white noise', result['step']['ratio'], 'x',
-               better='lower'),
-        Figure('step of 4096 IMUs with all errors, read included', result['step']['imu_4096_us'],
-               'us', 2000.0, 'lower', 'absolute'),
-        Figure('truth tick of one IMU in an emulator', result['emulator']['tick_us'], 'us', 60.0,
-               'lower', 'absolute'),
-        Figure('step of a sensor nobody reads', result['lazy']['step_us'], 'us', 2.0, 'lower',
-               'absolute'),
-        Figure(f'memory held by a pipeline, {result["growth"]["steps"]} steps later',
-               result['growth']['growth'], 'x', 1.02, 'lower', 'accuracy'),
+        Figure(
+            'step of 4096 IMUs over drawing their white noise',
+            result['step']['ratio'],
+            'x',
+            better='lower',
+        ),
+        Figure(
+            'step of 4096 IMUs with all errors, read included',
+            result['step']['imu_4096_us'],
+            'us',
+            2000.0,
+            'lower',
+            'absolute',
+        ),
+        Figure(
+            'truth tick of one IMU in an emulator',
+            result['emulator']['tick_us'],
+            'us',
+            60.0,
+            'lower',
+            'absolute',
+        ),
+        Figure(
+            'step of a sensor nobody reads',
+            result['lazy']['step_us'],
+            'us',
+            2.0,
+            'lower',
+            'absolute',
+        ),
+        Figure(
+            f'memory held by a pipeline, {result["growth"]["steps"]} steps later',
+            result['growth']['growth'],
+            'x',
+            1.02,
+            'lower',
+            'accuracy',
+        ),
     ]
 
 
 # ---- retrieval -------------------------------------------------------------------------------
+
 
 def retrieval(rounds: int) -> dict[str, Any]:
     """Time one delayed read of the whole batch, our way and others'."""
@@ -95,17 +131,19 @@ def retrieval(rounds: int) -> dict[str, Any]:
     assert np.array_equal(regular.read(now_ns).values, double_loop(times_ns, data, target_ns))
     times_us = in_turns(turns, rounds, slow={'double loop'})
     loop = times_us['double loop']
-    return {'us': times_us,
-            'times faster than the double loop': {
-                name: loop / t for name, t in times_us.items() if name != 'double loop'},
-            'torch / regular': times_us['torch'] / times_us['regular'] if torch_way else 'absent',
-            'target': 'regular at least 200 times the double loop, and no slower than torch'}
+    return {
+        'us': times_us,
+        'times faster than the double loop': {
+            name: loop / t for name, t in times_us.items() if name != 'double loop'
+        },
+        'torch / regular': times_us['torch'] / times_us['regular'] if torch_way else 'absent',
+        'target': 'regular at least 200 times the double loop, and no slower than torch',
+    }
 
 
 def delayed_pipeline(jitter_s: float) -> Pipeline:
     """Return a pipeline that keeps `SLOTS` samples in flight and has wrapped three times."""
-    config = SensorConfig(type='bench', delay_range_s=(0.010, 0.046 - jitter_s),
-                          jitter_s=jitter_s)
+    config = SensorConfig(type='bench', delay_range_s=(0.010, 0.046 - jitter_s), jitter_s=jitter_s)
     pipeline = Pipeline(_Bare('bench', config), ENVS, seed=1, dt_ns=STEP_NS)
     rng = np.random.default_rng(0)
     for tick in range(3 * SLOTS + 1):
@@ -161,10 +199,12 @@ def torch_retrieval(times_ns: Any, data: Any, target_ns: Any) -> Callable[[], An
 
 # ---- the whole pipeline ----------------------------------------------------------------------
 
+
 def step(rounds: int) -> dict[str, float]:
     """Time one step and read of 4096 IMUs, and drawing the white noise it needs from numpy."""
-    config = ImuConfig(type='imu', rate_hz=0.0, accel=TRIAD, gyro=TRIAD,
-                       delay_range_s=(0.002, 0.010))
+    config = ImuConfig(
+        type='imu', rate_hz=0.0, accel=TRIAD, gyro=TRIAD, delay_range_s=(0.002, 0.010)
+    )
     pipeline = Pipeline(Imu('imu', config), ENVS, seed=1, dt_ns=STEP_NS)
     generator = np.random.Generator(np.random.Philox(1))
     truth = generator.normal(size=(ENVS, WIDTH))
@@ -175,18 +215,33 @@ def step(rounds: int) -> dict[str, float]:
         pipeline.tick(None, now_ns, truth)
         pipeline.read(now_ns)
 
-    times_us = in_turns({'imu_4096_us': one_step, 'its_white_noise_alone_us':
-                         lambda: generator.standard_normal((ENVS, WIDTH))},
-                        20 * rounds, repeat=3)
-    return {**times_us, 'target_us': 2000.0,
-            'ratio': times_us['imu_4096_us'] / times_us['its_white_noise_alone_us']}
+    times_us = in_turns(
+        {
+            'imu_4096_us': one_step,
+            'its_white_noise_alone_us': lambda: generator.standard_normal((ENVS, WIDTH)),
+        },
+        20 * rounds,
+        repeat=3,
+    )
+    return {
+        **times_us,
+        'target_us': 2000.0,
+        'ratio': times_us['imu_4096_us'] / times_us['its_white_noise_alone_us'],
+    }
 
 
 def emulator_us(rounds: int) -> float:
     """Return the mean time of one truth tick of one IMU, as an emulator runs it."""
-    config = ImuConfig(type='imu', rate_hz=200.0, accel=TRIAD, gyro=TRIAD, jitter_s=0.001,
-                       delay_range_s=(0.002, 0.002), loss={'probability': 0.01},
-                       clock={'drift_ppm': 20.0, 'stamp_jitter_s': 1e-5})
+    config = ImuConfig(
+        type='imu',
+        rate_hz=200.0,
+        accel=TRIAD,
+        gyro=TRIAD,
+        jitter_s=0.001,
+        delay_range_s=(0.002, 0.002),
+        loss={'probability': 0.01},
+        clock={'drift_ppm': 20.0, 'stamp_jitter_s': 1e-5},
+    )
     pipeline = Pipeline(Imu('imu', config), seed=1, dt_ns=STEP_NS, messages=True, arrays=False)
     truth = np.random.default_rng(0).normal(size=(1, WIDTH))
     clock = _Clock()
@@ -201,6 +256,7 @@ def emulator_us(rounds: int) -> float:
 
 def lazy_us(rounds: int) -> float:
     """Return the time of a step of a sensor that nobody reads."""
+
     def unwanted(envs: Any, out: Any) -> None:
         raise AssertionError('nobody asked')
 
@@ -215,8 +271,16 @@ def growth(steps: int) -> dict[str, Any]:
 
     Medians, because the samples on their way are more at one time than at another.
     """
-    config = ImuConfig(type='imu', rate_hz=0.0, accel=TRIAD, gyro=TRIAD, history_length=5,
-                       delay_range_s=(0.010, 0.020), jitter_s=0.005, loss={'probability': 0.1})
+    config = ImuConfig(
+        type='imu',
+        rate_hz=0.0,
+        accel=TRIAD,
+        gyro=TRIAD,
+        history_length=5,
+        delay_range_s=(0.010, 0.020),
+        jitter_s=0.005,
+        loss={'probability': 0.1},
+    )
     pipeline = Pipeline(Imu('imu', config), 64, seed=1, dt_ns=STEP_NS, messages=True)
     truth = np.zeros((64, WIDTH))
     clock = _Clock()
@@ -245,8 +309,13 @@ def growth(steps: int) -> dict[str, Any]:
 
 # ---- measuring -------------------------------------------------------------------------------
 
-def in_turns(turns: dict[str, Callable[[], Any]], rounds: int, repeat: int = 10,
-             slow: set[str] | None = None) -> dict[str, float]:
+
+def in_turns(
+    turns: dict[str, Callable[[], Any]],
+    rounds: int,
+    repeat: int = 10,
+    slow: set[str] | None = None,
+) -> dict[str, float]:
     """Return the best time of each on this thread's core, us; all have a turn in every round."""
     best = dict.fromkeys(turns, float('inf'))
     for call in turns.values():

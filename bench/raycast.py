@@ -310,37 +310,74 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     cells = {name: row for name, row in result.items() if 'ratio' in row}
 
     def over(peer: str, *scenes: str) -> list[float]:
-        return [row['ratio'][peer] for name, row in cells.items()
-                if name.split()[0] in scenes and peer in row['ratio']]
+        return [
+            row['ratio'][peer]
+            for name, row in cells.items()
+            if name.split()[0] in scenes and peer in row['ratio']
+        ]
 
     peer = 'mujoco-lidar'
     figures = [
-        least('times faster than an mj_ray loop, worst cell', over('mj_ray loop', *SCENES),
-              unit='x', target=5.0),
-        Figure('times faster than mj_multiRay, 1024 rays on a mesh',
-               cells['mesh 1024']['ratio']['mj_multiRay'], 'x', target=6.0),
+        least(
+            'times faster than an mj_ray loop, worst cell',
+            over('mj_ray loop', *SCENES),
+            unit='x',
+            target=5.0,
+        ),
+        Figure(
+            'times faster than mj_multiRay, 1024 rays on a mesh',
+            cells['mesh 1024']['ratio']['mj_multiRay'],
+            'x',
+            target=6.0,
+        ),
     ]
-    for name, target, scenes in (('primitives', 1.4, ('primitives', 'bodies')),
-                                 ('a mesh', 6.0, ('mesh',)), ('moving bodies', 1.4, ('mixed',))):
+    for name, target, scenes in (
+        ('primitives', 1.4, ('primitives', 'bodies')),
+        ('a mesh', 6.0, ('mesh',)),
+        ('moving bodies', 1.4, ('mixed',)),
+    ):
         title = f'times faster than mujoco-lidar, {name}, worst cell'
         found = over(peer, *scenes)
-        figures.append(least(title, found, unit='x', target=target) if found
-                       else absent(title, f'{peer} is not installed', unit='x', target=target))
+        figures.append(
+            least(title, found, unit='x', target=target)
+            if found
+            else absent(title, f'{peer} is not installed', unit='x', target=target)
+        )
     plain = cells['mesh 512']['ratio'].get('embreex')
     return [
         *figures,
-        greatest('automatic choice over the best backend, worst cell',
-                 [row['auto_over_best'] for row in cells.values()], unit='x', target=1.1),
-        greatest('distorted over frozen 16x1024 sweep, worst scene',
-                 [row['distorted_over_frozen'] for row in result.values()
-                  if 'distorted_over_frozen' in row], unit='x', target=1.5),
+        greatest(
+            'automatic choice over the best backend, worst cell',
+            [row['auto_over_best'] for row in cells.values()],
+            unit='x',
+            target=1.1,
+        ),
+        greatest(
+            'distorted over frozen 16x1024 sweep, worst scene',
+            [
+                row['distorted_over_frozen']
+                for row in result.values()
+                if 'distorted_over_frozen' in row
+            ],
+            unit='x',
+            target=1.5,
+        ),
         Figure('time of plain embreex over ours, 512 rays on a mesh', plain, 'x')
-        if plain else absent('time of plain embreex over ours, 512 rays on a mesh', 'no embreex'),
-        Figure('512 rays on a mesh', cells['mesh 512']['auto_ms'], 'ms', better='lower',
-               kind='absolute'),
-        greatest('rays that differ from a peer by more than 0.1 mm, worst cell',
-                 [max(row['differing_rays'].values()) for row in cells.values()],
-                 kind='accuracy', target=0.0),
+        if plain
+        else absent('time of plain embreex over ours, 512 rays on a mesh', 'no embreex'),
+        Figure(
+            '512 rays on a mesh',
+            cells['mesh 512']['auto_ms'],
+            'ms',
+            better='lower',
+            kind='absolute',
+        ),
+        greatest(
+            'rays that differ from a peer by more than 0.1 mm, worst cell',
+            [max(row['differing_rays'].values()) for row in cells.values()],
+            kind='accuracy',
+            target=0.0,
+        ),
     ]
 
 

@@ -30,11 +30,15 @@ PHYSICS, DRIVEN = 'mj_step alone', 'world and driver'
 MESSAGES, SYNCED = '+ all messages', '+ sync engine'
 
 
-def without(config: RigConfig, *, cameras: bool = False, sensors: bool = False,
-            sync: bool = False) -> RigConfig:
+def without(
+    config: RigConfig, *, cameras: bool = False, sensors: bool = False, sync: bool = False
+) -> RigConfig:
     """Return `config` without some of its parts."""
-    kept = {name: each for name, each in config.sensors.items()
-            if not sensors and not (cameras and each.type in CAMERAS)}
+    kept = {
+        name: each
+        for name, each in config.sensors.items()
+        if not sensors and not (cameras and each.type in CAMERAS)
+    }
     changes: dict[str, Any] = {'sensors': kept}
     if sync or sensors:
         changes['sync'] = None
@@ -43,8 +47,11 @@ def without(config: RigConfig, *, cameras: bool = False, sensors: bool = False,
         inputs = {name: each for name, each in config.sync.inputs.items() if name not in gone}
         required = tuple(name for name in config.sync.required_sensors if name not in gone)
         reference = config.sync.reference_sensor_id
-        changes['sync'] = None if reference in gone else config.sync.model_copy(
-            update={'inputs': inputs, 'required_sensors': required})
+        changes['sync'] = (
+            None
+            if reference in gone
+            else config.sync.model_copy(update={'inputs': inputs, 'required_sensors': required})
+        )
     return replace(config, **changes)
 
 
@@ -100,13 +107,16 @@ def measure(config: RigConfig, seconds: float) -> dict[str, Any]:
         for name, step in rows.items():
             spent[name].append(seconds_per_tick(step, ticks))
     base = np.array(spent[PHYSICS])
-    return {name: {'us_per_step': float(np.median(values)) * 1e6,
-                   'best_us_per_step': min(values) * 1e6,
-                   'x_real_time': timestep_s / float(np.median(values)),
-                   'x_real_time_range': [timestep_s / float(q)
-                                         for q in np.percentile(values, [75, 25])],
-                   'ratio_to_mj_step': float(np.median(values / base))}
-            for name, values in spent.items()}
+    return {
+        name: {
+            'us_per_step': float(np.median(values)) * 1e6,
+            'best_us_per_step': min(values) * 1e6,
+            'x_real_time': timestep_s / float(np.median(values)),
+            'x_real_time_range': [timestep_s / float(q) for q in np.percentile(values, [75, 25])],
+            'ratio_to_mj_step': float(np.median(values / base)),
+        }
+        for name, values in spent.items()
+    }
 
 
 def run(quick: bool) -> dict[str, Any]:
@@ -120,10 +130,22 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     for name, stage in (('all messages', MESSAGES), ('all messages and the sync engine', SYNCED)):
         row = result[stage]
         low, high = row['x_real_time_range']
-        figures += [Figure(f'demo rig without camera, {name}', row['x_real_time'], 'x real time',
-                           TARGET, kind='absolute', spread=(low, high)),
-                    Figure(f'step with {name} over mj_step alone', row['ratio_to_mj_step'], 'x',
-                           better='lower')]
+        figures += [
+            Figure(
+                f'demo rig without camera, {name}',
+                row['x_real_time'],
+                'x real time',
+                TARGET,
+                kind='absolute',
+                spread=(low, high),
+            ),
+            Figure(
+                f'step with {name} over mj_step alone',
+                row['ratio_to_mj_step'],
+                'x',
+                better='lower',
+            ),
+        ]
     return figures
 
 
@@ -138,8 +160,10 @@ def main() -> int:
     print(f'{given.rig}: {", ".join(config.sensors)}')
     print(f'{"":26}{"us a step":>11}{"best":>9}{"x real time":>13}{"ratio to mj_step":>18}')
     for name, row in measure(config, given.seconds).items():
-        print(f'{name:26}{row["us_per_step"]:11.1f}{row["best_us_per_step"]:9.1f}'
-              f'{row["x_real_time"]:13.1f}{row["ratio_to_mj_step"]:18.2f}')
+        print(
+            f'{name:26}{row["us_per_step"]:11.1f}{row["best_us_per_step"]:9.1f}'
+            f'{row["x_real_time"]:13.1f}{row["ratio_to_mj_step"]:18.2f}'
+        )
     return 0
 
 

@@ -37,11 +37,24 @@ from sensor_rig.running.plan import planned_nodes
 
 IMU_RIG = {
     'seed': 1,
-    'world': {'model': 'rover_yard.xml', 'timestep_s': 0.001, 'real_time_factor': 1.0,
-              'driver': 'figure_eight'},
-    'sensors': {'imu': {'type': 'imu', 'mount': {'body': 'rover'}, 'rate_hz': 200.0,
-                        'delay_range_s': [0.002, 0.002], 'gyro': {'bandwidth_hz': 80.0},
-                        'accel': {'bandwidth_hz': 80.0}, 'eager': True}}}
+    'world': {
+        'model': 'rover_yard.xml',
+        'timestep_s': 0.001,
+        'real_time_factor': 1.0,
+        'driver': 'figure_eight',
+    },
+    'sensors': {
+        'imu': {
+            'type': 'imu',
+            'mount': {'body': 'rover'},
+            'rate_hz': 200.0,
+            'delay_range_s': [0.002, 0.002],
+            'gyro': {'bandwidth_hz': 80.0},
+            'accel': {'bandwidth_hz': 80.0},
+            'eager': True,
+        }
+    },
+}
 RELAY = """
 import sys
 from rclpy.node import Node
@@ -78,20 +91,24 @@ def run(quick: bool = False) -> dict[str, Any]:
 def one_process(seconds: float) -> dict[str, float]:
     """Return how much faster than real time the demo rig runs with and without ROS."""
     import filterpy.kalman  # noqa: F401 - part of a start; else it waits for the first message
+
     rig = without(load_rig('demo'), cameras=True)
     plain = InProcessRig(rig, arrays=False)
     with_ros = _cpu_of(lambda: _run_nodes(rig, seconds))
     ticks = round(seconds / rig.simulated_world.timestep_s)
     without_ros = _cpu_of(lambda: [plain.step() for _ in range(ticks)])
-    return {'without ROS (x real time)': seconds / without_ros,
-            'over DDS (x real time)': seconds / with_ros,
-            'ratio': with_ros / without_ros}
+    return {
+        'without ROS (x real time)': seconds / without_ros,
+        'over DDS (x real time)': seconds / with_ros,
+        'ratio': with_ros / without_ros,
+    }
 
 
 def _run_nodes(rig: RigConfig, seconds: float) -> float:
     """Run in lockstep and return the CPU time it took, without the start."""
     from rig_common.ros.executor import Spinner, ros_context
     from sensor_rig.ros.one_process import OneProcess
+
     rig = rig.with_world(real_time_factor=0.0, lockstep=True)
     with ros_context([]) as context:
         nodes = OneProcess(rig, Spinner(context))
@@ -114,12 +131,16 @@ def _cpu_of(work: Callable[[], Any]) -> float:
 def real_time(name: str, seconds: float) -> dict[str, float]:
     """Return how a rig holds real time in one process."""
     from sensor_rig.ros.one_process import run_in_one_process
+
     rig = load_rig(name)
     cpu, wall = time.process_time(), time.monotonic()
     summary = run_in_one_process(rig.with_world(real_time_factor=1.0), seconds)
     wall = time.monotonic() - wall
-    return {'factor at the end': summary.real_time_factor, 'slowed by (s)': summary.slowed_s,
-            'cores used': (time.process_time() - cpu) / wall}
+    return {
+        'factor at the end': summary.real_time_factor,
+        'slowed by (s)': summary.slowed_s,
+        'cores used': (time.process_time() - cpu) / wall,
+    }
 
 
 # ---- an emulator's share of a core ------------------------------------------------------------
@@ -129,6 +150,7 @@ def imu_shares(seconds: float) -> dict[str, float]:
     """Return the CPU time per simulated second of the IMU's emulator and of bare relays, in %."""
     from rig_common.ros.executor import Spinner, ros_context
     from sensor_rig.ros.monitor import Monitor
+
     with tempfile.TemporaryDirectory() as folder, ros_context([]) as context:
         file = Path(folder) / 'rig.yaml'
         file.write_text(yaml.safe_dump({'/**': {'ros__parameters': IMU_RIG}}))
@@ -139,13 +161,16 @@ def imu_shares(seconds: float) -> dict[str, float]:
         nodes = {node.name: node.command() for node in planned_nodes(rig)}
         for kind in ('raw', 'typed'):
             nodes[f'{kind} relay'] = [sys.executable, str(Path(folder) / 'relay.py'), kind]
-        return {f'{name} (% of a core)': 100 * _share(nodes[name], nodes['world'], seconds,
-                                                      monitor, spinner)
-                for name in ('emulator_imu', 'raw relay', 'typed relay')}
+        return {
+            f'{name} (% of a core)': 100
+            * _share(nodes[name], nodes['world'], seconds, monitor, spinner)
+            for name in ('emulator_imu', 'raw relay', 'typed relay')
+        }
 
 
-def _share(command: list[str], world: list[str], seconds: float, monitor: Any,
-           spinner: Any) -> float:
+def _share(
+    command: list[str], world: list[str], seconds: float, monitor: Any, spinner: Any
+) -> float:
     """Return the CPU time of a process per simulated second of the world beside it."""
     environment = {**os.environ, 'PYTHONPATH': os.getcwd()}
     measured = subprocess.Popen(command, env=environment)
@@ -154,6 +179,7 @@ def _share(command: list[str], world: list[str], seconds: float, monitor: Any,
     def until(time_ns: int) -> None:
         while not monitor.now_ns >= time_ns:
             spinner.turn(0.02)
+
     try:
         monitor.forget()
         until(2 * NS_PER_S)
@@ -178,15 +204,31 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     held, emulator = result['everything in real time'], shares['emulator_imu (% of a core)']
     title = 'rig with all sensors in real time, factor held'
     return [
-        Figure('demo rig without camera over DDS, one process', demo['over DDS (x real time)'],
-               'x real time', 4.0, kind='absolute'),
+        Figure(
+            'demo rig without camera over DDS, one process',
+            demo['over DDS (x real time)'],
+            'x real time',
+            4.0,
+            kind='absolute',
+        ),
         Figure('CPU with ROS over CPU without', demo['ratio'], 'x', better='lower'),
-        absent(title, held, target=0.99, kind='absolute') if isinstance(held, str) else
-        Figure(title, held['factor at the end'], target=0.99, kind='absolute'),
-        Figure('emulator of an IMU with truth at 1 kHz', emulator, '% of a core', 25.0, 'lower',
-               'absolute'),
-        Figure('that emulator over a bare typed relay',
-               emulator / shares['typed relay (% of a core)'], 'x', better='lower'),
+        absent(title, held, target=0.99, kind='absolute')
+        if isinstance(held, str)
+        else Figure(title, held['factor at the end'], target=0.99, kind='absolute'),
+        Figure(
+            'emulator of an IMU with truth at 1 kHz',
+            emulator,
+            '% of a core',
+            25.0,
+            'lower',
+            'absolute',
+        ),
+        Figure(
+            'that emulator over a bare typed relay',
+            emulator / shares['typed relay (% of a core)'],
+            'x',
+            better='lower',
+        ),
     ]
 
 

@@ -19,12 +19,21 @@ BEGIN, END = '<!-- bench:begin -->', '<!-- bench:end -->'
 PAGE_ROWS = 3
 """Figures of each benchmark that the page shows; one that misses its target is always shown."""
 HEADLINES = (
-    ('sync_accuracy', 'clock offset of the camera, error, median',
-     "error of a camera's estimated clock offset, median"),
-    ('realtime', 'demo rig without camera, all messages and the sync engine',
-     'demo rig without its camera, every message made and synced, in one Python process'),
-    ('raycast', 'times faster than mujoco-lidar, primitives, worst cell',
-     'LiDAR scans, times faster than mujoco-lidar on the CPU, worst case'),
+    (
+        'sync_accuracy',
+        'clock offset of the camera, error, median',
+        "error of a camera's estimated clock offset, median",
+    ),
+    (
+        'realtime',
+        'demo rig without camera, all messages and the sync engine',
+        'demo rig without its camera, every message made and synced, in one Python process',
+    ),
+    (
+        'raycast',
+        'times faster than mujoco-lidar, primitives, worst cell',
+        'LiDAR scans, times faster than mujoco-lidar on the CPU, worst case',
+    ),
 )
 """What the README shows: benchmark, figure, and how it is said there."""
 
@@ -34,8 +43,12 @@ Results = dict[str, Any]
 
 def make(entries: dict[str, Entry], quick: bool) -> Results:
     """Return the results of one run."""
-    return {'date': time.strftime('%Y-%m-%d'), 'quick': quick, 'machine': machine.describe(),
-            'benchmarks': entries}
+    return {
+        'date': time.strftime('%Y-%m-%d'),
+        'quick': quick,
+        'machine': machine.describe(),
+        'benchmarks': entries,
+    }
 
 
 def save(results: Results, folder: Path = FOLDER) -> None:
@@ -49,8 +62,7 @@ def save(results: Results, folder: Path = FOLDER) -> None:
     if file.is_file():
         earlier = json.loads(file.read_text())
         if earlier['machine'] == results['machine']:
-            results = {**results, 'benchmarks': {**earlier['benchmarks'],
-                                                 **results['benchmarks']}}
+            results = {**results, 'benchmarks': {**earlier['benchmarks'], **results['benchmarks']}}
     order = {each.name: index for index, each in enumerate(BENCHMARKS)}
     entries = dict(sorted(results['benchmarks'].items(), key=lambda item: order[item[0]]))
     results = {**results, 'benchmarks': entries}
@@ -101,22 +113,27 @@ def markdown(results: Results, rows: int | None = None) -> str:
     loads = [entry['load'] for entry in entries.values() if entry.get('load') is not None]
     load = f', load {min(loads):g} to {max(loads):g}' if loads else ''
     peers = ', '.join(f'{name} {version}' for name, version in host['versions'].items())
-    lines = [f'Measured on {results["date"]} with `{command}` on {host["cpu"]}, {host["cores"]} '
-             f'cores{load}, Python {host["python"]} ({peers}).',
-             '',
-             'Ratios compare two things within one run. Figures marked ¹ are of this machine. '
-             'The range is that of the middle half of the repetitions or of all cases.',
-             '',
-             '| benchmark | figure | value | range | target | |',
-             '|---|---|---|---|---|---|']
+    lines = [
+        f'Measured on {results["date"]} with `{command}` on {host["cpu"]}, {host["cores"]} '
+        f'cores{load}, Python {host["python"]} ({peers}).',
+        '',
+        'Ratios compare two things within one run. Figures marked ¹ are of this machine. '
+        'The range is that of the middle half of the repetitions or of all cases.',
+        '',
+        '| benchmark | figure | value | range | target | |',
+        '|---|---|---|---|---|---|',
+    ]
     for name, entry in entries.items():
         if 'figures' not in entry:
             why = entry.get('absent') or entry.get('failed')
             state = 'absent' if 'absent' in entry else '**failed**'
             lines.append(f'| {name} | {why} | | | | {state} |')
             continue
-        lines += [_row(name, figure) for index, figure in enumerate(figures_of(entry))
-                  if rows is None or index < rows or figure.met is False]
+        lines += [
+            _row(name, figure)
+            for index, figure in enumerate(figures_of(entry))
+            if rows is None or index < rows or figure.met is False
+        ]
     return '\n'.join(lines) + '\n'
 
 
@@ -139,8 +156,9 @@ def _row(benchmark: str, figure: Figure) -> str:
 def write_pages(results: Results, page: Path = PAGE, readme: Path = README) -> None:
     """Put the table between the two marks of its page, and the headlines into the README."""
     stem = results['date'] + '-quick' * results['quick']
-    _write_between(page, f'{markdown(results, PAGE_ROWS)}\nAll figures: '
-                         f'[{stem}](../bench/results/{stem}.md).')
+    _write_between(
+        page, f'{markdown(results, PAGE_ROWS)}\nAll figures: [{stem}](../bench/results/{stem}.md).'
+    )
     _write_between(readme, headlines(results))
 
 
@@ -149,8 +167,11 @@ def headlines(results: Results) -> str:
     lines = ['| measured | |', '|---|---|']
     for benchmark, name, text in HEADLINES:
         entry = results['benchmarks'].get(benchmark, {})
-        lines += [f'| {text} | {shown(figure)} |' for figure in
-                  (figures_of(entry) if 'figures' in entry else []) if figure.name == name]
+        lines += [
+            f'| {text} | {shown(figure)} |'
+            for figure in (figures_of(entry) if 'figures' in entry else [])
+            if figure.name == name
+        ]
     return '\n'.join(lines)
 
 

@@ -56,15 +56,20 @@ CODE = {
 def elapsed_s(code: str) -> float:
     """Run a program and return how long it took, s."""
     began = time.perf_counter()
-    subprocess.run([sys.executable, '-c', code], check=True, stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL, timeout=300, env=_environment())
+    subprocess.run(
+        [sys.executable, '-c', code],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=300,
+        env=_environment(),
+    )
     return time.perf_counter() - began
 
 
 def _environment() -> dict[str, str]:
     """Return an environment in which compiled modules are kept, as they are for users."""
-    return {name: value for name, value in os.environ.items()
-            if name != 'PYTHONDONTWRITEBYTECODE'}
+    return {name: value for name, value in os.environ.items() if name != 'PYTHONDONTWRITEBYTECODE'}
 
 
 def run(quick: bool = False) -> dict[str, Any]:
@@ -81,19 +86,42 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     wall_s, targets = result['wall_s'], result['targets']
 
     def figure(name: str, part: str, yardstick: str, note: str) -> Figure:
-        return Figure(name, wall_s[part] / wall_s[yardstick], 'x', targets.get(part), 'lower',
-                      note=f'{wall_s[part]:.2f} s{note and "; " + note}')
+        return Figure(
+            name,
+            wall_s[part] / wall_s[yardstick],
+            'x',
+            targets.get(part),
+            'lower',
+            note=f'{wall_s[part]:.2f} s{note and "; " + note}',
+        )
+
     return [
         figure('--help, over a bare interpreter', 'help', 'bare', 'loads no rig models'),
-        figure('check of the demo, over loading its libraries', 'check', 'libraries',
-               'a camera: a renderer is tried in a process of its own, at the same time'),
-        figure('check of a rig without cameras, the same', 'check_without_camera', 'libraries',
-               'the soak rig'),
+        figure(
+            'check of the demo, over loading its libraries',
+            'check',
+            'libraries',
+            'a camera: a renderer is tried in a process of its own, at the same time',
+        ),
+        figure(
+            'check of a rig without cameras, the same',
+            'check_without_camera',
+            'libraries',
+            'the soak rig',
+        ),
         figure('that check as it was, with filterpy loaded', 'check_as_it_was', 'libraries', ''),
-        figure('import of the engine, over the import as it was', 'engine', 'engine_as_it_was',
-               'without scipy'),
-        figure('first message of the demo over ROS, over loading its libraries', 'first_message',
-               'ros', 'from the start of the process'),
+        figure(
+            'import of the engine, over the import as it was',
+            'engine',
+            'engine_as_it_was',
+            'without scipy',
+        ),
+        figure(
+            'first message of the demo over ROS, over loading its libraries',
+            'first_message',
+            'ros',
+            'from the start of the process',
+        ),
     ]
 
 

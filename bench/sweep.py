@@ -41,9 +41,18 @@ def write_plan(folder: Path, offsets: int, losses: int, **keys: Any) -> Path:
     values['sync']['required_sensors'] = ['front_lidar']
     (folder / 'rig.yaml').write_text(yaml.safe_dump(rig))
     file = folder / 'plan.yaml'
-    file.write_text(yaml.safe_dump({'rig': 'rig.yaml', **keys, 'vary': {
-        OFFSET: {'from': -0.1, 'to': 0.1, 'count': offsets},
-        LOSS: {'from': 0.0, 'to': 0.1, 'count': losses}}}))
+    file.write_text(
+        yaml.safe_dump(
+            {
+                'rig': 'rig.yaml',
+                **keys,
+                'vary': {
+                    OFFSET: {'from': -0.1, 'to': 0.1, 'count': offsets},
+                    LOSS: {'from': 0.0, 'to': 0.1, 'count': losses},
+                },
+            }
+        )
+    )
     return file
 
 
@@ -52,17 +61,27 @@ def planned(file: Path) -> None:
     job = SweepJob.of(file, file.parent / 'planned')
     with job, Pool(job.experiment, 1, job.scratch) as pool:
         pool.begin(iter(job.todo))
-        print(json.dumps({
-            'runs': len(job.tasks), 'seconds': time.time() - psutil.Process().create_time(),
-            'cpu_seconds': sum(os.times()[:2]),
-            'peak_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0}))
+        print(
+            json.dumps(
+                {
+                    'runs': len(job.tasks),
+                    'seconds': time.time() - psutil.Process().create_time(),
+                    'cpu_seconds': sum(os.times()[:2]),
+                    'peak_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0,
+                }
+            )
+        )
 
 
 def planning(folder: Path) -> dict[str, Any]:
     """Return what it takes until the first of many planned runs is handed over."""
     file = write_plan(folder, 100, PLANNED // 100)
-    told = subprocess.run([sys.executable, '-m', 'bench.sweep', '--plan', str(file)], text=True,
-                          capture_output=True, check=True).stdout
+    told = subprocess.run(
+        [sys.executable, '-m', 'bench.sweep', '--plan', str(file)],
+        text=True,
+        capture_output=True,
+        check=True,
+    ).stdout
     result: dict[str, Any] = json.loads(told)
     return result
 
@@ -82,8 +101,14 @@ def running(folder: Path, runs: int, seconds: float) -> dict[str, Any]:
             if len(lasted) == runs - 2 * workers:
                 break  # what ends alone, at the end, is no measure of the rest
         wall, cpu = time.monotonic() - began, _cpu_s(pool) - before
-    return {'runs': len(lasted), 'workers': workers, 'wall_s': wall, 'in_runs_s': sum(lasted),
-            'cpu_s': cpu, 'simulated_s': seconds * len(lasted)}
+    return {
+        'runs': len(lasted),
+        'workers': workers,
+        'wall_s': wall,
+        'in_runs_s': sum(lasted),
+        'cpu_s': cpu,
+        'simulated_s': seconds * len(lasted),
+    }
 
 
 def _cpu_s(pool: Pool) -> float:
@@ -94,8 +119,10 @@ def run(quick: bool) -> dict[str, Any]:
     """Measure planning and running."""
     with tempfile.TemporaryDirectory(prefix='bench_sweep_') as name:
         folder = Path(name)
-        return {'planning': planning(folder),
-                'running': running(folder, 12 if quick else 32, 2.0 if quick else 5.0)}
+        return {
+            'planning': planning(folder),
+            'running': running(folder, 12 if quick else 32, 2.0 if quick else 5.0),
+        }
 
 
 def headline(result: dict[str, Any]) -> list[Figure]:
@@ -104,18 +131,39 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     offered = ran['wall_s'] * ran['workers']
     between = max(offered - ran['in_runs_s'], 0.0) / ran['runs']
     return [
-        Figure(f'{plan["runs"]} planned runs: until the first starts', plan['seconds'], 's',
-               target=2.0, better='lower', kind='absolute',
-               note=f'{plan["cpu_seconds"]:.2f} s of processor time'),
-        Figure(f'{plan["runs"]} planned runs: memory', plan['peak_mb'], 'MB', target=200.0,
-               better='lower', kind='absolute'),
+        Figure(
+            f'{plan["runs"]} planned runs: until the first starts',
+            plan['seconds'],
+            's',
+            target=2.0,
+            better='lower',
+            kind='absolute',
+            note=f'{plan["cpu_seconds"]:.2f} s of processor time',
+        ),
+        Figure(
+            f'{plan["runs"]} planned runs: memory',
+            plan['peak_mb'],
+            'MB',
+            target=200.0,
+            better='lower',
+            kind='absolute',
+        ),
         Figure('workers in a run, part of the wall time', ran['in_runs_s'] / offered, target=0.9),
-        Figure('cores busy with runs', ran['cpu_s'] / offered, target=0.9, kind='absolute',
-               note='less where others use the cores'),
-        Figure('between two runs, part of a 10 s run', between / RUN_S, target=0.05,
-               better='lower'),
-        Figure('simulated s an hour a core', 3600.0 * ran['simulated_s'] / ran['cpu_s'],
-               kind='absolute'),
+        Figure(
+            'cores busy with runs',
+            ran['cpu_s'] / offered,
+            target=0.9,
+            kind='absolute',
+            note='less where others use the cores',
+        ),
+        Figure(
+            'between two runs, part of a 10 s run', between / RUN_S, target=0.05, better='lower'
+        ),
+        Figure(
+            'simulated s an hour a core',
+            3600.0 * ran['simulated_s'] / ran['cpu_s'],
+            kind='absolute',
+        ),
     ]
 
 

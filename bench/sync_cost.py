@@ -334,24 +334,43 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     def ratios(who: str) -> list[float]:
         return [row['ratio'] for row in rows if row['who'] == who and 'messages' in row]
 
-    cells = [row for row in rows if row['case'].startswith(('mixed', 'equal'))
-             and not row['case'].endswith('1000')]
+    cells = [
+        row
+        for row in rows
+        if row['case'].startswith(('mixed', 'equal')) and not row['case'].endswith('1000')
+    ]
     peer = [row['ratio'] for row in cells if row['who'] == PEER]
     title = 'cost of ApproximateTimeSynchronizer over ours, queues 10 and 100'
     return [
-        greatest('a message through AdaptiveTimeSynchronizer, queues 10 and 100, dearest case',
-                 [row['best'] for row in cells if row['who'] == OURS],
-                 unit='us', target=CLASS_GOAL_US, kind='absolute'),
-        least(title, peer, unit='x', target=PEER_GOAL) if peer else
-        absent(title, 'message_filters is not installed', unit='x'),
-        greatest('dearest message over the cheapest, streams 3 to 10, queues 10 to 1000',
-                 [row['ratio'] for row in rows if 'dearest over cheapest' in row['case']],
-                 unit='x', target=2.0),
-        greatest('a message from push to bundle, dearest case',
-                 [row['median'] for row in rows if row['case'].endswith('dearest case')],
-                 unit='us', target=GOAL_US, kind='absolute'),
-        Figure('cost over a plain sorted list (no offsets, no ledger), worst case',
-               1.0 / min(ratios('sorted list')), 'x', better='lower'),
+        greatest(
+            'a message through AdaptiveTimeSynchronizer, queues 10 and 100, dearest case',
+            [row['best'] for row in cells if row['who'] == OURS],
+            unit='us',
+            target=CLASS_GOAL_US,
+            kind='absolute',
+        ),
+        least(title, peer, unit='x', target=PEER_GOAL)
+        if peer
+        else absent(title, 'message_filters is not installed', unit='x'),
+        greatest(
+            'dearest message over the cheapest, streams 3 to 10, queues 10 to 1000',
+            [row['ratio'] for row in rows if 'dearest over cheapest' in row['case']],
+            unit='x',
+            target=2.0,
+        ),
+        greatest(
+            'a message from push to bundle, dearest case',
+            [row['median'] for row in rows if row['case'].endswith('dearest case')],
+            unit='us',
+            target=GOAL_US,
+            kind='absolute',
+        ),
+        Figure(
+            'cost over a plain sorted list (no offsets, no ledger), worst case',
+            1.0 / min(ratios('sorted list')),
+            'x',
+            better='lower',
+        ),
     ]
 
 

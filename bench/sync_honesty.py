@@ -84,16 +84,25 @@ class Scores:
 
 
 def _row(case: str, value: float, unit: str, goal: str = '', met: bool | None = None) -> Row:
-    return {'case': case, 'unit': unit, 'median': value, 'p95': None, 'spread': None,
-            'ratio': None, 'goal': goal, 'met': met}
+    return {
+        'case': case,
+        'unit': unit,
+        'median': value,
+        'p95': None,
+        'spread': None,
+        'ratio': None,
+        'goal': goal,
+        'met': met,
+    }
 
 
 def _score_rows(name: str, scores: Scores) -> list[Row]:
     rows = []
     for at, values in scores.nees.items():
         mean = float(np.mean(values))
-        rows.append(_row(f'{name}: NEES at {at:.0f} s', mean, '', '0.8 to 1.3',
-                         0.8 <= mean <= 1.3))
+        rows.append(
+            _row(f'{name}: NEES at {at:.0f} s', mean, '', '0.8 to 1.3', 0.8 <= mean <= 1.3)
+        )
     inside = 100.0 * float(np.mean(scores.inside))
     beyond = 100.0 * float(np.mean(scores.beyond_3))
     worst = max(scores.largest)
@@ -103,8 +112,13 @@ def _score_rows(name: str, scores: Scores) -> list[Row]:
     return rows
 
 
-def _runs(count: int, what: str, change: Callable[[Drive], Scenario] = lambda drive: drive,
-          duration_s: float = 60.2, cue_wander: float = PAYLOAD_WANDER) -> dict[str, Scores]:
+def _runs(
+    count: int,
+    what: str,
+    change: Callable[[Drive], Scenario] = lambda drive: drive,
+    duration_s: float = 60.2,
+    cue_wander: float = PAYLOAD_WANDER,
+) -> dict[str, Scores]:
     scores = {key: Scores() for key in (*SENSORS, 'camera-lidar')}
     for seed in track(range(count), description=what, transient=True):
         scenario = change(Drive(seed, duration_s=duration_s, kind=KINDS[seed % len(KINDS)]))
@@ -118,12 +132,23 @@ def _wander_rows(count: int) -> list[Row]:
     rows = []
     swings = {'clock': {'wander': (0.0055, 280.0)}, 'cue': {'cue_wander': (0.0055, 280.0)}}
     for name, change in swings.items():
-        scores = _runs(count, f'{name}s that wander',
-                       lambda drive, change=change: drive.with_sensor('camera', **change),
-                       duration_s=140.0, cue_wander=POSE_WANDER)['camera']
+        scores = _runs(
+            count,
+            f'{name}s that wander',
+            lambda drive, change=change: drive.with_sensor('camera', **change),
+            duration_s=140.0,
+            cue_wander=POSE_WANDER,
+        )['camera']
         beyond = 100.0 * float(np.mean(scores.beyond_3))
-        rows.append(_row(f'{name} that swings by 11 ms: locked beyond 3 sigma', beyond, '%',
-                         '<= 0.5', beyond <= 0.5))
+        rows.append(
+            _row(
+                f'{name} that swings by 11 ms: locked beyond 3 sigma',
+                beyond,
+                '%',
+                '<= 0.5',
+                beyond <= 0.5,
+            )
+        )
     return rows
 
 
@@ -166,12 +191,23 @@ def _step_rows(seeds: int) -> list[Row]:
                 found += jumps > 0
                 quiet += all(doubts[3:])
                 tried += 1
-    shares = {'found': found, 'leave `locked` within three messages': left,
-              'not locked again before they are found': quiet}
+    shares = {
+        'found': found,
+        'leave `locked` within three messages': left,
+        'not locked again before they are found': quiet,
+    }
     return [
         _row(f'false clock steps in {seeds * len(HABITS)} streams', false, '', '0', false == 0),
-        *(_row(f'{tried} steps of 1.2 times the limit: {name}', 100.0 * count / tried, '%', '100',
-               count == tried) for name, count in shares.items()),
+        *(
+            _row(
+                f'{tried} steps of 1.2 times the limit: {name}',
+                100.0 * count / tried,
+                '%',
+                '100',
+                count == tried,
+            )
+            for name, count in shares.items()
+        ),
     ]
 
 
@@ -192,21 +228,36 @@ def _twice_rows(count: int) -> list[Row]:
     for seed in track(range(count), description='recordings', transient=True):
         scenario = Drive(seed, duration_s=30.0, prior_sigma_s=0.02, kind=KINDS[seed % 4])
         camera = np.array([m.capture_s for m in scenario.messages() if m.sensor_id == 'camera'])
-        runs = {'as a live node': run_engine(scenario, make_config(scenario)),
-                'looked at twice': run_twice(scenario, make_config(scenario))}
+        runs = {
+            'as a live node': run_engine(scenario, make_config(scenario)),
+            'looked at twice': run_twice(scenario, make_config(scenario)),
+        }
         total += len(runs['looked at twice'].pairs)
         for name, run in runs.items():
             ends = runs['looked at twice'].pair_sigmas[-1]
-            wrong[name] += sum(abs(other - lidar) - float(np.abs(camera - lidar).min()) > 2 * ends
-                               for lidar, other in run.pairs)
+            wrong[name] += sum(
+                abs(other - lidar) - float(np.abs(camera - lidar).min()) > 2 * ends
+                for lidar, other in run.pairs
+            )
     share = {name: 100.0 * each / total for name, each in wrong.items()}
-    return [_row(f'wrong partners, {name}', value, '%', '0' if 'twice' in name else '',
-                 value == 0.0 if 'twice' in name else None) for name, value in share.items()]
+    return [
+        _row(
+            f'wrong partners, {name}',
+            value,
+            '%',
+            '0' if 'twice' in name else '',
+            value == 0.0 if 'twice' in name else None,
+        )
+        for name, value in share.items()
+    ]
 
 
 def _drive_rows(count: int) -> list[Row]:
-    return [row for key, scores in _runs(count, 'sigma against error').items()
-            for row in _score_rows(key, scores)]
+    return [
+        row
+        for key, scores in _runs(count, 'sigma against error').items()
+        for row in _score_rows(key, scores)
+    ]
 
 
 PARTS: dict[str, tuple[Callable[[int], list[Row]], int, int]] = {
@@ -235,11 +286,19 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     figures = []
     for sensor in SENSORS:
         row = rows[f'{sensor}: NEES at 60 s']
-        figures.append(Figure(f'NEES of the {sensor} at 60 s', row['median'], '',
-                              kind='accuracy'))
+        figures.append(Figure(f'NEES of the {sensor} at 60 s', row['median'], '', kind='accuracy'))
     missed = [row['case'] for row in result['rows'] if row['met'] is False]
-    figures.append(Figure('goals of honesty missed', len(missed), '', 0.0, 'lower', 'accuracy',
-                          note='; '.join(missed)))
+    figures.append(
+        Figure(
+            'goals of honesty missed',
+            len(missed),
+            '',
+            0.0,
+            'lower',
+            'accuracy',
+            note='; '.join(missed),
+        )
+    )
     return figures
 
 

@@ -44,8 +44,12 @@ EDGE_S = 1.0
 """At both ends of a run, left out of the count at the sink: sets that are not complete."""
 SETTLE_S = 2.5
 """After the publisher's end, until the last diagnostics are out."""
-TARGETS = {'cpu_over_relay': 1.1, 'latency_p99_over_relay_ms': 3.0, 'fewer_at_sink': 0.002,
-           'messages_per_s': 20_000.0}
+TARGETS = {
+    'cpu_over_relay': 1.1,
+    'latency_p99_over_relay_ms': 3.0,
+    'fewer_at_sink': 0.002,
+    'messages_per_s': 20_000.0,
+}
 FATES = (
     'bundled',
     'collected',
@@ -244,8 +248,9 @@ def _against_relay(sync: list[str], quick: bool) -> dict[str, Any]:
         heard = Diagnostics()
         ours = measure(sync, 'publish', seconds, heard)
         unaccounted += heard.unaccounted()
-        latencies.append([float(heard.engine[f'latency {which} (ms)'])
-                          for which in ('p50', 'p99', 'max')])
+        latencies.append(
+            [float(heard.engine[f'latency {which} (ms)']) for which in ('p50', 'p99', 'max')]
+        )
         heard.close()
         relay = measure([*ROLES, 'thin_relay', '600'], 'publish', seconds)
         publishing.append(np.quantile(relay['subject']['set_ms'], [0.5, 0.99]))
@@ -281,8 +286,11 @@ def _at_sink(found: dict[str, Any]) -> int:
     began_ns = found['publisher']['began_ns']
     first_ns = began_ns + EDGE_S * 1e9
     last_ns = began_ns + (found['seconds'] - EDGE_S) * 1e9
-    return sum(first_ns <= stamp_ns < last_ns
-               for stamps_ns in found['sink']['stamps_ns'].values() for stamp_ns in stamps_ns)
+    return sum(
+        first_ns <= stamp_ns < last_ns
+        for stamps_ns in found['sink']['stamps_ns'].values()
+        for stamp_ns in stamps_ns
+    )
 
 
 def _flood_figures(small: dict[str, Any], heard: Diagnostics) -> dict[str, Any]:
@@ -301,24 +309,65 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     figures, targets = result['figures'], result['targets']
     spread = (figures['cpu_over_relay_least'], figures['cpu_over_relay_most'])
     return [
-        Figure('CPU over a raw relay of the same bytes, same executor', figures['cpu_over_relay'],
-               'x', targets['cpu_over_relay'], 'lower', spread=spread),
-        Figure('CPU over that relay on the default executor',
-               figures['cpu_over_thin_relay_default'], 'x', better='lower'),
-        Figure('CPU over typed republishing', figures['cpu_over_usual'], 'x', better='lower',
-               note=figures['usual_with']),
-        Figure('last member received to bundle published, p99', figures['latency_p99_ms'], 'ms',
-               better='lower', kind='absolute',
-               note=f'publishing takes the relay {figures["relay_publishing_p99_ms"]:.1f} ms'),
-        Figure('of it, more than publishing a set takes the relay',
-               figures['latency_p99_over_relay_ms'], 'ms', targets['latency_p99_over_relay_ms'],
-               'lower', 'absolute'),
-        Figure('messages at the sink fewer than from the relay', figures['fewer_at_sink'] * 100.0,
-               '%', targets['fewer_at_sink'] * 100.0, 'lower', 'accuracy'),
-        Figure('small messages on one core', figures['messages_per_s'], 'messages/s',
-               targets['messages_per_s'], kind='absolute'),
-        Figure('messages unaccounted for', figures['unaccounted'] + figures['small_unaccounted'],
-               target=0.0, better='lower', kind='accuracy'),
+        Figure(
+            'CPU over a raw relay of the same bytes, same executor',
+            figures['cpu_over_relay'],
+            'x',
+            targets['cpu_over_relay'],
+            'lower',
+            spread=spread,
+        ),
+        Figure(
+            'CPU over that relay on the default executor',
+            figures['cpu_over_thin_relay_default'],
+            'x',
+            better='lower',
+        ),
+        Figure(
+            'CPU over typed republishing',
+            figures['cpu_over_usual'],
+            'x',
+            better='lower',
+            note=figures['usual_with'],
+        ),
+        Figure(
+            'last member received to bundle published, p99',
+            figures['latency_p99_ms'],
+            'ms',
+            better='lower',
+            kind='absolute',
+            note=f'publishing takes the relay {figures["relay_publishing_p99_ms"]:.1f} ms',
+        ),
+        Figure(
+            'of it, more than publishing a set takes the relay',
+            figures['latency_p99_over_relay_ms'],
+            'ms',
+            targets['latency_p99_over_relay_ms'],
+            'lower',
+            'absolute',
+        ),
+        Figure(
+            'messages at the sink fewer than from the relay',
+            figures['fewer_at_sink'] * 100.0,
+            '%',
+            targets['fewer_at_sink'] * 100.0,
+            'lower',
+            'accuracy',
+        ),
+        Figure(
+            'small messages on one core',
+            figures['messages_per_s'],
+            'messages/s',
+            targets['messages_per_s'],
+            kind='absolute',
+        ),
+        Figure(
+            'messages unaccounted for',
+            figures['unaccounted'] + figures['small_unaccounted'],
+            target=0.0,
+            better='lower',
+            kind='accuracy',
+        ),
     ]
 
 

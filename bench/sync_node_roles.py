@@ -81,8 +81,9 @@ def publish(seconds: float) -> dict[str, Any]:
     node = rclpy.create_node('bench_publisher')
     streams = templates()
     publishers = {
-        topic: node.create_publisher(message_class(template.type_name), topic,
-                                     qos.sensor_out(rate_hz))
+        topic: node.create_publisher(
+            message_class(template.type_name), topic, qos.sensor_out(rate_hz)
+        )
         for topic, (template, rate_hz, _) in streams.items()
     }
     _await(lambda: all(p.get_subscription_count() for p in publishers.values()))
@@ -147,8 +148,10 @@ def sink(seconds: float) -> dict[str, Any]:
             raw=True,
         )
     _spin(node, seconds)
-    return {'heard': {topic: len(found) for topic, found in stamps_ns.items()},
-            'stamps_ns': stamps_ns}
+    return {
+        'heard': {topic: len(found) for topic, found in stamps_ns.items()},
+        'stamps_ns': stamps_ns,
+    }
 
 
 def relay(seconds: float) -> dict[str, Any]:
@@ -157,8 +160,9 @@ def relay(seconds: float) -> dict[str, Any]:
     for topic, (template, rate_hz, _) in templates().items():
         kind = message_class(template.type_name)
         publisher = node.create_publisher(kind, f'synced/{topic}', qos.sensor_out())
-        node.create_subscription(kind, topic, publisher.publish,
-                                 qos.sensor_in(rate_hz, reliable=True), raw=True)
+        node.create_subscription(
+            kind, topic, publisher.publish, qos.sensor_in(rate_hz, reliable=True), raw=True
+        )
     _spin(node, seconds)
     return {}
 
@@ -175,20 +179,33 @@ class ThinRelay(Node):
             out = self.create_publisher(kind, f'synced/{topic}', output_qos(topic == IMU))
             number = round(CAMERA_HZ / CLOUD_HZ) if topic in CAMERAS else 1
             self._took_s[topic] = []
-            self.create_subscription(kind, topic, _every(number, out.publish, self._took_s[topic]),
-                                     qos.sensor_in(rate_hz, reliable=True), raw=True)
+            self.create_subscription(
+                kind,
+                topic,
+                _every(number, out.publish, self._took_s[topic]),
+                qos.sensor_in(rate_hz, reliable=True),
+                raw=True,
+            )
 
     def set_ms(self) -> list[float]:
         """Return how long publishing took in all for each set as the sync node would send it."""
-        per_set = {topic: round(IMU_HZ / CLOUD_HZ) if topic == IMU else 1
-                   for topic in self._took_s}
+        per_set = {
+            topic: round(IMU_HZ / CLOUD_HZ) if topic == IMU else 1 for topic in self._took_s
+        }
         sets = min(len(took) // per_set[topic] for topic, took in self._took_s.items())
-        return [1e3 * sum(sum(took[k * per_set[topic]:(k + 1) * per_set[topic]])
-                          for topic, took in self._took_s.items()) for k in range(sets)]
+        return [
+            1e3
+            * sum(
+                sum(took[k * per_set[topic] : (k + 1) * per_set[topic]])
+                for topic, took in self._took_s.items()
+            )
+            for k in range(sets)
+        ]
 
 
-def _every(number: int, call: Callable[[bytes], None],
-           took_s: list[float]) -> Callable[[bytes], None]:
+def _every(
+    number: int, call: Callable[[bytes], None], took_s: list[float]
+) -> Callable[[bytes], None]:
     """Return a callback that passes on every `number`th message and notes how long that took."""
     seen = itertools.count()
 
@@ -197,6 +214,7 @@ def _every(number: int, call: Callable[[bytes], None],
             began_s = time.perf_counter()
             call(raw)
             took_s.append(time.perf_counter() - began_s)
+
     return on_message
 
 

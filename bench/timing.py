@@ -35,9 +35,12 @@ def run(quick: bool = False) -> dict[str, Any]:
         timers.append(timer_errors_s(seconds))
         emulators.append(emulator_errors_s(demo_rig(), seconds))
     timer, emulator = (_figures(np.concatenate(each)) for each in (timers, emulators))
-    return {'rclpy timer (ms)': timer, 'emulator (ms)': emulator,
-            'ratio p50': emulator['p50'] / timer['p50'],
-            'ratio p99': emulator['p99'] / timer['p99']}
+    return {
+        'rclpy timer (ms)': timer,
+        'emulator (ms)': emulator,
+        'ratio p50': emulator['p50'] / timer['p50'],
+        'ratio p99': emulator['p99'] / timer['p99'],
+    }
 
 
 def demo_rig() -> RigConfig:
@@ -51,6 +54,7 @@ def timer_errors_s(seconds: float) -> np.ndarray:
     from rclpy.node import Node
 
     from rig_common.ros.executor import Spinner, close_node, ros_context
+
     with ros_context([]) as context:
         spinner = Spinner(context)
         node = Node('bench_timer')
@@ -71,15 +75,18 @@ def emulator_errors_s(rig: RigConfig, seconds: float) -> np.ndarray:
     """Return how late every sample of every sensor is published, s of wall time."""
     from rig_common.ros.executor import Spinner, ros_context
     from sensor_rig.ros.one_process import OneProcess
+
     errors: list[float] = []
     with ros_context([]) as context:
         nodes = OneProcess(rig, Spinner(context), [lambda: _listener(rig)])
         pacer = nodes.world.loop.pacer
         for channel in nodes.emulator.channels.values():
+
             def add(sample: Any, now_ns: int, then: Any = channel.stats.add) -> None:
                 arrival_ns = sample.arrival_ns - sample.start_ns
                 errors.append(time.monotonic() - pacer.wall_at(arrival_ns))
                 then(sample, now_ns)
+
             channel.stats.add = add  # type: ignore[method-assign]
         nodes.run(seconds)
         nodes.close()
@@ -92,11 +99,17 @@ def _listener(rig: RigConfig) -> Any:
 
     from rig_common.ros import qos
     from rig_common.ros.types import message_class
+
     node = Node('bench_listener')
     for name, sensor in rig.make_sensors().items():
         for topic in sensor.topics():
-            node.create_subscription(message_class(topic.type_name), topic.of(name),
-                                     lambda raw: None, qos.sensor_in(100.0), raw=True)
+            node.create_subscription(
+                message_class(topic.type_name),
+                topic.of(name),
+                lambda raw: None,
+                qos.sensor_in(100.0),
+                raw=True,
+            )
     return node
 
 
@@ -107,14 +120,33 @@ def _figures(errors_s: np.ndarray) -> dict[str, float]:
 def headline(result: dict[str, Any]) -> list[Figure]:
     """Return the figures that count."""
     return [
-        Figure('publish error over that of an idle rclpy timer, p99', result['ratio p99'], 'x',
-               better='lower'),
-        Figure('publish error, p50', result['emulator (ms)']['p50'], 'ms', better='lower',
-               kind='absolute'),
-        Figure('publish error, p99', result['emulator (ms)']['p99'], 'ms', better='lower',
-               kind='absolute'),
-        Figure('error of the idle timer, p99', result['rclpy timer (ms)']['p99'], 'ms',
-               better='lower', kind='absolute'),
+        Figure(
+            'publish error over that of an idle rclpy timer, p99',
+            result['ratio p99'],
+            'x',
+            better='lower',
+        ),
+        Figure(
+            'publish error, p50',
+            result['emulator (ms)']['p50'],
+            'ms',
+            better='lower',
+            kind='absolute',
+        ),
+        Figure(
+            'publish error, p99',
+            result['emulator (ms)']['p99'],
+            'ms',
+            better='lower',
+            kind='absolute',
+        ),
+        Figure(
+            'error of the idle timer, p99',
+            result['rclpy timer (ms)']['p99'],
+            'ms',
+            better='lower',
+            kind='absolute',
+        ),
     ]
 
 

@@ -46,15 +46,19 @@ Parts = tuple[Any, Any]
 def halves(count: int) -> Parts:
     """Return the first half and the second."""
     rows = np.arange(count)
-    return rows[:count // 2], rows[count // 2:]
+    return rows[: count // 2], rows[count // 2 :]
 
 
 def splits(count: int) -> list[Parts]:
     """Return eight ways to split a trace in two."""
     a, b, c, d = np.array_split(np.arange(count), 4)
     tenth = count // 10
-    pairs = [halves(count), (np.arange(tenth, 5 * tenth), np.arange(5 * tenth, 9 * tenth)),
-             (np.r_[a, c], np.r_[b, d]), (np.r_[a, d], np.r_[b, c])]
+    pairs = [
+        halves(count),
+        (np.arange(tenth, 5 * tenth), np.arange(5 * tenth, 9 * tenth)),
+        (np.r_[a, c], np.r_[b, d]),
+        (np.r_[a, d], np.r_[b, c]),
+    ]
     return [pair for one, other in pairs for pair in ((one, other), (other, one))]
 
 
@@ -74,16 +78,29 @@ def compare(times: StreamTimes, parts: Parts) -> dict[str, Any]:
     def row(ks: float, lag: float, ends: float) -> dict[str, Any]:
         fine, apart = ks >= KS and abs(lag) <= LAG, ends - tail(second)
         relative, of_p99 = apart / tail(second), apart / float(np.quantile(second, 0.99))
-        return {'ks': ks, 'lag': lag, 'tail': relative, 'tail_p99': of_p99,
-                'strict': fine and abs(relative) <= TAIL, 'loose': fine and abs(of_p99) <= TAIL}
+        return {
+            'ks': ks,
+            'lag': lag,
+            'tail': relative,
+            'tail_p99': of_p99,
+            'strict': fine and abs(relative) <= TAIL,
+            'loose': fine and abs(of_p99) <= TAIL,
+        }
 
     assert fit.choice is not None
     return {
         'model': fit.choice.fitted.name,
-        **row(float(np.median([stats.ks_2samp(draw, second).pvalue for draw in draws])),
-              lag_one(long) - lag_one(second), tail(long)),
-        'halves': row(float(stats.ks_2samp(first, second).pvalue),
-                      lag_one(first) - lag_one(second), tail(first))}
+        **row(
+            float(np.median([stats.ks_2samp(draw, second).pvalue for draw in draws])),
+            lag_one(long) - lag_one(second),
+            tail(long),
+        ),
+        'halves': row(
+            float(stats.ks_2samp(first, second).pvalue),
+            lag_one(first) - lag_one(second),
+            tail(first),
+        ),
+    }
 
 
 def proof(folder: Path, ways: Callable[[int], list[Parts]]) -> None:
@@ -91,21 +108,28 @@ def proof(folder: Path, ways: Callable[[int], list[Parts]]) -> None:
     from sensor_rig.fit.times import of_trace
 
     rows = []
-    print(f'{"trace":42} {"model":13} {"KS p":>6} {"lag 1":>6} {"tail":>6} {"of p99":>6}   '
-          'halves: KS p, lag 1, tail')
+    print(
+        f'{"trace":42} {"model":13} {"KS p":>6} {"lag 1":>6} {"tail":>6} {"of p99":>6}   '
+        'halves: KS p, lag 1, tail'
+    )
     for file in sorted(folder.glob('perf*.txt')) or sorted(folder.glob('*.txt')):
         times = of_trace(file).between(SKIP_S)
         for parts in ways(len(times)):
             row = compare(times, parts)
             rows.append(row)
             own = row['halves']
-            print(f'{file.stem:42} {row["model"]:13} {row["ks"]:6.3f} {row["lag"]:+6.2f} '
-                  f'{row["tail"]:+6.0%} {row["tail_p99"]:+6.1%}   {own["ks"]:.3f} '
-                  f'{own["lag"]:+.2f} {own["tail"]:+.0%}', flush=True)
+            print(
+                f'{file.stem:42} {row["model"]:13} {row["ks"]:6.3f} {row["lag"]:+6.2f} '
+                f'{row["tail"]:+6.0%} {row["tail_p99"]:+6.1%}   {own["ks"]:.3f} '
+                f'{own["lag"]:+.2f} {own["tail"]:+.0%}',
+                flush=True,
+            )
     for who, chosen in (('the models', rows), ('the halves', [row['halves'] for row in rows])):
         strict, loose = (sum(row[key] for row in chosen) for key in ('strict', 'loose'))
-        print(f'{who} pass all three: {strict} of {len(rows)}, the tail against itself; '
-              f'{loose} of {len(rows)}, the tail against p99')
+        print(
+            f'{who} pass all three: {strict} of {len(rows)}, the tail against itself; '
+            f'{loose} of {len(rows)}, the tail against p99'
+        )
 
 
 def coverage(draws: int, count: int = 800) -> None:
@@ -122,8 +146,11 @@ def coverage(draws: int, count: int = 800) -> None:
             found = estimates(fit_stream(recorded(CASES[name], count, seed), model=model))
             for key in hits:
                 hits[key] += found[key].low <= true[key] <= found[key].high
-        print(f'{name:15}', '  '.join(f'{key} {100 * hit / draws:.1f} %'
-                                     for key, hit in hits.items()), flush=True)
+        print(
+            f'{name:15}',
+            '  '.join(f'{key} {100 * hit / draws:.1f} %' for key, hit in hits.items()),
+            flush=True,
+        )
 
 
 def cost(turns: int = 12, steps: int = 1500) -> None:
@@ -136,13 +163,21 @@ def cost(turns: int = 12, steps: int = 1500) -> None:
     from sim_sensors.latency_config import LatencyConfig
 
     plain = load_rig('demo')
-    plain = replace(plain, sync=None, sensors={
-        name: each for name, each in plain.sensors.items() if each.type != 'camera'})
-    latency = LatencyConfig(model='gamma', min_s=0.002, mean_s=0.004, sigma_s=0.001,
-                            correlation=0.5)
-    drawn = replace(plain, sensors={
-        name: each.model_copy(update={'jitter_s': 0.0, 'latency': latency})
-        for name, each in plain.sensors.items()})
+    plain = replace(
+        plain,
+        sync=None,
+        sensors={name: each for name, each in plain.sensors.items() if each.type != 'camera'},
+    )
+    latency = LatencyConfig(
+        model='gamma', min_s=0.002, mean_s=0.004, sigma_s=0.001, correlation=0.5
+    )
+    drawn = replace(
+        plain,
+        sensors={
+            name: each.model_copy(update={'jitter_s': 0.0, 'latency': latency})
+            for name, each in plain.sensors.items()
+        },
+    )
     rigs = [InProcessRig(config, arrays=False) for config in (plain, drawn)]
     ratios = []
     for turn in range(turns + 2):
@@ -154,8 +189,10 @@ def cost(turns: int = 12, steps: int = 1500) -> None:
             spent.append(process_time() - start)
         if turn >= 2:
             ratios.append(spent[0] / spent[1])
-    print(f'real-time factor with correlated latency: {np.median(ratios):.3f} of that without '
-          f'({min(ratios):.3f} to {max(ratios):.3f} over {turns} turns)')
+    print(
+        f'real-time factor with correlated latency: {np.median(ratios):.3f} of that without '
+        f'({min(ratios):.3f} to {max(ratios):.3f} over {turns} turns)'
+    )
 
 
 def main(argv: list[str]) -> int:

@@ -47,8 +47,10 @@ def bound_s(habits: Habits) -> float:
         dt, last = time - last, time
         f = np.eye(3)
         f[0, 1] = dt
-        p = f @ p @ f.T + np.diag([walk.offset_walk_s**2, walk.skew_walk**2,
-                                   walk.latency_walk_s**2]) * dt
+        p = (
+            f @ p @ f.T
+            + np.diag([walk.offset_walk_s**2, walk.skew_walk**2, walk.latency_walk_s**2]) * dt
+        )
         p = _told(p, np.array([1.0, 0.0, 0.0]), noise[k] / max(slopes[k], 1e-12))
         block_s, since = block_s + dt, since + 1
         if block_s >= walk.block_s:
@@ -74,20 +76,27 @@ def _draws(count: int) -> dict[str, Any]:
     ends, sigmas, bounds = [], [], []
     for draw in track(range(count), description='noise draws', transient=True):
         rng = np.random.default_rng([draw, 5])
-        habits = Habits(seed=draw % 4, noise_seed=draw, duration_s=DRAW_S,
-                        drift=float(rng.normal(0.0, 3e-5)),
-                        declared_off_s=float(np.clip(rng.normal(0.0, 0.01), -0.019, 0.05)))
+        habits = Habits(
+            seed=draw % 4,
+            noise_seed=draw,
+            duration_s=DRAW_S,
+            drift=float(rng.normal(0.0, 3e-5)),
+            declared_off_s=float(np.clip(rng.normal(0.0, 0.01), -0.019, 0.05)),
+        )
         found = engine_track(habits.streams())
         last_s = found.arrival_ns[-1] / 1e9 - START_S
         ends.append(found.offset_ns[-1] / 1e9 - float(habits.true_offset_s(np.array(last_s))))
         sigmas.append(float(found.sigma_s[-1]))
         bounds.append(bound_s(habits))
     wrong, claimed, least = np.array(ends), np.array(sigmas), np.array(bounds)
-    return {'draws': count, 'rms_ms': 1e3 * float(np.sqrt(np.mean(wrong**2))),
-            'mean_ms': 1e3 * float(np.mean(wrong)),
-            'bound_ms': 1e3 * float(np.sqrt(np.mean(least**2))),
-            'ratio': float(np.sqrt(np.mean((wrong / least) ** 2))),
-            'nees': float(np.mean((wrong / claimed) ** 2))}
+    return {
+        'draws': count,
+        'rms_ms': 1e3 * float(np.sqrt(np.mean(wrong**2))),
+        'mean_ms': 1e3 * float(np.mean(wrong)),
+        'bound_ms': 1e3 * float(np.sqrt(np.mean(least**2))),
+        'ratio': float(np.sqrt(np.mean((wrong / least) ** 2))),
+        'nees': float(np.mean((wrong / claimed) ** 2)),
+    }
 
 
 def run(quick: bool) -> dict[str, Any]:
@@ -103,16 +112,33 @@ def run(quick: bool) -> dict[str, Any]:
             errors[name].append(np.abs(errors_ms(habits, estimator(streams))))
         if seed < 2:
             found = score(streams, engine_track)
-            verdicts.append({'case': f'recording {seed}', 'holds': found.holds,
-                             'wanted': True, 'verdict': verdict(found)})
+            verdicts.append(
+                {
+                    'case': f'recording {seed}',
+                    'holds': found.holds,
+                    'wanted': True,
+                    'verdict': verdict(found),
+                }
+            )
     wandering = score(Habits(1, wander_s=0.006, duration_s=80.0).streams(), engine_track)
-    verdicts.append({'case': 'clock that wanders by 6 ms', 'holds': wandering.holds,
-                     'wanted': False, 'verdict': verdict(wandering)})
+    verdicts.append(
+        {
+            'case': 'clock that wanders by 6 ms',
+            'holds': wandering.holds,
+            'wanted': False,
+            'verdict': verdict(wandering),
+        }
+    )
     rows = []
     for name, parts in errors.items():
         values = np.concatenate(parts)
-        rows.append({'estimator': name, 'median_ms': float(np.median(values)),
-                     'p95_ms': float(np.percentile(values, 95))})
+        rows.append(
+            {
+                'estimator': name,
+                'median_ms': float(np.median(values)),
+                'p95_ms': float(np.percentile(values, 95)),
+            }
+        )
     return {'rows': rows, 'draws': _draws(QUICK_DRAWS if quick else DRAWS), 'verdicts': verdicts}
 
 
@@ -123,16 +149,33 @@ def headline(result: dict[str, Any]) -> list[Figure]:
     right = sum(each['holds'] == each['wanted'] for each in result['verdicts'])
     peers = [row['median_ms'] for name, row in rows.items() if name != 'engine']
     return [
-        Figure('rms error over the Cramer-Rao bound', draws['ratio'], 'x', target=1.2,
-               better='lower', kind='accuracy', note=f'{draws["draws"]} noise draws'),
+        Figure(
+            'rms error over the Cramer-Rao bound',
+            draws['ratio'],
+            'x',
+            target=1.2,
+            better='lower',
+            kind='accuracy',
+            note=f'{draws["draws"]} noise draws',
+        ),
         Figure('NEES of the draws', draws['nees'], kind='accuracy', target=1.3, better='lower'),
-        Figure('median error of the engine', rows['engine']['median_ms'], 'ms', kind='accuracy',
-               better='lower'),
-        Figure('median error of the best peer over the engine',
-               min(peers) / rows['engine']['median_ms'], 'x', kind='accuracy',
-               note='three-axis peers are told the mounting'),
-        Figure('verdicts that are right', right / len(result['verdicts']), kind='accuracy',
-               target=1.0),
+        Figure(
+            'median error of the engine',
+            rows['engine']['median_ms'],
+            'ms',
+            kind='accuracy',
+            better='lower',
+        ),
+        Figure(
+            'median error of the best peer over the engine',
+            min(peers) / rows['engine']['median_ms'],
+            'x',
+            kind='accuracy',
+            note='three-axis peers are told the mounting',
+        ),
+        Figure(
+            'verdicts that are right', right / len(result['verdicts']), kind='accuracy', target=1.0
+        ),
     ]
 
 

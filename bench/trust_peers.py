@@ -19,12 +19,20 @@ EVERY_S = 1.0
 _GRID_S = 0.3
 
 
-def _track(streams: Streams, times_ns: FloatArray, offsets_ns: FloatArray,
-           fixes: int = 1) -> Track:
+def _track(
+    streams: Streams, times_ns: FloatArray, offsets_ns: FloatArray, fixes: int = 1
+) -> Track:
     """Return a track without claims: peers say what, not how sure."""
     count = len(times_ns)
-    return Track(times_ns.astype(np.int64), np.rint(offsets_ns).astype(np.int64),
-                 np.full(count, np.nan), np.zeros(count, dtype=np.bool_), 0, fixes, 0)
+    return Track(
+        times_ns.astype(np.int64),
+        np.rint(offsets_ns).astype(np.int64),
+        np.full(count, np.nan),
+        np.zeros(count, dtype=np.bool_),
+        0,
+        fixes,
+        0,
+    )
 
 
 def _own(streams: Streams) -> tuple[FloatArray, FloatArray]:
@@ -64,14 +72,17 @@ def kalman_on_arrivals(streams: Streams) -> Track:
     return _track(streams, arrivals, np.array(found))
 
 
-def _by_turns(window_s: float, find: Callable[[Streams, list[int], GyroTrack], float | None]
-              ) -> Estimator:
+def _by_turns(
+    window_s: float, find: Callable[[Streams, list[int], GyroTrack], float | None]
+) -> Estimator:
     """Return an estimator that looks at the turns of the last `window_s` once a second."""
+
     def estimate(streams: Streams) -> Track:
         gyro = GyroTrack(1e6)
         imu = streams.is_imu
-        for stamp, rate in zip(streams.stamp_ns[imu].tolist(), streams.gyro[imu].tolist(),
-                               strict=True):
+        for stamp, rate in zip(
+            streams.stamp_ns[imu].tolist(), streams.gyro[imu].tolist(), strict=True
+        ):
             gyro.add(stamp, *rate)
         arrivals, stamps = _own(streams)
         rough = float(np.median(stamps - arrivals)) + _declared_ns(streams)
@@ -80,32 +91,41 @@ def _by_turns(window_s: float, find: Callable[[Streams, list[int], GyroTrack], f
         for arrival in arrivals:
             if arrival >= due:
                 due += EVERY_S * NS
-                chosen = np.flatnonzero((ends <= arrival - 1.0 * NS)
-                                        & (ends > arrival - window_s * NS))
+                chosen = np.flatnonzero(
+                    (ends <= arrival - 1.0 * NS) & (ends > arrival - window_s * NS)
+                )
                 value = find(streams, chosen.tolist(), gyro) if len(chosen) > 30 else None
                 known = known if value is None else value
             found.append(known)
         return _track(streams, arrivals, np.array(found))
+
     return estimate
 
 
 def _fit(sizes: bool) -> Callable[[Streams, list[int], GyroTrack], float | None]:
     """Least squares of the turns over the gyro, by size or by three axes that are known."""
+
     def find(streams: Streams, chosen: list[int], gyro: GyroTrack) -> float | None:
         from sync_engine.cues.runner import used_part
+
         turns = [streams.turns[k][1] for k in chosen]
-        used = [used for turn in turns
-                if (used := used_part(turn, 'size' if sizes else 'vector')) is not None]
+        used = [
+            used
+            for turn in turns
+            if (used := used_part(turn, 'size' if sizes else 'vector')) is not None
+        ]
         arrivals, stamps = _own(streams)
         assumed = round(float(np.median(stamps - arrivals)) + _declared_ns(streams))
         rows = TurnRows(used, assumed, np.zeros(3), np.full(3, 0.02**2))
         rows.look_at(gyro, _GRID_S + STRAY_S)
         return assumed + NS * rows.fit(_GRID_S, 1e3, _true_mounting()).delta_s
+
     return find
 
 
 def _true_mounting() -> Mounting:
     from support.trust_streams import OPTICAL_WXYZ
+
     return Mounting(matrix_from_wxyz(OPTICAL_WXYZ))
 
 
@@ -113,8 +133,9 @@ def _correlation(streams: Streams, chosen: list[int], gyro: GyroTrack) -> float 
     """Cross-correlation of the sizes of both rates at 200 Hz, parabola at its peak."""
     turns = [streams.turns[k][1] for k in chosen]
     middles = np.array([0.5 * (t.stamp_from_ns + t.stamp_to_ns) for t in turns])
-    sizes = np.array([np.linalg.norm(t.values_rad) * NS / (t.stamp_to_ns - t.stamp_from_ns)
-                      for t in turns])
+    sizes = np.array(
+        [np.linalg.norm(t.values_rad) * NS / (t.stamp_to_ns - t.stamp_from_ns) for t in turns]
+    )
     arrivals, stamps = _own(streams)
     assumed = float(np.median(stamps - arrivals)) + _declared_ns(streams)
     grid = np.arange(middles[0] + _GRID_S * NS, middles[-1] - _GRID_S * NS, 5e6)
@@ -131,7 +152,7 @@ def _correlation(streams: Streams, chosen: list[int], gyro: GyroTrack) -> float 
     best = int(np.argmax(scores))
     if not 0 < best < len(lags) - 1:
         return None
-    left, middle, right = scores[best - 1:best + 2]
+    left, middle, right = scores[best - 1 : best + 2]
     shift = 0.5 * (left - right) / (left - 2.0 * middle + right)
     return assumed + float(lags[best]) + shift * 5e6
 

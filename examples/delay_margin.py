@@ -71,5 +71,7 @@ def run(rig: InProcessRig, seconds: float) -> dict[str, float]:
 
 
 if __name__ == '__main__':
-    print(f'stable up to {delay_margin_s() * 1e3:.1f} ms; sampled every millisecond, up to '
-          f'{sampled_margin_s(0.001) * 1e3:.1f} ms')
+    print(
+        f'stable up to {delay_margin_s() * 1e3:.1f} ms; sampled every millisecond, up to '
+        f'{sampled_margin_s(0.001) * 1e3:.1f} ms'
+    )

@@ -44,9 +44,11 @@ class Fusion(Node):
         pose = odometry.pose.pose
         yaw = 2.0 * math.atan2(pose.orientation.z, pose.orientation.w)
         angle = yaw + scan.angle_min + ray * scan.angle_increment
-        self.get_logger().info(f'nearest obstacle, {reach:.2f} m away, is at '
-                               f'({pose.position.x + reach * math.cos(angle):.2f}, '
-                               f'{pose.position.y + reach * math.sin(angle):.2f})')
+        self.get_logger().info(
+            f'nearest obstacle, {reach:.2f} m away, is at '
+            f'({pose.position.x + reach * math.cos(angle):.2f}, '
+            f'{pose.position.y + reach * math.sin(angle):.2f})'
+        )
 
 
 def main() -> None:

@@ -40,8 +40,11 @@ from sync_engine.wire.restamp import point_times_s
 
 RIG = Path(__file__).with_name('lidar_odometry.yaml')
 WAYS = ('clean', 'degraded', 'synced')
-MEANING = {'clean': 'the recording as it is', 'degraded': 'clocks and delays of streams:',
-           'synced': 'the degraded one, put right by sync:'}
+MEANING = {
+    'clean': 'the recording as it is',
+    'degraded': 'clocks and delays of streams:',
+    'synced': 'the degraded one, put right by sync:',
+}
 
 
 # ---- the three recordings -----------------------------------------------------------------------
@@ -69,11 +72,13 @@ def synced(source: Path, folder: Path, rig: RigConfig) -> Path:
 # ---- odometry and its error ---------------------------------------------------------------------
 
 
-def odometry(folder: Path, lidar: str, imu: str, imu_pose: NDArray[np.float64],
-             max_range_m: float) -> Trajectory:
+def odometry(
+    folder: Path, lidar: str, imu: str, imu_pose: NDArray[np.float64], max_range_m: float
+) -> Trajectory:
     """Run rko-lio over a recording; `imu_pose` [4, 4] is the IMU in the LiDAR's frame."""
     from rko_lio.config import LIOConfig
     from rko_lio.lio import LIO
+
     lio = LIO(LIOConfig(max_range=max_range_m, min_range=0.3, voxel_size=0.5))
     rates: list[tuple[int, tuple[float, ...], tuple[float, ...]]] = []
     scans: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
@@ -115,25 +120,47 @@ def points_of(raw: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 def html(scores: dict[str, TrajectoryScore], title: str, against: str) -> str:
     """Return the page: table, trajectories from above, error over the way."""
     worst = max(each.rmse_m for each in scores.values())
-    tiles = [(f'{each.rmse_m * 100:.1f} cm', way, 'bad' if each.rmse_m == worst else 'good')
-             for way, each in scores.items()]
-    rows = [(way, MEANING[way], f'{each.rmse_m * 100:.2f}', f'{each.max_m * 100:.2f}', each.poses)
-            for way, each in scores.items()]
-    return page.page(title, f'rko-lio on one drive; error against {against}', [
-        page.tiles(tiles),
-        page.section('Absolute trajectory error', page.table(
-            ('timing', 'what it is', 'rmse, cm', 'largest, cm', 'poses'), rows)),
-        page.section('Seen from above', legend(list(scores)), page.figure(
-            _above(scores), 'Aligned trajectories; dashed: the truth. Axes in m.')),
-        page.section('Error over the drive', legend(list(scores)), page.figure(
-            _over_time(scores), 'Distance from the truth, cm, pose by pose.'))])
+    tiles = [
+        (f'{each.rmse_m * 100:.1f} cm', way, 'bad' if each.rmse_m == worst else 'good')
+        for way, each in scores.items()
+    ]
+    rows = [
+        (way, MEANING[way], f'{each.rmse_m * 100:.2f}', f'{each.max_m * 100:.2f}', each.poses)
+        for way, each in scores.items()
+    ]
+    return page.page(
+        title,
+        f'rko-lio on one drive; error against {against}',
+        [
+            page.tiles(tiles),
+            page.section(
+                'Absolute trajectory error',
+                page.table(('timing', 'what it is', 'rmse, cm', 'largest, cm', 'poses'), rows),
+            ),
+            page.section(
+                'Seen from above',
+                legend(list(scores)),
+                page.figure(_above(scores), 'Aligned trajectories; dashed: the truth. Axes in m.'),
+            ),
+            page.section(
+                'Error over the drive',
+                legend(list(scores)),
+                page.figure(_over_time(scores), 'Distance from the truth, cm, pose by pose.'),
+            ),
+        ],
+    )
 
 
 def _above(scores: dict[str, TrajectoryScore]) -> str:
     every = np.concatenate([each.truth for each in scores.values()])
     (x0, y0), (x1, y1) = every[:, :2].min(0) - 0.5, every[:, :2].max(0) + 0.5
-    plot = Plot((x0, x1), (y0, y1), xlabel='x, m', ylabel='y, m',
-                height=38.0 + 10.0 + (860.0 - 78.0) * (y1 - y0) / (x1 - x0))
+    plot = Plot(
+        (x0, x1),
+        (y0, y1),
+        xlabel='x, m',
+        ylabel='y, m',
+        height=38.0 + 10.0 + (860.0 - 78.0) * (y1 - y0) / (x1 - x0),
+    )
     for series, each in enumerate(scores.values()):
         plot.line(each.found[:, 0].tolist(), each.found[:, 1].tolist(), series)
     first = next(iter(scores.values())).truth
@@ -142,8 +169,10 @@ def _above(scores: dict[str, TrajectoryScore]) -> str:
 
 
 def _over_time(scores: dict[str, TrajectoryScore]) -> str:
-    errors = {way: np.linalg.norm(each.found - each.truth, axis=1) * 100.0
-              for way, each in scores.items()}
+    errors = {
+        way: np.linalg.norm(each.found - each.truth, axis=1) * 100.0
+        for way, each in scores.items()
+    }
     most = max(float(each.max()) for each in errors.values())
     count = max(len(each) for each in errors.values())
     plot = Plot((0.0, count), (0.0, most * 1.05), xlabel='pose', ylabel='error, cm')
@@ -154,18 +183,29 @@ def _over_time(scores: dict[str, TrajectoryScore]) -> str:
 
 def arguments() -> argparse.Namespace:
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('recording', nargs='?', type=Path, help='your recording; else a simulated')
     parser.add_argument('--rig', type=Path, default=RIG, help='rig file with streams: and sync:')
     parser.add_argument('--lidar', default='/lidar/points', help='PointCloud2 with point times')
     parser.add_argument('--imu', default='/imu/data_raw', help='Imu')
     parser.add_argument('--truth', default='', help='Odometry with the true poses of the LiDAR')
-    parser.add_argument('--imu-pose', nargs=7, type=float, default=[0.0] * 6 + [1.0],
-                        metavar=('X', 'Y', 'Z', 'QX', 'QY', 'QZ', 'QW'),
-                        help="the IMU in the LiDAR's frame, m and quaternion (the same place)")
-    parser.add_argument('--max-range', type=float, default=30.0, metavar='M',
-                        help='farthest points that are used, m (30)')
+    parser.add_argument(
+        '--imu-pose',
+        nargs=7,
+        type=float,
+        default=[0.0] * 6 + [1.0],
+        metavar=('X', 'Y', 'Z', 'QX', 'QY', 'QZ', 'QW'),
+        help="the IMU in the LiDAR's frame, m and quaternion (the same place)",
+    )
+    parser.add_argument(
+        '--max-range',
+        type=float,
+        default=30.0,
+        metavar='M',
+        help='farthest points that are used, m (30)',
+    )
     parser.add_argument('--seconds', type=float, default=40.0, help='length of a simulated drive')
     parser.add_argument('--out', type=Path, default=Path('lidar_odometry.html'))
     return parser.parse_args()
@@ -174,28 +214,39 @@ def arguments() -> argparse.Namespace:
 def compare(args: argparse.Namespace, folder: Path) -> tuple[dict[str, TrajectoryScore], str]:
     """Return the score of each way, and what they were scored against."""
     from rko_lio.util import quat_xyzw_xyz_to_transform
+
     rig = load_rig(args.rig)
     clean = args.recording or recorded(rig, folder / 'clean', args.seconds)
     truth_topic = args.truth or ('' if args.recording else '/body/odom')
     degrade_recording(clean, folder / 'degraded', rig)
-    places = {'clean': (clean, ''), 'degraded': (folder / 'degraded', ''),
-              'synced': (synced(folder / 'degraded', folder / 'synced', rig), '/synced')}
+    places = {
+        'clean': (clean, ''),
+        'degraded': (folder / 'degraded', ''),
+        'synced': (synced(folder / 'degraded', folder / 'synced', rig), '/synced'),
+    }
     x, y, z, *quaternion = args.imu_pose
     imu_pose = quat_xyzw_xyz_to_transform(np.array([*quaternion, x, y, z]))
-    found = {way: odometry(place, prefix + args.lidar, prefix + args.imu, imu_pose,
-                           args.max_range) for way, (place, prefix) in places.items()}
+    found = {
+        way: odometry(place, prefix + args.lidar, prefix + args.imu, imu_pose, args.max_range)
+        for way, (place, prefix) in places.items()
+    }
     truth = recorded_truth(clean, truth_topic) if truth_topic else found['clean']
     return {way: scored(each, truth) for way, each in found.items()}, (
-        truth_topic or 'the clean run, as there is no truth')
+        truth_topic or 'the clean run, as there is no truth'
+    )
 
 
 def sweep_run(recording: Path, synced: Path, source: Path) -> dict[str, float]:
     """Return the errors of one run of `lidar_odometry_sweep.yaml`, raw and synced, in m."""
     truth = recorded_truth(source, '/body/odom')
     places = {'raw': (recording, ''), 'synced': (synced, '/synced')}
-    return {f'{way}.ate_m': scored(odometry(place, f'{prefix}/lidar/points',
-                                            f'{prefix}/imu/data_raw', np.eye(4), 30.0),
-                                   truth).rmse_m for way, (place, prefix) in places.items()}
+    return {
+        f'{way}.ate_m': scored(
+            odometry(place, f'{prefix}/lidar/points', f'{prefix}/imu/data_raw', np.eye(4), 30.0),
+            truth,
+        ).rmse_m
+        for way, (place, prefix) in places.items()
+    }
 
 
 def main() -> int:
@@ -216,10 +267,19 @@ def main() -> int:
     name = args.recording.name if args.recording else 'the simulated rover'
     args.out.write_text(html(scores, f'LiDAR odometry on {name}', against), encoding='utf-8')
     for way, each in scores.items():
-        print(f'{way:9} ATE {each.rmse_m * 100:6.2f} cm  (largest {each.max_m * 100:.2f} cm, '
-              f'{each.poses} poses)')
-    print(json.dumps({'version': 1, 'page': str(args.out),
-                      'ate_m': {way: each.rmse_m for way, each in scores.items()}}))
+        print(
+            f'{way:9} ATE {each.rmse_m * 100:6.2f} cm  (largest {each.max_m * 100:.2f} cm, '
+            f'{each.poses} poses)'
+        )
+    print(
+        json.dumps(
+            {
+                'version': 1,
+                'page': str(args.out),
+                'ate_m': {way: each.rmse_m for way, each in scores.items()},
+            }
+        )
+    )
     return 0
 
 

@@ -42,8 +42,9 @@ class Controller(Node):
         self._begin()
         self._odometry = self.create_subscription(Odometry, ODOMETRY, self._on_odometry, 10)
         self._command = self.create_publisher(Twist, 'cmd_vel', 10)
-        self._follower = Follower(self, self._on_time, topic=SETTLED_TOPIC, ready=self._ready,
-                                  on_episode=self._begin)
+        self._follower = Follower(
+            self, self._on_time, topic=SETTLED_TOPIC, ready=self._ready, on_episode=self._begin
+        )
         self._follower.counted = {ODOMETRY}
 
     def _begin(self, tick: Tick | None = None) -> None:
@@ -54,8 +55,9 @@ class Controller(Node):
 
     def _ready(self) -> bool:
         """Whether both connections stand; the node joins when they do."""
-        return bool(self._odometry.get_publisher_count()
-                    and self._command.get_subscription_count())
+        return bool(
+            self._odometry.get_publisher_count() and self._command.get_subscription_count()
+        )
 
     def _on_odometry(self, message: Odometry) -> None:
         self._fresh.append(message)
@@ -78,8 +80,11 @@ class Controller(Node):
         self._heard += 1
         self._digest.update(f'{now_ns} {heading_rad!r};'.encode())
         if self._heard == REPORT_AFTER:
-            print(f'heading {heading_rad:.3f} rad after {REPORT_AFTER} messages, '
-                  f'digest {self._digest.hexdigest()}', flush=True)
+            print(
+                f'heading {heading_rad:.3f} rad after {REPORT_AFTER} messages, '
+                f'digest {self._digest.hexdigest()}',
+                flush=True,
+            )
 
 
 if __name__ == '__main__':

@@ -24,10 +24,15 @@ from mjlab.tasks.cartpole.cartpole_env_cfg import cartpole_balance_env_cfg
 from sim_sensors.observation import SensedTerm
 from sim_sensors.sensors.imu import Imu, ImuConfig
 
-IMU = ImuConfig(type='imu', rate_hz=0.0,                  # a capture at every step
-                delay_range_s=(0.02, 0.10),               # drawn for each environment and episode
-                jitter_s=0.01, loss={'probability': 0.02},
-                accel={'noise_density': 2e-3}, gyro={'noise_density': 2e-4, 'turn_on_bias': 0.01})
+IMU = ImuConfig(
+    type='imu',
+    rate_hz=0.0,  # a capture at every step
+    delay_range_s=(0.02, 0.10),  # drawn for each environment and episode
+    jitter_s=0.01,
+    loss={'probability': 0.02},
+    accel={'noise_density': 2e-3},
+    gyro={'noise_density': 2e-4, 'turn_on_bias': 0.01},
+)
 SITE = ObjRef('site', 'pole_imu', entity='cartpole')
 
 
@@ -46,15 +51,18 @@ def config(num_envs: int, seed: int) -> ManagerBasedRlEnvCfg:
         spec = model()
         spec.body('pole_1').add_site(name=SITE.name, pos=(0.0, 0.0, 1.0))
         return spec
+
     cartpole.spec_fn = with_site
     cfg.scene.sensors = (
         *cfg.scene.sensors,
         BuiltinSensorCfg(name='felt', sensor_type='accelerometer', obj=SITE),
-        BuiltinSensorCfg(name='turned', sensor_type='gyro', obj=SITE))
+        BuiltinSensorCfg(name='turned', sensor_type='gyro', obj=SITE),
+    )
     cfg.scene.num_envs, cfg.seed = num_envs, seed
-    cfg.decimation, cfg.episode_length_s = 1, 1.5         # 100 steps a second
+    cfg.decimation, cfg.episode_length_s = 1, 1.5  # 100 steps a second
     cfg.observations['actor'].terms['imu'] = ObservationTermCfg(
-        func=SensedTerm(Imu('imu', IMU), truth, seed=seed))
+        func=SensedTerm(Imu('imu', IMU), truth, seed=seed)
+    )
     cfg.observations['critic'].terms['imu'] = ObservationTermCfg(func=truth)
     return cfg
 
@@ -66,7 +74,7 @@ def swing(num_envs: int, steps: int, seed: int = 1) -> dict[str, torch.Tensor]:
     the age of what was sensed and `valid` whether there was anything, all [steps, num_envs].
     """
     env = ManagerBasedRlEnv(config(num_envs, seed), device='cpu')
-    imu = env.observation_manager.get_term_cfg('actor', 'imu').func   # mjlab copies its terms
+    imu = env.observation_manager.get_term_cfg('actor', 'imu').func  # mjlab copies its terms
     env.reset()
     generator = torch.Generator().manual_seed(seed)
     rows = []
@@ -74,8 +82,15 @@ def swing(num_envs: int, steps: int, seed: int = 1) -> dict[str, torch.Tensor]:
         push = 2.0 * torch.rand(num_envs, 1, generator=generator) - 1.0
         observed, *_ = env.step(push)
         now_ns = round(env.common_step_counter * env.step_dt * 1e9)
-        rows.append((observed['actor'][:, -6:], observed['critic'][:, -6:], imu.latency_s,
-                     (now_ns - imu.reading.capture_ns) / 1e9, imu.reading.valid))
+        rows.append(
+            (
+                observed['actor'][:, -6:],
+                observed['critic'][:, -6:],
+                imu.latency_s,
+                (now_ns - imu.reading.capture_ns) / 1e9,
+                imu.reading.valid,
+            )
+        )
     env.close()
     names = ('sensed', 'true', 'latency_s', 'age_s', 'valid')
     columns = zip(*rows, strict=True)
@@ -95,9 +110,11 @@ def main() -> None:
             rows = (found['latency_s'][:, env] == latency_s) & found['valid'][:, env]
             if rows.any():
                 error = (found['sensed'] - found['true'])[rows, env, 4]
-                print(f'{env:11d} {latency_s * 1e3:20.1f} ms '
-                      f'{found["age_s"][rows, env].mean() * 1e3:18.1f} ms '
-                      f'{error.square().mean().sqrt():19.3f} rad/s')
+                print(
+                    f'{env:11d} {latency_s * 1e3:20.1f} ms '
+                    f'{found["age_s"][rows, env].mean() * 1e3:18.1f} ms '
+                    f'{error.square().mean().sqrt():19.3f} rad/s'
+                )
 
 
 if __name__ == '__main__':

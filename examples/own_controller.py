@@ -40,6 +40,7 @@ def main() -> None:
     """Run the rig for some seconds with several latencies and say how well the arm holds."""
     from sensor_rig.inprocess import InProcessRig
     from sensor_rig.rigfile import load_rig
+
     config = load_rig(Path(__file__).with_suffix('.yaml'))
     for delay_s in (0.001, 0.02, 0.04):
         late = config.sensors['joints'].model_copy(update={'delay_range_s': (delay_s, delay_s)})
@@ -48,8 +49,10 @@ def main() -> None:
             rig.step()
         speed = np.abs(rig.world.bound('qvel')[0, :6]).max()
         error = np.abs(rig.world.bound('qpos')[0, :6] - [0.0, 0.25, 1.55, 0.0, 1.15, 0.0]).max()
-        print(f'encoders {delay_s * 1e3:g} ms late: {np.degrees(error):.2f} deg off, '
-              f'{speed:.3f} rad/s')
+        print(
+            f'encoders {delay_s * 1e3:g} ms late: {np.degrees(error):.2f} deg off, '
+            f'{speed:.3f} rad/s'
+        )
 
 
 if __name__ == '__main__':

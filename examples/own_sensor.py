@@ -70,16 +70,28 @@ class Doppler(Sensor[DopplerConfig]):
 
 def main() -> None:
     """Drive for three seconds and compare what was measured with the truth."""
-    log = Doppler('log', DopplerConfig(
-        type='doppler', mount={'body': 'rover'}, rate_hz=5.0, noise=0.02,
-        delay_range_s=(0.1, 0.15), jitter_s=0.02, clock={'offset_s': 0.4}))
-    rig = Rig(WorldConfig(model='rover_yard.xml', driver='figure_eight'), [log], seed=1,
-              messages=True)
+    log = Doppler(
+        'log',
+        DopplerConfig(
+            type='doppler',
+            mount={'body': 'rover'},
+            rate_hz=5.0,
+            noise=0.02,
+            delay_range_s=(0.1, 0.15),
+            jitter_s=0.02,
+            clock={'offset_s': 0.4},
+        ),
+    )
+    rig = Rig(
+        WorldConfig(model='rover_yard.xml', driver='figure_eight'), [log], seed=1, messages=True
+    )
     for message in rig.run(3.0):
         sample = message.sample
-        print(f'{message.topic}: {sample.values[0]:+.3f} m/s forward, truly '
-              f'{sample.truth[0]:+.3f}; {(message.arrival_ns - sample.capture_ns) / 1e6:.0f} ms '
-              f'late, stamped {(message.stamp_ns - sample.capture_ns) / 1e6:+.0f} ms')
+        print(
+            f'{message.topic}: {sample.values[0]:+.3f} m/s forward, truly '
+            f'{sample.truth[0]:+.3f}; {(message.arrival_ns - sample.capture_ns) / 1e6:.0f} ms '
+            f'late, stamped {(message.stamp_ns - sample.capture_ns) / 1e6:+.0f} ms'
+        )
 
 
 if __name__ == '__main__':

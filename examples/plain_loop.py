@@ -22,15 +22,21 @@ GOAL_RAD = math.pi / 2
 
 def make_rig(latency_s: float) -> Rig:
     """Return the yard with an IMU of the given latency on the rover."""
-    config = rig_from_parameters({
-        'seed': 3,
-        'world': {'model': 'rover_yard.xml', 'driver': 'commands', 'timestep_s': STEP_S},
-        'sensors': {'imu': {
-            'type': 'imu', 'rate_hz': 200.0, 'mount': {'site': 'imu_mount'},
-            'delay_range_s': [latency_s, latency_s],
-            'gyro': {'noise_density': 1.7e-4, 'turn_on_bias': 0.002},
-        }},
-    })
+    config = rig_from_parameters(
+        {
+            'seed': 3,
+            'world': {'model': 'rover_yard.xml', 'driver': 'commands', 'timestep_s': STEP_S},
+            'sensors': {
+                'imu': {
+                    'type': 'imu',
+                    'rate_hz': 200.0,
+                    'mount': {'site': 'imu_mount'},
+                    'delay_range_s': [latency_s, latency_s],
+                    'gyro': {'noise_density': 1.7e-4, 'turn_on_bias': 0.002},
+                }
+            },
+        }
+    )
     return Rig(config.simulated_world, config.make_sensors().values(), seed=config.seed)
 
 

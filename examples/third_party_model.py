@@ -23,13 +23,27 @@ RIG = {
     'seed': 4,
     'world': {'model': str(ANT), 'timestep_s': 0.002, 'skip_unavailable': True},
     'sensors': {
-        'imu': {'type': 'imu', 'rate_hz': 100.0, 'mount': {'body': 'torso'},
-                'delay_range_s': [0.004, 0.004], 'noise': 0.01},
-        'lidar': {'type': 'lidar2d', 'rate_hz': 10.0, 'num_rays': 180,
-                  'mount': {'body': 'torso', 'pos_m': [0.0, 0.0, 0.4]}},
+        'imu': {
+            'type': 'imu',
+            'rate_hz': 100.0,
+            'mount': {'body': 'torso'},
+            'delay_range_s': [0.004, 0.004],
+            'noise': 0.01,
+        },
+        'lidar': {
+            'type': 'lidar2d',
+            'rate_hz': 10.0,
+            'num_rays': 180,
+            'mount': {'body': 'torso', 'pos_m': [0.0, 0.0, 0.4]},
+        },
         'foot': {'type': 'contact', 'rate_hz': 100.0, 'mount': {'body': 'front_left_leg'}},
-        'camera': {'type': 'camera', 'rate_hz': 10.0, 'width': 80, 'height': 60,
-                   'mount': {'body': 'torso', 'pos_m': [0.0, 0.0, 0.5]}},
+        'camera': {
+            'type': 'camera',
+            'rate_hz': 10.0,
+            'width': 80,
+            'height': 60,
+            'mount': {'body': 'torso', 'pos_m': [0.0, 0.0, 0.5]},
+        },
     },
 }
 
@@ -47,7 +61,8 @@ def main() -> None:
     for topic, count in sorted(received.items()):
         print(f'{topic}: {count} messages')
     acceleration = rig.sensors['imu'].return_layout.view(
-        rig.read('imu').values, 'linear_acceleration')[0]
+        rig.read('imu').values, 'linear_acceleration'
+    )[0]
     print(f'the torso feels {np.round(acceleration, 2)} m/s^2')
 
 

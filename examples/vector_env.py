@@ -22,12 +22,22 @@ RIG: dict[str, Any] = {
     'seed': 1,
     'world': {'model': 'rover_yard.xml', 'driver': 'commands', 'timestep_s': 0.002},
     'sensors': {
-        'imu': {'type': 'imu', 'rate_hz': 100.0, 'mount': {'site': 'imu_mount'},
-                'delay_range_s': [0.005, 0.03],
-                'gyro': {'noise_density': 1.7e-4, 'turn_on_bias': 0.002}},
-        'tracker': {'type': 'pose', 'rate_hz': 25.0, 'mount': {'body': 'rover'},
-                    'position_noise_m': 0.02, 'orientation_noise_rad': 0.01,
-                    'delay_range_s': [0.04, 0.12], 'jitter_s': 0.01},
+        'imu': {
+            'type': 'imu',
+            'rate_hz': 100.0,
+            'mount': {'site': 'imu_mount'},
+            'delay_range_s': [0.005, 0.03],
+            'gyro': {'noise_density': 1.7e-4, 'turn_on_bias': 0.002},
+        },
+        'tracker': {
+            'type': 'pose',
+            'rate_hz': 25.0,
+            'mount': {'body': 'rover'},
+            'position_noise_m': 0.02,
+            'orientation_noise_rad': 0.01,
+            'delay_range_s': [0.04, 0.12],
+            'jitter_s': 0.01,
+        },
     },
 }
 CONTROL_PERIOD_S = 0.04
@@ -74,15 +84,16 @@ class RoverGoals(RigVectorEnv):
 def steer(env: RoverGoals, observed: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return actions of a simple policy that trusts the late tracker."""
     layout = env.rig.sensors['tracker'].return_layout
-    pose = observed[:, -layout.width:]
+    pose = observed[:, -layout.width :]
     position = layout.view(pose, 'position')[:, :2]
     x, y, z, w = layout.view(pose, 'orientation').T
     yaw = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
     offset = observed[:, :2] - position
     bearing = np.arctan2(offset[:, 1], offset[:, 0]) - yaw
     bearing = (bearing + np.pi) % (2 * np.pi) - np.pi
-    return np.stack([0.6 * np.cos(bearing).clip(0, 1), (1.5 * bearing).clip(-1, 1)],
-                    1).astype(np.float32)
+    return np.stack([0.6 * np.cos(bearing).clip(0, 1), (1.5 * bearing).clip(-1, 1)], 1).astype(
+        np.float32
+    )
 
 
 def main() -> None:
@@ -101,8 +112,10 @@ def main() -> None:
         total += reward.sum()
     wall = time.perf_counter() - began
     simulated = given.steps * CONTROL_PERIOD_S * given.envs
-    print(f'{given.envs} rovers, {given.steps} steps: {arrived:.0f} goals reached, '
-          f'{total / given.envs:.2f} m gained each, {simulated / wall:.0f} x real time in all')
+    print(
+        f'{given.envs} rovers, {given.steps} steps: {arrived:.0f} goals reached, '
+        f'{total / given.envs:.2f} m gained each, {simulated / wall:.0f} x real time in all'
+    )
 
 
 if __name__ == '__main__':

@@ -7,8 +7,9 @@ from sensor_rig.ros.launching import declared, degrade_node
 
 def generate_launch_description() -> LaunchDescription:
     """Return the degrade node of the rig file named by `rig:=`."""
-    return LaunchDescription([
-        *declared('rig', 'namespace', 'remap', 'respawn', 'log_level', 'use_sim_time',
-                  rig=''),
-        degrade_node(),
-    ])
+    return LaunchDescription(
+        [
+            *declared('rig', 'namespace', 'remap', 'respawn', 'log_level', 'use_sim_time', rig=''),
+            degrade_node(),
+        ]
+    )

@@ -7,9 +7,21 @@ from sensor_rig.ros.launching import declared, rig_nodes, tools
 
 def generate_launch_description() -> LaunchDescription:
     """Return the rig named by `rig:=`."""
-    return LaunchDescription([
-        *declared('rig', 'namespace', 'emulators', 'only', 'real_time_factor', 'lockstep',
-                  'respawn', 'log_level', 'rviz', 'record'),
-        rig_nodes(world=True, sync=True),
-        *tools(),
-    ])
+    return LaunchDescription(
+        [
+            *declared(
+                'rig',
+                'namespace',
+                'emulators',
+                'only',
+                'real_time_factor',
+                'lockstep',
+                'respawn',
+                'log_level',
+                'rviz',
+                'record',
+            ),
+            rig_nodes(world=True, sync=True),
+            *tools(),
+        ]
+    )

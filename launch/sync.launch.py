@@ -7,7 +7,9 @@ from sensor_rig.ros.launching import declared, rig_nodes
 
 def generate_launch_description() -> LaunchDescription:
     """Return the sync node of the rig named by `rig:=`."""
-    return LaunchDescription([
-        *declared('rig', 'namespace', 'respawn', 'log_level', 'use_sim_time', respawn='true'),
-        rig_nodes(world=False, sync=True),
-    ])
+    return LaunchDescription(
+        [
+            *declared('rig', 'namespace', 'respawn', 'log_level', 'use_sim_time', respawn='true'),
+            rig_nodes(world=False, sync=True),
+        ]
+    )

@@ -11,8 +11,18 @@ import signal
 import sys
 
 COMMANDS = frozenset({'sensor_rig', 'sensor-rig'})
-NODES = frozenset({'sensor_rig.nodes.world', 'sensor_rig.nodes.emulator', 'sensor_rig.nodes.sync',
-                   'sensor_rig.nodes.degrade', 'world', 'emulator', 'sync', 'degrade'})
+NODES = frozenset(
+    {
+        'sensor_rig.nodes.world',
+        'sensor_rig.nodes.emulator',
+        'sensor_rig.nodes.sync',
+        'sensor_rig.nodes.degrade',
+        'world',
+        'emulator',
+        'sync',
+        'degrade',
+    }
+)
 """Modules after `-m`, and installed executables."""
 PARENT_VARIABLE = 'SENSOR_RIG_PARENT'
 """Process whose end is also the end of the process that has this in its environment."""

@@ -34,8 +34,9 @@ class RigError(Exception):
     @property
     def mistakes(self) -> tuple[Mistake, ...]:
         """Everything that is wrong; a plain text is a mistake that names no key."""
-        return tuple(each if isinstance(each, Mistake) else Mistake(str(each))
-                     for each in self.args)
+        return tuple(
+            each if isinstance(each, Mistake) else Mistake(str(each)) for each in self.args
+        )
 
     def __str__(self) -> str:
         """Return the sentence; what it quotes from a file cannot break its line."""

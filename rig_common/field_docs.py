@@ -43,8 +43,10 @@ def _docstrings(owner: ast.ClassDef) -> dict[str, str]:
     found = {}
     for field, below in zip(owner.body, owner.body[1:], strict=False):
         match field, below:
-            case (ast.AnnAssign(target=ast.Name(id=name)),
-                  ast.Expr(value=ast.Constant(value=str(text)))):
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
                 found[name] = inspect.cleandoc(text)
     return found
 

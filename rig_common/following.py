@@ -24,9 +24,16 @@ Nothing may be published between the two."""
 class Following:
     """A node's place in the rig's time."""
 
-    def __init__(self, name: str, on_time: OnTime, answer: Callable[[Ack], None], *,
-                 serves: Sequence[str] = (), on_episode: Callable[[Tick], None] | None = None,
-                 ready: Callable[[], bool] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        on_time: OnTime,
+        answer: Callable[[Ack], None],
+        *,
+        serves: Sequence[str] = (),
+        on_episode: Callable[[Tick], None] | None = None,
+        ready: Callable[[], bool] | None = None,
+    ) -> None:
         """Follow the ticks that `hear` is called with; `answer` sends to the world.
 
         `name` is the node's, `serves` names the sensors it answers for. `on_episode` is called
@@ -114,8 +121,9 @@ class Following:
                 self._try()
             else:
                 self.now_ns = tick.time_ns
-        elif tick.lockstep and self._answered is not None \
-                and self._answered.time_ns == tick.time_ns:
+        elif (
+            tick.lockstep and self._answered is not None and self._answered.time_ns == tick.time_ns
+        ):
             self._answer(self._answered)  # a tick is repeated until its answer is heard
 
     @property
@@ -163,14 +171,22 @@ class Following:
         self._answer(self._joining(tick))
 
     def _joining(self, tick: Tick) -> Ack:
-        return Ack(self._name, tick.time_ns, self.wake_ns, serves=self._serves, round=tick.round,
-                   reads=tuple(sorted(self.counted)))
+        return Ack(
+            self._name,
+            tick.time_ns,
+            self.wake_ns,
+            serves=self._serves,
+            round=tick.round,
+            reads=tuple(sorted(self.counted)),
+        )
 
     def _try(self) -> None:
         """Handle the waiting tick once everything it counts is here."""
         tick = self._waiting
-        if tick is None or (tick.lockstep and any(
-                self._received[key] < self._due.get(key, 0) for key in self.counted)):
+        if tick is None or (
+            tick.lockstep
+            and any(self._received[key] < self._due.get(key, 0) for key in self.counted)
+        ):
             return
         self._waiting = None
         self.now_ns = tick.time_ns

@@ -80,11 +80,14 @@ class Tick:
     def encode(self) -> bytes:
         """Return the CDR bytes."""
         phase = f'{BARRIER}{self.round}' if self.round else RUN
-        source = (f'run={self.run} episode={self.episode} seed={self.seed} phase={phase} '
-                  f'lockstep={"true" if self.lockstep else "false"}')
+        source = (
+            f'run={self.run} episode={self.episode} seed={self.seed} phase={phase} '
+            f'lockstep={"true" if self.lockstep else "false"}'
+        )
         if self.readers:
-            source += READERS + ' '.join(':'.join((key, *names))
-                                         for key, names in self.readers.items())
+            source += READERS + ' '.join(
+                ':'.join((key, *names)) for key, names in self.readers.items()
+            )
         return _write(self.time_ns, format_counts(self.sent), self.wall_ns, source)
 
     @classmethod
@@ -93,8 +96,17 @@ class Tick:
         time_ns, counts, wall_ns, source = _read(buf)
         source, _, readers = source.partition(READERS)
         run, episode, seed, round_, lockstep = _parse_source(source)
-        return cls(time_ns, wall_ns, episode, seed, round_, lockstep, parse_counts(counts), run,
-                   {key: names for key, *names in map(_by_colon, readers.split())})
+        return cls(
+            time_ns,
+            wall_ns,
+            episode,
+            seed,
+            round_,
+            lockstep,
+            parse_counts(counts),
+            run,
+            {key: names for key, *names in map(_by_colon, readers.split())},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +132,15 @@ class Ack:
         """Return the CDR bytes."""
         source = self.name
         if self.serves is not None:
-            source = ' '.join((self.name, 'joins', str(self.round), *self.serves,
-                               *(READS + key for key in self.reads)))
+            source = ' '.join(
+                (
+                    self.name,
+                    'joins',
+                    str(self.round),
+                    *self.serves,
+                    *(READS + key for key in self.reads),
+                )
+            )
         return _write(self.time_ns, format_counts(self.sent), self.wake_ns, source)
 
     @classmethod
@@ -149,8 +168,10 @@ def parse_counts(text: str) -> dict[str, int]:
     if not text:
         return {}
     try:
-        return {name: int(count) for name, _, count in (
-            part.partition('=') for part in text.split(' '))}
+        return {
+            name: int(count)
+            for name, _, count in (part.partition('=') for part in text.split(' '))
+        }
     except ValueError:
         raise CdrError(f'{text[:SHOWN]!r} is no list of counts such as "imu=1 lidar=2"') from None
 
@@ -165,8 +186,13 @@ def _parse_source(source: str) -> tuple[str, int, int, int, bool]:
     try:
         phase = values['phase']
         round_ = 0 if phase == RUN else int(phase.removeprefix(BARRIER))
-        return (values['run'], int(values['episode']), int(values['seed']), round_,
-                values['lockstep'] == 'true')
+        return (
+            values['run'],
+            int(values['episode']),
+            int(values['seed']),
+            round_,
+            values['lockstep'] == 'true',
+        )
     except (KeyError, ValueError):
         raise CdrError(f'{source[:SHOWN]!r} is not the source of a tick') from None
 
@@ -174,10 +200,17 @@ def _parse_source(source: str) -> tuple[str, int, int, int, bool]:
 def _write(stamp_ns: int, frame_id: str, time_ref_ns: int, source: str) -> bytes:
     """Return a TimeReference; ticks are many, so this is packed in one go."""
     first, second = frame_id.encode(), source.encode()
-    return b''.join((
-        LITTLE_ENDIAN_HEADER, _STAMP_LENGTH.pack(*divmod(stamp_ns, NS_PER_S), len(first) + 1),
-        first, _PADDING[len(first) & 3],
-        _STAMP_LENGTH.pack(*divmod(time_ref_ns, NS_PER_S), len(second) + 1), second, b'\0'))
+    return b''.join(
+        (
+            LITTLE_ENDIAN_HEADER,
+            _STAMP_LENGTH.pack(*divmod(stamp_ns, NS_PER_S), len(first) + 1),
+            first,
+            _PADDING[len(first) & 3],
+            _STAMP_LENGTH.pack(*divmod(time_ref_ns, NS_PER_S), len(second) + 1),
+            second,
+            b'\0',
+        )
+    )
 
 
 def _read(buf: Buffer) -> tuple[int, str, int, str]:
@@ -192,8 +225,11 @@ def _read(buf: Buffer) -> tuple[int, str, int, str]:
             raise CdrError(f'not a TimeReference: a text of {ref_length} bytes does not fit')
         if length > LONGEST_TEXT or ref_length > LONGEST_TEXT:
             raise CdrError(f'a text of {max(length, ref_length)} bytes is none of ours')
-        return (sec * NS_PER_S + nanosec, str(buf[_TEXT:end - 1], 'utf-8'),
-                ref_sec * NS_PER_S + ref_nanosec,
-                str(buf[start:start + ref_length - 1], 'utf-8'))
+        return (
+            sec * NS_PER_S + nanosec,
+            str(buf[_TEXT : end - 1], 'utf-8'),
+            ref_sec * NS_PER_S + ref_nanosec,
+            str(buf[start : start + ref_length - 1], 'utf-8'),
+        )
     except (struct.error, UnicodeDecodeError) as error:
         raise CdrError(f'not a TimeReference: {error}') from None

@@ -30,7 +30,10 @@ class Malformed:
         """Return one status, or none while every message could be read."""
         if not self._found:
             return []
-        values = {topic: f'{count} dropped, the last because {why}'
-                  for topic, (count, why) in sorted(self._found.items())}
-        return [Status(Level.ERROR, self._name, f'unreadable bytes on {", ".join(values)}',
-                       values)]
+        values = {
+            topic: f'{count} dropped, the last because {why}'
+            for topic, (count, why) in sorted(self._found.items())
+        }
+        return [
+            Status(Level.ERROR, self._name, f'unreadable bytes on {", ".join(values)}', values)
+        ]

@@ -60,8 +60,8 @@ class EventReader:
         return values
 
     def _indented_by_tab(self, line: int) -> bool:
-        text = self.text.split('\n')[line:line + 1] or ['']
-        return '\t' in text[0][:len(text[0]) - len(text[0].lstrip())]
+        text = self.text.split('\n')[line : line + 1] or ['']
+        return '\t' in text[0][: len(text[0]) - len(text[0].lstrip())]
 
     def _document(self) -> Parameters:
         self._next()  # stream start
@@ -93,8 +93,10 @@ class EventReader:
         values = self._map('', 0)
         for level in (PARAMETERS, ALL_NODES):
             if not isinstance(self._event, yaml.MappingEndEvent):
-                self._refuse(f'{self._key()!r} stands beside "{level}:"; a rig file has one '
-                             f'section for all its nodes')
+                self._refuse(
+                    f'{self._key()!r} stands beside "{level}:"; a rig file has one '
+                    f'section for all its nodes'
+                )
             self._next()
         return values
 
@@ -111,17 +113,24 @@ class EventReader:
             name = f'{prefix}{key}'
             self._next()
             if '.' in key and isinstance(self._event, yaml.MappingStartEvent):
-                self._refuse(f'{name} holds a map and has a dot in its name, which rcl loses '
-                             f'track of; write it as nested maps', key_event)
+                self._refuse(
+                    f'{name} holds a map and has a dot in its name, which rcl loses '
+                    f'track of; write it as nested maps',
+                    key_event,
+                )
             self._insert(values, key, self._value(name, depth), name, prefix, key_event)
         if not values:
-            self._refuse(f'{prefix[:-1] or PARAMETERS} is an empty map, which ROS parameters '
-                         f'cannot hold; leave it out', start)
+            self._refuse(
+                f'{prefix[:-1] or PARAMETERS} is an empty map, which ROS parameters '
+                f'cannot hold; leave it out',
+                start,
+            )
         self._next()
         return values
 
-    def _insert(self, values: Parameters, key: str, value: object, name: str, prefix: str,
-                event: Event) -> None:
+    def _insert(
+        self, values: Parameters, key: str, value: object, name: str, prefix: str, event: Event
+    ) -> None:
         """Put `value` at `key`, which may be dotted, and refuse to overwrite anything."""
         *groups, leaf = key.split('.')
         at = prefix
@@ -130,8 +139,11 @@ class EventReader:
             self.lines.setdefault(at, event.start_mark.line + 1)
             values = values.setdefault(group, {})
             if not isinstance(values, dict):
-                self._refuse(f'{name}: {at} was given a value on line {self.lines[at]} and cannot '
-                             f'be a group too', event)
+                self._refuse(
+                    f'{name}: {at} was given a value on line {self.lines[at]} and cannot '
+                    f'be a group too',
+                    event,
+                )
             at += '.'
         if leaf in values:
             self._refuse(f'{name} was given before, on line {self.lines[name]}', event)
@@ -188,25 +200,29 @@ class EventReader:
             if isinstance(self._event, yaml.SequenceStartEvent):
                 self._refuse(f'{name} is a list of lists; ROS parameters have flat lists only')
             if isinstance(self._event, yaml.MappingStartEvent):
-                self._refuse(f'{name} is a list of maps; ROS parameters have none, so give each '
-                             f'map a name')
+                self._refuse(
+                    f'{name} is a list of maps; ROS parameters have none, so give each map a name'
+                )
             items.append(self._scalar(name))
             if type(items[-1]) is not type(items[0]):
-                self._refuse(f'{name} mixes {_kind(items[0])} and {_kind(items[-1])} '
-                             f'({items[0]!r} and {items[-1]!r}); a list has one type'
-                             + _write_floats(items))
+                self._refuse(
+                    f'{name} mixes {_kind(items[0])} and {_kind(items[-1])} '
+                    f'({items[0]!r} and {items[-1]!r}); a list has one type' + _write_floats(items)
+                )
             self._next()
         if not items:
-            self._refuse(f'{name} is an empty list, which ROS parameters cannot hold; leave it '
-                         f'out', start)
+            self._refuse(
+                f'{name} is an empty list, which ROS parameters cannot hold; leave it out', start
+            )
         return items
 
     def _scalar(self, name: str) -> Scalar:
         """Return the scalar at hand, without going on."""
         event = self._event
         if isinstance(event, yaml.AliasEvent):
-            self._refuse(f'{name} is a YAML alias (*{event.anchor}), which ROS parameter files '
-                         f'do not know')
+            self._refuse(
+                f'{name} is a YAML alias (*{event.anchor}), which ROS parameter files do not know'
+            )
         if event.tag == _STRING_TAG or (event.tag == '!' and event.style):
             return self._without_nul(event.value, name)
         self._refuse_tag(name)
@@ -216,14 +232,18 @@ class EventReader:
         if not text:
             self._refuse(f'{name} has no value')
         if text in _NULL:
-            self._refuse(f'{name} is {text}, which ROS reads as a text; leave the key out, or '
-                         f'quote it if the text is meant')
+            self._refuse(
+                f'{name} is {text}, which ROS reads as a text; leave the key out, or '
+                f'quote it if the text is meant'
+            )
         return scalar(self._without_nul(text, name))
 
     def _refuse_tag(self, name: str) -> None:
         if self._event.tag is not None:
-            self._refuse(f'{name} has the YAML tag {self._event.tag}, which ROS parameter files '
-                         f'ignore; leave it out')
+            self._refuse(
+                f'{name} has the YAML tag {self._event.tag}, which ROS parameter files '
+                f'ignore; leave it out'
+            )
 
     def _without_nul(self, text: str, name: str) -> str:
         if '\0' in text:
@@ -244,8 +264,9 @@ class EventReader:
         # The libyaml inside ROS may be older than ours: it takes `a:b` outside of brackets only.
         in_brackets = bool(self._flow) and self._flow[-1]
         if in_brackets and ':' in event.value and not event.style:
-            self._refuse(f'{event.value!r} has a colon inside brackets, which rcl does not read; '
-                         f'quote it')
+            self._refuse(
+                f'{event.value!r} has a colon inside brackets, which rcl does not read; quote it'
+            )
 
     def _refuse(self, problem: str, event: Event = None) -> NoReturn:
         line = (event or self._event).start_mark.line + 1

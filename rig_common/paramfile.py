@@ -67,8 +67,9 @@ def merged(base: Mapping[str, object], over: Mapping[str, object]) -> Parameters
     result = dict(base)
     for key, value in over.items():
         below = result.get(key)
-        result[key] = merged(below, value) if isinstance(below, dict) and isinstance(
-            value, dict) else value
+        result[key] = (
+            merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+        )
     return result
 
 

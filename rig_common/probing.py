@@ -22,8 +22,13 @@ class Trial:
 
     def __init__(self, code: str, **environment: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, '-c', _END_WITH_PARENT + code], env=dict(os.environ, **environment),
-            text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            [sys.executable, '-c', _END_WITH_PARENT + code],
+            env=dict(os.environ, **environment),
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         atexit.register(self._end)
 
     def result(self) -> tuple[int, str]:

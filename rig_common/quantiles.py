@@ -21,8 +21,11 @@ class LogHistogram:
         """Count one value."""
         self.count += 1
         self.max_s = max(self.max_s, value_s)
-        index = 0 if value_s <= self.LOWEST_S else 1 + int(
-            math.log10(value_s / self.LOWEST_S) * self.PER_DECADE)
+        index = (
+            0
+            if value_s <= self.LOWEST_S
+            else 1 + int(math.log10(value_s / self.LOWEST_S) * self.PER_DECADE)
+        )
         self.bins[index] = self.bins.get(index, 0) + 1
 
     def quantile_s(self, fraction: float) -> float:
@@ -33,16 +36,21 @@ class LogHistogram:
         for index in sorted(self.bins):
             passed += self.bins[index]
             if passed >= wanted:
-                middle = 0.0 if index == 0 else self.LOWEST_S * 10 ** (
-                    (index - 0.5) / self.PER_DECADE)
+                middle = (
+                    0.0 if index == 0 else self.LOWEST_S * 10 ** ((index - 0.5) / self.PER_DECADE)
+                )
                 return min(middle, self.max_s)
         return self.max_s
 
     def summary(self) -> dict[str, object]:
         """Return count and quantiles in seconds."""
-        return {'count': self.count, 'p50_s': self.quantile_s(0.5),
-                'p95_s': self.quantile_s(0.95), 'p99_s': self.quantile_s(0.99),
-                'max_s': self.max_s}
+        return {
+            'count': self.count,
+            'p50_s': self.quantile_s(0.5),
+            'p95_s': self.quantile_s(0.95),
+            'p99_s': self.quantile_s(0.99),
+            'max_s': self.max_s,
+        }
 
 
 class ExactQuantiles(LogHistogram):

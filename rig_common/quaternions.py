@@ -9,8 +9,12 @@ def product(left: Quaternion, right: Quaternion) -> Quaternion:
     """Return the rotation `right` followed by `left`."""
     a, b, c, d = left
     w, x, y, z = right
-    return (a * w - b * x - c * y - d * z, a * x + b * w + c * z - d * y,
-            a * y - b * z + c * w + d * x, a * z + b * y - c * x + d * w)
+    return (
+        a * w - b * x - c * y - d * z,
+        a * x + b * w + c * z - d * y,
+        a * y - b * z + c * w + d * x,
+        a * z + b * y - c * x + d * w,
+    )
 
 
 def conjugate(rotation: Quaternion) -> Quaternion:

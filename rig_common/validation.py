@@ -12,13 +12,22 @@ from rig_common.errors import Mistake, RigError
 from rig_common.text import near
 
 RULES = {
-    'bool_parsing': 'true or false', 'bool_type': 'true or false',
-    'dict_type': 'a map', 'model_type': 'a map', 'model_attributes_type': 'a map',
-    'float_parsing': 'a number', 'float_type': 'a number',
-    'int_parsing': 'a whole number', 'int_type': 'a whole number',
-    'int_from_float': 'a whole number', 'int_parsing_size': 'a whole number of at most 64 bits',
-    'list_type': 'a list', 'tuple_type': 'a list', 'string_type': 'a text',
-    'too_long': 'a list of at most {max_length}', 'too_short': 'at least {min_length}',
+    'bool_parsing': 'true or false',
+    'bool_type': 'true or false',
+    'dict_type': 'a map',
+    'model_type': 'a map',
+    'model_attributes_type': 'a map',
+    'float_parsing': 'a number',
+    'float_type': 'a number',
+    'int_parsing': 'a whole number',
+    'int_type': 'a whole number',
+    'int_from_float': 'a whole number',
+    'int_parsing_size': 'a whole number of at most 64 bits',
+    'list_type': 'a list',
+    'tuple_type': 'a list',
+    'string_type': 'a text',
+    'too_long': 'a list of at most {max_length}',
+    'too_short': 'at least {min_length}',
 }
 """What is allowed, by pydantic's kind of problem, where its own words say less."""
 
@@ -46,14 +55,18 @@ class Strict(BaseModel):
     def _numbers_are_numbers(cls, values: Any) -> Any:
         for key, value in values.items() if isinstance(values, Mapping) else ():
             items = value if isinstance(value, list | tuple) else [value]
-            if any(isinstance(item, bool) for item in items) and key in cls.model_fields and (
-                    _is_number(cls.model_fields[key].annotation)):
+            if (
+                any(isinstance(item, bool) for item in items)
+                and key in cls.model_fields
+                and (_is_number(cls.model_fields[key].annotation))
+            ):
                 raise PydanticCustomError(_NO_NUMBER, '', {'key': key, 'value': value})
         return values
 
 
-def validated(model: type[ModelT], values: Mapping[str, object], where: str, *,
-              also: Sequence[str] = ()) -> ModelT:
+def validated(
+    model: type[ModelT], values: Mapping[str, object], where: str, *, also: Sequence[str] = ()
+) -> ModelT:
     """Return `values` as a `model`, or raise RigError that names the key below `where`.
 
     `also` are keys that a user may write beside the model's own.
@@ -61,10 +74,16 @@ def validated(model: type[ModelT], values: Mapping[str, object], where: str, *,
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        raise RigError(*(
-            Mistake(_sentence(problem, model, where, also), '.'.join(map(str, problem['loc'])),
-                    problem['type'] == 'missing')
-            for problem in error.errors(include_url=False))) from None
+        raise RigError(
+            *(
+                Mistake(
+                    _sentence(problem, model, where, also),
+                    '.'.join(map(str, problem['loc'])),
+                    problem['type'] == 'missing',
+                )
+                for problem in error.errors(include_url=False)
+            )
+        ) from None
 
 
 def unknown_key(where: str, key: str, allowed: Sequence[str]) -> str:
@@ -161,8 +180,11 @@ def _model_at(model: type[BaseModel], location: Sequence[object]) -> Any:
     """Return the model that `location` leads to, through nested models and maps."""
     current: Any = model
     for part in location:
-        annotation = current.model_fields[part].annotation if part in getattr(
-            current, 'model_fields', {}) else current
+        annotation = (
+            current.model_fields[part].annotation
+            if part in getattr(current, 'model_fields', {})
+            else current
+        )
         current = _model_inside(annotation) or current
     return current
 

@@ -35,8 +35,9 @@ class _SigEvent(ctypes.Structure):
 class _TimerSpec(ctypes.Structure):
     """`struct itimerspec`: the interval (0: once) and the time left, each as s and ns."""
 
-    _fields_ = [(name, ctypes.c_long)
-                for name in ('interval_s', 'interval_ns', 'left_s', 'left_ns')]
+    _fields_ = [
+        (name, ctypes.c_long) for name in ('interval_s', 'interval_ns', 'left_s', 'left_ns')
+    ]
 
 
 class Watchdog:
@@ -62,8 +63,10 @@ class Watchdog:
         left_s = max(self._deadline_s - time.monotonic(), 0.001)
         for timer in self._timers:
             self._libc.timer_delete(timer)
-        sentence = (f'{self.name} did not end by itself within {self._limit_s:g} s: it is ended '
-                    f'now'.encode())
+        sentence = (
+            f'{self.name} did not end by itself within {self._limit_s:g} s: it is ended '
+            f'now'.encode()
+        )
         self._timers = [
             self._after(left_s, 'warnx', self._libc.strdup(sentence)),
             self._after(left_s + _TO_READ_S, '_exit', code),

@@ -29,8 +29,16 @@ if TYPE_CHECKING:
     import mujoco
 
 
-def open_rig(path: str | Path, *, messages: bool = True, arrays: bool = True, sync: bool = True,
-             together: bool = True, device: str = '', **world: object) -> InProcessRig:
+def open_rig(
+    path: str | Path,
+    *,
+    messages: bool = True,
+    arrays: bool = True,
+    sync: bool = True,
+    together: bool = True,
+    device: str = '',
+    **world: object,
+) -> InProcessRig:
     """Return the rig of a file, or of a shipped one by name; `world` overrides keys of `world:`.
 
     `open_rig('demo', num_envs=64, driver='commands', messages=False)`; see `Rig`.
@@ -38,12 +46,19 @@ def open_rig(path: str | Path, *, messages: bool = True, arrays: bool = True, sy
     config = load_rig(path)
     if world:
         config = config.with_world(**world)
-    return InProcessRig(config, messages=messages, arrays=arrays, sync=sync, together=together,
-                        device=device)
+    return InProcessRig(
+        config, messages=messages, arrays=arrays, sync=sync, together=together, device=device
+    )
 
 
-def attach(model: mujoco.MjModel, data: mujoco.MjData, rig: str | Path | Mapping[str, object], *,
-           messages: bool = False, arrays: bool = True) -> AttachedRig:
+def attach(
+    model: mujoco.MjModel,
+    data: mujoco.MjData,
+    rig: str | Path | Mapping[str, object],
+    *,
+    messages: bool = False,
+    arrays: bool = True,
+) -> AttachedRig:
     """Return the sensors of a rig file, or of parameters like one, on somebody else's simulation.
 
     Step `data` as you like; `observe()` takes over what happened, and `read()` is as ever. The
@@ -51,9 +66,17 @@ def attach(model: mujoco.MjModel, data: mujoco.MjData, rig: str | Path | Mapping
     own sites and sensors.
     """
     config = load_attached(rig, float(model.opt.timestep))
-    return AttachedRig(model, data, config.simulated_world, config.make_sensors().values(),
-                       seed=config.seed, base_dir=config.path.parent, messages=messages,
-                       arrays=arrays, links=config.links)
+    return AttachedRig(
+        model,
+        data,
+        config.simulated_world,
+        config.make_sensors().values(),
+        seed=config.seed,
+        base_dir=config.path.parent,
+        messages=messages,
+        arrays=arrays,
+        links=config.links,
+    )
 
 
 class InProcessRig(Rig):
@@ -63,14 +86,30 @@ class InProcessRig(Rig):
     tick's time.
     """
 
-    def __init__(self, config: RigConfig, *, messages: bool = True, arrays: bool = True,
-                 sync: bool = True, together: bool = True, device: str = '') -> None:
+    def __init__(
+        self,
+        config: RigConfig,
+        *,
+        messages: bool = True,
+        arrays: bool = True,
+        sync: bool = True,
+        together: bool = True,
+        device: str = '',
+    ) -> None:
         """Build world, sensors and engine; without `messages` there is nothing to sync."""
         self.config = config
         world = config.simulated_world
-        super().__init__(world, config.make_sensors().values(), seed=config.seed,
-                         base_dir=config.path.parent, messages=messages, arrays=arrays,
-                         links=config.links, together=together, device=device)
+        super().__init__(
+            world,
+            config.make_sensors().values(),
+            seed=config.seed,
+            base_dir=config.path.parent,
+            messages=messages,
+            arrays=arrays,
+            links=config.links,
+            together=together,
+            device=device,
+        )
         self._wants_sync = sync and messages and config.runs_sync
         self.sync: WireSync | None = None
         """The engine, None where nothing is synced."""
@@ -89,8 +128,9 @@ class InProcessRig(Rig):
         if not self._wants_sync or self.config.sync is None:
             return
         self.sync = WireSync(self.config.sync)
-        self._inputs = {given.topic.lstrip('/'): name
-                        for name, given in self.config.sync.inputs.items()}
+        self._inputs = {
+            given.topic.lstrip('/'): name for name, given in self.config.sync.inputs.items()
+        }
 
     def step(self, *, force_recompute: bool = False) -> list[Message]:
         """Move on by one physics step; `bundles` then holds what the sync engine made of it."""
@@ -101,8 +141,15 @@ class InProcessRig(Rig):
 
     def _synced(self, sync: WireSync, messages: list[Message]) -> list[Bundle]:
         now_ns = self.time_ns
-        arrived = [(self._inputs[message.topic], message.data) for message in messages
-                   if message.topic in self._inputs] if messages else []
+        arrived = (
+            [
+                (self._inputs[message.topic], message.data)
+                for message in messages
+                if message.topic in self._inputs
+            ]
+            if messages
+            else []
+        )
         if not arrived and now_ns < sync.next_deadline_ns:
             return []
         made = sync.push_together(arrived, now_ns)
@@ -114,12 +161,15 @@ class InProcessRig(Rig):
     def outputs(self, bundle: Bundle) -> list[Output]:
         """Return the messages of a bundle: `synced/...`, `sync/bundle`, `sync/offset/...`."""
         if self.sync is None:
-            raise RigError('this rig syncs nothing: its file has no sync: section, or it was '
-                           'opened without messages or with several environments')
+            raise RigError(
+                'this rig syncs nothing: its file has no sync: section, or it was '
+                'opened without messages or with several environments'
+            )
         return list(self.sync.outputs(bundle))
 
-    def reset(self, envs: Sequence[int] | NDArray[np.intp] | None = None, *,
-              seed: int | None = None) -> None:
+    def reset(
+        self, envs: Sequence[int] | NDArray[np.intp] | None = None, *, seed: int | None = None
+    ) -> None:
         """Go back to the start (see `Rig.reset`); the sync engine starts again with the rig."""
         super().reset(envs, seed=seed)
         if envs is None:

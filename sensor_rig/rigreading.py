@@ -44,8 +44,10 @@ class Mistakes:
         except UnavailableError:
             raise
         except RigError as error:
-            self.found += [replace(each, key='.'.join(filter(None, (key, each.key))))
-                           for each in error.mistakes]
+            self.found += [
+                replace(each, key='.'.join(filter(None, (key, each.key))))
+                for each in error.mistakes
+            ]
 
     def add(self, key: str, sentence: str) -> None:
         """Note a mistake about the dotted `key`."""
@@ -55,10 +57,16 @@ class Mistakes:
         """Raise all that was found, in the order of the file; each with its line."""
         if not self.found:
             return
-        located = sorted(((self._place(each.key), each.sentence) for each in self.found),
-                         key=lambda each: (each[0][0] != self.file.name, each[0]))
-        raise RigError(*(f'{name}:{line}: {sentence}' if line else f'{name}: {sentence}'
-                         for (name, line), sentence in located))
+        located = sorted(
+            ((self._place(each.key), each.sentence) for each in self.found),
+            key=lambda each: (each[0][0] != self.file.name, each[0]),
+        )
+        raise RigError(
+            *(
+                f'{name}:{line}: {sentence}' if line else f'{name}: {sentence}'
+                for (name, line), sentence in located
+            )
+        )
 
     def _place(self, key: str) -> tuple[str, int]:
         """Return where the key stands, or the nearest one around it."""
@@ -70,12 +78,13 @@ class Mistakes:
 def read_rig(file: Path, seen: tuple[Path, ...] = ()) -> RigParameters:
     """Return the parameters of `file` on top of those of the file it `extends`."""
     if file in seen:
-        chain = ' -> '.join(each.name for each in (*seen[seen.index(file):], file))
+        chain = ' -> '.join(each.name for each in (*seen[seen.index(file) :], file))
         raise RigError(f'{file.name}: extends goes round in a circle: {chain}')
     loaded = paramfile.load(file)
     values = loaded.values
     places: dict[str, tuple[str, int]] = {
-        key: (file.name, line) for key, line in loaded.lines.items()}
+        key: (file.name, line) for key, line in loaded.lines.items()
+    }
     seen = (*seen, file)
     mistakes = Mistakes(file, places)
     bases: dict[str, Path] = {}
@@ -90,8 +99,10 @@ def read_rig(file: Path, seen: tuple[Path, ...] = ()) -> RigParameters:
     for key, base in bases.items():
         below = read_rig(base, seen)
         values = paramfile.merged(_at(key, below.values), values)
-        places = {**{f'{key}.{inner}' if key else inner: place
-                     for inner, place in below.places.items()}, **places}
+        places = {
+            **{f'{key}.{inner}' if key else inner: place for inner, place in below.places.items()},
+            **places,
+        }
     return RigParameters(values, places)
 
 
@@ -104,10 +115,13 @@ def _at(key: str, values: Parameters) -> Parameters:
 
 def _extending_parts(values: Mapping[str, Any]) -> list[tuple[str, str, Parameters]]:
     """Return (section, name, keys) of every sensor and stream that extends a file."""
-    return [(section, name, part) for section in EXTENSIBLE
-            if isinstance(values.get(section), dict)
-            for name, part in values[section].items()
-            if isinstance(part, dict) and 'extends' in part]
+    return [
+        (section, name, part)
+        for section in EXTENSIBLE
+        if isinstance(values.get(section), dict)
+        for name, part in values[section].items()
+        if isinstance(part, dict) and 'extends' in part
+    ]
 
 
 def extended_file(name: object, file: Path, where: str) -> Path:
@@ -119,17 +133,24 @@ def extended_file(name: object, file: Path, where: str) -> Path:
         return beside.resolve()
     shipped = find_shared(*Path(name).parts)
     if shipped is None:
-        raise RigError(f'{where} is {name!r}; {_meant(name, file.parent)}there is no such file '
-                       f'beside the rig file or among the shipped ones')
+        raise RigError(
+            f'{where} is {name!r}; {_meant(name, file.parent)}there is no such file '
+            f'beside the rig file or among the shipped ones'
+        )
     return shipped
 
 
 def _meant(name: str, beside: Path) -> str:
     """Return which file `name` could have meant, as one would write it."""
     suffix = Path(name).suffix or '.yaml'
-    files = {path.stem: path.relative_to(root).as_posix()
-             for root, folder in ((share_dir(), 'config'), (share_dir(), 'datasheets'),
-                                  (beside, Path(name).parent))
-             for path in (root / folder).glob(f'*{suffix}')}
+    files = {
+        path.stem: path.relative_to(root).as_posix()
+        for root, folder in (
+            (share_dir(), 'config'),
+            (share_dir(), 'datasheets'),
+            (beside, Path(name).parent),
+        )
+        for path in (root / folder).glob(f'*{suffix}')
+    }
     found = difflib.get_close_matches(Path(name).stem, files, n=1)
     return f'did you mean {files[found[0]]!r}? ' if found else ''

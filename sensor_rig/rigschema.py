@@ -24,9 +24,13 @@ from sync_engine.config import SyncConfig
 Schema: TypeAlias = dict[str, Any]
 
 PART = '.part'
-EXTENDS: Schema = {'type': 'string', 'description': (
-    'A file whose keys are taken where this one has none: one beside this file, or a shipped one '
-    'such as datasheets/imu_bosch_bmi088.yaml.')}
+EXTENDS: Schema = {
+    'type': 'string',
+    'description': (
+        'A file whose keys are taken where this one has none: one beside this file, or a shipped '
+        'one such as datasheets/imu_bosch_bmi088.yaml.'
+    ),
+}
 
 
 def rig_schema() -> Schema:
@@ -34,8 +38,10 @@ def rig_schema() -> Schema:
     definitions: dict[str, Schema] = {}
     for model in (WorldConfig, SyncConfig, LinkConfig):
         definitions[model.__name__] = _defined(model, definitions)
-    sensors = {name: _typed('Sensor', name, sensor_class(name).config_class, definitions)
-               for name in type_names()}
+    sensors = {
+        name: _typed('Sensor', name, sensor_class(name).config_class, definitions)
+        for name in type_names()
+    }
     streams = {name: _typed('Stream', name, typed_config(name), definitions) for name in TYPES}
     definitions['Stream_'] = _extensible(_defined(StreamConfig, definitions))
     definitions |= {f'{name}{PART}': _as_part(each) for name, each in definitions.items()}
@@ -52,12 +58,19 @@ def rig_schema() -> Schema:
 def _document(parameters: Schema) -> Schema:
     """Return the schema of a file: `/**: ros__parameters: ...`, as every ROS 2 node reads it."""
     level = {'type': 'object', 'additionalProperties': False}
-    nodes = {**level, 'required': [PARAMETERS], 'properties': {PARAMETERS: parameters},
-             'description': 'Parameters for all nodes.'}
+    nodes = {
+        **level,
+        'required': [PARAMETERS],
+        'properties': {PARAMETERS: parameters},
+        'description': 'Parameters for all nodes.',
+    }
     return {
-        '$schema': 'https://json-schema.org/draft/2020-12/schema', 'title': 'sensor_rig rig file',
+        '$schema': 'https://json-schema.org/draft/2020-12/schema',
+        'title': 'sensor_rig rig file',
         'description': 'A rig file or a datasheet of sensor_rig, a genuine ROS 2 parameter file.',
-        **level, 'required': [ALL_NODES], 'properties': {ALL_NODES: nodes},
+        **level,
+        'required': [ALL_NODES],
+        'properties': {ALL_NODES: nodes},
     }
 
 
@@ -74,14 +87,27 @@ def _chosen(sensor_keys: list[str]) -> Schema:
 def _rig(suffix: str) -> Schema:
     """Return the sections of a rig; `sync:` takes its inputs from `sensors:` if there are any."""
     seed = _defined(SeedConfig, {})
-    named = {key: {'type': 'object', 'description': text, 'additionalProperties': False,
-                   'patternProperties': {_PATTERN: _ref(name, suffix)}}
-             for key, name, text in (
-                 ('sensors', 'Sensor', 'Simulated sensors by name; the name is also the topic.'),
-                 ('streams', 'Stream', 'Streams to degrade, by name.'),
-                 ('links', 'LinkConfig', 'Lines that several sensors share, by name.'))}
-    properties = {**seed['properties'], 'extends': EXTENDS, 'use_sim_time': {'type': 'boolean'},
-                  'world': _ref('WorldConfig', suffix), 'sync': _ref('SyncConfig', PART), **named}
+    named = {
+        key: {
+            'type': 'object',
+            'description': text,
+            'additionalProperties': False,
+            'patternProperties': {_PATTERN: _ref(name, suffix)},
+        }
+        for key, name, text in (
+            ('sensors', 'Sensor', 'Simulated sensors by name; the name is also the topic.'),
+            ('streams', 'Stream', 'Streams to degrade, by name.'),
+            ('links', 'LinkConfig', 'Lines that several sensors share, by name.'),
+        )
+    }
+    properties = {
+        **seed['properties'],
+        'extends': EXTENDS,
+        'use_sim_time': {'type': 'boolean'},
+        'world': _ref('WorldConfig', suffix),
+        'sync': _ref('SyncConfig', PART),
+        **named,
+    }
     rig: Schema = {'type': 'object', 'properties': properties, 'additionalProperties': False}
     if not suffix:
         rig['dependentRequired'] = {'sensors': ['world']}
@@ -97,14 +123,20 @@ def _by_type(names: dict[str, str], untyped: str, suffix: str) -> Schema:
     One that extends a datasheet may leave out what that gives, `type` too; its keys are then
     those of any type.
     """
+
     def either(suffix: str) -> Schema:
         chosen: Schema = {'anyOf': [_ref(each, PART) for each in names.values()]}
         if untyped and not suffix:
             chosen = _ref(untyped, suffix)
         elif not suffix:
             chosen = {'required': ['type']}
-        cases = [{'if': {'required': ['type'], 'properties': {'type': {'const': name}}},
-                  'then': _ref(definition, suffix)} for name, definition in names.items()]
+        cases = [
+            {
+                'if': {'required': ['type'], 'properties': {'type': {'const': name}}},
+                'then': _ref(definition, suffix),
+            }
+            for name, definition in names.items()
+        ]
         return {'allOf': [*cases, {'if': {'not': {'required': ['type']}}, 'then': chosen}]}
 
     known = {'type': {'enum': list(names), 'description': 'Which sensor it is.'}}
@@ -122,8 +154,9 @@ def _filled_from_sensors(definitions: dict[str, Schema]) -> Schema:
     return {**whole, 'properties': properties, 'required': required}
 
 
-def _typed(kind: str, type_name: str, model: type[BaseModel],
-           definitions: dict[str, Schema]) -> str:
+def _typed(
+    kind: str, type_name: str, model: type[BaseModel], definitions: dict[str, Schema]
+) -> str:
     """Define the keys of one `type` and return the definition's name."""
     own = _extensible(_defined(model, definitions))
     own['properties']['type'] = {'const': type_name}
@@ -139,8 +172,7 @@ def _extensible(schema: Schema) -> Schema:
 
 def _defined(model: type[BaseModel], definitions: dict[str, Schema]) -> Schema:
     """Return the schema of `model`; what it refers to goes to `definitions`."""
-    own = model.model_json_schema(ref_template='#/$defs/{model}',
-                                  schema_generator=DescribedSchema)
+    own = model.model_json_schema(ref_template='#/$defs/{model}', schema_generator=DescribedSchema)
     definitions.update(own.pop('$defs', {}))
     return own
 
@@ -151,9 +183,11 @@ def _as_part(schema: object) -> Any:
         return [_as_part(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    return {key: f'{value}{PART}' if key == '$ref' else _as_part(value)
-            for key, value in schema.items()
-            if not (key == 'required' and isinstance(value, list))}
+    return {
+        key: f'{value}{PART}' if key == '$ref' else _as_part(value)
+        for key, value in schema.items()
+        if not (key == 'required' and isinstance(value, list))
+    }
 
 
 def _ref(name: str, suffix: str = '') -> Schema:

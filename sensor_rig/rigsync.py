@@ -40,8 +40,10 @@ def simulated_inputs(sensors: Mapping[str, AnySensor]) -> dict[str, Parameters]:
         topics = {topic.of(name): topic.type_name for topic in sensor.topics()}
         for topic in topics:
             if topic in owners:
-                raise RigError(f'sensors.{name} and sensors.{owners[topic]} both '
-                               f'publish {topic}; give one of them another name')
+                raise RigError(
+                    f'sensors.{name} and sensors.{owners[topic]} both '
+                    f'publish {topic}; give one of them another name'
+                )
             owners[topic] = name
         inputs.update(_inputs_of(sensor, topics))
     return inputs
@@ -65,8 +67,13 @@ def _inputs_of(sensor: AnySensor, topics: Mapping[str, str]) -> dict[str, Parame
         if not inputs:
             cue = CUES.get(type_name, 'none')
             bias_s = CUE_BIAS_S.get(cue, 0.0)
-            inputs[sensor.name] = {**given, 'cue': cue, 'cue_bias_s': bias_s,
-                                   'cue_wander': CUE_WANDER, **sensor.sync_facts()}
+            inputs[sensor.name] = {
+                **given,
+                'cue': cue,
+                'cue_bias_s': bias_s,
+                'cue_wander': CUE_WANDER,
+                **sensor.sync_facts(),
+            }
         else:
             inputs[topic.replace('/', '_')] = {**given, 'clock_of': sensor.name}
     return inputs
@@ -77,6 +84,7 @@ def _least_s(config: SensorConfig) -> float:
     if config.latency.model == 'delay':
         return 0.0
     from sim_sensors.pipeline.marginals import usual_least_s
+
     return usual_least_s(config.latency)
 
 
@@ -90,8 +98,9 @@ def _stamp_point(sensor: AnySensor, type_name: str) -> Parameters:
     return {'stamp_point': point, 'capture_s': shift_s if whole else 2.0 * shift_s}
 
 
-def add_imu_rotations(inputs: dict[str, Parameters],
-                      sensors: Mapping[str, AnySensor], imu: object) -> None:
+def add_imu_rotations(
+    inputs: dict[str, Parameters], sensors: Mapping[str, AnySensor], imu: object
+) -> None:
     """Tell each input how its frame is turned against the IMU's, where both mounts say so.
 
     A mount on a site of the model counts as lying along its body's axes.
@@ -99,26 +108,34 @@ def add_imu_rotations(inputs: dict[str, Parameters],
     if not isinstance(imu, str) or imu not in sensors:
         return
     from sim_sensors.world.mounts import quat_wxyz_from_rpy
+
     to_imu = conjugate(quat_wxyz_from_rpy(sensors[imu].config.mount.rpy_rad))
     for name, sensor in sensors.items():
         if name in inputs and name != imu:
-            turned = product(quat_wxyz_from_rpy(sensor.config.mount.rpy_rad),
-                             sensor.frame_quat_wxyz)
+            turned = product(
+                quat_wxyz_from_rpy(sensor.config.mount.rpy_rad), sensor.frame_quat_wxyz
+            )
             inputs[name]['imu_quat_wxyz'] = list(product(to_imu, turned))
 
 
-def merged_inputs(raw_sync: Mapping[str, object],
-                  simulated: Mapping[str, Parameters]) -> Parameters:
+def merged_inputs(
+    raw_sync: Mapping[str, object], simulated: Mapping[str, Parameters]
+) -> Parameters:
     """Return the inputs the file names, completed from the sensors where they are simulated."""
     named = raw_sync.get('inputs', {})
     if not isinstance(named, dict):
         raise RigError(f'sync.inputs is {named!r}; it should be a map')
     wanted = dict(named)
     required = raw_sync.get('required_sensors')
-    mentioned = [raw_sync.get('reference_sensor_id'), raw_sync.get('imu_sensor_id'),
-                 *(required if isinstance(required, list) else [])]
+    mentioned = [
+        raw_sync.get('reference_sensor_id'),
+        raw_sync.get('imu_sensor_id'),
+        *(required if isinstance(required, list) else []),
+    ]
     for name in mentioned:
         if isinstance(name, str) and name in simulated:
             wanted.setdefault(name, {})
-    return {name: merged(simulated.get(name, {}), given) if isinstance(given, dict) else given
-            for name, given in wanted.items()}
+    return {
+        name: merged(simulated.get(name, {}), given) if isinstance(given, dict) else given
+        for name, given in wanted.items()
+    }

@@ -35,8 +35,9 @@ def build_site(root: Path, output: Path) -> list[str]:
         log = logging.getLogger('mkdocs')
         log.addHandler(warnings)
         try:
-            config = load_config(str(root / 'mkdocs.yml'), docs_dir=str(pages),
-                                 site_dir=str(output))
+            config = load_config(
+                str(root / 'mkdocs.yml'), docs_dir=str(pages), site_dir=str(output)
+            )
             config.nav = _completed(config.nav, pages)
             build(config)
         except (MkDocsException, OSError) as error:
@@ -71,6 +72,7 @@ def _copy_pages(root: Path, pages: Path) -> None:
 
 def _completed(nav: Any, pages: Path) -> object:
     """Return the navigation with a page for every sensor and every kept run of benchmarks."""
+
     def named(folder: str) -> list[dict[str, str]]:
         found = sorted(path for path in (pages / folder).glob('*.md') if path.name != 'README.md')
         return [{_title(path): path.relative_to(pages).as_posix()} for path in found]
@@ -82,7 +84,7 @@ def _completed(nav: Any, pages: Path) -> object:
                 sensors += named('docs/sensors')
             if title == 'Project':
                 entries.append({'Kept results': named('bench/results')})
-    known = set(re.findall(r"[\w/]+\.md", str(nav)))
+    known = set(re.findall(r'[\w/]+\.md', str(nav)))
     left = [each for each in named('docs') if not known & set(each.values())]
     return [*nav, {'More': left}] if left else nav
 

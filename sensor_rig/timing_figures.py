@@ -67,13 +67,20 @@ def timing_figures(rig: RigConfig) -> dict[str, TimingFigures]:
         latency_s = _latencies(transit, schedules[name])
         p5, p50, p95, p99 = np.quantile(latency_s, [0.05, 0.5, 0.95, 0.99]).tolist()
         found[name] = TimingFigures(
-            p5, p50, p95, p99, _correlation(latency_s), clock_error(sensor.config, MINUTE_S),
-            clock_error(sensor.config, HOUR_S))
+            p5,
+            p50,
+            p95,
+            p99,
+            _correlation(latency_s),
+            clock_error(sensor.config, MINUTE_S),
+            clock_error(sensor.config, HOUR_S),
+        )
     return found
 
 
 def _latencies(transit: Transit, schedule: Schedule) -> NDArray[np.float64]:
     from sim_sensors.pipeline.transit import CaptureNumbers
+
     envs, rows = np.arange(RUNS), []
     for k in range(CAPTURES):
         index = np.full(RUNS, k)
@@ -84,7 +91,7 @@ def _latencies(transit: Transit, schedule: Schedule) -> NDArray[np.float64]:
 
 def _correlation(latency_s: NDArray[np.float64]) -> float:
     centred = latency_s - latency_s.mean(axis=0)
-    power = float((centred ** 2).mean())
+    power = float((centred**2).mean())
     if power < 1e-18:
         return float('nan')
     return float((centred[1:] * centred[:-1]).mean()) / power
@@ -93,6 +100,7 @@ def _correlation(latency_s: NDArray[np.float64]) -> float:
 def clock_error(config: TimingConfig, time_s: float) -> ClockError:
     """Return the error of a clock `time_s` after the start, before rounding and TAI."""
     from sim_sensors.pipeline.discipline import warmth_s
+
     clock = config.clock
     if clock.stamp_at == 'arrival':
         return ClockError(0.0, 0.0)
@@ -102,8 +110,8 @@ def clock_error(config: TimingConfig, time_s: float) -> ClockError:
         return _simulated_error(config, time_s)
     mean_s = clock.offset_s + clock.drift_ppm * 1e-6 * time_s
     mean_s += float(warmth_s(clock.temperature, np.array([time_s]))[0])
-    variance = clock.white_fm ** 2 * time_s + clock.random_walk_fm ** 2 * time_s ** 3 / 3.0
-    return ClockError(mean_s, variance ** 0.5)
+    variance = clock.white_fm**2 * time_s + clock.random_walk_fm**2 * time_s**3 / 3.0
+    return ClockError(mean_s, variance**0.5)
 
 
 def _simulated_error(config: TimingConfig, time_s: float) -> ClockError:
@@ -111,9 +119,20 @@ def _simulated_error(config: TimingConfig, time_s: float) -> ClockError:
     from sim_sensors.pipeline.transit import CaptureNumbers
     from sim_sensors.randomness.noise import RandomStreams
     from sim_sensors.timekeeping.schedule import Schedule
+
     schedule = Schedule(1.0, 1_000_000)
-    plain = config.model_copy(update={'clock': config.clock.model_copy(update={
-        'stamp_jitter_s': 0.0, 'resolution_s': 0.0, 'counter_bits': 0, 'tai_utc_s': 0})})
+    plain = config.model_copy(
+        update={
+            'clock': config.clock.model_copy(
+                update={
+                    'stamp_jitter_s': 0.0,
+                    'resolution_s': 0.0,
+                    'counter_bits': 0,
+                    'tai_utc_s': 0,
+                }
+            )
+        }
+    )
     clock = SensorClock(plain, RandomStreams(1, 'clock', 100), schedule)
     index = np.full(100, round(time_s))
     times_ns = schedule.times_of(index)

@@ -9,12 +9,33 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sensor_rig.rigfile import RigConfig
 
-FAST = frozenset({'imu', 'joint_state', 'contact', 'contact_force', 'contact_probe',
-                  'force_torque', 'tactile', 'wheel_odometry', 'magnetometer', 'range'})
+FAST = frozenset(
+    {
+        'imu',
+        'joint_state',
+        'contact',
+        'contact_force',
+        'contact_probe',
+        'force_torque',
+        'tactile',
+        'wheel_odometry',
+        'magnetometer',
+        'range',
+    }
+)
 """Types whose samples travel in milliseconds."""
-LATENCIES = ('delay_range_s', 'jitter_s', 'latency.min_s', 'latency.max_s', 'latency.mean_s',
-             'latency.sigma_s', 'latency.means_s', 'latency.sigmas_s', 'latency.quantiles_s',
-             'trigger_delay_s')
+LATENCIES = (
+    'delay_range_s',
+    'jitter_s',
+    'latency.min_s',
+    'latency.max_s',
+    'latency.mean_s',
+    'latency.sigma_s',
+    'latency.means_s',
+    'latency.sigmas_s',
+    'latency.quantiles_s',
+    'trigger_delay_s',
+)
 LONG_FAST_S, LONG_S = 0.5, 5.0
 """Latencies from which on a fast sensor, or any, is asked about."""
 
@@ -29,12 +50,19 @@ def unit_slips(rig: RigConfig) -> list[str]:
                 found.append(f'sensors.{name}.{key} is {value:g}; {question}')
     for name, link in rig.links.items():
         if link.bandwidth_bps < 1e4:
-            found.append(f'links.{name}.bandwidth_bps is {link.bandwidth_bps:g}; that is little, '
-                         'and the unit is bit/s: is it Mbit/s?')
-    if rig.world is not None and rig.world.control_delay_s > 0.0 and \
-            rig.world.control_delay_s > LONG_FAST_S:
-        found.append(f'world.control_delay_s is {rig.world.control_delay_s:g}; that is long for a '
-                     'command, and the unit is s: is it ms?')
+            found.append(
+                f'links.{name}.bandwidth_bps is {link.bandwidth_bps:g}; that is little, '
+                'and the unit is bit/s: is it Mbit/s?'
+            )
+    if (
+        rig.world is not None
+        and rig.world.control_delay_s > 0.0
+        and rig.world.control_delay_s > LONG_FAST_S
+    ):
+        found.append(
+            f'world.control_delay_s is {rig.world.control_delay_s:g}; that is long for a '
+            'command, and the unit is s: is it ms?'
+        )
     return found
 
 

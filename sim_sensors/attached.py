@@ -28,17 +28,39 @@ class AttachedRig(Rig):
 
     world: AttachedWorld
 
-    def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, world: WorldConfig,
-                 sensors: Iterable[AnySensor], *, seed: int = 0, base_dir: Path | None = None,
-                 messages: bool = False, arrays: bool = True,
-                 links: Mapping[str, LinkConfig] | None = None) -> None:
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        data: mujoco.MjData,
+        world: WorldConfig,
+        sensors: Iterable[AnySensor],
+        *,
+        seed: int = 0,
+        base_dir: Path | None = None,
+        messages: bool = False,
+        arrays: bool = True,
+        links: Mapping[str, LinkConfig] | None = None,
+    ) -> None:
         """Mount `sensors` in a twin of `model`; `data` is looked at and never changed."""
         self._source = model, data
-        super().__init__(world, sensors, seed=seed, base_dir=base_dir, messages=messages,
-                         arrays=arrays, links=links)
+        super().__init__(
+            world,
+            sensors,
+            seed=seed,
+            base_dir=base_dir,
+            messages=messages,
+            arrays=arrays,
+            links=links,
+        )
 
-    def _make_world(self, world: WorldConfig, sensors: list[AnySensor], base_dir: Path | None,
-                    seed: int, links: Mapping[str, LinkConfig] | None) -> AttachedWorld:
+    def _make_world(
+        self,
+        world: WorldConfig,
+        sensors: list[AnySensor],
+        base_dir: Path | None,
+        seed: int,
+        links: Mapping[str, LinkConfig] | None,
+    ) -> AttachedWorld:
         return AttachedWorld(world, sensors, *self._source, base_dir, seed, links)
 
     def observe(self) -> list[Message]:

@@ -36,7 +36,8 @@ class ClockTemperatureConfig(Strict):
             raise ValueError(
                 f'coefficient_ppm_per_k is {self.coefficient_ppm_per_k}, warmup_k '
                 f'{self.warmup_k} and swing_k {self.swing_k}; a coefficient needs a change of '
-                'temperature, and a change a coefficient')
+                'temperature, and a change a coefficient'
+            )
         return self
 
 
@@ -61,12 +62,16 @@ class DisciplineConfig(Strict):
     @model_validator(mode='after')
     def _keys_are_used(self) -> DisciplineConfig:
         fields = type(self).model_fields
-        unused = {'none': ('period_s', 'sigma_s', 'start_s', 'slew_ppm', 'step_s'),
-                  'ptp': ('slew_ppm', 'step_s'), 'ntp': ()}[self.kind]
+        unused = {
+            'none': ('period_s', 'sigma_s', 'start_s', 'slew_ppm', 'step_s'),
+            'ptp': ('slew_ppm', 'step_s'),
+            'ntp': (),
+        }[self.kind]
         for name in unused:
             if getattr(self, name) != fields[name].default:
-                raise ValueError(f'{name} is {getattr(self, name)}, which kind {self.kind} does '
-                                 'not read')
+                raise ValueError(
+                    f'{name} is {getattr(self, name)}, which kind {self.kind} does not read'
+                )
         return self
 
 
@@ -105,12 +110,18 @@ class ClockConfig(Strict):
     @model_validator(mode='after')
     def _has_one_meaning(self) -> ClockConfig:
         if self.counter_bits and not self.resolution_s:
-            raise ValueError(f'counter_bits is {self.counter_bits}; a counter needs the time of '
-                             'one count, resolution_s')
+            raise ValueError(
+                f'counter_bits is {self.counter_bits}; a counter needs the time of '
+                'one count, resolution_s'
+            )
         if self.stamp_at == 'arrival':
             for name, info in type(self).model_fields.items():
-                if name not in ('stamp_at', 'offset_s', 'drift_ppm', 'stamp_jitter_s') \
-                        and getattr(self, name) != info.default:
-                    raise ValueError(f'{name} is set, but stamp_at is arrival: the host stamps '
-                                     'these samples, and its clock is true time')
+                if (
+                    name not in ('stamp_at', 'offset_s', 'drift_ppm', 'stamp_jitter_s')
+                    and getattr(self, name) != info.default
+                ):
+                    raise ValueError(
+                        f'{name} is set, but stamp_at is arrival: the host stamps '
+                        'these samples, and its clock is true time'
+                    )
         return self

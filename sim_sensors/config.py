@@ -112,8 +112,10 @@ class SensorConfig(TimingConfig):
             raise ValueError(f'phase_range_s is [{low}, {high}]; the first must not be larger')
         for key in ('trigger', 'link') if high else ():
             if getattr(self, key):
-                raise ValueError(f'phase_range_s is [{low}, {high}] and {key} is '
-                                 f'{getattr(self, key)!r}, which has its own times; give one')
+                raise ValueError(
+                    f'phase_range_s is [{low}, {high}] and {key} is '
+                    f'{getattr(self, key)!r}, which has its own times; give one'
+                )
         if self.stack_history and not self.history_length:
             raise ValueError('stack_history is true and history_length is 0; it stacks nothing')
         return self
@@ -189,18 +191,22 @@ class WorldConfig(Strict):
     def require_lockstep_to_wait(self) -> None:
         """Raise RigError where `wait_for` would have no effect."""
         if self.wait_for and not self.lockstep:
-            raise RigError(f'wait_for names {", ".join(self.wait_for)}, which takes effect in '
-                           f'lockstep only; add --lockstep, or lockstep: true in world: of the '
-                           f'rig file')
+            raise RigError(
+                f'wait_for names {", ".join(self.wait_for)}, which takes effect in '
+                f'lockstep only; add --lockstep, or lockstep: true in world: of the '
+                f'rig file'
+            )
 
     @field_validator('wait_for')
     @classmethod
     def _names_of_nodes(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
             if not NODE_NAME.fullmatch(name) or name == 'world':
-                raise ValueError(f'{name!r} is no node to wait for; it should be the name of a '
-                                 f'node of yours without namespace, such as controller: letters, '
-                                 f'digits and underscores, no digit first, and not world')
+                raise ValueError(
+                    f'{name!r} is no node to wait for; it should be the name of a '
+                    f'node of yours without namespace, such as controller: letters, '
+                    f'digits and underscores, no digit first, and not world'
+                )
         return value
 
     @field_validator('driver', mode='before')
@@ -225,6 +231,9 @@ class Simulation:
     def make_sensors(self) -> dict[str, AnySensor]:
         """Return the sensor objects by name."""
         from sim_sensors.registry import sensor_class
+
         always = {} if self.world.lazy_sensor_update else {'eager': True}
-        return {name: sensor_class(config.type)(name, config.model_copy(update=always))
-                for name, config in self.sensors.items()}
+        return {
+            name: sensor_class(config.type)(name, config.model_copy(update=always))
+            for name, config in self.sensors.items()
+        }

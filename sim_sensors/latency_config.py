@@ -42,8 +42,10 @@ class StallConfig(Strict):
         if low > high:
             raise ValueError(f'duration_range_s is [{low}, {high}]; the first must not be larger')
         if bool(self.probability) != bool(high):
-            raise ValueError(f'probability is {self.probability} and duration_range_s is '
-                             f'[{low}, {high}]; a stall needs both above 0')
+            raise ValueError(
+                f'probability is {self.probability} and duration_range_s is '
+                f'[{low}, {high}]; a stall needs both above 0'
+            )
         return self
 
 
@@ -53,8 +55,9 @@ class LatencyConfig(Strict):
     It comes on top of the delay that `delay_range_s` draws once for an environment.
     """
 
-    model: Literal['delay', 'uniform', 'normal', 'gamma', 'lognormal', 'mixture', 'empirical',
-                   'trace'] = 'delay'
+    model: Literal[
+        'delay', 'uniform', 'normal', 'gamma', 'lognormal', 'mixture', 'empirical', 'trace'
+    ] = 'delay'
     """`delay` is the short form: `delay_range_s` and `jitter_s` alone. The others draw from a
     distribution (docs/timing.md), `trace` from a file of measured latencies."""
     min_s: Latency = 0.0
@@ -94,12 +97,19 @@ class LatencyConfig(Strict):
         used = MODEL_KEYS[self.model]
         for name, info in type(self).model_fields.items():
             if name not in (*_SHARED, *used) and getattr(self, name) != info.default:
-                raise ValueError(f'{name} is not a key of the model {self.model}; it reads '
-                                 f'{", ".join(used) or "none of the keys of latency"}')
+                raise ValueError(
+                    f'{name} is not a key of the model {self.model}; it reads '
+                    f'{", ".join(used) or "none of the keys of latency"}'
+                )
         if self.correlation and self.model in ('delay', 'trace'):
-            raise ValueError(f'correlation is {self.correlation}, but the model {self.model} '
-                             + ('has that of its file' if self.model == 'trace' else
-                                'draws independent jitter; uniform is the same with correlation'))
+            raise ValueError(
+                f'correlation is {self.correlation}, but the model {self.model} '
+                + (
+                    'has that of its file'
+                    if self.model == 'trace'
+                    else 'draws independent jitter; uniform is the same with correlation'
+                )
+            )
         problem = _problem(self)
         if problem:
             raise ValueError(problem)
@@ -109,10 +119,13 @@ class LatencyConfig(Strict):
     def _correlation_is_reachable(self) -> LatencyConfig:
         if self.correlation:
             from sim_sensors.pipeline.marginals import marginal_of, reachable
+
             low, high = reachable(marginal_of(self))
             if not low <= self.correlation <= high:
-                raise ValueError(f'correlation is {self.correlation}; with this distribution it '
-                                 f'can be {low:.2f} to {high:.2f}')
+                raise ValueError(
+                    f'correlation is {self.correlation}; with this distribution it '
+                    f'can be {low:.2f} to {high:.2f}'
+                )
         return self
 
 
@@ -143,16 +156,20 @@ def _shape_problem(config: LatencyConfig) -> str:
     if config.max_s and config.mean_s >= config.max_s:
         return f'mean_s is {config.mean_s}; it must be smaller than max_s, {config.max_s}'
     if config.model != 'normal' and config.sigma_s > 10.0 * (config.mean_s - config.min_s):
-        return (f'sigma_s is {config.sigma_s}; of a {config.model} it can be at most 10 times '
-                f'mean_s - min_s, {config.mean_s - config.min_s:g}')
+        return (
+            f'sigma_s is {config.sigma_s}; of a {config.model} it can be at most 10 times '
+            f'mean_s - min_s, {config.mean_s - config.min_s:g}'
+        )
     return ''
 
 
 def _mixture_problem(config: LatencyConfig) -> str:
     sizes = {len(config.weights), len(config.means_s), len(config.sigmas_s)}
     if len(sizes) > 1 or not config.weights:
-        return (f'weights has {len(config.weights)} values, means_s {len(config.means_s)} and '
-                f'sigmas_s {len(config.sigmas_s)}; a mixture needs one of each for every mode')
+        return (
+            f'weights has {len(config.weights)} values, means_s {len(config.means_s)} and '
+            f'sigmas_s {len(config.sigmas_s)}; a mixture needs one of each for every mode'
+        )
     for mean_s in config.means_s:
         if mean_s < config.min_s or (config.max_s and mean_s > config.max_s):
             return f'means_s has {mean_s}, which lies outside min_s and max_s'
@@ -170,7 +187,6 @@ def _quantile_problem(config: LatencyConfig) -> str:
         return ''
     if len(given) != len(values):
         return f'probabilities has {len(given)} values and quantiles_s {len(values)}'
-    if given[0] != 0.0 or given[-1] != 1.0 or any(
-            b <= a for a, b in pairwise(given)):
+    if given[0] != 0.0 or given[-1] != 1.0 or any(b <= a for a, b in pairwise(given)):
         return 'probabilities must rise from 0 to 1'
     return ''

@@ -40,8 +40,7 @@ class SteppedEnv(Protocol):
 class SensedTerm:
     """One sensor between the truth of a simulation and the observations of a policy."""
 
-    def __init__(self, sensor: AnySensor, truth: Callable[[Any], Array], *,
-                 seed: int = 0) -> None:
+    def __init__(self, sensor: AnySensor, truth: Callable[[Any], Array], *, seed: int = 0) -> None:
         """Measure `truth(env)` [num_envs, width of the sensor's truth] with `sensor`.
 
         Steps are the finest time: a `rate_hz` above their rate is refused at the first call.
@@ -74,6 +73,7 @@ class SensedTerm:
 
         def supply(lanes: Array, out: Array) -> None:
             out[:] = self._checked(self._truth(env))[lanes]
+
         pipeline.supplier = supply
         if begun.any():
             pipeline.reset(begun, now_ns)
@@ -87,8 +87,10 @@ class SensedTerm:
     def latency_s(self) -> Array:
         """The latency of each environment in its present episode, without jitter, s [num_envs]."""
         if self._pipeline is None:
-            raise RigError(f'{self._sensor.name!r} has not been observed yet; its latencies are '
-                           'drawn at the first call')
+            raise RigError(
+                f'{self._sensor.name!r} has not been observed yet; its latencies are '
+                'drawn at the first call'
+            )
         return self._pipeline.transit.latency_ns / NS_PER_S
 
     def reset(self, env_ids: Any = None) -> None:
@@ -102,8 +104,13 @@ class SensedTerm:
 
     def _made(self, env: SteppedEnv) -> Pipeline:
         self._step_ns = round(env.step_dt * NS_PER_S)
-        self._pipeline = Pipeline(self._sensor, env.num_envs, seed=self._seed,
-                                  dt_ns=self._step_ns, device=str(env.device))
+        self._pipeline = Pipeline(
+            self._sensor,
+            env.num_envs,
+            seed=self._seed,
+            dt_ns=self._step_ns,
+            device=str(env.device),
+        )
         self._lengths = self._pipeline.xp.zeros(env.num_envs, np.int64)
         self._told = self._pipeline.xp.zeros(env.num_envs, np.bool_)
         if env.common_step_counter:  # joined later: its time begins now
@@ -114,8 +121,10 @@ class SensedTerm:
         assert self._pipeline is not None
         wanted = (self._pipeline.num_envs, self._sensor.truth_layout.width)
         if tuple(truth.shape) != wanted:
-            raise RigError(f'the truth of {self._sensor.name!r} has the shape '
-                           f'{list(truth.shape)}; it must be {list(wanted)}: '
-                           f'{", ".join(self._sensor.truth_layout.shapes)}')
+            raise RigError(
+                f'the truth of {self._sensor.name!r} has the shape '
+                f'{list(truth.shape)}; it must be {list(wanted)}: '
+                f'{", ".join(self._sensor.truth_layout.shapes)}'
+            )
         self._dtype = truth.dtype
         return truth

@@ -30,27 +30,36 @@ class Message(NamedTuple):
 
     def __repr__(self) -> str:
         """Return one line: topic, times and size, not the bytes."""
-        return (f'Message({self.topic}, {self.type_name}, {len(self.data)} bytes, '
-                f'stamp {in_seconds(self.stamp_ns)}, arrival {in_seconds(self.arrival_ns)})')
+        return (
+            f'Message({self.topic}, {self.type_name}, {len(self.data)} bytes, '
+            f'stamp {in_seconds(self.stamp_ns)}, arrival {in_seconds(self.arrival_ns)})'
+        )
 
 
 class Outbox:
     """Encodes what arrives; asks the pipelines only when something does."""
 
-    def __init__(self, sensors: Mapping[str, AnySensor], num_envs: int,
-                 time_base: TimeBase) -> None:
+    def __init__(
+        self, sensors: Mapping[str, AnySensor], num_envs: int, time_base: TimeBase
+    ) -> None:
         """Name the topics of `sensors` in every environment."""
         self._time_base = time_base
-        self._names = {(name, env): sensor_topics(sensor, env, num_envs)
-                       for name, sensor in sensors.items() for env in range(num_envs)}
+        self._names = {
+            (name, env): sensor_topics(sensor, env, num_envs)
+            for name, sensor in sensors.items()
+            for env in range(num_envs)
+        }
         self._flights: list[tuple[Pipeline, InFlight]] = []
         self.next_ns = NEVER_NS
         """When the next sample arrives; `look` again after some were sent off."""
 
     def restart(self, pipelines: list[Pipeline]) -> None:
         """Take the messages of these from now on, one pipeline a sensor."""
-        self._flights = [(pipeline, pipeline.in_flight) for pipeline in pipelines
-                         if pipeline.in_flight is not None]
+        self._flights = [
+            (pipeline, pipeline.in_flight)
+            for pipeline in pipelines
+            if pipeline.in_flight is not None
+        ]
         self.next_ns = NEVER_NS
 
     def look(self) -> None:
@@ -75,6 +84,14 @@ class Outbox:
 
     def _encode(self, sensor: AnySensor, sample: Sample) -> list[Message]:
         names = self._names[sensor.name, sample.env]
-        return [Message(sample.arrival_ns, names[topic.suffix], topic.type_name, raw,
-                        sample.stamp_ns, sample)
-                for topic, raw in sensor.encode(sample)]
+        return [
+            Message(
+                sample.arrival_ns,
+                names[topic.suffix],
+                topic.type_name,
+                raw,
+                sample.stamp_ns,
+                sample,
+            )
+            for topic, raw in sensor.encode(sample)
+        ]

@@ -58,8 +58,10 @@ def sensor_class(type_name: str) -> type[AnySensor]:
     elif type_name in _foreign():
         found = _load(_foreign()[type_name])
     else:
-        raise RigError(f'sensor type {type_name!r} is not known; {near(type_name, type_names())}'
-                       f'allowed are {", ".join(type_names())}')
+        raise RigError(
+            f'sensor type {type_name!r} is not known; {near(type_name, type_names())}'
+            f'allowed are {", ".join(type_names())}'
+        )
     if not (isinstance(found, type) and issubclass(found, Sensor)):
         raise RigError(f'sensor type {type_name!r} names {found!r}, which is no Sensor class')
     return found
@@ -70,5 +72,7 @@ def _load(point: Any) -> Any:
     try:
         return point.load()
     except Exception as error:
-        raise RigError(f'sensor type {point.name!r} ({point.value}) cannot be loaded: '
-                       f'{type(error).__name__}: {error}') from error
+        raise RigError(
+            f'sensor type {point.name!r} ({point.value}) cannot be loaded: '
+            f'{type(error).__name__}: {error}'
+        ) from error

@@ -46,10 +46,19 @@ class Rig:
     `step()`.
     """
 
-    def __init__(self, world: WorldConfig, sensors: Iterable[AnySensor], *, seed: int = 0,
-                 base_dir: Path | None = None, messages: bool = False, arrays: bool = True,
-                 links: Mapping[str, LinkConfig] | None = None, together: bool = True,
-                 device: str = '') -> None:
+    def __init__(
+        self,
+        world: WorldConfig,
+        sensors: Iterable[AnySensor],
+        *,
+        seed: int = 0,
+        base_dir: Path | None = None,
+        messages: bool = False,
+        arrays: bool = True,
+        links: Mapping[str, LinkConfig] | None = None,
+        together: bool = True,
+        device: str = '',
+    ) -> None:
         """Build the world and the pipelines of its sensors; `links` are lines they may name.
 
         `messages` makes `step()` return messages, `arrays` keeps values for `read()`. The model
@@ -57,8 +66,10 @@ class Rig:
         alike are computed `together`. On a `device` ('cpu', 'cuda') readings are torch tensors.
         """
         if device and messages:
-            raise RigError(f'the rig has messages and the device {device!r}; messages are made of '
-                           'NumPy arrays, give messages=False')
+            raise RigError(
+                f'the rig has messages and the device {device!r}; messages are made of '
+                'NumPy arrays, give messages=False'
+            )
         self._together, self._device = together and not messages, device
         offered = list(sensors)
         self.world = self._make_world(world, offered, base_dir, seed, links)
@@ -69,37 +80,61 @@ class Rig:
         self._readers = truth_readers(offered, self.world, log.warning)
         self.sensors = {each.name: each for each in offered if each.name in self._readers}
         """The sensors that run, by name."""
-        self._schedules = schedules_of({each.name: each.config for each in offered},
-                                       self.world.dt_ns)
+        self._schedules = schedules_of(
+            {each.name: each.config for each in offered}, self.world.dt_ns
+        )
         for sensor in self.sensors.values():
-            require_stamps(f'sensor {sensor.name!r}', sensor.config, self._schedules[sensor.name],
-                           self.world.time_base)
-        self._links = link_shares({each.name: each for each in offered}, links or {},
-                                  self._schedules)
-        self._outbox = (Outbox(self.sensors, self.num_envs, self.world.time_base) if messages
-                        else None)
+            require_stamps(
+                f'sensor {sensor.name!r}',
+                sensor.config,
+                self._schedules[sensor.name],
+                self.world.time_base,
+            )
+        self._links = link_shares(
+            {each.name: each for each in offered}, links or {}, self._schedules
+        )
+        self._outbox = (
+            Outbox(self.sensors, self.num_envs, self.world.time_base) if messages else None
+        )
         self._sources: dict[str, Source] = {}
         self._build()
 
-    def _make_world(self, world: WorldConfig, sensors: list[AnySensor], base_dir: Path | None,
-                    seed: int, links: Mapping[str, LinkConfig] | None) -> WorldBase:
+    def _make_world(
+        self,
+        world: WorldConfig,
+        sensors: list[AnySensor],
+        base_dir: Path | None,
+        seed: int,
+        links: Mapping[str, LinkConfig] | None,
+    ) -> WorldBase:
         return make_world(world, sensors, base_dir, seed, links)
 
     def _build(self) -> None:
         """Make fresh pipelines for the present seed and episode."""
         world = self.world
         watched = {name for name, source in self._sources.items() if source.pipeline.watched}
-        classes = (classes_of(self.sensors, self._schedules, self._readers) if self._together
-                   else [(name,) for name in self.sensors])
+        classes = (
+            classes_of(self.sensors, self._schedules, self._readers)
+            if self._together
+            else [(name,) for name in self.sensors]
+        )
         self._in_order: list[Source] = []
         for names in classes:
             first = names[0]
-            pipeline = Pipeline(self.sensors[first], world.num_envs, seed=self.seed,
-                                dt_ns=world.dt_ns, schedule=self._schedules[first],
-                                messages=self._outbox is not None, arrays=self._arrays,
-                                episode=self.episode, link=self._links.get(first),
-                                start_ns=world.time_base.start_ns, names=names,
-                                device=self._device)
+            pipeline = Pipeline(
+                self.sensors[first],
+                world.num_envs,
+                seed=self.seed,
+                dt_ns=world.dt_ns,
+                schedule=self._schedules[first],
+                messages=self._outbox is not None,
+                arrays=self._arrays,
+                episode=self.episode,
+                link=self._links.get(first),
+                start_ns=world.time_base.start_ns,
+                names=names,
+                device=self._device,
+            )
             pipeline.watched = not watched.isdisjoint(names)
             source = make_source(world, [self._readers[name] for name in names], pipeline)
             self._in_order.append(source)
@@ -114,8 +149,10 @@ class Rig:
     def __repr__(self) -> str:
         """Return one line: its sensors, environments and time."""
         copies = f'{self.num_envs} environments, ' if self.num_envs > 1 else ''
-        return (f'{type(self).__name__}({copies}{len(self.sensors)} sensors: '
-                f'{", ".join(self.sensors)}; at {in_seconds(self.time_ns)})')
+        return (
+            f'{type(self).__name__}({copies}{len(self.sensors)} sensors: '
+            f'{", ".join(self.sensors)}; at {in_seconds(self.time_ns)})'
+        )
 
     @property
     def num_envs(self) -> int:
@@ -175,27 +212,48 @@ class Rig:
 
     # ---- arrays ---------------------------------------------------------------------------
 
-    def read(self, name: str, envs: Envs = None, history_length: int | None = None, *,
-             at_ns: int | ArrayLike | None = None, interpolation: str | None = None) -> Reading:
+    def read(
+        self,
+        name: str,
+        envs: Envs = None,
+        history_length: int | None = None,
+        *,
+        at_ns: int | ArrayLike | None = None,
+        interpolation: str | None = None,
+    ) -> Reading:
         """Return what sensor `name` has delivered by now, [n, width]; see `Pipeline.read`.
 
         `at_ns` asks for an earlier time of `time_ns`' base, one for all or one for each of `envs`.
         """
         pipeline = self._ready(name)
-        return self._outside(pipeline.read(self._inside(at_ns), envs, history_length,
-                                           interpolation=interpolation,
-                                           member=pipeline.names.index(name)))
+        return self._outside(
+            pipeline.read(
+                self._inside(at_ns),
+                envs,
+                history_length,
+                interpolation=interpolation,
+                member=pipeline.names.index(name),
+            )
+        )
 
-    def read_ground_truth(self, name: str, envs: Envs = None,
-                          history_length: int | None = None) -> Reading:
+    def read_ground_truth(
+        self, name: str, envs: Envs = None, history_length: int | None = None
+    ) -> Reading:
         """Return the newest capture without noise, delay or loss."""
         pipeline = self._ready(name)
-        return self._outside(pipeline.read_ground_truth(envs, history_length,
-                                                        member=pipeline.names.index(name)))
+        return self._outside(
+            pipeline.read_ground_truth(envs, history_length, member=pipeline.names.index(name))
+        )
 
-    def read_sensors(self, kind: str, envs: Envs = None, history_length: int | None = None, *,
-                     at_ns: int | ArrayLike | None = None,
-                     interpolation: str | None = None) -> Reading:
+    def read_sensors(
+        self,
+        kind: str,
+        envs: Envs = None,
+        history_length: int | None = None,
+        *,
+        at_ns: int | ArrayLike | None = None,
+        interpolation: str | None = None,
+    ) -> Reading:
         """Return all sensors of type `kind` in one reading, [n, sensors, width].
 
         They are in the order of `names_of(kind)`, with a history [n, sensors, history, width]. The
@@ -204,13 +262,16 @@ class Rig:
         names = self.names_of(kind)
         widths = {self.sensors[name].return_layout for name in names}
         if len(widths) > 1:
-            raise RigError(f'sensors of type {kind!r} return rows of '
-                           f'{len({each.width for each in widths})} widths or types; read them by '
-                           f'name: {", ".join(names)}')
+            raise RigError(
+                f'sensors of type {kind!r} return rows of '
+                f'{len({each.width for each in widths})} widths or types; read them by '
+                f'name: {", ".join(names)}'
+            )
         columns: list[Reading | None] = [None] * len(names)
         for pipeline in {id(self._ready(name)): self._ready(name) for name in names}.values():
-            together = pipeline.read(self._inside(at_ns), envs, history_length,
-                                     interpolation=interpolation).by_member(len(pipeline.names))
+            together = pipeline.read(
+                self._inside(at_ns), envs, history_length, interpolation=interpolation
+            ).by_member(len(pipeline.names))
             if pipeline.names == names:
                 return self._outside(together)
             for member, name in enumerate(pipeline.names):
@@ -225,8 +286,14 @@ class Rig:
             raise RigError(unknown_name('read', 'type of sensor in this rig', kind, known))
         return names
 
-    def init_sensor_history(self, name: str, times_ns: ArrayLike, values: ArrayLike,
-                            phase_ns: int | ArrayLike | None = None, envs: Envs = None) -> None:
+    def init_sensor_history(
+        self,
+        name: str,
+        times_ns: ArrayLike,
+        values: ArrayLike,
+        phase_ns: int | ArrayLike | None = None,
+        envs: Envs = None,
+    ) -> None:
         """Let sensor `name` have measured `values` [n, m, width] at times [m] or [n, m].
 
         See `Pipeline.start_history`; times have the base of `time_ns`.
@@ -234,9 +301,12 @@ class Rig:
         pipeline = self._ready(name)
         start_ns = self.world.time_base.start_ns
         pipeline.start_history(
-            pipeline.xp.asarray(times_ns, np.int64) - start_ns, values,
-            None if phase_ns is None else pipeline.xp.asarray(phase_ns, np.int64) - start_ns, envs,
-            member=pipeline.names.index(name))
+            pipeline.xp.asarray(times_ns, np.int64) - start_ns,
+            values,
+            None if phase_ns is None else pipeline.xp.asarray(phase_ns, np.int64) - start_ns,
+            envs,
+            member=pipeline.names.index(name),
+        )
 
     def _inside(self, at_ns: int | ArrayLike | None) -> int | NDArray[np.int64]:
         """Return times of `time_ns`' base as times since the start of the run."""
@@ -275,8 +345,9 @@ class Rig:
         """Set actuator commands by name (see `World.command`)."""
         self.world.command(values, envs)
 
-    def read_ctrl(self, *, at_ns: int | ArrayLike | None = None,
-                  interpolation: str | None = None) -> NDArray[np.float64]:
+    def read_ctrl(
+        self, *, at_ns: int | ArrayLike | None = None, interpolation: str | None = None
+    ) -> NDArray[np.float64]:
         """Return the commands that have reached every actuator, [num_envs, actuators].
 
         `at_ns` asks for an earlier time, one for all environments or one for each. They are in the
@@ -284,20 +355,22 @@ class Rig:
         """
         return self.world.actuation.received(self._inside(at_ns), interpolation)
 
-    def init_ctrl_history(self, times_ns: ArrayLike, values: ArrayLike,
-                          envs: Envs = None) -> None:
+    def init_ctrl_history(self, times_ns: ArrayLike, values: ArrayLike, envs: Envs = None) -> None:
         """Let `envs` have been commanded `values` [n, m, actuators] at past times [m]."""
         start_ns = self.world.time_base.start_ns
-        self.world.actuation.start_history(np.asarray(times_ns, np.int64) - start_ns,
-                                           np.asarray(values, float), envs)
+        self.world.actuation.start_history(
+            np.asarray(times_ns, np.int64) - start_ns, np.asarray(values, float), envs
+        )
 
-    def command_twist(self, forward_m_s: ArrayLike, turn_rad_s: ArrayLike,
-                      envs: EnvIndex = ALL_ENVS) -> None:
+    def command_twist(
+        self, forward_m_s: ArrayLike, turn_rad_s: ArrayLike, envs: EnvIndex = ALL_ENVS
+    ) -> None:
         """Drive the base (see `World.command_twist`)."""
         self.world.command_twist(forward_m_s, turn_rad_s, envs)
 
-    def reset(self, envs: Sequence[int] | NDArray[np.intp] | None = None, *,
-              seed: int | None = None) -> None:
+    def reset(
+        self, envs: Sequence[int] | NDArray[np.intp] | None = None, *, seed: int | None = None
+    ) -> None:
         """Go back to the start.
 
         Without `envs` the whole rig stands before tick 0 again: with a `seed` exactly as if newly

@@ -37,16 +37,20 @@ class LossConfig(Strict):
     @model_validator(mode='after')
     def _bad_state_ends(self) -> LossConfig:
         if self.bad_probability < 1.0 and self.probability >= self.bad_probability:
-            raise ValueError(f'probability is {self.probability}; it must be smaller than '
-                             f'bad_probability, {self.bad_probability}, or all is bad state')
+            raise ValueError(
+                f'probability is {self.probability}; it must be smaller than '
+                f'bad_probability, {self.bad_probability}, or all is bad state'
+            )
         return self
 
     @field_validator('probability', mode='before')
     @classmethod
     def _something_arrives(cls, value: object) -> object:
         if isinstance(value, float) and value == 1.0:
-            raise ValueError('1.0 loses every sample; it should be less than 1 (a fault of the '
-                             'kind dead silences a sensor)')
+            raise ValueError(
+                '1.0 loses every sample; it should be less than 1 (a fault of the '
+                'kind dead silences a sensor)'
+            )
         return value
 
 
@@ -90,13 +94,17 @@ class LinkConfig(Strict):
     @model_validator(mode='after')
     def _has_one_meaning(self) -> LinkConfig:
         if self.reliable != bool(self.round_trip_s):
-            raise ValueError(f'reliable is {str(self.reliable).lower()} and round_trip_s is '
-                             f'{self.round_trip_s}; a reliable link needs a round trip above 0, '
-                             'another one none')
+            raise ValueError(
+                f'reliable is {str(self.reliable).lower()} and round_trip_s is '
+                f'{self.round_trip_s}; a reliable link needs a round trip above 0, '
+                'another one none'
+            )
         if self.queue_bytes * 8 / self.bandwidth_bps > 60.0:
-            raise ValueError(f'queue_bytes is {self.queue_bytes}, which takes '
-                             f'{self.queue_bytes * 8 / self.bandwidth_bps:.3g} s at '
-                             f'{self.bandwidth_bps:g} bit/s; at most 60 s')
+            raise ValueError(
+                f'queue_bytes is {self.queue_bytes}, which takes '
+                f'{self.queue_bytes * 8 / self.bandwidth_bps:.3g} s at '
+                f'{self.bandwidth_bps:g} bit/s; at most 60 s'
+            )
         return self
 
 
@@ -133,8 +141,10 @@ class TimingConfig(Strict):
     @model_validator(mode='after')
     def _rate_has_a_period(self) -> TimingConfig:
         if 0.0 < self.rate_hz < MIN_RATE_HZ:
-            raise ValueError(f'rate_hz is {self.rate_hz}; it should be 0 (every physics step) or '
-                             f'at least {MIN_RATE_HZ:g}')
+            raise ValueError(
+                f'rate_hz is {self.rate_hz}; it should be 0 (every physics step) or '
+                f'at least {MIN_RATE_HZ:g}'
+            )
         return self
 
     @model_validator(mode='after')
@@ -143,9 +153,13 @@ class TimingConfig(Strict):
         if low > high:
             raise ValueError(f'delay_range_s is [{low}, {high}]; the first must not be larger')
         if self.jitter_s > low:
-            raise ValueError(f'jitter_s is {self.jitter_s}; it must not be larger than the '
-                             f'smallest delay, {low}')
+            raise ValueError(
+                f'jitter_s is {self.jitter_s}; it must not be larger than the '
+                f'smallest delay, {low}'
+            )
         if self.jitter_s and self.latency.model != 'delay':
-            raise ValueError(f'jitter_s is {self.jitter_s} and latency.model is '
-                             f'{self.latency.model}; only the model delay has jitter_s')
+            raise ValueError(
+                f'jitter_s is {self.jitter_s} and latency.model is '
+                f'{self.latency.model}; only the model delay has jitter_s'
+            )
         return self

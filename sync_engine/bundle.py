@@ -76,8 +76,10 @@ class Member:
             return f'Member({self.sensor_id} missing: {self.reason.value})'
         made = ' interpolated' if self.interpolated else ''
         more = f', {len(self.collected)} collected' if self.collected else ''
-        return (f'Member({self.sensor_id}{made} {self.time_delta_ns / 1e6:+.3f} ms, offset '
-                f'{self.offset_ns / 1e6:+.3f} ms {self.offset_state.value}{more})')
+        return (
+            f'Member({self.sensor_id}{made} {self.time_delta_ns / 1e6:+.3f} ms, offset '
+            f'{self.offset_ns / 1e6:+.3f} ms {self.offset_state.value}{more})'
+        )
 
 
 @dataclass(slots=True)
@@ -102,5 +104,7 @@ class Bundle:
 
     def __repr__(self) -> str:
         """Return one line: number, stamp and what each member is."""
-        return (f'Bundle({self.sequence}, stamp {in_seconds(self.stamp_ns)}, '
-                f'{", ".join(map(repr, self.members.values()))})')
+        return (
+            f'Bundle({self.sequence}, stamp {in_seconds(self.stamp_ns)}, '
+            f'{", ".join(map(repr, self.members.values()))})'
+        )

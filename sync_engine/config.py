@@ -160,8 +160,10 @@ class SyncConfig(Strict):
         for key, names in named.items():
             for name in names:
                 if name not in self.inputs:
-                    raise ValueError(f"{key} names '{name}', which is not an input; "
-                                     f'{near(name, self.inputs)}inputs are {known}')
+                    raise ValueError(
+                        f"{key} names '{name}', which is not an input; "
+                        f'{near(name, self.inputs)}inputs are {known}'
+                    )
         self._check_reference()
         self._check_inputs()
         if self.wrong_imu:
@@ -174,9 +176,11 @@ class SyncConfig(Strict):
         if not self.imu_sensor_id or self.inputs[self.imu_sensor_id].type in ('', IMU_TYPE):
             return ''
         imus = ', '.join(name for name, given in self.inputs.items() if given.type == IMU_TYPE)
-        return (f"imu_sensor_id names '{self.imu_sensor_id}', whose messages are "
-                f'{self.inputs[self.imu_sensor_id].type}; it should name an input of {IMU_TYPE}'
-                + (f' ({imus})' if imus else ', or be left out'))
+        return (
+            f"imu_sensor_id names '{self.imu_sensor_id}', whose messages are "
+            f'{self.inputs[self.imu_sensor_id].type}; it should name an input of {IMU_TYPE}'
+            + (f' ({imus})' if imus else ', or be left out')
+        )
 
     def _check_reference(self) -> None:
         reference = self.reference_sensor_id

@@ -67,8 +67,11 @@ class SyncEngine:
             stream.clock = self._streams[owner].clock if owner else stream.clock
         self.clocks = LearnedClocks(self._streams)
         self._reference = self._streams[config.reference_sensor_id]
-        partners = [stream for stream in self._streams.values()
-                    if stream.given.member and stream is not self._reference]
+        partners = [
+            stream
+            for stream in self._streams.values()
+            if stream.given.member and stream is not self._reference
+        ]
         self._assembler = Assembler(
             config, self._reference, partners, self.window, self.epochs, dict(codecs or {})
         )
@@ -90,8 +93,12 @@ class SyncEngine:
     # -- the data's way ---------------------------------------------------------------------
 
     def push(
-        self, sensor_id: str, stamp_ns: int | None, payload: Payload, arrival_ns: int,
-        nbytes: int = 0
+        self,
+        sensor_id: str,
+        stamp_ns: int | None,
+        payload: Payload,
+        arrival_ns: int,
+        nbytes: int = 0,
     ) -> list[Bundle]:
         """Take one message and return the bundles it completes, mostly none.
 
@@ -225,7 +232,8 @@ class SyncEngine:
         sensor's frame; `imu_quat_wxyz` of its input takes them to the IMU's, or is estimated.
         """
         self.add_rotation(
-            sensor_id, rotation_of(stamp_from_ns, stamp_to_ns, turn_rad, axis, variance))
+            sensor_id, rotation_of(stamp_from_ns, stamp_to_ns, turn_rad, axis, variance)
+        )
 
     def add_rotation(self, sensor_id: str, rotation: Rotation) -> None:
         """Take a turn as a cue gave it (see `on_rotation`); `run_cues` compares it."""

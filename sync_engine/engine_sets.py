@@ -27,16 +27,21 @@ class EngineSets:
     def __init__(self, config: SyncConfig) -> None:
         import_module('filterpy.kalman')  # brings scipy: here, or the first message waits for it
         self._names = list(config.inputs)
-        self._imu = (self._names.index(config.imu_sensor_id)
-                     if config.imu_sensor_id in self._names else -1)
-        readers = {name: typed_reader(given.cue) for name, given in config.inputs.items()
-                   if given.cue != 'none'}
+        self._imu = (
+            self._names.index(config.imu_sensor_id) if config.imu_sensor_id in self._names else -1
+        )
+        readers = {
+            name: typed_reader(given.cue)
+            for name, given in config.inputs.items()
+            if given.cue != 'none'
+        }
         self.engine = SyncEngine(config, {name: TypedCodec() for name in self._names}, readers)
         self.has_jobs = bool(readers)
         self._log = WaitLog()
 
-    def push(self, index: int, stamp_ns: int, message: Payload, arrival_ns: int
-             ) -> list[MessageSet] | None:
+    def push(
+        self, index: int, stamp_ns: int, message: Payload, arrival_ns: int
+    ) -> list[MessageSet] | None:
         """Take one message and return the sets that leave with it, each in the inputs' order."""
         if index == self._imu:
             self.engine.push_imu(stamp_ns, *typed_imu(message))
@@ -75,8 +80,11 @@ class EngineSets:
             if member is None:
                 continue  # an input with member: false
             last_ns = max(last_ns, member.arrival_ns)
-            messages.append([packet.payload for packet in member.collected]
-                            if inputs[name].collect else member.payload)
+            messages.append(
+                [packet.payload for packet in member.collected]
+                if inputs[name].collect
+                else member.payload
+            )
         self._log.note(bundle.emitted_ns - last_ns)
         return messages
 
@@ -92,8 +100,9 @@ class EngineSets:
 
     @slop_ns.setter
     def slop_ns(self, value: int) -> None:
-        raise RigError('slop cannot be set: this synchronizer has a configuration; set '
-                       'window.max_ms in it')
+        raise RigError(
+            'slop cannot be set: this synchronizer has a configuration; set window.max_ms in it'
+        )
 
     @property
     def queue_size(self) -> int:
@@ -102,8 +111,10 @@ class EngineSets:
 
     @queue_size.setter
     def queue_size(self, value: int) -> None:
-        raise RigError('queue_size cannot be set: this synchronizer has a configuration; set '
-                       'buffer.max_size in it')
+        raise RigError(
+            'queue_size cannot be set: this synchronizer has a configuration; set '
+            'buffer.max_size in it'
+        )
 
     @property
     def queues(self) -> list[dict[int, Payload]]:

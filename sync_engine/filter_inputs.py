@@ -25,8 +25,7 @@ TimeGetter: TypeAlias = Callable[[Payload], Stamp]
 """Gives the stamp of a message, as `time_getter` of message_filters."""
 
 
-def connect(filter_: Input, callback: Callable[..., None], queue: object, index: int
-            ) -> object:
+def connect(filter_: Input, callback: Callable[..., None], queue: object, index: int) -> object:
     """Have `callback(message, queue, index)` called with every message of an input."""
     if hasattr(filter_, 'registerCallback'):
         return filter_.registerCallback(callback, queue, index)
@@ -76,8 +75,7 @@ def clock_of(node: AnyNode) -> Callable[[], int]:
     return now_ns
 
 
-def stamp_reader(getter: TimeGetter | None, by_arrival: bool
-                  ) -> Callable[[Payload], int | None]:
+def stamp_reader(getter: TimeGetter | None, by_arrival: bool) -> Callable[[Payload], int | None]:
     """Return what gives a message's stamp in ns, or None where its arrival counts."""
     if by_arrival:
         return lambda message: None

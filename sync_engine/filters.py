@@ -92,7 +92,8 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
             _check_reference(reference, len(fs))
             self.names = [f'input_{index}' for index in range(len(fs))]
             self._sets: SetMatcher | EngineSets = SetMatcher(
-                self.names, queue_size, seconds_to_ns(slop), reference)
+                self.names, queue_size, seconds_to_ns(slop), reference
+            )
             self.engine = self._sets
         else:
             config = _given_config(queue_size, len(fs))
@@ -133,7 +134,8 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
                 cb(*msg, *args)
             except Exception:
                 self._log.error(
-                    f'a callback of the synchronizer raised:\n{traceback.format_exc()}')
+                    f'a callback of the synchronizer raised:\n{traceback.format_exc()}'
+                )
 
     def connectInput(self, fs: Sequence[Input]) -> None:  # noqa: N802
         """Take the messages of these filters or subscriptions, in the order of the inputs."""

@@ -14,8 +14,11 @@ CueAxes = Literal['', 'vector', 'yaw', 'size']
 
 IMU_TYPE = 'sensor_msgs/msg/Imu'
 TF_TYPE = 'tf2_msgs/msg/TFMessage'
-IMAGE_TYPES = ('sensor_msgs/msg/Image', 'sensor_msgs/msg/CompressedImage',
-               'sensor_msgs/msg/CameraInfo')
+IMAGE_TYPES = (
+    'sensor_msgs/msg/Image',
+    'sensor_msgs/msg/CompressedImage',
+    'sensor_msgs/msg/CameraInfo',
+)
 """Types whose stamp is the middle of an exposure by default."""
 
 
@@ -82,24 +85,31 @@ class InputConfig(Strict):
     @property
     def stamp_shift_ns(self) -> int:
         """From its stamps to the instant that stamps mean by default, ns."""
-        parts = {'start': 0.5, 'middle': 0.0, 'end': -0.5} if self.type in IMAGE_TYPES else {
-            'start': 0.0, 'middle': -0.5, 'end': -1.0}
+        parts = (
+            {'start': 0.5, 'middle': 0.0, 'end': -0.5}
+            if self.type in IMAGE_TYPES
+            else {'start': 0.0, 'middle': -0.5, 'end': -1.0}
+        )
         return round(parts.get(self.stamp_point, 0.0) * self.capture_s * 1e9)
 
     @model_validator(mode='after')
     def _point_has_a_length(self) -> InputConfig:
         if (self.stamp_point == 'default') != (self.capture_s == 0.0):
-            raise ValueError(f'stamp_point is {self.stamp_point} and capture_s is '
-                             f'{self.capture_s:g}; a point of a sweep or an exposure needs its '
-                             'length, and the default none')
+            raise ValueError(
+                f'stamp_point is {self.stamp_point} and capture_s is '
+                f'{self.capture_s:g}; a point of a sweep or an exposure needs its '
+                'length, and the default none'
+            )
         return self
 
     @model_validator(mode='after')
     def _unit_rotation(self) -> InputConfig:
         norm = sum(value * value for value in self.imu_quat_wxyz)
         if norm != 0.0 and abs(norm - 1.0) > 1e-3:
-            raise ValueError(f'imu_quat_wxyz must be a unit quaternion, or all zeros where it is '
-                             f'not known; its norm is {norm**0.5:g}')
+            raise ValueError(
+                f'imu_quat_wxyz must be a unit quaternion, or all zeros where it is '
+                f'not known; its norm is {norm**0.5:g}'
+            )
         return self
 
     @model_validator(mode='after')
@@ -112,8 +122,10 @@ class InputConfig(Strict):
     def wrong_transform(self) -> str:
         """Say what an input of `/tf` lacks; else empty."""
         if self.type == TF_TYPE and not (self.frame_id and self.child_frame_id):
-            return (f'an input of {TF_TYPE} carries many transforms; frame_id and child_frame_id '
-                    f'must say which one is meant')
+            return (
+                f'an input of {TF_TYPE} carries many transforms; frame_id and child_frame_id '
+                f'must say which one is meant'
+            )
         if self.type == TF_TYPE and self.member:
             return f'an input of {TF_TYPE} cannot be in a bundle; it needs member: false'
         return ''
@@ -121,6 +133,8 @@ class InputConfig(Strict):
     @model_validator(mode='after')
     def _axes_of_cue(self) -> InputConfig:
         if self.cue in ('scan', 'cloud') and self.cue_axes not in ('', 'yaw'):
-            raise ValueError(f"cue_axes {self.cue_axes!r} does not go with cue {self.cue!r}, "
-                             "which measures the yaw alone; allowed is 'yaw'")
+            raise ValueError(
+                f'cue_axes {self.cue_axes!r} does not go with cue {self.cue!r}, '
+                "which measures the yaw alone; allowed is 'yaw'"
+            )
         return self

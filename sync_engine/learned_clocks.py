@@ -51,8 +51,11 @@ class LearnedClocks:
 
     def smoothed(self) -> dict[str, ClockTrack]:
         """Return every sensor's clock as the whole recording shows it (`clocks/smoothing.py`)."""
-        return {name: stream.clock.smoothed() for name, stream in self._streams.items()
-                if not stream.given.clock_of}
+        return {
+            name: stream.clock.smoothed()
+            for name, stream in self._streams.items()
+            if not stream.given.clock_of
+        }
 
     def play(self, tracks: Mapping[str, ClockTrack]) -> None:
         """Use clocks that are known instead of learning them; no cue has to be run."""

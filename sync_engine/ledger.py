@@ -48,8 +48,8 @@ MEANING = {
     Outcome.OVERFLOW: 'pushed out of a full buffer',
     Outcome.LATE: 'came after the bundles of its time',
     Outcome.INVALID: 'a stamp of zero or before it (a clock that is behind, at the start), or a '
-                     'far one that no second message confirmed; or it came at a time that no '
-                     'stamp can hold',
+    'far one that no second message confirmed; or it came at a time that no '
+    'stamp can hold',
     Outcome.FLUSHED: 'cleared by a reset, a restart or a jump of a clock',
 }
 """What a fate means to whoever reads its name in a table."""

@@ -27,11 +27,13 @@ for _name in ('ROS_AUTOMATIC_DISCOVERY_RANGE', 'ROS_LOCALHOST_ONLY', *OPENING, *
     os.environ.pop(_name, None)
 prepare_middleware(print)
 os.environ['PYTHONPATH'] = os.pathsep.join(
-    filter(None, [str(ROOT), os.environ.get('PYTHONPATH', '')]))
+    filter(None, [str(ROOT), os.environ.get('PYTHONPATH', '')])
+)
 
 # A generated case may take as long as a busy machine needs.
 with suppress(ImportError):
     from hypothesis import settings
+
     settings.register_profile('unhurried', deadline=None)
     settings.load_profile('unhurried')
 
@@ -59,8 +61,9 @@ def wait_until() -> Callable[..., Any]:
 
 
 @pytest.fixture
-def caplog(caplog: pytest.LogCaptureFixture,
-           monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
+def caplog(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> pytest.LogCaptureFixture:
     """Catch our loggers where launch is loaded, too: loggers made after it tell nobody else."""
     for name, logger in logging.root.manager.loggerDict.items():
         if name.split('.')[0] in ('rig_common', 'sensor_rig', 'sim_sensors', 'sync_engine'):

@@ -16,12 +16,29 @@ import pytest
 from support.places import ROOT
 
 PACKAGES = ('rig_common', 'sensor_rig', 'sim_sensors', 'sync_engine')
-ROS = frozenset({
-    'rclpy', 'rcl_interfaces', 'builtin_interfaces', 'std_msgs', 'std_srvs', 'sensor_msgs',
-    'geometry_msgs', 'nav_msgs', 'diagnostic_msgs', 'visualization_msgs', 'rosgraph_msgs',
-    'tf2_msgs', 'tf2_ros', 'message_filters', 'launch', 'launch_ros', 'ament_index_python',
-    'rosidl_runtime_py', 'rosbag2_py',
-})
+ROS = frozenset(
+    {
+        'rclpy',
+        'rcl_interfaces',
+        'builtin_interfaces',
+        'std_msgs',
+        'std_srvs',
+        'sensor_msgs',
+        'geometry_msgs',
+        'nav_msgs',
+        'diagnostic_msgs',
+        'visualization_msgs',
+        'rosgraph_msgs',
+        'tf2_msgs',
+        'tf2_ros',
+        'message_filters',
+        'launch',
+        'launch_ros',
+        'ament_index_python',
+        'rosidl_runtime_py',
+        'rosbag2_py',
+    }
+)
 ROS_FOLDERS = frozenset({'ros', 'nodes'})
 GUARDED = frozenset({'sync_engine/filters.py', 'sync_engine/wire/typed.py'})
 """May import ROS, but only where a missing ROS is handled."""
@@ -29,8 +46,11 @@ GUARDED = frozenset({'sync_engine/filters.py', 'sync_engine/wire/typed.py'})
 
 def sources() -> list[str]:
     """Return every source file, relative to the root."""
-    return sorted(path.relative_to(ROOT).as_posix() for package in PACKAGES
-                  for path in (ROOT / package).rglob('*.py'))
+    return sorted(
+        path.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for path in (ROOT / package).rglob('*.py')
+    )
 
 
 def imports(source: str) -> Iterator[tuple[str, int]]:
@@ -57,27 +77,44 @@ def is_ros_shell(source: str) -> bool:
 def test_ros_is_imported_in_the_shells_only(source: str) -> None:
     if is_ros_shell(source) or source in GUARDED:
         return
-    found = [f'{source}:{line} imports {name}' for name, line in imports(source)
-             if name.split('.')[0] in ROS]
+    found = [
+        f'{source}:{line} imports {name}'
+        for name, line in imports(source)
+        if name.split('.')[0] in ROS
+    ]
     assert not found
 
 
 def test_imports_go_down_only() -> None:
     cli = pytest.importorskip('importlinter.cli', reason='import-linter is not installed')
     result = subprocess.run(
-        [sys.executable, '-c', f'import sys; from {cli.__name__} import lint_imports; '
-         'sys.exit(lint_imports(cache_dir=None))'],
-        cwd=ROOT, capture_output=True, text=True, check=False)
+        [
+            sys.executable,
+            '-c',
+            f'import sys; from {cli.__name__} import lint_imports; '
+            'sys.exit(lint_imports(cache_dir=None))',
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert result.returncode == 0, result.stdout
 
 
 def test_tests_of_the_core_do_not_import_benchmarks() -> None:
-    files = [path.relative_to(ROOT).as_posix()
-             for part in ('rig_common', 'sim_sensors', 'support', 'sync_engine')
-             for path in sorted((ROOT / 'test' / part).rglob('*.py'))]
+    files = [
+        path.relative_to(ROOT).as_posix()
+        for part in ('rig_common', 'sim_sensors', 'support', 'sync_engine')
+        for path in sorted((ROOT / 'test' / part).rglob('*.py'))
+    ]
     assert len(files) > 100
-    assert not [f'{file}:{line} imports {name}' for file in files for name, line in imports(file)
-                if name.split('.')[0] == 'bench']
+    assert not [
+        f'{file}:{line} imports {name}'
+        for file in files
+        for name, line in imports(file)
+        if name.split('.')[0] == 'bench'
+    ]
 
 
 def test_a_class_name_means_one_thing() -> None:
@@ -116,9 +153,14 @@ def core_modules(package: str) -> list[str]:
     """Return the modules of a package outside its ROS shells that can be imported here."""
     parts = {'viser': 'sensor_rig/page/', 'torch': 'sim_sensors/pipeline/tensors.py'}
     left_out = tuple(path for name, path in parts.items() if find_spec(name) is None)
-    return [module_of(source) for source in sources() if source.startswith(f'{package}/')
-            and not is_ros_shell(source) and not source.endswith('__main__.py')
-            and not source.startswith(left_out)]
+    return [
+        module_of(source)
+        for source in sources()
+        if source.startswith(f'{package}/')
+        and not is_ros_shell(source)
+        and not source.endswith('__main__.py')
+        and not source.startswith(left_out)
+    ]
 
 
 @pytest.mark.parametrize('package', PACKAGES)
@@ -137,13 +179,13 @@ def test_sync_node_needs_no_simulator() -> None:
 
 
 def test_simulator_needs_no_sync_engine() -> None:
-    assert not import_without({'filterpy', 'sync_engine', 'sensor_rig'},
-                              core_modules('sim_sensors'))
+    assert not import_without(
+        {'filterpy', 'sync_engine', 'sensor_rig'}, core_modules('sim_sensors')
+    )
 
 
 def test_a_rig_file_is_readable_without_simulator() -> None:
-    assert not import_without({'mujoco', 'filterpy', 'sim_sensors', *ROS},
-                              ['sensor_rig.rigfile'])
+    assert not import_without({'mujoco', 'filterpy', 'sim_sensors', *ROS}, ['sensor_rig.rigfile'])
 
 
 def test_the_blocker_blocks() -> None:

@@ -74,25 +74,48 @@ def test_no_two_test_files_have_one_name(root: Path) -> None:
 def test_package_xml_names_what_pip_installs(root: Path) -> None:
     config = configparser.ConfigParser()
     config.read(root / 'setup.cfg')
-    names = {re.split(r'[>=<; ]', line)[0].lower()
-             for line in config['options']['install_requires'].split('\n') if line}
+    names = {
+        re.split(r'[>=<; ]', line)[0].lower()
+        for line in config['options']['install_requires'].split('\n')
+        if line
+    }
     package = ElementTree.parse(root / 'package.xml').getroot()
     declared = {element.text for element in package.iter('exec_depend')}
     known_as = {'pyyaml': 'yaml', 'pillow': 'pil'}
-    missing = {name for name in names if not declared & {
-        f'python3-{known_as.get(name, name)}', f'python3-{name}-pip'}}
+    missing = {
+        name
+        for name in names
+        if not declared & {f'python3-{known_as.get(name, name)}', f'python3-{name}-pip'}
+    }
     assert missing == {'viser', 'embreex'}  # no rosdep keys; package.xml says so
 
 
 def test_tests_need_no_more_than_package_xml_declares(root: Path) -> None:
     """`colcon test` runs with the declared packages alone; what needs more has to skip."""
-    undeclared = {'allantools', 'build', 'embreex', 'importlinter', 'jsonschema', 'mcap', 'mkdocs',
-                  'playwright', 'ray', 'torch', 'viser', 'xdist'}
+    undeclared = {
+        'allantools',
+        'build',
+        'embreex',
+        'importlinter',
+        'jsonschema',
+        'mcap',
+        'mkdocs',
+        'playwright',
+        'ray',
+        'torch',
+        'viser',
+        'xdist',
+    }
     for path in (root / 'test').rglob('*.py'):
         tree = ast.parse(path.read_text())
         for node in tree.body:
-            names = ([alias.name for alias in node.names] if isinstance(node, ast.Import)
-                     else [str(node.module)] if isinstance(node, ast.ImportFrom) else [])
+            names = (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [str(node.module)]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
             for name in {each.split('.')[0] for each in names} & undeclared:
                 assert f"importorskip('{name}" in path.read_text(), f'{path} imports {name}'
 
@@ -150,8 +173,15 @@ def test_wheel_carries_everything(root: Path, dist: Path) -> None:
 def test_source_archive_carries_everything(root: Path, dist: Path) -> None:
     (source,) = dist.glob('*.tar.gz')
     listing = run('tar', '-tzf', str(source), cwd=dist)
-    for file in {*shared_files(root), 'rig', 'package.xml', 'docs/README.md', 'tools/matrix',
-                 'test/test_packaging.py', 'bench/driver.py'}:
+    for file in {
+        *shared_files(root),
+        'rig',
+        'package.xml',
+        'docs/README.md',
+        'tools/matrix',
+        'test/test_packaging.py',
+        'bench/driver.py',
+    }:
         assert f'/{file}\n' in listing, file
 
 
@@ -164,8 +194,18 @@ def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (wheel,) = dist.glob('*.whl')
     venv = tmp_path_factory.mktemp('installed')
     run(sys.executable, '-m', 'venv', '--without-pip', str(venv), cwd=venv)
-    run(sys.executable, '-m', 'pip', '--python', str(venv / 'bin' / 'python'), 'install',
-        '--no-deps', '--no-index', str(wheel), cwd=venv)
+    run(
+        sys.executable,
+        '-m',
+        'pip',
+        '--python',
+        str(venv / 'bin' / 'python'),
+        'install',
+        '--no-deps',
+        '--no-index',
+        str(wheel),
+        cwd=venv,
+    )
     (packages,) = venv.glob('lib/python3*/site-packages')
     # A line in a .pth file makes a folder visible, but not what its own .pth files point to: the
     # source tree, where it is installed to be edited, stays out of sight.
@@ -175,8 +215,9 @@ def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_installed_wheel_finds_its_files(root: Path, installed: Path, tmp_path: Path) -> None:
     code = 'import sensor_rig; from rig_common import paths; print(sensor_rig.__file__)'
-    shown = run(str(installed / 'bin/python'), '-c', f'{code}; print(paths.share_dir())',
-                cwd=tmp_path).split()
+    shown = run(
+        str(installed / 'bin/python'), '-c', f'{code}; print(paths.share_dir())', cwd=tmp_path
+    ).split()
     assert Path(shown[0]).is_relative_to(installed)
     assert Path(shown[1]) == installed / 'share' / 'sensor_rig'
     assert shared_files(root) == shared_files(Path(shown[1]))
@@ -187,10 +228,20 @@ def test_the_installed_wheel_finds_its_files(root: Path, installed: Path, tmp_pa
 
 @pytest.mark.slow
 def test_the_demo_runs_from_the_installed_wheel_in_an_empty_folder(
-        installed: Path, tmp_path: Path) -> None:
+    installed: Path, tmp_path: Path
+) -> None:
     pytest.importorskip('rclpy', reason='the demo needs ROS 2')
-    told = run(str(installed / 'bin/sensor-rig'), 'demo', '--seconds', '0.5', '--rtf', '0',
-               '--headless', '--json', cwd=tmp_path)
+    told = run(
+        str(installed / 'bin/sensor-rig'),
+        'demo',
+        '--seconds',
+        '0.5',
+        '--rtf',
+        '0',
+        '--headless',
+        '--json',
+        cwd=tmp_path,
+    )
     assert json.loads(told)['simulated_s'] >= 0.5
     assert not list(tmp_path.iterdir())
 

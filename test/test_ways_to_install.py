@@ -19,18 +19,27 @@ pytestmark = pytest.mark.timeout(1800)
 
 def run(*command: str | Path, cwd: Path) -> str:
     """Run a command with a plain environment; it must succeed."""
-    kept = {key: value for key, value in os.environ.items()
-            if key == 'HOME' or key.startswith('PIP_') or key == 'PATH'}
-    done = subprocess.run(list(map(str, command)), cwd=cwd, env=kept, text=True,
-                          capture_output=True, check=False)
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if key == 'HOME' or key.startswith('PIP_') or key == 'PATH'
+    }
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, env=kept, text=True, capture_output=True, check=False
+    )
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     return done.stdout
 
 
 def copied(root: Path, target: Path) -> Path:
     """Return a copy of the tree without what is not in git."""
-    shutil.copytree(root, target, ignore=shutil.ignore_patterns(
-        '.*', '__pycache__', 'build', 'dist', 'install', 'log', 'runs', 'site', '*.egg-info'))
+    shutil.copytree(
+        root,
+        target,
+        ignore=shutil.ignore_patterns(
+            '.*', '__pycache__', 'build', 'dist', 'install', 'log', 'runs', 'site', '*.egg-info'
+        ),
+    )
     return target
 
 
@@ -45,8 +54,17 @@ def test_pip_installs_the_wheel_and_the_demo_runs(root: Path, tmp_path: Path) ->
     wheel = tmp_path / 'dist' / f'sensor_rig-{__version__}-py3-none-any.whl'
     run(pip, 'install', '-q', f'{wheel}[wheels]', cwd=tmp_path)
     (tmp_path / 'empty').mkdir()
-    told = run(tmp_path / 'rig_env' / 'bin' / 'sensor-rig', 'demo', '--seconds', '0.5', '--rtf',
-               '0', '--headless', '--json', cwd=tmp_path / 'empty')
+    told = run(
+        tmp_path / 'rig_env' / 'bin' / 'sensor-rig',
+        'demo',
+        '--seconds',
+        '0.5',
+        '--rtf',
+        '0',
+        '--headless',
+        '--json',
+        cwd=tmp_path / 'empty',
+    )
     assert json.loads(told)['simulated_s'] >= 0.5
 
 

@@ -34,8 +34,9 @@ class Reader:
     def _take(self, size: int) -> memoryview:
         if size > self.remaining:
             raise CdrError(
-                f'message ends at byte {len(self._buf)}, {size} more wanted at byte {self.pos}')
-        part = self._buf[self.pos:self.pos + size]
+                f'message ends at byte {len(self._buf)}, {size} more wanted at byte {self.pos}'
+            )
+        part = self._buf[self.pos : self.pos + size]
         self.pos += size
         return part
 
@@ -90,15 +91,19 @@ class Reader:
     def string(self) -> str:
         """Read a string; a length of 0, which some middlewares send, is the empty one."""
         raw = bytes(self._take(self.u32()))
-        return raw[:-1].decode('utf-8', 'surrogateescape') if raw[-1:] == b'\0' else (
-            raw.decode('utf-8', 'surrogateescape'))
+        return (
+            raw[:-1].decode('utf-8', 'surrogateescape')
+            if raw[-1:] == b'\0'
+            else (raw.decode('utf-8', 'surrogateescape'))
+        )
 
     def count(self, element_bytes: int = 1) -> int:
         """Read a sequence's length, refused when its elements cannot be there."""
         count = self.u32()
         if count * element_bytes > self.remaining:
-            raise CdrError(f'a sequence of {count} elements does not fit the '
-                           f'{self.remaining} bytes left')
+            raise CdrError(
+                f'a sequence of {count} elements does not fit the {self.remaining} bytes left'
+            )
         return count
 
     def strings(self) -> list[str]:

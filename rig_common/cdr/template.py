@@ -66,8 +66,15 @@ class TemplateBuilder(Writer):
         self._type_name = type_name
         self._blocks: dict[str, Block] = {}
 
-    def block(self, name: str, dtype: DTypeLike, shape: tuple[int, ...] = (),
-              default: ArrayLike = 0, *, align: bool = True) -> None:
+    def block(
+        self,
+        name: str,
+        dtype: DTypeLike,
+        shape: tuple[int, ...] = (),
+        default: ArrayLike = 0,
+        *,
+        align: bool = True,
+    ) -> None:
         """Reserve a fixed-size array (or, with shape (), one number) called `name`.
 
         `align=False` is for numbers that travel as uint8[] (the pixels of an image).
@@ -81,8 +88,9 @@ class TemplateBuilder(Writer):
         self._blocks[name] = Block(len(self.buf), wanted, shape, values.tobytes())
         self.buf += self._blocks[name].default
 
-    def sequence_block(self, name: str, dtype: DTypeLike, shape: tuple[int, ...],
-                       default: ArrayLike = 0) -> None:
+    def sequence_block(
+        self, name: str, dtype: DTypeLike, shape: tuple[int, ...], default: ArrayLike = 0
+    ) -> None:
         """Reserve a sequence: its length is fixed, its elements are the block `name`."""
         self.u32(int(np.prod(shape)))
         self.block(name, dtype, shape, default)
@@ -100,8 +108,9 @@ class Template:
     and keeps no state, so a template may be shared between sensors and threads.
     """
 
-    def __init__(self, type_name: str, message: bytes, blocks: Mapping[str, Block],
-                 least_bytes: int) -> None:
+    def __init__(
+        self, type_name: str, message: bytes, blocks: Mapping[str, Block], least_bytes: int
+    ) -> None:
         """Take a message, the places of its blocks, and its length without the last padding."""
         self.type_name = type_name
         self.blocks = dict(blocks)
@@ -111,7 +120,7 @@ class Template:
         self._slots: dict[str, tuple[int, np.dtype[Any], tuple[int, ...]]] = {}
         end = STAMP_END
         for name, block in ordered:
-            pieces.append(message[end:block.offset])
+            pieces.append(message[end : block.offset])
             self._slots[name] = (len(pieces), block.dtype, block.shape)
             pieces.append(block.default)
             end = block.offset + len(block.default)
@@ -121,9 +130,17 @@ class Template:
     def preset(self, **blocks: ArrayLike) -> Template:
         """Return a template that has these blocks where `fill` is given none."""
         message = self.fill(0, **blocks)
-        return Template(self.type_name, message, {
-            name: block._replace(default=message[block.offset:block.offset + len(block.default)])
-            for name, block in self.blocks.items()}, self._least_bytes)
+        return Template(
+            self.type_name,
+            message,
+            {
+                name: block._replace(
+                    default=message[block.offset : block.offset + len(block.default)]
+                )
+                for name, block in self.blocks.items()
+            },
+            self._least_bytes,
+        )
 
     def fill(self, stamp_ns: int, **blocks: ArrayLike) -> bytes:
         """Return the message with this stamp and these blocks; others keep their defaults."""
@@ -138,14 +155,19 @@ class Template:
             try:
                 slot, dtype, shape = slots[name]
             except KeyError:
-                raise CdrError(f'{self.type_name} has no block {name!r}, only '
-                               f'{", ".join(slots) or "none"}') from None
-            if (type(value) is not np.ndarray or value.dtype != dtype
-                    or not value.flags.c_contiguous):
+                raise CdrError(
+                    f'{self.type_name} has no block {name!r}, only {", ".join(slots) or "none"}'
+                ) from None
+            if (
+                type(value) is not np.ndarray
+                or value.dtype != dtype
+                or not value.flags.c_contiguous
+            ):
                 value = np.asarray(value, dtype, order='C')
             if value.shape != shape:
-                raise CdrError(f'block {name!r} of {self.type_name} has shape {shape}, '
-                               f'got {value.shape}')
+                raise CdrError(
+                    f'block {name!r} of {self.type_name} has shape {shape}, got {value.shape}'
+                )
             pieces[slot] = value
         return b''.join(pieces)
 
@@ -155,8 +177,9 @@ class Template:
         Others may send it without the padding at its end.
         """
         if not 0 <= len(buf) - self._least_bytes < 4:
-            raise CdrError(f'{self.type_name} of this template has {self._least_bytes} bytes, '
-                           f'got {len(buf)}')
+            raise CdrError(
+                f'{self.type_name} of this template has {self._least_bytes} bytes, got {len(buf)}'
+            )
         if not endianness(buf):
             raise CdrError(f'{self.type_name} of a template is little endian, got big endian')
         return read_stamp_ns(buf), Blocks(self.blocks, buf)

@@ -57,8 +57,9 @@ def temperature(frame_id: str) -> Template:
     return builder.build()
 
 
-def nav_sat_fix(frame_id: str, *, status: int = 0, service: int = 1,
-                covariance_type: int = 2) -> Template:
+def nav_sat_fix(
+    frame_id: str, *, status: int = 0, service: int = 1, covariance_type: int = 2
+) -> Template:
     """sensor_msgs/msg/NavSatFix: position [3] = latitude deg, longitude deg, altitude m (WGS 84).
 
     `status` is a block too (-1 no fix, 0 fix); position_covariance [9] is in m^2, east north up.
@@ -127,8 +128,14 @@ def odometry(frame_id: str, child_frame_id: str) -> Template:
     return builder.build()
 
 
-def joint_state(names: Sequence[str], *, frame_id: str = '', position: bool = True,
-                velocity: bool = True, effort: bool = False) -> Template:
+def joint_state(
+    names: Sequence[str],
+    *,
+    frame_id: str = '',
+    position: bool = True,
+    velocity: bool = True,
+    effort: bool = False,
+) -> Template:
     """sensor_msgs/msg/JointState: position rad or m, velocity, effort, each [len(names)].
 
     A part that is not asked for is an empty sequence, as the message's definition wants it.
@@ -143,8 +150,15 @@ def joint_state(names: Sequence[str], *, frame_id: str = '', position: bool = Tr
     return builder.build()
 
 
-def range_reading(frame_id: str, *, radiation_type: int, field_of_view_rad: float,
-                  min_range_m: float, max_range_m: float, variance: ArrayLike = 0.0) -> Template:
+def range_reading(
+    frame_id: str,
+    *,
+    radiation_type: int,
+    field_of_view_rad: float,
+    min_range_m: float,
+    max_range_m: float,
+    variance: ArrayLike = 0.0,
+) -> Template:
     """sensor_msgs/msg/Range: range in metres (0 ultrasound, 1 infrared), variance."""
     builder = _stamped('sensor_msgs/msg/Range', frame_id)
     builder.u8(radiation_type)

@@ -98,8 +98,17 @@ def read_scan(buf: Buffer) -> Scan:
     reader = Reader(buf)
     stamp_ns, _ = reader.header()
     angle_min, _, increment, time_increment, scan_time, low, high = reader.array('f4', 7).tolist()
-    return Scan(stamp_ns, angle_min, increment, time_increment, scan_time, low, high,
-                reader.sequence('f4'), reader.sequence('f4'))
+    return Scan(
+        stamp_ns,
+        angle_min,
+        increment,
+        time_increment,
+        scan_time,
+        low,
+        high,
+        reader.sequence('f4'),
+        reader.sequence('f4'),
+    )
 
 
 def read_marker_poses(buf: Buffer) -> dict[int, NDArray[np.float64]]:
@@ -147,9 +156,11 @@ def read_image(buf: Buffer) -> Pixels:
     dtype = np.dtype(kind).newbyteorder('>' if big else '<')
     row = width * channels * dtype.itemsize
     if step < row or data.size < step * height:
-        raise CdrError(f'an image of {width}x{height} {encoding} does not fit its {data.size} '
-                       f'bytes with a step of {step}')
-    rows = data[:step * height].reshape(height, step)[:, :row]
+        raise CdrError(
+            f'an image of {width}x{height} {encoding} does not fit its {data.size} '
+            f'bytes with a step of {step}'
+        )
+    rows = data[: step * height].reshape(height, step)[:, :row]
     pixels = np.ascontiguousarray(rows).view(dtype) if step != row else rows.view(dtype)
     shape = (height, width) if channels == 1 else (height, width, channels)
     return Pixels(stamp_ns, encoding, pixels.reshape(shape))
@@ -160,23 +171,30 @@ def read_cloud(buf: Buffer) -> Cloud:
     reader = Reader(buf)
     stamp_ns, _ = reader.header()
     height, width = reader.u32(), reader.u32()
-    fields = tuple([(reader.string(), reader.u32(), reader.u8(), reader.u32())
-                    for _ in range(reader.count(13))])
+    fields = tuple(
+        [
+            (reader.string(), reader.u32(), reader.u8(), reader.u32())
+            for _ in range(reader.count(13))
+        ]
+    )
     order = '>' if reader.boolean() else '<'
     point_step = reader.u32()
     reader.u32()
     data = reader.octets()
     dtype = _point_dtype(fields, order, point_step)
     if point_step == 0 or point_step * width * height > len(data):
-        raise CdrError(f'{width * height} points of {point_step} bytes do not fit the '
-                       f'{len(data)} bytes of the cloud')
+        raise CdrError(
+            f'{width * height} points of {point_step} bytes do not fit the '
+            f'{len(data)} bytes of the cloud'
+        )
     points = np.frombuffer(data, dtype, width * height)
     return Cloud(stamp_ns, points, reader.pos - len(data))
 
 
 @lru_cache(maxsize=8)
-def _point_dtype(fields: tuple[tuple[str, int, int, int], ...], order: str,
-                 point_step: int) -> np.dtype[np.void]:
+def _point_dtype(
+    fields: tuple[tuple[str, int, int, int], ...], order: str, point_step: int
+) -> np.dtype[np.void]:
     """Return the record of a point with these (name, offset, datatype, count)."""
     names, offsets = [], []
     formats: list[object] = []
@@ -190,8 +208,9 @@ def _point_dtype(fields: tuple[tuple[str, int, int, int], ...], order: str,
         formats.append(kind if count <= 1 else (kind, (count,)))
         offsets.append(offset)
     try:
-        return np.dtype({'names': names, 'formats': formats, 'offsets': offsets,
-                         'itemsize': point_step})
+        return np.dtype(
+            {'names': names, 'formats': formats, 'offsets': offsets, 'itemsize': point_step}
+        )
     except (ValueError, OverflowError, MemoryError) as error:  # a name twice, a step of gigabytes
         raise CdrError(f'the fields of the cloud do not make a record: {error}') from None
 
@@ -203,8 +222,9 @@ def read_camera_info(buf: Buffer) -> Intrinsics:
     height, width = reader.u32(), reader.u32()
     reader.string()
     reader.sequence('f8')
-    return Intrinsics(stamp_ns, height, width,
-                      reader.array('f8', 9).astype(np.float64).reshape(3, 3))
+    return Intrinsics(
+        stamp_ns, height, width, reader.array('f8', 9).astype(np.float64).reshape(3, 3)
+    )
 
 
 def read_odometry(buf: Buffer) -> MotionMessage:

@@ -27,15 +27,31 @@ IMAGE_ENCODINGS: dict[str, tuple[str, int]] = {
 _POINT_FIELD_TYPES = {'i1': 1, 'u1': 2, 'i2': 3, 'u2': 4, 'i4': 5, 'u4': 6, 'f4': 7, 'f8': 8}
 
 
-def laser_scan(frame_id: str, num_rays: int, *, angle_min_rad: float, angle_max_rad: float,
-               angle_increment_rad: float, range_min_m: float, range_max_m: float,
-               time_increment_s: float = 0.0, scan_time_s: float = 0.0,
-               intensities: bool = False) -> Template:
+def laser_scan(
+    frame_id: str,
+    num_rays: int,
+    *,
+    angle_min_rad: float,
+    angle_max_rad: float,
+    angle_increment_rad: float,
+    range_min_m: float,
+    range_max_m: float,
+    time_increment_s: float = 0.0,
+    scan_time_s: float = 0.0,
+    intensities: bool = False,
+) -> Template:
     """sensor_msgs/msg/LaserScan: ranges [num_rays] m and, if asked for, intensities."""
     builder = TemplateBuilder('sensor_msgs/msg/LaserScan')
     builder.header(0, frame_id)
-    for value in (angle_min_rad, angle_max_rad, angle_increment_rad, time_increment_s,
-                  scan_time_s, range_min_m, range_max_m):
+    for value in (
+        angle_min_rad,
+        angle_max_rad,
+        angle_increment_rad,
+        time_increment_s,
+        scan_time_s,
+        range_min_m,
+        range_max_m,
+    ):
         builder.f32(value)
     builder.sequence_block('ranges', 'f4', (num_rays,))
     if intensities:
@@ -74,9 +90,17 @@ def compressed_image(stamp_ns: int, frame_id: str, image_format: str, data: Buff
     return writer.finish()
 
 
-def camera_info(frame_id: str, height: int, width: int, k: ArrayLike, *,
-                d: ArrayLike = (), distortion_model: str = 'plumb_bob',
-                r: ArrayLike | None = None, p: ArrayLike | None = None) -> Template:
+def camera_info(
+    frame_id: str,
+    height: int,
+    width: int,
+    k: ArrayLike,
+    *,
+    d: ArrayLike = (),
+    distortion_model: str = 'plumb_bob',
+    r: ArrayLike | None = None,
+    p: ArrayLike | None = None,
+) -> Template:
     """sensor_msgs/msg/CameraInfo: `k` [3, 3] pixels, `d` coefficients, `r` [3, 3], `p` [3, 4].
 
     Without `r` and `p` the camera is its own rectified one: identity, and `k` with a zero column.
@@ -98,8 +122,9 @@ def camera_info(frame_id: str, height: int, width: int, k: ArrayLike, *,
     return builder.build()
 
 
-def point_cloud2(frame_id: str, fields: DTypeLike, width: int, *, height: int = 1,
-                 is_dense: bool = True) -> Template:
+def point_cloud2(
+    frame_id: str, fields: DTypeLike, width: int, *, height: int = 1, is_dense: bool = True
+) -> Template:
     """sensor_msgs/msg/PointCloud2 of a fixed size: points [height * width] of dtype `fields`.
 
     `fields` is a numpy record type; its itemsize is the point step, gaps included.
@@ -113,8 +138,9 @@ def point_cloud2(frame_id: str, fields: DTypeLike, width: int, *, height: int = 
     return builder.build()
 
 
-def point_cloud2_message(stamp_ns: int, frame_id: str, points: AnyArray, *,
-                         is_dense: bool = True) -> bytes:
+def point_cloud2_message(
+    stamp_ns: int, frame_id: str, points: AnyArray, *, is_dense: bool = True
+) -> bytes:
     """sensor_msgs/msg/PointCloud2 of the size of `points`: records [n] or [height, width]."""
     records = np.ascontiguousarray(points)
     height, width = records.shape if records.ndim == 2 else (1, records.size)
@@ -134,7 +160,7 @@ def _cloud_head(writer: Writer, dtype: np.dtype[Any], width: int, height: int) -
     writer.u32(width)
     writer.u32(len(dtype.fields))
     for name, (kind, offset, *_) in dtype.fields.items():
-        base, shape = (kind.subdtype or (kind, ()))
+        base, shape = kind.subdtype or (kind, ())
         code = _POINT_FIELD_TYPES.get(f'{base.kind}{base.itemsize}')
         if code is None:
             raise CdrError(f'point field {name!r} of type {kind} has no PointField datatype')

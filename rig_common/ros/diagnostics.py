@@ -30,8 +30,13 @@ class Diagnostics:
     runs on the steady clock.
     """
 
-    def __init__(self, node: Node, now_ns: Callable[[], int] = time.time_ns,
-                 period_s: float = PERIOD_S, topic: str = '/diagnostics') -> None:
+    def __init__(
+        self,
+        node: Node,
+        now_ns: Callable[[], int] = time.time_ns,
+        period_s: float = PERIOD_S,
+        topic: str = '/diagnostics',
+    ) -> None:
         self._now_ns = now_ns
         self._sources: list[Callable[[], Iterable[Status]]] = []
         self._publisher = node.create_publisher(DiagnosticArray, topic, qos.sensor_out())
@@ -83,13 +88,19 @@ class QosMismatches:
         """Return one status: which topics have an endpoint we cannot talk to, and why."""
         if not self._found:
             return [Status(Level.OK, self._name, 'all endpoints are compatible')]
-        values = {topic: f'{count} incompatible, last by {policy}'
-                  for topic, (count, policy) in sorted(self._found.items())}
-        return [Status(Level.ERROR, self._name,
-                       f'incompatible endpoints on {", ".join(values)}', values)]
+        values = {
+            topic: f'{count} incompatible, last by {policy}'
+            for topic, (count, policy) in sorted(self._found.items())
+        }
+        return [
+            Status(
+                Level.ERROR, self._name, f'incompatible endpoints on {", ".join(values)}', values
+            )
+        ]
 
     def _noter(self, topic: str) -> Callable[[object], None]:
         def note(event: Any) -> None:
             policy = qos_policy_name_from_kind(event.last_policy_kind)
             self._found[topic] = (event.total_count, policy)
+
         return note

@@ -55,8 +55,9 @@ class Spinner:
     20 Hz costs half a per cent of a core.
     """
 
-    def __init__(self, context: Context | None = None,
-                 stop: threading.Event | None = None) -> None:
+    def __init__(
+        self, context: Context | None = None, stop: threading.Event | None = None
+    ) -> None:
         """`stop` ends `run` when it is set; it may be set already."""
         self.context = context or rclpy.get_default_context()
         self.executor = make_executor(self.context)
@@ -157,8 +158,9 @@ def ros_context(args: Sequence[str] | None = None) -> Iterator[Context]:
     ledger to publish.
     """
     keep_freed_memory()
-    rclpy.init(args=None if args is None else list(args),
-               signal_handler_options=SignalHandlerOptions.NO)
+    rclpy.init(
+        args=None if args is None else list(args), signal_handler_options=SignalHandlerOptions.NO
+    )
     try:
         yield rclpy.get_default_context()
     finally:
@@ -182,8 +184,10 @@ def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
         elif number == signal.SIGINT and time.monotonic() - first_s > REPEAT_S:
             raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, handle)
-              for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {
+        number: signal.signal(number, handle)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     try:
         yield
     finally:

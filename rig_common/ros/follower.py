@@ -19,16 +19,29 @@ from rig_common.ros import qos
 class Follower(Following):
     """A node's place in the rig's time, connected."""
 
-    def __init__(self, node: Node, on_time: OnTime, *, serves: Sequence[str] = (),
-                 topic: str = TICK_TOPIC, on_episode: Callable[[Tick], None] | None = None,
-                 ready: Callable[[], bool] | None = None,
-                 handover: Handover | None = None) -> None:
+    def __init__(
+        self,
+        node: Node,
+        on_time: OnTime,
+        *,
+        serves: Sequence[str] = (),
+        topic: str = TICK_TOPIC,
+        on_episode: Callable[[Tick], None] | None = None,
+        ready: Callable[[], bool] | None = None,
+        handover: Handover | None = None,
+    ) -> None:
         """Follow `topic` of the rig that `node` belongs to; the rest is as in `Following`.
 
         With `handover` the world is in this process.
         """
-        super().__init__(node.get_fully_qualified_name(), on_time, self._send, serves=serves,
-                         on_episode=on_episode, ready=ready)
+        super().__init__(
+            node.get_fully_qualified_name(),
+            on_time,
+            self._send,
+            serves=serves,
+            on_episode=on_episode,
+            ready=ready,
+        )
         self.malformed = Malformed(node.get_name())
         """What came on the topics of time and was none."""
         self._topic = topic
@@ -38,8 +51,9 @@ class Follower(Following):
             return
         prefix = rig_namespace(node)
         self._publisher = node.create_publisher(TimeReference, prefix + ACK_TOPIC, qos.beat_out())
-        node.create_subscription(TimeReference, prefix + topic, self._on_tick, qos.internal(),
-                                 raw=True)
+        node.create_subscription(
+            TimeReference, prefix + topic, self._on_tick, qos.internal(), raw=True
+        )
 
     def leave(self) -> None:
         """Say that nobody needs to wait for this node any more; lockstep still misses it."""

@@ -16,8 +16,12 @@ offer; /diagnostics says so, and nobody waits for it."""
 class Matching:
     """Compares the readers that publishers are matched with to those who should be there."""
 
-    def __init__(self, node: Node, publishers: Mapping[str, Publisher],
-                 wall_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        node: Node,
+        publishers: Mapping[str, Publisher],
+        wall_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Watch `publishers`, by the names that ticks use."""
         self._node = node
         self._publishers = dict(publishers)
@@ -31,8 +35,11 @@ class Matching:
         Nodes that `readers` names, by publisher, must be known first: the graph learns of a
         reader some time after that reader has found its publisher and says so.
         """
-        if not all(self._knows(self._publishers[key], names)
-                   for key, names in (readers or {}).items() if key in self._publishers):
+        if not all(
+            self._knows(self._publishers[key], names)
+            for key, names in (readers or {}).items()
+            if key in self._publishers
+        ):
             return False
         now_s = self._wall_s()
         for key, publisher in self._publishers.items():
@@ -44,6 +51,8 @@ class Matching:
         return all(now_s - since_s > PATIENCE_S for since_s in self._short_since_s.values())
 
     def _knows(self, publisher: Publisher, names: Collection[str]) -> bool:
-        known = {f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in
-                 self._node.get_subscriptions_info_by_topic(publisher.topic_name)}
+        known = {
+            f'{info.node_namespace.rstrip("/")}/{info.node_name}'
+            for info in self._node.get_subscriptions_info_by_topic(publisher.topic_name)
+        }
         return known.issuperset(names)

@@ -48,10 +48,16 @@ class ConfigParameters(Generic[ModelT]):
     reason when either raises RigError.
     """
 
-    def __init__(self, node: Node, prefix: str, config: ModelT, *,
-                 changeable: Callable[[str], bool] = lambda key: False,
-                 on_change: Callable[[ModelT], None] | None = None,
-                 fixed: Callable[[str], bool] = lambda key: False) -> None:
+    def __init__(
+        self,
+        node: Node,
+        prefix: str,
+        config: ModelT,
+        *,
+        changeable: Callable[[str], bool] = lambda key: False,
+        on_change: Callable[[ModelT], None] | None = None,
+        fixed: Callable[[str], bool] = lambda key: False,
+    ) -> None:
         """Declare every key of `config` under `prefix` (`world.`).
 
         `changeable` keys can be set at run time; `fixed` keys cannot even be overridden when the
@@ -67,9 +73,11 @@ class ConfigParameters(Generic[ModelT]):
             found = self._declare(key, value, describe(info, value, read_only=not changeable(key)))
             if found != _plain(value):
                 if fixed(key):
-                    raise RigError(f'{prefix}{key} is {_shown(found)} here and {_shown(value)} in '
-                                   f'the rig file; all nodes must agree on it, so change the rig '
-                                   f'file')
+                    raise RigError(
+                        f'{prefix}{key} is {_shown(found)} here and {_shown(value)} in '
+                        f'the rig file; all nodes must agree on it, so change the rig '
+                        f'file'
+                    )
                 values[key] = found
         if values:
             self.config = self._changed(values)
@@ -108,13 +116,18 @@ class ConfigParameters(Generic[ModelT]):
         if _is_double(self._known(key)) and any(type(item) is int for item in given):
             doubles = [float(item) for item in given]
             one = given is not value
-            raise RigError(f'{self._prefix}{key} is {value if one else list(given)}, which ROS '
-                           f'takes for integers; it holds doubles, so write '
-                           f'{doubles[0] if one else doubles}')
+            raise RigError(
+                f'{self._prefix}{key} is {value if one else list(given)}, which ROS '
+                f'takes for integers; it holds doubles, so write '
+                f'{doubles[0] if one else doubles}'
+            )
 
     def _on_set(self, parameters: Sequence[Parameter]) -> SetParametersResult:
-        mine = {p.name[len(self._prefix):]: p.value for p in parameters
-                if p.name.startswith(self._prefix)}
+        mine = {
+            p.name[len(self._prefix) :]: p.value
+            for p in parameters
+            if p.name.startswith(self._prefix)
+        }
         mine = {key: value for key, value in mine.items() if self._changeable(key)}
         if not mine:
             return SetParametersResult(successful=True)
@@ -139,8 +152,14 @@ def fix_sim_time(node: Node) -> None:
 
     def refuse(parameters: Sequence[Parameter]) -> SetParametersResult:
         changed = any(p.name == 'use_sim_time' and p.value != fixed for p in parameters)
-        reason = (f'use_sim_time is {_shown(fixed)} here, and {node.get_name()} cannot '
-                  f'change its time while it runs') if changed else ''
+        reason = (
+            (
+                f'use_sim_time is {_shown(fixed)} here, and {node.get_name()} cannot '
+                f'change its time while it runs'
+            )
+            if changed
+            else ''
+        )
         return SetParametersResult(successful=not changed, reason=reason)
 
     node.add_on_set_parameters_callback(refuse)
@@ -148,8 +167,9 @@ def fix_sim_time(node: Node) -> None:
 
 def describe(info: FieldInfo, value: object, *, read_only: bool) -> ParameterDescriptor:
     """Return the descriptor of a field: its docstring, its choices, its range."""
-    descriptor = ParameterDescriptor(description=' '.join((info.description or '').split()),
-                                     read_only=read_only)
+    descriptor = ParameterDescriptor(
+        description=' '.join((info.description or '').split()), read_only=read_only
+    )
     choices = get_args(info.annotation) if get_origin(info.annotation) is not None else ()
     if choices and all(isinstance(choice, str) for choice in choices):
         descriptor.additional_constraints = f'one of {", ".join(choices)}'
@@ -158,13 +178,20 @@ def describe(info: FieldInfo, value: object, *, read_only: bool) -> ParameterDes
     low, high = _bounds(info)
     if (low, high) != (None, None):
         if isinstance(value, float):
-            descriptor.floating_point_range = [FloatingPointRange(
-                from_value=-HUGE if low is None else float(low),
-                to_value=HUGE if high is None else float(high))]
+            descriptor.floating_point_range = [
+                FloatingPointRange(
+                    from_value=-HUGE if low is None else float(low),
+                    to_value=HUGE if high is None else float(high),
+                )
+            ]
         elif isinstance(value, int) and not isinstance(value, bool):
-            descriptor.integer_range = [IntegerRange(
-                from_value=-2**63 if low is None else int(low),
-                to_value=2**63 - 1 if high is None else int(high), step=1)]
+            descriptor.integer_range = [
+                IntegerRange(
+                    from_value=-(2**63) if low is None else int(low),
+                    to_value=2**63 - 1 if high is None else int(high),
+                    step=1,
+                )
+            ]
     return descriptor
 
 
@@ -179,10 +206,14 @@ def _bounds(info: FieldInfo) -> tuple[Any, Any]:
     """Return the inclusive bounds of a field; open ones are left to the model's own check."""
     low = high = None
     for rule in info.metadata:
-        low = next((v for v in (getattr(rule, 'ge', None), getattr(rule, 'gt', None))
-                    if v is not None), low)
-        high = next((v for v in (getattr(rule, 'le', None), getattr(rule, 'lt', None))
-                     if v is not None), high)
+        low = next(
+            (v for v in (getattr(rule, 'ge', None), getattr(rule, 'gt', None)) if v is not None),
+            low,
+        )
+        high = next(
+            (v for v in (getattr(rule, 'le', None), getattr(rule, 'lt', None)) if v is not None),
+            high,
+        )
     return low, high
 
 

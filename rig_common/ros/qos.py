@@ -31,8 +31,10 @@ def sensor_out(rate_hz: float = 0.0) -> QoSProfile:
 
 def sensor_in(rate_hz: float, *, reliable: bool = False) -> QoSProfile:
     """Subscriptions to sensors: best effort takes any publisher; the depth holds a second."""
-    return QoSProfile(depth=_depth(rate_hz * BUFFERED_S), reliability=ReliabilityPolicy.RELIABLE
-                      if reliable else ReliabilityPolicy.BEST_EFFORT)
+    return QoSProfile(
+        depth=_depth(rate_hz * BUFFERED_S),
+        reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
+    )
 
 
 def _depth(messages: float) -> int:
@@ -57,11 +59,18 @@ def beat_out() -> QoSProfile:
 
 def latched(depth: int = 1) -> QoSProfile:
     """What a late joiner must still see: reliable, transient local."""
-    return QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE,
-                      durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    return QoSProfile(
+        depth=depth,
+        reliability=ReliabilityPolicy.RELIABLE,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL,
+    )
 
 
 def clock() -> QoSProfile:
     """/clock as rclcpp and rclpy subscribe it: best effort, the latest only."""
-    return QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT,
-                      history=HistoryPolicy.KEEP_LAST, liveliness=LivelinessPolicy.AUTOMATIC)
+    return QoSProfile(
+        depth=1,
+        reliability=ReliabilityPolicy.BEST_EFFORT,
+        history=HistoryPolicy.KEEP_LAST,
+        liveliness=LivelinessPolicy.AUTOMATIC,
+    )

@@ -18,13 +18,14 @@ def message_class(type_name: str, where: str = 'type') -> Any:
     try:
         module = importlib.import_module(f'{parts[0]}.msg')
     except ImportError:
-        raise RigError(f'{where} is {type_name!r}; the message package {parts[0]} is not '
-                       f'installed on this machine') from None
+        raise RigError(
+            f'{where} is {type_name!r}; the message package {parts[0]} is not '
+            f'installed on this machine'
+        ) from None
     try:
         return getattr(module, parts[2])
     except AttributeError:
-        raise RigError(f'{where} is {type_name!r}; {parts[0]} has no message '
-                       f'{parts[2]}') from None
+        raise RigError(f'{where} is {type_name!r}; {parts[0]} has no message {parts[2]}') from None
 
 
 def is_stamped(message_type: Any) -> bool:

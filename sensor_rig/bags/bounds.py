@@ -38,8 +38,10 @@ def require_modest_metadata(path: Path) -> None:
             if depth > MAX_DEPTH:
                 raise RigError(f'{path} is nested more than {MAX_DEPTH} deep')
         values: Any = _LOADER(text).get_single_data()
-        named = [Path(name).name
-                 for name in values['rosbag2_bagfile_information']['relative_file_paths']]
+        named = [
+            Path(name).name
+            for name in values['rosbag2_bagfile_information']['relative_file_paths']
+        ]
     except (yaml.YAMLError, KeyError, TypeError, OSError, UnicodeDecodeError):
         return
     for name, count in Counter(named).most_common(1):
@@ -78,8 +80,11 @@ class BoundedZstd:
         plain: bytes = decompressor.decompress(data, limit)
         if decompressor.eof:
             return plain
-        raise RigError('a packed message breaks off' if decompressor.needs_input
-                       else f'a packed message holds more than {limit >> 20} MiB')
+        raise RigError(
+            'a packed message breaks off'
+            if decompressor.needs_input
+            else f'a packed message holds more than {limit >> 20} MiB'
+        )
 
 
 def bound_rosbags() -> None:
@@ -87,5 +92,6 @@ def bound_rosbags() -> None:
     setattr(reader, 'zstd', BoundedZstd)  # noqa: B010 - to mypy it is a module
     # A chunk is unpacked whole before its size is looked at: 300 kB can be 8 GiB of zeros.
     for kind in ('zstd', 'lz4'):
-        storage_mcap.DECOMPRESSORS[kind] = (
-            lambda data, size, kind=kind: unpacked(data, kind, size + 1))  # type: ignore[misc]
+        storage_mcap.DECOMPRESSORS[kind] = lambda data, size, kind=kind: unpacked(
+            data, kind, size + 1
+        )  # type: ignore[misc]

@@ -131,8 +131,10 @@ def facts_of(topics: Iterable[TopicTimes]) -> list[TopicFacts]:
     """Return the facts of every topic that had messages, by name."""
     heard = sorted((topic for topic in topics if topic.count), key=lambda topic: topic.name)
     owners: dict[str, str] = {}
-    by_stamps = sorted((t for t in heard if t.stamped and t.stamps_ns),
-                       key=lambda t: (t.type_name == INFO_TYPE, -t.nbytes / t.count))
+    by_stamps = sorted(
+        (t for t in heard if t.stamped and t.stamps_ns),
+        key=lambda t: (t.type_name == INFO_TYPE, -t.nbytes / t.count),
+    )
     for index, topic in enumerate(by_stamps):
         mine = set(topic.stamps_ns)
         for owner in by_stamps[:index]:
@@ -166,14 +168,27 @@ def _facts(topic: TopicTimes, owner: str) -> TopicFacts:
     rate_hz = (topic.count - 1) / span_s if span_s > 0.0 else 0.0
     sweep = statistics.median(topic.sweeps_s) if topic.sweeps_s else 0.0
     return TopicFacts(
-        topic.name, topic.type_name, topic.stamped, topic.count, rate_hz,
-        topic.nbytes / topic.count, arrival_jitter, stamp_jitter, float(middle),
-        float(high - low), drift_ppm, source, why, owner,
-        sweep if sweep * rate_hz <= LONGEST_SWEEP else 0.0)
+        topic.name,
+        topic.type_name,
+        topic.stamped,
+        topic.count,
+        rate_hz,
+        topic.nbytes / topic.count,
+        arrival_jitter,
+        stamp_jitter,
+        float(middle),
+        float(high - low),
+        drift_ppm,
+        source,
+        why,
+        owner,
+        sweep if sweep * rate_hz <= LONGEST_SWEEP else 0.0,
+    )
 
 
-def _seconds_between(earlier_ns: NDArray[np.int64],
-                     later_ns: NDArray[np.int64]) -> NDArray[np.float64]:
+def _seconds_between(
+    earlier_ns: NDArray[np.int64], later_ns: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Return the differences, s; exact, but for times so far apart that int64 cannot hold them."""
     rough: NDArray[np.float64] = (later_ns.astype(np.float64) - earlier_ns) / 1e9
     if len(rough) and np.abs(rough).max() > FAR_S:
@@ -190,10 +205,11 @@ def _jitter(times_ns: NDArray[np.int64]) -> float:
     return float(np.median(np.abs(steps - np.median(steps))) * 1.4826)
 
 
-def _source(arrival_jitter: float, stamp_jitter: float, delay_s: float,
-            spread_s: float) -> tuple[str, str]:
+def _source(
+    arrival_jitter: float, stamp_jitter: float, delay_s: float, spread_s: float
+) -> tuple[str, str]:
     if abs(delay_s) > OWN_EPOCH_S:
-        return 'device', f'its clock is {-delay_s:+.1f} s from the host\'s'
+        return 'device', f"its clock is {-delay_s:+.1f} s from the host's"
     if delay_s < -0.001:
         return 'device', f'it is stamped {-delay_s * 1e3:.1f} ms after it arrives'
     if stamp_jitter < 0.3 * arrival_jitter:

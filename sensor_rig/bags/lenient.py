@@ -34,10 +34,16 @@ def _adopt_profiles(reader: Any) -> None:
     """Give the topics of the storages the profiles that metadata.yaml has for them."""
     for storage in getattr(reader.storage, 'storages', ()):
         for place, stored in enumerate(storage.connections):
-            listed = [each.ext for each in reader.connections
-                      if (each.topic, each.msgtype) == (stored.topic, stored.msgtype)]
-            if listed and stored.ext not in listed and stored.ext.serialization_format == \
-                    listed[0].serialization_format:
+            listed = [
+                each.ext
+                for each in reader.connections
+                if (each.topic, each.msgtype) == (stored.topic, stored.msgtype)
+            ]
+            if (
+                listed
+                and stored.ext not in listed
+                and stored.ext.serialization_format == listed[0].serialization_format
+            ):
                 storage.connections[place] = stored._replace(ext=listed[0])
 
 
@@ -63,8 +69,11 @@ def _defined(definition: Any, type_name: str) -> Any:
         found: Any = {}
         if definition.format == MessageDefinitionFormat.IDL:
             for part in definition.data.split(IDL_SEPARATOR):
-                found.update(get_types_from_idl(part.split('\n', 1)[1]
-                                                if part.startswith('IDL: ') else part))
+                found.update(
+                    get_types_from_idl(
+                        part.split('\n', 1)[1] if part.startswith('IDL: ') else part
+                    )
+                )
         return found
     except Exception:  # whatever a parser says of text that is no definition
         return {}

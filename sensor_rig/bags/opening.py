@@ -61,14 +61,12 @@ class Opening:
             try:
                 return _open(path)
             except Exception as error:
-                raise RigError(f'{path} is not a readable ROS 1 bag: '
-                               f'{sentence(error)}') from None
+                raise RigError(f'{path} is not a readable ROS 1 bag: {sentence(error)}') from None
         try:
             reader = _open(self._plain_path())
         except Exception as error:
             # a broken file surfaces as whatever its storage raises: sqlite3, zstd, struct, yaml
-            return self._repaired(f'{path} is not a readable rosbag2 recording: '
-                                  f'{sentence(error)}')
+            return self._repaired(f'{path} is not a readable rosbag2 recording: {sentence(error)}')
         if any(map(has_side_file, _storage_files(path))) or not _has_index(reader):
             reader.close()
             return self._repaired(f'{path} is not a readable rosbag2 recording')
@@ -98,8 +96,10 @@ class Opening:
                 continue
             found += repaired.messages
             if repaired.broken:
-                self._miss(f'{file} is broken: {repaired.broken}; the {repaired.messages} '
-                           f'messages before that are read')
+                self._miss(
+                    f'{file} is broken: {repaired.broken}; the {repaired.messages} '
+                    f'messages before that are read'
+                )
         copies = [path for path in sorted(folder.iterdir()) if path.suffix in STORAGES]
         if not found or not copies:
             raise RigError(unreadable)
@@ -109,8 +109,9 @@ class Opening:
                 return _open(folder)
             return _open(copies[0])
         except Exception as error:
-            raise RigError(f'{unreadable}; nor is what could be saved of it: '
-                           f'{sentence(error)}') from None
+            raise RigError(
+                f'{unreadable}; nor is what could be saved of it: {sentence(error)}'
+            ) from None
 
     def _look_for_strays(self) -> None:
         """Say which messages belong to no topic that rosbags lists."""
@@ -124,8 +125,10 @@ class Opening:
                     counts[str(each.topic)] += each.msgcount
         for topic, count in sorted(counts.items()):
             if count:
-                self._miss(f'{METADATA} of {self._path} does not name {topic}, so its {count} '
-                           f'messages are left out')
+                self._miss(
+                    f'{METADATA} of {self._path} does not name {topic}, so its {count} '
+                    f'messages are left out'
+                )
         missing = self.reader.message_count - sum(e.msgcount for e in self.reader.connections)
         missing -= sum(counts.values())
         if missing > 0:
@@ -149,20 +152,25 @@ def _require_recording(path: Path) -> None:
         if not (path / METADATA).exists():
             files = sorted(each.name for each in path.iterdir() if each.suffix in STORAGES)
             instead = f'; give its file {files[0]} instead' if files else ''
-            raise RigError(f'{path} is not a rosbag2 recording: there is no {METADATA} in '
-                           f'it{instead}')
+            raise RigError(
+                f'{path} is not a rosbag2 recording: there is no {METADATA} in it{instead}'
+            )
         require_modest_metadata(path / METADATA)
     if path.is_file() and path.suffix not in (*STORAGES, ROS1):
-        raise RigError(f'{path} is not a readable recording: its name should end in '
-                       f'{", ".join(STORAGES)} or {ROS1}')
+        raise RigError(
+            f'{path} is not a readable recording: its name should end in '
+            f'{", ".join(STORAGES)} or {ROS1}'
+        )
 
 
 def _require_files(folder: Path) -> None:
     """Refuse pipes and devices, from which could be read for ever."""
     for each in sorted(folder.iterdir()):
         if each.exists() and not (each.is_file() or each.is_dir()):
-            raise RigError(f'{folder} is not a rosbag2 recording: {each.name} in it is neither a '
-                           f'file nor a folder')
+            raise RigError(
+                f'{folder} is not a rosbag2 recording: {each.name} in it is neither a '
+                f'file nor a folder'
+            )
 
 
 def _open(path: Path) -> AnyReader:
@@ -171,11 +179,16 @@ def _open(path: Path) -> AnyReader:
     reader.open()
     listed: list[Any] = reader.connections  # sqlite and YAML hold what they like
     for each in listed:
-        if not (isinstance(each.topic, str) and isinstance(each.msgtype, str)
-                and isinstance(each.msgcount, int)):
+        if not (
+            isinstance(each.topic, str)
+            and isinstance(each.msgtype, str)
+            and isinstance(each.msgcount, int)
+        ):
             reader.close()
-            raise RigError(f'it lists a topic {each.topic!r} of the type {each.msgtype!r} with '
-                           f'{each.msgcount!r} messages')
+            raise RigError(
+                f'it lists a topic {each.topic!r} of the type {each.msgtype!r} with '
+                f'{each.msgcount!r} messages'
+            )
     count: Any = reader.message_count
     if not isinstance(count, int):
         reader.close()
@@ -201,8 +214,11 @@ def _has_index(reader: AnyReader) -> bool:
     """
     first: Any = reader.readers[0]
     storage = first.storage
-    return all(_indexed(each) >= each.metadata.message_count
-               for each in getattr(storage, 'storages', [storage]) if hasattr(each, 'chunks'))
+    return all(
+        _indexed(each) >= each.metadata.message_count
+        for each in getattr(storage, 'storages', [storage])
+        if hasattr(each, 'chunks')
+    )
 
 
 def _indexed(storage: Any) -> int:

@@ -64,11 +64,27 @@ class QuickMcap(McapWriter):
         for channel, messages in chunk.msgs.items():
             offsets += channel, bio.tell()
             count = 2 * len(messages)
-            bio.write(pack(f'<BQHI{count}Q', MESSAGE_INDEX, 6 + 8 * count, channel, 8 * count,
-                           *chain.from_iterable(messages)))
+            bio.write(
+                pack(
+                    f'<BQHI{count}Q',
+                    MESSAGE_INDEX,
+                    6 + 8 * count,
+                    channel,
+                    8 * count,
+                    *chain.from_iterable(messages),
+                )
+            )
         index = BytesIO()
-        index.write(pack(f'<QQQQI{"HQ" * (len(offsets) // 2)}', *times, start, end - start,
-                         5 * len(offsets), *offsets))
+        index.write(
+            pack(
+                f'<QQQQI{"HQ" * (len(offsets) // 2)}',
+                *times,
+                start,
+                end - start,
+                5 * len(offsets),
+                *offsets,
+            )
+        )
         index.write(pack(f'<QI{len(name)}sQQ', bio.tell() - end, len(name), name, len(data), size))
         self.chunks.append(index)
         self.chunk = PendingChunk(2**63 - 1, 0, BytesIO(), defaultdict(list))

@@ -85,8 +85,12 @@ class BagReader:
     def __enter__(self) -> BagReader:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -95,9 +99,12 @@ class BagReader:
 
     def messages(self, topics: Collection[str] | None = None) -> Iterator[Recorded]:
         """Yield the messages of `topics` (all without) in the order they were received."""
-        wanted = [connection for connection in self._reader.connections
-                  if (topics is None or connection.topic in topics)
-                  and self._type_of(connection) == self.topics[connection.topic].type_name]
+        wanted = [
+            connection
+            for connection in self._reader.connections
+            if (topics is None or connection.topic in topics)
+            and self._type_of(connection) == self.topics[connection.topic].type_name
+        ]
         if not wanted:
             return
         count, meant = 0, sum(connection.msgcount for connection in wanted)
@@ -110,20 +117,25 @@ class BagReader:
                 data, receive_ns = _bytes(raw), _time_ns(receive_ns)
             except StopIteration:
                 if count < meant:
-                    self._miss(f'{self.path} is said to hold {meant} messages of the topics that '
-                               f'are read, but {count} were found')
+                    self._miss(
+                        f'{self.path} is said to hold {meant} messages of the topics that '
+                        f'are read, but {count} were found'
+                    )
                 return
             except Exception as error:  # whatever the storage raises about broken bytes
                 if not count:
-                    raise RigError(f'{self.path} is not a readable recording: '
-                                   f'{sentence(error)}') from None
-                self._miss(f'{self.path} cannot be read further than {count} messages: '
-                           f'{sentence(error)}')
+                    raise RigError(
+                        f'{self.path} is not a readable recording: {sentence(error)}'
+                    ) from None
+                self._miss(
+                    f'{self.path} cannot be read further than {count} messages: {sentence(error)}'
+                )
                 return
             count += 1
             if self._sidecar is not None:
-                data = self._sidecar.correct(connection.topic, connection.msgtype, data,
-                                             self.start_ns)
+                data = self._sidecar.correct(
+                    connection.topic, connection.msgtype, data, self.start_ns
+                )
             yield Recorded(connection.topic, receive_ns, data)
 
     def _miss(self, problem: str) -> None:
@@ -140,8 +152,11 @@ class BagReader:
         custom = getattr(getattr(storage, 'metadata', None), 'custom', None)
         if not isinstance(custom, dict):
             return {}
-        return {str(key): str(value) for key, value in custom.items()
-                if isinstance(value, (str, int, float))}
+        return {
+            str(key): str(value)
+            for key, value in custom.items()
+            if isinstance(value, (str, int, float))
+        }
 
     def _topics(self) -> dict[str, BagTopic]:
         """Return the topics; of one that was recorded with several types, its commonest."""
@@ -149,22 +164,33 @@ class BagReader:
         topics: dict[str, BagTopic] = {}
         counts: dict[str, Counter[str]] = {}
         for connection in self._reader.connections:
-            counts.setdefault(connection.topic, Counter())[self._type_of(connection)] += \
+            counts.setdefault(connection.topic, Counter())[self._type_of(connection)] += (
                 connection.msgcount
+            )
         for connection in self._reader.connections:
             by_type = counts[connection.topic].most_common()
             type_name, count = by_type[0]
             if self._type_of(connection) != type_name:
                 continue
-            definition = (definition_of(connection, types) if self._ros1 is None else
-                          self._ros1.definition(connection.msgtype))
+            definition = (
+                definition_of(connection, types)
+                if self._ros1 is None
+                else self._ros1.definition(connection.msgtype)
+            )
             topics[connection.topic] = BagTopic(
-                connection.topic, type_name, count, starts_with_header(types, type_name),
-                definition if all(definition) else None, is_latched(connection),
-                is_best_effort(connection))
+                connection.topic,
+                type_name,
+                count,
+                starts_with_header(types, type_name),
+                definition if all(definition) else None,
+                is_latched(connection),
+                is_best_effort(connection),
+            )
             for other, left_out in by_type[1:]:
-                self._miss(f'{connection.topic} of {self.path} has several types: it is read as '
-                           f'{type_name}, and {left_out} messages of {other} are left out')
+                self._miss(
+                    f'{connection.topic} of {self.path} has several types: it is read as '
+                    f'{type_name}, and {left_out} messages of {other} are left out'
+                )
         return dict(sorted(topics.items()))
 
     def _type_of(self, connection: Any) -> str:

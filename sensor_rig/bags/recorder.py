@@ -24,18 +24,32 @@ NOTE = 'sensor_rig'
 TIME_TYPE = 'sensor_msgs/msg/TimeReference'
 
 
-def record_rig(rig: InProcessRig, writer: BagWriter, seconds: float,
-               advance: Callable[[float], None], topics: Collection[str] = ()) -> None:
+def record_rig(
+    rig: InProcessRig,
+    writer: BagWriter,
+    seconds: float,
+    advance: Callable[[float], None],
+    topics: Collection[str] = (),
+) -> None:
     """Run `rig` for `seconds` of simulated time and write what it sends, at its arrival ticks.
 
     Besides the sensors' topics: what the rig's sync engine makes, `/tf_static`, the robot's
     description where it has one and, unless the rig hides its truth, `truth/time/<sensor>`,
     `truth/odom` and `/tf`. `topics` (relative or not) keeps only some.
     """
-    writer.note(NOTE, json.dumps({
-        'start_time_ns': rig.world.time_base.start_ns, 'step_ns': rig.world.dt_ns,
-        'captures_ns': {name: {'duration': sensor.duration_ns, **sensor.stamp_points_ns}
-                        for name, sensor in rig.sensors.items()}}))
+    writer.note(
+        NOTE,
+        json.dumps(
+            {
+                'start_time_ns': rig.world.time_base.start_ns,
+                'step_ns': rig.world.dt_ns,
+                'captures_ns': {
+                    name: {'duration': sensor.duration_ns, **sensor.stamp_points_ns}
+                    for name, sensor in rig.sensors.items()
+                },
+            }
+        ),
+    )
     Recorder(rig, writer, {topic.lstrip('/') for topic in topics}).run(seconds, advance)
 
 
@@ -56,9 +70,14 @@ class RigNote:
         """Return the note of a recording, None where it has none that can be read."""
         try:
             given = json.loads(note[NOTE])
-            return cls(int(given['start_time_ns']), max(int(given['step_ns']), 1),
-                       {str(name): {str(key): int(ns) for key, ns in each.items()}
-                        for name, each in given['captures_ns'].items()})
+            return cls(
+                int(given['start_time_ns']),
+                max(int(given['step_ns']), 1),
+                {
+                    str(name): {str(key): int(ns) for key, ns in each.items()}
+                    for name, each in given['captures_ns'].items()
+                },
+            )
         except (KeyError, ValueError, TypeError, AttributeError):
             return None
 
@@ -68,13 +87,15 @@ def require_topics(rig: InProcessRig, topics: Collection[str]) -> None:
     known = [f'/{topic}' for topic in topics_of(rig)]
     for topic in topics:
         if '/' + topic.lstrip('/') not in known:
-            raise RigError(f'the rig publishes no topic {topic!r}; '
-                           f'{hint("/" + topic.lstrip("/"), known)}')
+            raise RigError(
+                f'the rig publishes no topic {topic!r}; {hint("/" + topic.lstrip("/"), known)}'
+            )
 
 
 def topics_of(rig: InProcessRig) -> list[str]:
     """Return every topic that a recording of `rig` may hold, relative."""
     from sensor_rig.bags.surroundings import Surroundings
+
     found = [] if rig.sync is None else list(rig.sync.output_topics())
     for env in range(rig.num_envs):
         prefix = env_prefix(env, rig.num_envs)
@@ -90,6 +111,7 @@ class Recorder:
 
     def __init__(self, rig: InProcessRig, writer: BagWriter, only: Collection[str] = ()) -> None:
         from sensor_rig.bags.surroundings import Surroundings  # the rest needs no simulator
+
         self._rig, self._writer, self._only = rig, writer, only
         self._times: dict[str, Template] = {}
         self._last_index: dict[str, int] = {}
@@ -133,11 +155,16 @@ class Recorder:
         if topic not in self._times:
             frame_id = self._rig.sensors[sample.sensor].frame_id
             self._times[topic] = msgs.time_reference(frame_id, sample.sensor)
-        self._write(topic, TIME_TYPE, self._rig.time_ns, self._times[topic].fill(
-            sample.capture_ns, time_ref=divmod(sample.stamp_ns, NS_PER_S)))
+        self._write(
+            topic,
+            TIME_TYPE,
+            self._rig.time_ns,
+            self._times[topic].fill(sample.capture_ns, time_ref=divmod(sample.stamp_ns, NS_PER_S)),
+        )
 
-    def _write(self, topic: str, type_name: str, time_ns: int, raw: bytes, *,
-               latched: bool = False) -> None:
+    def _write(
+        self, topic: str, type_name: str, time_ns: int, raw: bytes, *, latched: bool = False
+    ) -> None:
         if self._only and topic not in self._only:
             return
         self._writer.add_topic('/' + topic, type_name, latched=latched)

@@ -21,9 +21,13 @@ class Ros1Types:
         """Know the standard types of ROS 2, and those of the bag that are none of them."""
         self._source = reader.typestore
         self.store: Typestore = get_typestore(Stores.ROS2_KILTED)
-        self.store.register({name: definition
-                             for name, definition in reader.typestore.fielddefs.items()
-                             if name not in self.store.fielddefs and name != HEADER_TYPE})
+        self.store.register(
+            {
+                name: definition
+                for name, definition in reader.typestore.fielddefs.items()
+                if name not in self.store.fielddefs and name != HEADER_TYPE
+            }
+        )
         self._cache: dict[str, object] = {}
         self._converters: dict[str, Callable[[bytes | memoryview], memoryview]] = {}
 
@@ -42,7 +46,13 @@ class Ros1Types:
         if converter is None:
             with redirect_stdout(StringIO()):  # it says which types have other fields in ROS 2
                 converter = generate_message_converter(
-                    self._source, self.store, type_name, self.name_of(type_name), self._cache,
-                    src_is2=False, dst_is2=True)
+                    self._source,
+                    self.store,
+                    type_name,
+                    self.name_of(type_name),
+                    self._cache,
+                    src_is2=False,
+                    dst_is2=True,
+                )
             self._converters[type_name] = converter
         return bytes(converter(raw))

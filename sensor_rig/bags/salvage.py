@@ -161,7 +161,7 @@ class _McapCopy:
             raise _BrokenError(f'channel {number} has no schema')
         topic, at = _text(body, 4)
         encoding, at = _text(body, at)
-        channel = Channel(number, self._schemas[schema].name, topic, encoding, body[at + 4:])
+        channel = Channel(number, self._schemas[schema].name, topic, encoding, body[at + 4 :])
         self._channels.add(number)
         self._writer.channels.append(channel)
         self._writer.channel_stats[number] = 0
@@ -172,23 +172,23 @@ class _McapCopy:
         if number not in self._channels:
             raise _BrokenError(f'a message belongs to channel {number}, which was not announced')
         connection: Any = Channel(number, '', '', '', b'')
-        self._writer.write(connection, log_ns, body[_MESSAGE.size:])
+        self._writer.write(connection, log_ns, body[_MESSAGE.size :])
         self.messages += 1
 
     def _take_chunk(self, body: bytes) -> None:
         _, _, size, crc = _CHUNK.unpack_from(body)
         compression, at = _text(body, _CHUNK.size)
-        packed = body[at + 8:]
-        whole = len(packed) == int.from_bytes(body[at:at + 8], 'little')
+        packed = body[at + 8 :]
+        whole = len(packed) == int.from_bytes(body[at : at + 8], 'little')
         data = unpacked(packed, compression, size)
         if whole and (len(data) != size or (crc and crc32(data) != crc)):
             raise _BrokenError('a chunk does not fit its checksum')
         at = 0
         while at + 9 <= len(data):
-            end = at + 9 + int.from_bytes(data[at + 1:at + 9], 'little')
+            end = at + 9 + int.from_bytes(data[at + 1 : at + 9], 'little')
             if end > len(data):
                 return
-            self.take(data[at] if data[at] != CHUNK else 0, data[at + 9:end])
+            self.take(data[at] if data[at] != CHUNK else 0, data[at + 9 : end])
             at = end
 
 
@@ -200,6 +200,7 @@ def unpacked(packed: bytes, compression: str, most: int) -> bytes:
             return bytes(zstd.ZstdDecompressor().decompress(packed, most))
         if compression == 'lz4':
             from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
+
             return bytes(LZ4FrameDecompressor().decompress(packed, most))
     except (zstd.ZstdError, RuntimeError, EOFError):
         raise _BrokenError(f'a chunk is no {compression}') from None
@@ -214,7 +215,7 @@ def _text(body: bytes, at: int) -> tuple[str, int]:
     end = at + 4 + size
     if end > len(body):
         raise _BrokenError('a text is longer than its record')
-    return body[at + 4:end].decode(), end
+    return body[at + 4 : end].decode(), end
 
 
 # ---- sqlite -------------------------------------------------------------------------------------
@@ -230,10 +231,23 @@ CREATE INDEX timestamp_idx ON messages(timestamp ASC);
 INSERT INTO schema VALUES(4, '');
 """
 """What rosbag2 has written since Iron."""
-COLUMNS = {'topics': ('id', 'name', 'type', 'serialization_format', 'offered_qos_profiles',
-                      'type_description_hash'),
-           'message_definitions': ('id', 'topic_type', 'encoding', 'encoded_message_definition',
-                                   'type_description_hash')}
+COLUMNS = {
+    'topics': (
+        'id',
+        'name',
+        'type',
+        'serialization_format',
+        'offered_qos_profiles',
+        'type_description_hash',
+    ),
+    'message_definitions': (
+        'id',
+        'topic_type',
+        'encoding',
+        'encoded_message_definition',
+        'type_description_hash',
+    ),
+}
 
 
 def _repair_sqlite(source: Path, target: Path) -> Repaired:
@@ -282,12 +296,14 @@ def _copy_pages(source: Path, target: Path) -> tuple[int, str]:
                 with closing(sqlite3.connect(source)) as database:
                     for table in COLUMNS:
                         _copy_table(database, out, table)
-                out.executemany('INSERT OR IGNORE INTO messages VALUES(?, ?, ?, ?)',
-                                message_rows(data, page))
+                out.executemany(
+                    'INSERT OR IGNORE INTO messages VALUES(?, ?, ?, ?)', message_rows(data, page)
+                )
                 out.commit()
                 count = out.execute('SELECT count(*) FROM messages').fetchone()[0]
-    return count, (f'it ends at byte {size} of {meant}' if size < meant
-                   else 'its pages are damaged')
+    return count, (
+        f'it ends at byte {size} of {meant}' if size < meant else 'its pages are damaged'
+    )
 
 
 def _copy_table(database: sqlite3.Connection, out: sqlite3.Connection, table: str) -> None:

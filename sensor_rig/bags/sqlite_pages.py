@@ -73,7 +73,7 @@ def _payload(data: Bytes, at: int, size: int, page_bytes: int, usable: int) -> b
         least = (usable - 12) * 32 // 255 - 23
         local = least + (size - least) % (usable - 4)
         local = local if local <= largest else least
-    parts = [data[at:at + local]]
+    parts = [data[at : at + local]]
     missing = size - local
     place = at + local
     while missing > 0:
@@ -81,7 +81,7 @@ def _payload(data: Bytes, at: int, size: int, page_bytes: int, usable: int) -> b
         place = (number - 1) * page_bytes
         if number == 0 or place + usable > len(data):
             raise ValueError('a page of the row is not there')
-        parts.append(data[place + 4:place + 4 + min(missing, usable - 4)])
+        parts.append(data[place + 4 : place + 4 + min(missing, usable - 4)])
         missing -= usable - 4
     return b''.join(parts)
 

@@ -15,34 +15,63 @@ from sensor_rig.bags.inspect import CLOUD_TYPE, INFO_TYPE, SCAN_TYPE, TopicFacts
 IMU_TYPE = 'sensor_msgs/msg/Imu'
 SEEING = (CLOUD_TYPE, SCAN_TYPE, 'sensor_msgs/msg/Image', 'sensor_msgs/msg/CompressedImage')
 """Types that a bundle is made for, the likeliest reference first."""
-CUES = {SCAN_TYPE: 'scan', CLOUD_TYPE: 'cloud', 'nav_msgs/msg/Odometry': 'odometry',
-        'geometry_msgs/msg/PoseStamped': 'odometry',
-        'geometry_msgs/msg/PoseWithCovarianceStamped': 'odometry',
-        'geometry_msgs/msg/TransformStamped': 'odometry'}
-LATENCY_S = {'sensor_msgs/msg/Image': (0.03, 0.03),
-             'sensor_msgs/msg/CompressedImage': (0.03, 0.03),
-             CLOUD_TYPE: (0.03, 0.03), SCAN_TYPE: (0.03, 0.03),
-             'sensor_msgs/msg/NavSatFix': (0.1, 0.05), 'nav_msgs/msg/Odometry': (0.01, 0.01),
-             IMU_TYPE: (0.002, 0.005)}
+CUES = {
+    SCAN_TYPE: 'scan',
+    CLOUD_TYPE: 'cloud',
+    'nav_msgs/msg/Odometry': 'odometry',
+    'geometry_msgs/msg/PoseStamped': 'odometry',
+    'geometry_msgs/msg/PoseWithCovarianceStamped': 'odometry',
+    'geometry_msgs/msg/TransformStamped': 'odometry',
+}
+LATENCY_S = {
+    'sensor_msgs/msg/Image': (0.03, 0.03),
+    'sensor_msgs/msg/CompressedImage': (0.03, 0.03),
+    CLOUD_TYPE: (0.03, 0.03),
+    SCAN_TYPE: (0.03, 0.03),
+    'sensor_msgs/msg/NavSatFix': (0.1, 0.05),
+    'nav_msgs/msg/Odometry': (0.01, 0.01),
+    IMU_TYPE: (0.002, 0.005),
+}
 """Usual delay from capture to arrival and its sigma, a sweep not counted; a recording cannot tell
 it from the clock's offset."""
 OTHER_LATENCY_S = (0.02, 0.02)
-CUE_BIAS_S = {'sensor_msgs/msg/Image': 0.001, 'nav_msgs/msg/Odometry': 0.02,
-              SCAN_TYPE: 1.5e-4, CLOUD_TYPE: 1.5e-4}
+CUE_BIAS_S = {
+    'sensor_msgs/msg/Image': 0.001,
+    'nav_msgs/msg/Odometry': 0.02,
+    SCAN_TYPE: 1.5e-4,
+    CLOUD_TYPE: 1.5e-4,
+}
 """Time error of a cue that stays (s), by type: parallax in images; slip of wheels (no message says
 whether wheels or motion capture, at 0.8 ms, wrote it); scans of the simulated yard 0.05 to 0.15
 ms. What measures a pose does not slip."""
 PAYLOAD_WANDER = 0.1
 """Chance that turns which are found in the payload wander against its stamp: they are the
 payload's own. All of six recordings with poses from motion capture did, by about 20 ppm."""
-OURS = re.compile(r'/?(.*/)?(synced|sync|truth|_truth|world)/|/?(tf|tf_static|clock|rosout|'
-                  r'diagnostics|parameter_events)\Z')
+OURS = re.compile(
+    r'/?(.*/)?(synced|sync|truth|_truth|world)/|/?(tf|tf_static|clock|rosout|'
+    r'diagnostics|parameter_events)\Z'
+)
 """Topics that are no sensor's."""
 TOPIC_NAME = re.compile(r'/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*', re.ASCII)
 TYPE_NAME = re.compile(r'[A-Za-z]\w*/msg/[A-Za-z]\w*', re.ASCII)
 """What ROS takes for a name of a topic and of a type."""
-GENERIC = frozenset({'data', 'data_raw', 'image', 'image_raw', 'image_color', 'scan', 'points',
-                     'fix', 'odom', 'camera_info', 'compressed', 'imu', 'points_raw'})
+GENERIC = frozenset(
+    {
+        'data',
+        'data_raw',
+        'image',
+        'image_raw',
+        'image_color',
+        'scan',
+        'points',
+        'fix',
+        'odom',
+        'camera_info',
+        'compressed',
+        'imu',
+        'points_raw',
+    }
+)
 
 
 class StampPoint(NamedTuple):
@@ -59,33 +88,57 @@ def usable(facts: Sequence[TopicFacts]) -> list[TopicFacts]:
 
     A recording may hold any text as a name; names that ROS refuses stay out of the file.
     """
-    return [topic for topic in facts if topic.source != 'none' and not OURS.match(topic.name)
-            and TOPIC_NAME.fullmatch(topic.name) and TYPE_NAME.fullmatch(topic.type_name)]
+    return [
+        topic
+        for topic in facts
+        if topic.source != 'none'
+        and not OURS.match(topic.name)
+        and TOPIC_NAME.fullmatch(topic.name)
+        and TYPE_NAME.fullmatch(topic.type_name)
+    ]
 
 
-def starter_rig(facts: Sequence[TopicFacts], source: str,
-                points: Mapping[str, StampPoint] = MappingProxyType({})) -> str:
+def starter_rig(
+    facts: Sequence[TopicFacts],
+    source: str,
+    points: Mapping[str, StampPoint] = MappingProxyType({}),
+) -> str:
     """Return the text of a rig file that syncs what was found.
 
     `points` says which topics are not stamped at the start of their sweep.
     """
     topics = usable(facts)
     if not topics:
-        raise RigError(f'{source} has no stamped topic with a name that ROS allows, so there is '
-                       f'nothing to sync')
+        raise RigError(
+            f'{source} has no stamped topic with a name that ROS allows, so there is '
+            f'nothing to sync'
+        )
     names = input_names([topic.name for topic in topics])
     reference = min(topics, key=_as_reference)
     imu = next((topic for topic in topics if topic.type_name == IMU_TYPE), None)
-    required = [topic for topic in topics if topic is reference
-                or (topic.type_name in SEEING and topic.rate_hz >= 0.9 * reference.rate_hz)]
+    required = [
+        topic
+        for topic in topics
+        if topic is reference
+        or (topic.type_name in SEEING and topic.rate_hz >= 0.9 * reference.rate_hz)
+    ]
     lines = [
         f'# Made from {printable(source)}. Latencies are usual values: set them to what is known '
         'of yours.',
         '# latency_sigma_s is how far off they may be; offsets can be no better without a cue.',
-        '/**:', '  ros__parameters:', '    sync:', '      inputs:']
+        '/**:',
+        '  ros__parameters:',
+        '    sync:',
+        '      inputs:',
+    ]
     for topic in topics:
-        lines += _input(topic, names, topics, is_imu=topic is imu is not reference,
-                        point=points.get(topic.name))
+        lines += _input(
+            topic,
+            names,
+            topics,
+            is_imu=topic is imu is not reference,
+            point=points.get(topic.name),
+        )
     lines.append(f'      reference_sensor_id: {names[reference.name]}')
     lines.append(f'      required_sensors: [{", ".join(names[t.name] for t in required)}]')
     if imu is not None:
@@ -99,13 +152,24 @@ def _as_reference(topic: TopicFacts) -> tuple[bool, int, float]:
     return (topic.rate_hz < 1.0, kind, topic.rate_hz)
 
 
-def _input(topic: TopicFacts, names: dict[str, str], topics: Sequence[TopicFacts], *,
-           is_imu: bool, point: StampPoint | None) -> list[str]:
+def _input(
+    topic: TopicFacts,
+    names: dict[str, str],
+    topics: Sequence[TopicFacts],
+    *,
+    is_imu: bool,
+    point: StampPoint | None,
+) -> list[str]:
     if point is not None:
         topic = replace(topic, sweep_s=point.capture_s)
     latency_s, sigma_s = latency_of(topic)
-    entries = {'topic': topic.name, 'type': topic.type_name, 'stamp_source': topic.source,
-               'latency_s': f'{latency_s:.3g}', 'latency_sigma_s': f'{sigma_s:.3g}'}
+    entries = {
+        'topic': topic.name,
+        'type': topic.type_name,
+        'stamp_source': topic.source,
+        'latency_s': f'{latency_s:.3g}',
+        'latency_sigma_s': f'{sigma_s:.3g}',
+    }
     if point is not None:
         entries.update(stamp_point=point.name, capture_s=f'{point.capture_s:.4g}')
     owner = topic.shares_stamps_with
@@ -116,8 +180,10 @@ def _input(topic: TopicFacts, names: dict[str, str], topics: Sequence[TopicFacts
     if is_imu:
         entries['collect'] = 'true'
     sweep = f'; {sweep_sentence(topic)}' if topic.sweep_s and point is None else ''
-    lines = [f'        # {topic.rate_hz:.1f} Hz; {topic.why}{sweep}',
-             f'        {names[topic.name]}:']
+    lines = [
+        f'        # {topic.rate_hz:.1f} Hz; {topic.why}{sweep}',
+        f'        {names[topic.name]}:',
+    ]
     return lines + [f'          {key}: {value}' for key, value in entries.items()]
 
 
@@ -133,14 +199,17 @@ def latency_of(topic: TopicFacts) -> tuple[float, float]:
 
 def sweep_sentence(topic: TopicFacts) -> str:
     """Say what a sweep does to the latency."""
-    return (f'its last ray is {topic.sweep_s * 1e3:.3g} ms after its stamp, which is part of the '
-            f'latency')
+    return (
+        f'its last ray is {topic.sweep_s * 1e3:.3g} ms after its stamp, which is part of the '
+        f'latency'
+    )
 
 
 def _cue(topic: TopicFacts, topics: Sequence[TopicFacts]) -> dict[str, str]:
     """Return the entries that say which cue the payload offers."""
-    has_info = any(other.shares_stamps_with == topic.name and other.type_name == INFO_TYPE
-                   for other in topics)
+    has_info = any(
+        other.shares_stamps_with == topic.name and other.type_name == INFO_TYPE for other in topics
+    )
     cue = CUES.get(topic.type_name)
     if topic.type_name == 'sensor_msgs/msg/Image' and has_info:
         cue = 'image'
@@ -165,5 +234,6 @@ def input_names(topics: Sequence[str]) -> dict[str, str]:
         name = re.sub(r'[^a-z0-9_]+', '_', '_'.join(parts))
         short[topic] = name if name[:1].isalpha() else f'input_{name}'
     taken = list(short.values())
-    return {topic: name if taken.count(name) == 1 else full[topic]
-            for topic, name in short.items()}
+    return {
+        topic: name if taken.count(name) == 1 else full[topic] for topic, name in short.items()
+    }

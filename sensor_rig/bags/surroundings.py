@@ -36,11 +36,20 @@ class Surroundings:
         """Type by topic."""
         self._odometry = None if hidden else TrueOdometry(world)
         self._odom_times = schedule_of(ODOM_RATE_HZ, world)
-        self._odom_topics = [] if hidden else [
-            env_prefix(env, world.num_envs) + truth_topic('odom') for env in range(world.num_envs)]
+        self._odom_topics = (
+            []
+            if hidden
+            else [
+                env_prefix(env, world.num_envs) + truth_topic('odom')
+                for env in range(world.num_envs)
+            ]
+        )
         self.types |= dict.fromkeys(self._odom_topics, ODOM_TYPE)
-        self._frames = None if world.num_envs > 1 else FrameMessages(
-            world, rig.sensors.values(), hidden=hidden)
+        self._frames = (
+            None
+            if world.num_envs > 1
+            else FrameMessages(world, rig.sensors.values(), hidden=hidden)
+        )
         self._frame_times = schedule_of(SCENE_RATE_HZ, world)
         if self._frames is not None:
             self.types[TF_STATIC] = TF_TYPE

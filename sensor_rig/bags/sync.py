@@ -44,13 +44,17 @@ def fitted(config: SyncConfig, bag: BagReader) -> tuple[SyncConfig, dict[str, st
         found = bag.find(given.topic)
         if found is None:
             if name in config.required_sensors or name == config.reference_sensor_id:
-                raise RigError(f'{bag.path} has no topic {given.topic} (sync.inputs.{name}); it '
-                               f'has {", ".join(bag.topics) or "none"}')
+                raise RigError(
+                    f'{bag.path} has no topic {given.topic} (sync.inputs.{name}); it '
+                    f'has {", ".join(bag.topics) or "none"}'
+                )
             inputs[name] = given
             continue
         if given.type and given.type != found.type_name:
-            raise RigError(f'sync.inputs.{name}.type is {given.type}, but {found.name} of '
-                           f'{bag.path} is {found.type_name}')
+            raise RigError(
+                f'sync.inputs.{name}.type is {given.type}, but {found.name} of '
+                f'{bag.path} is {found.type_name}'
+            )
         names[found.name] = name
         inputs[name] = given.model_copy(update={'type': found.type_name})
     found_config = config.model_copy(update={'inputs': inputs})
@@ -65,16 +69,22 @@ class BagSync:
     Memory is bounded by the engine's buffers, not by the bag; `learn` keeps a kilobyte a second.
     """
 
-    def __init__(self, bag: BagReader, writer: BagWriter | None, config: SyncConfig,
-                 title: str, *, exact: bool = False) -> None:
+    def __init__(
+        self,
+        bag: BagReader,
+        writer: BagWriter | None,
+        config: SyncConfig,
+        title: str,
+        *,
+        exact: bool = False,
+    ) -> None:
         """Prepare `writer` for the synced topics; without one, only the report is made.
 
         `exact` keeps every value that the report's quantiles are of.
         """
         self._bag, self._writer = bag, writer
         config, self._names = fitted(config, bag)
-        headerless = [name for topic, name in self._names.items()
-                      if not bag.topics[topic].stamped]
+        headerless = [name for topic, name in self._names.items() if not bag.topics[topic].stamped]
         self.sync = WireSync(config, headerless)
         self.record = SyncRecord(config, title, str(bag.path), exact=exact)
         self._first: SyncEngine | None = None

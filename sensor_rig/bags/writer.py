@@ -45,46 +45,69 @@ _FOREVER = QosTime(2147483647, 4294967295)
 
 def _qos(latched: bool) -> Qos:
     """Offer what our publishers offer, so that `ros2 bag play` does the same."""
-    return Qos(QosHistory.KEEP_LAST, 1 if latched else 10, QosReliability.RELIABLE,
-               QosDurability.TRANSIENT_LOCAL if latched else QosDurability.VOLATILE,
-               _FOREVER, _FOREVER, QosLiveliness.AUTOMATIC, _FOREVER, False)
+    return Qos(
+        QosHistory.KEEP_LAST,
+        1 if latched else 10,
+        QosReliability.RELIABLE,
+        QosDurability.TRANSIENT_LOCAL if latched else QosDurability.VOLATILE,
+        _FOREVER,
+        _FOREVER,
+        QosLiveliness.AUTOMATIC,
+        _FOREVER,
+        False,
+    )
 
 
 class BagWriter:
     """A new recording. Topics are added when they are first known, messages as they come."""
 
-    def __init__(self, path: str | Path, storage: Storage = 'mcap', *,
-                 compress: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, storage: Storage = 'mcap', *, compress: bool = False
+    ) -> None:
         self.path = Path(path)
         self._types = get_typestore(Stores.ROS2_KILTED)
         self._connections: dict[str, Connection] = {}
         self.counts: dict[str, int] = {}
         self._unseen = LOOK_BYTES
         if storage == 'sqlite3' and URI_SIGNS & set(str(path)):
-            raise RigError(f'{path} has one of {" ".join(sorted(URI_SIGNS))} in its name, so '
-                           f'sqlite cannot write there; choose another name, or mcap')
+            raise RigError(
+                f'{path} has one of {" ".join(sorted(URI_SIGNS))} in its name, so '
+                f'sqlite cannot write there; choose another name, or mcap'
+            )
         try:
-            self._writer = QuickWriter(self.path, version=BAG_VERSION,
-                                       storage_plugin=StoragePlugin[storage.upper()])
+            self._writer = QuickWriter(
+                self.path, version=BAG_VERSION, storage_plugin=StoragePlugin[storage.upper()]
+            )
             if compress:
                 mode = CompressionMode.STORAGE if storage == 'mcap' else CompressionMode.MESSAGE
                 self._writer.set_compression(mode, CompressionFormat.ZSTD)
             self._writer.open()
         except WriterError:
-            raise RigError(f'{self.path} exists already; choose another name or remove it '
-                           f'first') from None
+            raise RigError(
+                f'{self.path} exists already; choose another name or remove it first'
+            ) from None
         except OSError as error:
             raise RigError(f'cannot write a recording to {self.path}: {error.strerror}') from None
 
     def __enter__(self) -> BagWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
-    def add_topic(self, topic: str, type_name: str, *, latched: bool = False,
-                  definition: tuple[str, str] | None = None) -> None:
+    def add_topic(
+        self,
+        topic: str,
+        type_name: str,
+        *,
+        latched: bool = False,
+        definition: tuple[str, str] | None = None,
+    ) -> None:
         """Announce a topic; a type that is no standard one needs its (definition, hash)."""
         if topic in self._connections:
             return
@@ -93,8 +116,13 @@ class BagWriter:
             raise RigError(f'{topic} has the type {type_name}, of which no definition is known')
         text, digest = (None, None) if known or definition is None else definition
         self._connections[topic] = self._writer.add_connection(
-            topic, type_name, typestore=self._types, msgdef=text, rihs01=digest,
-            offered_qos_profiles=[_qos(latched)])
+            topic,
+            type_name,
+            typestore=self._types,
+            msgdef=text,
+            rihs01=digest,
+            offered_qos_profiles=[_qos(latched)],
+        )
         self.counts[topic] = 0
 
     @property
@@ -124,9 +152,11 @@ class BagWriter:
         free = shutil.disk_usage(self.path).free
         if free < RESERVE_BYTES + 2 * more:
             kept = sum(self.counts.values())
-            raise RigError(f'the disk of {self.path} has {free / 2**20:.1f} MiB left, so '
-                           f'recording stopped; the {kept} messages until then are readable, all '
-                           f'later ones are missing')
+            raise RigError(
+                f'the disk of {self.path} has {free / 2**20:.1f} MiB left, so '
+                f'recording stopped; the {kept} messages until then are readable, all '
+                f'later ones are missing'
+            )
 
     def close(self) -> None:
         """Write the index and the metadata; without them ROS tools do not open the recording."""
@@ -136,5 +166,7 @@ class BagWriter:
             try:
                 self._writer.close()
             except Exception as error:  # sqlite3 has errors of its own for a full disk
-                raise RigError(f'cannot finish {self.path}, which now lacks its index: '
-                               f'{getattr(error, "strerror", None) or error}') from None
+                raise RigError(
+                    f'cannot finish {self.path}, which now lacks its index: '
+                    f'{getattr(error, "strerror", None) or error}'
+                ) from None

@@ -67,5 +67,9 @@ def refuse_existing(path: Path | None) -> None:
 
 def add_sidecar_argument(parser: argparse.ArgumentParser) -> None:
     """Add the file of corrections that `inspect --sidecar` writes."""
-    parser.add_argument('--sidecar', metavar='FILE', type=Path,
-                        help='read the recording with the corrections of this file')
+    parser.add_argument(
+        '--sidecar',
+        metavar='FILE',
+        type=Path,
+        help='read the recording with the corrections of this file',
+    )

@@ -24,15 +24,26 @@ VERSION = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the run and the claims."""
-    parser.add_argument('run', metavar='RUN', type=Path,
-                        help='a JSON summary, or a rosbag2 folder, .mcap or .db3')
-    parser.add_argument('--that', metavar='CLAIM', nargs='+', action='extend', default=[],
-                        help='what must hold, such as "camera.offset_error_ms.p95 < 2"; without '
-                             'it, the measures are listed')
-    parser.add_argument('--rig', metavar='FILE',
-                        help='sync the recording with the sync: section of this rig file')
-    parser.add_argument('--smoothed', action='store_true',
-                        help='with --rig: process the recording in two passes, as "rig sync" does')
+    parser.add_argument(
+        'run', metavar='RUN', type=Path, help='a JSON summary, or a rosbag2 folder, .mcap or .db3'
+    )
+    parser.add_argument(
+        '--that',
+        metavar='CLAIM',
+        nargs='+',
+        action='extend',
+        default=[],
+        help='what must hold, such as "camera.offset_error_ms.p95 < 2"; without '
+        'it, the measures are listed',
+    )
+    parser.add_argument(
+        '--rig', metavar='FILE', help='sync the recording with the sync: section of this rig file'
+    )
+    parser.add_argument(
+        '--smoothed',
+        action='store_true',
+        help='with --rig: process the recording in two passes, as "rig sync" does',
+    )
     add_sidecar_argument(parser)
     add_json_argument(parser)
 
@@ -49,12 +60,21 @@ def run(args: argparse.Namespace) -> int:
     judged = [(claim, value := claim.value_in(found), claim.holds(value)) for claim in claims]
     holds = all(held for _, _, held in judged)
     if args.json:
-        print_json({'version': VERSION, 'holds': holds, 'claims': [
-            {'claim': str(claim), 'key': claim.key, 'value': value, 'holds': held}
-            for claim, value, held in judged]})
+        print_json(
+            {
+                'version': VERSION,
+                'holds': holds,
+                'claims': [
+                    {'claim': str(claim), 'key': claim.key, 'value': value, 'holds': held}
+                    for claim, value, held in judged
+                ],
+            }
+        )
     else:
-        print_table(('claim', 'value', 'holds'), [
-            (str(claim), f'{value:g}', 'yes' if held else 'NO') for claim, value, held in judged])
+        print_table(
+            ('claim', 'value', 'holds'),
+            [(str(claim), f'{value:g}', 'yes' if held else 'NO') for claim, value, held in judged],
+        )
     return 0 if holds else 1
 
 
@@ -62,8 +82,9 @@ def _list(found: dict[str, float], as_json: bool) -> None:
     if as_json:
         print_json({'version': VERSION, 'measures': dict(sorted(found.items()))})
     else:
-        print_table(('measure', 'value'),
-                    [(key, f'{value:g}') for key, value in sorted(found.items())])
+        print_table(
+            ('measure', 'value'), [(key, f'{value:g}') for key, value in sorted(found.items())]
+        )
 
 
 def _measures(args: argparse.Namespace) -> dict[str, float]:
@@ -73,8 +94,11 @@ def _measures(args: argparse.Namespace) -> dict[str, float]:
     if not args.run.exists():
         raise RigError(f'there is neither a summary nor a recording at {args.run}')
     if is_summary(args.run):
-        for given, option in ((args.rig, '--rig'), (args.sidecar, '--sidecar'),
-                              (args.smoothed, '--smoothed')):
+        for given, option in (
+            (args.rig, '--rig'),
+            (args.sidecar, '--sidecar'),
+            (args.smoothed, '--smoothed'),
+        ):
             if given:
                 raise RigError(f'{option} is for a recording, and {args.run} is a summary')
         return summary_measures(args.run)
@@ -100,5 +124,6 @@ def _recorded(args: argparse.Namespace) -> dict[str, float]:
         count = bag.message_count
         tell_problems(bag.problems)
     with progress(f'reading {args.run.name}', count) as advance:
-        return recorded_measures(args.run, sync, learn=args.smoothed, sidecar=args.sidecar,
-                                 advance=advance)
+        return recorded_measures(
+            args.run, sync, learn=args.smoothed, sidecar=args.sidecar, advance=advance
+        )

@@ -19,23 +19,38 @@ from sensor_rig.cli.output import add_json_argument, print_json, print_table
 
 NAME = 'bench'
 HELP = 'measure speed and accuracy, also beside other tools'
-EPILOG = ('exit code: 1 when a benchmark failed or, with --check, when something got worse by '
-          'more than 20 %; a missed target is shown and is no failure')
+EPILOG = (
+    'exit code: 1 when a benchmark failed or, with --check, when something got worse by '
+    'more than 20 %; a missed target is shown and is no failure'
+)
 
 VERDICTS = {None: ('', ''), True: ('met', 'green'), False: ('missed', 'red')}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add which benchmarks to run, and how."""
-    parser.add_argument('names', nargs='*', metavar='NAME',
-                        help='benchmarks to run (default: all); --list names them')
+    parser.add_argument(
+        'names',
+        nargs='*',
+        metavar='NAME',
+        help='benchmarks to run (default: all); --list names them',
+    )
     parser.add_argument('--list', action='store_true', help='say which benchmarks there are')
-    parser.add_argument('--quick', action='store_true',
-                        help='fewer and shorter measurements: under 3 minutes instead of under 30')
-    parser.add_argument('--check', action='store_true',
-                        help='compare with the newest kept results instead of keeping these')
-    parser.add_argument('--docs', action='store_true',
-                        help='also write the table into docs/benchmarks.md and README.md')
+    parser.add_argument(
+        '--quick',
+        action='store_true',
+        help='fewer and shorter measurements: under 3 minutes instead of under 30',
+    )
+    parser.add_argument(
+        '--check',
+        action='store_true',
+        help='compare with the newest kept results instead of keeping these',
+    )
+    parser.add_argument(
+        '--docs',
+        action='store_true',
+        help='also write the table into docs/benchmarks.md and README.md',
+    )
     add_json_argument(parser)
 
 
@@ -45,8 +60,9 @@ def run(args: argparse.Namespace) -> int:
     sys.path.insert(0, str(root))  # the benchmarks are no part of the installed package
     driver, results = (importlib.import_module(f'bench.{name}') for name in ('driver', 'results'))
     if args.list:
-        print_table(('benchmark', 'measures'),
-                    [(each.name, each.measures) for each in driver.BENCHMARKS])
+        print_table(
+            ('benchmark', 'measures'), [(each.name, each.measures) for each in driver.BENCHMARKS]
+        )
         return 0
     if args.check and args.docs:
         raise RigError('--check keeps nothing, so --docs has nothing to write; use one of them')
@@ -62,8 +78,11 @@ def run(args: argparse.Namespace) -> int:
         print_json({**results.make(entries, args.quick), 'worse': worse})
     else:
         show(driver, entries)
-        print(compared(earlier[0], worse) if earlier is not None
-              else f'Kept in {os.path.relpath(results.FOLDER)}.')
+        print(
+            compared(earlier[0], worse)
+            if earlier is not None
+            else f'Kept in {os.path.relpath(results.FOLDER)}.'
+        )
     return 1 if worse or any('failed' in entry for entry in entries.values()) else 0
 
 
@@ -71,8 +90,10 @@ def source_root() -> Path:
     """Return the root of the source tree, where the benchmarks are."""
     root = Path(__file__).resolve().parents[2]
     if not (root / 'bench' / 'driver.py').is_file():
-        raise RigError('the benchmarks are part of the source tree and not of the installed '
-                       'package; run ./rig bench there')
+        raise RigError(
+            'the benchmarks are part of the source tree and not of the installed '
+            'package; run ./rig bench there'
+        )
     return root
 
 
@@ -80,24 +101,28 @@ def choose(driver: Any, names: list[str]) -> list[object]:
     """Return the benchmarks called `names`, in the driver's order; all without names."""
     unknown = [name for name in names if name not in driver.NAMES]
     if unknown:
-        raise RigError(f'there is no benchmark {unknown[0]!r}; there are '
-                       f'{", ".join(driver.NAMES)}')
+        raise RigError(
+            f'there is no benchmark {unknown[0]!r}; there are {", ".join(driver.NAMES)}'
+        )
     return [each for each in driver.BENCHMARKS if not names or each.name in names]
 
 
-def measure(driver: Any, chosen: list[Any], args: argparse.Namespace,
-            keeper: Any | None) -> JsonObject:
+def measure(
+    driver: Any, chosen: list[Any], args: argparse.Namespace, keeper: Any | None
+) -> JsonObject:
     """Run `chosen` with a progress bar; what ended is said, and kept by `keeper`, at once."""
     from sensor_rig.cli.progress import note, progress
 
     command = './rig bench ' + ' '.join([*args.names] + ['--quick'] * args.quick)
     with progress('benchmarks', sum(each.limit_s for each in chosen)) as advance:
+
         def done(benchmark: Any, entry: JsonObject) -> None:
             advance(benchmark.limit_s)
             state = entry.get('failed') or entry.get('absent') or 'done'
             note(f'{benchmark.name}: {state} ({entry["seconds"]:.0f} s)')
             if keeper is not None:
                 keeper.save(keeper.make({benchmark.name: entry}, args.quick))
+
         entries: JsonObject = driver.run_all(chosen, args.quick, command.strip(), done)
     return entries
 
@@ -105,20 +130,34 @@ def measure(driver: Any, chosen: list[Any], args: argparse.Namespace,
 def show(driver: Any, entries: JsonObject) -> None:
     """Print the headline figures."""
     from rich.text import Text
+
     figures = importlib.import_module('bench.figures')
     rows = []
     for name, entry in entries.items():
         if 'figures' not in entry:
             why = entry.get('absent') or entry.get('failed')
-            rows.append((name, why, '', '', '',
-                         Text('absent', 'yellow') if 'absent' in entry else Text('failed', 'red')))
+            rows.append(
+                (
+                    name,
+                    why,
+                    '',
+                    '',
+                    '',
+                    Text('absent', 'yellow') if 'absent' in entry else Text('failed', 'red'),
+                )
+            )
         for figure in driver.figures_of(entry):
             sign = '>=' if figure.better == 'higher' else '<='
-            rows.append((name, figure.name, figures.shown(figure),
-                         'this machine' if figure.kind == 'absolute' else figure.kind,
-                         '' if figure.target is None
-                         else f'{sign} {figures.number(figure.target)}',
-                         Text(*VERDICTS[figure.met])))
+            rows.append(
+                (
+                    name,
+                    figure.name,
+                    figures.shown(figure),
+                    'this machine' if figure.kind == 'absolute' else figure.kind,
+                    '' if figure.target is None else f'{sign} {figures.number(figure.target)}',
+                    Text(*VERDICTS[figure.met]),
+                )
+            )
     print_table(('benchmark', 'figure', 'value', 'kind', 'target', ''), rows)
 
 

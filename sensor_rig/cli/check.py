@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         from sensor_rig.timing_figures import timing_figures
         from sensor_rig.unit_slips import unit_slips
+
         figures = {name: each.as_json() for name, each in timing_figures(rig).items()}
         print_json({**rig.as_json(), 'timing': figures, 'warnings': unit_slips(rig)})
         return 0
@@ -59,12 +60,14 @@ def run(args: argparse.Namespace) -> int:
 def checked(file: str) -> RigConfig:
     """Return the rig of a file that is valid in itself and fits its model."""
     from sensor_rig.rendering import begin_trial_for
+
     begin_trial_for(file)
     from sensor_rig.rigfile import load_rig
 
     rig = load_rig(file)
     if rig.sync is not None:
         from sync_engine.wire.cue_readers import FocalLengths, readers_of
+
         readers_of(rig.sync, FocalLengths(rig.sync))
     check_against_model(rig)
     return rig
@@ -105,9 +108,17 @@ def _found_alone(rig: RigConfig) -> list[Mistake]:
         _build(bare)
     for name in rig.sensors if not alone.found else ():
         with alone.below(f'sensors.{name}'):
-            _build(replace(bare, sensors=_with_triggers(name, rig.sensors), links={
-                key: link for key, link in rig.links.items()
-                if key == rig.sensors[name].link}))
+            _build(
+                replace(
+                    bare,
+                    sensors=_with_triggers(name, rig.sensors),
+                    links={
+                        key: link
+                        for key, link in rig.links.items()
+                        if key == rig.sensors[name].link
+                    },
+                )
+            )
     # A sensor that triggers others fails with each of them.
     return list({each.sentence: each for each in reversed(alone.found)}.values())
 
@@ -130,21 +141,34 @@ def print_summary(rig: RigConfig) -> None:
         factor = rig.world.real_time_factor
         pace = f'{factor:g} x real time' if factor else 'as fast as it can'
         copies = f', {rig.num_envs} environments' if rig.num_envs > 1 else ''
-        print(f'world: {rig.world.model}, steps of {rig.world.timestep_s * 1e3:g} ms, {pace}'
-              f'{copies}')
+        print(
+            f'world: {rig.world.model}, steps of {rig.world.timestep_s * 1e3:g} ms, {pace}{copies}'
+        )
     if rig.sensors:
         print_table(
-            ('sensor', 'type', 'rate Hz', 'capture ms', 'delay ms', 'jitter ms', 'clock ms', 'ppm',
-             'loss %'),
+            (
+                'sensor',
+                'type',
+                'rate Hz',
+                'capture ms',
+                'delay ms',
+                'jitter ms',
+                'clock ms',
+                'ppm',
+                'loss %',
+            ),
             [_sensor_row(name, sensor) for name, sensor in rig.make_sensors().items()],
         )
         print('capture: how long one lasts (a sweep, an exposure); the delay counts from its end')
         _print_timing(rig)
     if rig.streams:
-        print_table(('stream', 'topics', 'base', 'delay ms', 'jitter ms', 'clock ms', 'ppm',
-                     'loss %'),
-                    [(name, ' '.join(each.topics), each.base, *_timing(each))
-                     for name, each in rig.streams.items()])
+        print_table(
+            ('stream', 'topics', 'base', 'delay ms', 'jitter ms', 'clock ms', 'ppm', 'loss %'),
+            [
+                (name, ' '.join(each.topics), each.base, *_timing(each))
+                for name, each in rig.streams.items()
+            ],
+        )
     for sentence in unit_slips(rig):
         print(f'WARNING: {sentence}')
     if rig.sync_left_out:
@@ -168,15 +192,39 @@ def _print_timing(rig: RigConfig) -> None:
         return _milliseconds(float(f'{given.mean_s:.6g}')) + spread
 
     print_table(
-        ('sensor', 'latency 5 %', 'median', '95 %', '99 % ms', 'lag 1', 'clock after 1 min, ms',
-         'after 1 h, ms'),
-        [(name, *(f'{1e3 * each:.4g}' for each in (
-            found.latency_p5_s, found.latency_p50_s, found.latency_p95_s, found.latency_p99_s)),
-          '-' if found.correlation != found.correlation else f'{found.correlation:+.2f}',
-          error(found.clock_after_minute), error(found.clock_after_hour))
-         for name, found in timing_figures(rig).items()])
-    print('latency: from capture to arrival, its own duration included; lag 1: correlation with '
-          'the one before')
+        (
+            'sensor',
+            'latency 5 %',
+            'median',
+            '95 %',
+            '99 % ms',
+            'lag 1',
+            'clock after 1 min, ms',
+            'after 1 h, ms',
+        ),
+        [
+            (
+                name,
+                *(
+                    f'{1e3 * each:.4g}'
+                    for each in (
+                        found.latency_p5_s,
+                        found.latency_p50_s,
+                        found.latency_p95_s,
+                        found.latency_p99_s,
+                    )
+                ),
+                '-' if found.correlation != found.correlation else f'{found.correlation:+.2f}',
+                error(found.clock_after_minute),
+                error(found.clock_after_hour),
+            )
+            for name, found in timing_figures(rig).items()
+        ],
+    )
+    print(
+        'latency: from capture to arrival, its own duration included; lag 1: correlation with '
+        'the one before'
+    )
 
 
 def _sensor_row(name: str, sensor: AnySensor) -> tuple[object, ...]:

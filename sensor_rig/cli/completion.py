@@ -50,12 +50,18 @@ def run(args: argparse.Namespace) -> int:
 def script() -> str:
     """Return the shell script for the commands there are now."""
     parsers = {command.NAME: registry.parser_of(command) for command in registry.commands()}
-    cases = [f'        {name}) words="{" ".join(words_of(parser))}" ;;'
-             for name, parser in parsers.items()]
-    values = [f'      "{name} {option}") words="{" ".join(words)}" ;;'
-              for name, parser in parsers.items() for option, words in values_of(parser).items()]
-    return SCRIPT.format(commands=' '.join(parsers), cases='\n'.join(cases),
-                         values='\n'.join(values))
+    cases = [
+        f'        {name}) words="{" ".join(words_of(parser))}" ;;'
+        for name, parser in parsers.items()
+    ]
+    values = [
+        f'      "{name} {option}") words="{" ".join(words)}" ;;'
+        for name, parser in parsers.items()
+        for option, words in values_of(parser).items()
+    ]
+    return SCRIPT.format(
+        commands=' '.join(parsers), cases='\n'.join(cases), values='\n'.join(values)
+    )
 
 
 def words_of(parser: argparse.ArgumentParser) -> list[str]:
@@ -70,8 +76,12 @@ def words_of(parser: argparse.ArgumentParser) -> list[str]:
 
 def values_of(parser: argparse.ArgumentParser) -> dict[str, list[str]]:
     """Return what can follow each option that has something to choose from."""
-    return {option: _values(action) for action in parser._actions
-            for option in action.option_strings if _values(action)}
+    return {
+        option: _values(action)
+        for action in parser._actions
+        for option in action.option_strings
+        if _values(action)
+    }
 
 
 def _values(action: argparse.Action) -> list[str]:

@@ -28,17 +28,24 @@ exit code: 1 when the recording breaks off (OUT has what was before), 2 for a mi
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the recordings, the rig and how to write."""
-    parser.add_argument('input', metavar='IN', type=Path, nargs='?',
-                        help='a rosbag2 folder, .mcap or .db3')
-    parser.add_argument('output', metavar='OUT', type=Path, nargs='?',
-                        help='the recording to write')
-    parser.add_argument('--rig', required=True, metavar='FILE',
-                        help='a rig file with a streams: section')
-    parser.add_argument('--storage', choices=('mcap', 'sqlite3'), default='mcap',
-                        help='how OUT is stored (mcap)')
+    parser.add_argument(
+        'input', metavar='IN', type=Path, nargs='?', help='a rosbag2 folder, .mcap or .db3'
+    )
+    parser.add_argument(
+        'output', metavar='OUT', type=Path, nargs='?', help='the recording to write'
+    )
+    parser.add_argument(
+        '--rig', required=True, metavar='FILE', help='a rig file with a streams: section'
+    )
+    parser.add_argument(
+        '--storage', choices=('mcap', 'sqlite3'), default='mcap', help='how OUT is stored (mcap)'
+    )
     parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
-    parser.add_argument('--live', action='store_true',
-                        help='degrade live topics until Ctrl-C, instead of a recording')
+    parser.add_argument(
+        '--live',
+        action='store_true',
+        help='degrade live topics until Ctrl-C, instead of a recording',
+    )
     add_json_argument(parser)
 
 
@@ -60,8 +67,14 @@ def run(args: argparse.Namespace) -> int:
     with BagReader(args.input) as bag:
         count = bag.message_count
     with progress(f'degrading {args.input.name}', count) as advance:
-        result = degrade_recording(args.input, args.output, rig, storage=args.storage,
-                                   compress=args.compress, advance=advance)
+        result = degrade_recording(
+            args.input,
+            args.output,
+            rig,
+            storage=args.storage,
+            compress=args.compress,
+            advance=advance,
+        )
     for text in result.notes:
         note(text)
     if args.json:
@@ -77,12 +90,15 @@ def _live(args: argparse.Namespace) -> int:
     from sensor_rig.rigfile import load_rig
 
     if args.input is not None:
-        raise RigError(f'--live degrades live topics, so {args.input} has nothing to do there; '
-                       f'leave one of them out')
+        raise RigError(
+            f'--live degrades live topics, so {args.input} has nothing to do there; '
+            f'leave one of them out'
+        )
     need_ros()
     from rig_common.ros.executor import run_node
     from sensor_rig.nodes.building import make_degrade
     from sensor_rig.ros.degrade import DegradeNode
+
     rig = load_rig(args.rig)
     made: list[DegradeNode] = []
 
@@ -94,8 +110,12 @@ def _live(args: argparse.Namespace) -> int:
     if made and code == 0:
         accounts = made[0].session.accounts
         if args.json:
-            print_json({'version': 1, 'topics': {topic: each.as_dict()
-                                                 for topic, each in accounts.items()}})
+            print_json(
+                {
+                    'version': 1,
+                    'topics': {topic: each.as_dict() for topic, each in accounts.items()},
+                }
+            )
         else:
             print_accounts(accounts)
     return code
@@ -104,17 +124,41 @@ def _live(args: argparse.Namespace) -> int:
 def print_result(result: DegradeResult) -> None:
     """Print where the messages went and how late they are."""
     print_accounts(result.accounts)
-    print_table(('stream', 'delay p50 ms', 'p99 ms', 'max ms'),
-                [(name, *(f'{each[key] * 1e3:.3f}' for key in ('p50_s', 'p99_s', 'max_s')))
-                 for name, each in result.delays.items()])
+    print_table(
+        ('stream', 'delay p50 ms', 'p99 ms', 'max ms'),
+        [
+            (name, *(f'{each[key] * 1e3:.3f}' for key in ('p50_s', 'p99_s', 'max_s')))
+            for name, each in result.delays.items()
+        ],
+    )
     print(f'written: {result.target}')
 
 
 def print_accounts(accounts: Mapping[str, Account]) -> None:
     """Print where the messages of each topic went."""
     print_table(
-        ('topic', 'stream', 'read', 'duplicated', 'lost by loss', 'by fault', 'thinned',
-         'written'),
-        [(topic, each.stream or '-', each.read, each.duplicated, each.lost_by_loss,
-          each.lost_by_fault, each.thinned, each.written)
-         for topic, each in sorted(accounts.items()) if not each.replaced])
+        (
+            'topic',
+            'stream',
+            'read',
+            'duplicated',
+            'lost by loss',
+            'by fault',
+            'thinned',
+            'written',
+        ),
+        [
+            (
+                topic,
+                each.stream or '-',
+                each.read,
+                each.duplicated,
+                each.lost_by_loss,
+                each.lost_by_fault,
+                each.thinned,
+                each.written,
+            )
+            for topic, each in sorted(accounts.items())
+            if not each.replaced
+        ],
+    )

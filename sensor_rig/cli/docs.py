@@ -17,10 +17,22 @@ HELP = 'build the documentation site'
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add where the site goes."""
-    parser.add_argument('--output', '-o', metavar='DIR', type=Path, default=Path('site'),
-                        help='the folder to write (site)')
-    parser.add_argument('--serve', metavar='PORT', type=port, nargs='?', const=8000,
-                        help='then serve it on this machine until Ctrl-C (port 8000)')
+    parser.add_argument(
+        '--output',
+        '-o',
+        metavar='DIR',
+        type=Path,
+        default=Path('site'),
+        help='the folder to write (site)',
+    )
+    parser.add_argument(
+        '--serve',
+        metavar='PORT',
+        type=port,
+        nargs='?',
+        const=8000,
+        help='then serve it on this machine until Ctrl-C (port 8000)',
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,8 +44,10 @@ def run(args: argparse.Namespace) -> int:
     try:
         import mkdocs  # noqa: F401
     except ImportError:
-        raise RigError(f'the site is built by MkDocs, which is not installed: '
-                       f'{pip_install("mkdocs-material")}') from None
+        raise RigError(
+            f'the site is built by MkDocs, which is not installed: '
+            f'{pip_install("mkdocs-material")}'
+        ) from None
     from sensor_rig.site import build_site
 
     problems = build_site(source_root(), args.output.absolute())
@@ -53,8 +67,9 @@ def serve(folder: Path, at_port: int) -> None:
     from rig_common.errors import RigError, why
 
     try:
-        server = ThreadingHTTPServer(('127.0.0.1', at_port),
-                                     partial(SimpleHTTPRequestHandler, directory=str(folder)))
+        server = ThreadingHTTPServer(
+            ('127.0.0.1', at_port), partial(SimpleHTTPRequestHandler, directory=str(folder))
+        )
     except OSError as error:
         raise RigError(f'port {at_port} cannot be used: {why(error)}') from None
     print(f'open http://127.0.0.1:{server.server_port}/ (Ctrl-C ends it)', flush=True)

@@ -23,19 +23,38 @@ EPILOG = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the recording, what of it to look at, and where to write."""
-    parser.add_argument('recording', metavar='RECORDING', type=Path,
-                        help='a rosbag2 folder, .mcap or .db3, or a text file with receive and '
-                             'message stamps in ns, two columns')
+    parser.add_argument(
+        'recording',
+        metavar='RECORDING',
+        type=Path,
+        help='a rosbag2 folder, .mcap or .db3, or a text file with receive and '
+        'message stamps in ns, two columns',
+    )
     parser.add_argument('--topic', metavar='NAME', help='fit this topic alone')
-    parser.add_argument('--skip', type=not_negative, default=0.0, metavar='S',
-                        help='leave out the first seconds, while everything starts (0)')
-    parser.add_argument('--model', default='', metavar='NAME',
-                        help='latency model to fit; without it the likeliest on held-out data')
-    parser.add_argument('--write', '-w', metavar='FILE', type=output_file,
-                        help='write the timing: a datasheet of one topic, a rig file of several')
+    parser.add_argument(
+        '--skip',
+        type=not_negative,
+        default=0.0,
+        metavar='S',
+        help='leave out the first seconds, while everything starts (0)',
+    )
+    parser.add_argument(
+        '--model',
+        default='',
+        metavar='NAME',
+        help='latency model to fit; without it the likeliest on held-out data',
+    )
+    parser.add_argument(
+        '--write',
+        '-w',
+        metavar='FILE',
+        type=output_file,
+        help='write the timing: a datasheet of one topic, a rig file of several',
+    )
     add_sidecar_argument(parser)
-    parser.add_argument('--html', metavar='FILE', type=output_file,
-                        help='write a page: measured against modelled')
+    parser.add_argument(
+        '--html', metavar='FILE', type=output_file, help='write a page: measured against modelled'
+    )
     add_json_argument(parser)
 
 
@@ -94,15 +113,23 @@ def _bag_fits(args: argparse.Namespace, problems: list[str]) -> list[TopicFit]:
     times = {each.name: each for each in _read(args.recording, problems, args.sidecar)}
     facts = facts_of(list(times.values()))
     chosen = usable(facts)
-    known = offsets_by_motion(args.recording, facts, {
-        topic.name: float((stream.receive_ns - stream.stamp_ns).min()) / 1e9
-        for topic in chosen if len(stream := of_topic(times[topic.name], topic))}, args.sidecar)
+    known = offsets_by_motion(
+        args.recording,
+        facts,
+        {
+            topic.name: float((stream.receive_ns - stream.stamp_ns).min()) / 1e9
+            for topic in chosen
+            if len(stream := of_topic(times[topic.name], topic))
+        },
+        args.sidecar,
+    )
     names = [topic.name for topic in chosen]
     if args.topic is not None:
         chosen = [topic for topic in chosen if topic.name.lstrip('/') == args.topic.lstrip('/')]
         if not chosen:
-            raise RigError(f'{args.recording} has no stamped topic {args.topic!r}; '
-                           f'{hint(args.topic, names)}')
+            raise RigError(
+                f'{args.recording} has no stamped topic {args.topic!r}; {hint(args.topic, names)}'
+            )
     found = []
     for topic in chosen:
         stream = of_topic(times[topic.name], topic).between(args.skip)
@@ -121,8 +148,10 @@ def _read(path: Path, problems: list[str], sidecar: Path | None) -> list[TopicTi
     from sensor_rig.cli.progress import progress
 
     with BagReader(path, sidecar) as bag:
-        topics = {name: TopicTimes(name, topic.type_name, topic.stamped)
-                  for name, topic in bag.topics.items()}
+        topics = {
+            name: TopicTimes(name, topic.type_name, topic.stamped)
+            for name, topic in bag.topics.items()
+        }
         with progress(f'reading {path.name}', bag.message_count) as advance:
             for index, message in enumerate(bag.messages(), 1):
                 topics[message.topic].add(message.raw, message.receive_ns)
@@ -133,8 +162,10 @@ def _read(path: Path, problems: list[str], sidecar: Path | None) -> list[TopicTi
 
 
 def _print(fits: list[TopicFit]) -> None:
-    print_table(('topic', 'Hz', 'model', 'median ms', '99 % ms', 'lag 1', 'drift ppm', 'lost %'),
-                [_row(fit) for fit in fits])
+    print_table(
+        ('topic', 'Hz', 'model', 'median ms', '99 % ms', 'lag 1', 'drift ppm', 'lost %'),
+        [_row(fit) for fit in fits],
+    )
     for fit in fits:
         print(fit.times.name)
         for note in fit.notes:
@@ -146,9 +177,15 @@ def _row(fit: TopicFit) -> tuple[str, ...]:
     head = (fit.times.name, f'{fit.gaps.rate_hz.value:.4g}')
     if fit.choice is None:
         return (*head, '-', '-', '-', '-', '-', lost)
-    return (*head, fit.choice.fitted.name.replace('_', ' '), _shown(fit.figures['p50_s'], 1e3),
-            _shown(fit.figures['p99_s'], 1e3), _shown(fit.correlation),
-            _shown(fit.clock.drift_ppm), lost)
+    return (
+        *head,
+        fit.choice.fitted.name.replace('_', ' '),
+        _shown(fit.figures['p50_s'], 1e3),
+        _shown(fit.figures['p99_s'], 1e3),
+        _shown(fit.correlation),
+        _shown(fit.clock.drift_ppm),
+        lost,
+    )
 
 
 def _shown(given: Estimate, factor: float = 1.0) -> str:

@@ -16,12 +16,26 @@ EPILOG = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what to draw."""
     parser.add_argument('output', metavar='OUT', type=output_file, help='the picture to write')
-    parser.add_argument('--rig', default='everything', metavar='FILE',
-                        help='a rig file, or the name of a shipped one (everything)')
-    parser.add_argument('--seconds', type=positive, default=6.0, metavar='N',
-                        help='how long to measure, simulated (6)')
-    parser.add_argument('--after', type=not_negative, default=3.0, metavar='S',
-                        help='simulated time before that, for the robot to be under way (3)')
+    parser.add_argument(
+        '--rig',
+        default='everything',
+        metavar='FILE',
+        help='a rig file, or the name of a shipped one (everything)',
+    )
+    parser.add_argument(
+        '--seconds',
+        type=positive,
+        default=6.0,
+        metavar='N',
+        help='how long to measure, simulated (6)',
+    )
+    parser.add_argument(
+        '--after',
+        type=not_negative,
+        default=3.0,
+        metavar='S',
+        help='simulated time before that, for the robot to be under way (3)',
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,8 +50,12 @@ def run(args: argparse.Namespace) -> int:
     with progress(f'simulating {rig.path.name}', args.after + args.seconds) as advance:
         takes = record(rig, args.seconds, args.after, advance)
     with spinner(f'drawing {len(takes)} panels'):
-        draw(takes, f'Rig "{rig.path.stem}": measured against true',
-             f'{len(takes)} sensors, {args.seconds:g} s of simulated time from {args.after:g} s '
-             f'on, seed {rig.seed}; every sample at the true time of its capture', args.output)
+        draw(
+            takes,
+            f'Rig "{rig.path.stem}": measured against true',
+            f'{len(takes)} sensors, {args.seconds:g} s of simulated time from {args.after:g} s '
+            f'on, seed {rig.seed}; every sample at the true time of its capture',
+            args.output,
+        )
     print(f'written: {args.output}')
     return 0

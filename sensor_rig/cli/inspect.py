@@ -38,21 +38,46 @@ recording is broken, 2 when it cannot be read"""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add where to look and where to write."""
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument('bag', nargs='?', metavar='BAG', type=Path,
-                       help='a rosbag2 folder, .mcap or .db3')
+    where.add_argument(
+        'bag', nargs='?', metavar='BAG', type=Path, help='a rosbag2 folder, .mcap or .db3'
+    )
     where.add_argument('--live', action='store_true', help='listen to the ROS graph instead')
-    parser.add_argument('--seconds', type=positive, default=5.0, metavar='N',
-                        help='how long to listen to the live graph (5)')
-    parser.add_argument('--write', metavar='FILE', type=output_file,
-                        help='write a rig file that syncs what was found')
-    parser.add_argument('--sidecar', metavar='FILE', type=output_file,
-                        help='write corrections that sync, fit and trust take with --sidecar')
-    parser.add_argument('--html', metavar='FILE', type=output_file,
-                        help='write a page with a plot for each finding')
-    parser.add_argument('--fail-on', default='wrong', metavar='SEVERITY',
-                        help='exit code 1 from this severity on: info, warning, wrong (default)')
-    parser.add_argument('--quick', action='store_true',
-                        help='do not compare the motion of sensors, which reads scans and images')
+    parser.add_argument(
+        '--seconds',
+        type=positive,
+        default=5.0,
+        metavar='N',
+        help='how long to listen to the live graph (5)',
+    )
+    parser.add_argument(
+        '--write',
+        metavar='FILE',
+        type=output_file,
+        help='write a rig file that syncs what was found',
+    )
+    parser.add_argument(
+        '--sidecar',
+        metavar='FILE',
+        type=output_file,
+        help='write corrections that sync, fit and trust take with --sidecar',
+    )
+    parser.add_argument(
+        '--html',
+        metavar='FILE',
+        type=output_file,
+        help='write a page with a plot for each finding',
+    )
+    parser.add_argument(
+        '--fail-on',
+        default='wrong',
+        metavar='SEVERITY',
+        help='exit code 1 from this severity on: info, warning, wrong (default)',
+    )
+    parser.add_argument(
+        '--quick',
+        action='store_true',
+        help='do not compare the motion of sensors, which reads scans and images',
+    )
     add_json_argument(parser)
 
 
@@ -71,8 +96,9 @@ def run(args: argparse.Namespace) -> int:
         refuse_existing(path)
     source = 'the live graph' if args.live else str(args.bag)
     problems: list[str] = []
-    found = _listen(args.seconds) if args.live else _read(
-        args.bag, problems, motion=not args.quick)
+    found = (
+        _listen(args.seconds) if args.live else _read(args.bag, problems, motion=not args.quick)
+    )
     facts, findings = found.facts, found.findings
     written = []
     if args.write is not None:
@@ -82,9 +108,15 @@ def run(args: argparse.Namespace) -> int:
     if args.html is not None:
         written.append(_save(args.html, findings_page(source, found)))
     if args.json:
-        print_json({'version': VERSION, 'source': source,
-                    'findings': [each.as_json() for each in findings],
-                    'topics': [as_dict(topic) for topic in facts], 'problems': problems})
+        print_json(
+            {
+                'version': VERSION,
+                'source': source,
+                'findings': [each.as_json() for each in findings],
+                'topics': [as_dict(topic) for topic in facts],
+                'problems': problems,
+            }
+        )
     else:
         _print_findings(findings)
         _print(facts, source)
@@ -96,6 +128,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _save(path: Path, text: str) -> str:
     from rig_common.errors import RigError, why
+
     try:
         path.write_text(text, encoding='utf-8')
     except OSError as error:
@@ -123,10 +156,12 @@ def _listen(seconds: float) -> Inspection:
     from sensor_rig.findings.search import search
 
     topics: dict[str, TopicRecord] = {}
-    listen(seconds,
-           lambda topic, kind, stamped: topics.update({topic: TopicRecord(topic, kind, stamped)}),
-           lambda topic, raw, arrival_ns: topics[topic].add(raw, arrival_ns),
-           what='listening')
+    listen(
+        seconds,
+        lambda topic, kind, stamped: topics.update({topic: TopicRecord(topic, kind, stamped)}),
+        lambda topic, raw, arrival_ns: topics[topic].add(raw, arrival_ns),
+        what='listening',
+    )
     records = list(topics.values())
     return Inspection(records, *search(records))
 
@@ -137,9 +172,15 @@ def _print_findings(findings: list[Finding]) -> None:
         print('nothing found\n')
         return
     for finding in findings:
-        print(textwrap.fill(printable(f'{finding.severity.word}: {finding.sentence}'),
-                            output.console().width, subsequent_indent='  ', break_long_words=False,
-                            break_on_hyphens=False))
+        print(
+            textwrap.fill(
+                printable(f'{finding.severity.word}: {finding.sentence}'),
+                output.console().width,
+                subsequent_indent='  ',
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        )
     print()
 
 
@@ -148,17 +189,23 @@ def _print(facts: list[TopicFacts], source: str) -> None:
         print(f'no message was found in {source}')
         return
     names = [(topic.name,) for topic in facts]
-    kinds = [(topic.type_name.rpartition('/')[2], topic.count, f'{topic.rate_hz:.1f}',
-              topic.source) for topic in facts]
+    kinds = [
+        (topic.type_name.rpartition('/')[2], topic.count, f'{topic.rate_hz:.1f}', topic.source)
+        for topic in facts
+    ]
     timings = [_timing(topic) for topic in facts]
-    both = [(*name, *kind, *timing)
-            for name, kind, timing in zip(names, kinds, timings, strict=True)]
+    both = [
+        (*name, *kind, *timing) for name, kind, timing in zip(names, kinds, timings, strict=True)
+    ]
     if fits(('topic', *KIND, *TIMING), both):
         print_whole_table(('topic', *KIND, *TIMING), both, title=source)
     else:
         for columns, cells, title in ((KIND, kinds, source), (TIMING, timings, None)):
-            print_whole_table(('topic', *columns), [
-                (*name, *rest) for name, rest in zip(names, cells, strict=True)], title=title)
+            print_whole_table(
+                ('topic', *columns),
+                [(*name, *rest) for name, rest in zip(names, cells, strict=True)],
+                title=title,
+            )
     _print_reasons(facts)
 
 
@@ -166,8 +213,13 @@ def _timing(topic: TopicFacts) -> tuple[str, ...]:
     if not topic.stamped:
         return (_ms(topic.arrival_jitter_s), *['-'] * 4)
     drift = '-' if topic.drift_ppm != topic.drift_ppm else f'{topic.drift_ppm:+.1f}'
-    return (*map(_ms, (topic.arrival_jitter_s, topic.stamp_jitter_s, topic.delay_s,
-                       topic.delay_spread_s)), drift)
+    return (
+        *map(
+            _ms,
+            (topic.arrival_jitter_s, topic.stamp_jitter_s, topic.delay_s, topic.delay_spread_s),
+        ),
+        drift,
+    )
 
 
 def _print_reasons(facts: list[TopicFacts]) -> None:
@@ -185,9 +237,16 @@ def _print_reasons(facts: list[TopicFacts]) -> None:
     for reason, names in reasons.items():
         width = output.console().width
         print(textwrap.fill(printable(reason), width))
-        print(textwrap.fill(printable(', '.join(names)), width, initial_indent='  ',
-                            subsequent_indent='  ', break_long_words=False,
-                            break_on_hyphens=False))
+        print(
+            textwrap.fill(
+                printable(', '.join(names)),
+                width,
+                initial_indent='  ',
+                subsequent_indent='  ',
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        )
     print()
 
 

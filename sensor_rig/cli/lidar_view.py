@@ -35,18 +35,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument('rig', metavar='RIG', help='a rig file, or the name of a shipped one')
     parser.add_argument('--sensor', metavar='NAME', help='which LiDAR; the first one by default')
-    parser.add_argument('--at', type=not_negative, default=1.0, metavar='S',
-                        help='simulated time of the scan in the PNG, s (default 1)')
-    parser.add_argument('--png', type=output_file, metavar='FILE',
-                        help='write this file instead of opening a window')
-    parser.add_argument('--seconds', type=positive, metavar='N',
-                        help='close the window after N simulated seconds')
+    parser.add_argument(
+        '--at',
+        type=not_negative,
+        default=1.0,
+        metavar='S',
+        help='simulated time of the scan in the PNG, s (default 1)',
+    )
+    parser.add_argument(
+        '--png',
+        type=output_file,
+        metavar='FILE',
+        help='write this file instead of opening a window',
+    )
+    parser.add_argument(
+        '--seconds', type=positive, metavar='N', help='close the window after N simulated seconds'
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Draw one scan, or scan after scan."""
     rig, sensor = _open(args.rig, args.sensor)
     import matplotlib
+
     if args.png is not None:
         matplotlib.use('Agg')
         message = _scan_at(rig, sensor, args.at)
@@ -68,8 +79,14 @@ def _open(path: str, wanted: str | None) -> tuple[Rig, Lidar[LidarConfig]]:
     config = load_rig(path)
     lidar = lidar_of(config, wanted)
     world = config.simulated_world.model_copy(update={'num_envs': 1})
-    rig = Rig(world, [lidar], seed=config.seed, base_dir=config.path.parent, messages=True,
-              links=config.links)
+    rig = Rig(
+        world,
+        [lidar],
+        seed=config.seed,
+        base_dir=config.path.parent,
+        messages=True,
+        links=config.links,
+    )
     return rig, lidar
 
 
@@ -84,8 +101,10 @@ def _scan_at(rig: Rig, sensor: Lidar[LidarConfig], at_s: float) -> Message:
         for message in rig.step():
             if message.sample.elapsed_ns >= at_s * 1e9:
                 return message
-    raise RigError(f'no scan that {sensor.name!r} took at {at_s:g} s or later arrived by '
-                   f'{until_s:.1f} s of simulated time; see its loss, faults, phase_s and trigger')
+    raise RigError(
+        f'no scan that {sensor.name!r} took at {at_s:g} s or later arrived by '
+        f'{until_s:.1f} s of simulated time; see its loss, faults, phase_s and trigger'
+    )
 
 
 def _follow(rig: Rig, plot: LidarPlot, seconds: float | None) -> None:
@@ -106,9 +125,11 @@ class LidarPlot:
 
     def __init__(self, sensor: Lidar[LidarConfig], *, window: bool = False) -> None:
         import matplotlib.pyplot as plt
+
         if window and plt.get_backend().lower() in ('agg', 'pdf', 'svg', 'ps', 'cairo'):
             raise RigError('there is no display to open a window on; use --png FILE')
         from sensor_rig.report.gallery_style import STYLE
+
         self._plt: Any = plt
         plt.rcParams.update(STYLE)
         self._sensor = sensor
@@ -129,32 +150,44 @@ class LidarPlot:
         import numpy as np
 
         from sensor_rig.report.gallery_style import FIRST, RULE, SECOND, SOFT, TRUE_OF
+
         sensor, sample = self._sensor, message.sample
         from sim_sensors.sensors.lidar.reader import frame_of
+
         frame = frame_of(sample.elapsed_ns, sensor.config.rate_hz, sensor.pattern.frames)
         rays = sensor.pattern.directions[frame]
         angles = np.arctan2(rays[:, 1], rays[:, 0])
-        measured, true = (sensor.return_layout.view(values, 'ranges')
-                          for values in (sample.values, sample.truth))
+        measured, true = (
+            sensor.return_layout.view(values, 'ranges') for values in (sample.values, sample.truth)
+        )
         found = np.isfinite(measured)
         over_ground = np.hypot(rays[:, 0], rays[:, 1])
         axes = self._axes
         axes.clear()
         if sensor.pattern.ring.any():
-            self._show_heights(axes.scatter(
-                angles[found], (measured * over_ground)[found], s=2,
-                c=(measured * rays[:, 2])[found], cmap='viridis'))
+            self._show_heights(
+                axes.scatter(
+                    angles[found],
+                    (measured * over_ground)[found],
+                    s=2,
+                    c=(measured * rays[:, 2])[found],
+                    cmap='viridis',
+                )
+            )
         else:
             line = np.where(np.isfinite(true), true, np.nan)
             axes.plot(angles, line, '.', color=TRUE_OF[FIRST], markersize=6, label='true')
-            axes.plot(angles[found], measured[found], '.', color=FIRST, markersize=2,
-                      label='measured')
+            axes.plot(
+                angles[found], measured[found], '.', color=FIRST, markersize=2, label='measured'
+            )
             axes.legend(loc='lower right', bbox_to_anchor=(1.08, -0.06))
         axes.plot(0.0, 0.0, marker=(3, 0, -90), color=SECOND, markersize=9)
         farthest = measured[found].max() if found.any() else sensor.config.max_range_m
         axes.set_ylim(0.0, min(sensor.config.max_range_m, 1.1 * float(farthest)))
-        self.caption = (f'{sensor.name} at {sample.elapsed_ns / 1e9:.3f} s: '
-                        f'{int(found.sum())} of {len(measured)} rays return')
+        self.caption = (
+            f'{sensor.name} at {sample.elapsed_ns / 1e9:.3f} s: '
+            f'{int(found.sum())} of {len(measured)} rays return'
+        )
         axes.set_title(sensor.name, loc='left', weight='bold', size=13, pad=44)
         axes.text(0.0, 1.075, self.caption, transform=axes.transAxes, color=SOFT, size=9)
         axes.spines['polar'].set_color(RULE)

@@ -15,17 +15,24 @@ def need_ros() -> None:
     try:
         importlib.import_module('rclpy')
     except ImportError:
-        raise RigError('the live graph needs ROS 2, which is not importable here; see '
-                       '"doctor"') from None
+        raise RigError(
+            'the live graph needs ROS 2, which is not importable here; see "doctor"'
+        ) from None
 
 
-def listen(seconds: float | None, on_topic: Callable[[str, str, bool], None],
-           on_message: Callable[[str, bytes, int], None], *, topics: Collection[str] = (),
-           what: str) -> None:
+def listen(
+    seconds: float | None,
+    on_topic: Callable[[str, str, bool], None],
+    on_message: Callable[[str, bytes, int], None],
+    *,
+    topics: Collection[str] = (),
+    what: str,
+) -> None:
     """Hear the graph for `seconds`, or until Ctrl-C, and say which topics could not be heard."""
     need_ros()
     from rig_common.ros.executor import Spinner, close_node, ros_context, stop_on_signals
     from sensor_rig.ros.listening import Listener
+
     with ros_context([]) as context:
         listener = Listener(on_topic, on_message, topics)
         spinner = Spinner(context)
@@ -44,5 +51,7 @@ def listen(seconds: float | None, on_topic: Callable[[str, str, bool], None],
     for topic, why in skipped.items():
         note(f'not heard: {topic}: {why}')
     if late:
-        note('WARNING: /clock began to speak after other topics had, so arrivals are times of the '
-             'host, not of the simulation; start again while it runs')
+        note(
+            'WARNING: /clock began to speak after other topics had, so arrivals are times of the '
+            'host, not of the simulation; start again while it runs'
+        )

@@ -29,8 +29,13 @@ EPILOG = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the model and where to write."""
     parser.add_argument('model', metavar='MODEL', type=Path, help='MJCF or URDF file')
-    parser.add_argument('-o', '--out', metavar='FILE', type=output_file,
-                        help='rig file to write (default: MODEL_rig.yaml here)')
+    parser.add_argument(
+        '-o',
+        '--out',
+        metavar='FILE',
+        type=output_file,
+        help='rig file to write (default: MODEL_rig.yaml here)',
+    )
     parser.add_argument('--force', action='store_true', help='replace a file that is there')
     parser.add_argument('--list', action='store_true', help='list only, write nothing')
     parser.add_argument('--no-picture', action='store_true', help='write no picture')
@@ -40,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List, guess, write."""
     from sensor_rig.mounting.survey import look_at
+
     out = args.out or Path(f'{args.model.stem}_rig.yaml')
     if not args.list:
         _require_free([out, *([] if args.no_picture else [out.with_suffix('.png')])], args.force)
@@ -60,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _require_free(files: list[Path], force: bool) -> None:
     from rig_common.errors import RigError
+
     for file in files:
         if file.exists() and not force:
             raise RigError(f'{file} is there already; give another name with -o, or --force')
@@ -76,6 +83,7 @@ def _write(survey: Survey, out: Path, *, picture: bool) -> dict[str, object]:
     from sensor_rig.mounting.picture import draw_mounts
     from sensor_rig.mounting.starter import starter_rig
     from sensor_rig.rigfile import load_rig
+
     guess = Guess(survey)
     text = starter_rig(survey, guess, out)
     trial = out.with_name(f'.{out.stem}.trial.yaml')
@@ -84,15 +92,15 @@ def _write(survey: Survey, out: Path, *, picture: bool) -> dict[str, object]:
         rig = InProcessRig(load_rig(trial).with_world(skip_unavailable=True), sync=False)
         rig.world.step()
     except RigError as error:
-        raise RigError(f'no rig file was written, because the guess does not run: {error}'
-                       ) from None
+        raise RigError(
+            f'no rig file was written, because the guess does not run: {error}'
+        ) from None
     except OSError as error:
         raise RigError(f'{out} cannot be written: {error.strerror}') from None
     finally:
         trial.unlink(missing_ok=True)
     out.write_text(text, encoding='utf-8')
-    written: JsonObject = {'rig_file': str(out), 'picture': None,
-                               'mounted': sorted(rig.sensors)}
+    written: JsonObject = {'rig_file': str(out), 'picture': None, 'mounted': sorted(rig.sensors)}
     if picture:
         file = out.with_suffix('.png')
         try:
@@ -106,8 +114,11 @@ def _write(survey: Survey, out: Path, *, picture: bool) -> dict[str, object]:
 def _print_lists(survey: Survey) -> None:
     for title, rows in survey.as_json().items():
         if isinstance(rows, list) and rows:
-            print_table(tuple(key.replace('_', ' ') for key in rows[0]),
-                        [[_shown(value) for value in row.values()] for row in rows], title)
+            print_table(
+                tuple(key.replace('_', ' ') for key in rows[0]),
+                [[_shown(value) for value in row.values()] for row in rows],
+                title,
+            )
 
 
 def _shown(value: object) -> object:

@@ -64,17 +64,28 @@ def _wide(where: Console) -> ConsoleOptions:
     return where.options.update(width=WIDEST)
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None, *,
-           no_wrap: bool = False) -> Table:
+def _table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    title: str | None,
+    *,
+    no_wrap: bool = False,
+) -> Table:
     from rich import box
     from rich.table import Table
+
     cells = [list(row) for row in rows]
-    table = Table(title=None if title is None else _cell(title), title_justify='left',
-                  box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=None if title is None else _cell(title),
+        title_justify='left',
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
     for index, column in enumerate(columns):
         numeric = any(isinstance(row[index], (int, float)) for row in cells)
-        table.add_column(column, justify='right' if numeric else 'left', overflow='fold',
-                         no_wrap=no_wrap)
+        table.add_column(
+            column, justify='right' if numeric else 'left', overflow='fold', no_wrap=no_wrap
+        )
     for row in cells:
         table.add_row(*(_cell(c) for c in row))
     return table
@@ -83,6 +94,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str 
 def _cell(value: object) -> Text:
     """Return a cell: a `Text` as it is, everything else as plain characters without markup."""
     from rich.text import Text
+
     if isinstance(value, Text):
         return value
     return Text(printable(shortened(str(value), LONGEST_CELL)))
@@ -91,4 +103,5 @@ def _cell(value: object) -> Text:
 def console() -> Console:
     """Return a console on stdout that does not cut lines when it is piped into a file."""
     from rich.console import Console
+
     return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=140)

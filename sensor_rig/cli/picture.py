@@ -30,17 +30,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what to draw."""
     parser.add_argument('kind', metavar='KIND', choices=KINDS, help=f'one of {", ".join(KINDS)}')
     parser.add_argument('output', metavar='OUT', type=Path, help='the picture to write')
-    parser.add_argument('--rig', default='demo', metavar='FILE',
-                        help='a rig file, or the name of a shipped one (demo)')
-    parser.add_argument('--sensor', metavar='NAME',
-                        help='which LiDAR (the first one), or whose clock steps (the first input '
-                             'that is not the reference and has a clock of its own)')
-    parser.add_argument('--seconds', type=positive, metavar='N',
-                        help='how long to show, simulated (15, clock-step 8)')
-    parser.add_argument('--after', type=not_negative, default=15.0, metavar='S',
-                        help='simulated time before that, until the clocks are learned (15)')
-    parser.add_argument('--step-ms', type=float, default=53.0, metavar='MS',
-                        help='clock-step: by how much the clock steps (53)')
+    parser.add_argument(
+        '--rig',
+        default='demo',
+        metavar='FILE',
+        help='a rig file, or the name of a shipped one (demo)',
+    )
+    parser.add_argument(
+        '--sensor',
+        metavar='NAME',
+        help='which LiDAR (the first one), or whose clock steps (the first input '
+        'that is not the reference and has a clock of its own)',
+    )
+    parser.add_argument(
+        '--seconds',
+        type=positive,
+        metavar='N',
+        help='how long to show, simulated (15, clock-step 8)',
+    )
+    parser.add_argument(
+        '--after',
+        type=not_negative,
+        default=15.0,
+        metavar='S',
+        help='simulated time before that, until the clocks are learned (15)',
+    )
+    parser.add_argument(
+        '--step-ms',
+        type=float,
+        default=53.0,
+        metavar='MS',
+        help='clock-step: by how much the clock steps (53)',
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,8 +80,9 @@ def _before_after(args: argparse.Namespace) -> int:
     with progress(f'simulating {rig.path.name}', args.after + seconds) as advance:
         maps = fuse(rig, seconds, args.after, args.sensor, advance)
     with spinner('drawing two maps'):
-        draw(maps, f'What sync is for: rig "{rig.path.stem}", {seconds:g} s of driving',
-             args.output)
+        draw(
+            maps, f'What sync is for: rig "{rig.path.stem}", {seconds:g} s of driving', args.output
+        )
     print(f'{args.output}: {maps.sentence}')
     return 0
 
@@ -76,26 +98,40 @@ def _clock_step(args: argparse.Namespace) -> int:
     sensor = _clock_of(rig, args.sensor)
     film.require_browser()
     with progress(f'filming the page of {rig.path.name}', args.after + seconds) as advance:
-        frames = film.film_clock_step(rig, sensor, args.step_ms, lead_s=args.after,
-                                      seconds=seconds, advance=advance)
+        frames = film.film_clock_step(
+            rig, sensor, args.step_ms, lead_s=args.after, seconds=seconds, advance=advance
+        )
     film.save(frames, args.output)
-    print(f'{args.output}: {len(frames)} frames, the clock of {sensor} steps by '
-          f'{args.step_ms:+g} ms')
+    print(
+        f'{args.output}: {len(frames)} frames, the clock of {sensor} steps by {args.step_ms:+g} ms'
+    )
     return 0
 
 
 def _clock_of(rig: RigConfig, wanted: str | None) -> str:
     """Return the sensor whose clock is to step; RigError where it has none that sync follows."""
     from rig_common.errors import RigError
+
     inputs = {} if rig.sync is None else rig.sync.inputs
-    steppable = [name for name in inputs if name in rig.sensors and rig.sync is not None
-                 and name != rig.sync.reference_sensor_id
-                 and rig.sensors[name].clock.stamp_at != 'arrival']
+    steppable = [
+        name
+        for name in inputs
+        if name in rig.sensors
+        and rig.sync is not None
+        and name != rig.sync.reference_sensor_id
+        and rig.sensors[name].clock.stamp_at != 'arrival'
+    ]
     if wanted is None and steppable:
         return steppable[0]
     if wanted not in steppable:
-        known = (f'clocks that sync follows are those of {", ".join(steppable)}' if steppable
-                 else 'it has no sync input with a clock of its own')
-        raise RigError(f'{rig.path.name}: the clock of {wanted!r} cannot be shown; {known}'
-                       if wanted else f'{rig.path.name}: {known}')
+        known = (
+            f'clocks that sync follows are those of {", ".join(steppable)}'
+            if steppable
+            else 'it has no sync input with a clock of its own'
+        )
+        raise RigError(
+            f'{rig.path.name}: the clock of {wanted!r} cannot be shown; {known}'
+            if wanted
+            else f'{rig.path.name}: {known}'
+        )
     return wanted

@@ -26,6 +26,7 @@ def progress(description: str, total: float) -> Iterator[Advance]:
         TextColumn,
         TimeRemainingColumn,
     )
+
     bar = Progress(
         TextColumn('{task.description}'),
         BarColumn(),
@@ -63,5 +64,6 @@ def spinner(description: str) -> Iterator[None]:
         yield
         return
     from rich.console import Console
+
     with Console(stderr=True).status(description):
         yield

@@ -24,17 +24,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what to record and how to write it."""
     parser.add_argument('output', metavar='OUT', type=Path, help='the recording to write')
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument('--rig', metavar='FILE',
-                        help='simulate this rig file, or a shipped one by its name')
+    source.add_argument(
+        '--rig', metavar='FILE', help='simulate this rig file, or a shipped one by its name'
+    )
     source.add_argument('--live', action='store_true', help='record the live ROS graph')
-    parser.add_argument('--seconds', type=positive, metavar='N',
-                        help='how long: simulated with --rig (10), else until Ctrl-C')
-    parser.add_argument('--topics', nargs='+', metavar='T', default=[],
-                        help='record only these topics; the way to hidden ones (/_truth/...)')
-    parser.add_argument('--no-sync', action='store_true',
-                        help='with --rig: do not run its sync engine')
-    parser.add_argument('--storage', choices=('mcap', 'sqlite3'), default='mcap',
-                        help='how OUT is stored (mcap)')
+    parser.add_argument(
+        '--seconds',
+        type=positive,
+        metavar='N',
+        help='how long: simulated with --rig (10), else until Ctrl-C',
+    )
+    parser.add_argument(
+        '--topics',
+        nargs='+',
+        metavar='T',
+        default=[],
+        help='record only these topics; the way to hidden ones (/_truth/...)',
+    )
+    parser.add_argument(
+        '--no-sync', action='store_true', help='with --rig: do not run its sync engine'
+    )
+    parser.add_argument(
+        '--storage', choices=('mcap', 'sqlite3'), default='mcap', help='how OUT is stored (mcap)'
+    )
     parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
     add_json_argument(parser)
 
@@ -55,8 +67,10 @@ def run(args: argparse.Namespace) -> int:
         print_json({'output': str(args.output), 'messages': counts, 'seconds': seconds})
     else:
         print_table(('topic', 'messages'), counts.items())
-        print(f'{"interrupted; " if interrupted else ""}written: {args.output} '
-              f'({sum(counts.values())} messages in {seconds:.1f} s)')
+        print(
+            f'{"interrupted; " if interrupted else ""}written: {args.output} '
+            f'({sum(counts.values())} messages in {seconds:.1f} s)'
+        )
     if interrupted:
         raise interrupted  # what is written can be read; the exit code says that it is not all
     return 0
@@ -64,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _simulated(args: argparse.Namespace) -> Callable[[BagWriter], None]:
     from sensor_rig.rendering import begin_trial_for
+
     begin_trial_for(args.rig)
     from sensor_rig.bags.recorder import record_rig, require_topics
     from sensor_rig.cli.progress import note, progress
@@ -91,9 +106,13 @@ def _live(args: argparse.Namespace) -> Callable[[BagWriter], None]:
     need_ros()
 
     def record(writer: BagWriter) -> None:
-        listen(args.seconds, lambda topic, kind, _: writer.add_topic(topic, kind),
-               lambda topic, raw, arrival_ns: writer.write(topic, arrival_ns, raw),
-               topics=args.topics, what='recording the live graph')
+        listen(
+            args.seconds,
+            lambda topic, kind, _: writer.add_topic(topic, kind),
+            lambda topic, raw, arrival_ns: writer.write(topic, arrival_ns, raw),
+            topics=args.topics,
+            what='recording the live graph',
+        )
         for topic in args.topics:
             if not writer.counts.get('/' + topic.lstrip('/')):
                 note(f'not heard: {topic}: no message came')

@@ -18,12 +18,19 @@ EPILOG = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the run, its rig and where to write."""
-    parser.add_argument('run', metavar='RUN', type=Path,
-                        help='a recording, or a folder with report.json')
-    parser.add_argument('--rig', metavar='FILE',
-                        help='the rig file that says how to sync the recording')
-    parser.add_argument('--output', '-o', metavar='FILE', type=output_file,
-                        help='where to write the page (RUN/report.html, or RUN.html)')
+    parser.add_argument(
+        'run', metavar='RUN', type=Path, help='a recording, or a folder with report.json'
+    )
+    parser.add_argument(
+        '--rig', metavar='FILE', help='the rig file that says how to sync the recording'
+    )
+    parser.add_argument(
+        '--output',
+        '-o',
+        metavar='FILE',
+        type=output_file,
+        help='where to write the page (RUN/report.html, or RUN.html)',
+    )
     add_json_argument(parser)
 
 
@@ -35,8 +42,7 @@ def run(args: argparse.Namespace) -> int:
     from sensor_rig.report.sync_page import sync_page
 
     problems: list[str] = []
-    document = (_saved(args.run) if args.rig is None
-                else _synced(args.run, args.rig, problems))
+    document = _saved(args.run) if args.rig is None else _synced(args.run, args.rig, problems)
     folder = args.run if args.run.is_dir() else None
     output = args.output or (folder / REPORT_PAGE if folder else args.run.with_suffix('.html'))
     try:
@@ -45,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
         raise RigError(f'cannot write {output}: {why(error)}') from None
     if args.json:
         from sensor_rig.cli.sync import summary
+
         print_json({'report': str(output), 'problems': problems, **summary(document)})
     else:
         print(f'written: {output}')
@@ -60,13 +67,16 @@ def _saved(folder: Path) -> dict[str, object]:
         raise RigError(f'there is no run at {folder}')
     file = folder / REPORT_DATA if folder.is_dir() else folder
     if not file.exists():
-        raise RigError(f'{folder} has no {REPORT_DATA}; if it is a recording, say with --rig how '
-                       f'to sync it')
+        raise RigError(
+            f'{folder} has no {REPORT_DATA}; if it is a recording, say with --rig how to sync it'
+        )
     try:
         document = json.loads(file.read_text(encoding='utf-8'))
     except (ValueError, OSError):
-        raise RigError(f'{file} is not the data of a report; if it is a recording, say with '
-                       f'--rig how to sync it') from None
+        raise RigError(
+            f'{file} is not the data of a report; if it is a recording, say with '
+            f'--rig how to sync it'
+        ) from None
     if not isinstance(document, dict) or document.get('kind') != 'sync':
         raise RigError(f'{file} is not the data of a sync report')
     return document

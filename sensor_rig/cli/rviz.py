@@ -16,10 +16,15 @@ EPILOG = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the rig, where its topics are and where the view goes."""
     parser.add_argument('rig', metavar='RIG', help='a rig file, or the name of a shipped one')
-    parser.add_argument('--output', metavar='FILE', type=output_file,
-                        help='the .rviz file to write (without it, it is printed)')
-    parser.add_argument('--namespace', metavar='NS', default='',
-                        help='namespace in which the rig runs')
+    parser.add_argument(
+        '--output',
+        metavar='FILE',
+        type=output_file,
+        help='the .rviz file to write (without it, it is printed)',
+    )
+    parser.add_argument(
+        '--namespace', metavar='NS', default='', help='namespace in which the rig runs'
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -23,8 +23,13 @@ and as the first line of a rig file beside it:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add where the schema goes."""
-    parser.add_argument('--output', '-o', metavar='FILE', type=output_file,
-                        help='the file to write (without it, the schema is printed)')
+    parser.add_argument(
+        '--output',
+        '-o',
+        metavar='FILE',
+        type=output_file,
+        help='the file to write (without it, the schema is printed)',
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,6 +41,8 @@ def run(args: argparse.Namespace) -> int:
         print_json(schema)
         return 0
     args.output.write_text(json.dumps(schema, indent=1), encoding='utf-8')
-    print(f'written: {args.output}; an editor uses it in rig files beside it whose first line is\n'
-          f'# yaml-language-server: $schema={args.output.name}')
+    print(
+        f'written: {args.output}; an editor uses it in rig files beside it whose first line is\n'
+        f'# yaml-language-server: $schema={args.output.name}'
+    )
     return 0

@@ -26,12 +26,20 @@ VIOLATED = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add how long, which faults, which rig."""
-    parser.add_argument('--minutes', type=positive, required=True, metavar='N',
-                        help='length of the run, simulated minutes')
+    parser.add_argument(
+        '--minutes',
+        type=positive,
+        required=True,
+        metavar='N',
+        help='length of the run, simulated minutes',
+    )
     parser.add_argument('--seed', type=int, default=0, metavar='S', help='seed of the faults (0)')
-    parser.add_argument('--rig', default='soak', metavar='FILE',
-                        help='a rig file, or the name of a shipped one (default: soak, a light '
-                             'one)')
+    parser.add_argument(
+        '--rig',
+        default='soak',
+        metavar='FILE',
+        help='a rig file, or the name of a shipped one (default: soak, a light one)',
+    )
     add_json_argument(parser)
 
 
@@ -59,17 +67,28 @@ def print_report(report: SoakReport) -> None:
     """Print the run, the faults and the judgement."""
     facts = report.as_dict()
     speed = report.simulated_s / report.wall_s if report.wall_s else 0.0
-    print(f'{report.simulated_s / 60.0:.1f} simulated minutes in {report.wall_s / 60.0:.1f} '
-          f'minutes ({speed:.1f} times real time), {sum(report.faults.values())} faults')
+    print(
+        f'{report.simulated_s / 60.0:.1f} simulated minutes in {report.wall_s / 60.0:.1f} '
+        f'minutes ({speed:.1f} times real time), {sum(report.faults.values())} faults'
+    )
     print_table(('fault', 'times'), facts['faults'].items())
     (first, last), threads, files = facts['rss_mib'], facts['threads'], facts['files']
-    print_table(('what', 'begin', 'end'), [
-        ('memory (MiB)', f'{first:.1f}', f'{last:.1f}'), ('threads', *threads),
-        ('open files', *files)])
-    print(f'memory slope: {facts["rss_slope_mib_per_h"]:+.2f} MiB per simulated hour; longest '
-          f'queue: {facts["longest_queue"]} messages')
-    print(f'{report.bundles} bundles; the longest time without one: '
-          f'{report.longest_silence_s:.1f} simulated s')
+    print_table(
+        ('what', 'begin', 'end'),
+        [
+            ('memory (MiB)', f'{first:.1f}', f'{last:.1f}'),
+            ('threads', *threads),
+            ('open files', *files),
+        ],
+    )
+    print(
+        f'memory slope: {facts["rss_slope_mib_per_h"]:+.2f} MiB per simulated hour; longest '
+        f'queue: {facts["longest_queue"]} messages'
+    )
+    print(
+        f'{report.bundles} bundles; the longest time without one: '
+        f'{report.longest_silence_s:.1f} simulated s'
+    )
     for sentence in report.violations:
         print(f'VIOLATION: {sentence}')
     if not report.violations:

@@ -38,25 +38,34 @@ TELL_EVERY_S = 30.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the plan, the folder and where to run."""
     parser.add_argument('plan', metavar='PLAN', type=Path, help='the plan, a YAML file')
-    parser.add_argument('--out', metavar='FOLDER', type=Path, required=True,
-                        help='the results; what is there already is not run again')
-    parser.add_argument('--workers', metavar='N', type=_count,
-                        help='runs at a time (as many as there are cores)')
-    parser.add_argument('--ray', action='store_true',
-                        help='run on Ray, which is started on this machine')
-    parser.add_argument('--ray-address', metavar='ADDRESS',
-                        help='run on the Ray cluster at this address; auto: the one of this '
-                             'machine')
+    parser.add_argument(
+        '--out',
+        metavar='FOLDER',
+        type=Path,
+        required=True,
+        help='the results; what is there already is not run again',
+    )
+    parser.add_argument(
+        '--workers', metavar='N', type=_count, help='runs at a time (as many as there are cores)'
+    )
+    parser.add_argument(
+        '--ray', action='store_true', help='run on Ray, which is started on this machine'
+    )
+    parser.add_argument(
+        '--ray-address',
+        metavar='ADDRESS',
+        help='run on the Ray cluster at this address; auto: the one of this machine',
+    )
     parser.add_argument('--list', action='store_true', help='list the runs and run nothing')
-    parser.add_argument('--rerun', choices=('failed',),
-                        help='repeat the runs that failed')
+    parser.add_argument('--rerun', choices=('failed',), help='repeat the runs that failed')
     add_json_argument(parser)
 
 
 def _count(text: str) -> int:
     if not re.fullmatch('[1-9][0-9]{0,3}', text):
-        raise argparse.ArgumentTypeError(f'is {text!r}; it should be a whole number from 1 to '
-                                         f'9999')
+        raise argparse.ArgumentTypeError(
+            f'is {text!r}; it should be a whole number from 1 to 9999'
+        )
     return int(text)
 
 
@@ -67,8 +76,9 @@ def run(args: argparse.Namespace) -> int:
     from sensor_rig.sweep.table import require_pyarrow
 
     require_pyarrow()
-    sweep = SweepJob.of(args.plan, args.out, rerun_failed=args.rerun is not None,
-                     writes=not args.list)
+    sweep = SweepJob.of(
+        args.plan, args.out, rerun_failed=args.rerun is not None, writes=not args.list
+    )
     if args.list:
         _list(sweep, args.json)
         return 0
@@ -90,8 +100,10 @@ def run(args: argparse.Namespace) -> int:
 def _executor(sweep: SweepJob, args: argparse.Namespace) -> Executor:
     if args.ray or args.ray_address:
         from sensor_rig.sweep.ray_cluster import RayCluster
+
         return RayCluster(sweep.experiment, sweep.files, args.ray_address, args.workers)
     from sensor_rig.sweep.pool import Pool
+
     wanted = args.workers or usable_cores()
     return Pool(sweep.experiment, min(wanted, len(sweep.todo)) or 1, sweep.scratch)
 
@@ -129,6 +141,7 @@ class _Telling:
     def settled(self, outcome: RunOutcome) -> None:
         """Count a run that has ended, and show it."""
         from sensor_rig.cli.progress import note
+
         self._done += 1
         if outcome.status.value != 'ok':
             self._failed += 1
@@ -139,6 +152,7 @@ class _Telling:
     def show(self) -> None:
         """Tell in a line of its own now and then, where there is no terminal."""
         from sensor_rig.cli.progress import note
+
         if time.monotonic() - self._told >= TELL_EVERY_S:
             self._told = time.monotonic()
             note(f'sweep: {self.text}')
@@ -154,18 +168,22 @@ def _duration(seconds: float) -> str:
 def _telling(sweep: SweepJob) -> Iterator[_Telling]:
     """Show progress with the time left: a bar on a terminal, a line now and then elsewhere."""
     import sys
+
     tell = _Telling(sweep)
     if not sys.stderr.isatty():
         yield tell
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
-    with Progress(BarColumn(), TextColumn('{task.description}'), console=Console(stderr=True),
-                  transient=True) as bar:
+
+    with Progress(
+        BarColumn(), TextColumn('{task.description}'), console=Console(stderr=True), transient=True
+    ) as bar:
         task = bar.add_task('starting', total=None)
 
         def show() -> None:
             bar.update(task, total=tell.total, completed=tell._done, description=tell.text)
+
         tell.show = show  # type: ignore[method-assign]
         yield tell
 
@@ -175,25 +193,49 @@ def _telling(sweep: SweepJob) -> Iterator[_Telling]:
 
 def _list(sweep: SweepJob, as_json: bool) -> None:
     plan, results = sweep.experiment.plan, sweep.store.results
-    rows = [(task.id, results[task.id].status.value if task.id in results else 'missing',
-             task.seed, *task.values) for task in sweep.tasks]
+    rows = [
+        (
+            task.id,
+            results[task.id].status.value if task.id in results else 'missing',
+            task.seed,
+            *task.values,
+        )
+        for task in sweep.tasks
+    ]
     if as_json:
-        print_json({'version': VERSION, 'runs': [
-            {'id': row[0], 'status': row[1], 'seed': row[2],
-             'values': dict(zip(plan.vary, row[3:], strict=True))} for row in rows]})
+        print_json(
+            {
+                'version': VERSION,
+                'runs': [
+                    {
+                        'id': row[0],
+                        'status': row[1],
+                        'seed': row[2],
+                        'values': dict(zip(plan.vary, row[3:], strict=True)),
+                    }
+                    for row in rows
+                ],
+            }
+        )
         return
     print_table(('run', 'status', 'seed', *plan.vary), rows)
 
 
 def _summary(sweep: SweepJob, table: Path, as_json: bool) -> int:
-    results = [sweep.store.results[task.id] for task in sweep.tasks
-               if task.id in sweep.store.results]
+    results = [
+        sweep.store.results[task.id] for task in sweep.tasks if task.id in sweep.store.results
+    ]
     counts: dict[str, int] = {}
     for result in results:
         counts[result.status.value] = counts.get(result.status.value, 0) + 1
     facts: JsonObject = {
-        'version': VERSION, 'table': str(table), 'runs': len(results), 'statuses': counts,
-        'refined': sum(task.point < 0 for task in sweep.tasks), 'retries': sweep.store.retries}
+        'version': VERSION,
+        'table': str(table),
+        'runs': len(results),
+        'statuses': counts,
+        'refined': sum(task.point < 0 for task in sweep.tasks),
+        'retries': sweep.store.retries,
+    }
     if as_json:
         print_json(facts)
     else:

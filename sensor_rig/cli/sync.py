@@ -20,16 +20,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the recordings, the rig and how to write."""
     parser.add_argument('input', metavar='IN', type=Path, help='a rosbag2 folder, .mcap or .db3')
     parser.add_argument('output', metavar='OUT', type=Path, help='the recording to write')
-    parser.add_argument('--rig', required=True, metavar='FILE',
-                        help='a rig file with a sync: section, or the name of a shipped one')
-    parser.add_argument('--storage', choices=('mcap', 'sqlite3'), default='mcap',
-                        help='how OUT is stored (mcap)')
+    parser.add_argument(
+        '--rig',
+        required=True,
+        metavar='FILE',
+        help='a rig file with a sync: section, or the name of a shipped one',
+    )
+    parser.add_argument(
+        '--storage', choices=('mcap', 'sqlite3'), default='mcap', help='how OUT is stored (mcap)'
+    )
     parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
     parser.add_argument('--copy', action='store_true', help='copy the messages of IN to OUT, too')
     add_sidecar_argument(parser)
-    parser.add_argument('--causal', action='store_true',
-                        help='decide like a live node, from what has come so far; without it the '
-                             'recording is processed twice and every offset is smoothed')
+    parser.add_argument(
+        '--causal',
+        action='store_true',
+        help='decide like a live node, from what has come so far; without it the '
+        'recording is processed twice and every offset is smoothed',
+    )
     add_json_argument(parser)
 
 
@@ -64,8 +72,14 @@ def run(args: argparse.Namespace) -> int:
             raise
         problems = bag.problems
     if args.json:
-        print_json({'output': str(args.output), 'report': str(page), 'problems': problems,
-                    **summary(document)})
+        print_json(
+            {
+                'output': str(args.output),
+                'report': str(page),
+                'problems': problems,
+                **summary(document),
+            }
+        )
     else:
         print_document(document)
         print(f'\nwritten: {args.output} and {page}')
@@ -75,32 +89,61 @@ def run(args: argparse.Namespace) -> int:
 def summary(document: JsonObject) -> JsonObject:
     """Return the figures of a run without its series."""
     return {
-        'bundles': document['bundles'], 'complete': document['complete'],
+        'bundles': document['bundles'],
+        'complete': document['complete'],
         'duration_s': document['duration_s'],
-        'sensors': {name: {'topic': sensor['topic'], 'counts': sensor['counts'],
-                           'pairing': sensor['pairing'], 'missing': sensor['missing'],
-                           'mounting': sensor['mounting'], **sensor['last']}
-                    for name, sensor in document['sensors'].items()},
+        'sensors': {
+            name: {
+                'topic': sensor['topic'],
+                'counts': sensor['counts'],
+                'pairing': sensor['pairing'],
+                'missing': sensor['missing'],
+                'mounting': sensor['mounting'],
+                **sensor['last'],
+            }
+            for name, sensor in document['sensors'].items()
+        },
     }
 
 
 def print_document(document: JsonObject) -> None:
     """Print what a run came to."""
     from sync_engine.ledger import USED
-    print(f'{document["bundles"]} bundles in {document["duration_s"]:.1f} s, '
-          f'{document["complete"]} of them complete')
+
+    print(
+        f'{document["bundles"]} bundles in {document["duration_s"]:.1f} s, '
+        f'{document["complete"]} of them complete'
+    )
     reference = document['reference']
     rows = []
     for name, sensor in document['sensors'].items():
         counts, last, pairing = sensor['counts'], sensor['last'], sensor['pairing']
         settled = sum(counts[each.value] for each in USED)
-        rows.append((
-            name, sensor['topic'], counts['received'], settled,
-            counts['received'] - settled - counts['buffered'],
-            'reference' if name == reference else _offset(last), last.get('state', '-'),
-            '-' if not pairing['count'] else f'{pairing["p95_s"] * 1e3:.2f}'))
-    print_table(('input', 'topic', 'received', 'used', 'dropped', 'offset (ms)', 'state',
-                 'pairing p95 (ms)'), rows)
+        rows.append(
+            (
+                name,
+                sensor['topic'],
+                counts['received'],
+                settled,
+                counts['received'] - settled - counts['buffered'],
+                'reference' if name == reference else _offset(last),
+                last.get('state', '-'),
+                '-' if not pairing['count'] else f'{pairing["p95_s"] * 1e3:.2f}',
+            )
+        )
+    print_table(
+        (
+            'input',
+            'topic',
+            'received',
+            'used',
+            'dropped',
+            'offset (ms)',
+            'state',
+            'pairing p95 (ms)',
+        ),
+        rows,
+    )
     for sentence in contradictions(document):
         print(f'\n{sentence}.')
 
@@ -108,8 +151,11 @@ def print_document(document: JsonObject) -> None:
 def contradictions(document: JsonObject) -> list[str]:
     """Return a sentence for every declared rotation that the motion contradicts."""
     mountings = [sensor.get('mounting') for sensor in document['sensors'].values()]
-    return [mounting['contradiction'] for mounting in mountings
-            if mounting is not None and mounting['contradiction']]
+    return [
+        mounting['contradiction']
+        for mounting in mountings
+        if mounting is not None and mounting['contradiction']
+    ]
 
 
 def _offset(last: dict[str, object]) -> str:

@@ -20,6 +20,7 @@ PASSES_ON = True
 
 CHECKS = {
     'ruff': ('ruff', 'check', '--quiet', '.'),
+    'format': ('ruff', 'format', '--check', '--quiet', '.'),
     'mypy': ('mypy', '--no-error-summary'),
 }
 TYPED_NUMPY = (2, 3)
@@ -37,8 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument('--no-checks', action='store_true', help='only pytest, no ruff, no mypy')
     which.add_argument('--only-checks', action='store_true', help='only ruff and mypy')
-    parser.add_argument('--long', action='store_true',
-                        help='the tests that are too long for every day, instead of the others')
+    parser.add_argument(
+        '--long',
+        action='store_true',
+        help='the tests that are too long for every day, instead of the others',
+    )
 
 
 def run(args: argparse.Namespace) -> int:

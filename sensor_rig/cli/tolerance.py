@@ -27,12 +27,18 @@ SHOWN = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the results and where to write."""
-    parser.add_argument('results', metavar='RESULTS', type=Path,
-                        help='the folder that "rig sweep" wrote')
-    parser.add_argument('--html', metavar='FILE', type=Path,
-                        help=f'write the page to this file (RESULTS/{PAGE})')
-    parser.add_argument('--figures', metavar='FOLDER', type=Path,
-                        help=f'write the figures into this folder (RESULTS/{FIGURES})')
+    parser.add_argument(
+        'results', metavar='RESULTS', type=Path, help='the folder that "rig sweep" wrote'
+    )
+    parser.add_argument(
+        '--html', metavar='FILE', type=Path, help=f'write the page to this file (RESULTS/{PAGE})'
+    )
+    parser.add_argument(
+        '--figures',
+        metavar='FOLDER',
+        type=Path,
+        help=f'write the figures into this folder (RESULTS/{FIGURES})',
+    )
     add_json_argument(parser)
 
 
@@ -52,8 +58,9 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         raise RigError(f'cannot write {error.filename or html}: {why(error)}') from None
     if args.json:
-        print_json({**document(study), 'page': str(html),
-                    'figures': [str(file) for file in figures]})
+        print_json(
+            {**document(study), 'page': str(html), 'figures': [str(file) for file in figures]}
+        )
     else:
         _print(study)
         print(f'written: {html} and {len(figures)} figures')
@@ -62,24 +69,54 @@ def run(args: argparse.Namespace) -> int:
 
 def _print(study: Study) -> None:
     from sensor_rig.sweep.page import shown, span
+
     ended = ', '.join(f'{count} {status}' for status, count in study.statuses.items())
     print(f'{len(study.rows)} runs: {ended}')
     rows = []
     for line in study.lines:
         others = ', '.join(f'{name} {shown(value)}' for name, value in line.others.items())
         for each in line.boundaries:
-            rows.append((line.factor, others or 'all', 'below' if each.good_below else 'above',
-                         f'{each.low:g} to {each.high:g}', f'{each.confidence:.0%}', span(each)))
+            rows.append(
+                (
+                    line.factor,
+                    others or 'all',
+                    'below' if each.good_below else 'above',
+                    f'{each.low:g} to {each.high:g}',
+                    f'{each.confidence:.0%}',
+                    span(each),
+                )
+            )
         if not line.boundaries and line.levels:
-            rows.append((line.factor, others or 'all',
-                         'everywhere' if line.levels[0].is_good else 'nowhere', '-', '-', '-'))
+            rows.append(
+                (
+                    line.factor,
+                    others or 'all',
+                    'everywhere' if line.levels[0].is_good else 'nowhere',
+                    '-',
+                    '-',
+                    '-',
+                )
+            )
     if rows:
-        print_table(('factor', 'others', 'good', 'boundary', 'confidence',
-                     f'{study.plan.confidence:.0%} interval'), rows[:SHOWN])
+        print_table(
+            (
+                'factor',
+                'others',
+                'good',
+                'boundary',
+                'confidence',
+                f'{study.plan.confidence:.0%} interval',
+            ),
+            rows[:SHOWN],
+        )
     for found in study.indices:
         if found.factors:
-            print_table((f'{found.measure}: {found.method}', 'total', 'alone'),
-                        [(each.factor, f'{each.total:.3g}', shown(each.first))
-                         for each in sorted(found.factors, key=lambda each: -each.total)])
+            print_table(
+                (f'{found.measure}: {found.method}', 'total', 'alone'),
+                [
+                    (each.factor, f'{each.total:.3g}', shown(each.first))
+                    for each in sorted(found.factors, key=lambda each: -each.total)
+                ],
+            )
     for verdict in study.verdicts:
         print(('met: ' if verdict.met else 'NOT MET: ') + verdict.says)

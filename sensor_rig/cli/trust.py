@@ -23,10 +23,12 @@ must agree within their claims. Without --rig, a rig file is made from the recor
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the recording, the rig and where to write."""
     parser.add_argument('bag', metavar='BAG', type=Path, help='a rosbag2 folder, .mcap or .db3')
-    parser.add_argument('--rig', metavar='FILE',
-                        help='a rig file with a sync: section (made from the recording)')
-    parser.add_argument('--html', metavar='FILE', type=output_file,
-                        help='write the page to this file')
+    parser.add_argument(
+        '--rig', metavar='FILE', help='a rig file with a sync: section (made from the recording)'
+    )
+    parser.add_argument(
+        '--html', metavar='FILE', type=output_file, help='write the page to this file'
+    )
     add_sidecar_argument(parser)
     add_json_argument(parser)
 
@@ -56,8 +58,10 @@ def run(args: argparse.Namespace) -> int:
         print_json({**document, 'problems': problems})
         return tell_problems(problems) or (0 if report.holds else 1)
     for name, sensor in document['sensors'].items():
-        rows = [(each['change'], 'yes' if each['passed'] else 'NO', each['says'])
-                for each in sensor['responses']]
+        rows = [
+            (each['change'], 'yes' if each['passed'] else 'NO', each['says'])
+            for each in sensor['responses']
+        ]
         print_table((f'{name}: change', 'passed', 'what the estimate did'), rows)
         print(sensor['verdict'] + '\n')
     if args.html is not None:
@@ -89,8 +93,10 @@ def _found(bag: Path, sidecar: Path | None) -> SyncConfig:
     from sensor_rig.rigfile import load_rig
 
     with BagReader(bag, sidecar) as reader:
-        topics = {name: TopicTimes(name, topic.type_name, topic.stamped)
-                  for name, topic in reader.topics.items()}
+        topics = {
+            name: TopicTimes(name, topic.type_name, topic.stamped)
+            for name, topic in reader.topics.items()
+        }
         for message in reader.messages():
             topics[message.topic].add(message.raw, message.receive_ns)
     with tempfile.TemporaryDirectory() as folder:
@@ -98,6 +104,7 @@ def _found(bag: Path, sidecar: Path | None) -> SyncConfig:
         file.write_text(starter_rig(facts_of(list(topics.values())), str(bag)), encoding='utf-8')
         sync = load_rig(file).sync
     if sync is None or not sync.imu_sensor_id:
-        raise RigError(f'{bag} has no IMU (sensor_msgs/msg/Imu), so motion has nothing to be '
-                       f'compared with')
+        raise RigError(
+            f'{bag} has no IMU (sensor_msgs/msg/Imu), so motion has nothing to be compared with'
+        )
     return sync

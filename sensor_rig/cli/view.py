@@ -27,13 +27,22 @@ EPILOG = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the recording and what to write."""
     parser.add_argument('recording', metavar='RECORDING', type=Path, help='the recording')
-    parser.add_argument('--rerun', metavar='FILE', type=Path,
-                        help="a file for rerun's viewer (.rrd), with timelines for capture, stamp "
-                             'and arrival; needs rerun-sdk')
-    parser.add_argument('--foxglove', metavar='FILE', type=Path,
-                        help='a Foxglove layout (.json) for its topics')
-    parser.add_argument('--tum', metavar='FOLDER', type=Path,
-                        help='a trajectory per topic with poses, as evo reads them (.tum)')
+    parser.add_argument(
+        '--rerun',
+        metavar='FILE',
+        type=Path,
+        help="a file for rerun's viewer (.rrd), with timelines for capture, stamp "
+        'and arrival; needs rerun-sdk',
+    )
+    parser.add_argument(
+        '--foxglove', metavar='FILE', type=Path, help='a Foxglove layout (.json) for its topics'
+    )
+    parser.add_argument(
+        '--tum',
+        metavar='FOLDER',
+        type=Path,
+        help='a trajectory per topic with poses, as evo reads them (.tum)',
+    )
     add_sidecar_argument(parser)
     add_json_argument(parser)
 
@@ -67,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
 def _require_file(file: Path | None, suffix: str) -> None:
     """Raise RigError where a file cannot be written, before a long recording is read."""
     from rig_common.errors import RigError
+
     if file is None:
         return
     if file.suffix.lower() != suffix:
@@ -79,6 +89,7 @@ def _require_file(file: Path | None, suffix: str) -> None:
 def _foxglove(bag: BagReader, out: Path) -> dict[str, object]:
     from rig_common.errors import RigError, why
     from sensor_rig.view.foxglove import layout
+
     try:
         out.write_text(layout(bag.topics), encoding='utf-8')
     except OSError as error:
@@ -88,12 +99,14 @@ def _foxglove(bag: BagReader, out: Path) -> dict[str, object]:
 
 def _tum(bag: BagReader, folder: Path) -> dict[str, object]:
     from sensor_rig.view.trajectories import write_trajectories
+
     return {'output': str(folder), 'poses': write_trajectories(bag, folder)}
 
 
 def _rerun(bag: BagReader, out: Path) -> dict[str, object]:
     from sensor_rig.cli.progress import progress
     from sensor_rig.view.rerun_file import RerunFile
+
     file = RerunFile(out)
     with progress(f'writing {out.name}', bag.message_count) as advance:
         file.write(bag, advance)
@@ -104,8 +117,9 @@ def _rerun(bag: BagReader, out: Path) -> dict[str, object]:
 def _sentences(args: argparse.Namespace, done: dict[str, object]) -> list[str]:
     lines = []
     if 'foxglove' in done:
-        lines.append(f'written: {args.foxglove}; in Foxglove open the recording, then import this '
-                     f'layout')
+        lines.append(
+            f'written: {args.foxglove}; in Foxglove open the recording, then import this layout'
+        )
     if 'tum' in done:
         lines.append(f'written: {args.tum}; for instance: evo_traj tum {args.tum}/*.tum')
     if 'rerun' in done:

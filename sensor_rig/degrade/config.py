@@ -26,8 +26,18 @@ TYPES = {
     'range': 'sensor_msgs/msg/Range',
 }
 """Sensor types whose noise can be put on recorded messages, and on messages of which type."""
-SIMULATED_ONLY = ('mount', 'frame_id', 'phase_s', 'truth_rate_hz', 'trigger', 'trigger_delay_s',
-                  'delay_backend', 'interpolation', 'history_length', 'eager')
+SIMULATED_ONLY = (
+    'mount',
+    'frame_id',
+    'phase_s',
+    'truth_rate_hz',
+    'trigger',
+    'trigger_delay_s',
+    'delay_backend',
+    'interpolation',
+    'history_length',
+    'eager',
+)
 """Keys of a simulated sensor that say nothing about a stream that exists already."""
 
 
@@ -56,8 +66,10 @@ class StreamKeys(Strict):
     def _are_names(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
         for topic in topics:
             if not topic.strip('/') or any(letter.isspace() for letter in topic):
-                raise ValueError(f'{topic!r} is no topic; write a name such as /imu/data or a '
-                                 f'pattern such as /camera/*')
+                raise ValueError(
+                    f'{topic!r} is no topic; write a name such as /imu/data or a '
+                    f'pattern such as /camera/*'
+                )
         return topics
 
 
@@ -68,15 +80,18 @@ class StreamConfig(StreamKeys, TimingConfig):
     def _faults_need_no_payload(self) -> StreamConfig:
         for name, fault in self.faults.items():
             if fault.kind in ('wrong', 'noisy') and not hasattr(self, 'type'):
-                raise ValueError(f'faults.{name}.kind is {fault.kind}, which changes values; that '
-                                 f'needs a type, one of {", ".join(TYPES)}')
+                raise ValueError(
+                    f'faults.{name}.kind is {fault.kind}, which changes values; that '
+                    f'needs a type, one of {", ".join(TYPES)}'
+                )
         return self
 
     @model_validator(mode='after')
     def _one_clock(self) -> StreamConfig:
         if self.clock_of and self.clock != ClockConfig():
-            raise ValueError(f'clock_of is {self.clock_of!r}, so the clock is that stream\'s; '
-                             f'leave out clock')
+            raise ValueError(
+                f"clock_of is {self.clock_of!r}, so the clock is that stream's; leave out clock"
+            )
         return self
 
 
@@ -84,6 +99,7 @@ class StreamConfig(StreamKeys, TimingConfig):
 def typed_config(type_name: str) -> type[StreamConfig]:
     """Return the model of a stream with the noise keys of the sensor type `type_name`."""
     from sim_sensors.registry import sensor_class
+
     sensor = sensor_class(type_name).config_class
 
     class TypedStreamConfig(StreamConfig, sensor):  # type: ignore[misc, valid-type]
@@ -95,8 +111,10 @@ def typed_config(type_name: str) -> type[StreamConfig]:
                 if getattr(self, key) != type(self).model_fields[key].default:
                     raise ValueError(f'{key} belongs to a simulated sensor; a stream has none')
             if not self.rate_hz:
-                raise ValueError(f'rate_hz is missing; noise of type {type_name} is stated for a '
-                                 f'rate, so give that of the stream')
+                raise ValueError(
+                    f'rate_hz is missing; noise of type {type_name} is stated for a '
+                    f'rate, so give that of the stream'
+                )
             return self
 
     return TypedStreamConfig
@@ -107,10 +125,14 @@ def stream_config(raw: Mapping[str, object], where: str) -> StreamConfig:
     if 'type' not in raw:
         return validated(StreamConfig, raw, where, also=('type', 'extends'))
     if raw['type'] not in TYPES:
-        raise RigError(Mistake(
-            f'{where}.type is {raw["type"]!r}; {near(raw["type"], TYPES)}noise on recorded values '
-            f'is known for {", ".join(TYPES)} (leave out type where only the timing is meant)',
-            'type'))
+        raise RigError(
+            Mistake(
+                f'{where}.type is {raw["type"]!r}; {near(raw["type"], TYPES)}noise on recorded '
+                f'values is known for {", ".join(TYPES)} (leave out type where only the '
+                f'timing is meant)',
+                'type',
+            )
+        )
     return validated(typed_config(raw['type']), raw, where, also=('extends',))
 
 
@@ -120,5 +142,7 @@ def check_clocks(streams: Mapping[str, StreamConfig], where: str) -> None:
         owner = config.clock_of
         if owner and (owner == name or owner not in streams or streams[owner].clock_of):
             own = [each for each, other in streams.items() if not other.clock_of and each != name]
-            raise RigError(f'{where}.{name}.clock_of is {owner!r}; it should be a stream with a '
-                           f'clock of its own: {", ".join(own) or "there is none"}')
+            raise RigError(
+                f'{where}.{name}.clock_of is {owner!r}; it should be a stream with a '
+                f'clock of its own: {", ".join(own) or "there is none"}'
+            )

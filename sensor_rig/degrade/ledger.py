@@ -58,8 +58,16 @@ class Account:
     @property
     def difference(self) -> int:
         """Messages without an account; 0, or something is wrong here."""
-        return (self.read + self.duplicated - self.written - self.lost_by_loss
-                - self.lost_by_fault - self.thinned - self.replaced - self.in_flight)
+        return (
+            self.read
+            + self.duplicated
+            - self.written
+            - self.lost_by_loss
+            - self.lost_by_fault
+            - self.thinned
+            - self.replaced
+            - self.in_flight
+        )
 
     def as_dict(self) -> dict[str, int | str]:
         """Return the account as JSON values."""
@@ -70,5 +78,7 @@ def require_balance(accounts: dict[str, Account]) -> None:
     """Raise where a message has no account: then this program is wrong, and says so."""
     for topic, account in accounts.items():
         if account.difference:
-            raise RigError(f'{account.difference} messages of {topic} have no account; this is a '
-                           f'mistake of this program: {account.as_dict()}')
+            raise RigError(
+                f'{account.difference} messages of {topic} have no account; this is a '
+                f'mistake of this program: {account.as_dict()}'
+            )

@@ -1,7 +1,7 @@
 """Noise of a simulated sensor on recorded values: its own stages, on rows read from messages.
 
-    message bytes -> row of the sensor's truth -> Stages (noise, response, limits) -> same bytes,
-    other values. Everything else in the message (covariances, intensities) stays as it was.
+message bytes -> row of the sensor's truth -> Stages (noise, response, limits) -> same bytes,
+other values. Everything else in the message (covariances, intensities) stays as it was.
 """
 
 from __future__ import annotations
@@ -52,8 +52,17 @@ class PayloadNoise:
         truth = self._sensor.truth_layout.empty(1)
         self._codec.to_truth(values, truth[0])
         numbers, period_s = np.array([number]), 1.0 / self._config.rate_hz
-        batch = Batch(slice(None), numbers, numbers, np.array([time_ns]), period_s, period_s, True,
-                      self._noise, self._stages.state)
+        batch = Batch(
+            slice(None),
+            numbers,
+            numbers,
+            np.array([time_ns]),
+            period_s,
+            period_s,
+            True,
+            self._noise,
+            self._stages.state,
+        )
         measured, _ = self._stages.measure(*self._stages.sense(truth, batch), batch, condition)
         self._codec.write(measured[0], values)
         return bytes(copy)
@@ -65,8 +74,9 @@ class PayloadNoise:
         """
         self._width = width
         self._sensor = sensor = self._codec.sensor(self._name, self._config, width)
-        self._noise = NoiseSource(self._seed, self._name, 1, ReadoutErrors(sensor.config),
-                                  sensor.truth_layout.dtype)
+        self._noise = NoiseSource(
+            self._seed, self._name, 1, ReadoutErrors(sensor.config), sensor.truth_layout.dtype
+        )
         self._stages = Stages(sensor, 1, 1.0 / self._config.rate_hz)
 
 
@@ -109,11 +119,11 @@ class Doubles(PayloadCodec):
 
     def to_truth(self, values: AnyArray, row: Array) -> None:
         """Take the doubles of the row, as many as it has."""
-        row[:] = values[list(self.places[:len(row)])]
+        row[:] = values[list(self.places[: len(row)])]
 
     def write(self, row: Array, values: AnyArray) -> None:
         """Put them back."""
-        values[list(self.places[:len(row)])] = row
+        values[list(self.places[: len(row)])] = row
 
 
 class ImuCodec(Doubles):
@@ -156,11 +166,17 @@ class FixCodec(Doubles):
     def sensor(self, name: str, config: Any, width: int) -> AnySensor:
         """Put the datum where the receiver is first."""
         latitude, longitude, altitude = self._doubles.tolist()
-        datum = config.datum.model_copy(update={
-            'latitude_deg': latitude, 'longitude_deg': longitude, 'altitude_m': altitude,
-            'yaw_rad': 0.0})
+        datum = config.datum.model_copy(
+            update={
+                'latitude_deg': latitude,
+                'longitude_deg': longitude,
+                'altitude_m': altitude,
+                'yaw_rad': 0.0,
+            }
+        )
         made = super().sensor(name, config.model_copy(update={'datum': datum}), width)
         from sim_sensors.sensors.gnss import geodetic_transformer
+
         self._to_geodetic = geodetic_transformer(datum)
         return made
 
@@ -190,8 +206,11 @@ class RangeCodec(PayloadCodec):
 
     def sensor(self, name: str, config: Any, width: int) -> AnySensor:
         """Give the sensor the limits of the message."""
-        return super().sensor(name, config.model_copy(update={
-            'min_range_m': self._low_m, 'max_range_m': self._high_m}), width)
+        return super().sensor(
+            name,
+            config.model_copy(update={'min_range_m': self._low_m, 'max_range_m': self._high_m}),
+            width,
+        )
 
     def to_truth(self, values: AnyArray, row: Array) -> None:
         """Take the range."""
@@ -211,15 +230,23 @@ class Ranges(PayloadCodec):
     def sensor(self, name: str, config: Any, width: int) -> AnySensor:
         """Make a sensor of as many rays as the message has."""
         self._count, self._signal = width, config.optics.reference_signal
-        return super().sensor(name, config.model_copy(update={
-            **self._keys, 'num_rays': width,
-            'beam': config.beam.model_copy(update={'rays': 1})}), width)
+        return super().sensor(
+            name,
+            config.model_copy(
+                update={
+                    **self._keys,
+                    'num_rays': width,
+                    'beam': config.beam.model_copy(update={'rays': 1}),
+                }
+            ),
+            width,
+        )
 
     def to_truth(self, values: AnyArray, row: Array) -> None:
         """Fill ranges and signals; rays that the message does not have find nothing."""
-        row[:self._count] = np.inf
-        row[:len(values)] = values
-        row[self._count:] = self._signal
+        row[: self._count] = np.inf
+        row[: len(values)] = values
+        row[self._count :] = self._signal
 
 
 class ScanCodec(Ranges):
@@ -236,7 +263,7 @@ class ScanCodec(Ranges):
     def write(self, row: Array, values: AnyArray) -> None:
         """Put the ranges back; what was no number stays none."""
         good = ~np.isnan(values)
-        values[good] = row[:len(values)][good]
+        values[good] = row[: len(values)][good]
 
 
 class CloudCodec(Ranges):
@@ -250,14 +277,13 @@ class CloudCodec(Ranges):
         names = cloud.points.dtype.names or ()
         if not {'x', 'y', 'z'} <= set(names):
             raise CdrError('the cloud has no x, y and z')
-        self._points = np.frombuffer(buf, cloud.points.dtype, cloud.points.size,
-                                     cloud.data_offset)
+        self._points = np.frombuffer(buf, cloud.points.dtype, cloud.points.size, cloud.data_offset)
         x, y, z = (self._points[axis].astype(np.float64) for axis in 'xyz')
         return np.sqrt(x * x + y * y + z * z)
 
     def write(self, row: Array, values: AnyArray) -> None:
         """Scale the points to their new distance."""
-        ranges = row[:len(values)]
+        ranges = row[: len(values)]
         with np.errstate(divide='ignore', invalid='ignore'):
             factor = np.where(np.isfinite(ranges), ranges / values, np.nan)
         for axis in 'xyz':
@@ -265,8 +291,13 @@ class CloudCodec(Ranges):
 
 
 CODECS: dict[str, type[PayloadCodec]] = {
-    'imu': ImuCodec, 'pose': OdometryCodec, 'gnss': FixCodec, 'range': RangeCodec,
-    'lidar2d': ScanCodec, 'lidar3d': CloudCodec}
+    'imu': ImuCodec,
+    'pose': OdometryCodec,
+    'gnss': FixCodec,
+    'range': RangeCodec,
+    'lidar2d': ScanCodec,
+    'lidar3d': CloudCodec,
+}
 
 
 def _writable(buf: bytearray, reader: Reader, kind: str, count: int) -> AnyArray:

@@ -1,6 +1,6 @@
 """Degrades a recording into a new one: constant memory, in order of arrival, every message booked.
 
-    result = degrade_recording('drive', 'drive_late', load_rig('faults.yaml'))
+result = degrade_recording('drive', 'drive_late', load_rig('faults.yaml'))
 """
 
 from __future__ import annotations
@@ -30,8 +30,16 @@ from sim_sensors.clock_config import ClockConfig
 VERSION = 1
 """Of the JSON document; it grows when a key changes its meaning or goes."""
 FATES = 'fates.csv'
-FATES_COLUMNS = ('stream', 'topic', 'number', 'fate', 'stamp_ns', 'new_stamp_ns', 'receive_ns',
-                 'arrival_ns')
+FATES_COLUMNS = (
+    'stream',
+    'topic',
+    'number',
+    'fate',
+    'stamp_ns',
+    'new_stamp_ns',
+    'receive_ns',
+    'arrival_ns',
+)
 ADVANCE_EVERY = 200
 """Messages between two steps of the progress bar."""
 TOO_FAST = 1.1
@@ -60,15 +68,28 @@ class DegradeResult:
 
     def as_dict(self) -> JsonObject:
         """Return the document of `--json`."""
-        return {'version': VERSION, 'input': str(self.source), 'output': str(self.target),
-                'fates': str(self.target / FATES), 'seed': self.seed, 'problems': self.problems,
-                'notes': self.notes, 'delays': self.delays,
-                'topics': {topic: each.as_dict() for topic, each in self.accounts.items()}}
+        return {
+            'version': VERSION,
+            'input': str(self.source),
+            'output': str(self.target),
+            'fates': str(self.target / FATES),
+            'seed': self.seed,
+            'problems': self.problems,
+            'notes': self.notes,
+            'delays': self.delays,
+            'topics': {topic: each.as_dict() for topic, each in self.accounts.items()},
+        }
 
 
-def degrade_recording(source: str | Path, target: str | Path, rig: RigConfig, *,
-                      storage: Storage = 'mcap', compress: bool = False,
-                      advance: Callable[[float], None] = lambda count: None) -> DegradeResult:
+def degrade_recording(
+    source: str | Path,
+    target: str | Path,
+    rig: RigConfig,
+    *,
+    storage: Storage = 'mcap',
+    compress: bool = False,
+    advance: Callable[[float], None] = lambda count: None,
+) -> DegradeResult:
     """Degrade the recording `source` into `target` as `rig.streams` say.
 
     `advance` gets the number of messages done now and then. A mistake raises before `target` is
@@ -88,9 +109,15 @@ def degrade_recording(source: str | Path, target: str | Path, rig: RigConfig, *,
             raise
         problems = bag.problems
     require_balance(job.session.accounts)
-    return DegradeResult(Path(source), Path(target), rig.seed, job.session.accounts,
-                         {name: each.summary() for name, each in job.session.delays.items()},
-                         problems, job.notes)
+    return DegradeResult(
+        Path(source),
+        Path(target),
+        rig.seed,
+        job.session.accounts,
+        {name: each.summary() for name, each in job.session.delays.items()},
+        problems,
+        job.notes,
+    )
 
 
 class BagDegrade:
@@ -104,8 +131,12 @@ class BagDegrade:
         self._step_ns = note.step_ns if note else 1
         self._origin_ns = note.start_time_ns if note else bag.start_ns
         self.session = DegradeSession(
-            rig.streams, rig.seed, origin_ns=self._origin_ns,
-            captures_ns=note.captures_ns if note else None, on_fate=self._note_fate)
+            rig.streams,
+            rig.seed,
+            origin_ns=self._origin_ns,
+            captures_ns=note.captures_ns if note else None,
+            on_fate=self._note_fate,
+        )
         self._of = assign(bag.topics, rig.streams, bag.path)
         for topic in bag.topics.values():
             self.session.add_topic(topic.name, topic.type_name, stamped=topic.stamped)
@@ -130,19 +161,28 @@ class BagDegrade:
         except CdrError:
             return
         away_ns = abs(first.receive_ns - stamp_ns)
-        if stamp_ns == 0 and away_ns > SAME_EPOCH_NS and (
-                config.clock != ClockConfig() or config.clock_of or config.base == 'stamp'):
-            raise RigError(f'streams.{name}: the stamps of {topic} are zero, so nobody stamps it; '
-                           f'it takes delay, loss and rate only')
+        if (
+            stamp_ns == 0
+            and away_ns > SAME_EPOCH_NS
+            and (config.clock != ClockConfig() or config.clock_of or config.base == 'stamp')
+        ):
+            raise RigError(
+                f'streams.{name}: the stamps of {topic} are zero, so nobody stamps it; '
+                f'it takes delay, loss and rate only'
+            )
         if config.base == 'stamp' and away_ns > LONGEST_NS:
-            raise RigError(f'streams.{name}.base is stamp, but {topic} is stamped '
-                           f'{stamp_ns / 1e9:.3f} s and was received at '
-                           f'{first.receive_ns / 1e9:.3f} s, which is another epoch; use base: '
-                           f'arrival')
+            raise RigError(
+                f'streams.{name}.base is stamp, but {topic} is stamped '
+                f'{stamp_ns / 1e9:.3f} s and was received at '
+                f'{first.receive_ns / 1e9:.3f} s, which is another epoch; use base: '
+                f'arrival'
+            )
         if away_ns > SAME_EPOCH_NS and config.start_time_s < 0.0:
-            self.notes.append(f'{topic} is stamped in another epoch than it was received '
-                              f'({stamp_ns / 1e9:.3f} s at {first.receive_ns / 1e9:.3f} s): '
-                              f'drift and faults of {name} count from its first stamp')
+            self.notes.append(
+                f'{topic} is stamped in another epoch than it was received '
+                f'({stamp_ns / 1e9:.3f} s at {first.receive_ns / 1e9:.3f} s): '
+                f'drift and faults of {name} count from its first stamp'
+            )
 
     def _check_rate(self, topic: str) -> None:
         config = self.session.streams[self._of[topic]].config
@@ -151,9 +191,11 @@ class BagDegrade:
             return
         rate_hz = (count - 1) / duration_s
         if config.rate_hz > TOO_FAST * rate_hz:
-            raise RigError(f'streams.{self._of[topic]}.rate_hz is {config.rate_hz:g}, but {topic} '
-                           f'has only {rate_hz:.3g} messages a second; messages can be left out, '
-                           f'not made')
+            raise RigError(
+                f'streams.{self._of[topic]}.rate_hz is {config.rate_hz:g}, but {topic} '
+                f'has only {rate_hz:.3g} messages a second; messages can be left out, '
+                f'not made'
+            )
 
     def _most_early_ns(self) -> int:
         """Return by how much a message may arrive before it was received in the input, ns.
@@ -161,8 +203,11 @@ class BagDegrade:
         With `base: stamp` the delay of the input is taken away. To keep the order of arrival, one
         reading finds out how much that is at most; the rest of the run then waits so long.
         """
-        topics = [topic for topic, name in self._of.items()
-                  if self.session.streams[name].config.base == 'stamp']
+        topics = [
+            topic
+            for topic, name in self._of.items()
+            if self.session.streams[name].config.base == 'stamp'
+        ]
         most_ns = 0
         for message in self._bag.messages(topics) if topics else ():
             try:
@@ -170,10 +215,12 @@ class BagDegrade:
             except CdrError:
                 continue
             if abs(late_ns) > LONGEST_NS:
-                raise RigError(f'streams.{self._of[message.topic]}.base is stamp, but a message '
-                               f'of {message.topic} was received {late_ns / 1e9:.3f} s after its '
-                               f'stamp; more than {LONGEST_NS // NS_PER_S} s is another epoch, '
-                               f'use base: arrival')
+                raise RigError(
+                    f'streams.{self._of[message.topic]}.base is stamp, but a message '
+                    f'of {message.topic} was received {late_ns / 1e9:.3f} s after its '
+                    f'stamp; more than {LONGEST_NS // NS_PER_S} s is another epoch, '
+                    f'use base: arrival'
+                )
             most_ns = max(most_ns, late_ns)
         return most_ns
 
@@ -199,8 +246,10 @@ class BagDegrade:
             try:
                 session.push(topic, receive_ns, raw)
             except RigError as error:
-                raise RigError(f'{error} ({writer.path} holds the {sum(writer.counts.values())} '
-                               f'messages before that)') from None
+                raise RigError(
+                    f'{error} ({writer.path} holds the {sum(writer.counts.values())} '
+                    f'messages before that)'
+                ) from None
             next_ns = session.next_ns
             if next_ns is not None and next_ns <= receive_ns - early_ns:
                 self._write(writer, session.due(receive_ns - early_ns))
@@ -208,8 +257,9 @@ class BagDegrade:
 
     def _announce(self, writer: BagWriter) -> None:
         for topic in self._bag.topics.values():
-            writer.add_topic(topic.name, topic.type_name, definition=topic.definition,
-                             latched=topic.latched)
+            writer.add_topic(
+                topic.name, topic.type_name, definition=topic.definition, latched=topic.latched
+            )
         for name, type_name in self.session.truth_topics().items():
             writer.add_topic(name, type_name)
         for key, value in self._bag.note.items():
@@ -223,7 +273,15 @@ class BagDegrade:
             writer.write(topic, min(arrival_ns, MAX_RECEIVE_NS), raw)
 
     def _note_fate(self, stream: str, message: Incoming, outgoing: Outgoing) -> None:
-        stamps = (('', '') if message.stamp_ns is None else
-                  (message.stamp_ns, outgoing.stamp_ns))
-        self._write_fate((stream, message.topic, outgoing.number, outgoing.fate.value, *stamps,
-                          message.receive_ns, outgoing.arrival_ns))
+        stamps = ('', '') if message.stamp_ns is None else (message.stamp_ns, outgoing.stamp_ns)
+        self._write_fate(
+            (
+                stream,
+                message.topic,
+                outgoing.number,
+                outgoing.fate.value,
+                *stamps,
+                message.receive_ns,
+                outgoing.arrival_ns,
+            )
+        )

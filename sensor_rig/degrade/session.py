@@ -45,10 +45,15 @@ OnFate = Callable[[str, Incoming, Outgoing], None]
 class DegradeSession:
     """Degrades messages in the order they come; `due` hands them out as they arrive."""
 
-    def __init__(self, streams: Mapping[str, StreamConfig], seed: int, *,
-                 origin_ns: int | None = None,
-                 captures_ns: Mapping[str, Mapping[str, int]] | None = None,
-                 on_fate: OnFate | None = None) -> None:
+    def __init__(
+        self,
+        streams: Mapping[str, StreamConfig],
+        seed: int,
+        *,
+        origin_ns: int | None = None,
+        captures_ns: Mapping[str, Mapping[str, int]] | None = None,
+        on_fate: OnFate | None = None,
+    ) -> None:
         """Make the streams.
 
         `origin_ns` is when time starts to count (by default when the first message was received),
@@ -58,8 +63,10 @@ class DegradeSession:
         self._configs, self._seed, self._lasting = streams, seed, lasting
         self._origin_ns = origin_ns
         self._on_fate = on_fate
-        self.streams = {name: DegradedStream(name, config, seed, lasting.get(name))
-                        for name, config in streams.items()}
+        self.streams = {
+            name: DegradedStream(name, config, seed, lasting.get(name))
+            for name, config in streams.items()
+        }
         for stream in self.streams.values():
             if stream.config.clock_of:
                 stream.owner = self.streams[stream.config.clock_of]
@@ -103,13 +110,17 @@ class DegradeSession:
             noise = stream.noise
             if noise is not None and noise.type_name not in stream.types.values():
                 known = ', '.join(f'{topic} ({kind})' for topic, kind in stream.types.items())
-                raise RigError(f'streams.{name}.type is noise for {noise.type_name}; its topics '
-                               f'are {known}')
+                raise RigError(
+                    f'streams.{name}.type is noise for {noise.type_name}; its topics are {known}'
+                )
 
     def truth_topics(self) -> dict[str, str]:
         """Return the topics of the truth and their type."""
-        return {topic: TIME_TYPE for each in self._truth.values()
-                for topic in (each.time_topic, each.fate_topic)}
+        return {
+            topic: TIME_TYPE
+            for each in self._truth.values()
+            for topic in (each.time_topic, each.fate_topic)
+        }
 
     # ---- messages -----------------------------------------------------------------------------
 
@@ -143,8 +154,9 @@ class DegradeSession:
         if outgoing.is_doubled:
             self._pass_on(stream, account, message, outgoing._replace(fate=Fate.DUPLICATE))
 
-    def _pass_on(self, stream: DegradedStream, account: Account, message: Incoming,
-                 outgoing: Outgoing) -> None:
+    def _pass_on(
+        self, stream: DegradedStream, account: Account, message: Incoming, outgoing: Outgoing
+    ) -> None:
         fate, arrival_ns = outgoing.fate, outgoing.arrival_ns
         account.note(fate)
         _, _, receive_ns, stamp_ns = message
@@ -204,16 +216,32 @@ class DegradeSession:
         stream.inject(fault.model_copy(update={'at_s': begun_s}))
 
 
-def _check_type(stream: DegradedStream, topic: str, type_name: str, stamped: bool,
-                config: StreamConfig | None = None) -> None:
+def _check_type(
+    stream: DegradedStream,
+    topic: str,
+    type_name: str,
+    stamped: bool,
+    config: StreamConfig | None = None,
+) -> None:
     """Refuse what a topic's type cannot do: stamps where there is no header, noise of others."""
     config = stream.config if config is None else config
     where = f'streams.{stream.name}'
     if stamped:
         return
     steps = any(fault.kind == 'clock_step' for fault in config.faults.values())
-    wanted = ('clock' if config.clock != ClockConfig() else 'clock_of' if config.clock_of else
-              'base: stamp' if config.base == 'stamp' else 'a clock_step fault' if steps else '')
+    wanted = (
+        'clock'
+        if config.clock != ClockConfig()
+        else 'clock_of'
+        if config.clock_of
+        else 'base: stamp'
+        if config.base == 'stamp'
+        else 'a clock_step fault'
+        if steps
+        else ''
+    )
     if wanted:
-        raise RigError(f'{where} has {wanted}, but {topic} is {type_name}, which has no header '
-                       f'and so no stamp; such topics take delay, loss and rate only')
+        raise RigError(
+            f'{where} has {wanted}, but {topic} is {type_name}, which has no header '
+            f'and so no stamp; such topics take delay, loss and rate only'
+        )

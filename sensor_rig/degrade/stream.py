@@ -1,8 +1,8 @@
 """One degraded stream: the `Transit` of a simulated sensor over messages that exist already.
 
-    message (stamp, receive time) -> number k of its capture -> rate_hz -> faults, loss, delay,
-    clock, all drawn by k -> the same bytes with another stamp, at another time, or not at all
-    (and, where the stream has a `type`, with the noise of that sensor on its values)
+message (stamp, receive time) -> number k of its capture -> rate_hz -> faults, loss, delay,
+clock, all drawn by k -> the same bytes with another stamp, at another time, or not at all
+(and, where the stream has a `type`, with the noise of that sensor on its values)
 """
 
 from __future__ import annotations
@@ -62,8 +62,13 @@ _ONE: set[str] = set()
 class DegradedStream:
     """Everything that happens to the messages of one stream, in the order they come."""
 
-    def __init__(self, name: str, config: StreamConfig, seed: int,
-                 capture_ns: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        config: StreamConfig,
+        seed: int,
+        capture_ns: Mapping[str, int] | None = None,
+    ) -> None:
         """Draw from `seed` and `name`, as the simulated sensor of that name does.
 
         `capture_ns` is how long a capture lasts where the config does not say it; see `RigNote`.
@@ -103,8 +108,11 @@ class DegradedStream:
     def _make_transit(self, size_bytes: int) -> Transit:
         lasting = dict(self._lasting)
         duration_ns = lasting.pop('duration', 0) if self.config.base == 'stamp' else 0
-        return Transit(self.config, RandomStreams(self._seed, self.name),
-                       StreamTraits(duration_ns, lasting, size_bytes=size_bytes))
+        return Transit(
+            self.config,
+            RandomStreams(self._seed, self.name),
+            StreamTraits(duration_ns, lasting, size_bytes=size_bytes),
+        )
 
     # ---- changes at run time ------------------------------------------------------------------
 
@@ -135,8 +143,9 @@ class DegradedStream:
         if self.config.start_time_s >= 0.0:
             self.origin_ns = seconds_to_ns(self.config.start_time_s)
         else:
-            self.origin_ns = (origin_ns if abs(time_ns - message.receive_ns) <= SAME_EPOCH_NS
-                              else time_ns)
+            self.origin_ns = (
+                origin_ns if abs(time_ns - message.receive_ns) <= SAME_EPOCH_NS else time_ns
+            )
         if self.config.loss.packet_probability and not self.config.size_bytes:
             self._transit = self._make_transit(len(message.raw))
         self._transit.clock.start_ns = self.origin_ns
@@ -161,8 +170,9 @@ class DegradedStream:
             stamp_ns = self._stamp(capture, original_ns, arrival_ns)
             if capture.fate is Fate.DELIVERED:
                 raw = self._stamped(topic, raw, stamp_ns)
-        return Outgoing(capture.fate, capture.number, arrival_ns, stamp_ns, raw, is_first,
-                        capture.is_doubled)
+        return Outgoing(
+            capture.fate, capture.number, arrival_ns, stamp_ns, raw, is_first, capture.is_doubled
+        )
 
     def _capture_of(self, message: Incoming) -> tuple[_Capture, bool]:
         """Return the capture a message belongs to, and whether it is its first message."""
@@ -191,15 +201,24 @@ class DegradedStream:
         condition = self._faults.at(time_ns) if self._is_faulty else HEALTHY
         base_ns = time_ns if self.from_stamp else receive_ns - self._received_ns
         numbers = np.array([index])
-        passage = self._transit.send(CaptureNumbers(_ALL, numbers, np.array([base_ns])), condition,
-                                     CaptureNumbers(_ALL, numbers, np.array([time_ns])))
+        passage = self._transit.send(
+            CaptureNumbers(_ALL, numbers, np.array([base_ns])),
+            condition,
+            CaptureNumbers(_ALL, numbers, np.array([time_ns])),
+        )
         fate = Fate.DELIVERED
         if passage.lost is not None and passage.lost[0]:
             fate = self._why_lost(condition)
-        doubled = (fate is Fate.DELIVERED and passage.twice is not None
-                   and bool(passage.twice[0]))
-        return _Capture(index, fate, int(passage.arrival_ns) - base_ns,
-                        int(passage.stamp_ns) + self.origin_ns, doubled, condition, _ONE)
+        doubled = fate is Fate.DELIVERED and passage.twice is not None and bool(passage.twice[0])
+        return _Capture(
+            index,
+            fate,
+            int(passage.arrival_ns) - base_ns,
+            int(passage.stamp_ns) + self.origin_ns,
+            doubled,
+            condition,
+            _ONE,
+        )
 
     def _why_lost(self, condition: Condition) -> Fate:
         """Return whether loss on the way or a fault took the capture that was sent last."""
@@ -256,9 +275,11 @@ class DegradedStream:
                 return restamp(CLOUD_TYPE, raw, original_ns, stamp_ns, stamp_ns)[0]
             return with_stamp_ns(raw, stamp_ns)
         except CdrError:
-            raise RigError(f'streams.{self.name}: a stamp of {original_ns / 1e9:.3f} s becomes '
-                           f'{stamp_ns / 1e9:.3f} s, which the int32 seconds of a stamp cannot '
-                           f'hold; choose a smaller clock error') from None
+            raise RigError(
+                f'streams.{self.name}: a stamp of {original_ns / 1e9:.3f} s becomes '
+                f'{stamp_ns / 1e9:.3f} s, which the int32 seconds of a stamp cannot '
+                f'hold; choose a smaller clock error'
+            ) from None
 
     def _has_dates(self, topic: str, raw: bytes) -> bool:
         """Whether the points of a topic's clouds carry dates, seen in its first one."""
@@ -272,12 +293,12 @@ class DegradedStream:
         return found
 
 
-
 def _make_noise(name: str, config: StreamConfig, seed: int) -> PayloadNoise | None:
     """Return the noise of a stream that has a type; only that needs the simulated sensors."""
     if not hasattr(config, 'type'):
         return None
     from sensor_rig.degrade.payload import PayloadNoise
+
     return PayloadNoise(name, config, seed)
 
 
@@ -287,6 +308,8 @@ def _lasting(name: str, config: StreamConfig, known: Mapping[str, int]) -> Mappi
         length_ns = seconds_to_ns(config.capture_s)
         return {'duration': length_ns, 'start': 0, 'middle': length_ns // 2, 'end': length_ns}
     if config.clock.stamp_point != 'default' and not known:
-        raise RigError(f'streams.{name}.clock.stamp_point is {config.clock.stamp_point}; how long '
-                       f'a capture lasts is not known, so give capture_s')
+        raise RigError(
+            f'streams.{name}.clock.stamp_point is {config.clock.stamp_point}; how long '
+            f'a capture lasts is not known, so give capture_s'
+        )
     return known

@@ -33,12 +33,16 @@ def find_stream(topic: str, streams: Mapping[str, StreamConfig]) -> str:
             return name
     if topic in SYSTEM or topic.startswith(OWN):
         return ''
-    found = [name for name, config in streams.items()
-             if any(is_pattern(each) and fnmatchcase(topic, absolute(each))
-                    for each in config.topics)]
+    found = [
+        name
+        for name, config in streams.items()
+        if any(is_pattern(each) and fnmatchcase(topic, absolute(each)) for each in config.topics)
+    ]
     if len(found) > 1:
-        raise RigError(f'{topic} is matched by patterns of streams.{found[0]} and '
-                       f'streams.{found[1]}; name it in one of them')
+        raise RigError(
+            f'{topic} is matched by patterns of streams.{found[0]} and '
+            f'streams.{found[1]}; name it in one of them'
+        )
     return found[0] if found else ''
 
 
@@ -48,13 +52,16 @@ def refuse_shared(streams: Mapping[str, StreamConfig], where: str) -> None:
     for name, config in streams.items():
         for topic in dict.fromkeys(absolute(each) for each in config.topics):
             if topic in owners:
-                raise RigError(f'{where}.{name}.topics has {topic}, which streams.{owners[topic]} '
-                               f'has already; a topic belongs to one stream')
+                raise RigError(
+                    f'{where}.{name}.topics has {topic}, which streams.{owners[topic]} '
+                    f'has already; a topic belongs to one stream'
+                )
             owners[topic] = name
 
 
-def assign(known: Iterable[str], streams: Mapping[str, StreamConfig],
-           place: object) -> dict[str, str]:
+def assign(
+    known: Iterable[str], streams: Mapping[str, StreamConfig], place: object
+) -> dict[str, str]:
     """Return topic -> stream of all `known` topics that belong to one.
 
     Raises where a topic or a pattern of a stream finds nothing; `place` is where it was looked.
@@ -67,10 +74,14 @@ def assign(known: Iterable[str], streams: Mapping[str, StreamConfig],
             wanted = absolute(given)
             if is_pattern(given):
                 if not any(fnmatchcase(topic, wanted) for topic in mine):
-                    raise RigError(f'streams.{name}.topics has the pattern {given}, which no '
-                                   f'topic of {place} fits; '
-                                   f'{hint(wanted, topics, "it has")}')
+                    raise RigError(
+                        f'streams.{name}.topics has the pattern {given}, which no '
+                        f'topic of {place} fits; '
+                        f'{hint(wanted, topics, "it has")}'
+                    )
             elif wanted not in mine:
-                raise RigError(f'{place} has no topic {wanted} (streams.{name}.topics); '
-                               f'{hint(wanted, topics, "it has")}')
+                raise RigError(
+                    f'{place} has no topic {wanted} (streams.{name}.topics); '
+                    f'{hint(wanted, topics, "it has")}'
+                )
     return found

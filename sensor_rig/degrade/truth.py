@@ -23,8 +23,9 @@ class StreamTruth:
     def __init__(self, name: str) -> None:
         self.time_topic = f'/{truth_time_topic(name)}'
         self.fate_topic = f'/{truth_topic(f"fate/{name}")}'
-        self._pieces = {fate: _pieces(name, name if fate is Fate.DELIVERED else fate.value)
-                        for fate in Fate}
+        self._pieces = {
+            fate: _pieces(name, name if fate is Fate.DELIVERED else fate.value) for fate in Fate
+        }
         self._captures: dict[int, int] | None = None
 
     def learn(self, raw: bytes) -> None:
@@ -47,8 +48,9 @@ class StreamTruth:
         is_delivered = outgoing.fate is Fate.DELIVERED
         head, middle, tail = self._pieces[outgoing.fate]
         told_ns = outgoing.stamp_ns if is_delivered else outgoing.arrival_ns
-        return self.time_topic if is_delivered else self.fate_topic, b''.join((
-            head, _time(original_ns), middle, _time(told_ns), tail))
+        return self.time_topic if is_delivered else self.fate_topic, b''.join(
+            (head, _time(original_ns), middle, _time(told_ns), tail)
+        )
 
 
 def _time(time_ns: int) -> bytes:
@@ -60,4 +62,4 @@ def _pieces(frame_id: str, source: str) -> tuple[bytes, bytes, bytes]:
     """Return a TimeReference without its stamp and its time_ref: what comes around them."""
     template = msgs.time_reference(frame_id, source)
     message, at = template.fill(0), template.blocks['time_ref'].offset
-    return message[:STAMP_END - 8], message[STAMP_END:at], message[at + 8:]
+    return message[: STAMP_END - 8], message[STAMP_END:at], message[at + 8 :]

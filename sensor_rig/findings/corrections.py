@@ -40,5 +40,8 @@ def point_of(finding: Finding) -> str:
 
 def stamp_points_of(findings: Sequence[Finding]) -> dict[str, StampPoint]:
     """Return where the stamps of sweeps lie that are not at their start, by topic."""
-    return {finding.topics[0]: StampPoint(point_of(finding), finding.evidence['sweep_ms'] / 1e3)
-            for finding in findings if finding.code == 'stamp_point'}
+    return {
+        finding.topics[0]: StampPoint(point_of(finding), finding.evidence['sweep_ms'] / 1e3)
+        for finding in findings
+        if finding.code == 'stamp_point'
+    }

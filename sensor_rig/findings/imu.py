@@ -68,8 +68,12 @@ class ImuMotion:
             return None
         found = [_delay(*even, smooth_s) for smooth_s in SMOOTH_S]
         fast, slow = found
-        if fast is None or slow is None or abs(fast.delay_s - slow.delay_s) > max(
-                AGREE_S, SIGMAS * math.hypot(fast.sigma_s, slow.sigma_s)):
+        if (
+            fast is None
+            or slow is None
+            or abs(fast.delay_s - slow.delay_s)
+            > max(AGREE_S, SIGMAS * math.hypot(fast.sigma_s, slow.sigma_s))
+        ):
             return None
         return min(fast, slow, key=lambda each: each.sigma_s)
 
@@ -77,8 +81,9 @@ class ImuMotion:
         """Return (step in s, gyro [n, 3], specific force [n, 3]), even in time."""
         if len(self._times_ns) < 100:
             return None
-        times, kept = np.unique((np.array(self._times_ns) - self._times_ns[0]) / 1e9,
-                                return_index=True)
+        times, kept = np.unique(
+            (np.array(self._times_ns) - self._times_ns[0]) / 1e9, return_index=True
+        )
         values = np.array(self._values)[kept]
         step_s = max(GRID_S, float(np.median(np.diff(times))) if len(times) > 1 else 0.0)
         count = int((times[-1] - times[0]) / step_s) if len(times) > 1 else 0
@@ -92,8 +97,7 @@ class ImuMotion:
 def _delay(step_s: float, gyro: Seconds, force: Seconds, smooth_s: float) -> ImuDelay | None:
     """Return the delay of motion that a box of `smooth_s` lets through."""
     for _ in range(2):
-        gyro, force = (_averaged(each, max(round(smooth_s / step_s), 1))
-                       for each in (gyro, force))
+        gyro, force = (_averaged(each, max(round(smooth_s / step_s), 1)) for each in (gyro, force))
     change = np.gradient(force, step_s, axis=0) if len(force) > 1 else force
     size, most = round(PART_S / step_s), int(WIDEST_S / step_s)
     lags = np.arange(-most, most + 1)
@@ -101,11 +105,17 @@ def _delay(step_s: float, gyro: Seconds, force: Seconds, smooth_s: float) -> Imu
     for start in range(most, len(force) - size - most, size):
         part = slice(start, start + size)
         power = float((change[part] ** 2).sum())
-        if power > size * LEAST_CHANGE ** 2:
-            turned = [np.cross(force[part], gyro[start - lag:start - lag + size])  # -w x f
-                      for lag in lags]
-            parts.append([[float((change[part] * each).sum()), float((each ** 2).sum()), power]
-                          for each in turned])
+        if power > size * LEAST_CHANGE**2:
+            turned = [
+                np.cross(force[part], gyro[start - lag : start - lag + size])  # -w x f
+                for lag in lags
+            ]
+            parts.append(
+                [
+                    [float((change[part] * each).sum()), float((each**2).sum()), power]
+                    for each in turned
+                ]
+            )
     if len(parts) < FEWEST_PARTS:
         return None
     sums = np.array(parts)
@@ -114,7 +124,7 @@ def _delay(step_s: float, gyro: Seconds, force: Seconds, smooth_s: float) -> Imu
     if curve.max() <= EXPLAINED or not np.isfinite([delay, *without]).all():
         return None
     count = len(sums)
-    sigma = float(np.std(without)) * (count - 1) / count ** 0.5  # the jackknife's
+    sigma = float(np.std(without)) * (count - 1) / count**0.5  # the jackknife's
     tried_s = np.asarray(lags * step_s, np.float64)
     return ImuDelay(delay * step_s, sigma * step_s, count, AgreementCurve(tried_s, curve))
 
@@ -134,7 +144,7 @@ def _peak(sums: Seconds) -> tuple[float, Seconds]:
     best = int(np.argmax(curve))
     if not 0 < best < len(curve) - 1:
         return math.nan, curve
-    before, here, after = curve[best - 1:best + 2]
+    before, here, after = curve[best - 1 : best + 2]
     bend = float(before - 2.0 * here + after)
     top = 0.5 * float(before - after) / bend if bend < 0.0 else 0.0
     return best - len(curve) // 2 + top, curve

@@ -33,8 +33,9 @@ class Severity(IntEnum):
         for each in cls:
             if each.word == word:
                 return each
-        raise RigError(f'severity is {word!r}; it should be one of '
-                       f'{", ".join(each.word for each in cls)}')
+        raise RigError(
+            f'severity is {word!r}; it should be one of {", ".join(each.word for each in cls)}'
+        )
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,12 @@ class Finding:
 
     def as_json(self) -> JsonObject:
         """Return it as plain values."""
-        return {**asdict(self), 'severity': self.severity.word, 'topics': list(self.topics),
-                'sentence': self.sentence}
+        return {
+            **asdict(self),
+            'severity': self.severity.word,
+            'topics': list(self.topics),
+            'sentence': self.sentence,
+        }
 
 
 def times(count: int) -> str:

@@ -65,13 +65,18 @@ def compare_motion(bag: BagReader, facts: Sequence[TopicFacts]) -> MotionResult:
     sensors = engine.status().sensors
     for topic in topics:
         about = sensors.get(names[topic.name])
-        if about is None or topic is imu or topic.shares_stamps_with or \
-                about.motion_fixes < FEWEST_FIXES:
+        if (
+            about is None
+            or topic is imu
+            or topic.shares_stamps_with
+            or about.motion_fixes < FEWEST_FIXES
+        ):
             continue
         offset = engine.offset(names[topic.name], to=names[imu.name])
         offset_s = offset.offset_ns / 1e9
         if offset.state is OffsetState.UNOBSERVABLE or (
-                offset.sigma_s > VAGUE_S and abs(offset_s) < SURE * offset.sigma_s):
+            offset.sigma_s > VAGUE_S and abs(offset_s) < SURE * offset.sigma_s
+        ):
             continue
         result.findings.extend(_offset(topic, imu, offset_s, offset.sigma_s))
         curve = turning.curve(names[topic.name], offset_s)
@@ -96,15 +101,18 @@ def _imu_delay(name: str, found: ImuDelay) -> Iterator[Finding]:
     if abs(delay_s) < max(TOLERATED_S, IMU_SURE * sigma_s):
         return
     late, other = ('accelerometer', 'gyro') if delay_s > 0.0 else ('gyro', 'accelerometer')
-    yield Finding('imu_delay', WRONG if abs(delay_s) > WRONG_S + 3.0 * sigma_s else WARNING,
-                  (name,),
-                  f'its {late} is {abs(delay_s) * 1e3:.1f} ms late against its {other}, sigma '
-                  f'{sigma_s * 1e3:.1f} ms, as gravity shows when it tilts',
-                  'rotation and gravity are taken at different moments: roll and pitch are off '
-                  'while it turns',
-                  f'look for a low-pass filter of the {late}, or for samples that are paired with '
-                  'the next ones', {'delay_ms': delay_s * 1e3, 'sigma_ms': sigma_s * 1e3,
-                                    'parts': found.parts})
+    yield Finding(
+        'imu_delay',
+        WRONG if abs(delay_s) > WRONG_S + 3.0 * sigma_s else WARNING,
+        (name,),
+        f'its {late} is {abs(delay_s) * 1e3:.1f} ms late against its {other}, sigma '
+        f'{sigma_s * 1e3:.1f} ms, as gravity shows when it tilts',
+        'rotation and gravity are taken at different moments: roll and pitch are off '
+        'while it turns',
+        f'look for a low-pass filter of the {late}, or for samples that are paired with '
+        'the next ones',
+        {'delay_ms': delay_s * 1e3, 'sigma_ms': sigma_s * 1e3, 'parts': found.parts},
+    )
 
 
 def _engine_after(bag: BagReader, rig_text: str, imu: str) -> tuple[SyncEngine, Turning]:
@@ -115,8 +123,9 @@ def _engine_after(bag: BagReader, rig_text: str, imu: str) -> tuple[SyncEngine, 
     rig = rig_from_parameters(parse(rig_text).values, Path('inspect'))
     assert rig.sync is not None
     config, names = fitted(rig.sync, bag)
-    sync = WireSync(config, [name for topic, name in names.items()
-                             if not bag.topics[topic].stamped])
+    sync = WireSync(
+        config, [name for topic, name in names.items() if not bag.topics[topic].stamped]
+    )
     turning = Turning()
     sync.engine.on_rotation = turning.add_turn
     end_ns = bag.start_ns + int(LOOKED_AT_S * 1e9)
@@ -131,29 +140,38 @@ def _engine_after(bag: BagReader, rig_text: str, imu: str) -> tuple[SyncEngine, 
     return sync.engine, turning
 
 
-def _offset(topic: TopicFacts, imu: TopicFacts, offset_s: float,
-            sigma_s: float) -> Iterator[Finding]:
+def _offset(
+    topic: TopicFacts, imu: TopicFacts, offset_s: float, sigma_s: float
+) -> Iterator[Finding]:
     evidence = {'offset_ms': offset_s * 1e3, 'sigma_ms': sigma_s * 1e3}
     name = (topic.name,)
     point = _point_of_sweep(offset_s, sigma_s, topic.sweep_s)
     if point:
-        yield Finding('stamp_point', WRONG, name,
-                      f'stamped {point} of the sweep, {offset_s * 1e3:.1f} ms late against '
-                      f'{imu.name}, sigma {sigma_s * 1e3:.1f} ms',
-                      'who takes the stamp for the first ray is that late',
-                      f'set stamp_point: {point.split()[-1]}, or stamp the first ray',
-                      {**evidence, 'sweep_ms': topic.sweep_s * 1e3})
+        yield Finding(
+            'stamp_point',
+            WRONG,
+            name,
+            f'stamped {point} of the sweep, {offset_s * 1e3:.1f} ms late against '
+            f'{imu.name}, sigma {sigma_s * 1e3:.1f} ms',
+            'who takes the stamp for the first ray is that late',
+            f'set stamp_point: {point.split()[-1]}, or stamp the first ray',
+            {**evidence, 'sweep_ms': topic.sweep_s * 1e3},
+        )
         return
     severity = INFO
     if abs(offset_s) > TOLERATED_S + 3.0 * sigma_s:
         severity = WRONG if abs(offset_s) > WRONG_S + 3.0 * sigma_s else WARNING
     later = 'late' if offset_s > 0.0 else 'early'
-    yield Finding('clock_offset', severity, name,
-                  f'stamped {abs(offset_s) * 1e3:.1f} ms {later} against {imu.name}, sigma '
-                  f'{sigma_s * 1e3:.1f} ms, as their motion shows',
-                  'turns and points of the two are put together at different times',
-                  'let the sync engine correct it, or set the clocks' if severity else '',
-                  evidence)
+    yield Finding(
+        'clock_offset',
+        severity,
+        name,
+        f'stamped {abs(offset_s) * 1e3:.1f} ms {later} against {imu.name}, sigma '
+        f'{sigma_s * 1e3:.1f} ms, as their motion shows',
+        'turns and points of the two are put together at different times',
+        'let the sync engine correct it, or set the clocks' if severity else '',
+        evidence,
+    )
 
 
 def _point_of_sweep(offset_s: float, sigma_s: float, sweep_s: float) -> str:

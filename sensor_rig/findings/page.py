@@ -17,8 +17,17 @@ from sensor_rig.report import page
 from sensor_rig.report.svg import Plot
 
 MOST_POINTS = 1500
-SPACING = ('dropped_frames', 'throttled', 'repeated_stamps', 'frozen_stamps', 'doubled_messages',
-           'arrivals_in_batches', 'recorder_hiccup', 'rate_not_declared', 'qos_loss')
+SPACING = (
+    'dropped_frames',
+    'throttled',
+    'repeated_stamps',
+    'frozen_stamps',
+    'doubled_messages',
+    'arrivals_in_batches',
+    'recorder_hiccup',
+    'rate_not_declared',
+    'qos_loss',
+)
 """Findings that the spacing of stamps and arrivals shows; the others show in the delay."""
 GRID = ('host_stamps', 'out_of_order')
 """Findings that show in how far stamps are from an even grid."""
@@ -27,25 +36,53 @@ GRID = ('host_stamps', 'out_of_order')
 def findings_page(source: str, found: Inspection) -> str:
     """Return the whole document."""
     facts, findings = found.facts, found.findings
-    counts = {severity: sum(each.severity is severity for each in findings)
-              for severity in reversed(Severity)}
-    tiles = [(str(count), severity.word, 'bad' if count and severity is Severity.WRONG else '')
-             for severity, count in counts.items()]
+    counts = {
+        severity: sum(each.severity is severity for each in findings)
+        for severity in reversed(Severity)
+    }
+    tiles = [
+        (str(count), severity.word, 'bad' if count and severity is Severity.WRONG else '')
+        for severity, count in counts.items()
+    ]
     sections = [page.tiles([*tiles, (str(len(facts)), 'topics', '')])]
     if not findings:
-        sections.append(page.section('Nothing found', page.text(
-            'No finding. What cannot be told from a recording alone: a constant latency, and a '
-            'constant clock offset of the same size.')))
+        sections.append(
+            page.section(
+                'Nothing found',
+                page.text(
+                    'No finding. What cannot be told from a recording alone: a constant '
+                    'latency, and '
+                    'a constant clock offset of the same size.'
+                ),
+            )
+        )
     sections += [_finding(each, found) for each in findings]
-    sections.append(page.section('Topics', page.table(
-        ('topic', 'messages', 'Hz', 'stamps', 'arrival jitter', 'stamp jitter', 'delay',
-         'drift (ppm)'), [_row(each) for each in facts])))
+    sections.append(
+        page.section(
+            'Topics',
+            page.table(
+                (
+                    'topic',
+                    'messages',
+                    'Hz',
+                    'stamps',
+                    'arrival jitter',
+                    'stamp jitter',
+                    'delay',
+                    'drift (ppm)',
+                ),
+                [_row(each) for each in facts],
+            ),
+        )
+    )
     return page.page('Timestamps', source, sections)
 
 
 def _finding(finding: Finding, found: Inspection) -> str:
-    parts = [f'<p><b class="{"bad" if finding.severity is Severity.WRONG else ""}">'
-             f'{escape(finding.severity.word)}</b> {escape(finding.what)}.</p>']
+    parts = [
+        f'<p><b class="{"bad" if finding.severity is Severity.WRONG else ""}">'
+        f'{escape(finding.severity.word)}</b> {escape(finding.what)}.</p>'
+    ]
     if finding.effect:
         parts.append(page.text(f'What it does: {finding.effect}.'))
     if finding.change:
@@ -61,11 +98,17 @@ def _finding(finding: Finding, found: Inspection) -> str:
     elif finding.code == 'imu_delay':
         parts.append(imu_plot(finding.topics[0], found.imus[finding.topics[0]]))
     elif record is not None and len(record.stamps_ns) > 2:
-        plot = (spacing_plot if finding.code in SPACING else
-                grid_plot if finding.code in GRID else delay_plot)
+        plot = (
+            spacing_plot
+            if finding.code in SPACING
+            else grid_plot
+            if finding.code in GRID
+            else delay_plot
+        )
         parts.append(plot(record))
-    return page.section(f'{", ".join(finding.topics[:4])}: {finding.code.replace("_", " ")}',
-                        *parts)
+    return page.section(
+        f'{", ".join(finding.topics[:4])}: {finding.code.replace("_", " ")}', *parts
+    )
 
 
 def delay_plot(record: TopicRecord) -> str:
@@ -74,13 +117,19 @@ def delay_plot(record: TopicRecord) -> str:
     times = [(block.arrival_ns - start_ns) / 1e9 for block in record.line.blocks]
     least = [block.least_s * 1e3 for block in record.line.blocks]
     middle = [block.middle_s * 1e3 for block in record.line.blocks]
-    plot = Plot((0.0, max(times[-1], 1e-3)), (min(least), max(middle)), xlabel='time (s)',
-                ylabel='arrival - stamp (ms)')
+    plot = Plot(
+        (0.0, max(times[-1], 1e-3)),
+        (min(least), max(middle)),
+        xlabel='time (s)',
+        ylabel='arrival - stamp (ms)',
+    )
     plot.line(times, middle, 0)
     plot.line(times, least, 1)
-    return page.figure(plot.svg(f'arrival minus stamp of {record.name}'),
-                       f'{record.name}: arrival minus stamp, median and least of each block. A '
-                       f'line that slopes is drift, a step is a step of the clock.')
+    return page.figure(
+        plot.svg(f'arrival minus stamp of {record.name}'),
+        f'{record.name}: arrival minus stamp, median and least of each block. A '
+        f'line that slopes is drift, a step is a step of the clock.',
+    )
 
 
 def spacing_plot(record: TopicRecord) -> str:
@@ -91,14 +140,19 @@ def spacing_plot(record: TopicRecord) -> str:
     waits = between(arrivals[:-1], arrivals[1:]) * 1e3
     times = (between(np.full(len(arrivals) - 1, arrivals[0]), arrivals[1:])).tolist()
     both = np.concatenate([steps, waits])
-    plot = Plot((0.0, max(times[-1], 1e-3)),
-                (float(np.percentile(both, 0.2)), float(np.percentile(both, 99.8))),
-                xlabel='time (s)', ylabel='spacing (ms)')
+    plot = Plot(
+        (0.0, max(times[-1], 1e-3)),
+        (float(np.percentile(both, 0.2)), float(np.percentile(both, 99.8))),
+        xlabel='time (s)',
+        ylabel='spacing (ms)',
+    )
     plot.line(times, waits.tolist(), 1)
     plot.line(times, steps.tolist(), 0)
-    return page.figure(plot.svg(f'spacings of {record.name}'),
-                       f'{record.name}: time between two stamps (blue) and between two arrivals '
-                       f'(red), of the first {len(times)} messages.')
+    return page.figure(
+        plot.svg(f'spacings of {record.name}'),
+        f'{record.name}: time between two stamps (blue) and between two arrivals '
+        f'(red), of the first {len(times)} messages.',
+    )
 
 
 def grid_plot(record: TopicRecord) -> str:
@@ -108,15 +162,20 @@ def grid_plot(record: TopicRecord) -> str:
     times = between(np.full(len(arrivals), arrivals[0]), arrivals)
     rests = [_off_grid(each) * 1e3 for each in (stamps, arrivals)]
     both = np.concatenate(rests)
-    plot = Plot((0.0, max(float(times[-1]), 1e-3)),
-                (float(np.percentile(both, 0.2)), float(np.percentile(both, 99.8))),
-                xlabel='time (s)', ylabel='off an even grid (ms)')
+    plot = Plot(
+        (0.0, max(float(times[-1]), 1e-3)),
+        (float(np.percentile(both, 0.2)), float(np.percentile(both, 99.8))),
+        xlabel='time (s)',
+        ylabel='off an even grid (ms)',
+    )
     plot.line(times.tolist(), rests[1].tolist(), 1)
     plot.line(times.tolist(), rests[0].tolist(), 0)
-    return page.figure(plot.svg(f'stamps of {record.name} against an even grid'),
-                       f'{record.name}: how far stamps (blue) and arrivals (red) are from an '
-                       f'even grid, of the first {len(times)} messages. Stamps of a device are '
-                       f'steadier than the arrivals; those of a host are as restless.')
+    return page.figure(
+        plot.svg(f'stamps of {record.name} against an even grid'),
+        f'{record.name}: how far stamps (blue) and arrivals (red) are from an '
+        f'even grid, of the first {len(times)} messages. Stamps of a device are '
+        f'steadier than the arrivals; those of a host are as restless.',
+    )
 
 
 def _off_grid(times_ns: Times) -> Seconds:
@@ -129,27 +188,33 @@ def _off_grid(times_ns: Times) -> Seconds:
 def agreement_plot(topic: str, curve: AgreementCurve, offset_ms: float) -> str:
     """Return the correlation of a topic's turns with the IMU's over the offset of its stamps."""
     plot = _agreement(curve, offset_ms, 'offset of its stamps (ms)', 'correlation of turns')
-    return page.figure(plot.svg(f'turns of {topic} against those of the IMU'),
-                       f'{topic}: how well its turns agree with those of the IMU if its stamps '
-                       f'were off by so much (blue), and the offset that the sync engine '
-                       f'estimates (red).')
+    return page.figure(
+        plot.svg(f'turns of {topic} against those of the IMU'),
+        f'{topic}: how well its turns agree with those of the IMU if its stamps '
+        f'were off by so much (blue), and the offset that the sync engine '
+        f'estimates (red).',
+    )
 
 
 def imu_plot(topic: str, found: ImuDelay) -> str:
     """Return how well gravity turns with the gyro over the delay of the accelerometer."""
-    plot = _agreement(found.curve, found.delay_s * 1e3, 'delay of the accelerometer (ms)',
-                      'correlation')
-    return page.figure(plot.svg(f'accelerometer of {topic} against its gyro'),
-                       f'{topic}: how well the change of its specific force agrees with that of '
-                       f'gravity in a frame that turns as its gyro says, if the accelerometer was '
-                       f'so late (blue), and the best delay (red).')
+    plot = _agreement(
+        found.curve, found.delay_s * 1e3, 'delay of the accelerometer (ms)', 'correlation'
+    )
+    return page.figure(
+        plot.svg(f'accelerometer of {topic} against its gyro'),
+        f'{topic}: how well the change of its specific force agrees with that of '
+        f'gravity in a frame that turns as its gyro says, if the accelerometer was '
+        f'so late (blue), and the best delay (red).',
+    )
 
 
 def _agreement(curve: AgreementCurve, at_ms: float, xlabel: str, ylabel: str) -> Plot:
     offsets = (curve.offsets_s * 1e3).tolist()
     low, high = float(curve.correlation.min()), float(curve.correlation.max())
-    plot = Plot((offsets[0], offsets[-1]), (low, max(high, low + 1e-3)), xlabel=xlabel,
-                ylabel=ylabel)
+    plot = Plot(
+        (offsets[0], offsets[-1]), (low, max(high, low + 1e-3)), xlabel=xlabel, ylabel=ylabel
+    )
     plot.line(offsets, curve.correlation.tolist(), 0)
     plot.line([at_ms, at_ms], [low, high], 1)
     return plot
@@ -158,6 +223,15 @@ def _agreement(curve: AgreementCurve, at_ms: float, xlabel: str, ylabel: str) ->
 def _row(facts: TopicFacts) -> tuple[object, ...]:
     def ms(seconds: float) -> str:
         return '-' if seconds != seconds else f'{seconds * 1e3:.2f}'
+
     drift = '-' if facts.drift_ppm != facts.drift_ppm else f'{facts.drift_ppm:+.1f}'
-    return ((facts.name, facts.type_name), facts.count, f'{facts.rate_hz:.2f}', facts.source,
-            ms(facts.arrival_jitter_s), ms(facts.stamp_jitter_s), ms(facts.delay_s), drift)
+    return (
+        (facts.name, facts.type_name),
+        facts.count,
+        f'{facts.rate_hz:.2f}',
+        facts.source,
+        ms(facts.arrival_jitter_s),
+        ms(facts.stamp_jitter_s),
+        ms(facts.delay_s),
+        drift,
+    )

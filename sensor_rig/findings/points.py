@@ -25,26 +25,41 @@ def point_findings(record: TopicRecord, facts: TopicFacts) -> Iterator[Finding]:
     name, clouds = (record.name,), record.clouds
     timed = [cloud for cloud in clouds if cloud.field]
     if not timed:
-        yield Finding('point_times_missing', INFO, name, 'its points have no times of their own',
-                      'motion during a sweep cannot be undone',
-                      'switch on the driver\'s per-point time field')
+        yield Finding(
+            'point_times_missing',
+            INFO,
+            name,
+            'its points have no times of their own',
+            'motion during a sweep cannot be undone',
+            "switch on the driver's per-point time field",
+        )
         return
     if all(cloud.low == cloud.high == 0.0 for cloud in timed):
-        yield Finding('point_times_zero', WARNING, name,
-                      f'the field "{timed[0].field}" of every point is 0',
-                      'motion during a sweep is not undone, although it seems to be',
-                      'look into the driver\'s settings for point times')
+        yield Finding(
+            'point_times_zero',
+            WARNING,
+            name,
+            f'the field "{timed[0].field}" of every point is 0',
+            'motion during a sweep is not undone, although it seems to be',
+            "look into the driver's settings for point times",
+        )
         return
     period_s = record.line.period_s
     spans = [span_of(cloud) for cloud in timed]
     span_s, low_s, high_s = (statistics.median(each) for each in zip(*spans, strict=True))
     if (timed[0].is_float and timed[0].low > ABSOLUTE_S) or (
-            not timed[0].is_float and timed[0].low * 1e-9 > ABSOLUTE_S):
-        yield Finding('point_times_absolute', WARNING, name,
-                      f'point times are dates, {timed[0].low if timed[0].is_float else low_s:.3f} '
-                      f's, where most readers expect times since the stamp',
-                      'an odometry that adds them to the stamp is years off',
-                      'subtract the header stamp, or tell the reader', {'span_ms': span_s * 1e3})
+        not timed[0].is_float and timed[0].low * 1e-9 > ABSOLUTE_S
+    ):
+        yield Finding(
+            'point_times_absolute',
+            WARNING,
+            name,
+            f'point times are dates, {timed[0].low if timed[0].is_float else low_s:.3f} '
+            f's, where most readers expect times since the stamp',
+            'an odometry that adds them to the stamp is years off',
+            'subtract the header stamp, or tell the reader',
+            {'span_ms': span_s * 1e3},
+        )
     if period_s and not SHORTEST < span_s / period_s < LONGEST:
         yield from _odd_span(name, timed[0], span_s, period_s)
         return
@@ -61,59 +76,93 @@ def span_of(cloud: PointTimes) -> tuple[float, float, float]:
     return high - low, low, high
 
 
-def _odd_span(name: tuple[str, ...], cloud: PointTimes, span_s: float,
-              period_s: float) -> Iterator[Finding]:
+def _odd_span(
+    name: tuple[str, ...], cloud: PointTimes, span_s: float, period_s: float
+) -> Iterator[Finding]:
     raw = cloud.high - cloud.low
     evidence = {'span_s': span_s, 'period_s': period_s}
     declared = 'seconds' if cloud.is_float else 'nanoseconds'
     for unit, scale in UNITS.items():
         if unit != declared and SHORTEST < raw * scale / period_s < LONGEST:
-            yield Finding('point_times_unit', WRONG, name,
-                          f'point times span {raw:g}, which fits its period of '
-                          f'{period_s * 1e3:.0f} ms in {unit}, not in {declared}',
-                          'a sweep is undone a thousand times too much or too little',
-                          f'write floats in seconds or integers in nanoseconds, or tell the '
-                          f'reader that they are {unit}', evidence)
+            yield Finding(
+                'point_times_unit',
+                WRONG,
+                name,
+                f'point times span {raw:g}, which fits its period of '
+                f'{period_s * 1e3:.0f} ms in {unit}, not in {declared}',
+                'a sweep is undone a thousand times too much or too little',
+                f'write floats in seconds or integers in nanoseconds, or tell the '
+                f'reader that they are {unit}',
+                evidence,
+            )
             return
     if span_s > period_s:
-        yield Finding('point_times_long', WRONG, name,
-                      f'point times span {span_s * 1e3:.1f} ms, more than its period of '
-                      f'{period_s * 1e3:.1f} ms',
-                      'points are taken for parts of the next sweep',
-                      'look whether point times restart with every sweep', evidence)
+        yield Finding(
+            'point_times_long',
+            WRONG,
+            name,
+            f'point times span {span_s * 1e3:.1f} ms, more than its period of '
+            f'{period_s * 1e3:.1f} ms',
+            'points are taken for parts of the next sweep',
+            'look whether point times restart with every sweep',
+            evidence,
+        )
 
 
 def _order(name: tuple[str, ...], clouds: list[PointTimes]) -> Iterator[Finding]:
     trend = statistics.median(cloud.trend for cloud in clouds)
     if trend < -0.5:
-        yield Finding('point_times_reversed', WARNING, name,
-                      'point times decrease from the first point to the last',
-                      'a reader that takes the first point\'s time for the start is a sweep late',
-                      'look whether the sensor turns the other way round, or is mounted upside '
-                      'down', {'trend': trend})
+        yield Finding(
+            'point_times_reversed',
+            WARNING,
+            name,
+            'point times decrease from the first point to the last',
+            "a reader that takes the first point's time for the start is a sweep late",
+            'look whether the sensor turns the other way round, or is mounted upside down',
+            {'trend': trend},
+        )
     elif statistics.median(cloud.decreasing for cloud in clouds) > 0.2 and trend < 0.5:
-        yield Finding('point_times_unsorted', WARNING, name,
-                      'point times are not sorted',
-                      'readers that search them by halving find the wrong points',
-                      'sort the points by time, or tell the reader', {'trend': trend})
+        yield Finding(
+            'point_times_unsorted',
+            WARNING,
+            name,
+            'point times are not sorted',
+            'readers that search them by halving find the wrong points',
+            'sort the points by time, or tell the reader',
+            {'trend': trend},
+        )
 
 
-def _stamp_point(name: tuple[str, ...], low_s: float, high_s: float,
-                 span_s: float) -> Iterator[Finding]:
-    evidence = {'first_point_ms': low_s * 1e3, 'last_point_ms': high_s * 1e3,
-                'sweep_ms': span_s * 1e3}
+def _stamp_point(
+    name: tuple[str, ...], low_s: float, high_s: float, span_s: float
+) -> Iterator[Finding]:
+    evidence = {
+        'first_point_ms': low_s * 1e3,
+        'last_point_ms': high_s * 1e3,
+        'sweep_ms': span_s * 1e3,
+    }
     if span_s <= 2.0 * SLACK_S or abs(low_s) < 0.2 * span_s:
         return
     if abs(high_s) < 0.2 * span_s:
-        yield Finding('stamp_point', WRONG, name,
-                      f'stamped at the end of the sweep, {-low_s * 1e3:.1f} ms after its first '
-                      f'point', 'who takes the stamp for the start is a whole sweep late',
-                      'set stamp_point: end, or stamp the first point', evidence)
+        yield Finding(
+            'stamp_point',
+            WRONG,
+            name,
+            f'stamped at the end of the sweep, {-low_s * 1e3:.1f} ms after its first point',
+            'who takes the stamp for the start is a whole sweep late',
+            'set stamp_point: end, or stamp the first point',
+            evidence,
+        )
     elif abs(low_s + high_s) < 0.2 * span_s:
-        yield Finding('stamp_point', WARNING, name,
-                      f'stamped in the middle of the sweep, {-low_s * 1e3:.1f} ms after its first '
-                      f'point', 'who takes the stamp for the start is half a sweep late',
-                      'set stamp_point: middle, or stamp the first point', evidence)
+        yield Finding(
+            'stamp_point',
+            WARNING,
+            name,
+            f'stamped in the middle of the sweep, {-low_s * 1e3:.1f} ms after its first point',
+            'who takes the stamp for the start is half a sweep late',
+            'set stamp_point: middle, or stamp the first point',
+            evidence,
+        )
 
 
 def sweep_findings(record: TopicRecord, facts: TopicFacts) -> Iterator[Finding]:
@@ -123,10 +172,14 @@ def sweep_findings(record: TopicRecord, facts: TopicFacts) -> Iterator[Finding]:
         return
     missing_s = facts.sweep_s - least_s
     if missing_s > SLACK_S:
-        yield Finding('stamp_point', WRONG, (record.name,),
-                      f'arrives {least_s * 1e3:.1f} ms after its stamp, though its sweep takes '
-                      f'{facts.sweep_s * 1e3:.1f} ms: the stamp is at least '
-                      f'{missing_s * 1e3:.1f} ms late, as one at the end of the sweep is',
-                      'who takes the stamp for the first ray is wrong by about a sweep',
-                      'set stamp_point: end, or stamp the first ray',
-                      {'delay_ms': least_s * 1e3, 'sweep_ms': facts.sweep_s * 1e3})
+        yield Finding(
+            'stamp_point',
+            WRONG,
+            (record.name,),
+            f'arrives {least_s * 1e3:.1f} ms after its stamp, though its sweep takes '
+            f'{facts.sweep_s * 1e3:.1f} ms: the stamp is at least '
+            f'{missing_s * 1e3:.1f} ms late, as one at the end of the sweep is',
+            'who takes the stamp for the first ray is wrong by about a sweep',
+            'set stamp_point: end, or stamp the first ray',
+            {'delay_ms': least_s * 1e3, 'sweep_ms': facts.sweep_s * 1e3},
+        )

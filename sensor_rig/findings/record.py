@@ -84,7 +84,7 @@ class TopicRecord(TopicTimes):
         if len(self.frames) < FRAMES:
             self.frames[frame] = None
         # The frame with its length in front and its zero behind, as every message repeats it.
-        self._head = raw[HEAD_AT:HEAD_AT + 5 + len(frame.encode())] if frame else raw[HEAD_AT:17]
+        self._head = raw[HEAD_AT : HEAD_AT + 5 + len(frame.encode())] if frame else raw[HEAD_AT:17]
 
     def _sample(self, raw: bytes) -> None:
         try:
@@ -106,7 +106,7 @@ def frame_of(raw: bytes) -> str:
         length = _LENGTH[endianness(raw)].unpack_from(raw, HEAD_AT)[0]
     except (struct.error, CdrError):
         return ''
-    return raw[16:16 + max(length - 1, 0)].decode('utf-8', 'replace') if length < 1024 else ''
+    return raw[16 : 16 + max(length - 1, 0)].decode('utf-8', 'replace') if length < 1024 else ''
 
 
 def point_times(raw: bytes) -> PointTimes:
@@ -123,7 +123,12 @@ def point_times(raw: bytes) -> PointTimes:
     steps = np.diff(finite)
     spread = float(finite.std())
     trend = float(np.corrcoef(np.arange(len(finite)), finite)[0, 1]) if spread > 0.0 else 0.0
-    return PointTimes(name, column.dtype.kind == 'f', float(finite.min()), float(finite.max()),
-                      float((steps < 0.0).mean()) if len(steps) else 0.0, trend, cloud.stamp_ns)
-
-
+    return PointTimes(
+        name,
+        column.dtype.kind == 'f',
+        float(finite.min()),
+        float(finite.max()),
+        float((steps < 0.0).mean()) if len(steps) else 0.0,
+        trend,
+        cloud.stamp_ns,
+    )

@@ -31,15 +31,17 @@ class Inspection:
     """By topic of an IMU: how late its accelerometer is against its gyro, where motion tells."""
 
 
-def inspect_recording(bag: BagReader, advance: Callable[[int], None] = lambda count: None, *,
-                      motion: bool = True) -> Inspection:
+def inspect_recording(
+    bag: BagReader, advance: Callable[[int], None] = lambda count: None, *, motion: bool = True
+) -> Inspection:
     """Read a recording once, and its first minute again to compare `motion`.
 
     `advance` is called with the number of messages that were read since the last call.
     """
-    topics = {name: TopicRecord(name, topic.type_name, topic.stamped,
-                                best_effort=topic.best_effort)
-              for name, topic in bag.topics.items()}
+    topics = {
+        name: TopicRecord(name, topic.type_name, topic.stamped, best_effort=topic.best_effort)
+        for name, topic in bag.topics.items()
+    }
     for index, message in enumerate(bag.messages(), 1):
         topics[message.topic].add(message.raw, message.receive_ns)
         if index % ADVANCE_EVERY == 0:
@@ -51,5 +53,6 @@ def inspect_recording(bag: BagReader, advance: Callable[[int], None] = lambda co
     moved = compare_motion(bag, facts)
     told = {(each.code, each.topics) for each in moved.findings}  # motion says it with a sigma
     others = [each for each in findings if (each.code, each.topics) not in told]
-    return Inspection(records, facts, worst_first([*moved.findings, *others]), moved.curves,
-                      moved.imus)
+    return Inspection(
+        records, facts, worst_first([*moved.findings, *others]), moved.curves, moved.imus
+    )

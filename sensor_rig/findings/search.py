@@ -46,14 +46,18 @@ def _all(heard: Sequence[TopicRecord], table: Sequence[TopicFacts]) -> Iterator[
     start_ns = min((record.first_arrival_ns for record in heard), default=0)
     loops, looped = loop_findings(stamped, start_ns)
     yield from loops
-    hiccups = hiccups_of([record for record in stamped
-                          if not facts[record.name].shares_stamps_with])
+    hiccups = hiccups_of(
+        [record for record in stamped if not facts[record.name].shares_stamps_with]
+    )
     yield from hiccup_finding(stamped, hiccups, start_ns)
     jumped = looped | {record.name for record in stamped if has_wrapped(record)}
     steady = [record for record in stamped if record.name not in jumped]
     yield from domain_mix(steady, facts)
-    domains = {record.name: domain_of(record, facts[record.name])[0] for record in steady
-               if facts[record.name].source != 'none'}
+    domains = {
+        record.name: domain_of(record, facts[record.name])[0]
+        for record in steady
+        if facts[record.name].source != 'none'
+    }
     paced = simulated_finding(heard, domains)
     yield from paced
     simulated = {name for each in paced for name in each.topics}

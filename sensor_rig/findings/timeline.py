@@ -133,12 +133,15 @@ class TimeLine:
             self.jitter_s = 1.4826 * float(np.median(np.abs(forward - self.period_s)))
             self.arrival_period_s = float(np.median(waits))
 
-    def _look_at_steps(self, steps: Seconds, waits: Seconds, stamps: Times,
-                       arrivals: Times) -> None:
+    def _look_at_steps(
+        self, steps: Seconds, waits: Seconds, stamps: Times, arrivals: Times
+    ) -> None:
         def note(where: NDArray[np.bool_], amounts: Seconds, events: list[Event]) -> int:
             found = np.flatnonzero(where)
-            events += [Event(int(arrivals[i]), float(amounts[i]), int(stamps[i]))
-                       for i in found[:max(MOST_EVENTS - len(events), 0)]]
+            events += [
+                Event(int(arrivals[i]), float(amounts[i]), int(stamps[i]))
+                for i in found[: max(MOST_EVENTS - len(events), 0)]
+            ]
             return len(found)
 
         self.backward_count += note(steps < 0.0, steps, self.backward)
@@ -179,8 +182,11 @@ class TimeLine:
         ends = np.append(starts[1:], len(numbers))
         middles = (rising[(starts + ends - 1) // 2] + rising[(starts + ends) // 2]) / 2.0
         for first, middle_s in zip(starts.tolist(), middles.tolist(), strict=True):
-            self.blocks.append(DelayBlock(int(numbers[first]), int(arrivals[first]),
-                                     float(rising[first]), middle_s))
+            self.blocks.append(
+                DelayBlock(
+                    int(numbers[first]), int(arrivals[first]), float(rising[first]), middle_s
+                )
+            )
         while len(self.blocks) > MOST_BLOCKS:
             self.block_s *= 2.0
             self.blocks = merged(self.blocks)
@@ -193,8 +199,12 @@ def merged(blocks: list[DelayBlock]) -> list[DelayBlock]:
         number = block.number // 2
         if found and found[-1].number == number:
             last = found[-1]
-            found[-1] = DelayBlock(number, last.arrival_ns, min(last.least_s, block.least_s),
-                              (last.middle_s + block.middle_s) / 2.0)
+            found[-1] = DelayBlock(
+                number,
+                last.arrival_ns,
+                min(last.least_s, block.least_s),
+                (last.middle_s + block.middle_s) / 2.0,
+            )
         else:
             found.append(block._replace(number=number))
     return found

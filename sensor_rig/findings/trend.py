@@ -63,8 +63,9 @@ def trend_of(line: TimeLine) -> Trend:
     sigma = 1.4826 * float(np.median(np.abs(rest - np.median(rest))))
     slow, noise = min(_slow_part(rest), _slow_part(middles - slope * times))
     noise = min(noise, SLOW_NOISE * _noise_inside(blocks, groups))
-    return Trend(slope * 1e6, 1e6 * sigma * 12.0**0.5 / (span_s * len(times)**0.5), slow, noise,
-                 span_s)
+    return Trend(
+        slope * 1e6, 1e6 * sigma * 12.0**0.5 / (span_s * len(times) ** 0.5), slow, noise, span_s
+    )
 
 
 def _slow_part(levels: Seconds) -> tuple[float, float]:
@@ -87,9 +88,10 @@ def _noise_inside(blocks: list[DelayBlock], groups: list[NDArray[np.intp]]) -> f
     Few groups of a clock that swings to and fro bend so much that this looks like noise between
     groups; inside of them it does not.
     """
-    apart = [min(blocks[i].least_s for i in group[::2]) - min(blocks[i].least_s
-                                                              for i in group[1::2])
-             for group in groups]
+    apart = [
+        min(blocks[i].least_s for i in group[::2]) - min(blocks[i].least_s for i in group[1::2])
+        for group in groups
+    ]
     return 1.4826 * float(np.median(np.abs(apart))) / math.sqrt(2.0)
 
 
@@ -110,7 +112,7 @@ def steps_of(line: TimeLine) -> list[tuple[float, float]]:
     limit = np.maximum(max(STEP_S, 2.0 * restless, 8.0 * noise / width**0.5), 2.5 * spreads)
     limit = np.maximum(limit, 1.5 * _beside(np.abs(sizes), round(1.5 * width)))
     half = width // 2
-    near = _changes(line.blocks, half)[0][width - half:half - width or None]
+    near = _changes(line.blocks, half)[0][width - half : half - width or None]
     sudden = near * np.sign(sizes) > SUDDEN * np.abs(sizes)
     clear = np.where(sudden & (np.abs(sizes) > limit), np.abs(sizes) - spreads, 0.0)
     found: list[tuple[float, float]] = []
@@ -118,14 +120,14 @@ def steps_of(line: TimeLine) -> list[tuple[float, float]]:
         best = int(np.argmax(clear))
         block = line.blocks[best + width + 1]
         found.append(((block.arrival_ns - line.blocks[0].arrival_ns) / 1e9, -float(sizes[best])))
-        clear[max(best - width, 0):best + width + 1] = 0.0
+        clear[max(best - width, 0) : best + width + 1] = 0.0
     return sorted(found)
 
 
 def _beside(sizes: Seconds, far: int) -> Seconds:
     """Return the larger of the values `far` before and after each: a slope is as large there."""
     padded = np.pad(sizes, far)
-    return np.maximum(padded[:-2 * far], padded[2 * far:])
+    return np.maximum(padded[: -2 * far], padded[2 * far :])
 
 
 def _changes(blocks: list[DelayBlock], width: int) -> tuple[Seconds, Seconds]:
@@ -134,14 +136,16 @@ def _changes(blocks: list[DelayBlock], width: int) -> tuple[Seconds, Seconds]:
     The block itself may hold messages of both sides.
     """
     sizes, spreads = [], []
-    for levels in (np.array([block.least_s for block in blocks]),
-                   np.array([block.middle_s for block in blocks])):
+    for levels in (
+        np.array([block.least_s for block in blocks]),
+        np.array([block.middle_s for block in blocks]),
+    ):
         windows = sliding_window_view(levels, width)
-        before, after = windows[:-width - 1], windows[width + 1:]
+        before, after = windows[: -width - 1], windows[width + 1 :]
         sizes.append(np.median(after, axis=1) - np.median(before, axis=1))
         low, high = np.percentile(windows, (10, 90), axis=1)
         spread = high - low
-        spreads.append(np.maximum(spread[:-width - 1], spread[width + 1:]))
+        spreads.append(np.maximum(spread[: -width - 1], spread[width + 1 :]))
     least, middle = sizes
     alike = np.sign(least) == np.sign(middle)
     size = np.where(np.abs(least) < np.abs(middle), least, middle)

@@ -45,7 +45,8 @@ class Turning:
     def add_turn(self, sensor: str, turn: Rotation) -> None:
         """Take a turn that a cue of the sync engine measured."""
         self._turns.setdefault(sensor, []).append(
-            (turn.stamp_from_ns, turn.stamp_to_ns, float(np.linalg.norm(turn.values_rad))))
+            (turn.stamp_from_ns, turn.stamp_to_ns, float(np.linalg.norm(turn.values_rad)))
+        )
 
     def curve(self, sensor: str, offset_s: float = 0.0) -> AgreementCurve | None:
         """Return how well the turns agree around an offset; None where there are too few."""
@@ -57,11 +58,16 @@ class Turning:
         order = np.argsort(times, kind='stable')
         times, rates = times[order], np.array(self._rates)[order]
         angle = np.concatenate([[0.0], np.cumsum(np.diff(times) * (rates[1:] + rates[:-1]) / 2)])
-        begin, end, size = np.array([(a - start_ns, b - start_ns, size * 1e9)
-                                     for a, b, size in turns]).T / 1e9
+        begin, end, size = (
+            np.array([(a - start_ns, b - start_ns, size * 1e9) for a, b, size in turns]).T / 1e9
+        )
         offsets = offset_s + np.linspace(-WIDEST_S, WIDEST_S, POINTS)
-        found = [_correlation(size, np.interp(end - each, times, angle)
-                              - np.interp(begin - each, times, angle)) for each in offsets]
+        found = [
+            _correlation(
+                size, np.interp(end - each, times, angle) - np.interp(begin - each, times, angle)
+            )
+            for each in offsets
+        ]
         return AgreementCurve(offsets, np.array(found))
 
 

@@ -49,17 +49,17 @@ def choose(x: Array, only: str = '') -> ChosenModel:
     if not names:
         kinds = sorted({name.partition('_')[0] for name in CANDIDATES})
         raise RigError(f'the model {only!r} cannot be fitted; {hint(only, kinds, "there are")}')
-    x = x[::-(-len(x) // MOST)]
+    x = x[:: -(-len(x) // MOST)]
     scores: dict[str, float] = {}
     for name in names:
         found = [_held_out(name, x, part) for part in np.array_split(np.arange(len(x)), FOLDS)]
         scores[name] = float(np.concatenate(found).mean())
     best = max(scores.values())
-    close = sorted((name for name in names if scores[name] > best - CLOSE),
-                   key=lambda name: -scores[name])
+    close = sorted(
+        (name for name in names if scores[name] > best - CLOSE), key=lambda name: -scores[name]
+    )
     models = [CANDIDATES[name](x) for name in close]
-    right = next((i for i, model in enumerate(models)
-                  if tail_misfit(model, x) <= TAIL_MISFIT), 0)
+    right = next((i for i, model in enumerate(models) if tail_misfit(model, x) <= TAIL_MISFIT), 0)
     return ChosenModel(models[right], scores, tuple(close[:right]))
 
 

@@ -76,12 +76,16 @@ def fit_clock(receive_ns: Times, stamp_ns: Times) -> ClockFit:
     time_s = (receive_ns - receive_ns[0]) / 1e9
     steps, delay_s = without_steps(time_s, delay_s)
     slope = slope_estimate(time_s, delay_s)
-    halves = [slope_estimate(part_t, part_d) for part_t, part_d in zip(
-        np.array_split(time_s, 2), np.array_split(delay_s, 2), strict=True)]
+    halves = [
+        slope_estimate(part_t, part_d)
+        for part_t, part_d in zip(
+            np.array_split(time_s, 2), np.array_split(delay_s, 2), strict=True
+        )
+    ]
     sigma = (slope.high - slope.low) / (2.0 * Z95)
     has_drift = abs(slope.value) > DRIFT_Z * sigma and all(
-        half.low <= slope.value <= half.high and half.value * slope.value > 0.0
-        for half in halves)
+        half.low <= slope.value <= half.high and half.value * slope.value > 0.0 for half in halves
+    )
     if has_drift:
         delay_s = delay_s - slope.value * time_s
     white, walk = fit_wander(time_s, delay_s)
@@ -89,8 +93,7 @@ def fit_clock(receive_ns: Times, stamp_ns: Times) -> ClockFit:
         white, walk = (Estimate(0.0, 0.0, each.high) for each in (white, walk))
     elif white.value or walk.value:
         delay_s = delay_s + wandered(time_s, delay_s, white.value, walk.value)
-    return ClockFit(steps, slope.scaled(-1e6), has_drift, white, walk, resolution_s, bits,
-                    delay_s)
+    return ClockFit(steps, slope.scaled(-1e6), has_drift, white, walk, resolution_s, bits, delay_s)
 
 
 def resolution(stamp_ns: Times) -> float:
@@ -132,8 +135,8 @@ def without_steps(time_s: Array, delay_s: Array) -> tuple[tuple[ClockJump, ...],
     spread = float(np.median(np.abs(np.diff(delay_s) - np.median(np.diff(delay_s))))) * 1.4826
     for k in np.argsort(jumps)[::-1][:20]:
         at = int(k) + 1
-        before = delay_s[max(at - STEP_WINDOW, 0):at]
-        after = delay_s[at:at + STEP_WINDOW]
+        before = delay_s[max(at - STEP_WINDOW, 0) : at]
+        after = delay_s[at : at + STEP_WINDOW]
         if min(len(before), len(after)) < STEP_WINDOW:
             continue
         size = float(np.median(after) - np.median(before))
@@ -153,10 +156,11 @@ def _means(x: Array, parts: list[NDArray[np.intp]]) -> Array:
 
     Over the whole of it the mean of a walk would be smoother than the walk.
     """
-    return np.array([float(x[part[:max(len(part) // 4, 1)]].mean()) for part in parts])
+    return np.array([float(x[part[: max(len(part) // 4, 1)]].mean()) for part in parts])
 
 
 # ---- wander ----------------------------------------------------------------------------------
+
 
 def fit_wander(time_s: Array, delay_s: Array) -> tuple[Estimate, Estimate]:
     """Return (white_fm, random_walk_fm) by maximum likelihood, with intervals.
@@ -171,38 +175,46 @@ def fit_wander(time_s: Array, delay_s: Array) -> tuple[Estimate, Estimate]:
     y, t = -_means(delay_s, parts), _means(time_s, parts)
     step_s = float(np.median(np.diff(t)))
     white = float(np.std(np.diff(y)) / np.sqrt(2.0)) or 1e-9
-    scale = np.array([white, white / np.sqrt(step_s), white / step_s ** 1.5])
+    scale = np.array([white, white / np.sqrt(step_s), white / step_s**1.5])
     scales = scale * (1.0, SMOOTHED, 1.0)
 
     def cost(logs: Array) -> float:
         return _wander_cost(y, step_s, np.exp(logs) * scale)
 
-    found = [_least(cost, np.array(start), (0, 1, 2))
-             for start in ((0.0, -3.0, -6.0), (-1.0, 0.0, -4.0), (-1.0, -4.0, -1.0))]
+    found = [
+        _least(cost, np.array(start), (0, 1, 2))
+        for start in ((0.0, -3.0, -6.0), (-1.0, 0.0, -4.0), (-1.0, -4.0, -1.0))
+    ]
     best, least = min(found, key=lambda each: each[1])
     best = np.maximum(best, ABSENT)
     none, _ = _least(cost, np.array([0.0, ABSENT, ABSENT]), (0,))
     if cost(none) - least < PRESENT:  # no wander at all is about as likely
         return (_bound(cost, best, least, 1, scales[1]), _bound(cost, best, least, 2, scales[2]))
-    return (_interval(cost, best, least, 1, scales[1]),
-            _interval(cost, best, least, 2, scales[2]))
+    return (_interval(cost, best, least, 1, scales[1]), _interval(cost, best, least, 2, scales[2]))
 
 
-def _least(cost: Callable[[Array], float], start: Array,
-           free: tuple[int, ...]) -> tuple[Array, float]:
+def _least(
+    cost: Callable[[Array], float], start: Array, free: tuple[int, ...]
+) -> tuple[Array, float]:
     """Return the place of the least cost and the cost, moving the `free` logs only."""
+
     def moved(values: Array) -> Array:
         logs = start.copy()
         logs[list(free)] = values
         return logs
-    found = optimize.minimize(lambda values: cost(moved(values)), start[list(free)],
-                              method='Nelder-Mead',
-                              options={'maxiter': 90, 'xatol': 0.02, 'fatol': 0.02})
+
+    found = optimize.minimize(
+        lambda values: cost(moved(values)),
+        start[list(free)],
+        method='Nelder-Mead',
+        options={'maxiter': 90, 'xatol': 0.02, 'fatol': 0.02},
+    )
     return moved(found.x), float(found.fun)
 
 
-def _bound(cost: Callable[[Array], float], best: Array, least: float, place: int,
-           scale: float) -> Estimate:
+def _bound(
+    cost: Callable[[Array], float], best: Array, least: float, place: int, scale: float
+) -> Estimate:
     """Return a noise that is not seen: 0, up to where it would have been.
 
     The other noises are fitted anew for each size of this one: where one of them takes its part,
@@ -220,8 +232,9 @@ def _bound(cost: Callable[[Array], float], best: Array, least: float, place: int
     return Estimate(0.0, 0.0, float(np.exp(logs[place])) * scale)
 
 
-def _interval(cost: Callable[[Array], float], best: Array, least: float, place: int,
-              scale: float) -> Estimate:
+def _interval(
+    cost: Callable[[Array], float], best: Array, least: float, place: int, scale: float
+) -> Estimate:
     """Return a noise of a clock that wanders, with its interval; it may be the other noise."""
     without = best.copy()
     without[place] = ABSENT
@@ -242,8 +255,9 @@ def _interval(cost: Callable[[Array], float], best: Array, least: float, place: 
                 curvature[a, b] += sign * cost(logs) / (4.0 * step * step)
     used = [i for i in range(3) if best[i] > ABSENT + 1.0]
     covariance = np.linalg.pinv(curvature[np.ix_(used, used)])
-    sigma = SMALL_SAMPLE * float(np.sqrt(max(covariance[used.index(place), used.index(place)],
-                                             0.01)))
+    sigma = SMALL_SAMPLE * float(
+        np.sqrt(max(covariance[used.index(place), used.index(place)], 0.01))
+    )
     value = float(np.exp(best[place])) * scale
     return Estimate(value, value * float(np.exp(-Z95 * sigma)), value * float(np.exp(Z95 * sigma)))
 
@@ -259,10 +273,10 @@ def wandered(time_s: Array, delay_s: Array, white_fm: float, random_walk_fm: flo
     noise = float(np.std(np.diff(delay_s))) ** 2 / 2.0 / max(len(parts[0]) // 4, 1)
     count = len(y)
     first, second = np.diff(np.eye(count), axis=0), np.diff(np.eye(count), 2, axis=0)
-    if random_walk_fm and random_walk_fm ** 2 * step_s ** 2 / 3.0 > white_fm ** 2:
-        stiff = second.T @ second / (random_walk_fm ** 2 * step_s ** 3)
+    if random_walk_fm and random_walk_fm**2 * step_s**2 / 3.0 > white_fm**2:
+        stiff = second.T @ second / (random_walk_fm**2 * step_s**3)
     else:
-        stiff = first.T @ first / (white_fm ** 2 * step_s)
+        stiff = first.T @ first / (white_fm**2 * step_s)
     smooth = np.linalg.solve(np.eye(count) / noise + stiff, y / noise)
     return np.asarray(np.interp(time_s, t, smooth - smooth.mean()))
 
@@ -270,15 +284,18 @@ def wandered(time_s: Array, delay_s: Array, white_fm: float, random_walk_fm: flo
 def _wander_cost(y: Array, step_s: float, sigmas: Array) -> float:
     """Return minus the log likelihood of block means under white noise and a two-state clock."""
     white, phase, rate = (float(each) ** 2 for each in sigmas)
-    q00, q01, q11 = (phase * step_s + rate * step_s ** 3 / 3.0, rate * step_s ** 2 / 2.0,
-                     rate * step_s)
+    q00, q01, q11 = (
+        phase * step_s + rate * step_s**3 / 3.0,
+        rate * step_s**2 / 2.0,
+        rate * step_s,
+    )
     x0, x1 = float(y[0]), 0.0
     big = float(np.var(y)) * 1e4 + 1e-12
-    p00, p01, p11 = white + 1e-30, 0.0, big / step_s ** 2
+    p00, p01, p11 = white + 1e-30, 0.0, big / step_s**2
     total = 0.0
     for k, seen in enumerate(y[1:].tolist()):
         x0 += x1 * step_s
-        p00 += 2.0 * step_s * p01 + step_s ** 2 * p11 + q00
+        p00 += 2.0 * step_s * p01 + step_s**2 * p11 + q00
         p01 += step_s * p11 + q01
         p11 += q11
         variance = p00 + white

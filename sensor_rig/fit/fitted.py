@@ -11,8 +11,23 @@ from scipy import special
 
 from sensor_rig.fit.statistics import Z95, Array, Estimate, around, long_run_covariance
 
-PROBABILITIES = np.array([0.0, 0.002, 0.005, 0.01, 0.02, 0.035, *np.arange(1, 20) / 20.0, 0.965,
-                          0.98, 0.99, 0.995, 0.998, 1.0])
+PROBABILITIES = np.array(
+    [
+        0.0,
+        0.002,
+        0.005,
+        0.01,
+        0.02,
+        0.035,
+        *np.arange(1, 20) / 20.0,
+        0.965,
+        0.98,
+        0.99,
+        0.995,
+        0.998,
+        1.0,
+    ]
+)
 """At which an empirical model has quantiles: closer in the tails."""
 NO_CURVATURE = 1e-6
 """Of the likelihood in a direction, as a part of the largest one: rounding."""
@@ -59,8 +74,10 @@ class Fitted:
         likelihood's curvature and the long-run covariance of its slope.
         """
         free = [i for i in range(len(self.values)) if not self.regular or self.regular[i]]
-        found = {name: Estimate(float(value), float(value), float(value))
-                 for name, value in zip(self.names, self.values, strict=True)}
+        found = {
+            name: Estimate(float(value), float(value), float(value))
+            for name, value in zip(self.names, self.values, strict=True)
+        }
         if free:
             covariance = _sandwich(self, x, free)
             for row, place in enumerate(free):
@@ -76,8 +93,9 @@ class Fitted:
             return around(value, sigma)
         gap = max(float(x.min()) - value, 1e-12)
         stretch = float(np.exp(min(Z95 * sigma / gap, 20.0)))
-        return Estimate(value, max(float(x.min()) - gap * stretch, 0.0),
-                        float(x.min()) - gap / stretch)
+        return Estimate(
+            value, max(float(x.min()) - gap * stretch, 0.0), float(x.min()) - gap / stretch
+        )
 
 
 def _sandwich(fitted: Fitted, x: Array, free: list[int]) -> Array:
@@ -95,16 +113,21 @@ def _sandwich(fitted: Fitted, x: Array, free: list[int]) -> Array:
     for a in range(size):
         for b in range(a, size):
             i, j = free[a], free[b]
-            total = (at((i, 1.0), (j, 1.0)) - at((i, 1.0), (j, -1.0))
-                     - at((i, -1.0), (j, 1.0)) + at((i, -1.0), (j, -1.0))).mean()
+            total = (
+                at((i, 1.0), (j, 1.0))
+                - at((i, 1.0), (j, -1.0))
+                - at((i, -1.0), (j, 1.0))
+                + at((i, -1.0), (j, -1.0))
+            ).mean()
             curvature[a, b] = curvature[b, a] = -total / (4.0 * steps[i] * steps[j])
     if not np.isfinite(curvature).all():
         return np.zeros((size, size))  # latencies without any noise: a point, not an interval
     # In parts of each parameter: units are alike, and what does not count (the sum of the weights
     # of a mixture) has a curvature of 0 but for rounding, which must not be inverted.
     scale = np.array([1e4 * steps[i] for i in free])
-    inverse = np.linalg.pinv(curvature * np.outer(scale, scale), rcond=NO_CURVATURE,
-                             hermitian=True) * np.outer(scale, scale)
+    inverse = np.linalg.pinv(
+        curvature * np.outer(scale, scale), rcond=NO_CURVATURE, hermitian=True
+    ) * np.outer(scale, scale)
     # The weights of a mixture add up to 1: what one gains, the others lose by their parts.
     change = np.eye(size)
     weights = [row for row, i in enumerate(free) if fitted.names[i].startswith('weights')]
@@ -121,11 +144,13 @@ def _end_intervals(fitted: Fitted, x: Array) -> dict[str, Estimate]:
     n, low, high = len(x), float(x.min()), float(x.max())
     if fitted.name == 'uniform':
         lag = (high - low) / n * np.array([0.025, 3.69])
-        return {'min_s': Estimate(float(fitted.values[0]), low - lag[1], low - lag[0]),
-                'max_s': Estimate(float(fitted.values[1]), high + lag[0], high + lag[1])}
+        return {
+            'min_s': Estimate(float(fitted.values[0]), low - lag[1], low - lag[0]),
+            'max_s': Estimate(float(fitted.values[1]), high + lag[0], high + lag[1]),
+        }
     if fitted.name == 'gamma' and not fitted.regular[0]:
         least, mean, sigma = fitted.values
-        shape, scale = ((mean - least) / sigma) ** 2, sigma ** 2 / (mean - least)
+        shape, scale = ((mean - least) / sigma) ** 2, sigma**2 / (mean - least)
         lag = scale * (special.gamma(shape + 1.0) * np.array([0.025, 3.69]) / n) ** (1.0 / shape)
         return {'min_s': Estimate(float(least), max(low - lag[1], 0.0), low - lag[0])}
     return {}

@@ -85,10 +85,14 @@ class TopicFit:
         if loss:
             found['loss'] = loss
         if self.clock.steps:
-            found['faults'] = {f'step_{i}': {
-                'kind': 'clock_step', 'at_s': float(f'{step.at_s:.3f}'),
-                'offset': float(f'{step.offset_s:.6g}')}
-                for i, step in enumerate(self.clock.steps, 1)}
+            found['faults'] = {
+                f'step_{i}': {
+                    'kind': 'clock_step',
+                    'at_s': float(f'{step.at_s:.3f}'),
+                    'offset': float(f'{step.offset_s:.6g}'),
+                }
+                for i, step in enumerate(self.clock.steps, 1)
+            }
         return found
 
     def config(self) -> TimingConfig:
@@ -133,28 +137,46 @@ class TopicFit:
 
 
 @np.errstate(divide='ignore', over='ignore', invalid='ignore')  # models that do not fit at all
-def fit_stream(times: StreamTimes, *, model: str = '',
-               known: KnownClock | None = None) -> TopicFit:
+def fit_stream(
+    times: StreamTimes, *, model: str = '', known: KnownClock | None = None
+) -> TopicFit:
     """Return the fit of a stream; `model` tries one kind of latency only."""
     notes: list[str] = []
     times, given = times.without_strays(), len(times)
     if not times.is_enough:
-        raise RigError(f'{times.name} has {len(times)} messages; a fit needs {FEWEST} or more, '
-                       'received and stamped at different times')
+        raise RigError(
+            f'{times.name} has {len(times)} messages; a fit needs {FEWEST} or more, '
+            'received and stamped at different times'
+        )
     if len(times) < given:
-        notes.append(f'{given - len(times)} messages with times more than a year away from the '
-                     'others are left out')
+        notes.append(
+            f'{given - len(times)} messages with times more than a year away from the '
+            'others are left out'
+        )
     gaps = fit_gaps(times.stamp_ns, times.receive_ns)
     if not gaps.regular:
         notes.append('its intervals vary too much to see losses')
     clock = fit_clock(times.receive_ns, times.stamp_ns)
     if clock.steps:
-        notes.append(f'{len(clock.steps)} jumps of arrival minus stamp are taken for steps of the '
-                     'clock; a lasting change of the latency looks the same')
+        notes.append(
+            f'{len(clock.steps)} jumps of arrival minus stamp are taken for steps of the '
+            'clock; a lasting change of the latency looks the same'
+        )
     if times.host_stamped:
         notes.append('the host stamps it, so its stamps tell no latency')
-        return TopicFit(times, gaps, clock, clock.delay_s, None, {}, {}, Estimate(0.0, 0.0, 0.0),
-                        0.0, None, notes)
+        return TopicFit(
+            times,
+            gaps,
+            clock,
+            clock.delay_s,
+            None,
+            {},
+            {},
+            Estimate(0.0, 0.0, 0.0),
+            0.0,
+            None,
+            notes,
+        )
     delay_s, bandwidth = _without_size(clock.delay_s, times.sizes, notes)
     if known is not None and clock.has_drift:  # it is as of the end; delays are as of the start
         grown_s = clock.drift_ppm.value * 1e-6 * (times.receive_ns[-1] - times.receive_ns[0]) / 1e9
@@ -168,12 +190,22 @@ def fit_stream(times: StreamTimes, *, model: str = '',
         for name, p in zip(fitted.names[1:-1], PROBABILITIES[1:-1].tolist(), strict=True):
             parameters[name] = quantile_estimate(latency_s, p)
     correlation = _correlation(latency_s, fitted, gaps.follows, times.name)
-    return TopicFit(times, gaps, clock, latency_s, choice, parameters, _figures(latency_s),
-                    correlation, offset_s, bandwidth, notes)
+    return TopicFit(
+        times,
+        gaps,
+        clock,
+        latency_s,
+        choice,
+        parameters,
+        _figures(latency_s),
+        correlation,
+        offset_s,
+        bandwidth,
+        notes,
+    )
 
 
-def _correlation(x: Array, fitted: Fitted, follows: NDArray[np.bool_],
-                 name: str) -> Estimate:
+def _correlation(x: Array, fitted: Fitted, follows: NDArray[np.bool_], name: str) -> Estimate:
     """Return the lag-1 correlation of latencies.
 
     Few samples of a heavy tail tell it badly, and how badly, too. Ranks tell it well where the
@@ -192,41 +224,53 @@ def _figures(x: Array) -> dict[str, Estimate]:
     middle = mean_estimate(x)
     squares = mean_estimate((x - x.mean()) ** 2)
     sigma = Estimate(*(float(np.sqrt(max(each, 0.0))) for each in squares))
-    return {'mean_s': middle, 'sigma_s': sigma,
-            **{name: quantile_estimate(x, p) for name, p in QUANTILES.items()}}
+    return {
+        'mean_s': middle,
+        'sigma_s': sigma,
+        **{name: quantile_estimate(x, p) for name, p in QUANTILES.items()},
+    }
 
 
 def _offset(delay_s: Array, known: KnownClock | None, notes: list[str]) -> float:
     """Return the offset to write: known, needed to make latencies possible, or none."""
     if known is not None:
-        notes.append(f'offset {known.offset_s * 1e3:.3f} ms +- {known.sigma_s * 1e3:.3f} ms by '
-                     f'{known.by}; the latency is right to the same')
+        notes.append(
+            f'offset {known.offset_s * 1e3:.3f} ms +- {known.sigma_s * 1e3:.3f} ms by '
+            f'{known.by}; the latency is right to the same'
+        )
         offset_s = known.offset_s
         if delay_s.min() + offset_s >= 0.0:
             return offset_s
         notes.append('with it some latencies would be negative; it was raised to make them 0')
         return float(-delay_s.min())
     if delay_s.min() >= 0.0 and delay_s.max() <= LONGEST_S:
-        notes.append('a constant offset of the clock cannot be told from latency; the clocks are '
-                     'taken for synchronised (offset 0), so all of the delay is latency')
+        notes.append(
+            'a constant offset of the clock cannot be told from latency; the clocks are '
+            'taken for synchronised (offset 0), so all of the delay is latency'
+        )
         return 0.0
     spread_s = float(np.median(delay_s) - delay_s.min())
-    notes.append(f'arrival minus stamp is {float(np.median(delay_s)):.6g} s, so the clock is '
-                 'another; what of it is offset cannot be told from latency, and the least '
-                 f'latency is taken for {spread_s * 1e3:.3g} ms, the median above the least')
+    notes.append(
+        f'arrival minus stamp is {float(np.median(delay_s)):.6g} s, so the clock is '
+        'another; what of it is offset cannot be told from latency, and the least '
+        f'latency is taken for {spread_s * 1e3:.3g} ms, the median above the least'
+    )
     return spread_s - float(delay_s.min())
 
 
 def _sweep(latency_s: Array, sweep_s: float, notes: list[str]) -> float:
     if not sweep_s or float(latency_s.min()) < sweep_s:
         return 0.0
-    notes.append(f'its sweep of {sweep_s * 1e3:.3g} ms is part of arrival minus stamp and is no '
-                 'part of the latency that is written')
+    notes.append(
+        f'its sweep of {sweep_s * 1e3:.3g} ms is part of arrival minus stamp and is no '
+        'part of the latency that is written'
+    )
     return sweep_s
 
 
-def _without_size(delay_s: Array, sizes: Array | None,
-                  notes: list[str]) -> tuple[Array, Estimate | None]:
+def _without_size(
+    delay_s: Array, sizes: Array | None, notes: list[str]
+) -> tuple[Array, Estimate | None]:
     """Return the delays without the time that bytes take, and the bandwidth where sizes tell."""
     if sizes is None or sizes.std() < SIZE_SPREAD * sizes.mean():
         why = 'not known' if sizes is None else 'all alike'

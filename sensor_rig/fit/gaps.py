@@ -47,9 +47,15 @@ def fit_gaps(stamp_ns: Times, receive_ns: Times) -> GapFit:
     follows[np.flatnonzero(~copies)[1:]] = lost == 0
     count = len(lost) + 1
     return GapFit(
-        _rate(period_s, spread, int(steps.sum(dtype=np.float64))), float(of_stamps[2]), regular,
-        runs, _probability(lost), _burst(runs),
-        _fraction(int(copies.sum()), len(copies)) if count else Estimate(0.0, 0.0, 1.0), follows)
+        _rate(period_s, spread, int(steps.sum(dtype=np.float64))),
+        float(of_stamps[2]),
+        regular,
+        runs,
+        _probability(lost),
+        _burst(runs),
+        _fraction(int(copies.sum()), len(copies)) if count else Estimate(0.0, 0.0, 1.0),
+        follows,
+    )
 
 
 def _intervals(times_ns: Times) -> tuple[float, NDArray[np.int64], float]:
@@ -69,7 +75,7 @@ def _intervals(times_ns: Times) -> tuple[float, NDArray[np.int64], float]:
 def _rate(period_s: float, spread_s: float, periods: int) -> Estimate:
     """Return the rate: the ends of the recording are off by the spread of an interval."""
     sigma = spread_s / max(periods, 1)
-    return around(1.0 / period_s, sigma / period_s ** 2)
+    return around(1.0 / period_s, sigma / period_s**2)
 
 
 def _probability(lost: NDArray[np.int64]) -> Estimate:

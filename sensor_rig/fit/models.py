@@ -38,14 +38,16 @@ def fit_uniform(x: Array) -> Fitted:
 
 def fit_normal(x: Array) -> Fitted:
     """Return the normal."""
+
     def density(y: Array, v: Array) -> Array:
         return np.asarray(-0.5 * ((y - v[0]) / v[1]) ** 2 - np.log(v[1]) - 0.919)
+
     return Fitted('normal', ('mean_s', 'sigma_s'), np.array([x.mean(), x.std()]), density)
 
 
 def _gamma_density(y: Array, v: Array) -> Array:
     least, mean, sigma = v
-    shape, scale = ((mean - least) / sigma) ** 2, sigma ** 2 / (mean - least)
+    shape, scale = ((mean - least) / sigma) ** 2, sigma**2 / (mean - least)
     u = np.maximum(y - least, 1e-300)
     found = (shape - 1.0) * np.log(u / scale) - u / scale - np.log(scale) - special.gammaln(shape)
     return np.where(y > least, found, _outside(1000, sigma))
@@ -63,24 +65,34 @@ def fit_gamma(x: Array) -> Fitted:
         # whose polygamma scipy gets wrong or never.
         for _ in range(4 if 0.0 < shape < LARGE_SHAPE else 0):
             shape -= (np.log(shape) - special.digamma(shape) - lack) / (
-                1.0 / shape - special.polygamma(1, shape))
+                1.0 / shape - special.polygamma(1, shape)
+            )
         return float(shape), float(u.mean())
 
     def values(gap: float) -> Array:
         shape, mean = shape_of(gap)
         return np.array([first - gap, first - gap + mean, mean / np.sqrt(shape)])
 
-    gap = _best_gap(x, lambda g: float(_gamma_density(x, values(g)).mean()),
-                    least=(float(x.mean()) - first) / len(x), most=min(first, 30.0 * spread))
+    gap = _best_gap(
+        x,
+        lambda g: float(_gamma_density(x, values(g)).mean()),
+        least=(float(x.mean()) - first) / len(x),
+        most=min(first, 30.0 * spread),
+    )
     shape, _ = shape_of(gap)
-    return Fitted('gamma', ('min_s', 'mean_s', 'sigma_s'), values(gap), _gamma_density,
-                  (shape > 2.5, True, True))
+    return Fitted(
+        'gamma',
+        ('min_s', 'mean_s', 'sigma_s'),
+        values(gap),
+        _gamma_density,
+        (shape > 2.5, True, True),
+    )
 
 
 def _lognormal_density(y: Array, v: Array) -> Array:
     least, mean, sigma = v
     width = np.sqrt(np.log1p((sigma / (mean - least)) ** 2))
-    middle = np.log(mean - least) - width ** 2 / 2.0
+    middle = np.log(mean - least) - width**2 / 2.0
     log_u = np.log(np.maximum(y - least, 1e-300))
     found = -0.5 * ((log_u - middle) / width) ** 2 - np.log(width) - 0.919 - log_u
     return np.where(y > least, found, _outside(1000, sigma))
@@ -93,33 +105,42 @@ def fit_lognormal(x: Array) -> Fitted:
     def values(gap: float) -> Array:
         logs = np.log(x - first + gap)
         width = max(float(logs.std()), 1e-6)
-        mean = float(np.exp(logs.mean() + width ** 2 / 2.0))
-        return np.array([first - gap, first - gap + mean,
-                         mean * np.sqrt(np.expm1(width ** 2))])
+        mean = float(np.exp(logs.mean() + width**2 / 2.0))
+        return np.array([first - gap, first - gap + mean, mean * np.sqrt(np.expm1(width**2))])
 
-    gap = _best_gap(x, lambda g: float(_lognormal_density(x, values(g)).mean()),
-                    least=max(0.005 * (float(np.median(x)) - first), 1e-4 * spread),
-                    most=min(first, 30.0 * spread))
+    gap = _best_gap(
+        x,
+        lambda g: float(_lognormal_density(x, values(g)).mean()),
+        least=max(0.005 * (float(np.median(x)) - first), 1e-4 * spread),
+        most=min(first, 30.0 * spread),
+    )
     return Fitted('lognormal', ('min_s', 'mean_s', 'sigma_s'), values(gap), _lognormal_density)
 
 
-def _best_gap(x: Array, likelihood: Callable[[float], float], least: float,
-              most: float) -> float:
+def _best_gap(x: Array, likelihood: Callable[[float], float], least: float, most: float) -> float:
     """Return how far below the first sample the distribution begins, s."""
     if most <= least:
         return max(most, 1e-12)
     grid = np.geomspace(least, most, 25)
     best = int(np.argmax([likelihood(float(gap)) for gap in grid]))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    found = optimize.minimize_scalar(lambda g: -likelihood(float(np.exp(g))), method='bounded',
-                                     bounds=(np.log(low), np.log(high)), options={'maxiter': 25})
+    found = optimize.minimize_scalar(
+        lambda g: -likelihood(float(np.exp(g))),
+        method='bounded',
+        bounds=(np.log(low), np.log(high)),
+        options={'maxiter': 25},
+    )
     return float(np.exp(found.x))
 
 
 def _mixture_density(y: Array, v: Array) -> Array:
     weights, means, sigmas = np.split(v, 3)
-    logs = (np.log(np.maximum(weights / weights.sum(), 1e-300)) - np.log(sigmas) - 0.919
-            - 0.5 * ((y[:, None] - means) / sigmas) ** 2)
+    logs = (
+        np.log(np.maximum(weights / weights.sum(), 1e-300))
+        - np.log(sigmas)
+        - 0.919
+        - 0.5 * ((y[:, None] - means) / sigmas) ** 2
+    )
     return np.asarray(np.logaddexp.reduce(logs, axis=1))
 
 
@@ -130,8 +151,9 @@ def fit_mixture(x: Array, modes: int) -> Fitted:
     best: tuple[float, Array] | None = None
     quantiles = np.quantile(x, (np.arange(modes) + 0.5) / modes)
     for means in (quantiles, np.linspace(x.min(), x.max(), modes + 2)[1:-1]):
-        values = np.concatenate([np.full(modes, 1.0 / modes), means,
-                                 np.full(modes, spread / modes)])
+        values = np.concatenate(
+            [np.full(modes, 1.0 / modes), means, np.full(modes, spread / modes)]
+        )
         before = -np.inf
         for _ in range(400):
             weights, means, sigmas = np.split(values, 3)
@@ -148,7 +170,7 @@ def fit_mixture(x: Array, modes: int) -> Fitted:
         if best is None or before > best[0]:
             best = (before, values)
     assert best is not None
-    order = np.argsort(best[1][modes:2 * modes])
+    order = np.argsort(best[1][modes : 2 * modes])
     values = np.concatenate([part[order] for part in np.split(best[1], 3)])
     names = tuple(f'{key}.{i}' for key in ('weights', 'means_s', 'sigmas_s') for i in range(modes))
     return Fitted(f'mixture_{modes}', names, values, _mixture_density)
@@ -163,7 +185,7 @@ def fit_empirical(x: Array, smoothing: int) -> Fitted:
     spread = min(float(x.std()), float(high - low) / 1.34) or float(x.std())
     width = smoothing / 100.0 * 1.06 * spread * len(x) ** -0.2 + 1e-9
     grid = np.unique(np.concatenate([x - 3.0 * width, x, x + 3.0 * width]))
-    cdf = special.ndtr((grid[:, None] - x[::-(-len(x) // 1000)]) / width).mean(axis=1)
+    cdf = special.ndtr((grid[:, None] - x[:: -(-len(x) // 1000)]) / width).mean(axis=1)
     values = np.interp(PROBABILITIES, (cdf - cdf[0]) / (cdf[-1] - cdf[0]), grid)
     values = np.maximum(values, 0.0) + np.arange(len(values)) * 1e-12  # rising where equal
     mass = np.diff(PROBABILITIES)
@@ -184,7 +206,10 @@ def _outside(count: int, width: float) -> float:
 
 
 CANDIDATES: dict[str, Callable[[Array], Fitted]] = {
-    'uniform': fit_uniform, 'normal': fit_normal, 'gamma': fit_gamma, 'lognormal': fit_lognormal,
+    'uniform': fit_uniform,
+    'normal': fit_normal,
+    'gamma': fit_gamma,
+    'lognormal': fit_lognormal,
     **{f'mixture_{k}': partial(fit_mixture, modes=k) for k in MODES},
     **{f'empirical_{k}': partial(fit_empirical, smoothing=k) for k in SMOOTHINGS},
 }

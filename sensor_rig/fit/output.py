@@ -16,11 +16,16 @@ from sensor_rig.fit.statistics import Estimate
 
 VERSION = 1
 SENSOR_TYPES = {
-    'sensor_msgs/msg/Imu': 'imu', 'sensor_msgs/msg/LaserScan': 'lidar2d',
-    'sensor_msgs/msg/PointCloud2': 'lidar3d', 'sensor_msgs/msg/Image': 'camera',
-    'nav_msgs/msg/Odometry': 'pose', 'sensor_msgs/msg/NavSatFix': 'gnss',
-    'sensor_msgs/msg/Range': 'range', 'sensor_msgs/msg/MagneticField': 'magnetometer',
-    'sensor_msgs/msg/FluidPressure': 'barometer'}
+    'sensor_msgs/msg/Imu': 'imu',
+    'sensor_msgs/msg/LaserScan': 'lidar2d',
+    'sensor_msgs/msg/PointCloud2': 'lidar3d',
+    'sensor_msgs/msg/Image': 'camera',
+    'nav_msgs/msg/Odometry': 'pose',
+    'sensor_msgs/msg/NavSatFix': 'gnss',
+    'sensor_msgs/msg/Range': 'range',
+    'sensor_msgs/msg/MagneticField': 'magnetometer',
+    'sensor_msgs/msg/FluidPressure': 'barometer',
+}
 """Sensor type that is simulated for a topic, by its message type."""
 FASTEST_HZ = 1000.0
 """Rate of the physics of a rig file that is written here."""
@@ -28,8 +33,9 @@ FASTEST_HZ = 1000.0
 
 def datasheet(fit: TopicFit, source: str) -> str:
     """Return the text of a datasheet that a sensor can start from with `extends:`."""
-    return _head([fit], source, 'A datasheet of timing: take it with extends: in a sensor.') + \
-        _dumped(fit.keys())
+    return _head(
+        [fit], source, 'A datasheet of timing: take it with extends: in a sensor.'
+    ) + _dumped(fit.keys())
 
 
 def rig_file(fits: Sequence[TopicFit], source: str) -> str:
@@ -49,13 +55,18 @@ def rig_file(fits: Sequence[TopicFit], source: str) -> str:
             keys.update(link=f'{name}_link', size_bytes=round(float(fit.times.sizes.mean())))
         sensors[name] = keys
     if not sensors:
-        raise RigError(f'{source} has no topic that a sensor can be simulated for; choose one '
-                       'with --topic to write it as a datasheet')
+        raise RigError(
+            f'{source} has no topic that a sensor can be simulated for; choose one '
+            'with --topic to write it as a datasheet'
+        )
     values: dict[str, Any] = {'world': {'model': 'rover_yard.xml'}, 'sensors': sensors}
     if links:
         values['links'] = links
-    return _head(fits, source, 'A rig with the timing of a recording: set the model, and the '
-                 'mount of each sensor.') + _dumped(values)
+    return _head(
+        fits,
+        source,
+        'A rig with the timing of a recording: set the model, and the mount of each sensor.',
+    ) + _dumped(values)
 
 
 def _head(fits: Sequence[TopicFit], source: str, what: str) -> str:
@@ -67,40 +78,60 @@ def _head(fits: Sequence[TopicFit], source: str, what: str) -> str:
 
 
 def _dumped(values: dict[str, Any]) -> str:
-    return yaml.safe_dump({'/**': {'ros__parameters': values}}, sort_keys=False,
-                          default_flow_style=None, width=110)
+    return yaml.safe_dump(
+        {'/**': {'ros__parameters': values}}, sort_keys=False, default_flow_style=None, width=110
+    )
 
 
 def as_json(fits: Sequence[TopicFit], source: str) -> dict[str, Any]:
     """Return everything that was found, as JSON values."""
-    return {'version': VERSION, 'source': source,
-            'topics': {fit.times.name: _topic(fit) for fit in fits}}
+    return {
+        'version': VERSION,
+        'source': source,
+        'topics': {fit.times.name: _topic(fit) for fit in fits},
+    }
 
 
 def _topic(fit: TopicFit) -> dict[str, Any]:
     gaps, clock = fit.gaps, fit.clock
     found: dict[str, Any] = {
-        'messages': len(fit.times), 'type': fit.times.type_name, 'keys': fit.keys(),
-        'rate_hz': _estimate(gaps.rate_hz), 'stamp_regularity_s': gaps.regularity_s,
-        'loss': {'told': gaps.regular, 'probability': _estimate(gaps.probability),
-                 'burst_mean': _estimate(gaps.burst_mean),
-                 'runs': np.bincount(gaps.runs).tolist()[1:] if len(gaps.runs) else [],
-                 'duplicate_probability': _estimate(gaps.duplicates)},
-        'clock': {'offset_s': fit.offset_s, 'drift_ppm': _estimate(clock.drift_ppm),
-                  'drift_written': clock.has_drift, 'white_fm': _estimate(clock.white_fm),
-                  'random_walk_fm': _estimate(clock.random_walk_fm),
-                  'resolution_s': clock.resolution_s, 'counter_bits': clock.counter_bits,
-                  'steps': [{'at_s': s.at_s, 'offset_s': s.offset_s} for s in clock.steps]},
-        'link': None if fit.bandwidth_bps is None else {
-            'bandwidth_bps': _estimate(fit.bandwidth_bps)},
-        'notes': fit.notes, 'latency': None}
+        'messages': len(fit.times),
+        'type': fit.times.type_name,
+        'keys': fit.keys(),
+        'rate_hz': _estimate(gaps.rate_hz),
+        'stamp_regularity_s': gaps.regularity_s,
+        'loss': {
+            'told': gaps.regular,
+            'probability': _estimate(gaps.probability),
+            'burst_mean': _estimate(gaps.burst_mean),
+            'runs': np.bincount(gaps.runs).tolist()[1:] if len(gaps.runs) else [],
+            'duplicate_probability': _estimate(gaps.duplicates),
+        },
+        'clock': {
+            'offset_s': fit.offset_s,
+            'drift_ppm': _estimate(clock.drift_ppm),
+            'drift_written': clock.has_drift,
+            'white_fm': _estimate(clock.white_fm),
+            'random_walk_fm': _estimate(clock.random_walk_fm),
+            'resolution_s': clock.resolution_s,
+            'counter_bits': clock.counter_bits,
+            'steps': [{'at_s': s.at_s, 'offset_s': s.offset_s} for s in clock.steps],
+        },
+        'link': None
+        if fit.bandwidth_bps is None
+        else {'bandwidth_bps': _estimate(fit.bandwidth_bps)},
+        'notes': fit.notes,
+        'latency': None,
+    }
     if fit.choice is not None:
         found['latency'] = {
-            'model': fit.choice.fitted.model, 'held_out_log_density': fit.choice.scores,
+            'model': fit.choice.fitted.model,
+            'held_out_log_density': fit.choice.scores,
             'passed_over': list(fit.choice.passed_over),
             'parameters': {name: _estimate(each) for name, each in fit.parameters.items()},
             'correlation': _estimate(fit.correlation),
-            **{name: _estimate(each) for name, each in fit.figures.items()}}
+            **{name: _estimate(each) for name, each in fit.figures.items()},
+        }
     return found
 
 

@@ -19,8 +19,11 @@ MOST_CAPTURES = 2000
 
 def fit_page(fits: Sequence[TopicFit], source: str) -> str:
     """Return the whole document."""
-    return page('Timing fit', f'{source}; measured against what the fitted models give',
-                [_stream(fit) for fit in fits])
+    return page(
+        'Timing fit',
+        f'{source}; measured against what the fitted models give',
+        [_stream(fit) for fit in fits],
+    )
 
 
 def _stream(fit: TopicFit) -> str:
@@ -28,9 +31,15 @@ def _stream(fit: TopicFit) -> str:
     if fit.choice is not None:
         count = min(len(fit.latency_s), MOST_CAPTURES)
         modelled = simulated_latencies(fit.config(), count, RUNS)
-        parts += [legend(['measured', 'modelled']), _quantiles(fit.latency_s, modelled),
-                  _correlations(fit.latency_s, modelled), _allan(fit, modelled), _runs(fit),
-                  _parameters(fit), _scores(fit)]
+        parts += [
+            legend(['measured', 'modelled']),
+            _quantiles(fit.latency_s, modelled),
+            _correlations(fit.latency_s, modelled),
+            _allan(fit, modelled),
+            _runs(fit),
+            _parameters(fit),
+            _scores(fit),
+        ]
     return section(fit.times.name, *parts)
 
 
@@ -39,13 +48,17 @@ def _sentence(note: str) -> str:
 
 
 def _tiles(fit: TopicFit) -> list[tuple[str, str, str]]:
-    found = [(f'{fit.gaps.rate_hz.value:.4g} Hz', 'rate', ''),
-             (f'{len(fit.times)}', 'messages', '')]
+    found = [
+        (f'{fit.gaps.rate_hz.value:.4g} Hz', 'rate', ''),
+        (f'{len(fit.times)}', 'messages', ''),
+    ]
     if fit.choice is not None:
-        found += [(fit.choice.fitted.name.replace('_', ' '), 'latency model', ''),
-                  (f'{fit.figures["p50_s"].value * 1e3:.3g} ms', 'median latency', ''),
-                  (f'{fit.figures["p99_s"].value * 1e3:.3g} ms', '99 % below', ''),
-                  (f'{fit.correlation.value:+.2f}', 'lag-1 correlation', '')]
+        found += [
+            (fit.choice.fitted.name.replace('_', ' '), 'latency model', ''),
+            (f'{fit.figures["p50_s"].value * 1e3:.3g} ms', 'median latency', ''),
+            (f'{fit.figures["p99_s"].value * 1e3:.3g} ms', '99 % below', ''),
+            (f'{fit.correlation.value:+.2f}', 'lag-1 correlation', ''),
+        ]
     lost = f'{100 * fit.gaps.probability.value:.2g} %' if fit.gaps.regular else 'not told'
     return [*found, (lost, 'lost', '')]
 
@@ -61,16 +74,20 @@ def _quantiles(measured: Array, modelled: Array) -> str:
     y = np.sort(measured) * 1e3
     x = np.quantile(modelled, p) * 1e3
     limits = _limits(x, y)
-    plot = Plot(limits, limits, xlabel='modelled latency (ms)', ylabel='measured (ms)',
-                height=300.0)
+    plot = Plot(
+        limits, limits, xlabel='modelled latency (ms)', ylabel='measured (ms)', height=300.0
+    )
     runs = np.quantile(modelled, p, axis=0) * 1e3
     low, high = np.quantile(runs, [0.025, 0.975], axis=1)
     keep = np.unique(np.linspace(0, len(p) - 1, 400).astype(int))
     plot.band(x[keep].tolist(), low[keep].tolist(), high[keep].tolist(), 1)
     plot.polyline([(limits[0], limits[0]), (limits[1], limits[1])], 'truth')
     plot.dots(x[keep].tolist(), y[keep].tolist(), 0)
-    return figure(plot.svg('quantiles'), 'Quantiles of the latency, measured over modelled. The '
-                  'band holds 95 of 100 modelled recordings of this length.')
+    return figure(
+        plot.svg('quantiles'),
+        'Quantiles of the latency, measured over modelled. The '
+        'band holds 95 of 100 modelled recordings of this length.',
+    )
 
 
 def _correlations(measured: Array, modelled: Array) -> str:
@@ -78,14 +95,21 @@ def _correlations(measured: Array, modelled: Array) -> str:
     ours = autocorrelation(measured, LAGS)[1:]
     theirs = np.array([autocorrelation(run, LAGS)[1:] for run in modelled.T])
     low, high = np.quantile(theirs, [0.025, 0.975], axis=0)
-    plot = Plot((0.5, LAGS + 0.5), _limits(ours, low, high), xlabel='lag (messages)',
-                ylabel='autocorrelation')
+    plot = Plot(
+        (0.5, LAGS + 0.5),
+        _limits(ours, low, high),
+        xlabel='lag (messages)',
+        ylabel='autocorrelation',
+    )
     plot.band(lags, low.tolist(), high.tolist(), 1)
     plot.line(lags, theirs.mean(axis=0).tolist(), 1)
     plot.dots(lags, ours.tolist(), 0, radius=3.0)
-    return figure(plot.svg('autocorrelation'), 'How latencies are correlated in time. The '
-                  'model has the measured lag 1; what lies outside the band beyond it is '
-                  'not modelled.')
+    return figure(
+        plot.svg('autocorrelation'),
+        'How latencies are correlated in time. The '
+        'model has the measured lag 1; what lies outside the band beyond it is '
+        'not modelled.',
+    )
 
 
 def allan(phase_s: Array, period_s: float) -> tuple[Array, Array]:
@@ -94,8 +118,8 @@ def allan(phase_s: Array, period_s: float) -> tuple[Array, Array]:
     steps = np.unique(np.geomspace(1, max(n // 4, 1), 24).astype(int))
     found = []
     for m in steps:
-        second = phase_s[2 * m:] - 2.0 * phase_s[m:-m] + phase_s[:-2 * m]
-        found.append(np.sqrt((second ** 2).mean() / 2.0) / (m * period_s))
+        second = phase_s[2 * m :] - 2.0 * phase_s[m:-m] + phase_s[: -2 * m]
+        found.append(np.sqrt((second**2).mean() / 2.0) / (m * period_s))
     return steps * period_s, np.array(found)
 
 
@@ -105,13 +129,20 @@ def _allan(fit: TopicFit, modelled: Array) -> str:
     tau, ours = allan(delay_s, period_s)
     theirs = np.median([np.interp(tau, *allan(run, period_s)) for run in modelled.T[:10]], axis=0)
     logs = [np.log10(np.maximum(each, 1e-15)) for each in (tau, ours, theirs)]
-    plot = Plot(_limits(logs[0]), _limits(logs[1], logs[2]), xlabel='log10 of the time (s)',
-                ylabel='log10 of the Allan deviation')
+    plot = Plot(
+        _limits(logs[0]),
+        _limits(logs[1], logs[2]),
+        xlabel='log10 of the time (s)',
+        ylabel='log10 of the Allan deviation',
+    )
     plot.line(logs[0].tolist(), logs[2].tolist(), 1)
     plot.dots(logs[0].tolist(), logs[1].tolist(), 0, radius=3.0)
-    return figure(plot.svg('Allan deviation'), 'Allan deviation of arrival minus stamp. Latency '
-                  'falls with the time; a clock that wanders shows where it stops falling. The '
-                  'model here is that of the latency alone.')
+    return figure(
+        plot.svg('Allan deviation'),
+        'Allan deviation of arrival minus stamp. Latency '
+        'falls with the time; a clock that wanders shows where it stops falling. The '
+        'model here is that of the latency alone.',
+    )
 
 
 def _runs(fit: TopicFit) -> str:
@@ -121,8 +152,13 @@ def _runs(fit: TopicFit) -> str:
     most = len(counts) - 1
     leave = 1.0 / fit.gaps.burst_mean.value
     expected = len(fit.gaps.runs) * leave * (1.0 - leave) ** np.arange(most)
-    plot = Plot((0.4, most + 0.6), (0.0, 1.05 * max(float(counts.max()), float(expected.max()))),
-                xlabel='messages lost in a row', ylabel='runs', height=180.0)
+    plot = Plot(
+        (0.4, most + 0.6),
+        (0.0, 1.05 * max(float(counts.max()), float(expected.max()))),
+        xlabel='messages lost in a row',
+        ylabel='runs',
+        height=180.0,
+    )
     for length in range(1, most + 1):
         plot.bar((length - 0.3, length + 0.3), (0.0, float(counts[length])), 0)
     plot.dots(list(range(1, most + 1)), expected.tolist(), 1, radius=3.5)
@@ -130,8 +166,10 @@ def _runs(fit: TopicFit) -> str:
 
 
 def _parameters(fit: TopicFit) -> str:
-    rows = [(name, *_cells(each, 1e3 if name.partition('.')[0].endswith('_s') else 1.0))
-            for name, each in fit.parameters.items()]
+    rows = [
+        (name, *_cells(each, 1e3 if name.partition('.')[0].endswith('_s') else 1.0))
+        for name, each in fit.parameters.items()
+    ]
     rows.append(('correlation', *_cells(fit.correlation)))
     rows.append(('clock drift, ppm', *_cells(fit.clock.drift_ppm)))
     rows.append(('white_fm', *_cells(fit.clock.white_fm)))
@@ -152,8 +190,13 @@ def _scores(fit: TopicFit) -> str:
     ranked = sorted(fit.choice.scores.items(), key=lambda item: -item[1])
     best = ranked[0][1]
     over = ', '.join(name.replace('_', ' ') for name in fit.choice.passed_over)
-    return text('Models by the log density of held-out latencies, each below the best by: ' +
-                ', '.join(f'{name.replace("_", " ")} {best - score:.3f}'
-                          for name, score in ranked) + '.' +
-                (f' Passed over, because late messages are not as late as measured: {over}.'
-                 if over else ''))
+    return text(
+        'Models by the log density of held-out latencies, each below the best by: '
+        + ', '.join(f'{name.replace("_", " ")} {best - score:.3f}' for name, score in ranked)
+        + '.'
+        + (
+            f' Passed over, because late messages are not as late as measured: {over}.'
+            if over
+            else ''
+        )
+    )

@@ -34,8 +34,12 @@ def autocorrelation(x: Array, lags: int) -> Array:
     """Return the correlation with the sample 0 .. `lags` before, [lags + 1]."""
     centred = x - x.mean()
     power = float((centred * centred).sum()) or 1.0
-    return np.array([float((centred[lag:] * centred[:len(x) - lag]).sum()) / power
-                     for lag in range(min(lags, len(x) - 1) + 1)])
+    return np.array(
+        [
+            float((centred[lag:] * centred[: len(x) - lag]).sum()) / power
+            for lag in range(min(lags, len(x) - 1) + 1)
+        ]
+    )
 
 
 def long_run_covariance(scores: Array) -> Array:
@@ -48,7 +52,7 @@ def long_run_covariance(scores: Array) -> Array:
     total = centred.T @ centred / n
     power = np.maximum(np.diag(total), 1e-300)
     first = np.clip((centred[1:] * centred[:-1]).mean(axis=0) / power, -0.97, 0.97)
-    alpha = float(np.max(4.0 * first ** 2 / (1.0 - first ** 2) ** 2))
+    alpha = float(np.max(4.0 * first**2 / (1.0 - first**2) ** 2))
     lags = int(min(1.1447 * (alpha * n) ** (1.0 / 3.0) + 1.0, n / 4.0))
     for lag in range(1, lags + 1):
         pair = centred[lag:].T @ centred[:-lag] / n
@@ -75,11 +79,12 @@ def lag_one(x: Array, after: NDArray[np.bool_] | None = None) -> Estimate:
     if len(here) < 2:
         return Estimate(0.0, -1.0, 1.0)
     found = float((before * here).mean())
-    influence = before * here - found * (before ** 2 + here ** 2) / 2.0
+    influence = before * here - found * (before**2 + here**2) / 2.0
     variance = max(float(long_run_covariance(influence[:, None])[0, 0]), 0.0)
     found += (1.0 + 3.0 * found) / len(x)
-    low, _, high = np.clip(around(found, float(np.sqrt(variance / len(influence)))),
-                           -1.0, 1.0)[[1, 0, 2]]
+    low, _, high = np.clip(around(found, float(np.sqrt(variance / len(influence)))), -1.0, 1.0)[
+        [1, 0, 2]
+    ]
     return Estimate(min(max(found, -0.999), 0.999), float(low), float(high))
 
 

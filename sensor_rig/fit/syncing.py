@@ -19,9 +19,12 @@ ENOUGH_S = 0.01
 """Largest sigma of an offset to the IMU that is worth more than none."""
 
 
-def offsets_by_motion(path: Path, facts: list[TopicFacts],
-                      least_delays_s: dict[str, float],
-                      sidecar: Path | None = None) -> dict[str, KnownClock]:
+def offsets_by_motion(
+    path: Path,
+    facts: list[TopicFacts],
+    least_delays_s: dict[str, float],
+    sidecar: Path | None = None,
+) -> dict[str, KnownClock]:
     """Return what the sync engine knows at the end of the recording, by topic; may be nothing.
 
     Motion compares clocks with the IMU's. Its own clock is taken for the host's where its least
@@ -52,7 +55,9 @@ def offsets_by_motion(path: Path, facts: list[TopicFacts],
             except (KeyError, RigError):
                 continue
             if offset.state is OffsetState.LOCKED and offset.sigma_s < ENOUGH_S:
-                found[topic.name] = KnownClock(offset.offset_ns / 1e9 + imu_offset_s,
-                                               hypot(offset.sigma_s, sigma_s),
-                                               'the sync engine, from motion against the IMU')
+                found[topic.name] = KnownClock(
+                    offset.offset_ns / 1e9 + imu_offset_s,
+                    hypot(offset.sigma_s, sigma_s),
+                    'the sync engine, from motion against the IMU',
+                )
     return found

@@ -43,7 +43,8 @@ class StreamTimes:
     def is_enough(self) -> bool:
         """Whether there is something to fit: messages, and time that passes."""
         return len(self) >= FEWEST and all(
-            times_ns.min() < times_ns.max() for times_ns in (self.receive_ns, self.stamp_ns))
+            times_ns.min() < times_ns.max() for times_ns in (self.receive_ns, self.stamp_ns)
+        )
 
     def between(self, start_s: float, end_s: float = np.inf) -> StreamTimes:
         """Return the messages received from `start_s` to `end_s` after the first one."""
@@ -61,21 +62,35 @@ class StreamTimes:
     def rows(self, chosen: NDArray[np.bool_] | slice) -> StreamTimes:
         """Return some of the messages."""
         return StreamTimes(
-            self.name, self.receive_ns[chosen], self.stamp_ns[chosen], self.type_name,
-            None if self.sizes is None else self.sizes[chosen], self.sweep_s, self.host_stamped)
+            self.name,
+            self.receive_ns[chosen],
+            self.stamp_ns[chosen],
+            self.type_name,
+            None if self.sizes is None else self.sizes[chosen],
+            self.sweep_s,
+            self.host_stamped,
+        )
 
 
 def of_trace(file: Path) -> StreamTimes:
     """Return the times of a text file with receive and message stamps, ns."""
     if len(read_columns(file)[0]) != 2:
-        raise RigError(f'{file} is no trace of two columns; rig fit wants receive and message '
-                       'stamp, ns, a message a line')
+        raise RigError(
+            f'{file} is no trace of two columns; rig fit wants receive and message '
+            'stamp, ns, a message a line'
+        )
     receive_ns, stamp_ns = read_stamps(file)
     return StreamTimes(file.stem, receive_ns, stamp_ns)
 
 
 def of_topic(times: TopicTimes, facts: TopicFacts) -> StreamTimes:
     """Return the times of one topic of a recording."""
-    return StreamTimes(times.name, np.array(times.arrivals_ns, np.int64),
-                       np.array(times.stamps_ns, np.int64), times.type_name,
-                       np.array(times.sizes, float), facts.sweep_s, facts.source == 'host')
+    return StreamTimes(
+        times.name,
+        np.array(times.arrivals_ns, np.int64),
+        np.array(times.stamps_ns, np.int64),
+        times.type_name,
+        np.array(times.sizes, float),
+        facts.sweep_s,
+        facts.source == 'host',
+    )

@@ -33,16 +33,20 @@ class Actions:
             self._start, low, high = _targets(world)
             self._down, self._up = self._start - low, high - self._start
         if not len(self._start):
-            raise RigError('the model of this rig has no actuators, so there is nothing to act '
-                           'on; add some with world.actuators')
+            raise RigError(
+                'the model of this rig has no actuators, so there is nothing to act '
+                'on; add some with world.actuators'
+            )
         self.space = Box(-1.0, 1.0, (len(self._start),), np.float32)
 
     def apply(self, actions: NDArray[np.float32]) -> None:
         """Command all environments."""
         wanted = np.clip(np.asarray(actions, np.float64), -1.0, 1.0)
         if wanted.shape != (self._world.num_envs, len(self._start)):
-            raise RigError(f'the actions have the shape {list(wanted.shape)}; they should be '
-                           f'[{self._world.num_envs}, {len(self._start)}]')
+            raise RigError(
+                f'the actions have the shape {list(wanted.shape)}; they should be '
+                f'[{self._world.num_envs}, {len(self._start)}]'
+            )
         targets = self._start + np.where(wanted < 0.0, wanted * self._down, wanted * self._up)
         if self._is_twist:
             self._world.command_twist(targets[:, 0], targets[:, 1])
@@ -57,13 +61,18 @@ def _targets(world: WorldBase) -> tuple[Floats, Floats, Floats]:
     model, actuation = world.model, world.actuation
     servo = actuation.servo
     if servo is None:
-        start = actuation.start[:model.nu].copy()
+        start = actuation.start[: model.nu].copy()
         low, high = _limits(model.actuator_ctrlrange, model.actuator_ctrllimited, start)
         return start, low, high
-    start = actuation.start[model.nu:model.nu + len(servo.chosen)].copy()
-    joints = np.array([int(model.actuator_trnid[index, 0])
-                       if model.actuator_trntype[index] == mujoco.mjtTrn.mjTRN_JOINT else -1
-                       for index in servo.chosen])
+    start = actuation.start[model.nu : model.nu + len(servo.chosen)].copy()
+    joints = np.array(
+        [
+            int(model.actuator_trnid[index, 0])
+            if model.actuator_trntype[index] == mujoco.mjtTrn.mjTRN_JOINT
+            else -1
+            for index in servo.chosen
+        ]
+    )
     limited = (joints >= 0) & model.jnt_limited[joints].astype(bool)
     ranges = np.sort(model.jnt_range[joints] * servo.gear[:, None], axis=1)
     return start, *_limits(ranges, limited, start)

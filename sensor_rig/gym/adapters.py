@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 
 def _require_same_step(env: RigVectorEnv, library: str) -> None:
     if env.autoreset_mode != AutoresetMode.SAME_STEP:
-        raise RigError(f'{library} expects that an environment begins again in the step that ends '
-                       f'it; make the RigVectorEnv with autoreset_mode=AutoresetMode.SAME_STEP')
+        raise RigError(
+            f'{library} expects that an environment begins again in the step that ends '
+            f'it; make the RigVectorEnv with autoreset_mode=AutoresetMode.SAME_STEP'
+        )
 
 
 def to_sb3(env: RigVectorEnv) -> Sb3VecEnv:
     """Return `env` as a vector environment of Stable-Baselines3."""
     from stable_baselines3.common.vec_env import VecEnv
+
     _require_same_step(env, 'Stable-Baselines3')
 
     class Sb3Rig(VecEnv):  # type: ignore[misc, unused-ignore]
@@ -46,8 +49,10 @@ def to_sb3(env: RigVectorEnv) -> Sb3VecEnv:
             observed, reward, terminated, truncated, info = env.step(self._actions)
             infos: list[dict[str, object]] = [{} for _ in range(env.num_envs)]
             for each in np.flatnonzero(terminated | truncated):
-                infos[each] = {'terminal_observation': info['final_obs'][each],
-                               'TimeLimit.truncated': bool(truncated[each])}
+                infos[each] = {
+                    'terminal_observation': info['final_obs'][each],
+                    'TimeLimit.truncated': bool(truncated[each]),
+                }
             return observed, reward.astype(np.float32), terminated | truncated, infos
 
         def close(self) -> None:
@@ -59,8 +64,13 @@ def to_sb3(env: RigVectorEnv) -> Sb3VecEnv:
         def set_attr(self, attr_name: str, value: object, indices: object = None) -> None:
             setattr(env, attr_name, value)
 
-        def env_method(self, method_name: str, *method_args: object, indices: object = None,
-                       **method_kwargs: object) -> list[object]:
+        def env_method(
+            self,
+            method_name: str,
+            *method_args: object,
+            indices: object = None,
+            **method_kwargs: object,
+        ) -> list[object]:
             found = getattr(env, method_name)(*method_args, **method_kwargs)
             return [found] * len(list(self._get_indices(indices)))
 
@@ -75,6 +85,7 @@ def to_rsl_rl(env: RigVectorEnv, device: str = 'cpu') -> RslVecEnv:
     import torch
     from rsl_rl.env import VecEnv
     from tensordict import TensorDict
+
     _require_same_step(env, 'rsl_rl')
 
     class RslRig(VecEnv):  # type: ignore[misc, unused-ignore]
@@ -83,14 +94,18 @@ def to_rsl_rl(env: RigVectorEnv, device: str = 'cpu') -> RslVecEnv:
             self.num_actions = int(np.prod(env.single_action_space.shape or (1,)))
             self.max_episode_length = round(env.episode_s / env.control_period_s)
             self.episode_length_buf = torch.zeros(env.num_envs, dtype=torch.long, device=device)
-            self.cfg: dict[str, object] = {'episode_s': env.episode_s,
-                                        'control_period_s': env.control_period_s}
+            self.cfg: dict[str, object] = {
+                'episode_s': env.episode_s,
+                'control_period_s': env.control_period_s,
+            }
             self._observed = self._tensors(env.reset()[0])
 
         def _tensors(self, observed: object) -> object:
             rows = {'policy': observed} if not isinstance(observed, dict) else observed
-            return TensorDict({name: torch.as_tensor(each, device=device)
-                               for name, each in rows.items()}, batch_size=[env.num_envs])
+            return TensorDict(
+                {name: torch.as_tensor(each, device=device) for name, each in rows.items()},
+                batch_size=[env.num_envs],
+            )
 
         def get_observations(self) -> object:
             return self._observed
@@ -101,7 +116,11 @@ def to_rsl_rl(env: RigVectorEnv, device: str = 'cpu') -> RslVecEnv:
             self.episode_length_buf += 1
             self.episode_length_buf[done] = 0
             self._observed = self._tensors(observed)
-            return (self._observed, torch.as_tensor(reward, dtype=torch.float32, device=device),
-                    done, {'time_outs': torch.as_tensor(truncated, device=device)})
+            return (
+                self._observed,
+                torch.as_tensor(reward, dtype=torch.float32, device=device),
+                done,
+                {'time_outs': torch.as_tensor(truncated, device=device)},
+            )
 
     return RslRig()

@@ -29,8 +29,10 @@ def sensor_space(sensor: AnySensor, stack: int = 0) -> Space[Any]:
         shape = (stack, *shape)
     if isinstance(space, MultiBinary):
         return MultiBinary(shape)
-    low, high = (np.broadcast_to(bound.reshape(shape[1:] if stack else shape), shape)
-                 for bound in (space.low, space.high))
+    low, high = (
+        np.broadcast_to(bound.reshape(shape[1:] if stack else shape), shape)
+        for bound in (space.low, space.high)
+    )
     return Box(low.copy(), high.copy(), shape, space.dtype.type)
 
 
@@ -46,10 +48,12 @@ class SensedSpaces:
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
-        self._stacks = {name: max(sensor.config.history_length, 0)
-                        for name, sensor in rig.sensors.items()}
-        self.spaces = {name: sensor_space(sensor, self._stacks[name])
-                       for name, sensor in rig.sensors.items()}
+        self._stacks = {
+            name: max(sensor.config.history_length, 0) for name, sensor in rig.sensors.items()
+        }
+        self.spaces = {
+            name: sensor_space(sensor, self._stacks[name]) for name, sensor in rig.sensors.items()
+        }
         """By sensor; a sensor with `history_length` N gives its last N readings."""
 
     def read(self) -> tuple[dict[str, Array], dict[str, dict[str, Array]]]:
@@ -65,8 +69,11 @@ class SensedSpaces:
             first = (slice(None), 0) if self._stacks[name] else slice(None)
             valid = reading.valid[first]
             age_s = (self.rig.time_ns - reading.capture_ns[first]) / 1e9
-            facts[name] = {'valid': valid, 'age_s': np.where(valid, age_s, 0.0),
-                           'stamp_ns': reading.stamp_ns[first]}
+            facts[name] = {
+                'valid': valid,
+                'age_s': np.where(valid, age_s, 0.0),
+                'stamp_ns': reading.stamp_ns[first],
+            }
         return values, facts
 
 
@@ -79,7 +86,9 @@ def merged(own: Space[Any] | None, senses: Mapping[str, Space[Any]]) -> Dict:
         spaces[OWN] = own
     for name, space in senses.items():
         if name in spaces:
-            raise RigError(f'the environment observes {name!r} already; give the sensor another '
-                           f'name, or use keep=False')
+            raise RigError(
+                f'the environment observes {name!r} already; give the sensor another '
+                f'name, or use keep=False'
+            )
         spaces[name] = space
     return Dict(spaces)

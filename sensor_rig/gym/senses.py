@@ -42,13 +42,19 @@ class SenseWrapper(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.Record
             return _sense_each(env, *args, **kwargs)
         return super().__new__(cls)
 
-    def __init__(self, env: gymnasium.Env[Any, Any], rig: RigFile, *, keep: bool = True,
-                 flat: bool = False,
-                 simulation: Callable[[gymnasium.Env[Any, Any]], Simulation] | None = None
-                 ) -> None:
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        rig: RigFile,
+        *,
+        keep: bool = True,
+        flat: bool = False,
+        simulation: Callable[[gymnasium.Env[Any, Any]], Simulation] | None = None,
+    ) -> None:
         """Mount the sensors; `simulation` finds MjModel and MjData where nobody else does."""
-        gymnasium.utils.RecordConstructorArgs.__init__(self, rig=rig, keep=keep, flat=flat,
-                                                       simulation=simulation)
+        gymnasium.utils.RecordConstructorArgs.__init__(
+            self, rig=rig, keep=keep, flat=flat, simulation=simulation
+        )
         gymnasium.Wrapper.__init__(self, env)
         self._rig_file, self._keep, self._flat = rig, keep, flat
         self._find = simulation or find_simulation
@@ -61,8 +67,9 @@ class SenseWrapper(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.Record
         self._space = merged(env.observation_space if keep else None, self._senses.spaces)
         self.observation_space = flatten_space(self._space) if flat else self._space
 
-    def reset(self, *, seed: int | None = None,
-              options: Info | None = None) -> tuple[Observation, Info]:
+    def reset(
+        self, *, seed: int | None = None, options: Info | None = None
+    ) -> tuple[Observation, Info]:
         """Reset the environment and begin a new episode of the sensors."""
         observed, info = self.env.reset(seed=seed, options=options)
         self._follow()
@@ -90,8 +97,9 @@ class SenseWrapper(gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.Record
 
     def _observe(self, observed: Observation, info: Info) -> tuple[Observation, Info]:
         values, facts = self._senses.read()
-        info['senses'] = {name: {key: each[0] for key, each in fact.items()}
-                          for name, fact in facts.items()}
+        info['senses'] = {
+            name: {key: each[0] for key, each in fact.items()} for name, fact in facts.items()
+        }
         whole: dict[str, object] = {}
         if self._keep:
             whole = dict(observed) if isinstance(observed, Mapping) else {OWN: observed}
@@ -109,8 +117,13 @@ def _find_or_none(find: Callable[[Any], Simulation], env: object) -> Simulation 
 def _sense_each(env: VectorEnv[Any, Any, Any], *args: Any, **kwargs: Any) -> SyncVectorEnv:
     """Return a vector of the same environments with senses."""
     if not isinstance(env, SyncVectorEnv):
-        raise RigError(f'{type(env).__name__} keeps its environments out of reach; wrap each '
-                       f'before it is made a vector: AsyncVectorEnv([lambda: '
-                       f'SenseWrapper(gymnasium.make(...), rig)] * n)')
-    return SyncVectorEnv([partial(SenseWrapper, each, *args, **kwargs) for each in env.envs],
-                         copy=env.copy, autoreset_mode=env.autoreset_mode)
+        raise RigError(
+            f'{type(env).__name__} keeps its environments out of reach; wrap each '
+            f'before it is made a vector: AsyncVectorEnv([lambda: '
+            f'SenseWrapper(gymnasium.make(...), rig)] * n)'
+        )
+    return SyncVectorEnv(
+        [partial(SenseWrapper, each, *args, **kwargs) for each in env.envs],
+        copy=env.copy,
+        autoreset_mode=env.autoreset_mode,
+    )

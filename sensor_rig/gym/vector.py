@@ -38,17 +38,29 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
     task_space: Box | None = None
     """What the policy is told of its task (a goal, a wanted speed), of one environment."""
 
-    def __init__(self, rig: str | Path | Mapping[str, Any] | RigConfig, num_envs: int = 1, *,
-                 control_period_s: float = 0.02, episode_s: float = 10.0, flat: bool = True,
-                 autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-                 **world: object) -> None:
+    def __init__(
+        self,
+        rig: str | Path | Mapping[str, Any] | RigConfig,
+        num_envs: int = 1,
+        *,
+        control_period_s: float = 0.02,
+        episode_s: float = 10.0,
+        flat: bool = True,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        **world: object,
+    ) -> None:
         """Build the rig; `world` overrides keys of its `world:`.
 
         `flat` observations are one float32 vector, else a Dict by sensor.
         """
         config = _config(rig, num_envs, world)
-        self.rig = Rig(config.simulated_world, config.make_sensors().values(), seed=config.seed,
-                       base_dir=config.path.parent, links=config.links)
+        self.rig = Rig(
+            config.simulated_world,
+            config.make_sensors().values(),
+            seed=config.seed,
+            base_dir=config.path.parent,
+            links=config.links,
+        )
         self.num_envs = num_envs
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {'autoreset_mode': self.autoreset_mode, 'render_modes': []}
@@ -84,16 +96,22 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
 
     # ---- Gymnasium --------------------------------------------------------------------------
 
-    def reset(self, *, seed: int | Sequence[int | None] | None = None,
-              options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin new episodes: of all, or of those in `options['reset_mask']` [num_envs]."""
         mask = (options or {}).get('reset_mask')
         if mask is not None:
             self._begin(np.flatnonzero(mask))
             return self._observe()
         if isinstance(seed, Sequence):
-            raise RigError(f'the seed is a list of {len(seed)}; a rig has one seed, and each '
-                           f'environment its own stream of it')
+            raise RigError(
+                f'the seed is a list of {len(seed)}; a rig has one seed, and each '
+                f'environment its own stream of it'
+            )
         super().reset(seed=seed)
         self.rig.reset(seed=seed)
         self.rig.step()
@@ -106,16 +124,20 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
         """Act for one control period."""
         over = self._done.copy()
         if over.any() and self.autoreset_mode == AutoresetMode.DISABLED:
-            raise RigError(f'the episodes of environments {np.flatnonzero(over).tolist()} are '
-                           f'over; reset them with options={{"reset_mask": ...}} first')
+            raise RigError(
+                f'the episodes of environments {np.flatnonzero(over).tolist()} are '
+                f'over; reset them with options={{"reset_mask": ...}} first'
+            )
         self._actions.apply(actions)
         for _ in range(self._ticks):
             self.rig.step()
         reward, terminated = self.reward(actions), self.terminated()
         truncated = (self.rig.time_ns - self.started_ns >= self._episode_ns) & ~terminated
         if self.autoreset_mode == AutoresetMode.NEXT_STEP and over.any():
-            reward, terminated, truncated = (np.where(over, np.zeros((), each.dtype), each)
-                                             for each in (reward, terminated, truncated))
+            reward, terminated, truncated = (
+                np.where(over, np.zeros((), each.dtype), each)
+                for each in (reward, terminated, truncated)
+            )
             self._begin(np.flatnonzero(over))
         self._done = terminated | truncated
         final: dict[str, object] = {}
@@ -129,8 +151,11 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
         observed, info = self._observe()
         rows: Array = np.full(self.num_envs, None, object)
         for env in np.flatnonzero(done):
-            rows[env] = {key: each[env] for key, each in observed.items()} if isinstance(
-                observed, dict) else observed[env]
+            rows[env] = (
+                {key: each[env] for key, each in observed.items()}
+                if isinstance(observed, dict)
+                else observed[env]
+            )
         self._begin(np.flatnonzero(done))
         return {'final_obs': rows, '_final_obs': done, 'final_info': info, '_final_info': done}
 
@@ -148,8 +173,10 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
             spaces = {TASK: self.task_space, **spaces}
         if not self._flat:
             return Dict(spaces)
-        low, high = (np.concatenate(bounds, dtype=np.float32, casting='unsafe')
-                     for bounds in zip(*map(_bounds, spaces.values()), strict=True))
+        low, high = (
+            np.concatenate(bounds, dtype=np.float32, casting='unsafe')
+            for bounds in zip(*map(_bounds, spaces.values()), strict=True)
+        )
         return Box(low, high, low.shape, np.float32)
 
     def _observe(self) -> tuple[Any, dict[str, Any]]:
@@ -159,8 +186,12 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
             values = {TASK: np.asarray(self.task(), self.task_space.dtype), **values}
         if not self._flat:
             return values, info
-        return np.concatenate([each.reshape(self.num_envs, -1) for each in values.values()],
-                              axis=1, dtype=np.float32, casting='unsafe'), info
+        return np.concatenate(
+            [each.reshape(self.num_envs, -1) for each in values.values()],
+            axis=1,
+            dtype=np.float32,
+            casting='unsafe',
+        ), info
 
 
 def _bounds(space: gymnasium.Space[Any]) -> tuple[Array, Array]:
@@ -171,8 +202,9 @@ def _bounds(space: gymnasium.Space[Any]) -> tuple[Array, Array]:
     return np.zeros(count), np.ones(count)
 
 
-def _config(rig: str | Path | Mapping[str, Any] | RigConfig, num_envs: int,
-            world: Mapping[str, object]) -> RigConfig:
+def _config(
+    rig: str | Path | Mapping[str, Any] | RigConfig, num_envs: int, world: Mapping[str, object]
+) -> RigConfig:
     if isinstance(rig, RigConfig):
         config = rig
     else:
@@ -187,6 +219,8 @@ def _config(rig: str | Path | Mapping[str, Any] | RigConfig, num_envs: int,
 def _ticks(control_period_s: float, dt_ns: int) -> int:
     period_ns = seconds_to_ns(control_period_s)
     if period_ns < dt_ns or period_ns % dt_ns:
-        raise RigError(f'control_period_s is {control_period_s}; it should be a whole number of '
-                       f'physics steps of {dt_ns / 1e9:g} s')
+        raise RigError(
+            f'control_period_s is {control_period_s}; it should be a whole number of '
+            f'physics steps of {dt_ns / 1e9:g} s'
+        )
     return period_ns // dt_ns

@@ -56,9 +56,10 @@ class HeardBundles:
 
     def _begin(self, reference: str, topics: dict[str, str]) -> None:
         """Keep a record of these inputs, with the truths that came before it."""
-        config = SyncConfig(inputs={name: InputConfig(topic=topic)
-                                    for name, topic in topics.items()},
-                            reference_sensor_id=reference)
+        config = SyncConfig(
+            inputs={name: InputConfig(topic=topic) for name, topic in topics.items()},
+            reference_sensor_id=reference,
+        )
         self._topics = topics
         self._record = SyncRecord(config, '', '', exact=self._exact)
         for each in self._waiting:
@@ -69,11 +70,16 @@ class HeardBundles:
         """Return what was heard; `received` counts the messages by topic, without a slash."""
         if self._record is None:
             return {}
-        counts = {name: {'received': received.get(topic.lstrip('/'), 0)}
-                  for name, topic in self._topics.items()}
+        counts = {
+            name: {'received': received.get(topic.lstrip('/'), 0)}
+            for name, topic in self._topics.items()
+        }
         found = measures_of(self._record.document(counts, dict.fromkeys(counts, 0)))
-        unknown = {f'{name}.received' for name, topic in self._topics.items()
-                   if topic.lstrip('/') not in received} | {'duration_s'}
+        unknown = {
+            f'{name}.received'
+            for name, topic in self._topics.items()
+            if topic.lstrip('/') not in received
+        } | {'duration_s'}
         if not received:
             unknown.add('coverage')
         return {key: value for key, value in found.items() if key not in unknown}
@@ -83,21 +89,30 @@ def _bundle(head: Status, members: list[Status]) -> Bundle:
     values = head.values
     stamp_ns = int(values['stamp_ns'])
     return Bundle(
-        sequence=int(values['sequence']), epoch=int(values['epoch']), stamp_ns=stamp_ns,
+        sequence=int(values['sequence']),
+        epoch=int(values['epoch']),
+        stamp_ns=stamp_ns,
         reference_id=values['reference'],
         members={each.name: _member(each.name, each.values, stamp_ns) for each in members},
-        window_ns=round(float(values['window_ms']) * 1e6), emitted_ns=int(values['emitted_ns']))
+        window_ns=round(float(values['window_ms']) * 1e6),
+        emitted_ns=int(values['emitted_ns']),
+    )
 
 
 def _member(name: str, values: Mapping[str, str], bundle_ns: int) -> Member:
     stamp_ns = int(values['stamp_ns'])
     return Member(
-        sensor_id=name, payload=None, stamp_ns=stamp_ns, arrival_ns=int(values['arrival_ns']),
+        sensor_id=name,
+        payload=None,
+        stamp_ns=stamp_ns,
+        arrival_ns=int(values['arrival_ns']),
         target_ns=stamp_ns - round(float(values['time_delta_ms']) * 1e6),
         offset_ns=round(float(values['offset_ms']) * 1e6),
         offset_sigma_s=float(values['offset_sigma_ms']) / 1e3,
         offset_state=OffsetState(values['offset_state']),
         corrected_timestamp_ns=int(values['corrected_timestamp_ns']),
-        interpolated=values['interpolated'] == 'true', missing=values['missing'] == 'true',
+        interpolated=values['interpolated'] == 'true',
+        missing=values['missing'] == 'true',
         reason=MissingReason(values['reason']),
-        collected=COLLECTED if 'collected' in values else ())
+        collected=COLLECTED if 'collected' in values else (),
+    )

@@ -12,8 +12,13 @@ from rig_common.errors import RigError
 from rig_common.validation import hint
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
-    '<': operator.lt, '<=': operator.le, '>': operator.gt, '>=': operator.ge,
-    '==': operator.eq, '!=': operator.ne}
+    '<': operator.lt,
+    '<=': operator.le,
+    '>': operator.gt,
+    '>=': operator.ge,
+    '==': operator.eq,
+    '!=': operator.ne,
+}
 CLAIM = re.compile(r'\s*([^\s<>=!]+)\s*(<=|>=|==|!=|<|>)\s*(\S+)\s*\Z')
 
 
@@ -36,9 +41,11 @@ class Claim:
             if isnan(limit):
                 raise ValueError
         except ValueError:
-            raise RigError(f'{where}{text!r} is no claim; it should be a measure, one of '
-                           f'{" ".join(COMPARISONS)} and a number, such as '
-                           f'"camera.offset_error_ms.p95 < 2"') from None
+            raise RigError(
+                f'{where}{text!r} is no claim; it should be a measure, one of '
+                f'{" ".join(COMPARISONS)} and a number, such as '
+                f'"camera.offset_error_ms.p95 < 2"'
+            ) from None
         return cls(found[1], found[2], limit)
 
     def __str__(self) -> str:
@@ -51,6 +58,7 @@ class Claim:
     def value_in(self, measures: Mapping[str, float]) -> float:
         """Return the number it is about, or say which measures there are."""
         if self.key not in measures:
-            raise RigError(f'there is no measure {self.key!r} here; '
-                           f'{hint(self.key, sorted(measures))}')
+            raise RigError(
+                f'there is no measure {self.key!r} here; {hint(self.key, sorted(measures))}'
+            )
         return measures[self.key]

@@ -22,10 +22,15 @@ from sync_engine.config import SyncConfig
 TIME, FATE, BUNDLE = '/truth/time/', '/truth/fate/', '/sync/bundle'
 
 
-def recorded_measures(path: str | Path, sync: SyncConfig | None = None, *,
-                      writer: BagWriter | None = None, learn: bool = False,
-                      sidecar: Path | None = None,
-                      advance: Callable[[float], None] = lambda done: None) -> Measures:
+def recorded_measures(
+    path: str | Path,
+    sync: SyncConfig | None = None,
+    *,
+    writer: BagWriter | None = None,
+    learn: bool = False,
+    sidecar: Path | None = None,
+    advance: Callable[[float], None] = lambda done: None,
+) -> Measures:
     """Return the measures of a recording.
 
     With `sync`, its engine runs over the recording: live, or with `learn` in two passes, into
@@ -46,8 +51,11 @@ def _streams(bag: BagReader, *, with_bundles: bool) -> Measures:
     latencies: dict[str, ExactQuantiles] = {}
     lost: Counter[str] = Counter()
     heard = HeardBundles()
-    topics = [topic for topic in bag.topics if topic.startswith((TIME, FATE))
-              or (with_bundles and topic == BUNDLE)]
+    topics = [
+        topic
+        for topic in bag.topics
+        if topic.startswith((TIME, FATE)) or (with_bundles and topic == BUNDLE)
+    ]
     for topic, receive_ns, raw in bag.messages(topics) if topics else ():
         with suppress(CdrError):
             if topic == BUNDLE:
@@ -62,12 +70,16 @@ def _streams(bag: BagReader, *, with_bundles: bool) -> Measures:
             elif source in (Fate.LOST.value, Fate.FAULT.value):
                 lost[topic.removeprefix(FATE)] += 1
     received = {topic.lstrip('/'): known.message_count for topic, known in bag.topics.items()}
-    return {'duration_s': bag.duration_s, **dict(_figures(bag, latencies, lost)),
-            **heard.measures(received)}
+    return {
+        'duration_s': bag.duration_s,
+        **dict(_figures(bag, latencies, lost)),
+        **heard.measures(received),
+    }
 
 
-def _figures(bag: BagReader, latencies: dict[str, ExactQuantiles],
-             lost: Counter[str]) -> Iterator[tuple[str, float]]:
+def _figures(
+    bag: BagReader, latencies: dict[str, ExactQuantiles], lost: Counter[str]
+) -> Iterator[tuple[str, float]]:
     for name, latency in latencies.items():
         yield f'{name}.received', latency.count
         yield from quantiles(f'{name}.latency_ms', latency.summary())

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from sim_sensors.outbox import Message
 
 
-def simulated_measures(rig: InProcessRig, seconds: float,
-                       advance: Callable[[float], None] = lambda seconds: None) -> Measures:
+def simulated_measures(
+    rig: InProcessRig, seconds: float, advance: Callable[[float], None] = lambda seconds: None
+) -> Measures:
     """Run `rig` for `seconds` (simulated) and return its measures."""
     watch = RigWatch(rig)
     end_ns = rig.elapsed_ns + round(seconds * NS_PER_S)
@@ -36,9 +37,14 @@ class RigWatch:
         self._rig = rig
         sync = rig.config.sync if rig.sync is not None else None
         self._record = None if sync is None else SyncRecord(sync, '', '', exact=True)
-        self._inputs = {} if sync is None else {
-            given.topic.lstrip('/'): (name, given.stamp_shift_ns)
-            for name, given in sync.inputs.items()}
+        self._inputs = (
+            {}
+            if sync is None
+            else {
+                given.topic.lstrip('/'): (name, given.stamp_shift_ns)
+                for name, given in sync.inputs.items()
+            }
+        )
         self._latencies = {name: ExactQuantiles() for name in rig.sensors}
         self._last_index: dict[tuple[str, int], int] = {}
 
@@ -65,12 +71,12 @@ class RigWatch:
         found = {'duration_s': max(self._rig.elapsed_ns, 0) / NS_PER_S, **dict(self._streams())}
         if self._record is not None and self._rig.sync is not None:
             engine = self._rig.sync.engine
-            found |= measures_of(self._record.document(engine.ledger.as_dict(),
-                                                       engine.buffered()))
+            found |= measures_of(self._record.document(engine.ledger.as_dict(), engine.buffered()))
         return found
 
     def _streams(self) -> Iterator[tuple[str, float]]:
         from sim_sensors.pipeline.fates import LOSSES, CaptureFate
+
         for name, latency in self._latencies.items():
             counts = self._rig.pipelines[name].counts
             yield f'{name}.received', latency.count

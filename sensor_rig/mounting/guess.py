@@ -73,7 +73,8 @@ class Guess:
         if self.is_flown:
             return {'type': 'waypoints', 'yaw': 'swing'}
         if any(kind != 'other' for kind in self._actuators.kinds) or (
-                not model.nu and self._joints()):
+            not model.nu and self._joints()
+        ):
             return {'type': 'excite'}
         if model.nmocap:
             return {'type': 'mocap'} if model.nmocap == 1 else 'none'
@@ -83,10 +84,11 @@ class Guess:
         """Return the height of the base at which the lowest point is on the ground."""
         model, data = self._model, self._data
         turn = np.abs(data.geom_xmat.reshape(-1, 3, 3)[:, 2])
-        centre = np.einsum('ij,ij->i', data.geom_xmat.reshape(-1, 3, 3)[:, 2],
-                           model.geom_aabb[:, :3])
+        centre = np.einsum(
+            'ij,ij->i', data.geom_xmat.reshape(-1, 3, 3)[:, 2], model.geom_aabb[:, :3]
+        )
         solid = (model.geom_contype | model.geom_conaffinity) != 0
-        bottom = (data.geom_xpos[:, 2] + centre - (turn * model.geom_aabb[:, 3:]).sum(1))
+        bottom = data.geom_xpos[:, 2] + centre - (turn * model.geom_aabb[:, 3:]).sum(1)
         lowest = bottom[solid].min() if solid.any() else bottom.min()
         return float(data.xpos[self.base, 2] - lowest)
 
@@ -101,17 +103,28 @@ class Guess:
         found = dict(self._on_base())
         camera = self._camera()
         if camera is not None:
-            found['camera'] = {'type': 'camera', 'mount': camera, 'rate_hz': 15.0, 'width': 320,
-                               'height': 240, 'delay_range_s': [0.025, 0.035],
-                               'jitter_s': 0.004, 'clock': {'offset_s': 0.037,
-                                                            'drift_ppm': 20.0}}
+            found['camera'] = {
+                'type': 'camera',
+                'mount': camera,
+                'rate_hz': 15.0,
+                'width': 320,
+                'height': 240,
+                'delay_range_s': [0.025, 0.035],
+                'jitter_s': 0.004,
+                'clock': {'offset_s': 0.037, 'drift_ppm': 20.0},
+            }
         found |= self._touch()
         joints = self._joints()
         if joints:
-            found['joint_states'] = {'type': 'joint_state', 'joints': joints, 'rate_hz': 100.0,
-                                     'namespaced': True}
-        return {self.free_name(name, values.get('mount', {})): values
-                for name, values in found.items()}
+            found['joint_states'] = {
+                'type': 'joint_state',
+                'joints': joints,
+                'rate_hz': 100.0,
+                'namespaced': True,
+            }
+        return {
+            self.free_name(name, values.get('mount', {})): values for name, values in found.items()
+        }
 
     def free_name(self, name: str, mount: Mapping[str, object]) -> str:
         """Return the name of a sensor, another one where the model has a site or camera of it."""
@@ -125,12 +138,21 @@ class Guess:
         wrist = None if self.stance or self.is_flown else self._wrist()
         carrier = wrist or self.base
         if carrier:
-            yield 'imu', {'type': 'imu', 'mount': self._imu_mount(carrier), 'rate_hz': 200.0,
-                          'delay_range_s': [0.002, 0.003],
-                          'clock': {'offset_s': 0.012, 'drift_ppm': -15.0}}
+            yield (
+                'imu',
+                {
+                    'type': 'imu',
+                    'mount': self._imu_mount(carrier),
+                    'rate_hz': 200.0,
+                    'delay_range_s': [0.002, 0.003],
+                    'clock': {'offset_s': 0.012, 'drift_ppm': -15.0},
+                },
+            )
         if wrist:
-            yield 'wrist_force', {'type': 'force_torque', 'mount': {'body': self._name(wrist)},
-                                  'rate_hz': 200.0}
+            yield (
+                'wrist_force',
+                {'type': 'force_torque', 'mount': {'body': self._name(wrist)}, 'rate_hz': 200.0},
+            )
 
     def _imu_mount(self, body: int) -> Values:
         for site in self._survey.sites():
@@ -143,12 +165,18 @@ class Guess:
         model = self._model
         for camera in range(model.ncam):
             body = int(model.cam_bodyid[camera])
-            if body and model.cam_mode[camera] == mujoco.mjtCamLight.mjCAMLIGHT_FIXED and (
-                    self._name(body)):
+            if (
+                body
+                and model.cam_mode[camera] == mujoco.mjtCamLight.mjCAMLIGHT_FIXED
+                and (self._name(body))
+            ):
                 turn = np.empty(9)
                 mujoco.mju_quat2Mat(turn, model.cam_quat[camera])
-                return {'body': self._name(body), 'pos_m': _rounded(model.cam_pos[camera]),
-                        'rpy_rad': _rpy(turn.reshape(3, 3) @ LOOKS_ALONG_X)}
+                return {
+                    'body': self._name(body),
+                    'pos_m': _rounded(model.cam_pos[camera]),
+                    'rpy_rad': _rpy(turn.reshape(3, 3) @ LOOKS_ALONG_X),
+                }
         for site in range(model.nsite):
             name = model.site(site).name
             if HEAD.search(name) and model.site_bodyid[site]:
@@ -176,33 +204,50 @@ class Guess:
     def _touch(self) -> dict[str, Values]:
         """Return force sensors in the feet of what stands, in the fingertips of a hand."""
         bodies = [foot.body for foot in self.stance.feet] if self.stance else self._tips()
-        return {f'{_token(self._name(body))}_contact':
-                {'type': 'contact_force', 'mount': {'body': self._name(body)}, 'rate_hz': 100.0}
-                for body in bodies if self._name(body)}
+        return {
+            f'{_token(self._name(body))}_contact': {
+                'type': 'contact_force',
+                'mount': {'body': self._name(body)},
+                'rate_hz': 100.0,
+            }
+            for body in bodies
+            if self._name(body)
+        }
 
     def _tips(self) -> list[int]:
         model = self._model
         if self.is_flown or not self.base:
             return []
         parents = set(model.body_parentid.tolist())
-        leaves = [body for body in range(1, model.nbody) if body not in parents
-                  and model.body_rootid[body] == self.base and model.body_jntnum[body]]
+        leaves = [
+            body
+            for body in range(1, model.nbody)
+            if body not in parents
+            and model.body_rootid[body] == self.base
+            and model.body_jntnum[body]
+        ]
         return leaves if FEW_TIPS <= len(leaves) <= MOST_TIPS else []
 
     def _joints(self) -> list[str]:
         model = self._model
-        return [model.joint(index).name for index in range(model.njnt)
-                if model.joint(index).name and int(model.jnt_type[index]) in ONE_DOF]
+        return [
+            model.joint(index).name
+            for index in range(model.njnt)
+            if model.joint(index).name and int(model.jnt_type[index]) in ONE_DOF
+        ]
 
     # ---- kinds of robots ----------------------------------------------------------------------
 
     def _base(self) -> int:
         """Return the root body of the heaviest thing that moves; 0 for none."""
         model = self._model
-        roots = sorted({int(model.body_rootid[model.jnt_bodyid[joint]])
-                        for joint in range(model.njnt)},
-                       key=lambda root: (int((model.body_rootid == root).sum()),
-                                         float(model.body_subtreemass[root])))
+        roots = sorted(
+            {int(model.body_rootid[model.jnt_bodyid[joint]]) for joint in range(model.njnt)},
+            key=lambda root: (
+                int((model.body_rootid == root).sum()),
+                float(model.body_subtreemass[root]),
+            ),
+        )
         return next((root for root in reversed(roots) if self._name(root)), 0)
 
     def _is_flown(self) -> bool:
@@ -214,20 +259,31 @@ class Guess:
         model = self._model
         if not self.base or not is_free(model, self.base) or self.is_flown:
             return None
-        dofs = [dof for dof in range(model.nv) if model.body_rootid[model.dof_bodyid[dof]]
-                == self.base and model.jnt_type[model.dof_jntid[dof]] in ONE_DOF]
+        dofs = [
+            dof
+            for dof in range(model.nv)
+            if model.body_rootid[model.dof_bodyid[dof]] == self.base
+            and model.jnt_type[model.dof_jntid[dof]] in ONE_DOF
+        ]
         return stand(model, self._data, dofs, needs_ground=False) if dofs else None
 
     def _wrist(self) -> int:
         """Return the body at the end of an arm: by its name, else the deepest with one child."""
         model = self._model
-        named = [body for body in range(1, model.nbody) if WRIST.search(self._name(body))
-                 and model.body_rootid[body] == self.base]
+        named = [
+            body
+            for body in range(1, model.nbody)
+            if WRIST.search(self._name(body)) and model.body_rootid[body] == self.base
+        ]
         if named:
             return named[-1]
-        inside = [body for body in range(1, model.nbody)
-                  if model.body_rootid[body] == self.base and self._name(body)
-                  and not self._is_small(body)]
+        inside = [
+            body
+            for body in range(1, model.nbody)
+            if model.body_rootid[body] == self.base
+            and self._name(body)
+            and not self._is_small(body)
+        ]
         return max(inside, key=self._depth, default=0)
 
     def _is_small(self, body: int) -> bool:

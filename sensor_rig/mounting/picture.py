@@ -26,8 +26,9 @@ ARROW, THICK = 0.16, 0.012
 """Length and width of an axis, in units of the robot's size."""
 
 
-def draw_mounts(model: mujoco.MjModel, data: mujoco.MjData, sensors: Iterable[AnySensor],
-                base: int, out: Path) -> None:
+def draw_mounts(
+    model: mujoco.MjModel, data: mujoco.MjData, sensors: Iterable[AnySensor], base: int, out: Path
+) -> None:
     """Write the picture of `data` with the frames of `sensors`; the robot is what `base` carries.
 
     The model must have been compiled with the sensors; `data` been through `mj_forward`.
@@ -41,8 +42,9 @@ def draw_mounts(model: mujoco.MjModel, data: mujoco.MjData, sensors: Iterable[An
     sheet.save(out)
 
 
-def _frames(model: mujoco.MjModel, data: mujoco.MjData, sensors: Iterable[AnySensor]
-            ) -> dict[str, tuple[Floats, Floats]]:
+def _frames(
+    model: mujoco.MjModel, data: mujoco.MjData, sensors: Iterable[AnySensor]
+) -> dict[str, tuple[Floats, Floats]]:
     """Return position [3] and axes [3, 3] in the world of each sensor that has a place.
 
     These are the axes that `mount` turns, not the optical ones of a camera's messages.
@@ -51,25 +53,35 @@ def _frames(model: mujoco.MjModel, data: mujoco.MjData, sensors: Iterable[AnySen
     for sensor in sensors:
         if frame_pose(model, sensor) is not None:
             site = model.site(sensor.name).id
-            frames[sensor.name] = (data.site_xpos[site].copy(),
-                                   data.site_xmat[site].reshape(3, 3).copy())
+            frames[sensor.name] = (
+                data.site_xpos[site].copy(),
+                data.site_xmat[site].reshape(3, 3).copy(),
+            )
     return frames
 
 
 def _extent(model: mujoco.MjModel, data: mujoco.MjData, base: int) -> tuple[Floats, float]:
     """Return the middle and the size of the robot, m."""
     own = (model.body_rootid[model.geom_bodyid] == base) & (
-        model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE)
+        model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE
+    )
     points = data.geom_xpos[own] if own.any() else data.xpos[1:]
     middle = 0.5 * (points.min(0) + points.max(0))
     reach = np.linalg.norm(points - middle, axis=1).max() + (
-        model.geom_rbound[own].mean() if own.any() else 0.1)
+        model.geom_rbound[own].mean() if own.any() else 0.1
+    )
     return middle, float(max(2.0 * reach, 0.1))
 
 
-def _view(model: mujoco.MjModel, data: mujoco.MjData,
-          frames: Mapping[str, tuple[Floats, Floats]], centre: Floats, size: float,
-          azimuth: float, elevation: float) -> Image.Image:
+def _view(
+    model: mujoco.MjModel,
+    data: mujoco.MjData,
+    frames: Mapping[str, tuple[Floats, Floats]],
+    centre: Floats,
+    size: float,
+    azimuth: float,
+    elevation: float,
+) -> Image.Image:
     camera = mujoco.MjvCamera()
     camera.lookat[:] = centre
     camera.distance, camera.azimuth, camera.elevation = 1.5 * size, azimuth, elevation
@@ -93,16 +105,31 @@ def _arrows(scene: mujoco.MjvScene, position: Floats, axes: Floats, size: float)
         if scene.ngeom >= scene.maxgeom:
             return
         geom = scene.geoms[scene.ngeom]
-        mujoco.mjv_initGeom(geom, mujoco.mjtGeom.mjGEOM_ARROW, np.zeros(3), np.zeros(3),
-                            np.eye(3).flatten(), np.array(colour, np.float32))
+        mujoco.mjv_initGeom(
+            geom,
+            mujoco.mjtGeom.mjGEOM_ARROW,
+            np.zeros(3),
+            np.zeros(3),
+            np.eye(3).flatten(),
+            np.array(colour, np.float32),
+        )
         length = ARROW * size * (1.4 if axis == 0 else 1.0)
-        mujoco.mjv_connector(geom, mujoco.mjtGeom.mjGEOM_ARROW, THICK * size, position,
-                             position + length * axes[:, axis])
+        mujoco.mjv_connector(
+            geom,
+            mujoco.mjtGeom.mjGEOM_ARROW,
+            THICK * size,
+            position,
+            position + length * axes[:, axis],
+        )
         scene.ngeom += 1
 
 
-def _labels(image: Image.Image, frames: Mapping[str, tuple[Floats, Floats]],
-            eye: tuple[Floats, Floats, Floats], fovy_deg: float) -> None:
+def _labels(
+    image: Image.Image,
+    frames: Mapping[str, tuple[Floats, Floats]],
+    eye: tuple[Floats, Floats, Floats],
+    fovy_deg: float,
+) -> None:
     """Write the names beside the frames, one below the other where they would overlap."""
     place, forward, up = eye
     right = np.cross(forward, up)

@@ -19,19 +19,32 @@ def starter_rig(survey: Survey, guess: Guess, out: Path) -> str:
     near = os.path.relpath(model, out.absolute().parent)
     world = {'model': near if not near.startswith('..') else str(model), **guess.world()}
     sensors = guess.sensors()
-    lines = [f'# Made from {survey.path.name}: sensors in likely places, with usual rates and '
-             'latencies. Look at the picture,',
-             '# move what is in the wrong place, and leave out what your robot does not have.',
-             '/**:', '  ros__parameters:', '    seed: 7']
+    lines = [
+        f'# Made from {survey.path.name}: sensors in likely places, with usual rates and '
+        'latencies. Look at the picture,',
+        '# move what is in the wrong place, and leave out what your robot does not have.',
+        '/**:',
+        '  ros__parameters:',
+        '    seed: 7',
+    ]
     lines += _section('world', world, 4)
     if sensors:
         lines += _section('sensors', sensors, 4)
-    camera, imu = (next((name for name, each in sensors.items() if each['type'] == kind), '')
-                   for kind in ('camera', 'imu'))
+    camera, imu = (
+        next((name for name, each in sensors.items() if each['type'] == kind), '')
+        for kind in ('camera', 'imu')
+    )
     if camera and imu:
-        lines += _section('sync', {
-            'reference_sensor_id': camera, 'required_sensors': [camera],
-            'imu_sensor_id': imu, 'inputs': {imu: {'collect': True}}}, 4)
+        lines += _section(
+            'sync',
+            {
+                'reference_sensor_id': camera,
+                'required_sensors': [camera],
+                'imu_sensor_id': imu,
+                'inputs': {imu: {'collect': True}},
+            },
+            4,
+        )
     return '\n'.join(lines) + '\n'
 
 
@@ -39,12 +52,17 @@ def _section(key: str, value: Any, indent: int) -> list[str]:
     """Return `key: value` in YAML; short maps on one line."""
     pad = ' ' * indent
     line = f'{pad}{_key(key)}: {_flow(value)}'
-    is_long_map = isinstance(value, Mapping) and (
-        indent <= 6 or len(line) > WIDTH) and key not in ('mount', 'driver')
+    is_long_map = (
+        isinstance(value, Mapping)
+        and (indent <= 6 or len(line) > WIDTH)
+        and key not in ('mount', 'driver')
+    )
     if not is_long_map:
         return _wrapped(line, indent)
-    return [f'{pad}{_key(key)}:', *(row for inner, item in value.items()
-                                    for row in _section(inner, item, indent + 2))]
+    return [
+        f'{pad}{_key(key)}:',
+        *(row for inner, item in value.items() for row in _section(inner, item, indent + 2)),
+    ]
 
 
 def _wrapped(line: str, indent: int) -> list[str]:
@@ -68,8 +86,12 @@ def _flow(value: object) -> str:
 
 
 def _text(text: str) -> str:
-    plain = text and all(c.isalnum() or c in '_./-' for c in text) and text[0].isalpha() and (
-        text.lower() not in ('true', 'false', 'yes', 'no', 'on', 'off', 'null', 'y', 'n'))
+    plain = (
+        text
+        and all(c.isalnum() or c in '_./-' for c in text)
+        and text[0].isalpha()
+        and (text.lower() not in ('true', 'false', 'yes', 'no', 'on', 'off', 'null', 'y', 'n'))
+    )
     plain = plain or (text.startswith('/') and ' ' not in text and "'" not in text)
     return text if plain else "'" + text.replace("'", "''") + "'"
 

@@ -24,5 +24,6 @@ def rig_from_arguments(arguments: Sequence[str] | None = None) -> RigConfig:
                 if index + 1 == len(given):
                     raise RigError(f'{option} needs the name of a rig file after it')
                 return load_rig(given[index + 1])
-    raise RigError('no rig file given; start the node with --rig FILE, or with '
-                   '--ros-args --params-file FILE')
+    raise RigError(
+        'no rig file given; start the node with --rig FILE, or with --ros-args --params-file FILE'
+    )

@@ -18,25 +18,33 @@ if TYPE_CHECKING:
 def make_world(rig: RigConfig, **options: Any) -> WorldNode:
     """Return the world node of `rig`; lockstep waits for its sync node where it runs one."""
     from sim_sensors.nodes.world import WorldNode
+
     return WorldNode(rig.simulation, collectors=['sync'] if rig.runs_sync else [], **options)
 
 
 def make_emulator(rig: RigConfig, sensors: Sequence[str] = (), **options: Any) -> EmulatorNode:
     """Return an emulator node for some sensors of `rig`, or for all of them."""
     from sim_sensors.nodes.emulator import EmulatorNode
+
     return EmulatorNode(rig.simulation, sensors, **options)
 
 
 def make_sync(rig: RigConfig, **options: Any) -> SyncNode:
     """Return the sync node of `rig`; a rig without sensors needs no simulator installed."""
     from sync_engine.nodes.sync import SyncNode
+
     if rig.sync is None:
         raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
-    return SyncNode(rig.sync, follows_world=rig.world is not None,
-                    simulated_topics=rig.published_topics(), **options)
+    return SyncNode(
+        rig.sync,
+        follows_world=rig.world is not None,
+        simulated_topics=rig.published_topics(),
+        **options,
+    )
 
 
 def make_degrade(rig: RigConfig, **options: Any) -> DegradeNode:
     """Return the node that degrades the live topics of `rig.streams`."""
     from sensor_rig.ros.degrade import DegradeNode
+
     return DegradeNode(rig, **options)

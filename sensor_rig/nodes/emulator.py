@@ -12,8 +12,9 @@ from sensor_rig.nodes.building import make_emulator
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node until a signal ends it."""
-    return run_node(lambda: make_emulator(rig_from_arguments(args)),
-                    sys.argv if args is None else args)
+    return run_node(
+        lambda: make_emulator(rig_from_arguments(args)), sys.argv if args is None else args
+    )
 
 
 if __name__ == '__main__':

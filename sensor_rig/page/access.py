@@ -34,8 +34,10 @@ class PagePlace:
 def require_token(token: str) -> None:
     """Raise RigError for a token that is no protection."""
     if len(token) < SHORTEST_TOKEN or not token.isprintable():
-        raise RigError(f'the token of the live page has {len(token)} characters; it needs at '
-                       f'least {SHORTEST_TOKEN}, all printable')
+        raise RigError(
+            f'the token of the live page has {len(token)} characters; it needs at '
+            f'least {SHORTEST_TOKEN}, all printable'
+        )
 
 
 def require_address(host: str, port: int, *, may_move: bool) -> None:
@@ -48,8 +50,10 @@ def require_address(host: str, port: int, *, may_move: bool) -> None:
     try:
         places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
-        raise RigError(f'the live page cannot answer on {host!r}; it should be a name or an '
-                       f'address of this machine') from None
+        raise RigError(
+            f'the live page cannot answer on {host!r}; it should be a name or an '
+            f'address of this machine'
+        ) from None
     for family, kind, protocol, _, address in places:
         with socket.socket(family, kind, protocol) as probe:
             # As asyncio does: a connection that has just ended does not keep the port.
@@ -64,8 +68,10 @@ def require_address(host: str, port: int, *, may_move: bool) -> None:
 
 def taken(host: str, port: int) -> str:
     """Return the sentence about a port that another program has."""
-    return (f'the live page cannot answer on port {port} of {host}: another program does; choose '
-            f'another port, or 0 for any free one')
+    return (
+        f'the live page cannot answer on port {port} of {host}: another program does; choose '
+        f'another port, or 0 for any free one'
+    )
 
 
 def _refusal(host: str, port: int, error: OSError) -> str:
@@ -74,6 +80,8 @@ def _refusal(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRNOTAVAIL:
         return f'the live page cannot answer on {host}: it is no address of this machine'
     if error.errno == errno.EACCES:
-        return (f'the live page may not answer on port {port} of {host}: this user has no right '
-                f'to it; choose one from 1024 on')
+        return (
+            f'the live page may not answer on port {port} of {host}: this user has no right '
+            f'to it; choose one from 1024 on'
+        )
     return f'the live page cannot answer on port {port} of {host}: {error.strerror}'

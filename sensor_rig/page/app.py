@@ -52,9 +52,17 @@ PHONE_STYLE = """<style>
 class Page:
     """One viser server and what stands on it."""
 
-    def __init__(self, settings: Mapping[str, Setting], *, host: str = LOCAL,
-                 port: int = DEFAULT_PORT, title: str = 'sensor_rig', token: str | None = None,
-                 may_move: bool = False, speed: float = 1.0) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, Setting],
+        *,
+        host: str = LOCAL,
+        port: int = DEFAULT_PORT,
+        title: str = 'sensor_rig',
+        token: str | None = None,
+        may_move: bool = False,
+        speed: float = 1.0,
+    ) -> None:
         """Serve on `host`:`port`, on this machine only unless told otherwise.
 
         With a `token` only to those who show it. Where the port is taken, and the page
@@ -72,8 +80,9 @@ class Page:
         self._set_theme(dark=False)
 
     def _set_theme(self, *, dark: bool) -> None:
-        self.server.gui.configure_theme(show_logo=False, show_share_button=False,
-                                        brand_color=GREEN, dark_mode=dark)
+        self.server.gui.configure_theme(
+            show_logo=False, show_share_button=False, brand_color=GREEN, dark_mode=dark
+        )
 
     @property
     def address(self) -> str:
@@ -111,7 +120,8 @@ class Page:
         gui.add_html(PHONE_STYLE)
         self._status = gui.add_html(_status('Waiting for the world ...'))
         self._timeline, self._joints, self._contacts, self._offsets, self._window = (
-            gui.add_html('') for _ in range(5))
+            gui.add_html('') for _ in range(5)
+        )
         with gui.add_folder('Where every message went') as folder:
             self._drops_folder = folder
             self._drops = gui.add_html('')
@@ -127,8 +137,9 @@ class Page:
             self.controls = Controls(gui, settings, self.commands.put, self.say, speed)
             with gui.add_folder('View'):
                 self._follow = gui.add_checkbox('follow robot', True)
-                self._shade = gui.add_dropdown('points by', SHADES,
-                                               hint='what the points of the LiDAR are coloured by')
+                self._shade = gui.add_dropdown(
+                    'points by', SHADES, hint='what the points of the LiDAR are coloured by'
+                )
                 dark = gui.add_checkbox('dark', False)
                 dark.on_update(lambda event: self._set_theme(dark=event.target.value))
             self._streams = gui.add_html('')
@@ -156,8 +167,9 @@ class Page:
             lines = {name: list(line) for name, line in history.offsets.items()}
             _draw(self._offsets, offsets(lines, reference, now_s, span_s, events))
         if history.windows:
-            _draw(self._window, window(list(history.windows), now_s, span_s, max_window_ms,
-                                       events))
+            _draw(
+                self._window, window(list(history.windows), now_s, span_s, max_window_ms, events)
+            )
 
     def show_body(self, body: Body, history: History) -> None:
         """Draw joints and contacts, as far as the robot has any."""
@@ -214,14 +226,19 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, upright: bool
             text = _escaped(value)
             if upright and tag == 'th' and index:
                 text = f'<span style="{turn}">{text}</span>'
-            found.append(f'<{tag} style="padding:2px 4px;vertical-align:bottom;white-space:nowrap;'
-                         f'text-align:{"right" if index else "left"}">{text}</{tag}>')
+            found.append(
+                f'<{tag} style="padding:2px 4px;vertical-align:bottom;white-space:nowrap;'
+                f'text-align:{"right" if index else "left"}">{text}</{tag}>'
+            )
         return ''.join(found)
+
     body = ''.join(f'<tr>{cells("td", row)}</tr>' for row in rows)
-    return ('<div style="overflow-x:auto;padding:0 6px"><table style="width:100%;'
-            'border-collapse:collapse;font:12px system-ui,sans-serif;font-variant-numeric:'
-            f'tabular-nums"><tr style="opacity:0.65">{cells("th", header)}</tr>{body}'
-            '</table></div>')
+    return (
+        '<div style="overflow-x:auto;padding:0 6px"><table style="width:100%;'
+        'border-collapse:collapse;font:12px system-ui,sans-serif;font-variant-numeric:'
+        f'tabular-nums"><tr style="opacity:0.65">{cells("th", header)}</tr>{body}'
+        '</table></div>'
+    )
 
 
 def _escaped(text: str) -> str:

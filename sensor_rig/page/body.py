@@ -62,9 +62,11 @@ class Body:
 
 def joints(traces: Mapping[str, Trace], now_s: float) -> str:
     """Draw a small plot for every joint, two in a row."""
-    parts = [svg.text(2, 14, 'Joints', bold=True),
-             svg.legend([('measured', CAPTURE), ('truth', BUNDLE)], 62, 14),
-             svg.text(svg.WIDTH - svg.RIGHT, 14, f'last {SPAN_S:.0f} s', anchor='end', soft=True)]
+    parts = [
+        svg.text(2, 14, 'Joints', bold=True),
+        svg.legend([('measured', CAPTURE), ('truth', BUNDLE)], 62, 14),
+        svg.text(svg.WIDTH - svg.RIGHT, 14, f'last {SPAN_S:.0f} s', anchor='end', soft=True),
+    ]
     width = (svg.WIDTH - svg.RIGHT - 8) / 2
     for index, (name, trace) in enumerate(traces.items()):
         left = 2 + (index % 2) * (width + 8)
@@ -83,17 +85,24 @@ def _joint(name: str, trace: Trace, now_s: float, place: tuple[float, float], to
     reach = max((max(values) - min(values)) / 2, LEAST_REACH) * 1.1
 
     def at(time_s: float, value: float) -> tuple[float, float]:
-        return (left + width * (1.0 - (now_s - time_s) / SPAN_S),
-                (high + low) / 2 - (value - middle) / reach * (low - high) / 2)
-    lines = [svg.polyline((at(*point) for point in line if now_s - point[0] <= SPAN_S),
-                          colour, thick)
-             for line, colour, thick in ((trace.true, BUNDLE, 3.0), (trace.measured, CAPTURE, 1.4))
-             if line]
+        return (
+            left + width * (1.0 - (now_s - time_s) / SPAN_S),
+            (high + low) / 2 - (value - middle) / reach * (low - high) / 2,
+        )
+
+    lines = [
+        svg.polyline((at(*point) for point in line if now_s - point[0] <= SPAN_S), colour, thick)
+        for line, colour, thick in ((trace.true, BUNDLE, 3.0), (trace.measured, CAPTURE, 1.4))
+        if line
+    ]
     last = trace.measured[-1][1] if trace.measured else math.nan
-    return (f'<rect x="{left:.1f}" y="{high:.1f}" width="{width:.1f}" height="{low - high:.1f}" '
-            f'fill="{INK}" fill-opacity="0.03"/>' + svg.text(left, top + 12, svg.shortened(name))
-            + svg.text(left + width, top + 12, f'{last:+.3f}', anchor='end', soft=True)
-            + ''.join(lines))
+    return (
+        f'<rect x="{left:.1f}" y="{high:.1f}" width="{width:.1f}" height="{low - high:.1f}" '
+        f'fill="{INK}" fill-opacity="0.03"/>'
+        + svg.text(left, top + 12, svg.shortened(name))
+        + svg.text(left + width, top + 12, f'{last:+.3f}', anchor='end', soft=True)
+        + ''.join(lines)
+    )
 
 
 def contacts(body: Body, now_s: float, events: Iterable[Occurrence] = ()) -> str:
@@ -101,9 +110,11 @@ def contacts(body: Body, now_s: float, events: Iterable[Occurrence] = ()) -> str
     names = list(body.contacts)
     axis = TimeAxis(svg.label_width(names), now_s, SPAN_S)
     height = 24 + LANE_HEIGHT * len(names)
-    parts = [svg.text(2, 14, 'Contacts', bold=True),
-             svg.legend([('measured', CAPTURE), ('true force', BUNDLE)], 72, 14),
-             svg.text(axis.right, 14, f'last {SPAN_S:.0f} s', anchor='end', soft=True)]
+    parts = [
+        svg.text(2, 14, 'Contacts', bold=True),
+        svg.legend([('measured', CAPTURE), ('true force', BUNDLE)], 72, 14),
+        svg.text(axis.right, 14, f'last {SPAN_S:.0f} s', anchor='end', soft=True),
+    ]
     for index, name in enumerate(names):
         parts.append(_contact(name, body, axis, 24 + LANE_HEIGHT * index))
     parts.append(svg.event_marks(events, axis, 20, height))
@@ -112,17 +123,21 @@ def contacts(body: Body, now_s: float, events: Iterable[Occurrence] = ()) -> str
 
 def _contact(name: str, body: Body, axis: TimeAxis, top: float) -> str:
     trace, low, high = body.contacts[name], top + LANE_HEIGHT - 5, top + 3
-    measured, true = ([p for p in line if axis.shows(p[0])]
-                      for line in (trace.measured, trace.true))
+    measured, true = (
+        [p for p in line if axis.shows(p[0])] for line in (trace.measured, trace.true)
+    )
     is_switch = name in body.switches
     forces = [value for _, value in (true if is_switch else [*true, *measured])]
     full = nice_ticks(0.0, 10 * max([*forces, LEAST_FORCE_N]), 10)[1]  # the next round number
 
     def at(time_s: float, value: float) -> tuple[float, float]:
         return axis.x(time_s), low - (low - high) * min(value / full, 1.0)
-    parts = [svg.text(2, (low + high) / 2 + 4, svg.shortened(name), bold=True),
-             f'<line x1="{axis.left:.1f}" x2="{axis.right}" y1="{low}" y2="{low}" '
-             f'stroke="{INK}" stroke-opacity="0.25"/>']
+
+    parts = [
+        svg.text(2, (low + high) / 2 + 4, svg.shortened(name), bold=True),
+        f'<line x1="{axis.left:.1f}" x2="{axis.right}" y1="{low}" y2="{low}" '
+        f'stroke="{INK}" stroke-opacity="0.25"/>',
+    ]
     if is_switch:
         parts.append(_closed(measured, axis, high, low))
     parts.append(svg.polyline((at(*point) for point in true), BUNDLE, 1.4 if is_switch else 3.0))

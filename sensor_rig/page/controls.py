@@ -11,8 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 FAULT_ARGUMENTS: dict[str, dict[str, float]] = {
-    'dead': {}, 'stuck': {}, 'slow': {'offset': 0.03}, 'clock_step': {'offset': 0.053},
-    'noisy': {'scale': 10.0}, 'loss_burst': {'scale': 0.5}, 'wrong': {'scale': 1.1},
+    'dead': {},
+    'stuck': {},
+    'slow': {'offset': 0.03},
+    'clock_step': {'offset': 0.053},
+    'noisy': {'scale': 10.0},
+    'loss_burst': {'scale': 0.5},
+    'wrong': {'scale': 1.1},
 }
 """The faults of the page: 30 ms slower, the clock 53 ms ahead, ten times the noise ..."""
 FAULT_SECONDS = 5.0
@@ -47,13 +52,16 @@ class Limit(NamedTuple):
 
     def refusal(self, value: float, now: float | None = None) -> str | None:
         """Return why `value` is not taken; None where it is. What is set `now` always is."""
-        low, high = (self.low, self.high) if now is None else (
-            min(self.low, now), max(self.high, now))
+        low, high = (
+            (self.low, self.high) if now is None else (min(self.low, now), max(self.high, now))
+        )
         if low <= value <= high:
             return None
         unit = f' {self.unit}' if self.unit else ''
-        return (f'{self.name} {value:.10g}{unit} is refused: it goes from {low:.10g} to '
-                f'{high:.10g}{unit}')
+        return (
+            f'{self.name} {value:.10g}{unit} is refused: it goes from {low:.10g} to '
+            f'{high:.10g}{unit}'
+        )
 
 
 DELAY = Limit('A delay of', 0.0, 2000.0, 'ms')
@@ -134,8 +142,14 @@ class Setting:
 class Controls:
     """Time and one sensor at a time. What a person asks is checked here, and refused in words."""
 
-    def __init__(self, gui: Any, settings: Mapping[str, Setting], ask: Callable[[Command], None],
-                 say: Callable[[str], None], speed: float = 1.0) -> None:
+    def __init__(
+        self,
+        gui: Any,
+        settings: Mapping[str, Setting],
+        ask: Callable[[Command], None],
+        say: Callable[[str], None],
+        speed: float = 1.0,
+    ) -> None:
         """Put them on a viser `gui`; `ask` gets what a person wants, `say` why not."""
         self._settings = dict(settings)
         self._ask, self._say = ask, say
@@ -147,13 +161,14 @@ class Controls:
     def _add_time(self, gui: Any, speed: float) -> None:
         buttons = gui.add_button_group('', ('pause', 'resume', 'step', 'reset'))
         # No limits on the numbers themselves: a browser would clip what lies outside in silence.
-        steps = gui.add_number('steps', 100, step=1,
-                               hint='physics steps that "step" takes, then the rig pauses')
+        steps = gui.add_number(
+            'steps', 100, step=1, hint='physics steps that "step" takes, then the rig pauses'
+        )
         buttons.on_click(lambda event: self._press(event.target.value, steps.value))
-        pace = gui.add_number('speed', speed or 1.0, step=0.1,
-                              hint='simulated seconds per second')
+        pace = gui.add_number('speed', speed or 1.0, step=0.1, hint='simulated seconds per second')
         gui.add_button('set the speed').on_click(
-            lambda _: self._try(SPEED, pace.value, Command('speed', value=float(pace.value))))
+            lambda _: self._try(SPEED, pace.value, Command('speed', value=float(pace.value)))
+        )
 
     def _press(self, action: str, steps: float) -> None:
         command = Command(action, value=float(steps))
@@ -162,8 +177,7 @@ class Controls:
         else:
             self._ask(command)
 
-    def _try(self, limit: Limit, value: float, command: Command,
-             now: float | None = None) -> None:
+    def _try(self, limit: Limit, value: float, command: Command, now: float | None = None) -> None:
         """Ask for `command` where `value` is within its limit, else say the limit."""
         refusal = limit.refusal(value, now)
         if refusal is None:
@@ -181,12 +195,22 @@ class Controls:
         fault = gui.add_dropdown('fault', list(FAULTS.values()))
         inject = gui.add_button(f'inject for {FAULT_SECONDS:.0f} s', color='red')
         sensor.on_update(lambda _: self._load())
-        set_delay.on_click(lambda _: self._try(
-            DELAY, delay.value, Command('delay', sensor.value, delay.value / 1e3),
-            1e3 * self._setting.delay_range_s[1]))
-        set_clock.on_click(lambda _: self._try(
-            CLOCK, clock.value, Command('clock', sensor.value, clock.value / 1e3),
-            1e3 * self._setting.clock_offset_s))
+        set_delay.on_click(
+            lambda _: self._try(
+                DELAY,
+                delay.value,
+                Command('delay', sensor.value, delay.value / 1e3),
+                1e3 * self._setting.delay_range_s[1],
+            )
+        )
+        set_clock.on_click(
+            lambda _: self._try(
+                CLOCK,
+                clock.value,
+                Command('clock', sensor.value, clock.value / 1e3),
+                1e3 * self._setting.clock_offset_s,
+            )
+        )
         inject.on_click(lambda _: self._inject(fault.value))
         self._load()
 
@@ -196,8 +220,7 @@ class Controls:
 
     def _inject(self, words: str) -> None:
         kind = next(kind for kind, said in FAULTS.items() if said == words)
-        self._ask(Command('fault', self._sensor.value, FAULT_SECONDS, kind,
-                          FAULT_ARGUMENTS[kind]))
+        self._ask(Command('fault', self._sensor.value, FAULT_SECONDS, kind, FAULT_ARGUMENTS[kind]))
 
     def note(self, sensor: str, key: str, value: object) -> None:
         """Take it that a parameter of a sensor was changed, by whomever."""

@@ -43,18 +43,27 @@ def require_browser() -> str:
     try:
         import playwright.sync_api  # noqa: F401
     except ImportError:
-        raise UnavailableError('filming the page needs playwright; "pip install sensor_rig[film]" '
-                               'brings it') from None
+        raise UnavailableError(
+            'filming the page needs playwright; "pip install sensor_rig[film]" brings it'
+        ) from None
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
-        raise UnavailableError(f'filming the page needs a browser, one of {", ".join(BROWSERS)}; '
-                               f'on Debian, "apt install chromium" brings it')
+        raise UnavailableError(
+            f'filming the page needs a browser, one of {", ".join(BROWSERS)}; '
+            f'on Debian, "apt install chromium" brings it'
+        )
     return browser
 
 
-def film_clock_step(config: RigConfig, sensor: str, step_ms: float, *, lead_s: float,
-                    seconds: float, advance: Callable[[float], None] = lambda _: None
-                    ) -> list[Frame]:
+def film_clock_step(
+    config: RigConfig,
+    sensor: str,
+    step_ms: float,
+    *,
+    lead_s: float,
+    seconds: float,
+    advance: Callable[[float], None] = lambda _: None,
+) -> list[Frame]:
     """Run a rig; film `seconds` from `lead_s` on. At a quarter of them the clock steps, for good.
 
     All times are simulated ones.
@@ -79,8 +88,10 @@ class _Run:
         self._rig = InProcessRig(config.with_world(num_envs=1), arrays=False)
         fault = FaultConfig(kind='clock_step', at_s=at_s, offset=step_s)
         self._rig.pipelines[sensor].inject(fault)
-        self._history = History(self._rig.sensors, planned=[
-            Occurrence(at_s, fault_in_words('clock_step', step_s), sensor)])
+        self._history = History(
+            self._rig.sensors,
+            planned=[Occurrence(at_s, fault_in_words('clock_step', step_s), sensor)],
+        )
         self._errors_ms: dict[str, float] = {}
         self._reference = '' if config.sync is None else config.sync.reference_sensor_id
 
@@ -101,40 +112,62 @@ class _Run:
         rig, start_ns = self._rig, self._rig.world.time_base.start_ns
         for message in rig.step():
             sample = message.sample
-            self._history.add_mark(sample.sensor, Mark(
-                sample.capture_ns - start_ns, sample.stamp_ns - start_ns, rig.elapsed_ns))
+            self._history.add_mark(
+                sample.sensor,
+                Mark(sample.capture_ns - start_ns, sample.stamp_ns - start_ns, rig.elapsed_ns),
+            )
             self._errors_ms[sample.sensor] = (sample.stamp_ns - sample.capture_ns) / 1e6
         for bundle in rig.bundles:
             self._history.advance(rig.elapsed_ns)
-            self._history.add_bundle({name: member.stamp_ns - start_ns
-                                      for name, member in bundle.members.items()
-                                      if not (member.missing or member.collected)})
+            self._history.add_bundle(
+                {
+                    name: member.stamp_ns - start_ns
+                    for name, member in bundle.members.items()
+                    if not (member.missing or member.collected)
+                }
+            )
             for name, member in bundle.members.items():
                 if name != self._reference and {name, self._reference} <= set(self._errors_ms):
-                    self._history.add_offset(name, OffsetPoint(
-                        self.now_s, member.offset_ns / 1e6, member.offset_sigma_s * 1e3,
-                        self._errors_ms[name] - self._errors_ms[self._reference]))
+                    self._history.add_offset(
+                        name,
+                        OffsetPoint(
+                            self.now_s,
+                            member.offset_ns / 1e6,
+                            member.offset_sigma_s * 1e3,
+                            self._errors_ms[name] - self._errors_ms[self._reference],
+                        ),
+                    )
 
     def drawings(self) -> str:
         """Return the timeline and the offsets, as they stand on the page."""
         history = self._history
         lines = {name: list(line) for name, line in history.offsets.items()}
-        return timeline(history) + offsets(lines, self._reference, self.now_s,
-                                           min(max(self.now_s, 10.0), 20.0), history.events())
+        return timeline(history) + offsets(
+            lines, self._reference, self.now_s, min(max(self.now_s, 10.0), 20.0), history.events()
+        )
 
 
 def save(frames: list[Frame], out: Path) -> None:
     """Write the film, as fast as simulated time went; the suffix of `out` says the format."""
-    shown = [frame for frame, later in zip(frames, [*frames[1:], None], strict=True)
-             if later is None or later.time_s > frame.time_s]
+    shown = [
+        frame
+        for frame, later in zip(frames, [*frames[1:], None], strict=True)
+        if later is None or later.time_s > frame.time_s
+    ]
     lasts_ms = [round(1e3 * (after.time_s - frame.time_s)) for frame, after in pairwise(shown)]
     pictures = [frame.picture for frame in shown]
     if out.suffix.lower() == '.gif':
         pictures = [each.quantize(128, dither=Image.Dither.NONE) for each in pictures]
     options: dict[str, Any] = {'quality': 70, 'method': 6} if out.suffix.lower() == '.webp' else {}
     try:
-        pictures[0].save(out, save_all=True, append_images=pictures[1:], loop=0,
-                         duration=[*lasts_ms, round(1e3 * LAST_FRAME_S)], **options)
+        pictures[0].save(
+            out,
+            save_all=True,
+            append_images=pictures[1:],
+            loop=0,
+            duration=[*lasts_ms, round(1e3 * LAST_FRAME_S)],
+            **options,
+        )
     except OSError as error:
         raise RigError(f'{out} cannot be written: {why(error)}') from None
 
@@ -143,13 +176,15 @@ def save(frames: list[Frame], out: Path) -> None:
 def _page(browser: str) -> Iterator[Any]:
     """Give an empty page of a browser, as wide as the drawings."""
     from playwright.sync_api import Error, sync_playwright
+
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=browser, args=['--no-sandbox'])
         try:
             screen: Any = {'width': svg.WIDTH + 2 * MARGIN_PX, 'height': 620}
             yield started.new_page(viewport=screen, device_scale_factor=SCALE)
         except Error as error:
-            raise RigError(f'the browser did not do what the film needs: '
-                           f'{str(error).splitlines()[0]}') from None
+            raise RigError(
+                f'the browser did not do what the film needs: {str(error).splitlines()[0]}'
+            ) from None
         finally:
             started.close()

@@ -49,11 +49,18 @@ class Gate:
         shown = parse_qs(urlsplit(request.path).query).get('token', [''])[-1]
         if hmac.compare_digest(shown.encode(), self._token):
             # The token leaves the address, so that no screenshot shows it.
-            return _answer(HTTPStatus.SEE_OTHER, '', {
-                'Location': './', 'Cache-Control': 'no-store', 'Set-Cookie':
-                f'{self._cookie}={self._pass}; Path=/; HttpOnly; SameSite=Lax'})
-        return _answer(HTTPStatus.UNAUTHORIZED, 'This page needs its token: add ?token=... to the '
-                                                'address.')
+            return _answer(
+                HTTPStatus.SEE_OTHER,
+                '',
+                {
+                    'Location': './',
+                    'Cache-Control': 'no-store',
+                    'Set-Cookie': f'{self._cookie}={self._pass}; Path=/; HttpOnly; SameSite=Lax',
+                },
+            )
+        return _answer(
+            HTTPStatus.UNAUTHORIZED, 'This page needs its token: add ?token=... to the address.'
+        )
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -61,23 +68,28 @@ class Gate:
         serve = websockets.asyncio.server.serve
         guarded = []
 
-        def serve_guarded(*args: Any, process_request: Check | None = None,
-                          **options: Any) -> object:
+        def serve_guarded(
+            *args: Any, process_request: Check | None = None, **options: Any
+        ) -> object:
             def process(connection: object, request: Request) -> Response | None:
                 answer = self.check(request)
                 if answer is None and process_request is not None:
                     answer = process_request(connection, request)
                 return answer
+
             guarded.append(True)
             return serve(*args, process_request=process, **options)
+
         websockets.asyncio.server.serve = serve_guarded  # type: ignore[assignment, misc]
         try:
             yield
         finally:
             websockets.asyncio.server.serve = serve  # type: ignore[misc]
         if not guarded:
-            raise RigError('the installed viser starts its server in a way that leaves no place '
-                           'for a token; run without one, or with viser 1.1')
+            raise RigError(
+                'the installed viser starts its server in a way that leaves no place '
+                'for a token; run without one, or with viser 1.1'
+            )
 
 
 def _from_own_page(headers: Headers) -> bool:
@@ -98,6 +110,16 @@ def _cookie(headers: Headers, name: str) -> str:
 
 def _answer(status: HTTPStatus, text: str, more: dict[str, str] | None = None) -> Response:
     body = text.encode()
-    return Response(status, status.phrase, Headers({
-        'Content-Type': 'text/plain; charset=utf-8', 'Content-Length': str(len(body)),
-        'Connection': 'close', **(more or {})}), body)
+    return Response(
+        status,
+        status.phrase,
+        Headers(
+            {
+                'Content-Type': 'text/plain; charset=utf-8',
+                'Content-Length': str(len(body)),
+                'Connection': 'close',
+                **(more or {}),
+            }
+        ),
+        body,
+    )

@@ -62,8 +62,13 @@ SMOOTHING = 0.15
 class History:
     """What happened within the last `span_s`; offsets, window and events within `long_s`."""
 
-    def __init__(self, sensors: Iterable[str], span_s: float = 2.0, long_s: float = 60.0,
-                 planned: Iterable[Occurrence] = ()) -> None:
+    def __init__(
+        self,
+        sensors: Iterable[str],
+        span_s: float = 2.0,
+        long_s: float = 60.0,
+        planned: Iterable[Occurrence] = (),
+    ) -> None:
         """Keep marks for `sensors`, in that order; `planned` events happen in every run."""
         self.span_ns = round(span_s * NS_PER_S)
         self.long_s = long_s
@@ -88,9 +93,11 @@ class History:
     def events(self) -> list[Occurrence]:
         """Return what happened within `long_s`, earliest first."""
         oldest_s = self.now_s - self.long_s
-        return sorted(event for event in (*self._planned, *self._events)
-                      if event.time_s <= self.now_s
-                      and (event.end_s or event.time_s) >= oldest_s)
+        return sorted(
+            event
+            for event in (*self._planned, *self._events)
+            if event.time_s <= self.now_s and (event.end_s or event.time_s) >= oldest_s
+        )
 
     def add_mark(self, sensor: str, mark: Mark) -> None:
         """Note a sample that has just arrived."""
@@ -149,12 +156,17 @@ class History:
 
     def bundle_captures(self) -> list[dict[str, int]]:
         """Return, for each bundle, the true capture time of each member that is still shown."""
-        by_stamp = {name: {mark.stamp_ns: mark.capture_ns for mark in marks}
-                    for name, marks in self.marks.items()}
+        by_stamp = {
+            name: {mark.stamp_ns: mark.capture_ns for mark in marks}
+            for name, marks in self.marks.items()
+        }
         found = []
         for members in self.bundles:
-            captures = {name: by_stamp[name][stamp] for name, stamp in members.items()
-                        if stamp in by_stamp.get(name, {})}
+            captures = {
+                name: by_stamp[name][stamp]
+                for name, stamp in members.items()
+                if stamp in by_stamp.get(name, {})
+            }
             if len(captures) > 1:
                 found.append(captures)
         return found

@@ -52,8 +52,11 @@ def mount_of(model: mujoco.MjModel, data: mujoco.MjData, site: str, base: int) -
         return None
     carrier = 0 if root == 0 else base
     turn, place = data.xmat[carrier].reshape(3, 3), data.xpos[carrier]
-    return Mount(turn.T @ data.site_xmat[index].reshape(3, 3),
-                 turn.T @ (data.site_xpos[index] - place), root == 0)
+    return Mount(
+        turn.T @ data.site_xmat[index].reshape(3, 3),
+        turn.T @ (data.site_xpos[index] - place),
+        root == 0,
+    )
 
 
 class Placer:
@@ -68,16 +71,20 @@ class Placer:
         """Take the carrying body's true pose."""
         if self._poses and motion.stamp_ns < self._poses[-1][0]:
             self._poses.clear()
-        self._poses.append((motion.stamp_ns, np.array(motion.position_m),
-                            np.array(motion.orientation_xyzw)))
+        self._poses.append(
+            (motion.stamp_ns, np.array(motion.position_m), np.array(motion.orientation_xyzw))
+        )
 
     def place(self, type_name: str, message: Buffer, capture_ns: int) -> PlacedPoints | None:
         """Place a message of one of `SCAN_TYPES` whose first ray was fired at `capture_ns`.
 
         None where nothing returned, or where the poses do not cover its sweep.
         """
-        return self.scan(message, capture_ns) if type_name == SCAN else self.cloud(
-            message, capture_ns)
+        return (
+            self.scan(message, capture_ns)
+            if type_name == SCAN
+            else self.cloud(message, capture_ns)
+        )
 
     def scan(self, message: Buffer, capture_ns: int) -> PlacedPoints | None:
         """Place a LaserScan whose first ray was fired at `capture_ns`."""
@@ -98,11 +105,17 @@ class Placer:
         local = np.stack([points[axis] for axis in 'xyz'], 1).astype(float)
         names = points.dtype.names or ()
         times_s = points['time'].astype(float) if 'time' in names else np.zeros(len(points))
-        return self._placed(local, capture_ns, times_s,
-                            points['intensity'] if 'intensity' in names else None)
+        return self._placed(
+            local, capture_ns, times_s, points['intensity'] if 'intensity' in names else None
+        )
 
-    def _placed(self, local: Floats, capture_ns: int, times_s: Floats,
-                intensity: NDArray[np.float32] | None) -> PlacedPoints | None:
+    def _placed(
+        self,
+        local: Floats,
+        capture_ns: int,
+        times_s: Floats,
+        intensity: NDArray[np.float32] | None,
+    ) -> PlacedPoints | None:
         if not len(local):
             return None
         carried = local @ self._mount.rotation.T + self._mount.offset_m
@@ -143,8 +156,17 @@ def _continuous(quats: Floats) -> Floats:
 def _matrix(quat_xyzw: Floats) -> Floats:
     """Return rotation matrices [..., 3, 3] of quaternions [..., 4] of any length."""
     x, y, z, w = np.moveaxis(quat_xyzw / np.linalg.norm(quat_xyzw, axis=-1, keepdims=True), -1, 0)
-    return np.stack([
-        1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
-        2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
-        2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y),
-    ], -1).reshape(*quat_xyzw.shape[:-1], 3, 3)
+    return np.stack(
+        [
+            1 - 2 * (y * y + z * z),
+            2 * (x * y - w * z),
+            2 * (x * z + w * y),
+            2 * (x * y + w * z),
+            1 - 2 * (x * x + z * z),
+            2 * (y * z - w * x),
+            2 * (x * z - w * y),
+            2 * (y * z + w * x),
+            1 - 2 * (x * x + y * y),
+        ],
+        -1,
+    ).reshape(*quat_xyzw.shape[:-1], 3, 3)

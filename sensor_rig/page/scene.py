@@ -41,8 +41,9 @@ class PageScene:
         # the view is then nobody else's business, and the robot cannot leave it.
         self._root = self._api.add_frame('/world', show_axes=False)
         scene = Scene(world.model)
-        for shape, position, quat in zip(scene.static, *scene.static_poses(world.data()),
-                                         strict=True):
+        for shape, position, quat in zip(
+            scene.static, *scene.static_poses(world.data()), strict=True
+        ):
             self._add(shape, position, quat)
         self._moving: dict[int, Any] = {}
         self._add_moving(world.model, scene, *scene.moving_poses(world.data()))
@@ -63,8 +64,9 @@ class PageScene:
         if self.follows:
             self._root.position = -np.asarray(position_m)
 
-    def _add_moving(self, model: mujoco.MjModel, scene: Scene, positions: Floats,
-                    quats: Floats) -> None:
+    def _add_moving(
+        self, model: mujoco.MjModel, scene: Scene, positions: Floats, quats: Floats
+    ) -> None:
         """Hang the geoms of a body on its first one: a body is then moved in one go."""
         first: dict[int, int] = {}
         inverse, quat, offset = np.empty(4), np.empty(4), np.empty(3)
@@ -73,19 +75,28 @@ class PageScene:
             anchor = first.setdefault(body, index)
             if anchor == index:
                 self._moving[shape.geom] = self._api.add_frame(
-                    f'/world/body_{body}', show_axes=False, position=positions[index],
-                    wxyz=quats[index])
+                    f'/world/body_{body}',
+                    show_axes=False,
+                    position=positions[index],
+                    wxyz=quats[index],
+                )
             mujoco.mju_negQuat(inverse, quats[anchor])
             mujoco.mju_mulQuat(quat, inverse, quats[index])
             mujoco.mju_rotVecQuat(offset, positions[index] - positions[anchor], inverse)
             self._add(shape, offset.copy(), quat.copy(), f'/world/body_{body}')
 
-    def _add(self, shape: Shape, position: Floats, quat_wxyz: Floats, parent: str = '/world'
-             ) -> object:
+    def _add(
+        self, shape: Shape, position: Floats, quat_wxyz: Floats, parent: str = '/world'
+    ) -> object:
         name = f'{parent}/{shape.geom}'
         colour = tuple(round(255 * value) for value in shape.rgba[:3])
-        common: dict[str, object] = {'position': position, 'wxyz': quat_wxyz, 'color': colour,
-                                  'cast_shadow': False, 'receive_shadow': False}
+        common: dict[str, object] = {
+            'position': position,
+            'wxyz': quat_wxyz,
+            'color': colour,
+            'cast_shadow': False,
+            'receive_shadow': False,
+        }
         if shape.rgba[3] < 1.0:
             common['opacity'] = shape.rgba[3]
         x, y, z = shape.size_m
@@ -94,8 +105,9 @@ class PageScene:
         if shape.kind == 'cylinder':
             return self._api.add_cylinder(name, radius=x / 2, height=z, **common)
         if shape.vertices is not None:
-            return self._api.add_mesh_simple(name, shape.vertices, shape.faces, side='double',
-                                             flat_shading=True, **common)
+            return self._api.add_mesh_simple(
+                name, shape.vertices, shape.faces, side='double', flat_shading=True, **common
+            )
         return self._api.add_mesh_simple(name, *_round(shape), **common)
 
     def move(self, poses: Mapping[int, Floats]) -> None:
@@ -112,8 +124,14 @@ class PageScene:
         colours = _colours(shade)
         if self._points is None:
             self._points = self._api.add_point_cloud(
-                '/world/points', points.astype(np.float32), colours, point_size=self._point_m,
-                point_shape='circle', precision='float32', point_shading='flat')
+                '/world/points',
+                points.astype(np.float32),
+                colours,
+                point_size=self._point_m,
+                point_shape='circle',
+                precision='float32',
+                point_shading='flat',
+            )
         else:
             self._points.points, self._points.colors = points.astype(np.float32), colours
 
@@ -122,8 +140,11 @@ def _first_geom(model: mujoco.MjModel, scene: Scene, body: int) -> int | None:
     """Return the geom that stands for `body`: its own, else the first one that moves with it."""
     own = [shape.geom for shape in scene.moving if model.geom_bodyid[shape.geom] == body]
     root = model.body_rootid[body]
-    carried = [shape.geom for shape in scene.moving if model.body_dofnum[body]
-               and model.body_rootid[model.geom_bodyid[shape.geom]] == root]
+    carried = [
+        shape.geom
+        for shape in scene.moving
+        if model.body_dofnum[body] and model.body_rootid[model.geom_bodyid[shape.geom]] == root
+    ]
     return next(iter([*own, *carried]), None)
 
 
@@ -152,10 +173,12 @@ def _colours(shade: Floats) -> NDArray[np.uint8]:
 def _round(shape: Shape) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """Return the triangles of a sphere, ellipsoid or capsule, in the geom's frame."""
     rings, sectors = 13, 20
-    polar, around = np.meshgrid(np.linspace(0.0, np.pi, rings),
-                                np.linspace(0.0, 2 * np.pi, sectors), indexing='ij')
-    unit = np.stack([np.sin(polar) * np.cos(around), np.sin(polar) * np.sin(around),
-                     np.cos(polar)], -1)
+    polar, around = np.meshgrid(
+        np.linspace(0.0, np.pi, rings), np.linspace(0.0, 2 * np.pi, sectors), indexing='ij'
+    )
+    unit = np.stack(
+        [np.sin(polar) * np.cos(around), np.sin(polar) * np.sin(around), np.cos(polar)], -1
+    )
     x, y, z = shape.size_m
     if shape.kind == 'capsule':
         vertices = unit * (x / 2)
@@ -163,7 +186,10 @@ def _round(shape: Shape) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     else:
         vertices = unit * np.array([x, y, z]) / 2
     corner = (np.arange(rings - 1)[:, None] * sectors + np.arange(sectors - 1)).ravel()
-    faces = np.concatenate([
-        np.stack([corner, corner + sectors, corner + 1], 1),
-        np.stack([corner + 1, corner + sectors, corner + sectors + 1], 1)])
+    faces = np.concatenate(
+        [
+            np.stack([corner, corner + sectors, corner + 1], 1),
+            np.stack([corner + 1, corner + sectors, corner + sectors + 1], 1),
+        ]
+    )
     return vertices.reshape(-1, 3).astype(np.float32), faces.astype(np.int32)

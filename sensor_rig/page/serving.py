@@ -19,8 +19,9 @@ START_S = 30.0
 """Wall time after which a server that says nothing has failed."""
 
 
-def start_server(host: str, port: int, title: str, *, may_move: bool,
-                 patience_s: float = START_S) -> viser.ViserServer:
+def start_server(
+    host: str, port: int, title: str, *, may_move: bool, patience_s: float = START_S
+) -> viser.ViserServer:
     """Return a server on `host`:`port`, or on a port above it where it `may_move`."""
     require_address(host, port, may_move=may_move)
     server = _Start(host, port, title).wait(patience_s)

@@ -50,14 +50,24 @@ class TimeAxis:
 
 def document(height: float, parts: Iterable[str], name: str) -> str:
     """Return an SVG of full width; `name` is its class and what a screen reader says."""
-    return (f'<svg class="rig-{name.replace(" ", "-")}" viewBox="0 0 {WIDTH} {height:.0f}" '
-            f'width="100%" role="img" aria-label="{escape(name, quote=True)}" '
-            f'style="display: block; font: 12px system-ui, sans-serif; fill: {INK}" '
-            f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>')
+    return (
+        f'<svg class="rig-{name.replace(" ", "-")}" viewBox="0 0 {WIDTH} {height:.0f}" '
+        f'width="100%" role="img" aria-label="{escape(name, quote=True)}" '
+        f'style="display: block; font: 12px system-ui, sans-serif; fill: {INK}" '
+        f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
+    )
 
 
-def text(x: float, y: float, words: str, *, bold: bool = False, anchor: str = 'start',
-         soft: bool = False, colour: str = '') -> str:
+def text(
+    x: float,
+    y: float,
+    words: str,
+    *,
+    bold: bool = False,
+    anchor: str = 'start',
+    soft: bool = False,
+    colour: str = '',
+) -> str:
     """Return a line of text at its baseline."""
     more = (' font-weight="600"' if bold else '') + (' opacity="0.7"' if soft else '')
     more += f' text-anchor="{anchor}"' if anchor != 'start' else ''
@@ -69,39 +79,56 @@ def legend(entries: Sequence[tuple[str, str]], x: float, y: float) -> str:
     """Return squares with (name, colour), from `x` on."""
     pieces = []
     for name, colour in entries:
-        pieces.append(f'<rect x="{x:.0f}" y="{y - 9:.0f}" width="10" height="10" rx="2" '
-                      f'fill="{colour}"/>' + text(x + 14, y, name))
+        pieces.append(
+            f'<rect x="{x:.0f}" y="{y - 9:.0f}" width="10" height="10" rx="2" '
+            f'fill="{colour}"/>' + text(x + 14, y, name)
+        )
         x += 26 + 6.6 * len(name)
     return ''.join(pieces)
 
 
-def polyline(points: Iterable[tuple[float, float]], colour: str, width: float = 1.6,
-             dashes: str = '') -> str:
+def polyline(
+    points: Iterable[tuple[float, float]], colour: str, width: float = 1.6, dashes: str = ''
+) -> str:
     """Return a line through points in px."""
     path = ' '.join(f'{x:.1f},{y:.1f}' for x, y in points)
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ''
-    return (f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}"'
-            f'{dashed}/>')
+    return (
+        f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}"{dashed}/>'
+    )
 
 
-def event_marks(events: Iterable[Occurrence], axis: TimeAxis, top: float, bottom: float,
-                names: bool | str = True) -> str:
+def event_marks(
+    events: Iterable[Occurrence],
+    axis: TimeAxis,
+    top: float,
+    bottom: float,
+    names: bool | str = True,
+) -> str:
     """Return a vertical mark for every event that the axis shows, pale while it lasts.
 
     `names`: written beside the marks for all, for none, or for the events of one sensor.
     """
     pieces = []
-    shown = [event for event in events if axis.shows(event.time_s) or (
-        event.end_s is not None and event.time_s < axis.now_s < event.end_s + axis.span_s)]
+    shown = [
+        event
+        for event in events
+        if axis.shows(event.time_s)
+        or (event.end_s is not None and event.time_s < axis.now_s < event.end_s + axis.span_s)
+    ]
     for row, event in enumerate(shown):
         x = max(axis.x(event.time_s), axis.left)
         if event.end_s is not None:
             end = min(axis.x(event.end_s), axis.right)
-            pieces.append(f'<rect x="{x:.1f}" y="{top:.1f}" width="{max(end - x, 0.0):.1f}" '
-                          f'height="{bottom - top:.1f}" fill="{FAULT}" fill-opacity="0.10"/>')
+            pieces.append(
+                f'<rect x="{x:.1f}" y="{top:.1f}" width="{max(end - x, 0.0):.1f}" '
+                f'height="{bottom - top:.1f}" fill="{FAULT}" fill-opacity="0.10"/>'
+            )
         if axis.shows(event.time_s):
-            pieces.append(f'<path class="rig-event" d="M{x:.1f} {top:.1f}V{bottom:.1f}" '
-                          f'stroke="{FAULT}" stroke-width="1.5" stroke-dasharray="3 2"/>')
+            pieces.append(
+                f'<path class="rig-event" d="M{x:.1f} {top:.1f}V{bottom:.1f}" '
+                f'stroke="{FAULT}" stroke-width="1.5" stroke-dasharray="3 2"/>'
+            )
         if names is True or (names and names == event.sensor):
             label = event.label if names is True else event.name
             pieces.append(_event_name(label, x, top + 11 + 13 * (row % 3), axis))
@@ -109,13 +136,21 @@ def event_marks(events: Iterable[Occurrence], axis: TimeAxis, top: float, bottom
 
 
 def _event_name(label: str, x: float, y: float, axis: TimeAxis) -> str:
-    short = label if len(label) <= LONGEST_LABEL else label[:LONGEST_LABEL - 1] + '…'
+    short = label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + '…'
     beyond = x + 4 + LETTER * len(short) > axis.right
-    name = text(x - 4 if beyond else x + 4, y, short, colour=FAULT, bold=True,
-                anchor='end' if beyond else 'start')
+    name = text(
+        x - 4 if beyond else x + 4,
+        y,
+        short,
+        colour=FAULT,
+        bold=True,
+        anchor='end' if beyond else 'start',
+    )
     # Readable over lines: a rim in the colour of the page.
-    return ('<g style="paint-order: stroke; stroke: var(--mantine-color-body, #fff); '
-            f'stroke-width: 3px">{name}</g>')
+    return (
+        '<g style="paint-order: stroke; stroke: var(--mantine-color-body, #fff); '
+        f'stroke-width: 3px">{name}</g>'
+    )
 
 
 def label_width(names: Iterable[str]) -> float:
@@ -126,4 +161,4 @@ def label_width(names: Iterable[str]) -> float:
 def shortened(name: str) -> str:
     """Return a name that fits into `label_width`."""
     most = int((WIDEST_LABEL - 8) / LETTER)
-    return name if len(name) <= most else name[:most - 1] + '…'
+    return name if len(name) <= most else name[: most - 1] + '…'

@@ -27,46 +27,76 @@ def timeline(history: History) -> str:
     axis = TimeAxis(svg.label_width(names), history.now_s, history.span_ns / NS_PER_S)
     tops = {name: HEAD + lane * index for index, name in enumerate(names)}
     height = HEAD + lane * len(names) + 18
-    parts = [_seconds(axis, height),
-             svg.legend([('taken', CAPTURE), ('stamped', STAMP), ('arrived', ARRIVAL),
-                         ('bundle', BUNDLE)], axis.left, 14)]
+    parts = [
+        _seconds(axis, height),
+        svg.legend(
+            [('taken', CAPTURE), ('stamped', STAMP), ('arrived', ARRIVAL), ('bundle', BUNDLE)],
+            axis.left,
+            14,
+        ),
+    ]
     parts += [_lane(history, name, axis, top, lane) for name, top in tops.items()]
     for captures in history.bundle_captures():
         if min(captures.values()) >= history.now_ns - history.span_ns:
-            parts.append(svg.polyline(
-                [(axis.x(captures[name] / NS_PER_S), tops[name] + lane / 5)
-                 for name in names if name in captures], BUNDLE, 1.4))
+            parts.append(
+                svg.polyline(
+                    [
+                        (axis.x(captures[name] / NS_PER_S), tops[name] + lane / 5)
+                        for name in names
+                        if name in captures
+                    ],
+                    BUNDLE,
+                    1.4,
+                )
+            )
     parts.append(svg.event_marks(history.events(), axis, HEAD - 4, height - 18))
     return svg.document(height, parts, 'timeline')
 
 
 def _lane(history: History, name: str, axis: TimeAxis, top: float, lane: float) -> str:
-    marks = [mark for mark in history.marks[name]
-             if mark.capture_ns > history.now_ns - history.span_ns]
+    marks = [
+        mark for mark in history.marks[name] if mark.capture_ns > history.now_ns - history.span_ns
+    ]
     rows = [top + lane * share for share in (0.20, 0.46, 0.72)]
     bottom = top + lane - 3
-    line = (f'<line x1="{axis.left:.1f}" x2="{axis.right}" y1="{bottom}" y2="{bottom}" '
-            f'stroke="{INK}" stroke-opacity="0.12"/>')
+    line = (
+        f'<line x1="{axis.left:.1f}" x2="{axis.right}" y1="{bottom}" y2="{bottom}" '
+        f'stroke="{INK}" stroke-opacity="0.12"/>'
+    )
     label = svg.text(2, rows[1] + 4, svg.shortened(name), bold=True)
     links = '' if len(marks) > MANY else ''.join(_link(mark, rows, axis) for mark in marks)
-    return line + label + links + ''.join(
-        _ticks([mark[index] for mark in marks], axis, row, lane / 12, colour)
-        for index, (row, colour) in enumerate(zip(rows, (CAPTURE, STAMP, ARRIVAL), strict=True)))
+    return (
+        line
+        + label
+        + links
+        + ''.join(
+            _ticks([mark[index] for mark in marks], axis, row, lane / 12, colour)
+            for index, (row, colour) in enumerate(
+                zip(rows, (CAPTURE, STAMP, ARRIVAL), strict=True)
+            )
+        )
+    )
 
 
 def _link(mark: Mark, rows: Sequence[float], axis: TimeAxis) -> str:
-    points = ' '.join(f'{axis.x(time_ns / NS_PER_S):.1f},{row:.1f}'
-                      for time_ns, row in zip(mark, rows, strict=True))
-    return (f'<polyline points="{points}" fill="none" stroke="{INK}" stroke-opacity="0.22" '
-            f'stroke-width="1"/>')
+    points = ' '.join(
+        f'{axis.x(time_ns / NS_PER_S):.1f},{row:.1f}'
+        for time_ns, row in zip(mark, rows, strict=True)
+    )
+    return (
+        f'<polyline points="{points}" fill="none" stroke="{INK}" stroke-opacity="0.22" '
+        f'stroke-width="1"/>'
+    )
 
 
 def _ticks(times_ns: Sequence[int], axis: TimeAxis, y: float, half: float, colour: str) -> str:
     if len(times_ns) * CELL > axis.right - axis.left:
         return _bars(times_ns, axis, y, 2 * half, colour)
-    path = ''.join(f'M{x:.1f} {y - half:.1f}v{2 * half:.1f}'
-                   for x in (axis.x(time_ns / NS_PER_S) for time_ns in times_ns)
-                   if axis.left - 2 <= x <= svg.WIDTH)
+    path = ''.join(
+        f'M{x:.1f} {y - half:.1f}v{2 * half:.1f}'
+        for x in (axis.x(time_ns / NS_PER_S) for time_ns in times_ns)
+        if axis.left - 2 <= x <= svg.WIDTH
+    )
     return f'<path d="{path}" stroke="{colour}" stroke-width="{CELL}" fill="none"/>'
 
 
@@ -90,7 +120,9 @@ def _seconds(axis: TimeAxis, height: float) -> str:
     for time_s in np.arange(first, axis.now_s + 1e-9, 0.5):
         x = axis.x(float(time_s))
         anchor = 'middle' if x < svg.WIDTH - 20 else 'end'
-        pieces.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{HEAD - 4}" y2="{height - 16}" '
-                      f'stroke="{INK}" stroke-opacity="0.12"/>'
-                      + svg.text(x, height - 3, f'{time_s:.1f} s', anchor=anchor, soft=True))
+        pieces.append(
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{HEAD - 4}" y2="{height - 16}" '
+            f'stroke="{INK}" stroke-opacity="0.12"/>'
+            + svg.text(x, height - 3, f'{time_s:.1f} s', anchor=anchor, soft=True)
+        )
     return ''.join(pieces)

@@ -21,13 +21,16 @@ WHY = {
     SPARE: 'its stream is faster than the reference, so not every message has a bundle',
     'duplicate': 'the same sensor had sent the same stamp before',
     **{fate.value: words for fate, words in MEANING.items()},
-    UNMATCHED: 'a better partner was taken, or its bundle could not be made'}
+    UNMATCHED: 'a better partner was taken, or its bundle could not be made',
+}
 WHY_MISSING = {
-    'no_data': 'the stream was silent, or never there', 'deadline': 'nothing near enough had come '
-    'when the deadline passed', 'out_of_window': 'the nearest frame lay outside of the window',
+    'no_data': 'the stream was silent, or never there',
+    'deadline': 'nothing near enough had come when the deadline passed',
+    'out_of_window': 'the nearest frame lay outside of the window',
     'taken_by_next': 'the nearest frame was nearer to the next reference frame',
     'gap_too_long': 'interpolation would have bridged too long a gap, or has one side only',
-    'not_interpolable': 'its type, or its two neighbours, cannot be interpolated'}
+    'not_interpolable': 'its type, or its two neighbours, cannot be interpolated',
+}
 
 
 def fates(run: JsonObject, name: str) -> dict[str, int]:
@@ -47,33 +50,57 @@ def drops(run: JsonObject) -> str:
     rows = []
     for name, counts in went.items():
         received = run['sensors'][name]['counts']['received']
-        rows += [(name, fate, counts[fate], f'{counts[fate] / max(received, 1):.1%}',
-                  page.Words(WHY[fate]))
-                 for fate in (*GOOD_FATES, SPARE, *DROP_FATES) if counts[fate]]
+        rows += [
+            (
+                name,
+                fate,
+                counts[fate],
+                f'{counts[fate] / max(received, 1):.1%}',
+                page.Words(WHY[fate]),
+            )
+            for fate in (*GOOD_FATES, SPARE, *DROP_FATES)
+            if counts[fate]
+        ]
     parts = [page.table(('sensor', 'fate', 'messages', 'share', page.Words('why')), rows)]
-    missing = [(name, reason, count, page.Words(WHY_MISSING.get(reason, '')))
-               for name, sensor in run['sensors'].items()
-               for reason, count in sensor['missing'].items()]
+    missing = [
+        (name, reason, count, page.Words(WHY_MISSING.get(reason, '')))
+        for name, sensor in run['sensors'].items()
+        for reason, count in sensor['missing'].items()
+    ]
     if missing:
-        parts.append(page.table(('missing in a bundle', 'reason', 'bundles', page.Words('why')),
-                                missing))
+        parts.append(
+            page.table(('missing in a bundle', 'reason', 'bundles', page.Words('why')), missing)
+        )
     if reasons:
         parts = [legend(reasons), page.figure(_drop_bars(run, reasons, went)), *parts]
     return page.section('Where every message went', *parts)
 
 
-def _drop_bars(run: JsonObject, reasons: Sequence[str], went: Mapping[str, Mapping[str, int]]
-               ) -> str:
+def _drop_bars(
+    run: JsonObject, reasons: Sequence[str], went: Mapping[str, Mapping[str, int]]
+) -> str:
     names = list(went)
-    shares = {name: [went[name][reason] / max(run['sensors'][name]['counts']['received'], 1)
-                     * 100.0 for reason in reasons] for name in names}
-    plot = lanes(names, (0.0, max(*map(sum, shares.values()), 1e-3)),
-                  xlabel='share of the messages received (%)')
+    shares = {
+        name: [
+            went[name][reason] / max(run['sensors'][name]['counts']['received'], 1) * 100.0
+            for reason in reasons
+        ]
+        for name in names
+    }
+    plot = lanes(
+        names,
+        (0.0, max(*map(sum, shares.values()), 1e-3)),
+        xlabel='share of the messages received (%)',
+    )
     for lane, name in enumerate(names):
         start, y = 0.0, len(names) - 1 - lane
         for index, share in enumerate(shares[name]):
             if share:
-                plot.bar((start, start + share), (y - 0.3, y + 0.3), index,
-                         f'{reasons[index]}: {share:.2f} %')
+                plot.bar(
+                    (start, start + share),
+                    (y - 0.3, y + 0.3),
+                    index,
+                    f'{reasons[index]}: {share:.2f} %',
+                )
             start += share
     return plot.svg('drops by reason')

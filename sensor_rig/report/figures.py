@@ -28,8 +28,10 @@ def require_picture(out: Path, formats: tuple[str, ...] = FORMATS) -> None:
 def figure(width_in: float, height_in: float, dpi: int = 110) -> Iterator[Figure]:
     """Give a figure in the style of all pictures; it is closed at the end."""
     import matplotlib
+
     matplotlib.use('Agg')
     import matplotlib.pyplot as plt
+
     with plt.rc_context(STYLE):
         sheet = plt.figure(figsize=(width_in, height_in), dpi=dpi)
         try:

@@ -59,12 +59,23 @@ class Take:
         return layout.view(sample.values, field), layout.view(sample.truth, field)
 
 
-def record(config: RigConfig, seconds: float, lead_s: float = 0.0,
-           advance: Callable[[float], None] = lambda _: None) -> list[Take]:
+def record(
+    config: RigConfig,
+    seconds: float,
+    lead_s: float = 0.0,
+    advance: Callable[[float], None] = lambda _: None,
+) -> list[Take]:
     """Run a rig for `lead_s` + `seconds` and return what its sensors captured in the latter."""
     world = config.simulated_world.model_copy(update={'num_envs': 1})
-    rig = Rig(world, config.make_sensors().values(), seed=config.seed, links=config.links,
-              base_dir=config.path.parent, messages=True, arrays=False)
+    rig = Rig(
+        world,
+        config.make_sensors().values(),
+        seed=config.seed,
+        links=config.links,
+        base_dir=config.path.parent,
+        messages=True,
+        arrays=False,
+    )
     start_ns = round(lead_s * NS_PER_S)
     found: dict[str, dict[int, Sample]] = {name: {} for name in rig.sensors}
     left_s = lead_s + seconds
@@ -76,11 +87,16 @@ def record(config: RigConfig, seconds: float, lead_s: float = 0.0,
                 found[sample.sensor][sample.index] = sample
         left_s -= span_s
         advance(span_s)
-    takes = [Take(rig.sensors[name], [samples[index] for index in sorted(samples)], start_ns)
-             for name, samples in found.items() if samples]
+    takes = [
+        Take(rig.sensors[name], [samples[index] for index in sorted(samples)], start_ns)
+        for name, samples in found.items()
+        if samples
+    ]
     if not takes:
-        raise RigError(f'no sensor of {config.path.name} captured anything in {seconds:g} s; give '
-                       f'it longer with --seconds')
+        raise RigError(
+            f'no sensor of {config.path.name} captured anything in {seconds:g} s; give '
+            f'it longer with --seconds'
+        )
     return takes
 
 
@@ -89,14 +105,29 @@ def draw(takes: list[Take], title: str, subtitle: str, out: Path) -> None:
     rows = -(-len(takes) // COLUMNS)
     width, height = COLUMNS * PANEL_IN[0], rows * PANEL_IN[1] + HEAD_IN
     with figures.figure(width, height) as figure:
-        figure.text(0.25 / width, 1.0 - 0.42 / height, title, size=22, weight='bold',
-                    va='center', color=INK)
-        figure.text(0.25 / width, 1.0 - 0.80 / height, subtitle, size=11.5, va='center',
-                    color=SOFT)
+        figure.text(
+            0.25 / width,
+            1.0 - 0.42 / height,
+            title,
+            size=22,
+            weight='bold',
+            va='center',
+            color=INK,
+        )
+        figure.text(
+            0.25 / width, 1.0 - 0.80 / height, subtitle, size=11.5, va='center', color=SOFT
+        )
         panels.legend(figure)
-        grid = figure.add_gridspec(rows, COLUMNS, left=0.75 / width, right=1.0 - 0.3 / width,
-                                   bottom=0.5 / height, top=1.0 - (HEAD_IN + 0.35) / height,
-                                   wspace=0.3, hspace=0.52)
+        grid = figure.add_gridspec(
+            rows,
+            COLUMNS,
+            left=0.75 / width,
+            right=1.0 - 0.3 / width,
+            bottom=0.5 / height,
+            top=1.0 - (HEAD_IN + 0.35) / height,
+            wspace=0.3,
+            hspace=0.52,
+        )
         for index, take in enumerate(takes):
             panels.draw(figure, grid[index], take)
         figures.save(figure, out)

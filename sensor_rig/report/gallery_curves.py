@@ -18,8 +18,15 @@ if TYPE_CHECKING:
     from sensor_rig.report.gallery import Take
 
 
-def _curve(axes: Axes, time_s: Array, measured: Array, true: Array, *, colour: str = FIRST,
-           label: str = '') -> None:
+def _curve(
+    axes: Axes,
+    time_s: Array,
+    measured: Array,
+    true: Array,
+    *,
+    colour: str = FIRST,
+    label: str = '',
+) -> None:
     axes.plot(time_s, true, color=TRUE_OF[colour], linewidth=4.0, solid_capstyle='round')
     axes.plot(time_s, measured, color=colour, linewidth=1.0, label=label)
     axes.margins(x=0.01, y=0.12)
@@ -45,14 +52,17 @@ def _over_time(axes: Axes, unit: str, *, bottom: bool = True) -> None:
 
 def series(unit: str, field: str, *, column: int | None = None, scale: float = 1.0) -> Panel:
     """Return a panel of one quantity over time."""
+
     def panel(figure: Figure, cell: SubplotSpec, take: Take) -> None:
         axes = figure.add_subplot(cell)
-        measured, true = (_column(values, column) * scale
-                          for values in (take.measured(field), take.true(field)))
+        measured, true = (
+            _column(values, column) * scale for values in (take.measured(field), take.true(field))
+        )
         with np.errstate(invalid='ignore'):
             finite = [np.where(np.isfinite(values), values, np.nan) for values in (measured, true)]
         _curve(axes, take.time_s, *finite)
         _over_time(axes, unit)
+
     return panel
 
 
@@ -71,20 +81,30 @@ def imu(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Yaw rate and what is felt upwards."""
     rows = cell.subgridspec(2, 1, hspace=0.18)
     axes = figure.add_subplot(rows[0])
-    _curve(axes, take.time_s, np.degrees(take.measured('angular_velocity')[:, 2]),
-           np.degrees(take.true('angular_velocity')[:, 2]))
+    _curve(
+        axes,
+        take.time_s,
+        np.degrees(take.measured('angular_velocity')[:, 2]),
+        np.degrees(take.true('angular_velocity')[:, 2]),
+    )
     _over_time(axes, 'yaw rate, deg/s', bottom=False)
     axes = figure.add_subplot(rows[1])
-    _curve(axes, take.time_s, take.measured('linear_acceleration')[:, 2],
-           take.true('linear_acceleration')[:, 2], colour=SECOND)
+    _curve(
+        axes,
+        take.time_s,
+        take.measured('linear_acceleration')[:, 2],
+        take.true('linear_acceleration')[:, 2],
+        colour=SECOND,
+    )
     _over_time(axes, 'up, m/s²')
 
 
 def magnetometer(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Field along x and y."""
     axes = figure.add_subplot(cell)
-    measured, true = (1e6 * each for each in (take.measured('magnetic_field'),
-                                              take.true('magnetic_field')))
+    measured, true = (
+        1e6 * each for each in (take.measured('magnetic_field'), take.true('magnetic_field'))
+    )
     _curve(axes, take.time_s, measured[:, 0], true[:, 0], label='x')
     _curve(axes, take.time_s, measured[:, 1], true[:, 1], colour=SECOND, label='y')
     _over_time(axes, 'µT')
@@ -97,8 +117,15 @@ def gnss(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     measured, true = take.measured('position'), take.true('position')
     per_degree = 111_320.0 * np.array([1.0, np.cos(np.radians(true[0, 0]))])
     error_cm = 100.0 * (measured[:, :2] - true[:, :2]) * per_degree
-    _errors(axes, take, {'east': error_cm[:, 1], 'north': error_cm[:, 0]}, 'error, cm',
-            linewidth=1.0, marker='.', markersize=4)
+    _errors(
+        axes,
+        take,
+        {'east': error_cm[:, 1], 'north': error_cm[:, 0]},
+        'error, cm',
+        linewidth=1.0,
+        marker='.',
+        markersize=4,
+    )
 
 
 def pose(figure: Figure, cell: SubplotSpec, take: Take) -> None:
@@ -134,10 +161,20 @@ def pulses(figure: Figure, cell: SubplotSpec, take: Take) -> None:
 def switch(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Closed and open."""
     axes = figure.add_subplot(cell)
-    axes.fill_between(take.time_s, take.true('contact').astype(float), step='post',
-                      color=TRUE_OF[FIRST], linewidth=0.0)
-    axes.step(take.time_s, take.measured('contact').astype(float), where='post', color=FIRST,
-              linewidth=1.2)
+    axes.fill_between(
+        take.time_s,
+        take.true('contact').astype(float),
+        step='post',
+        color=TRUE_OF[FIRST],
+        linewidth=0.0,
+    )
+    axes.step(
+        take.time_s,
+        take.measured('contact').astype(float),
+        where='post',
+        color=FIRST,
+        linewidth=1.2,
+    )
     axes.set_yticks([0.0, 1.0], ['open', 'closed'])
     axes.set_ylim(-0.15, 1.2)
     axes.set_xlabel('s')
@@ -151,8 +188,16 @@ def ranger(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     none = ~np.isfinite(take.measured('range').astype(float))
     if none.any():
         low, high = axes.get_ylim()
-        axes.plot(take.time_s[none], np.full(none.sum(), high), color=LOST, marker='|',
-                  linestyle='', markersize=7, label='nothing in range', clip_on=False)
+        axes.plot(
+            take.time_s[none],
+            np.full(none.sum(), high),
+            color=LOST,
+            marker='|',
+            linestyle='',
+            markersize=7,
+            label='nothing in range',
+            clip_on=False,
+        )
         axes.set_ylim(low, high)
         axes.legend(loc='lower right')
 
@@ -160,7 +205,8 @@ def ranger(figure: Figure, cell: SubplotSpec, take: Take) -> None:
 def wrench(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Size of the force."""
     axes = figure.add_subplot(cell)
-    measured, true = (np.linalg.norm(each, axis=1)
-                      for each in (take.measured('force'), take.true('force')))
+    measured, true = (
+        np.linalg.norm(each, axis=1) for each in (take.measured('force'), take.true('force'))
+    )
     _curve(axes, take.time_s, measured, true)
     _over_time(axes, 'force, N')

@@ -28,15 +28,19 @@ def draw(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     box = cell.get_position(figure)
     height = figure.get_size_inches()[1]
     low, high = (1e3 * each for each in config.delay_range_s)
-    delay = f', {low:g} ms late' if low == high and low else (
-        f', {low:g} to {high:g} ms late' if high else '')
+    delay = (
+        f', {low:g} ms late'
+        if low == high and low
+        else (f', {low:g} to {high:g} ms late' if high else '')
+    )
     lasts_ms = take.sensor.duration_ns / 1e6
     if lasts_ms >= LONG_MS:
         delay += f' after a sweep of {lasts_ms:.3g} ms'
     rate = f'{config.rate_hz:g} Hz' if config.rate_hz else 'every step'
     figure.text(box.x0, box.y1 + 0.36 / height, take.sensor.name, size=12, weight='bold')
-    figure.text(box.x0, box.y1 + 0.17 / height, f'{config.type}, {rate}{delay}', size=8.5,
-                color=SOFT)
+    figure.text(
+        box.x0, box.y1 + 0.17 / height, f'{config.type}, {rate}{delay}', size=8.5, color=SOFT
+    )
 
 
 def legend(figure: Figure) -> None:
@@ -45,6 +49,7 @@ def legend(figure: Figure) -> None:
     for place, label, colour, thick in ((3.6, 'true', TRUE, 5.0), (2.4, 'measured', FIRST, 1.4)):
         x, y = 1.0 - place / width, 1.0 - 0.42 / height
         from matplotlib.lines import Line2D
+
         figure.add_artist(Line2D([x, x + 0.35 / width], [y, y], color=colour, linewidth=thick))
         figure.text(x + 0.45 / width, y, label, size=11, va='center')
 

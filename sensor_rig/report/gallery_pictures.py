@@ -21,12 +21,16 @@ WIDE = 2.5
 """Pictures wider than this times their height stand one over the other."""
 
 
-def _picture_axes(figure: Figure, cell: SubplotSpec, count: int = 2, *,
-                  stacked: bool = False) -> list[Axes]:
+def _picture_axes(
+    figure: Figure, cell: SubplotSpec, count: int = 2, *, stacked: bool = False
+) -> list[Axes]:
     """Return axes for pictures side by side, or one over the other; below the panel's title."""
     below = _rows(cell)[1]
-    parts = (below.subgridspec(count, 1, hspace=0.5) if stacked
-             else below.subgridspec(1, count, wspace=0.06))
+    parts = (
+        below.subgridspec(count, 1, hspace=0.5)
+        if stacked
+        else below.subgridspec(1, count, wspace=0.06)
+    )
     found = []
     for index in range(count):
         axes = figure.add_subplot(parts[index])
@@ -48,8 +52,9 @@ def _rows(cell: SubplotSpec) -> GridSpecFromSubplotSpec:
     return cell.subgridspec(4, 1, height_ratios=[0.03, 1.0, 0.02, 0.035], hspace=0.06)
 
 
-def _two_pictures(figure: Figure, cell: SubplotSpec, true: Array, measured: Array,
-                  **how: Any) -> list[Axes]:
+def _two_pictures(
+    figure: Figure, cell: SubplotSpec, true: Array, measured: Array, **how: Any
+) -> list[Axes]:
     axes = _picture_axes(figure, cell, stacked=true.shape[1] > WIDE * true.shape[0])
     for each, picture, label in zip(axes, (true, measured), ('true', 'measured'), strict=True):
         each.imshow(picture, **how)
@@ -58,8 +63,9 @@ def _two_pictures(figure: Figure, cell: SubplotSpec, true: Array, measured: Arra
 
 
 def _colour_bar(figure: Figure, cell: SubplotSpec, axes: list[Axes], label: str) -> None:
-    bar = figure.colorbar(axes[-1].images[0], cax=figure.add_subplot(_rows(cell)[3]),
-                          orientation='horizontal')
+    bar = figure.colorbar(
+        axes[-1].images[0], cax=figure.add_subplot(_rows(cell)[3]), orientation='horizontal'
+    )
     bar.set_label(label, size=8.5, color=SOFT)
     bar.outline.set_visible(False)
 
@@ -73,14 +79,16 @@ def camera(figure: Figure, cell: SubplotSpec, take: Take) -> None:
 def depth(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Depth in the middle of the run."""
     import matplotlib as mpl
+
     measured, true = take.pair('data', len(take.samples) // 2)
     config = take.sensor.config
     assert isinstance(config, DepthCameraConfig)
     far = config.max_range_m
     colours = mpl.colormaps['turbo_r'].with_extremes(bad='black', over='#eceff1', under='black')
     # pictures take infinities for missing; here they are too far and too near
-    shown = [np.nan_to_num(each, nan=np.nan, posinf=2.0 * far, neginf=-1.0)
-             for each in (true, measured)]
+    shown = [
+        np.nan_to_num(each, nan=np.nan, posinf=2.0 * far, neginf=-1.0) for each in (true, measured)
+    ]
     axes = _two_pictures(figure, cell, *shown, cmap=colours, vmin=0.0, vmax=far)
     _colour_bar(figure, cell, axes, 'm; black: not measured')
 
@@ -118,8 +126,15 @@ def tactile(figure: Figure, cell: SubplotSpec, take: Take) -> None:
         longest = max(float(np.linalg.norm(true[..., 1:], axis=-1).max()), 0.05 * top)
         for each, field in zip(axes, (true, measured), strict=True):
             # columns run towards -y, rows towards -z: as the arrows of the picture
-            each.quiver(-field[..., 1], field[..., 2], color='white', angles='uv',
-                        scale=9.0 * longest, width=0.009, pivot='middle')
+            each.quiver(
+                -field[..., 1],
+                field[..., 2],
+                color='white',
+                angles='uv',
+                scale=9.0 * longest,
+                width=0.009,
+                pivot='middle',
+            )
     _colour_bar(figure, cell, axes, 'mm deep; arrows: shear')
 
 

@@ -48,18 +48,22 @@ td.words { white-space: normal; min-width: 11rem; color: var(--soft); }
 footer { color: var(--soft); margin-top: 3rem; font-size: .85rem; }
 """ + '\n'.join(
     f'.line.c{i} {{ stroke: var(--c{i}); }} .fill.c{i}, .band.c{i} {{ fill: var(--c{i}); }} '
-    f'i.c{i} {{ background: var(--c{i}); }}' for i in range(8))
+    f'i.c{i} {{ background: var(--c{i}); }}'
+    for i in range(8)
+)
 
 
 def page(title: str, subtitle: str, sections: Iterable[str]) -> str:
     """Return the whole document."""
-    return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f'<title>{escape(title)}</title><style>{STYLE}</style></head><body>'
-            f'<header><h1>{escape(title)}</h1><p class="soft">{escape(subtitle)}</p></header>\n'
-            + '\n'.join(sections)
-            + '\n<footer>Made by sensor_rig. Times in ms unless said otherwise.</footer>'
-            '</body></html>\n')
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<title>{escape(title)}</title><style>{STYLE}</style></head><body>'
+        f'<header><h1>{escape(title)}</h1><p class="soft">{escape(subtitle)}</p></header>\n'
+        + '\n'.join(sections)
+        + '\n<footer>Made by sensor_rig. Times in ms unless said otherwise.</footer>'
+        '</body></html>\n'
+    )
 
 
 def section(heading: str, *parts: str) -> str:
@@ -84,9 +88,15 @@ def figure(svg: str, caption: str = '') -> str:
 
 def tiles(entries: Sequence[tuple[str, str, str]]) -> str:
     """Return figures that matter most: (value, what it is, '' | 'good' | 'bad')."""
-    return '<div class="tiles">' + ''.join(
-        f'<div class="tile"><b class="{mood}">{escape(value)}</b><span>{escape(name)}</span></div>'
-        for value, name, mood in entries) + '</div>'
+    return (
+        '<div class="tiles">'
+        + ''.join(
+            f'<div class="tile"><b class="{mood}">{escape(value)}</b>'
+            f'<span>{escape(name)}</span></div>'
+            for value, name, mood in entries
+        )
+        + '</div>'
+    )
 
 
 class Words(str):
@@ -95,11 +105,13 @@ class Words(str):
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table; the first column names the row. A cell (text, more) has a second line."""
+
     def cell(value: object, tag: str = 'td') -> str:
         if isinstance(value, tuple):
             return f'<td>{escape(value[0])}<br><small>{escape(value[1])}</small></td>'
         kind = ' class="words"' if isinstance(value, Words) else ''
         return f'<{tag}{kind}>{escape(str(value))}</{tag}>'
+
     head = ''.join(cell(column, 'th') for column in columns)
     body = ''.join(f'<tr>{"".join(map(cell, row))}</tr>' for row in rows)
     return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'

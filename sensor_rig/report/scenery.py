@@ -27,8 +27,11 @@ class Scenery:
         raw = [topic for topic in pose_topics(bag) if not topic.startswith('/synced/')]
         self._poses = {topic: POSES[bag.topics[topic].type_name] for topic in raw[:MOST_PATHS]}
         self._paths = {topic: Decimated() for topic in self._poses}
-        cameras = sorted(name for name, topic in bag.topics.items() if topic.type_name == IMAGE
-                         and not name.startswith('/synced/'))
+        cameras = sorted(
+            name
+            for name, topic in bag.topics.items()
+            if topic.type_name == IMAGE and not name.startswith('/synced/')
+        )
         self._camera = next(iter(cameras), None)
         self._pictures = _Few()
 
@@ -43,15 +46,17 @@ class Scenery:
             if topic in self._poses:
                 stamp_ns, position, (x, y, z, w) = self._poses[topic](raw)
                 yaw = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
-                self._paths[topic].add(stamp_ns / 1e9, float(position[0]), float(position[1]),
-                                       yaw)
+                self._paths[topic].add(stamp_ns / 1e9, float(position[0]), float(position[1]), yaw)
             elif topic == self._camera:
                 self._pictures.add(raw)
 
     def document(self) -> JsonObject:
         """Return paths (time s, x m, y m, yaw rad) by topic, and pictures (JPEG, base64)."""
-        return {'paths': {topic: path.rows for topic, path in self._paths.items() if path.rows},
-                'camera': self._camera, 'pictures': self._pictures.encoded()}
+        return {
+            'paths': {topic: path.rows for topic, path in self._paths.items() if path.rows},
+            'camera': self._camera,
+            'pictures': self._pictures.encoded(),
+        }
 
 
 class _Few:
@@ -72,14 +77,18 @@ class _Few:
 
     def encoded(self) -> list[str]:
         count = len(self._kept)
-        chosen = [self._kept[index * count // MOST_PICTURES] for index in range(MOST_PICTURES)
-                  ] if count > MOST_PICTURES else self._kept
+        chosen = (
+            [self._kept[index * count // MOST_PICTURES] for index in range(MOST_PICTURES)]
+            if count > MOST_PICTURES
+            else self._kept
+        )
         return [found for found in map(_jpeg, chosen) if found]
 
 
 def _jpeg(raw: bytes) -> str:
     """Return a small JPEG of an image message as base64; '' where it cannot be shown."""
     from PIL import Image
+
     with suppress(CdrError):
         image = read_image(raw)
         if image.encoding in SHOWN:

@@ -43,9 +43,17 @@ def tick_label(value: float, ticks: Sequence[float]) -> str:
 class Plot:
     """One pair of axes; shapes are added in data units and come out in the order of adding."""
 
-    def __init__(self, xlim: tuple[float, float], ylim: tuple[float, float], *,
-                 xlabel: str = '', ylabel: str = '', width: float = 860.0,
-                 height: float = 240.0, left: float = LEFT) -> None:
+    def __init__(
+        self,
+        xlim: tuple[float, float],
+        ylim: tuple[float, float],
+        *,
+        xlabel: str = '',
+        ylabel: str = '',
+        width: float = 860.0,
+        height: float = 240.0,
+        left: float = LEFT,
+    ) -> None:
         self.xlim, self.ylim = _widened(xlim), _widened(ylim)
         self.width, self.height, self.left = width, height, left
         self._labels = (xlabel, ylabel)
@@ -61,11 +69,11 @@ class Plot:
     def y(self, value: float) -> float:
         """Return the pixel of a data value."""
         low, high = self.ylim
-        return self.height - BOTTOM - (value - low) / (high - low) * (
-            self.height - BOTTOM - TOP)
+        return self.height - BOTTOM - (value - low) / (high - low) * (self.height - BOTTOM - TOP)
 
-    def line(self, xs: Sequence[float], ys: Sequence[float], series: int = 0,
-             title: str = '') -> None:
+    def line(
+        self, xs: Sequence[float], ys: Sequence[float], series: int = 0, title: str = ''
+    ) -> None:
         """Add a line; it breaks where a value is not finite."""
         pieces: list[str] = []
         pen = 'M'
@@ -77,8 +85,9 @@ class Plot:
             pen = 'L'
         self._add(f'<path class="line {colour(series)}" d="{"".join(pieces)}"', title)
 
-    def band(self, xs: Sequence[float], low: Sequence[float], high: Sequence[float],
-             series: int = 0) -> None:
+    def band(
+        self, xs: Sequence[float], low: Sequence[float], high: Sequence[float], series: int = 0
+    ) -> None:
         """Add a shaded band between two lines."""
         upper = [f'{self.x(x):.1f} {self._clip(y):.1f}' for x, y in zip(xs, high, strict=True)]
         lower = [f'{self.x(x):.1f} {self._clip(y):.1f}' for x, y in zip(xs, low, strict=True)]
@@ -86,31 +95,46 @@ class Plot:
             points = 'L'.join([*upper, *reversed(lower)])
             self._add(f'<path class="band {colour(series)}" d="M{points}Z"')
 
-    def bar(self, x: tuple[float, float], y: tuple[float, float], series: int = 0,
-            title: str = '', opacity: float = 1.0) -> None:
+    def bar(
+        self,
+        x: tuple[float, float],
+        y: tuple[float, float],
+        series: int = 0,
+        title: str = '',
+        opacity: float = 1.0,
+    ) -> None:
         """Add a filled rectangle."""
         left, right = self.x(x[0]), self.x(x[1])
         bottom, top = self._clip(y[0]), self._clip(y[1])
         shade = f' fill-opacity="{opacity:.2f}"' if opacity < 1.0 else ''
-        self._add(f'<rect class="fill {colour(series)}" x="{left:.1f}" y="{top:.1f}" '
-                  f'width="{max(right - left, 0.5):.1f}" height="{max(bottom - top, 0.0):.1f}"'
-                  f'{shade}', title)
+        self._add(
+            f'<rect class="fill {colour(series)}" x="{left:.1f}" y="{top:.1f}" '
+            f'width="{max(right - left, 0.5):.1f}" height="{max(bottom - top, 0.0):.1f}"'
+            f'{shade}',
+            title,
+        )
 
     def ticks_at(self, xs: Iterable[float], y: float, half_height: float, series: int = 0) -> None:
         """Add short vertical strokes around `y`, one per moment of `xs`."""
         top, bottom = self.y(y + half_height), self.y(y - half_height)
-        path = ''.join(f'M{self.x(x):.1f} {top:.1f}V{bottom:.1f}' for x in xs
-                       if self.xlim[0] <= x <= self.xlim[1])
+        path = ''.join(
+            f'M{self.x(x):.1f} {top:.1f}V{bottom:.1f}'
+            for x in xs
+            if self.xlim[0] <= x <= self.xlim[1]
+        )
         if path:
             self._add(f'<path class="line {colour(series)}" d="{path}"')
 
-    def dots(self, xs: Sequence[float], ys: Sequence[float], series: int = 0,
-             radius: float = 1.6) -> None:
+    def dots(
+        self, xs: Sequence[float], ys: Sequence[float], series: int = 0, radius: float = 1.6
+    ) -> None:
         """Add points."""
         for x, y in zip(xs, ys, strict=True):
             if math.isfinite(x) and math.isfinite(y):
-                self._add(f'<circle class="fill {colour(series)}" cx="{self.x(x):.1f}" '
-                          f'cy="{self._clip(y):.1f}" r="{radius}"')
+                self._add(
+                    f'<circle class="fill {colour(series)}" cx="{self.x(x):.1f}" '
+                    f'cy="{self._clip(y):.1f}" r="{radius}"'
+                )
 
     def polyline(self, points: Sequence[tuple[float, float]], css: str = 'link') -> None:
         """Add a thin line through data points, styled by a class of its own."""
@@ -119,8 +143,10 @@ class Plot:
 
     def svg(self, title: str) -> str:
         """Return the plot; `title` is what a screen reader says."""
-        head = (f'<svg viewBox="0 0 {self.width:g} {self.height:g}" role="img" '
-                f'aria-label="{escape(title, quote=True)}">')
+        head = (
+            f'<svg viewBox="0 0 {self.width:g} {self.height:g}" role="img" '
+            f'aria-label="{escape(title, quote=True)}">'
+        )
         return ''.join([head, *self._axes(), *self._shapes, '</svg>'])
 
     def _clip(self, y: float) -> float:
@@ -136,39 +162,53 @@ class Plot:
         for tick in xticks:
             at = self.x(tick)
             yield f'<path class="grid" d="M{at:.1f} {y0}V{y1}"/>'
-            yield (f'<text class="text" x="{at:.1f}" y="{y0 + 14}" text-anchor="middle">'
-                   f'{tick_label(tick, xticks)}</text>')
+            yield (
+                f'<text class="text" x="{at:.1f}" y="{y0 + 14}" text-anchor="middle">'
+                f'{tick_label(tick, xticks)}</text>'
+            )
         numbers = nice_ticks(*self.ylim, wanted=4)
-        labelled = self.yticks if self.yticks is not None else [
-            (tick, tick_label(tick, numbers)) for tick in numbers]
+        labelled = (
+            self.yticks
+            if self.yticks is not None
+            else [(tick, tick_label(tick, numbers)) for tick in numbers]
+        )
         for value, label in labelled:
             at = self.y(value)
             if self.yticks is None:
                 yield f'<path class="grid" d="M{x0} {at:.1f}H{x1}"/>'
-            yield (f'<text class="text" x="{x0 - 6}" y="{at + 4:.1f}" text-anchor="end">'
-                   f'{escape(label)}</text>')
+            yield (
+                f'<text class="text" x="{x0 - 6}" y="{at + 4:.1f}" text-anchor="end">'
+                f'{escape(label)}</text>'
+            )
         yield f'<path class="axis" d="M{x0} {y1}V{y0}H{x1}"/>'
         xlabel, ylabel = self._labels
-        yield (f'<text class="text" x="{(x0 + x1) / 2:.0f}" y="{self.height - 6}" '
-               f'text-anchor="middle">{escape(xlabel)}</text>')
+        yield (
+            f'<text class="text" x="{(x0 + x1) / 2:.0f}" y="{self.height - 6}" '
+            f'text-anchor="middle">{escape(xlabel)}</text>'
+        )
         middle = (y0 + y1) / 2
-        yield (f'<text class="text" transform="translate(13 {middle:.0f}) rotate(-90)" '
-               f'text-anchor="middle">{escape(ylabel)}</text>')
+        yield (
+            f'<text class="text" transform="translate(13 {middle:.0f}) rotate(-90)" '
+            f'text-anchor="middle">{escape(ylabel)}</text>'
+        )
 
 
 def lanes(names: Sequence[str], xlim: tuple[float, float], xlabel: str = 'time (s)') -> Plot:
     """Return a plot with a lane for every name, the first one at the top."""
     left = min(40.0 + LETTER * max(map(len, names)), 220.0)
-    plot = Plot(xlim, (-0.6, len(names) - 0.4), xlabel=xlabel, left=left,
-                height=52.0 + 26.0 * len(names))
+    plot = Plot(
+        xlim, (-0.6, len(names) - 0.4), xlabel=xlabel, left=left, height=52.0 + 26.0 * len(names)
+    )
     plot.yticks = [(len(names) - 1 - lane, name) for lane, name in enumerate(names)]
     return plot
 
 
 def legend(entries: Sequence[str]) -> str:
     """Return the HTML legend of series 0, 1, ..."""
-    items = ''.join(f'<span><i class="{colour(index)}"></i>{escape(entry)}</span>'
-                    for index, entry in enumerate(entries))
+    items = ''.join(
+        f'<span><i class="{colour(index)}"></i>{escape(entry)}</span>'
+        for index, entry in enumerate(entries)
+    )
     return f'<p class="legend">{items}</p>'
 
 

@@ -76,9 +76,11 @@ class _SensorRecord:
         if self.true_offset_ns is not None and to.true_offset_ns is not None:
             true_ms = (self.true_offset_ns - to.true_offset_ns) / 1e6
             self.offset_error.add(abs(member.offset_ns / 1e6 - true_ms) / 1e3)
-        self.last = {'offset_ms': member.offset_ns / 1e6,
-                     'sigma_ms': member.offset_sigma_s * 1e3,
-                     'state': member.offset_state.value}
+        self.last = {
+            'offset_ms': member.offset_ns / 1e6,
+            'sigma_ms': member.offset_sigma_s * 1e3,
+            'state': member.offset_state.value,
+        }
         if not reference:
             self.offset.add(time_s, member.offset_ns / 1e6, member.offset_sigma_s * 1e3, true_ms)
         if member.missing:
@@ -97,20 +99,26 @@ class _SensorRecord:
         return {
             'rate_hz': self.rate_hz,
             'presence': {'slice_s': self.presence.slice_s, 'counts': self.presence.counts},
-            'offset': self.offset.rows, 'delta': self.delta.rows,
-            'pairing': self.delta_size.summary(), 'missing': dict(self.missing),
-            'interpolated': self.interpolated, 'last': self.last,
-            'truth': {'offset_error': self.offset_error.summary(),
-                      'pairing': self.true_delta.summary(),
-                      'latency': self.latency.summary()},
+            'offset': self.offset.rows,
+            'delta': self.delta.rows,
+            'pairing': self.delta_size.summary(),
+            'missing': dict(self.missing),
+            'interpolated': self.interpolated,
+            'last': self.last,
+            'truth': {
+                'offset_error': self.offset_error.summary(),
+                'pairing': self.true_delta.summary(),
+                'latency': self.latency.summary(),
+            },
         }
 
 
 class SyncRecord:
     """Gathers a run."""
 
-    def __init__(self, config: SyncConfig, title: str, source: str, *,
-                 exact: bool = False) -> None:
+    def __init__(
+        self, config: SyncConfig, title: str, source: str, *, exact: bool = False
+    ) -> None:
         """Start; `exact` keeps every value that quantiles are told of, 8 bytes each."""
         quantiles: Quantiles = ExactQuantiles if exact else LogHistogram
         self._config = config
@@ -151,9 +159,16 @@ class SyncRecord:
             self._latency.add(max(bundle.emitted_ns - captured_ns, 0) / 1e9)
         for name, member in bundle.members.items():
             self._sensors[name].add(time_s, member, bundle, reference)
-        self._zoom.append((bundle.stamp_ns, {
-            name: member.corrected_timestamp_ns for name, member in bundle.members.items()
-            if not member.missing and not member.collected}))
+        self._zoom.append(
+            (
+                bundle.stamp_ns,
+                {
+                    name: member.corrected_timestamp_ns
+                    for name, member in bundle.members.items()
+                    if not member.missing and not member.collected
+                },
+            )
+        )
 
     def start(self, time_ns: int) -> None:
         """Count time from here on, unless it is counted already."""
@@ -163,24 +178,38 @@ class SyncRecord:
         """Return (time s, offset ms, sigma ms, true offset ms or NaN) of every sensor."""
         return {name: record.offset.rows for name, record in self._sensors.items()}
 
-    def document(self, ledger: Mapping[str, Mapping[str, int]],
-                 buffered: Mapping[str, int]) -> JsonObject:
+    def document(
+        self, ledger: Mapping[str, Mapping[str, int]], buffered: Mapping[str, int]
+    ) -> JsonObject:
         """Return the whole run as JSON values; `ledger` and `buffered` are the engine's last."""
         sensors = {}
         for name, record in self._sensors.items():
             given = self._config.inputs[name]
             sensors[name] = {
-                'topic': given.topic, 'type': given.type, 'stamp_source': given.stamp_source,
-                'counts': {**ledger[name], 'buffered': buffered[name]}, **record.document()}
+                'topic': given.topic,
+                'type': given.type,
+                'stamp_source': given.stamp_source,
+                'counts': {**ledger[name], 'buffered': buffered[name]},
+                **record.document(),
+            }
         return {
-            **self._titles, 'kind': 'sync', 'duration_s': self._time_s(self._end_ns),
-            'start_ns': self._start_ns or 0, 'reference': self._config.reference_sensor_id,
-            'bundles': self.bundles, 'complete': self.complete, 'epoch': self._epoch,
-            'bundle_presence': {'slice_s': self._presence.slice_s,
-                                'counts': self._presence.counts},
-            'window': self._window.rows, 'waiting': self._waiting.summary(),
+            **self._titles,
+            'kind': 'sync',
+            'duration_s': self._time_s(self._end_ns),
+            'start_ns': self._start_ns or 0,
+            'reference': self._config.reference_sensor_id,
+            'bundles': self.bundles,
+            'complete': self.complete,
+            'epoch': self._epoch,
+            'bundle_presence': {
+                'slice_s': self._presence.slice_s,
+                'counts': self._presence.counts,
+            },
+            'window': self._window.rows,
+            'waiting': self._waiting.summary(),
             'latency': self._latency.summary(),
-            'zoom': self._zoom_document(), 'sensors': sensors,
+            'zoom': self._zoom_document(),
+            'sensors': sensors,
         }
 
     def _zoom_document(self) -> dict[str, object]:
@@ -193,12 +222,18 @@ class SyncRecord:
         messages = {}
         for name, record in self._sensors.items():
             moments = (stamp_ns + record.to_host_ns for stamp_ns in record.stamps_ns)
-            messages[name] = [(moment - start_ns) / 1e9 for moment in moments
-                              if first_ns - margin_ns <= moment <= last_ns + margin_ns]
-        bundles = [{'stamp_s': (stamp_ns - start_ns) / 1e9,
-                    'members': {name: (moment - start_ns) / 1e9
-                                for name, moment in members.items()}}
-                   for stamp_ns, members in self._zoom]
+            messages[name] = [
+                (moment - start_ns) / 1e9
+                for moment in moments
+                if first_ns - margin_ns <= moment <= last_ns + margin_ns
+            ]
+        bundles = [
+            {
+                'stamp_s': (stamp_ns - start_ns) / 1e9,
+                'members': {name: (moment - start_ns) / 1e9 for name, moment in members.items()},
+            }
+            for stamp_ns, members in self._zoom
+        ]
         return {'bundles': bundles, 'messages': messages}
 
     def _time_s(self, time_ns: int) -> float:

@@ -56,15 +56,26 @@ class DegradeNode(Node):
         if not rig.streams:
             raise RigError(f'{rig.path} has no streams: section, so there is nothing to degrade')
         self._seed = rig.seed
-        self._settings = {each: ConfigParameters(
-            self, f'streams.{each}.', config, changeable=_is_changeable,
-            on_change=partial(self._reconfigure, each)) for each, config in rig.streams.items()}
-        self._exact = {self.resolve_topic_name(topic): absolute(topic)
-                       for config in rig.streams.values() for topic in config.topics
-                       if not is_pattern(topic)}
+        self._settings = {
+            each: ConfigParameters(
+                self,
+                f'streams.{each}.',
+                config,
+                changeable=_is_changeable,
+                on_change=partial(self._reconfigure, each),
+            )
+            for each, config in rig.streams.items()
+        }
+        self._exact = {
+            self.resolve_topic_name(topic): absolute(topic)
+            for config in rig.streams.values()
+            for topic in config.topics
+            if not is_pattern(topic)
+        }
         """Name in the graph, remapped or not -> name in the rig file."""
-        self._has_patterns = any(is_pattern(topic) for config in rig.streams.values()
-                                 for topic in config.topics)
+        self._has_patterns = any(
+            is_pattern(topic) for config in rig.streams.values() for topic in config.topics
+        )
         self._moved = set(self._exact.values()) - set(self._exact)
         """Names of the rig file that mean another topic here."""
         self._types: dict[str, tuple[str, bool]] = {}
@@ -73,8 +84,10 @@ class DegradeNode(Node):
         self._refused: dict[str, str] = {}
         self._own: set[str] = set()
         self.session = self._new_session()
-        self._truth = {topic: self.create_publisher(TimeReference, topic[1:], qos.sensor_out())
-                       for topic in self.session.truth_topics()}
+        self._truth = {
+            topic: self.create_publisher(TimeReference, topic[1:], qos.sensor_out())
+            for topic in self.session.truth_topics()
+        }
         self._publishers_of |= self._truth
         self._own = {each.topic_name for each in self._truth.values()}
         self._late = LogHistogram()
@@ -96,8 +109,9 @@ class DegradeNode(Node):
 
     def _look(self) -> None:
         """Subscribe to what is new in the graph, and see whether somebody reads the truth."""
-        self.session.unread = frozenset(topic for topic, each in self._truth.items()
-                                        if not each.get_subscription_count())
+        self.session.unread = frozenset(
+            topic for topic, each in self._truth.items() if not each.get_subscription_count()
+        )
         if not self._has_patterns and len(self._inputs) + len(self._refused) == len(self._exact):
             return
         for name, types in self.get_topic_names_and_types():
@@ -125,7 +139,8 @@ class DegradeNode(Node):
         self._publishers_of[topic] = publisher
         self._own.add(publisher.topic_name)
         self._inputs[name] = self.create_subscription(
-            kind, name, partial(self._on_message, topic), profile, raw=True)
+            kind, name, partial(self._on_message, topic), profile, raw=True
+        )
 
     # ---- messages -----------------------------------------------------------------------------
 
@@ -151,9 +166,11 @@ class DegradeNode(Node):
         self._simulated = bool(self.get_parameter('use_sim_time').value)
         if self._simulated:
             self._jumps = self.get_clock().create_jump_callback(
-                JumpThreshold(min_forward=Duration(nanoseconds=1),
-                              min_backward=Duration(nanoseconds=-1)),
-                post_callback=self._on_clock)
+                JumpThreshold(
+                    min_forward=Duration(nanoseconds=1), min_backward=Duration(nanoseconds=-1)
+                ),
+                post_callback=self._on_clock,
+            )
 
     def _now_ns(self) -> int:
         return self.get_clock().now().nanoseconds if self._simulated else time.time_ns()
@@ -176,9 +193,17 @@ class DegradeNode(Node):
 
     def _elapsed_s(self) -> float:
         """Return the time of the newest message since the start, s."""
-        return max((max(each.last_ns - each.origin_ns, 0)
-                    for each in self.session.streams.values() if each.started),
-                   default=0) / NS_PER_S
+        return (
+            max(
+                (
+                    max(each.last_ns - each.origin_ns, 0)
+                    for each in self.session.streams.values()
+                    if each.started
+                ),
+                default=0,
+            )
+            / NS_PER_S
+        )
 
     # ---- changes and reports ------------------------------------------------------------------
 
@@ -192,27 +217,43 @@ class DegradeNode(Node):
         for name in self.session.streams:
             facts = self.facts(name)
             missing = not facts.topics
-            yield Status(Level.WARN if missing else Level.OK, f'degrade: {name}',
-                         'nobody publishes its topics' if missing else 'running',
-                         to_values(facts))
+            yield Status(
+                Level.WARN if missing else Level.OK,
+                f'degrade: {name}',
+                'nobody publishes its topics' if missing else 'running',
+                to_values(facts),
+            )
         if self._refused:
-            yield Status(Level.ERROR, 'degrade: topics', f'not degraded: '
-                         f'{", ".join(self._refused)}', self._refused)
+            yield Status(
+                Level.ERROR,
+                'degrade: topics',
+                f'not degraded: {", ".join(self._refused)}',
+                self._refused,
+            )
 
     def facts(self, name: str) -> StreamFacts:
         """Return what became of a stream's messages so far."""
-        mine = {topic: each for topic, each in self.session.accounts.items()
-                if each.stream == name}
+        mine = {
+            topic: each for topic, each in self.session.accounts.items() if each.stream == name
+        }
 
         def total(key: str) -> int:
             return sum(getattr(each, key) for each in mine.values())
 
         delays = self.session.delays[name]
         return StreamFacts(
-            ', '.join(mine), total('read'), total('written'), total('lost_by_loss'),
-            total('lost_by_fault'), total('thinned'), total('duplicated'), total('in_flight'),
-            delays.quantile_s(0.5) * 1e3, delays.quantile_s(0.99) * 1e3,
-            self._late.quantile_s(0.99) * 1e3)
+            ', '.join(mine),
+            total('read'),
+            total('written'),
+            total('lost_by_loss'),
+            total('lost_by_fault'),
+            total('thinned'),
+            total('duplicated'),
+            total('in_flight'),
+            delays.quantile_s(0.5) * 1e3,
+            delays.quantile_s(0.99) * 1e3,
+            self._late.quantile_s(0.99) * 1e3,
+        )
 
     def close(self) -> None:
         """Publish the last diagnostics; what is still on its way is lost with the node."""

@@ -25,8 +25,13 @@ FLOOD = 50
 """Messages of a flood."""
 
 SENSOR_FAULTS: dict[str, dict[str, float]] = {
-    'dead': {}, 'stuck': {}, 'wrong': {'scale': 1.5, 'offset': 0.3}, 'noisy': {'scale': 20.0},
-    'slow': {'offset': 0.3}, 'clock_step': {'offset': 0.7}, 'loss_burst': {'scale': 0.5},
+    'dead': {},
+    'stuck': {},
+    'wrong': {'scale': 1.5, 'offset': 0.3},
+    'noisy': {'scale': 20.0},
+    'slow': {'offset': 0.3},
+    'clock_step': {'offset': 0.7},
+    'loss_burst': {'scale': 0.5},
 }
 
 
@@ -44,7 +49,8 @@ class Disturbances:
         nodes.add(self._stranger)
         self._inputs = {
             sensor.topics()[0].of(name): message_class(sensor.topics()[0].type_name)
-            for name, sensor in rig.make_sensors().items()}
+            for name, sensor in rig.make_sensors().items()
+        }
         self._acts: list[tuple[str, Callable[[], None]]] = [
             *((f'sensor {kind}', partial(self._fault, kind)) for kind in SENSOR_FAULTS),
             ('emulator restarted', nodes.restart_emulator),
@@ -56,8 +62,10 @@ class Disturbances:
             ('flood', partial(self._inject, _zero_stamps, FLOOD)),
         ]
         if nodes.sync is not None:
-            self._acts += [('sync restarted', nodes.restart_sync),
-                           ('sync reset', self._reset_sync)]
+            self._acts += [
+                ('sync restarted', nodes.restart_sync),
+                ('sync reset', self._reset_sync),
+            ]
 
     def attend(self, elapsed_s: float) -> None:
         """Do what is due at `elapsed_s` of simulated time since the start."""
@@ -77,9 +85,14 @@ class Disturbances:
 
     def _fault(self, kind: Any) -> None:
         channel = self._nodes.emulator.channels[self._random.choice(list(self._rig.sensors))]
-        channel.pipeline.inject(FaultConfig(
-            kind=kind, at_s=max(self._nodes.world.world.time_ns, 0) / NS_PER_S,
-            duration_s=self._random.uniform(0.5, LONGEST_FAULT_S), **SENSOR_FAULTS[kind]))
+        channel.pipeline.inject(
+            FaultConfig(
+                kind=kind,
+                at_s=max(self._nodes.world.world.time_ns, 0) / NS_PER_S,
+                duration_s=self._random.uniform(0.5, LONGEST_FAULT_S),
+                **SENSOR_FAULTS[kind],
+            )
+        )
 
     def _reset_world(self) -> None:
         self._nodes.world.loop.reset(0, self._random.randrange(2**31))

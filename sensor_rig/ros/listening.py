@@ -42,8 +42,13 @@ class Listener(Node):
     at its first time; if none does for a while, the host's clock counts to the end.
     """
 
-    def __init__(self, on_topic: OnTopic, on_message: OnMessage,
-                 topics: Collection[str] = (), name: str = 'rig_listener') -> None:
+    def __init__(
+        self,
+        on_topic: OnTopic,
+        on_message: OnMessage,
+        topics: Collection[str] = (),
+        name: str = 'rig_listener',
+    ) -> None:
         super().__init__(name, parameter_overrides=[Parameter('use_sim_time', value=True)])
         self._on_topic, self._on_message = on_topic, on_message
         self._wanted = {topic if topic.startswith('/') else f'/{topic}' for topic in topics}
@@ -78,7 +83,8 @@ class Listener(Node):
             return
         self._on_topic(topic, type_name, is_stamped(kind))
         self.heard[topic] = self.create_subscription(
-            kind, topic, partial(self._receive, topic), as_offered(publishers), raw=True)
+            kind, topic, partial(self._receive, topic), as_offered(publishers), raw=True
+        )
 
     def _receive(self, topic: str, raw: bytes) -> None:
         if self._simulated is None:
@@ -120,4 +126,5 @@ def as_offered(publishers: Collection[Any]) -> QoSProfile:
     return QoSProfile(
         depth=DEPTH,
         reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
-        durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE)
+        durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
+    )

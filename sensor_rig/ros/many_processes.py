@@ -35,15 +35,17 @@ class Children:
         Its variable makes it end with this process, which may be killed (`end_with_parent`).
         """
         self._running[name] = subprocess.Popen(
-            command, start_new_session=True,
-            env={**os.environ, PARENT_VARIABLE: str(os.getpid())})
+            command, start_new_session=True, env={**os.environ, PARENT_VARIABLE: str(os.getpid())}
+        )
 
     def require_alive(self) -> None:
         """Raise RigError when one has ended by itself."""
         for name, process in self._running.items():
             if process.poll() is not None:
-                raise RigError(f'the {name} process ended by itself with exit code '
-                               f'{process.returncode}; what it said is above')
+                raise RigError(
+                    f'the {name} process ended by itself with exit code '
+                    f'{process.returncode}; what it said is above'
+                )
 
     def stop(self, meanwhile: Callable[[], None], last: str = '') -> None:
         """Ask all to end, `last` after the others; `meanwhile` is called while waiting."""
@@ -72,11 +74,14 @@ def _until(condition: Callable[[], bool], meanwhile: Callable[[], None]) -> None
         meanwhile()
 
 
-def run_in_many_processes(rig: RigConfig, seconds: float | None = None,
-                          world_parameters: Parameters | None = None,
-                          extras: Sequence[Callable[[], Node]] = (),
-                          on_time: Callable[[int], None] | None = None,
-                          only: Sequence[str] = ()) -> Summary:
+def run_in_many_processes(
+    rig: RigConfig,
+    seconds: float | None = None,
+    world_parameters: Parameters | None = None,
+    extras: Sequence[Callable[[], Node]] = (),
+    on_time: Callable[[int], None] | None = None,
+    only: Sequence[str] = (),
+) -> Summary:
     """Run a rig, or the parts of it that `only` names, until its time is over or a signal comes.
 
     A monitor and the extra nodes run in this process. Returns the summary.
@@ -99,9 +104,11 @@ def run_in_many_processes(rig: RigConfig, seconds: float | None = None,
                     on_time(now_ns)
                 if now_ns >= end_ns:
                     spinner.stop()
+
             try:
-                for planned in planned_nodes(rig, world_parameters=world_parameters,
-                                             stop_at_s=seconds or 0.0, only=only):
+                for planned in planned_nodes(
+                    rig, world_parameters=world_parameters, stop_at_s=seconds or 0.0, only=only
+                ):
                     children.start(planned.name, planned.command())
                 spinner.run(every_turn)
                 if monitor.now_ns >= end_ns:

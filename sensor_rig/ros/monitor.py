@@ -34,11 +34,18 @@ FactsT = TypeVar('FactsT')
 MOST_STATUSES = 10_000
 """Names on /diagnostics that are kept; more come from nobody who means well."""
 
+
 class Monitor(Node):
     """Collects, for a summary, the latest report of every part of a running rig."""
 
-    def __init__(self, rig: RigConfig, name: str = 'monitor', *,
-                 now_ns: Callable[[], int] | None = None, **node_options: Any) -> None:
+    def __init__(
+        self,
+        rig: RigConfig,
+        name: str = 'monitor',
+        *,
+        now_ns: Callable[[], int] | None = None,
+        **node_options: Any,
+    ) -> None:
         """Watch `rig`; `now_ns` returns the time of the run where the world is in this process."""
         super().__init__(name, **node_options)
         self._sync = rig.sync
@@ -55,20 +62,24 @@ class Monitor(Node):
         hidden = rig.world is not None and rig.world.hide_truth
         # With hidden truth, the figures of the sensors are beside it.
         for topic in {'/diagnostics', diagnostics_topic(hidden=hidden)}:
-            self.create_subscription(DiagnosticArray, topic, self._on_diagnostics,
-                                     qos.internal(100), raw=True)
+            self.create_subscription(
+                DiagnosticArray, topic, self._on_diagnostics, qos.internal(100), raw=True
+            )
         self._now_ns = now_ns
         if now_ns is None:
-            self.create_subscription(TimeReference, tick_topic(hidden=hidden), self._on_tick,
-                                     qos.internal(), raw=True)
+            self.create_subscription(
+                TimeReference, tick_topic(hidden=hidden), self._on_tick, qos.internal(), raw=True
+            )
         if rig.runs_sync:
-            self.create_subscription(DiagnosticArray, BUNDLE_TOPIC, self._heard_bundle,
-                                     qos.internal(100), raw=True)
+            self.create_subscription(
+                DiagnosticArray, BUNDLE_TOPIC, self._heard_bundle, qos.internal(100), raw=True
+            )
         for sensor in rig.sensors:
             # The first of several environments stands for all; its reader wakes the sensor.
             topic = env_prefix(0, rig.num_envs) + truth_time_topic(sensor, hidden=hidden)
-            self.create_subscription(TimeReference, topic, partial(self._on_time, sensor),
-                                     qos.internal(10), raw=True)
+            self.create_subscription(
+                TimeReference, topic, partial(self._on_time, sensor), qos.internal(10), raw=True
+            )
 
     def _on_diagnostics(self, buf: bytes) -> None:
         with suppress(CdrError):  # whoever sent it; this node only watches
@@ -136,8 +147,12 @@ class Monitor(Node):
             bundles=engine.bundles if engine else None,
             inputs=inputs,
             measures=run_measures(sensors, inputs, self._heard.measures({})),
-            warnings=[f'{status.name}: {status.message}' for status in self.statuses.values()
-                      if status.level != Level.OK])
+            warnings=[
+                f'{status.name}: {status.message}'
+                for status in self.statuses.values()
+                if status.level != Level.OK
+            ],
+        )
 
     def world_facts(self) -> WorldFacts | None:
         """Return what the world has reported; None before it was heard."""
@@ -159,8 +174,13 @@ class Monitor(Node):
                 yield status.removeprefix(f'{part}: '), facts
 
     def _input(self, name: str, facts: InputFacts) -> InputSummary:
-        return InputSummary(facts.offset_to_reference_ms, facts.sigma_to_reference_ms,
-                            self._true_offset_ms(name), facts.offset_state, facts.ledger())
+        return InputSummary(
+            facts.offset_to_reference_ms,
+            facts.sigma_to_reference_ms,
+            self._true_offset_ms(name),
+            facts.offset_state,
+            facts.ledger(),
+        )
 
     def _true_offset_ms(self, name: str) -> float | None:
         """Return the true offset of an input's clock to the reference's, as last seen."""
@@ -176,5 +196,11 @@ class Monitor(Node):
 
 def _sensor(facts: SensorFacts) -> SensorSummary:
     return SensorSummary(
-        facts.rate_hz, facts.achieved_hz, facts.latency_p50_ms, facts.latency_p99_ms,
-        facts.published, facts.lost, facts.lost / facts.captured if facts.captured else None)
+        facts.rate_hz,
+        facts.achieved_hz,
+        facts.latency_p50_ms,
+        facts.latency_p99_ms,
+        facts.published,
+        facts.lost,
+        facts.lost / facts.captured if facts.captured else None,
+    )

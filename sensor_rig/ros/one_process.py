@@ -40,8 +40,13 @@ FINAL_REPORT_S = 0.2
 class OneProcess:
     """World, one emulator for all sensors, sync and a monitor on one executor, in one thread."""
 
-    def __init__(self, rig: RigConfig, spinner: Spinner, extras: Sequence[NodeFactory] = (),
-                 only: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        rig: RigConfig,
+        spinner: Spinner,
+        extras: Sequence[NodeFactory] = (),
+        only: Sequence[str] = (),
+    ) -> None:
         """Make the nodes of `rig`, or the parts that `only` names, and the extra ones.
 
         `close` them. Of the parts, those on other hosts take part over DDS.
@@ -84,8 +89,12 @@ class OneProcess:
 
     def _make_emulator(self) -> EmulatorNode:
         planned = self._planned['emulator']
-        return make_emulator(self._rig, planned.parameters.get('only', ()), name=planned.name,
-                             handover=self._handover)
+        return make_emulator(
+            self._rig,
+            planned.parameters.get('only', ()),
+            name=planned.name,
+            handover=self._handover,
+        )
 
     def _make_world(self) -> WorldNode:
         world = make_world(self._rig, handover=self._handover)
@@ -151,6 +160,7 @@ class OneProcess:
                 self.spinner.stop()
                 return 0.0
             return TURN_S if self._world is None else self._world.advance()
+
         self.spinner.drive(advance)
 
     def final_report(self) -> None:
@@ -168,9 +178,13 @@ class OneProcess:
             close_node(node)
 
 
-def run_in_one_process(rig: RigConfig, seconds: float | None = None,
-                       extras: Sequence[NodeFactory] = (), on_time: OnTime | None = None,
-                       only: Sequence[str] = ()) -> Summary:
+def run_in_one_process(
+    rig: RigConfig,
+    seconds: float | None = None,
+    extras: Sequence[NodeFactory] = (),
+    on_time: OnTime | None = None,
+    only: Sequence[str] = (),
+) -> Summary:
     """Run a rig, or the parts of it that `only` names, until its time is over or a signal comes.
 
     Returns the summary.

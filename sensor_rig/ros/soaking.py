@@ -43,21 +43,32 @@ class SoakReport:
     def as_dict(self) -> dict[str, Any]:
         """Return plain facts for `--json`."""
         first, last = self.vitals.samples[0], self.vitals.samples[-1]
-        return {'simulated_s': self.simulated_s, 'wall_s': self.wall_s, 'bundles': self.bundles,
-                'longest_silence_s': self.longest_silence_s,
-                'faults': dict(sorted(self.faults.items())),
-                'rss_mib': [first.rss_mib, last.rss_mib],
-                'rss_slope_mib_per_h': self.vitals.slope_mib_per_h(),
-                'threads': [first.threads, last.threads], 'files': [first.files, last.files],
-                'longest_queue': max(s.queued for s in self.vitals.samples),
-                'violations': self.violations}
+        return {
+            'simulated_s': self.simulated_s,
+            'wall_s': self.wall_s,
+            'bundles': self.bundles,
+            'longest_silence_s': self.longest_silence_s,
+            'faults': dict(sorted(self.faults.items())),
+            'rss_mib': [first.rss_mib, last.rss_mib],
+            'rss_slope_mib_per_h': self.vitals.slope_mib_per_h(),
+            'threads': [first.threads, last.threads],
+            'files': [first.files, last.files],
+            'longest_queue': max(s.queued for s in self.vitals.samples),
+            'violations': self.violations,
+        }
 
 
 class Soak:
     """One soak run; `run` it inside a ROS context."""
 
-    def __init__(self, rig: RigConfig, spinner: Spinner, seconds: float, seed: int,
-                 advance: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        rig: RigConfig,
+        spinner: Spinner,
+        seconds: float,
+        seed: int,
+        advance: Callable[[float], None],
+    ) -> None:
         """Run `rig` for `seconds` of simulated time; `advance(seconds)` shows progress."""
         self.report = SoakReport()
         self._nodes = OneProcess(rig, spinner)
@@ -112,33 +123,42 @@ class Soak:
             report.bundles += made - self._made if made > self._made else made
             self._made = made
             self._last_bundle_s = report.simulated_s
-        report.longest_silence_s = max(report.longest_silence_s,
-                                       report.simulated_s - self._last_bundle_s)
+        report.longest_silence_s = max(
+            report.longest_silence_s, report.simulated_s - self._last_bundle_s
+        )
         if report.simulated_s - self._last_bundle_s > SILENCE_S:
-            report.wrong.append(f'no bundle came between {self._last_bundle_s:.1f} s and '
-                                f'{report.simulated_s:.1f} s of simulated time')
+            report.wrong.append(
+                f'no bundle came between {self._last_bundle_s:.1f} s and '
+                f'{report.simulated_s:.1f} s of simulated time'
+            )
 
     def _note(self) -> None:
         """Take a sample and check what has to be true at every moment."""
         nodes, report = self._nodes, self.report
-        queued = max((channel.on_the_way for channel in nodes.emulator.channels.values()),
-                     default=0)
+        queued = max(
+            (channel.on_the_way for channel in nodes.emulator.channels.values()), default=0
+        )
         if nodes.sync is not None:
             engine = nodes.sync.engine
             buffered = engine.buffered()
             queued = max(queued, *buffered.values())
             lost = engine.ledger.imbalance(buffered)
             if lost:
-                report.wrong.append(f'messages without an account at {report.simulated_s:.1f} s: '
-                                    f'{lost}')
+                report.wrong.append(
+                    f'messages without an account at {report.simulated_s:.1f} s: {lost}'
+                )
             limit = engine.config.buffer.max_size
             if queued > limit:
                 report.wrong.append(f'a queue holds {queued} messages; {limit} are allowed')
         report.vitals.samples.append(sample(report.simulated_s, queued))
 
 
-def soak(rig: RigConfig, seconds: float, seed: int,
-         advance: Callable[[float], None] = lambda seconds: None) -> SoakReport:
+def soak(
+    rig: RigConfig,
+    seconds: float,
+    seed: int,
+    advance: Callable[[float], None] = lambda seconds: None,
+) -> SoakReport:
     """Soak a rig in this process, in lockstep and as fast as it goes."""
     rig = rig.with_world(lockstep=True, real_time_factor=0.0)
     # Every node that is made and destroyed leaks some 95 KiB in rclpy through this service.
@@ -146,5 +166,4 @@ def soak(rig: RigConfig, seconds: float, seed: int,
         return_freed_memory()
         spinner = Spinner(context)
         with stop_on_signals(spinner.stop):
-            return Soak(rig, spinner, seconds, seed,
-                        advance).run()
+            return Soak(rig, spinner, seconds, seed, advance).run()

@@ -26,8 +26,9 @@ OPENING = ('ROS_STATIC_PEERS', 'ROS_DISCOVERY_SERVER')
 """Variables that name other machines to talk to."""
 
 
-def prepare_middleware(tell: Callable[[str], None],
-                       environ: MutableMapping[str, str] = os.environ) -> None:
+def prepare_middleware(
+    tell: Callable[[str], None], environ: MutableMapping[str, str] = os.environ
+) -> None:
     """Limit what is started from now on to this machine, unless the user wants otherwise.
 
     Sets variables in `environ`; call it before rclpy is initialised. `tell` gets a sentence for
@@ -36,16 +37,20 @@ def prepare_middleware(tell: Callable[[str], None],
     environ.setdefault(RANGE_VARIABLE, 'LOCALHOST')
     chosen = environ.get('RMW_IMPLEMENTATION', '')
     if chosen and 'fastrtps' not in chosen:
-        tell(f'RMW_IMPLEMENTATION is {chosen}: whether other machines can reach this rig is up to '
-             f'its settings; sensor_rig closes the ports of Fast DDS only')
+        tell(
+            f'RMW_IMPLEMENTATION is {chosen}: whether other machines can reach this rig is up to '
+            f'its settings; sensor_rig closes the ports of Fast DDS only'
+        )
         return
     opened = opened_by(environ)
     if opened:
         tell(f'{opened}: other machines of the network can see and control this rig')
     own = users_profile(environ)
     if own:
-        tell(f'the Fast DDS profile {own} is used as it is; what sensor_rig would set is in '
-             f'{profile("network" if opened else "local")}')
+        tell(
+            f'the Fast DDS profile {own} is used as it is; what sensor_rig would set is in '
+            f'{profile("network" if opened else "local")}'
+        )
         return
     for name in FILE_VARIABLES:
         environ.pop(name, None)  # ours, from a run around this one that had another Fast DDS

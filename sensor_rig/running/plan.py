@@ -11,8 +11,11 @@ from typing import Any
 from rig_common.errors import RigError
 from sensor_rig.rigfile import RigConfig
 
-MODULES = {'world': 'sensor_rig.nodes.world', 'emulator': 'sensor_rig.nodes.emulator',
-           'sync': 'sensor_rig.nodes.sync'}
+MODULES = {
+    'world': 'sensor_rig.nodes.world',
+    'emulator': 'sensor_rig.nodes.emulator',
+    'sync': 'sensor_rig.nodes.sync',
+}
 """Executable of the ROS package -> module that can be run without it."""
 GROUPINGS = ('per_sensor', 'one')
 
@@ -40,14 +43,27 @@ class PlannedNode:
         ros = ['-r', f'__node:={self.name}']
         for key, value in self.parameters.items():
             ros += ['-p', f'{key}:={parameter_text(value)}']
-        return [sys.executable, '-m', MODULES[self.executable], *self.arguments,
-                '--ros-args', *ros]
+        return [
+            sys.executable,
+            '-m',
+            MODULES[self.executable],
+            *self.arguments,
+            '--ros-args',
+            *ros,
+        ]
 
 
-def planned_nodes(rig: RigConfig, *, world: bool = True, emulators: str = 'per_sensor',
-                  sync: bool = True, groups: Iterable[Sequence[str]] | None = None,
-                  world_parameters: Mapping[str, Any] | None = None,
-                  stop_at_s: float = 0.0, only: Sequence[str] = ()) -> list[PlannedNode]:
+def planned_nodes(
+    rig: RigConfig,
+    *,
+    world: bool = True,
+    emulators: str = 'per_sensor',
+    sync: bool = True,
+    groups: Iterable[Sequence[str]] | None = None,
+    world_parameters: Mapping[str, Any] | None = None,
+    stop_at_s: float = 0.0,
+    only: Sequence[str] = (),
+) -> list[PlannedNode]:
     """Return the nodes of `rig`, listeners first.
 
     `emulators` is `per_sensor` (a process each) or `one`; `groups` lists the sensors of each
@@ -69,8 +85,10 @@ def planned_nodes(rig: RigConfig, *, world: bool = True, emulators: str = 'per_s
         chosen = [list(group) for group in groups]
     else:
         chosen = [[name] for name in rig.sensors] if emulators == 'per_sensor' else []
-    nodes += [PlannedNode(f'emulator_{"_".join(group)}', 'emulator', file, {'only': group})
-              for group in chosen]
+    nodes += [
+        PlannedNode(f'emulator_{"_".join(group)}', 'emulator', file, {'only': group})
+        for group in chosen
+    ]
     if groups is None and emulators == 'one' and rig.sensors:
         nodes.append(PlannedNode('emulator', 'emulator', file))
     if only:
@@ -85,8 +103,11 @@ def planned_nodes(rig: RigConfig, *, world: bool = True, emulators: str = 'per_s
 
 def _require_parts(rig: RigConfig, only: Sequence[str]) -> None:
     """Raise RigError where `only` names what the rig does not have."""
-    parts = [*(['world'] if rig.world is not None else []),
-             *(['sync'] if rig.runs_sync else []), *rig.sensors]
+    parts = [
+        *(['world'] if rig.world is not None else []),
+        *(['sync'] if rig.runs_sync else []),
+        *rig.sensors,
+    ]
     for name in only:
         if name not in parts:
             raise RigError(f'only names {name!r}; {rig.path.name} has {", ".join(parts)}')
@@ -97,11 +118,17 @@ def _part_of(only: Sequence[str], node: PlannedNode) -> PlannedNode | None:
     if node.executable != 'emulator':
         return node if node.name in only else None
     served = node.parameters.get('only')
-    sensors = [name for name in (only if served is None else served)
-               if name in only and name not in ('world', 'sync')]
+    sensors = [
+        name
+        for name in (only if served is None else served)
+        if name in only and name not in ('world', 'sync')
+    ]
     # Named after its sensors: another host may have an emulator, too.
-    return replace(node, name=f'emulator_{"_".join(sensors)}',
-                   parameters={'only': sensors}) if sensors else None
+    return (
+        replace(node, name=f'emulator_{"_".join(sensors)}', parameters={'only': sensors})
+        if sensors
+        else None
+    )
 
 
 def parameter_text(value: object) -> str:

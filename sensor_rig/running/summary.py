@@ -74,18 +74,29 @@ class Summary:
         return plain
 
 
-def run_measures(sensors: Mapping[str, SensorSummary], inputs: Mapping[str, InputSummary],
-                 heard: Mapping[str, float]) -> dict[str, float]:
+def run_measures(
+    sensors: Mapping[str, SensorSummary],
+    inputs: Mapping[str, InputSummary],
+    heard: Mapping[str, float],
+) -> dict[str, float]:
     """Return the measures of a run over ROS, from its bundles (`heard`) and its nodes' reports."""
     found: dict[str, float | None] = {}
     for name, sensor in sensors.items():
-        found |= {f'{name}.latency_ms.p50': sensor.latency_p50_ms,
-                  f'{name}.latency_ms.p99': sensor.latency_p99_ms,
-                  f'{name}.received': sensor.published,
-                  f'{name}.lost_fraction': sensor.lost_fraction}
+        found |= {
+            f'{name}.latency_ms.p50': sensor.latency_p50_ms,
+            f'{name}.latency_ms.p99': sensor.latency_p99_ms,
+            f'{name}.received': sensor.published,
+            f'{name}.lost_fraction': sensor.lost_fraction,
+        }
     for name, each in inputs.items():
         received, used = each.ledger['received'], sum(each.ledger[fate.value] for fate in USED)
-        found |= {f'{name}.received': received, f'{name}.used': used,
-                  f'{name}.used_fraction': used / received if received else 0.0}
-    return {key: value for key, value in {**found, **heard}.items()
-            if value is not None and isfinite(value)}
+        found |= {
+            f'{name}.received': received,
+            f'{name}.used': used,
+            f'{name}.used_fraction': used / received if received else 0.0,
+        }
+    return {
+        key: value
+        for key, value in {**found, **heard}.items()
+        if value is not None and isfinite(value)
+    }

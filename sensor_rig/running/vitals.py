@@ -50,8 +50,9 @@ def sample(simulated_s: float, queued: int) -> Vital:
         files = len(list((SELF / 'fd').iterdir()))
     except OSError:
         raise RigError('a soak run measures itself in /proc, which this system lacks') from None
-    return Vital(simulated_s, pages * os.sysconf('SC_PAGE_SIZE') / MIB, threads, files,
-                  _children(), queued)
+    return Vital(
+        simulated_s, pages * os.sysconf('SC_PAGE_SIZE') / MIB, threads, files, _children(), queued
+    )
 
 
 def _children() -> int:
@@ -79,9 +80,12 @@ class Vitals:
         if self.samples and self.samples[-1].simulated_s > 2 * SETTLED_S:
             first = next(i for i, s in enumerate(self.samples) if s.simulated_s >= SETTLED_S)
         kept = thinned(self.samples[first:])
-        slopes = [(b.rss_mib - a.rss_mib) / (b.simulated_s - a.simulated_s)
-                  for i, a in enumerate(kept) for b in kept[i + 1:]
-                  if b.simulated_s > a.simulated_s]
+        slopes = [
+            (b.rss_mib - a.rss_mib) / (b.simulated_s - a.simulated_s)
+            for i, a in enumerate(kept)
+            for b in kept[i + 1 :]
+            if b.simulated_s > a.simulated_s
+        ]
         return 3600.0 * median(slopes) if slopes else 0.0
 
     def growth_mib(self) -> float:
@@ -89,7 +93,7 @@ class Vitals:
         third = len(self.samples) // 3
         if not third:
             return 0.0
-        middle, last = self.samples[third:2 * third], self.samples[2 * third:]
+        middle, last = self.samples[third : 2 * third], self.samples[2 * third :]
         return median(s.rss_mib for s in last) - median(s.rss_mib for s in middle)
 
     def violations(self) -> list[str]:
@@ -100,13 +104,16 @@ class Vitals:
         found = []
         growth, allowed = self.growth_mib(), max(MIN_GROWTH_MIB, MAX_GROWTH * first.rss_mib)
         if growth > allowed:
-            found.append(f'memory grew by {growth:.1f} MiB between the second and the last third '
-                         f'of the run ({self.slope_mib_per_h():.1f} MiB per simulated hour); '
-                         f'{allowed:.1f} MiB are allowed')
+            found.append(
+                f'memory grew by {growth:.1f} MiB between the second and the last third '
+                f'of the run ({self.slope_mib_per_h():.1f} MiB per simulated hour); '
+                f'{allowed:.1f} MiB are allowed'
+            )
         for what, before, after, slack in (
-                ('threads', first.threads, last.threads, SLACK_THREADS),
-                ('open files', first.files, last.files, SLACK_FILES),
-                ('child processes', first.children, last.children, 0)):
+            ('threads', first.threads, last.threads, SLACK_THREADS),
+            ('open files', first.files, last.files, SLACK_FILES),
+            ('child processes', first.children, last.children, 0),
+        ):
             if after > before + slack:
                 found.append(f'{what} went from {before} to {after}')
         return found

@@ -31,8 +31,11 @@ def interval(good: int, runs: int, confidence: float) -> tuple[float, float]:
 
 def confidence_above(good: int, runs: int, probability: float) -> float:
     """Return how surely the probability is above `probability`: 1 - P(so many or more | it)."""
-    return 1.0 if probability <= 0.0 else (
-        0.0 if good == 0 else 1.0 - float(betainc(good, runs - good + 1, probability)))
+    return (
+        1.0
+        if probability <= 0.0
+        else (0.0 if good == 0 else 1.0 - float(betainc(good, runs - good + 1, probability)))
+    )
 
 
 def runs_needed(probability: float, confidence: float) -> int:

@@ -19,8 +19,9 @@ DEFAULT_PART = 50
 """A boundary is narrow enough at this part of the factor's span."""
 
 
-def further_points(plan: Plan, tasks: Iterable[Task], results: Mapping[str, RunResult]
-                   ) -> Iterator[tuple[Value, ...]]:
+def further_points(
+    plan: Plan, tasks: Iterable[Task], results: Mapping[str, RunResult]
+) -> Iterator[tuple[Value, ...]]:
     """Yield the points that halve the brackets along every line of the grid."""
     if plan.refine is None:
         return
@@ -39,26 +40,33 @@ def further_points(plan: Plan, tasks: Iterable[Task], results: Mapping[str, RunR
                     yield (*others[:index], middle, *others[index:])
 
 
-def _lines(plan: Plan, tasks: Iterable[Task], results: Mapping[str, RunResult], index: int
-           ) -> dict[tuple[Value, ...], list[FactorLevel]]:
+def _lines(
+    plan: Plan, tasks: Iterable[Task], results: Mapping[str, RunResult], index: int
+) -> dict[tuple[Value, ...], list[FactorLevel]]:
     """Return the levels of one factor, for every combination of the others in the plan."""
     claims = plan.claims
     counts: dict[tuple[Value, ...], dict[float, list[bool]]] = defaultdict(
-        lambda: defaultdict(list))
+        lambda: defaultdict(list)
+    )
     for task in tasks:
         if task.id not in results:
             continue
         result = results[task.id]
-        others = (*task.values[:index], *task.values[index + 1:])
+        others = (*task.values[:index], *task.values[index + 1 :])
         counts[_hashable(others)][float(task.values[index])].append(  # type: ignore[arg-type]
-            is_good(result.status.value, result.measures, claims))
-    return {others: [FactorLevel(value, sum(each), len(each)) for value, each in line.items()]
-            for others, line in counts.items()}
+            is_good(result.status.value, result.measures, claims)
+        )
+    return {
+        others: [FactorLevel(value, sum(each), len(each)) for value, each in line.items()]
+        for others, line in counts.items()
+    }
 
 
 def _hashable(values: tuple[Value, ...]) -> tuple[Value, ...]:
-    return tuple(tuple(value) if isinstance(value, list) else value  # type: ignore[misc]
-                 for value in values)
+    return tuple(
+        tuple(value) if isinstance(value, list) else value  # type: ignore[misc]
+        for value in values
+    )
 
 
 def _middle(found: Boundary, factor: Factor, whole: bool, to: float) -> Value | None:

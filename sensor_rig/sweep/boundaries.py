@@ -60,7 +60,8 @@ class Boundary:
 def is_good(status: str, measures: Mapping[str, float], claims: Sequence[Claim]) -> bool:
     """Return whether a run ended well and holds every limit; a measure it lacks holds none."""
     return status == RunStatus.OK.value and all(
-        claim.key in measures and claim.holds(measures[claim.key]) for claim in claims)
+        claim.key in measures and claim.holds(measures[claim.key]) for claim in claims
+    )
 
 
 def boundaries(levels: Sequence[FactorLevel], confidence: float) -> list[Boundary]:

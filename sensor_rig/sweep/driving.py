@@ -1,9 +1,9 @@
 """Carries out a plan: what is missing of it, and then what bisecting asks for.
 
-    sweep = SweepJob.of('plan.yaml', Path('results'))
-    with sweep, Pool(sweep.experiment, 2, sweep.scratch) as executor:
-        for outcome in sweep.run(executor): ...
-    sweep.finish()
+sweep = SweepJob.of('plan.yaml', Path('results'))
+with sweep, Pool(sweep.experiment, 2, sweep.scratch) as executor:
+    for outcome in sweep.run(executor): ...
+sweep.finish()
 """
 
 from __future__ import annotations
@@ -58,8 +58,14 @@ class SweepJob:
     """Ids of those that are still to be run again."""
 
     @classmethod
-    def of(cls, plan_file: str | Path, folder: Path, *, rerun_failed: bool = False,
-           writes: bool = True) -> SweepJob:
+    def of(
+        cls,
+        plan_file: str | Path,
+        folder: Path,
+        *,
+        rerun_failed: bool = False,
+        writes: bool = True,
+    ) -> SweepJob:
         """Read a plan and what its results folder holds; without `writes` nothing is made."""
         file = Path(plan_file)
         plan = load_plan(file)
@@ -69,8 +75,9 @@ class SweepJob:
         digests = Digests(known)
         files = files_of(experiment)
         shared = identity(experiment, files, digests)
-        recordings = [digests.of_files(inside(path), path.parent)
-                      for path in experiment.recordings] or ['']
+        recordings = [
+            digests.of_files(inside(path), path.parent) for path in experiment.recordings
+        ] or ['']
         made = cls(file.stem, experiment, store, files, shared, recordings)
         made.tasks = made._planned()
         if writes:
@@ -81,8 +88,11 @@ class SweepJob:
         else:
             store.read()
         if rerun_failed:
-            made.again = {task.id for task in made.tasks if task.id in store.results
-                          and store.results[task.id].status is not RunStatus.OK}
+            made.again = {
+                task.id
+                for task in made.tasks
+                if task.id in store.results and store.results[task.id].status is not RunStatus.OK
+            }
         return made
 
     # ---- which runs -----------------------------------------------------------------------------
@@ -93,8 +103,10 @@ class SweepJob:
         tasks: list[Task] = []
         for index, values in enumerate(points(plan)):
             if (index + 1) * each > MAX_RUNS:
-                raise RigError(f'{self.name}: the plan has more than {MAX_RUNS} runs; take fewer '
-                               f'values or seeds, or sample')
+                raise RigError(
+                    f'{self.name}: the plan has more than {MAX_RUNS} runs; take fewer '
+                    f'values or seeds, or sample'
+                )
             tasks += self._tasks(values, index)
         return tasks
 
@@ -108,12 +120,14 @@ class SweepJob:
     @property
     def todo(self) -> list[Task]:
         """The runs that have no result yet, or are to be run again."""
-        return [task for task in self.tasks
-                if task.id not in self.store.results or task.id in self.again]
+        return [
+            task
+            for task in self.tasks
+            if task.id not in self.store.results or task.id in self.again
+        ]
 
     def refined(self) -> bool:
-        """Add the runs that bisecting asks for, once all others are there; return whether it did.
-        """
+        """Add the runs that bisecting asks for, once all others are there; say whether it did."""
         plan = self.experiment.plan
         if plan.refine is None or self.todo:
             return False

@@ -84,9 +84,14 @@ def experiment_of(plan: Plan, folder: Path) -> Experiment:
     beside = folder / plan.rig
     rig_path = beside.absolute() if beside.is_file() else resolve_rig(plan.rig)
     parameters = with_values(read_parameters(rig_path), plan.set.items())
-    made = Experiment(plan, parameters, rig_path, folder.absolute(),
-                      tuple(named_files(plan.recordings, folder, 'recordings')),
-                      tuple(named_files(plan.code, folder, 'code')))
+    made = Experiment(
+        plan,
+        parameters,
+        rig_path,
+        folder.absolute(),
+        tuple(named_files(plan.recordings, folder, 'recordings')),
+        tuple(named_files(plan.code, folder, 'code')),
+    )
     _check(made, made.rig())
     return made
 
@@ -94,20 +99,29 @@ def experiment_of(plan: Plan, folder: Path) -> Experiment:
 def _check(made: Experiment, rig: RigConfig) -> None:
     plan = made.plan
     if made.recordings and not rig.streams and rig.sync is None:
-        raise RigError(f'{made.rig_path.name} has neither streams: nor sync:, so there is nothing '
-                       f'to do with recordings')
+        raise RigError(
+            f'{made.rig_path.name} has neither streams: nor sync:, so there is nothing '
+            f'to do with recordings'
+        )
     if not made.recordings and rig.world is None:
-        raise RigError(f'{made.rig_path.name} has no world: section, so there is nothing to '
-                       f'simulate; name recordings to degrade')
+        raise RigError(
+            f'{made.rig_path.name} has no world: section, so there is nothing to '
+            f'simulate; name recordings to degrade'
+        )
     if plan.system.kind == 'none' and rig.sync is None:
-        raise RigError(f'system is none, which measures the sync engine, but '
-                       f'{made.rig_path.name} has no sync: section')
+        raise RigError(
+            f'system is none, which measures the sync engine, but '
+            f'{made.rig_path.name} has no sync: section'
+        )
     if plan.system.input == 'rig' and (made.recordings or rig.streams):
-        raise RigError('system.input is rig, but there are recordings or streams:, so there is a '
-                       'recording to be read')
+        raise RigError(
+            'system.input is rig, but there are recordings or streams:, so there is a '
+            'recording to be read'
+        )
     wants = [claim.key for claim in plan.claims if claim.key.startswith(('ate_m.', 'rpe_'))]
     if wants:
         from sensor_rig.sweep.trajectories import require_evo
+
         require_evo(f'limits name {wants[0]}')
 
 
@@ -122,9 +136,9 @@ def variants(made: Experiment) -> Iterator[RigConfig]:
         for key in factor.keys or (name,):
             _require_part(made, name, key)
         values = extremes(factor)
-        for value in values[::len(values) // MOST_CHECKED + 1]:
+        for value in values[:: len(values) // MOST_CHECKED + 1]:
             try:
-                yield made.rig((*first[:index], value, *first[index + 1:]))
+                yield made.rig((*first[:index], value, *first[index + 1 :]))
             except RigError as error:
                 raise RigError(f'vary: with {name} at {value!r}, {error}') from None
 
@@ -135,8 +149,10 @@ def _require_part(made: Experiment, name: str, key: str) -> None:
     if section in PARTS and path:
         known = made.parameters.get(section, {})
         if path[0] not in known:
-            raise RigError(f'vary.{name}: {made.rig_path.name} has no {section[:-1]} {path[0]!r}; '
-                           f'{hint(path[0], sorted(known))}')
+            raise RigError(
+                f'vary.{name}: {made.rig_path.name} has no {section[:-1]} {path[0]!r}; '
+                f'{hint(path[0], sorted(known))}'
+            )
 
 
 def files_of(made: Experiment) -> list[Path]:
@@ -151,9 +167,13 @@ def identity(made: Experiment, files: list[Path], digests: Digests) -> str:
     """Return the digest of all that every run shares."""
     plan = made.plan
     facts = {
-        'version': sensor_rig.__version__, 'rig': made.parameters,
-        'seconds': plan.seconds, 'system': plan.system.model_dump(mode='json'),
-        'sync': plan.sync, 'truth': plan.truth, 'measures': plan.measures,
+        'version': sensor_rig.__version__,
+        'rig': made.parameters,
+        'seconds': plan.seconds,
+        'system': plan.system.model_dump(mode='json'),
+        'sync': plan.sync,
+        'truth': plan.truth,
+        'measures': plan.measures,
         'keys': {name: factor.keys or (name,) for name, factor in plan.vary.items()},
         'files': digests.of_files(files, made.folder),
     }
@@ -168,17 +188,22 @@ def run_id(shared: str, named: dict[str, Value], seed: int, recording: str) -> s
 
 def moved(made: Experiment, root: Path) -> Experiment:
     """Return the experiment with its files below `root`, at the paths they had."""
+
     def there(path: Path) -> Path:
         return Path(f'{root}{os.path.abspath(path)}')
 
-    return replace(made, rig_path=there(made.rig_path), folder=there(made.folder),
-                   recordings=tuple(there(path) for path in made.recordings),
-                   code=tuple(there(path) for path in made.code), root=root)
+    return replace(
+        made,
+        rig_path=there(made.rig_path),
+        folder=there(made.folder),
+        recordings=tuple(there(path) for path in made.recordings),
+        code=tuple(there(path) for path in made.code),
+        root=root,
+    )
 
 
 def _moved_values(value: object, root: Path) -> Any:
-    """Return parameters in which absolute paths of files that were taken along are below `root`.
-    """
+    """Return parameters in which absolute paths of copied files are below `root`."""
     if isinstance(value, dict):
         return {key: _moved_values(each, root) for key, each in value.items()}
     if isinstance(value, list):

@@ -26,6 +26,7 @@ def rig_files(rig: RigConfig) -> set[Path]:
     if rig.world is None:
         return found
     from sim_sensors.world.modelfile import model_files
+
     base = rig.path.parent
     found |= model_files(rig.world, base)
     driver: Any = rig.world.driver

@@ -52,17 +52,46 @@ def indices_of(plan: Plan, measure: str, outputs: Mapping[int, float]) -> Indice
     given = {**problem(list(plan.vary))}
     if method == 'saltelli':
         from SALib.analyze import sobol
-        found = sobol.analyze(given, values, calc_second_order=False,
-                              conf_level=plan.confidence, num_resamples=RESAMPLES,
-                              seed=plan.sample.seed)
-        return Indices(measure, method, tuple(
-            Index(name, *(float(found[key][at]) for key in ('S1', 'S1_conf', 'ST', 'ST_conf')))
-            for at, name in enumerate(plan.vary)))
+
+        found = sobol.analyze(
+            given,
+            values,
+            calc_second_order=False,
+            conf_level=plan.confidence,
+            num_resamples=RESAMPLES,
+            seed=plan.sample.seed,
+        )
+        return Indices(
+            measure,
+            method,
+            tuple(
+                Index(name, *(float(found[key][at]) for key in ('S1', 'S1_conf', 'ST', 'ST_conf')))
+                for at, name in enumerate(plan.vary)
+            ),
+        )
     from SALib.analyze import morris
-    found = morris.analyze(given, cube, values, conf_level=plan.confidence,
-                           num_levels=plan.sample.levels, num_resamples=RESAMPLES,
-                           seed=plan.sample.seed)
-    return Indices(measure, method, tuple(
-        Index(name, float(found['mu'][at]), None, float(found['mu_star'][at]),
-              float(found['mu_star_conf'][at]), float(found['sigma'][at]))
-        for at, name in enumerate(plan.vary)))
+
+    found = morris.analyze(
+        given,
+        cube,
+        values,
+        conf_level=plan.confidence,
+        num_levels=plan.sample.levels,
+        num_resamples=RESAMPLES,
+        seed=plan.sample.seed,
+    )
+    return Indices(
+        measure,
+        method,
+        tuple(
+            Index(
+                name,
+                float(found['mu'][at]),
+                None,
+                float(found['mu_star'][at]),
+                float(found['mu_star_conf'][at]),
+                float(found['sigma'][at]),
+            )
+            for at, name in enumerate(plan.vary)
+        ),
+    )

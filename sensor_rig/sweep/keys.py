@@ -14,8 +14,10 @@ PAIR = '_range_'
 """In the name of a key whose value is a pair, such as delay_range_s."""
 
 
-def with_values(parameters: Mapping[str, Any], changes: Iterable[tuple[str, Value]],
-                ) -> Parameters:
+def with_values(
+    parameters: Mapping[str, Any],
+    changes: Iterable[tuple[str, Value]],
+) -> Parameters:
     """Return a copy of nested `parameters` with (dotted key, value) set.
 
     A number for a key that is a list there, or is called a range, sets every element of it. Maps
@@ -46,8 +48,9 @@ def _like(before: Any, value: Any) -> object:
     return float(value) if isinstance(before, float) else value
 
 
-def settings(factors: Mapping[str, Factor], values: Iterable[Value]
-             ) -> tuple[list[tuple[str, Value]], dict[str, Value]]:
+def settings(
+    factors: Mapping[str, Factor], values: Iterable[Value]
+) -> tuple[list[tuple[str, Value]], dict[str, Value]]:
     """Return (key, value) of the rig, and the parameters of the system, for one point."""
     rig: list[tuple[str, Value]] = []
     system: dict[str, Value] = {}

@@ -23,9 +23,16 @@ from sensor_rig.sweep.worker import BEGUN, end_of
 
 TICK_S = 0.1
 """Between two looks at the limits."""
-ONE_THREAD = dict.fromkeys((
-    'OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS', 'NUMEXPR_NUM_THREADS',
-    'VECLIB_MAXIMUM_THREADS'), '1')
+ONE_THREAD = dict.fromkeys(
+    (
+        'OMP_NUM_THREADS',
+        'OPENBLAS_NUM_THREADS',
+        'MKL_NUM_THREADS',
+        'NUMEXPR_NUM_THREADS',
+        'VECLIB_MAXIMUM_THREADS',
+    ),
+    '1',
+)
 """A worker has a core; threads of the linear algebra beside busy cores cost more than they bring.
 """
 
@@ -79,8 +86,9 @@ class LocalWorker:
         if plan.memory_limit_mb is not None and now - self._looked >= TICK_S:
             self._looked = now
             if self._memory_mb() > plan.memory_limit_mb:
-                return self._ended(RunStatus.MEMORY,
-                                   f'it held more than {plan.memory_limit_mb:g} MB')
+                return self._ended(
+                    RunStatus.MEMORY, f'it held more than {plan.memory_limit_mb:g} MB'
+                )
         return None
 
     def run(self, task: Task) -> RunOutcome:
@@ -107,10 +115,18 @@ class LocalWorker:
         ours, theirs = socket.socketpair()
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'sensor_rig.sweep.worker', str(theirs.fileno())],
-            pass_fds=[theirs.fileno()], start_new_session=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=self._log.open('wb'),
-            env={**os.environ, **ONE_THREAD, 'PYTHONHASHSEED': '0',
-                 'PYTHONPATH': os.pathsep.join(filter(None, sys.path))})
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._log.open('wb'),
+            env={
+                **os.environ,
+                **ONE_THREAD,
+                'PYTHONHASHSEED': '0',
+                'PYTHONPATH': os.pathsep.join(filter(None, sys.path)),
+            },
+        )
         theirs.close()
         self.connection = Connection(ours.detach())
         self.connection.send(self._experiment)
@@ -123,11 +139,23 @@ class LocalWorker:
         self._kill()
         self._task = None
         code = process.returncode
-        died = f'its process died with exit code {code}' if code >= 0 else (
-            f'its process died of {_signal_name(-code)}')
+        died = (
+            f'its process died with exit code {code}'
+            if code >= 0
+            else (f'its process died of {_signal_name(-code)}')
+        )
         seconds = max(time.monotonic() - self._begun, 0.0)
-        return RunOutcome(task.id, status, {}, code if lost else None, reason or died, seconds,
-                       socket.gethostname(), end_of(self._log), lost)
+        return RunOutcome(
+            task.id,
+            status,
+            {},
+            code if lost else None,
+            reason or died,
+            seconds,
+            socket.gethostname(),
+            end_of(self._log),
+            lost,
+        )
 
     def _kill(self) -> None:
         process = self._process

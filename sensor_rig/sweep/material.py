@@ -46,8 +46,9 @@ class Material:
     def gives_rig(self) -> bool:
         """Whether the system under test gets the rig itself rather than a recording."""
         asked = self._experiment.plan.system.input
-        return asked == 'rig' or (asked == 'auto' and not self.rig.streams
-                                  and not self._experiment.recordings)
+        return asked == 'rig' or (
+            asked == 'auto' and not self.rig.streams and not self._experiment.recordings
+        )
 
     @cached_property
     def source(self) -> Path:
@@ -81,8 +82,12 @@ class Material:
         """Run the rig's sync engine over the recording and return what comes of it."""
         if self.rig.sync is None:
             raise RigError(f'{self.rig.path.name} has no sync: section, so nothing is synced')
-        return recorded_measures(self.recording, self.rig.sync, writer=writer,
-                                 learn=self._experiment.plan.sync == 'smoothed')
+        return recorded_measures(
+            self.recording,
+            self.rig.sync,
+            writer=writer,
+            learn=self._experiment.plan.sync == 'smoothed',
+        )
 
     @cached_property
     def truth(self) -> Trajectory:

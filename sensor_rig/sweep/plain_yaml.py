@@ -17,8 +17,10 @@ class _Loader(yaml.SafeLoader):
 
 
 _Loader.add_implicit_resolver(
-    'tag:yaml.org,2002:float', re.compile(r'[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+\Z'),
-    list('-+.0123456789'))
+    'tag:yaml.org,2002:float',
+    re.compile(r'[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+\Z'),
+    list('-+.0123456789'),
+)
 
 
 def read_yaml(file: Path) -> dict[str, object]:

@@ -48,11 +48,13 @@ class Factor(Strict):
             raise ValueError('a factor is a list of values, or a range with from and to')
         if self.low is not None and self.high is not None:
             if self.low >= self.high:
-                raise ValueError(f'from is {self.low:g} and to is {self.high:g}; to should be '
-                                 f'more')
+                raise ValueError(
+                    f'from is {self.low:g} and to is {self.high:g}; to should be more'
+                )
             if self.scale == 'log' and self.low <= 0.0:
-                raise ValueError(f'from is {self.low:g}; with scale: log it should be more than '
-                                 f'zero')
+                raise ValueError(
+                    f'from is {self.low:g}; with scale: log it should be more than zero'
+                )
             if self.step is not None and (self.count is not None or self.scale == 'log'):
                 raise ValueError('step goes with neither count nor scale: log')
         elif self.count is not None or self.step is not None:
@@ -83,8 +85,10 @@ class Sampling(Strict):
     @model_validator(mode='after')
     def _fits_the_method(self) -> Sampling:
         if self.method in ('sobol', 'saltelli') and self.count & (self.count - 1):
-            raise ValueError(f'count is {self.count}; {self.method} points are balanced for '
-                             f'powers of two only, such as {1 << self.count.bit_length()}')
+            raise ValueError(
+                f'count is {self.count}; {self.method} points are balanced for '
+                f'powers of two only, such as {1 << self.count.bit_length()}'
+            )
         if self.method == 'morris' and self.levels % 2:
             raise ValueError(f'levels is {self.levels}; it should be an even number')
         return self
@@ -223,12 +227,16 @@ class Plan(Strict):
 
     @model_validator(mode='after')
     def _names_exist(self) -> Plan:
-        for where, names in (('require', [each.factor for each in self.require]),
-                             ('refine.factors', self.refine.factors if self.refine else ())):
+        for where, names in (
+            ('require', [each.factor for each in self.require]),
+            ('refine.factors', self.refine.factors if self.refine else ()),
+        ):
             for name in names:
                 if name not in self.vary:
-                    raise ValueError(f'{where} names {name!r}, which does not vary; the factors '
-                                     f'are {", ".join(self.vary) or "none"}')
+                    raise ValueError(
+                        f'{where} names {name!r}, which does not vary; the factors '
+                        f'are {", ".join(self.vary) or "none"}'
+                    )
         if (self.require or self.refine) and not self.limits:
             raise ValueError('require and refine need limits: what a good run is')
         for name, factor in self.vary.items():
@@ -244,11 +252,14 @@ class Plan(Strict):
     def _check_factor(self, name: str, factor: Factor) -> None:
         if self.sample.method == 'grid':
             if factor.is_range and factor.count is None and factor.step is None:
-                raise ValueError(f'vary.{name} is a range without count or step, which a grid '
-                                 f'needs')
+                raise ValueError(
+                    f'vary.{name} is a range without count or step, which a grid needs'
+                )
         elif factor.count is not None or factor.step is not None:
-            raise ValueError(f'vary.{name} has count or step, which belong to a grid; '
-                             f'sample.count says how many points {self.sample.method} has')
+            raise ValueError(
+                f'vary.{name} has count or step, which belong to a grid; '
+                f'sample.count says how many points {self.sample.method} has'
+            )
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -263,8 +274,10 @@ def load_plan(path: str | Path) -> Plan:
     if plan.sample.method != 'grid' and not plan.vary:
         raise RigError(f'{file.name}: sample.method is {plan.sample.method}, but nothing varies')
     if plan.refine is not None and plan.sample.method != 'grid':
-        raise RigError(f'{file.name}: refine bisects between the values of a grid; sample.method '
-                       f'is {plan.sample.method}')
+        raise RigError(
+            f'{file.name}: refine bisects between the values of a grid; sample.method '
+            f'is {plan.sample.method}'
+        )
     return plan
 
 

@@ -31,8 +31,13 @@ class Executor(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None, /) -> None: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None: ...
 
 
 class Pool:
@@ -43,14 +48,19 @@ class Pool:
     def __init__(self, experiment: Experiment, workers: int, folder: Path) -> None:
         """Prepare `workers` processes; `folder` is for what they write while they run."""
         self.slots = workers
-        self._workers = [LocalWorker(experiment, folder / f'worker{index}')
-                         for index in range(workers)]
+        self._workers = [
+            LocalWorker(experiment, folder / f'worker{index}') for index in range(workers)
+        ]
 
     def __enter__(self) -> Pool:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         for worker in self._workers:
             worker.close()
 

@@ -35,8 +35,13 @@ class RayCluster:
 
     name = 'ray'
 
-    def __init__(self, experiment: Experiment, files: Iterable[Path], address: str | None,
-                 most: int | None = None) -> None:
+    def __init__(
+        self,
+        experiment: Experiment,
+        files: Iterable[Path],
+        address: str | None,
+        most: int | None = None,
+    ) -> None:
         """Connect to the cluster at `address`, or start Ray on this machine; `most` at a time."""
         self._ray = _imported()
         self._connect(address)
@@ -51,15 +56,19 @@ class RayCluster:
         self._run = self._ray.remote(num_cpus=1, max_retries=0)(on_worker)
 
     def _connect(self, address: str | None) -> None:
-        quiet: dict[str, Any] = {'log_to_driver': False, 'logging_level': 'ERROR',
-                                 'include_dashboard': False if address is None else None}
+        quiet: dict[str, Any] = {
+            'log_to_driver': False,
+            'logging_level': 'ERROR',
+            'include_dashboard': False if address is None else None,
+        }
         os.environ.setdefault('RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO', '0')
         try:
             self._ray.init(address=address, **quiet)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             where = f'Ray at {address!r} does not answer' if address else 'Ray does not start'
-            raise RigError(f'{where}: {str(error).splitlines()[0] if str(error) else error!r}'
-                           ) from None
+            raise RigError(
+                f'{where}: {str(error).splitlines()[0] if str(error) else error!r}'
+            ) from None
 
     @property
     def slots(self) -> int:
@@ -70,8 +79,12 @@ class RayCluster:
     def __enter__(self) -> RayCluster:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._ray.shutdown()
 
     def run(self, tasks: Iterable[Task]) -> Iterator[RunOutcome]:
@@ -81,8 +94,9 @@ class RayCluster:
         while True:
             room = (self._most or self.slots * AHEAD) - len(under_way)
             for _, task in zip(range(room), waiting, strict=False):
-                under_way[self._run.remote(self._given, self._digest, task,
-                                           sensor_rig.__version__)] = task
+                under_way[
+                    self._run.remote(self._given, self._digest, task, sensor_rig.__version__)
+                ] = task
             if not under_way:
                 return
             ended, _ = self._ray.wait(list(under_way), timeout=1.0)
@@ -95,8 +109,9 @@ class RayCluster:
         try:
             outcome: RunOutcome = self._ray.get(reference)
         except errors.RayTaskError as error:
-            raise RigError(f'a worker of Ray cannot carry out runs: '
-                           f'{str(error.cause).splitlines()[0]}') from None
+            raise RigError(
+                f'a worker of Ray cannot carry out runs: {str(error.cause).splitlines()[0]}'
+            ) from None
         except errors.RayError as error:
             why = str(error).strip().splitlines() or [type(error).__name__]
             return RunOutcome(task.id, RunStatus.CRASHED, {}, None, why[0], lost=True)
@@ -120,8 +135,10 @@ _WORKERS: dict[str, LocalWorker] = {}
 def on_worker(given: bytes, digest: str, task: Task, version: str) -> RunOutcome:
     """Carry out one task in a process of its own, which is kept for the next."""
     if sensor_rig.__version__ != version:
-        raise RigError(f'it has sensor_rig {sensor_rig.__version__}, but the sweep was started '
-                       f'by {version}; install the same on all machines')
+        raise RigError(
+            f'it has sensor_rig {sensor_rig.__version__}, but the sweep was started '
+            f'by {version}; install the same on all machines'
+        )
     if digest not in _WORKERS:
         for other in _WORKERS.values():
             other.close()

@@ -53,8 +53,7 @@ def between(factor: Factor, unit: float) -> Value:
 
 
 def extremes(factor: Factor) -> list[Value]:
-    """Return the values that say whether a factor can be set: all of a list, the ends of a range.
-    """
+    """Return the values that show if a factor can be set: all of a list, the ends of a range."""
     return list(factor.values) if not factor.is_range else list(bounds(factor))
 
 
@@ -65,8 +64,9 @@ def points(plan: Plan) -> Iterator[tuple[Value, ...]]:
         yield from product(*(levels(factor) for factor in factors))
         return
     for row in units(plan.sample, len(factors)):
-        yield tuple(between(factor, float(unit))
-                    for factor, unit in zip(factors, row, strict=True))
+        yield tuple(
+            between(factor, float(unit)) for factor, unit in zip(factors, row, strict=True)
+        )
 
 
 def units(sample: Sampling, size: int) -> Floats:
@@ -79,6 +79,7 @@ def units(sample: Sampling, size: int) -> Floats:
         return np.asarray((strata + rng.random((sample.count, size))) / sample.count)
     if sample.method == 'sobol':
         from scipy.stats import qmc
+
         found = qmc.Sobol(size, scramble=True, seed=rng).random(sample.count)
         return np.asarray(found, float)
     return _salib_units(sample, size)
@@ -93,20 +94,22 @@ def _salib_units(sample: Sampling, size: int) -> Floats:
     try:
         from SALib.sample import morris, sobol
     except ImportError:
-        raise RigError(f'sample.method {sample.method} needs SALib: '
-                       f'{pip_install("SALib")}') from None
+        raise RigError(
+            f'sample.method {sample.method} needs SALib: {pip_install("SALib")}'
+        ) from None
     cube = problem([f'x{index}' for index in range(size)])
     if sample.method == 'saltelli':
-        return np.asarray(sobol.sample(cube, sample.count, calc_second_order=False,
-                                       seed=sample.seed), float)
-    return np.asarray(morris.sample(cube, sample.count, num_levels=sample.levels,
-                                    seed=sample.seed), float)
+        return np.asarray(
+            sobol.sample(cube, sample.count, calc_second_order=False, seed=sample.seed), float
+        )
+    return np.asarray(
+        morris.sample(cube, sample.count, num_levels=sample.levels, seed=sample.seed), float
+    )
 
 
 def numeric(values: Sequence[object]) -> bool:
     """Return whether all values are numbers, so that they have an order and a distance."""
-    return all(isinstance(value, (int, float)) and not isinstance(value, bool)
-               for value in values)
+    return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
 
 
 def as_json(names: Sequence[str], values: Sequence[Value]) -> Mapping[str, Value]:

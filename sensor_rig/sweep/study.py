@@ -91,19 +91,26 @@ class Study:
         self._refuse_unknown_limits()
 
     def _row(self, columns: Mapping[str, Sequence[Any]], index: int) -> Row:
-        measures = {key: columns[key][index] for key in self.measures
-                    if columns[key][index] is not None}
+        measures = {
+            key: columns[key][index] for key in self.measures if columns[key][index] is not None
+        }
         status = columns['status'][index]
-        return Row(status, columns['point'][index],
-                   {name: columns[name][index] for name in self.factors}, measures,
-                   is_good(status, measures, self.plan.claims))
+        return Row(
+            status,
+            columns['point'][index],
+            {name: columns[name][index] for name in self.factors},
+            measures,
+            is_good(status, measures, self.plan.claims),
+        )
 
     def _refuse_unknown_limits(self) -> None:
         if any(row.status == RunStatus.OK.value for row in self.rows):
             for claim in self.plan.claims:
                 if claim.key not in self.measures:
-                    raise RigError(f'limits: no run has the measure {claim.key!r}; '
-                                   f'{hint(claim.key, self.measures)}')
+                    raise RigError(
+                        f'limits: no run has the measure {claim.key!r}; '
+                        f'{hint(claim.key, self.measures)}'
+                    )
 
     # ---- levels ---------------------------------------------------------------------------------
 
@@ -121,17 +128,24 @@ class Study:
         """Return whether the values of a factor are numbers."""
         return bool(self.rows) and not isinstance(self.rows[0].values[factor], str)
 
-    def groups(self, factor: str, rows: Iterable[Row], bins: int = BINS
-               ) -> list[tuple[Any, list[Row]]]:
+    def groups(
+        self, factor: str, rows: Iterable[Row], bins: int = BINS
+    ) -> list[tuple[Any, list[Row]]]:
         """Return (level, its runs) in ascending order; sampled numbers fall into bins."""
         chosen = list(rows)
         if not self.is_grid and self.numeric(factor):
             ordered = sorted(chosen, key=lambda row: float(row.values[factor]))
-            parts = [part for part in np.array_split(np.arange(len(ordered)),
-                                                     min(bins, max(len(ordered), 1))) if len(part)]
+            parts = [
+                part
+                for part in np.array_split(
+                    np.arange(len(ordered)), min(bins, max(len(ordered), 1))
+                )
+                if len(part)
+            ]
             binned = [[ordered[index] for index in part] for part in parts]
-            return [(float(np.mean([row.values[factor] for row in part])), part)
-                    for part in binned]
+            return [
+                (float(np.mean([row.values[factor] for row in part])), part) for part in binned
+            ]
         found: dict[Any, list[Row]] = defaultdict(list)
         for row in chosen:
             found[row.values[factor]].append(row)
@@ -139,8 +153,10 @@ class Study:
 
     def levels(self, factor: str, rows: Iterable[Row]) -> tuple[FactorLevel, ...]:
         """Return how many runs are good at each level."""
-        return tuple(FactorLevel(value, sum(row.good for row in part), len(part))
-                     for value, part in self.groups(factor, rows))
+        return tuple(
+            FactorLevel(value, sum(row.good for row in part), len(part))
+            for value, part in self.groups(factor, rows)
+        )
 
     # ---- curves ---------------------------------------------------------------------------------
 
@@ -151,8 +167,9 @@ class Study:
             numbers = [row.measures[measure] for row in part if measure in row.measures]
             if numbers:
                 mean, low, high = mean_interval(numbers, self.plan.confidence)
-                points.append(CurvePoint(value, len(numbers), mean, low, high, min(numbers),
-                                         max(numbers)))
+                points.append(
+                    CurvePoint(value, len(numbers), mean, low, high, min(numbers), max(numbers))
+                )
         return points
 
     @property
@@ -179,9 +196,11 @@ class Study:
                 parts: dict[tuple[object, ...], list[Row]] = defaultdict(list)
                 for row in self.rows:
                     parts[tuple(row.values[name] for name in others)].append(row)
-                found += [self._line(factor, dict(zip(others, key, strict=True)), rows)
-                          for key, rows in parts.items()
-                          if len({row.values[factor] for row in rows}) > 1]
+                found += [
+                    self._line(factor, dict(zip(others, key, strict=True)), rows)
+                    for key, rows in parts.items()
+                    if len({row.values[factor] for row in rows}) > 1
+                ]
         return found
 
     def _line(self, factor: str, others: dict[str, object], rows: Iterable[Row]) -> Line:
@@ -198,12 +217,22 @@ class Study:
     def _verdict(self, wanted: Requirement) -> RequirementVerdict:
         low = -np.inf if wanted.down_to is None else wanted.down_to
         high = np.inf if wanted.up_to is None else wanted.up_to
-        rows = [row for row in self.planned if self.numeric(wanted.factor)
-                and low <= row.values[wanted.factor] <= high]
-        levels = (self.levels(wanted.factor, rows) if self.is_grid else
-                  (FactorLevel(float(high), sum(row.good for row in rows), len(rows)),))
-        return verdict(wanted, wanted.confidence or self.plan.confidence,
-                       levels if rows else (), name_level=self.is_grid)
+        rows = [
+            row
+            for row in self.planned
+            if self.numeric(wanted.factor) and low <= row.values[wanted.factor] <= high
+        ]
+        levels = (
+            self.levels(wanted.factor, rows)
+            if self.is_grid
+            else (FactorLevel(float(high), sum(row.good for row in rows), len(rows)),)
+        )
+        return verdict(
+            wanted,
+            wanted.confidence or self.plan.confidence,
+            levels if rows else (),
+            name_level=self.is_grid,
+        )
 
     # ---- sensitivities and interactions ---------------------------------------------------------
 
@@ -219,8 +248,13 @@ class Study:
                 value = float(row.good) if measure == GOOD else row.measures.get(measure)
                 if value is not None:
                     outputs[row.point].append(value)
-            found.append(indices_of(self.plan, measure, {
-                point: float(np.mean(values)) for point, values in outputs.items()}))
+            found.append(
+                indices_of(
+                    self.plan,
+                    measure,
+                    {point: float(np.mean(values)) for point, values in outputs.items()},
+                )
+            )
         return found
 
     @cached_property
@@ -239,18 +273,32 @@ class Study:
             of_line = {id(row) for row in line}
             cells = [[row for row in column if id(row) in of_line] for _, column in columns]
             good.append(tuple(_mean([float(row.good) for row in cell]) for cell in cells))
-            means.append(tuple(_mean([row.measures[measure] for row in cell
-                                      if measure in row.measures]) for cell in cells))
-        return Interaction(x, y, tuple(value for value, _ in columns),
-                           tuple(value for value, _ in lines), tuple(good), measure, tuple(means))
+            means.append(
+                tuple(
+                    _mean([row.measures[measure] for row in cell if measure in row.measures])
+                    for cell in cells
+                )
+            )
+        return Interaction(
+            x,
+            y,
+            tuple(value for value, _ in columns),
+            tuple(value for value, _ in lines),
+            tuple(good),
+            measure,
+            tuple(means),
+        )
 
     # ---- the whole ------------------------------------------------------------------------------
 
     @property
     def statuses(self) -> dict[str, int]:
         """How many runs ended in each way."""
-        return {each.value: count for each in RunStatus
-                if (count := sum(row.status == each.value for row in self.rows))}
+        return {
+            each.value: count
+            for each in RunStatus
+            if (count := sum(row.status == each.value for row in self.rows))
+        }
 
     @property
     def met(self) -> bool:
@@ -263,8 +311,10 @@ def study_of(folder: Path) -> Study:
     plan, name = kept_plan(folder)
     table = folder / TABLE
     if not table.is_file():
-        raise RigError(f'{folder} has no {TABLE} yet; "rig sweep" writes it at its end, also when '
-                       f'it is interrupted')
+        raise RigError(
+            f'{folder} has no {TABLE} yet; "rig sweep" writes it at its end, also when '
+            f'it is interrupted'
+        )
     return Study(plan, name, read_table(table))
 
 
@@ -274,8 +324,12 @@ def mean_interval(numbers: Sequence[float], confidence: float) -> tuple[float, f
     if len(numbers) < 2:
         return mean, mean, mean
     from scipy.special import stdtrit
-    half = float(stdtrit(len(numbers) - 1, 1.0 - (1.0 - confidence) / 2.0)
-                 * np.std(numbers, ddof=1) / np.sqrt(len(numbers)))
+
+    half = float(
+        stdtrit(len(numbers) - 1, 1.0 - (1.0 - confidence) / 2.0)
+        * np.std(numbers, ddof=1)
+        / np.sqrt(len(numbers))
+    )
     return mean, mean - half, mean + half
 
 

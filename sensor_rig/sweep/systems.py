@@ -40,14 +40,18 @@ def measured(experiment: Experiment, task: Task, scratch: Path) -> Measures:
     """Carry out one run and return its measures; `scratch` is an empty folder of its own."""
     material = Material(experiment, task, scratch)
     run = {'none': _engine, 'python': _function, 'command': _program}[experiment.plan.system.kind]
-    return {key: value for key, value in run(experiment, task, material, scratch).items()
-            if any(fnmatchcase(key, pattern) for pattern in experiment.plan.measures)}
+    return {
+        key: value
+        for key, value in run(experiment, task, material, scratch).items()
+        if any(fnmatchcase(key, pattern) for pattern in experiment.plan.measures)
+    }
 
 
 def _engine(experiment: Experiment, task: Task, material: Material, scratch: Path) -> Measures:
     if material.gives_rig:
-        return simulated_measures(InProcessRig(material.rig, arrays=False),
-                                  experiment.plan.seconds)
+        return simulated_measures(
+            InProcessRig(material.rig, arrays=False), experiment.plan.seconds
+        )
     return material.sync_measures()
 
 
@@ -58,12 +62,19 @@ def _function(experiment: Experiment, task: Task, material: Material, scratch: P
     function = imported(experiment)
     rig = WatchedRig(material.rig) if material.gives_rig else None
     offered: dict[str, Callable[[], object]] = {
-        'seconds': lambda: experiment.plan.seconds, 'seed': lambda: task.seed,
-        'values': lambda: experiment.named(task.values), 'out': lambda: scratch,
-        'recording': lambda: material.recording, 'source': lambda: material.source,
-        'synced': lambda: material.synced, 'config': lambda: material.rig,
-        **{name: (lambda value=value: value)  # type: ignore[misc]
-           for name, value in experiment.system_values(task.values).items()}}
+        'seconds': lambda: experiment.plan.seconds,
+        'seed': lambda: task.seed,
+        'values': lambda: experiment.named(task.values),
+        'out': lambda: scratch,
+        'recording': lambda: material.recording,
+        'source': lambda: material.source,
+        'synced': lambda: material.synced,
+        'config': lambda: material.rig,
+        **{
+            name: (lambda value=value: value)  # type: ignore[misc]
+            for name, value in experiment.system_values(task.values).items()
+        },
+    }
     given = _arguments(function, offered)
     answer = function(material.recording if rig is None else rig, **given)
     found = dict(material.measures)
@@ -79,8 +90,10 @@ def imported(experiment: Experiment) -> Callable[..., object]:
     """Return the plan's function; modules beside the plan and among its `code` are found."""
     address = experiment.plan.system.python
     module, _, name = address.partition(':')
-    places = [experiment.folder, *(path if path.is_dir() else path.parent
-                                   for path in experiment.code)]
+    places = [
+        experiment.folder,
+        *(path if path.is_dir() else path.parent for path in experiment.code),
+    ]
     for place in reversed(places):
         if str(place) not in sys.path:
             sys.path.insert(0, str(place))
@@ -93,8 +106,9 @@ def imported(experiment: Experiment) -> Callable[..., object]:
     return function  # type: ignore[no-any-return]
 
 
-def _arguments(function: Callable[..., Any], offered: Mapping[str, Callable[[], Any]]
-               ) -> dict[str, object]:
+def _arguments(
+    function: Callable[..., Any], offered: Mapping[str, Callable[[], Any]]
+) -> dict[str, object]:
     """Return what a function asks for by the names of its parameters, after the first."""
     _, *wanted = inspect.signature(function).parameters.values()
     given = {}
@@ -104,8 +118,10 @@ def _arguments(function: Callable[..., Any], offered: Mapping[str, Callable[[], 
         if parameter.name in offered:
             given[parameter.name] = offered[parameter.name]()
         elif parameter.default is parameter.empty:
-            raise RigError(f'{function.__name__} asks for {parameter.name!r}; '
-                           f'{hint(parameter.name, list(offered), "offered are")}')
+            raise RigError(
+                f'{function.__name__} asks for {parameter.name!r}; '
+                f'{hint(parameter.name, list(offered), "offered are")}'
+            )
     return given
 
 
@@ -117,18 +133,28 @@ def _program(experiment: Experiment, task: Task, material: Material, scratch: Pa
     out = scratch / 'out'
     out.mkdir()
     fields: dict[str, Callable[[], object]] = {
-        'bag': lambda: material.recording, 'synced': lambda: material.synced,
-        'out': lambda: out, 'seed': lambda: task.seed,
-        **{name: (lambda value=value: value)  # type: ignore[misc]
-           for name, value in experiment.system_values(task.values).items()}}
+        'bag': lambda: material.recording,
+        'synced': lambda: material.synced,
+        'out': lambda: out,
+        'seed': lambda: task.seed,
+        **{
+            name: (lambda value=value: value)  # type: ignore[misc]
+            for name, value in experiment.system_values(task.values).items()
+        },
+    }
     command = [_filled(part, fields) for part in system.command]
     try:
-        code = subprocess.run(command, cwd=experiment.folder, stdin=subprocess.DEVNULL,
-                              env={**os.environ, **_python_path(experiment)},
-                              check=False).returncode
+        code = subprocess.run(
+            command,
+            cwd=experiment.folder,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **_python_path(experiment)},
+            check=False,
+        ).returncode
     except OSError as error:
-        raise RigError(f'system.command: {command[0]} cannot be started: '
-                       f'{error.strerror}') from None
+        raise RigError(
+            f'system.command: {command[0]} cannot be started: {error.strerror}'
+        ) from None
     found = dict(material.measures)
     result, poses = _written(out, system.result), _written(out, system.trajectory)
     if result is not None:
@@ -138,8 +164,9 @@ def _program(experiment: Experiment, task: Task, material: Material, scratch: Pa
     if code != 0:
         raise ProgramError(code, found)
     if result is None and poses is None:
-        raise RigError(f'system.command wrote neither {system.result} nor {system.trajectory} '
-                       f'into {{out}}')
+        raise RigError(
+            f'system.command wrote neither {system.result} nor {system.trajectory} into {{out}}'
+        )
     return found
 
 

@@ -22,8 +22,9 @@ FIXED = ('run_id', 'status', 'exit_code', 'seed', 'recording', 'point')
 MISSING = f'a sweep needs pyarrow for its table: {pip_install("pyarrow", "psutil", "SALib")}'
 
 
-def table_bytes(plan: Plan, rows: Sequence[Task], results: Mapping[str, RunResult],
-                recordings: Sequence[str]) -> bytes:
+def table_bytes(
+    plan: Plan, rows: Sequence[Task], results: Mapping[str, RunResult], recordings: Sequence[str]
+) -> bytes:
     """Return the Parquet file of runs in the order of `rows`."""
     pa, parquet = _pyarrow()
     found = [results[task.id] for task in rows]
@@ -32,9 +33,12 @@ def table_bytes(plan: Plan, rows: Sequence[Task], results: Mapping[str, RunResul
         'status': pa.array([each.status.value for each in found], pa.string()),
         'exit_code': pa.array([each.exit_code for each in found], pa.int32()),
         'seed': pa.array([task.seed for task in rows], pa.int64()),
-        'recording': pa.array([recordings[task.recording] if task.recording >= 0 else None
-                               for task in rows], pa.string()),
-        'point': pa.array([task.point for task in rows], pa.int32())}
+        'recording': pa.array(
+            [recordings[task.recording] if task.recording >= 0 else None for task in rows],
+            pa.string(),
+        ),
+        'point': pa.array([task.point for task in rows], pa.int32()),
+    }
     for index, name in enumerate(plan.vary):
         columns[name] = _factor(pa, [task.values[index] for task in rows])
     for key in sorted({key for each in found for key in each.measures}):
@@ -48,8 +52,9 @@ def table_bytes(plan: Plan, rows: Sequence[Task], results: Mapping[str, RunResul
 def _factor(pa: Any, values: list[Any]) -> Any:
     if numeric(values):
         return pa.array([float(value) for value in values], pa.float64())
-    return pa.array([value if isinstance(value, str) else json.dumps(value) for value in values],
-                    pa.string())
+    return pa.array(
+        [value if isinstance(value, str) else json.dumps(value) for value in values], pa.string()
+    )
 
 
 def read_table(file: Path) -> dict[str, list[Any]]:
@@ -67,6 +72,7 @@ def read_table(file: Path) -> dict[str, list[Any]]:
 def require_pyarrow() -> None:
     """Say so where pyarrow is missing."""
     from importlib.util import find_spec
+
     if find_spec('pyarrow') is None:
         raise RigError(MISSING)
 

@@ -52,36 +52,44 @@ def recorded_truth(folder: Path, topic: str) -> Trajectory:
         if topic not in bag.topics:
             raise RigError(f'{folder} has no topic {topic}; it has {", ".join(bag.topics)}')
         read = [read_odometry(each.raw) for each in bag.messages([topic])]
-    return Trajectory(np.array([each.stamp_ns for each in read]),
-                      np.array([[*each.position_m, *each.orientation_xyzw] for each in read]))
+    return Trajectory(
+        np.array([each.stamp_ns for each in read]),
+        np.array([[*each.position_m, *each.orientation_xyzw] for each in read]),
+    )
 
 
 def tum_rows(rows: object, what: str) -> Trajectory:
     """Return the trajectory of rows [n, 8] in TUM's order (time in s)."""
     table = np.asarray(rows, float)
     if table.ndim != 2 or table.shape[1] != COLUMNS or not np.isfinite(table).all():
-        raise RigError(f'{what} has the shape {list(table.shape)}; it should be rows of '
-                       f'{COLUMNS} finite numbers: time in s, x, y, z in m, quaternion x, y, z, w')
+        raise RigError(
+            f'{what} has the shape {list(table.shape)}; it should be rows of '
+            f'{COLUMNS} finite numbers: time in s, x, y, z in m, quaternion x, y, z, w'
+        )
     return Trajectory(np.rint(table[:, 0] * NS_PER_S).astype(np.int64), table[:, 1:])
 
 
 def tum_file(file: Path) -> Trajectory:
     """Return the trajectory in a file of TUM's format."""
     try:
-        rows = [[float(word) for word in line.replace(',', ' ').split()]
-                for line in file.read_text(encoding='utf-8').splitlines()
-                if line.strip() and not line.startswith('#')]
+        rows = [
+            [float(word) for word in line.replace(',', ' ').split()]
+            for line in file.read_text(encoding='utf-8').splitlines()
+            if line.strip() and not line.startswith('#')
+        ]
         return tum_rows(rows, file.name)
     except OSError as error:
         raise RigError(f'cannot read {file}: {why(error)}') from None
     except ValueError:
-        raise RigError(f'{file.name} is no trajectory in TUM\'s format: a line should be '
-                       f'{COLUMNS} numbers') from None
+        raise RigError(
+            f"{file.name} is no trajectory in TUM's format: a line should be {COLUMNS} numbers"
+        ) from None
 
 
 def require_evo(what: str) -> None:
     """Say so where evo is missing."""
     from importlib.util import find_spec
+
     if find_spec('evo') is None:
         raise RigError(f'{what}, which needs evo: {pip_install("evo")}')
 
@@ -95,15 +103,20 @@ def scored(found: Trajectory, truth: Trajectory) -> TrajectoryScore:
     def trajectory(given: Trajectory) -> Any:
         start_ns = truth.times_ns[0]
         return PoseTrajectory3D(
-            positions_xyz=given.poses[:, :3], orientations_quat_wxyz=given.poses[:, [6, 3, 4, 5]],
-            timestamps=(given.times_ns - start_ns) / NS_PER_S)
+            positions_xyz=given.poses[:, :3],
+            orientations_quat_wxyz=given.poses[:, [6, 3, 4, 5]],
+            timestamps=(given.times_ns - start_ns) / NS_PER_S,
+        )
 
     if len(found.times_ns) < 3 or len(truth.times_ns) < 3:
-        raise RigError(f'the trajectory has {len(found.times_ns)} poses and the truth '
-                       f'{len(truth.times_ns)}; to be compared they need 3')
+        raise RigError(
+            f'the trajectory has {len(found.times_ns)} poses and the truth '
+            f'{len(truth.times_ns)}; to be compared they need 3'
+        )
     try:
         reference, estimate = sync.associate_trajectories(
-            trajectory(truth), trajectory(found), max_diff=APART_S)
+            trajectory(truth), trajectory(found), max_diff=APART_S
+        )
         estimate.align(reference)
     except Exception as error:  # evo has several kinds, all of them sentences
         raise RigError(f'evo cannot align the trajectory with the truth: {error}') from None
@@ -112,17 +125,25 @@ def scored(found: Trajectory, truth: Trajectory) -> TrajectoryScore:
     figures = absolute.get_all_statistics()
     measures = {f'ate_m.{key}': float(figures[key]) for key in ('rmse', 'mean', 'max')}
     measures |= {'poses': float(len(estimate.positions_xyz)), **_relative(reference, estimate)}
-    return TrajectoryScore(float(figures['rmse']), float(figures['max']),
-                           len(estimate.positions_xyz), estimate.positions_xyz,
-                           reference.positions_xyz, measures)
+    return TrajectoryScore(
+        float(figures['rmse']),
+        float(figures['max']),
+        len(estimate.positions_xyz),
+        estimate.positions_xyz,
+        reference.positions_xyz,
+        measures,
+    )
 
 
 def _relative(reference: object, estimate: object) -> Measures:
     """Return the relative error over a metre of way; nothing where the way is shorter."""
     from evo.core import metrics
+
     found: Measures = {}
-    for name, relation in (('rpe_m', metrics.PoseRelation.translation_part),
-                           ('rpe_deg', metrics.PoseRelation.rotation_angle_deg)):
+    for name, relation in (
+        ('rpe_m', metrics.PoseRelation.translation_part),
+        ('rpe_deg', metrics.PoseRelation.rotation_angle_deg),
+    ):
         relative = metrics.RPE(relation, RPE_M, metrics.Unit.meters, all_pairs=False)
         try:
             relative.process_data((reference, estimate))

@@ -20,14 +20,22 @@ class RequirementVerdict:
     levels: tuple[FactorLevel, ...] = field(default_factory=tuple)
 
 
-def verdict(wanted: Requirement, sure: float, levels: tuple[FactorLevel, ...], *,
-            name_level: bool) -> RequirementVerdict:
+def verdict(
+    wanted: Requirement, sure: float, levels: tuple[FactorLevel, ...], *, name_level: bool
+) -> RequirementVerdict:
     """Judge `wanted` with confidence `sure` by its worst level; without levels it is not met."""
-    where = ' and '.join(filter(None, (
-        f'from {wanted.down_to:g}' if wanted.down_to is not None else '',
-        f'up to {wanted.up_to:g}' if wanted.up_to is not None else '')))
-    claim = (f'{wanted.factor} {where}: at least {wanted.success:.0%} good with {sure:.0%} '
-             f'confidence')
+    where = ' and '.join(
+        filter(
+            None,
+            (
+                f'from {wanted.down_to:g}' if wanted.down_to is not None else '',
+                f'up to {wanted.up_to:g}' if wanted.up_to is not None else '',
+            ),
+        )
+    )
+    claim = (
+        f'{wanted.factor} {where}: at least {wanted.success:.0%} good with {sure:.0%} confidence'
+    )
     if not levels:
         return RequirementVerdict(wanted, sure, False, f'{claim}: not met, no run is in there')
     worst = min(levels, key=lambda each: lower_bound(each.good, each.runs, sure))

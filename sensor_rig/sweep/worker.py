@@ -66,13 +66,16 @@ def carried_out(experiment: Experiment, task: Task, scratch: Path, log: Path) ->
     sys.stderr.flush()
     _end_children()
     shutil.rmtree(scratch, ignore_errors=True)
-    return RunOutcome(task.id, status, measures, code, reason, seconds, socket.gethostname(),
-                   end_of(log))
+    return RunOutcome(
+        task.id, status, measures, code, reason, seconds, socket.gethostname(), end_of(log)
+    )
 
 
-def _tried(experiment: Experiment, task: Task, scratch: Path
-           ) -> tuple[RunStatus, dict[str, float], int | None, str]:
+def _tried(
+    experiment: Experiment, task: Task, scratch: Path
+) -> tuple[RunStatus, dict[str, float], int | None, str]:
     from sensor_rig.sweep.systems import ProgramError, measured
+
     try:
         return RunStatus.OK, measured(experiment, task, scratch), 0, ''
     except RigError as error:

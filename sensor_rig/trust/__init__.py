@@ -1,5 +1,5 @@
 """May the offsets of a recording be believed? Scored on the recording itself, without a truth.
 
-    report = trust_recording('drive/', config)       # what `rig trust` prints
-    report.verdict, report.holds, report.document()
+report = trust_recording('drive/', config)       # what `rig trust` prints
+report.verdict, report.holds, report.document()
 """

@@ -64,8 +64,12 @@ def _offset(name: str, size_ns: int) -> Change:
     def same(times_ns: Ints) -> Ints:
         return np.full_like(times_ns, size_ns)
 
-    return Change(name, Wanted.FOLLOW, lambda streams: streams.with_stamps(same),
-                  lambda times_ns, streams: same(times_ns))
+    return Change(
+        name,
+        Wanted.FOLLOW,
+        lambda streams: streams.with_stamps(same),
+        lambda times_ns, streams: same(times_ns),
+    )
 
 
 def _drift(name: str, rate: float) -> Change:
@@ -96,7 +100,8 @@ def _step(name: str, size_ns: int) -> Change:
         own = ~streams.is_imu
         first_ns = int(streams.stamp_ns[own][int(STEP_AT * np.count_nonzero(own))])
         return streams.with_stamps(
-            lambda stamps: np.where(stamps >= first_ns, size_ns, 0).astype(np.int64))
+            lambda stamps: np.where(stamps >= first_ns, size_ns, 0).astype(np.int64)
+        )
 
     def injected(times_ns: Ints, streams: Streams) -> Ints:
         return np.where(times_ns >= step_ns_of(streams), size_ns, 0).astype(np.int64)
@@ -115,7 +120,8 @@ def _stilled(streams: Streams) -> Streams:
     gyro = rng.normal(0.0, _GYRO_NOISE_RAD_S, streams.gyro.shape)
     turns = tuple(
         (index, replace(turn, values_rad=tuple(rng.normal(0.0, np.sqrt(turn.variances)).tolist())))
-        for index, turn in streams.turns)
+        for index, turn in streams.turns
+    )
     return replace(streams, gyro=gyro, turns=turns)
 
 

@@ -61,10 +61,17 @@ def engine_track(streams: Streams) -> Track:
             due = next(turns, None)
         engine.run_cues()
         known = engine.offset(streams.sensor, to=streams.imu)
-        notes.append((arrivals[index], known.offset_ns, known.sigma_s,
-                      known.state is OffsetState.LOCKED))
+        notes.append(
+            (arrivals[index], known.offset_ns, known.sigma_s, known.state is OffsetState.LOCKED)
+        )
     status = engine.status().sensors[streams.sensor]
     times, offsets, sigmas, locked = zip(*notes, strict=True) if notes else ((), (), (), ())
-    return Track(np.array(times, dtype=np.int64), np.array(offsets, dtype=np.int64),
-                 np.array(sigmas, dtype=np.float64), np.array(locked, dtype=np.bool_),
-                 status.clock_steps, status.motion_fixes, status.motion_refused)
+    return Track(
+        np.array(times, dtype=np.int64),
+        np.array(offsets, dtype=np.int64),
+        np.array(sigmas, dtype=np.float64),
+        np.array(locked, dtype=np.bool_),
+        status.clock_steps,
+        status.motion_fixes,
+        status.motion_refused,
+    )

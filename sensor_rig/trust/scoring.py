@@ -116,13 +116,21 @@ class Score:
 def score(streams: Streams, estimator: Estimator) -> Score:
     """Return how an estimator does on one sensor of a recording."""
     base = estimator(streams)
-    responses = tuple(_response(change, streams, base, estimator)
-                      for change in changes_of(streams))
+    responses = tuple(
+        _response(change, streams, base, estimator) for change in changes_of(streams)
+    )
     end = len(base.sigma_s) - 1
-    return Score(streams.sensor, streams.imu, streams.duration_s, base, responses,
-                 consistency(streams, estimator),
-                 float(base.sigma_s[end]) if end >= 0 else float('inf'),
-                 bool(base.locked[end]) if end >= 0 else False, base.fixes > 0)
+    return Score(
+        streams.sensor,
+        streams.imu,
+        streams.duration_s,
+        base,
+        responses,
+        consistency(streams, estimator),
+        float(base.sigma_s[end]) if end >= 0 else float('inf'),
+        bool(base.locked[end]) if end >= 0 else False,
+        base.fixes > 0,
+    )
 
 
 def _response(change: Change, streams: Streams, base: Track, estimator: Estimator) -> Response:
@@ -139,12 +147,29 @@ def _response(change: Change, streams: Streams, base: Track, estimator: Estimato
     sigma_s = float(np.median(track.sigma_s[late]))
     extra = track.clock_steps - base.clock_steps
     passed, says = _judged(change, streams, track, wrong_s, late, extra)
-    return Response(change.name, change.wanted, passed, error_s, sigma_s, track.fixes, extra, says,
-                    track.times_s(streams.start_ns), wrong_s, track.sigma_s)
+    return Response(
+        change.name,
+        change.wanted,
+        passed,
+        error_s,
+        sigma_s,
+        track.fixes,
+        extra,
+        says,
+        track.times_s(streams.start_ns),
+        wrong_s,
+        track.sigma_s,
+    )
 
 
-def _judged(change: Change, streams: Streams, track: Track, wrong_s: Floats,
-            late: np.ndarray[tuple[int], np.dtype[np.bool_]], extra: int) -> tuple[bool, str]:
+def _judged(
+    change: Change,
+    streams: Streams,
+    track: Track,
+    wrong_s: Floats,
+    late: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    extra: int,
+) -> tuple[bool, str]:
     size = np.abs(wrong_s[late])
     sigma = track.sigma_s[late]
     if change.wanted is Wanted.REFUSE:
@@ -164,8 +189,9 @@ def _judged(change: Change, streams: Streams, track: Track, wrong_s: Floats,
     sure = track.locked & (np.abs(wrong_s) > np.maximum(STEP_FOLLOWED_S, 5.0 * track.sigma_s))
     fooled = int(np.count_nonzero(sure[after]))
     found = 'found' if extra == 1 else f'{extra} steps reported'
-    passed = extra == 1 and middle < max(STEP_FOLLOWED_S, 2.0 * float(np.median(sigma))) \
-        and not fooled
+    passed = (
+        extra == 1 and middle < max(STEP_FOLLOWED_S, 2.0 * float(np.median(sigma))) and not fooled
+    )
     blind = f', locked and wrong for {fooled} messages' if fooled else ''
     return passed, f'{found}, {middle * 1e3:.2f} ms off {STEP_SETTLES_S:.0f} s later{blind}'
 
@@ -187,15 +213,19 @@ def consistency(streams: Streams, estimator: Estimator) -> Consistency:
         rows.append((k * length_s, int(track.offset_ns[-1]), sigma_s, track.fixes > 0))
     told = [row for row in rows if row[3]]
     if len(told) < LEAST_STRETCHES:
-        stretches = tuple(Stretch(at, at + length_s, 0.0, sigma * 1e3, seen)
-                          for at, _, sigma, seen in rows)
+        stretches = tuple(
+            Stretch(at, at + length_s, 0.0, sigma * 1e3, seen) for at, _, sigma, seen in rows
+        )
         nan = float('nan')
         return Consistency(stretches, length_s, nan, nan, nan, nan, nan, nan, False, False)
     return _compared(rows, told, length_s)
 
 
-def _compared(rows: list[tuple[float, int, float, bool]],
-              told: list[tuple[float, int, float, bool]], length_s: float) -> Consistency:
+def _compared(
+    rows: list[tuple[float, int, float, bool]],
+    told: list[tuple[float, int, float, bool]],
+    length_s: float,
+) -> Consistency:
     first_ns = told[0][1]
     times = np.array([row[0] for row in told]) - told[0][0]
     offsets = np.array([row[1] - first_ns for row in told]) / NS_PER_S
@@ -209,14 +239,28 @@ def _compared(rows: list[tuple[float, int, float, bool]],
     nees = float(np.sum((left / sigmas) ** 2)) / freedom
     scaled = np.abs(left) / (sigmas * np.sqrt(np.maximum(1.0 - leverage, 1e-3)))
     stretches = tuple(
-        Stretch(at, at + length_s,
-                ((offset - first_ns) / NS_PER_S - line[0] - line[1] * (at - told[0][0])) * 1e3,
-                sigma * 1e3, seen) for at, offset, sigma, seen in rows)
+        Stretch(
+            at,
+            at + length_s,
+            ((offset - first_ns) / NS_PER_S - line[0] - line[1] * (at - told[0][0])) * 1e3,
+            sigma * 1e3,
+            seen,
+        )
+        for at, offset, sigma, seen in rows
+    )
     limit = chi_square_limit(freedom) / freedom
-    return Consistency(stretches, length_s, nees, limit, float(np.mean(scaled <= 2.0)),
-                       float(np.sqrt(np.sum(left**2) / freedom)),
-                       float(np.sqrt(np.mean(sigmas**2))), float(line[1]) * 1e6,
-                       nees <= limit, True)
+    return Consistency(
+        stretches,
+        length_s,
+        nees,
+        limit,
+        float(np.mean(scaled <= 2.0)),
+        float(np.sqrt(np.sum(left**2) / freedom)),
+        float(np.sqrt(np.mean(sigmas**2))),
+        float(line[1]) * 1e6,
+        nees <= limit,
+        True,
+    )
 
 
 def chi_square_limit(freedom: int) -> float:

@@ -70,8 +70,10 @@ class Streams:
             return replace(self, stamp_ns=stamps)
         ends = np.array([(turn.stamp_from_ns, turn.stamp_to_ns) for _, turn in self.turns])
         moved = (ends + shift(ends.ravel()).reshape(ends.shape)).tolist()
-        turns = tuple((index, replace(turn, stamp_from_ns=start, stamp_to_ns=end))
-                      for (index, turn), (start, end) in zip(self.turns, moved, strict=True))
+        turns = tuple(
+            (index, replace(turn, stamp_from_ns=start, stamp_to_ns=end))
+            for (index, turn), (start, end) in zip(self.turns, moved, strict=True)
+        )
         return replace(self, stamp_ns=stamps, turns=turns)
 
     def without(self, lost: NDArray[np.bool_]) -> Streams:
@@ -89,46 +91,72 @@ class Streams:
             else:
                 turns.append((int(place[index]), joined))
         kept = ~lost
-        return replace(self, is_imu=self.is_imu[kept], arrival_ns=self.arrival_ns[kept],
-                       stamp_ns=self.stamp_ns[kept], gyro=self.gyro[kept],
-                       accel=self.accel[kept], turns=tuple(turns))
+        return replace(
+            self,
+            is_imu=self.is_imu[kept],
+            arrival_ns=self.arrival_ns[kept],
+            stamp_ns=self.stamp_ns[kept],
+            gyro=self.gyro[kept],
+            accel=self.accel[kept],
+            turns=tuple(turns),
+        )
 
     def between(self, start_ns: int, end_ns: int) -> Streams:
         """Return what arrived from `start_ns` to `end_ns`."""
         first, last = np.searchsorted(self.arrival_ns, [start_ns, end_ns]).tolist()
         part = slice(first, last)
         turns = tuple((index - first, turn) for index, turn in self.turns if first < index < last)
-        return replace(self, is_imu=self.is_imu[part], arrival_ns=self.arrival_ns[part],
-                       stamp_ns=self.stamp_ns[part], gyro=self.gyro[part],
-                       accel=self.accel[part], turns=turns)
+        return replace(
+            self,
+            is_imu=self.is_imu[part],
+            arrival_ns=self.arrival_ns[part],
+            stamp_ns=self.stamp_ns[part],
+            gyro=self.gyro[part],
+            accel=self.accel[part],
+            turns=turns,
+        )
 
 
 def _joined(one: Rotation, two: Rotation) -> Rotation | None:
     """Return two turns in a row as one; None where they do not meet or last too long."""
-    if (one.stamp_to_ns != two.stamp_from_ns or one.axes != two.axes
-            or two.stamp_to_ns - one.stamp_from_ns > _LONGEST_NS):
+    if (
+        one.stamp_to_ns != two.stamp_from_ns
+        or one.axes != two.axes
+        or two.stamp_to_ns - one.stamp_from_ns > _LONGEST_NS
+    ):
         return two if one.stamp_to_ns != two.stamp_from_ns else None
-    return Rotation(one.stamp_from_ns, two.stamp_to_ns,
-                    tuple(a + b for a, b in zip(one.values_rad, two.values_rad, strict=True)),
-                    one.axes,
-                    tuple(a + b for a, b in zip(one.variances, two.variances, strict=True)))
+    return Rotation(
+        one.stamp_from_ns,
+        two.stamp_to_ns,
+        tuple(a + b for a, b in zip(one.values_rad, two.values_rad, strict=True)),
+        one.axes,
+        tuple(a + b for a, b in zip(one.variances, two.variances, strict=True)),
+    )
 
 
-def read_streams(path: str | Path, config: SyncConfig,
-                 advance: Callable[[float], None] = lambda done: None,
-                 sidecar: Path | None = None) -> list[Streams]:
+def read_streams(
+    path: str | Path,
+    config: SyncConfig,
+    advance: Callable[[float], None] = lambda done: None,
+    sidecar: Path | None = None,
+) -> list[Streams]:
     """Return every sensor of a recording that has a cue, each with the IMU."""
     with BagReader(path, sidecar) as bag:
         config, names = fitted(config, bag)
         imu = config.imu_sensor_id
         if not imu or imu not in names.values():
-            raise RigError(f'{path} has no IMU to compare with: sync.imu_sensor_id is '
-                           f'{imu!r}; it should name an input that is recorded')
-        cued = [name for name in names.values()
-                if config.inputs[name].cue != 'none' and name != imu]
+            raise RigError(
+                f'{path} has no IMU to compare with: sync.imu_sensor_id is '
+                f'{imu!r}; it should name an input that is recorded'
+            )
+        cued = [
+            name for name in names.values() if config.inputs[name].cue != 'none' and name != imu
+        ]
         if not cued:
-            raise RigError(f'{path} has no stream with a cue beside the IMU {imu!r}; give an '
-                           f'input cue: scan, cloud, image, odometry or rate')
+            raise RigError(
+                f'{path} has no stream with a cue beside the IMU {imu!r}; give an '
+                f'input cue: scan, cloud, image, odometry or rate'
+            )
         gathered = _Gathered(config, names, bag, cued)
         for done, (topic, receive_ns, raw) in enumerate(bag.messages(list(names)), 1):
             gathered.take(names[topic], raw, receive_ns)
@@ -140,14 +168,16 @@ def read_streams(path: str | Path, config: SyncConfig,
 class _Gathered:
     """One pass over the recording through the engine, whose cues' turns are kept."""
 
-    def __init__(self, config: SyncConfig, names: dict[str, str], bag: BagReader,
-                 cued: list[str]) -> None:
+    def __init__(
+        self, config: SyncConfig, names: dict[str, str], bag: BagReader, cued: list[str]
+    ) -> None:
         self._config, self._imu = config, config.imu_sensor_id
         headerless = [name for topic, name in names.items() if not bag.topics[topic].stamped]
         self._sync = WireSync(config, headerless)
         self._sync.engine.on_rotation = self._keep
-        self._arrivals: dict[str, list[tuple[int, int]]] = {name: [] for name in
-                                                            (*cued, self._imu)}
+        self._arrivals: dict[str, list[tuple[int, int]]] = {
+            name: [] for name in (*cued, self._imu)
+        }
         self._samples: list[tuple[float, ...]] = []
         self._turns: dict[str, list[tuple[int, Rotation]]] = {name: [] for name in cued}
 
@@ -184,21 +214,34 @@ class _Gathered:
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
         samples = np.zeros((len(times), 6))
-        samples[len(own):] = self._samples
+        samples[len(own) :] = self._samples
         samples = samples[order]
         return Streams(
-            name, self._imu, two_inputs(self._config, name), is_imu[order], times[order, 0],
-            times[order, 1], samples[:, :3], samples[:, 3:],
-            tuple((int(place[index]), turn) for index, turn in self._turns[name]))
+            name,
+            self._imu,
+            two_inputs(self._config, name),
+            is_imu[order],
+            times[order, 0],
+            times[order, 1],
+            samples[:, :3],
+            samples[:, 3:],
+            tuple((int(place[index]), turn) for index, turn in self._turns[name]),
+        )
 
 
 def two_inputs(config: SyncConfig, sensor: str) -> SyncConfig:
     """Return the configuration of one sensor and the IMU; turns are handed over, not read."""
     given = config.inputs[sensor].model_dump()
     own = InputConfig.model_validate(
-        given | {'type': '', 'cue': 'none', 'member': True, 'collect': False, 'clock_of': ''})
+        given | {'type': '', 'cue': 'none', 'member': True, 'collect': False, 'clock_of': ''}
+    )
     imu = config.inputs[config.imu_sensor_id].model_copy(
-        update={'collect': True, 'member': True, 'cue': 'none', 'clock_of': ''})
-    return config.model_copy(update={
-        'inputs': {sensor: own, config.imu_sensor_id: imu}, 'reference_sensor_id': sensor,
-        'required_sensors': (sensor,)})
+        update={'collect': True, 'member': True, 'cue': 'none', 'clock_of': ''}
+    )
+    return config.model_copy(
+        update={
+            'inputs': {sensor: own, config.imu_sensor_id: imu},
+            'reference_sensor_id': sensor,
+            'required_sensors': (sensor,),
+        }
+    )

@@ -11,8 +11,13 @@ from sensor_rig.view.colours import RAW, SYNCED, TRUTH
 from sim_sensors.world.frames import WORLD_FRAME
 from sync_engine.wire.batch import BATCH
 
-IN_SPACE = ('sensor_msgs/msg/LaserScan', 'sensor_msgs/msg/PointCloud2', 'nav_msgs/msg/Odometry',
-            'geometry_msgs/msg/PoseStamped', 'visualization_msgs/msg/MarkerArray')
+IN_SPACE = (
+    'sensor_msgs/msg/LaserScan',
+    'sensor_msgs/msg/PointCloud2',
+    'nav_msgs/msg/Odometry',
+    'geometry_msgs/msg/PoseStamped',
+    'visualization_msgs/msg/MarkerArray',
+)
 """What the 3D panel shows; what was collected for a bundle is a cloud without places."""
 IMAGE, CAMERA_INFO = 'sensor_msgs/msg/Image', 'sensor_msgs/msg/CameraInfo'
 PLOTTED = {
@@ -32,18 +37,38 @@ def layout(topics: Mapping[str, BagTopic]) -> str:
     panels: Panels = {'3D!world': _space(topics.values())}
     images = _of(topics, IMAGE)
     shown = next((name for name in images if '/synced/' in f'/{name}'), None) or next(
-        iter(images), None)
+        iter(images), None
+    )
     if shown is not None:
         panels['Image!camera'] = _image(shown, topics)
-    panels['Plot!motion'] = _plot('Motion', [
-        name + field for name, topic in sorted(topics.items())
-        for field in PLOTTED.get(topic.type_name, ())])
+    panels['Plot!motion'] = _plot(
+        'Motion',
+        [
+            name + field
+            for name, topic in sorted(topics.items())
+            for field in PLOTTED.get(topic.type_name, ())
+        ],
+    )
     for name in _of(topics, BUNDLES):
-        panels['DiagnosticSummary!sync'] = {'topicToRender': name, 'minLevel': 0,
-                                            'pinnedIds': [], 'hardwareIdFilter': ''}
-    return json.dumps({
-        'configById': panels, 'globalVariables': {}, 'userNodes': {},
-        'playbackConfig': {'speed': 1}, 'layout': _arranged(list(panels))}, indent=1) + '\n'
+        panels['DiagnosticSummary!sync'] = {
+            'topicToRender': name,
+            'minLevel': 0,
+            'pinnedIds': [],
+            'hardwareIdFilter': '',
+        }
+    return (
+        json.dumps(
+            {
+                'configById': panels,
+                'globalVariables': {},
+                'userNodes': {},
+                'playbackConfig': {'speed': 1},
+                'layout': _arranged(list(panels)),
+            },
+            indent=1,
+        )
+        + '\n'
+    )
 
 
 def _of(topics: Mapping[str, BagTopic], type_name: str) -> list[str]:
@@ -56,23 +81,50 @@ def _space(topics: Iterable[BagTopic]) -> dict[str, object]:
     for topic in topics:
         if topic.type_name in IN_SPACE and not topic.name.endswith(BATCH):
             colour = _colour(topic.name)
-            shown[topic.name] = {'visible': True, 'colorMode': 'flat', 'pointSize': 3,
-                                 'flatColor': colour, 'type': 'arrow', 'color': colour}
-    return {'followMode': 'follow-none', 'followTf': WORLD_FRAME, 'topics': shown,
-            'cameraState': {'distance': 16.0, 'perspective': True, 'phi': 50.0,
-                            'thetaOffset': 45.0, 'target': [0, 0, 0], 'targetOffset': [0, 0, 0],
-                            'targetOrientation': [0, 0, 0, 1], 'fovy': 45, 'near': 0.1,
-                            'far': 5000},
-            'layers': {'grid': {'visible': True, 'label': 'Grid', 'instanceId': 'grid',
-                                'layerId': 'foxglove.Grid', 'size': 20, 'divisions': 20,
-                                'lineWidth': 1, 'color': '#8a8f98', 'position': [0, 0, 0],
-                                'rotation': [0, 0, 0]}}}
+            shown[topic.name] = {
+                'visible': True,
+                'colorMode': 'flat',
+                'pointSize': 3,
+                'flatColor': colour,
+                'type': 'arrow',
+                'color': colour,
+            }
+    return {
+        'followMode': 'follow-none',
+        'followTf': WORLD_FRAME,
+        'topics': shown,
+        'cameraState': {
+            'distance': 16.0,
+            'perspective': True,
+            'phi': 50.0,
+            'thetaOffset': 45.0,
+            'target': [0, 0, 0],
+            'targetOffset': [0, 0, 0],
+            'targetOrientation': [0, 0, 0, 1],
+            'fovy': 45,
+            'near': 0.1,
+            'far': 5000,
+        },
+        'layers': {
+            'grid': {
+                'visible': True,
+                'label': 'Grid',
+                'instanceId': 'grid',
+                'layerId': 'foxglove.Grid',
+                'size': 20,
+                'divisions': 20,
+                'lineWidth': 1,
+                'color': '#8a8f98',
+                'position': [0, 0, 0],
+                'rotation': [0, 0, 0],
+            }
+        },
+    }
 
 
 def _colour(topic: str) -> str:
     parts = topic.split('/')
-    return '#%02x%02x%02x' % (
-        SYNCED if 'synced' in parts else TRUTH if 'truth' in parts else RAW)
+    return '#%02x%02x%02x' % (SYNCED if 'synced' in parts else TRUTH if 'truth' in parts else RAW)
 
 
 def _image(topic: str, topics: Mapping[str, BagTopic]) -> JsonObject:
@@ -86,10 +138,15 @@ def _image(topic: str, topics: Mapping[str, BagTopic]) -> JsonObject:
 
 
 def _plot(title: str, paths: list[str]) -> dict[str, object]:
-    return {'title': title, 'xAxisVal': 'timestamp', 'showLegend': True,
-            'legendDisplay': 'floating',
-            'paths': [{'value': path, 'enabled': True, 'timestampMethod': 'headerStamp'}
-                      for path in paths]}
+    return {
+        'title': title,
+        'xAxisVal': 'timestamp',
+        'showLegend': True,
+        'legendDisplay': 'floating',
+        'paths': [
+            {'value': path, 'enabled': True, 'timestampMethod': 'headerStamp'} for path in paths
+        ],
+    }
 
 
 def _arranged(names: list[str]) -> object:
@@ -104,5 +161,9 @@ def _column(names: list[str]) -> object:
     first, *others = names
     if not others:
         return first
-    return {'direction': 'column', 'first': first, 'second': _column(others),
-            'splitPercentage': 100 / len(names)}
+    return {
+        'direction': 'column',
+        'first': first,
+        'second': _column(others),
+        'splitPercentage': 100 / len(names),
+    }

@@ -46,8 +46,9 @@ class RerunFile:
         try:
             import rerun
         except ImportError:
-            raise UnavailableError('a file for rerun needs rerun-sdk; "pip install '
-                                   'sensor_rig[view]" brings it') from None
+            raise UnavailableError(
+                'a file for rerun needs rerun-sdk; "pip install sensor_rig[view]" brings it'
+            ) from None
         self._rr: Any = rerun
         self._stream: Any = rerun.RecordingStream('sensor_rig')
         try:
@@ -77,14 +78,22 @@ class RerunFile:
     def write(self, bag: BagReader, advance: Callable[[float], None] = lambda _: None) -> None:
         """Write everything of a recording that can be shown."""
         readers: dict[str, Callable[[str, bytes], None]] = {
-            'sensor_msgs/msg/LaserScan': self._scan, 'sensor_msgs/msg/PointCloud2': self._cloud,
-            'sensor_msgs/msg/Image': self._image, 'sensor_msgs/msg/CameraInfo': self._camera,
-            'sensor_msgs/msg/Imu': self._imu, 'nav_msgs/msg/Odometry': self._odometry,
+            'sensor_msgs/msg/LaserScan': self._scan,
+            'sensor_msgs/msg/PointCloud2': self._cloud,
+            'sensor_msgs/msg/Image': self._image,
+            'sensor_msgs/msg/CameraInfo': self._camera,
+            'sensor_msgs/msg/Imu': self._imu,
+            'nav_msgs/msg/Odometry': self._odometry,
             'sensor_msgs/msg/JointState': self._joints,
             'geometry_msgs/msg/WrenchStamped': self._force,
-            'sensor_msgs/msg/TimeReference': self._time, 'tf2_msgs/msg/TFMessage': self._frames}
-        shown = {name: readers[topic.type_name] for name, topic in bag.topics.items()
-                 if topic.type_name in readers and name != '/tf'}
+            'sensor_msgs/msg/TimeReference': self._time,
+            'tf2_msgs/msg/TFMessage': self._frames,
+        }
+        shown = {
+            name: readers[topic.type_name]
+            for name, topic in bag.topics.items()
+            if topic.type_name in readers and name != '/tf'
+        }
         self._topics = set(shown)
         for topic, receive_ns, raw in bag.messages(list(shown)):
             try:
@@ -96,9 +105,13 @@ class RerunFile:
             advance(1)
         for entity, points in self._trails.items():
             colour = TRUTH if entity.startswith('world/truth') else RAW
-            self._log(entity, self._rr.LineStrips3D([points], colors=[colour],
-                                                    radii=[self._rr.Radius.ui_points(1.5)]),
-                      static=True)
+            self._log(
+                entity,
+                self._rr.LineStrips3D(
+                    [points], colors=[colour], radii=[self._rr.Radius.ui_points(1.5)]
+                ),
+                static=True,
+            )
         self._stream.send_blueprint(self._blueprint())
 
     def _blueprint(self) -> Any:
@@ -106,19 +119,33 @@ class RerunFile:
         views = self._rr.blueprint
 
         def tabs(kind: str, view: Any) -> list[Any]:
-            made = [view(origin=entity, name=entity.removeprefix(f'{ROBOT}/'))
-                    for entity in self._drawn[kind]]
+            made = [
+                view(origin=entity, name=entity.removeprefix(f'{ROBOT}/'))
+                for entity in self._drawn[kind]
+            ]
             return [views.Tabs(*made)] if made else []
-        beside = (tabs('picture', views.Spatial2DView) + tabs('clock', views.TimeSeriesView)
-                  + tabs('turn', views.TimeSeriesView))
+
+        beside = (
+            tabs('picture', views.Spatial2DView)
+            + tabs('clock', views.TimeSeriesView)
+            + tabs('turn', views.TimeSeriesView)
+        )
         path = np.array(self._trails['world/truth/path'] or [(0.0, 0.0, 0.0)])
         centre, distance_m = path.mean(0), 8.0 + float(np.ptp(path, 0).max())
-        world = views.Spatial3DView(origin='world', name='world', eye_controls=views.EyeControls3D(
-            look_target=centre, position=centre + distance_m * np.array([-0.6, -0.6, 0.7])))
+        world = views.Spatial3DView(
+            origin='world',
+            name='world',
+            eye_controls=views.EyeControls3D(
+                look_target=centre, position=centre + distance_m * np.array([-0.6, -0.6, 0.7])
+            ),
+        )
         return views.Blueprint(
             views.Horizontal(world, views.Vertical(*beside), column_shares=[3, 2])
-            if beside else world,
-            views.TimePanel(timeline='capture'), views.SelectionPanel(state='collapsed'))
+            if beside
+            else world,
+            views.TimePanel(timeline='capture'),
+            views.SelectionPanel(state='collapsed'),
+        )
 
     def close(self) -> None:
         """End the file."""
@@ -128,8 +155,11 @@ class RerunFile:
         """Set the three times of what is logged next."""
         stamp_ns, frame = Reader(raw).header()
         capture_ns = self._captures.get((frame, stamp_ns), stamp_ns)
-        for name, time_ns in (('capture', capture_ns), ('stamp', stamp_ns),
-                              ('arrival', receive_ns)):
+        for name, time_ns in (
+            ('capture', capture_ns),
+            ('stamp', stamp_ns),
+            ('arrival', receive_ns),
+        ):
             self._stream.set_time(name, duration=np.timedelta64(time_ns, 'ns'))
 
     def _entity(self, topic: str, raw: bytes) -> str:
@@ -146,8 +176,9 @@ class RerunFile:
             above = self._paths.get(each.frame_id, 'world' if each.frame_id == 'world' else ROBOT)
             self._paths[each.child_frame_id] = path = f'{above}/{each.child_frame_id}'
             turn = rr.Quaternion(xyzw=each.rotation_xyzw)
-            self._log(path, rr.Transform3D(translation=each.translation_m, quaternion=turn),
-                      static=True)
+            self._log(
+                path, rr.Transform3D(translation=each.translation_m, quaternion=turn), static=True
+            )
 
     def _time(self, topic: str, raw: bytes) -> None:
         """Keep when samples were captured; draw what clocks are off by, true and estimated, ms."""
@@ -161,8 +192,9 @@ class RerunFile:
             clock = f'clock/{sensor}'
             if self._note('clock', clock):
                 for line, colour in (('estimate_ms', SYNCED), ('truth_ms', TRUTH)):
-                    self._log(f'{clock}/{line}', self._rr.SeriesLines(colors=[colour]),
-                              static=True)
+                    self._log(
+                        f'{clock}/{line}', self._rr.SeriesLines(colors=[colour]), static=True
+                    )
             self._scalar(f'{clock}/estimate_ms', off_ms)
             if {sensor, frame} <= self._errors_ms.keys():
                 self._scalar(f'{clock}/truth_ms', self._errors_ms[sensor] - self._errors_ms[frame])
@@ -173,9 +205,13 @@ class RerunFile:
     def _odometry(self, topic: str, raw: bytes) -> None:
         rr, motion = self._rr, read_odometry(raw)
         if topic == TRUE_POSE:
-            self._log(ROBOT, rr.Transform3D(
-                translation=motion.position_m,
-                quaternion=rr.Quaternion(xyzw=motion.orientation_xyzw)))
+            self._log(
+                ROBOT,
+                rr.Transform3D(
+                    translation=motion.position_m,
+                    quaternion=rr.Quaternion(xyzw=motion.orientation_xyzw),
+                ),
+            )
         trail = 'world/truth/path' if topic == TRUE_POSE else f'world/measured{topic}'
         self._trails[trail].append(motion.position_m)
         self._scalar(f'motion{topic}', float(motion.linear_m_s[0]), float(motion.angular_rad_s[2]))
@@ -185,8 +221,11 @@ class RerunFile:
         rays = np.flatnonzero(np.isfinite(scan.ranges))
         angles = scan.angle_min_rad + rays * scan.angle_increment_rad
         reach = scan.ranges[rays]
-        self._points(topic, raw, np.stack([np.cos(angles) * reach, np.sin(angles) * reach,
-                                           np.zeros(len(rays))], 1))
+        self._points(
+            topic,
+            raw,
+            np.stack([np.cos(angles) * reach, np.sin(angles) * reach, np.zeros(len(rays))], 1),
+        )
 
     def _cloud(self, topic: str, raw: bytes) -> None:
         points = read_cloud(raw).points
@@ -197,15 +236,20 @@ class RerunFile:
 
     def _points(self, topic: str, raw: bytes, points: object) -> None:
         colour = SYNCED if topic.startswith('/synced/') else RAW
-        self._log(self._entity(topic, raw), self._rr.Points3D(
-            points, colors=[colour], radii=[self._rr.Radius.ui_points(2.0)]))
+        self._log(
+            self._entity(topic, raw),
+            self._rr.Points3D(points, colors=[colour], radii=[self._rr.Radius.ui_points(2.0)]),
+        )
 
     def _camera(self, topic: str, raw: bytes) -> None:
         info = read_camera_info(raw)
         image = topic.rpartition('/')[0] + '/image_raw'
         for shown in {image, f'/synced{image}'} & self._topics:  # mostly one camera_info for both
-            self._log(self._entity(shown, raw), self._rr.Pinhole(
-                image_from_camera=info.k, width=info.width, height=info.height), static=True)
+            self._log(
+                self._entity(shown, raw),
+                self._rr.Pinhole(image_from_camera=info.k, width=info.width, height=info.height),
+                static=True,
+            )
 
     def _image(self, topic: str, raw: bytes) -> None:
         image, entity = read_image(raw), self._entity(topic, raw)

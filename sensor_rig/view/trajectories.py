@@ -50,17 +50,20 @@ def write_trajectories(bag: BagReader, folder: Path) -> dict[str, int]:
     """
     topics = pose_topics(bag)
     if not topics:
-        raise RigError(f'{bag.path} has no topic with poses; those are of the types '
-                       f'{", ".join(POSES)}')
+        raise RigError(
+            f'{bag.path} has no topic with poses; those are of the types {", ".join(POSES)}'
+        )
     counts = dict.fromkeys(map(file_name, topics), 0)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        files: dict[str, TextIO] = {topic: (folder / file_name(topic)).open('w')
-                                    for topic in topics}
+        files: dict[str, TextIO] = {
+            topic: (folder / file_name(topic)).open('w') for topic in topics
+        }
         try:
             for topic, _, raw in bag.messages(topics):
-                counts[file_name(topic)] += _write(files[topic], POSES[
-                    bag.topics[topic].type_name], raw)
+                counts[file_name(topic)] += _write(
+                    files[topic], POSES[bag.topics[topic].type_name], raw
+                )
         finally:
             for file in files.values():
                 file.close()

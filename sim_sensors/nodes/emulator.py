@@ -41,17 +41,29 @@ LISTEN_PERIOD_S = 0.1
 class EmulatorNode(Node):
     """Publishes each sample of its sensors at its arrival time, stamped by the sensor's clock."""
 
-    def __init__(self, simulation: Simulation, sensors: Sequence[str] = (),
-                 name: str = 'emulator', *, handover: Handover | None = None,
-                 **node_options: Any) -> None:
+    def __init__(
+        self,
+        simulation: Simulation,
+        sensors: Sequence[str] = (),
+        name: str = 'emulator',
+        *,
+        handover: Handover | None = None,
+        **node_options: Any,
+    ) -> None:
         """Serve `sensors`, or what the parameter `only` names, or all of them.
 
         With `handover` the world is in this process.
         """
         world, hidden = simulation.world, simulation.world.hide_truth
         if hidden:
-            node_options.setdefault('cli_args', ['--ros-args', '--remap', '/parameter_events:='
-                                                 + parameter_events_topic(hidden=True)])
+            node_options.setdefault(
+                'cli_args',
+                [
+                    '--ros-args',
+                    '--remap',
+                    '/parameter_events:=' + parameter_events_topic(hidden=True),
+                ],
+            )
         super().__init__(name, **node_options)
         fix_sim_time(self)
         self._configs = simulation.sensors
@@ -63,24 +75,48 @@ class EmulatorNode(Node):
         self._episode, self._seed = 0, simulation.seed
         chosen = self._choose(sensors)
         self._settings = {each: self._declare(each) for each in chosen}
-        self.channels = {each: EmulatorChannel(
-            self, self._pipeline(each), hidden=hidden, time_base=self._base,
-            on_truth=self._on_truth, on_sent=self._on_sent, on_malformed=self._on_malformed,
-            now_ns=lambda: self._base.run_ns(self._follower.now_ns)) for each in chosen}
-        self._matching = Matching(self, {topic: publisher for channel in self.channels.values()
-                                         for topic, publisher in channel.publishers.items()})
-        self._follower = Follower(self, self._on_time, serves=chosen,
-                                  topic=tick_topic(hidden=hidden),
-                                  on_episode=self._on_episode, ready=self._ready,
-                                  handover=handover)
-        self._faults = FaultService(self, chosen, self._inject,
-                                    lambda: max(self._now_ns, 0) / NS_PER_S)
+        self.channels = {
+            each: EmulatorChannel(
+                self,
+                self._pipeline(each),
+                hidden=hidden,
+                time_base=self._base,
+                on_truth=self._on_truth,
+                on_sent=self._on_sent,
+                on_malformed=self._on_malformed,
+                now_ns=lambda: self._base.run_ns(self._follower.now_ns),
+            )
+            for each in chosen
+        }
+        self._matching = Matching(
+            self,
+            {
+                topic: publisher
+                for channel in self.channels.values()
+                for topic, publisher in channel.publishers.items()
+            },
+        )
+        self._follower = Follower(
+            self,
+            self._on_time,
+            serves=chosen,
+            topic=tick_topic(hidden=hidden),
+            on_episode=self._on_episode,
+            ready=self._ready,
+            handover=handover,
+        )
+        self._faults = FaultService(
+            self, chosen, self._inject, lambda: max(self._now_ns, 0) / NS_PER_S
+        )
         self._reports = [Diagnostics(self, lambda: self._follower.now_ns)]
         self._reports[0].add(self._follower.malformed.statuses)
         if hidden:
             self._reports[0].add(self._states)
-            self._reports.append(Diagnostics(self, lambda: self._follower.now_ns,
-                                             topic=diagnostics_topic(hidden=True)))
+            self._reports.append(
+                Diagnostics(
+                    self, lambda: self._follower.now_ns, topic=diagnostics_topic(hidden=True)
+                )
+            )
         self._reports[-1].add(self._statuses)
         self._listen()
         steady_timer(self, LISTEN_PERIOD_S, self._listen)
@@ -89,32 +125,51 @@ class EmulatorNode(Node):
 
     def _choose(self, sensors: Sequence[str]) -> list[str]:
         only: list[str] = self.declare_parameter(
-            'only', list(sensors) or [''], ParameterDescriptor(
-                description='Sensors this node serves; all of the rig when empty.',
-                read_only=True)).value
+            'only',
+            list(sensors) or [''],
+            ParameterDescriptor(
+                description='Sensors this node serves; all of the rig when empty.', read_only=True
+            ),
+        ).value
         chosen = [name for name in only if name] or list(self._configs)
         for name in chosen:
             if name not in self._configs:
-                raise RigError(f'only names the sensor {name!r}; the rig has '
-                               f'{", ".join(sorted(self._configs))}')
+                raise RigError(
+                    f'only names the sensor {name!r}; the rig has '
+                    f'{", ".join(sorted(self._configs))}'
+                )
         return chosen
 
     def _declare(self, name: str) -> ConfigParameters[SensorConfig]:
         settings = ConfigParameters(
-            self, f'sensors.{name}.', self._configs[name], changeable=_changeable,
-            fixed=lambda key: not _changeable(key), on_change=partial(self._reconfigure, name))
+            self,
+            f'sensors.{name}.',
+            self._configs[name],
+            changeable=_changeable,
+            fixed=lambda key: not _changeable(key),
+            on_change=partial(self._reconfigure, name),
+        )
         require_stamps(f'sensors.{name}', settings.config, self._schedules[name], self._base)
         return settings
 
     def _pipeline(self, name: str) -> Pipeline:
         """Return a fresh pipeline of the present episode."""
         from sim_sensors.registry import sensor_class
+
         config = self._settings[name].config
         sensor = sensor_class(config.type)(name, config)
-        return Pipeline(sensor, self._num_envs, seed=self._seed, dt_ns=self._dt_ns,
-                        schedule=self._schedules[name], messages=True, arrays=False,
-                        episode=self._episode, link=self._links.get(name),
-                        start_ns=self._base.start_ns)
+        return Pipeline(
+            sensor,
+            self._num_envs,
+            seed=self._seed,
+            dt_ns=self._dt_ns,
+            schedule=self._schedules[name],
+            messages=True,
+            arrays=False,
+            episode=self._episode,
+            link=self._links.get(name),
+            start_ns=self._base.start_ns,
+        )
 
     def report(self) -> None:
         """Publish the diagnostics now."""
@@ -174,8 +229,12 @@ class EmulatorNode(Node):
                 channel.listen(wanted)
                 changed = True
         if changed:
-            self._follower.counted = {key for channel in self.channels.values()
-                                      if channel.listening for key in channel.keys}
+            self._follower.counted = {
+                key
+                for channel in self.channels.values()
+                if channel.listening
+                for key in channel.keys
+            }
             self._follower.rejoin()
 
     def _ready(self) -> bool:
@@ -215,12 +274,17 @@ def _facts(channel: EmulatorChannel, num_envs: int) -> SensorFacts:
     figures, counts = channel.stats.figures(num_envs), channel.counts
     p50_ms, p95_ms, p99_ms = figures.latency_ms
     return SensorFacts(
-        rate_hz=channel.stats.rate_hz, achieved_hz=figures.rate_hz,
-        latency_p50_ms=p50_ms, latency_p95_ms=p95_ms, latency_p99_ms=p99_ms,
+        rate_hz=channel.stats.rate_hz,
+        achieved_hz=figures.rate_hz,
+        latency_p50_ms=p50_ms,
+        latency_p95_ms=p95_ms,
+        latency_p99_ms=p99_ms,
         late_p99_ms=figures.late_ms,
-        captured=counts[CaptureFate.CAPTURED], published=figures.published,
+        captured=counts[CaptureFate.CAPTURED],
+        published=figures.published,
         lost=sum(counts[fate] for fate in LOSSES),
-        in_flight=channel.on_the_way)
+        in_flight=channel.on_the_way,
+    )
 
 
 def _status(name: str, channel: EmulatorChannel, num_envs: int) -> Status:

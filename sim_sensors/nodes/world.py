@@ -58,9 +58,15 @@ WARN_PERIOD_S = 10.0
 class WorldNode(Node):
     """Steps the world of a rig. Whoever runs it calls `advance` between turns of the executor."""
 
-    def __init__(self, simulation: Simulation, name: str = 'world', *,
-                 collectors: Sequence[str] = (), handover: Handover | None = None,
-                 **node_options: Any) -> None:
+    def __init__(
+        self,
+        simulation: Simulation,
+        name: str = 'world',
+        *,
+        collectors: Sequence[str] = (),
+        handover: Handover | None = None,
+        **node_options: Any,
+    ) -> None:
         """Make the world; with `handover`, for followers in this process too.
 
         `collectors` are the nodes that lockstep waits for besides the emulators and those that
@@ -73,31 +79,50 @@ class WorldNode(Node):
         self.wake: Callable[[], None] = lambda: None
         """Called when `advance` has something to do earlier than it said; set by the runner."""
         self._settings = ConfigParameters(
-            self, 'world.', simulation.world, changeable=lambda key: key in CHANGEABLE,
-            on_change=self._reconfigure, fixed=lambda key: key in SHARED)
+            self,
+            'world.',
+            simulation.world,
+            changeable=lambda key: key in CHANGEABLE,
+            on_change=self._reconfigure,
+            fixed=lambda key: key in SHARED,
+        )
         config = self._settings.config
         config.require_lockstep_to_wait()
         sensors = simulation.make_sensors()
         self._hidden = config.hide_truth
-        self.world = make_world(config, sensors.values(), simulation.folder,
-                                simulation.seed, simulation.links)
+        self.world = make_world(
+            config, sensors.values(), simulation.folder, simulation.seed, simulation.links
+        )
         self.channels = self._make_channels(sensors)
         ticks = tick_topic(hidden=self._hidden)
         self._tick = self.create_publisher(TimeReference, ticks, qos.beat_out())
         self._settled = self.create_publisher(TimeReference, SETTLED_TOPIC, qos.beat_out())
-        matching = Matching(self, {ticks: self._tick, SETTLED_TOPIC: self._settled, **{
-            key: publisher for channel in self.channels
-            for key, publisher in zip(channel.keys, channel.publishers, strict=True)}})
+        matching = Matching(
+            self,
+            {
+                ticks: self._tick,
+                SETTLED_TOPIC: self._settled,
+                **{
+                    key: publisher
+                    for channel in self.channels
+                    for key, publisher in zip(channel.keys, channel.publishers, strict=True)
+                },
+            },
+        )
         run = f'{os.getpid():x}.{id(self):x}'
         self.conductor = Conductor(
-            dt_ns=self.world.dt_ns, seed=simulation.seed, lockstep=config.lockstep,
+            dt_ns=self.world.dt_ns,
+            seed=simulation.seed,
+            lockstep=config.lockstep,
             sensors=[channel.sensor.name for channel in self.channels],
             collectors=[*collectors, *config.wait_for],
             timeout_s=config.lockstep_timeout_s,
             send_tick=partial(self._send, self._tick, ticks),
             send_settled=partial(self._send, self._settled, SETTLED_TOPIC),
-            connected=matching.stands, run=run,
-            time_base=self.world.time_base)
+            connected=matching.stands,
+            run=run,
+            time_base=self.world.time_base,
+        )
         self.loop = self._make_loop(config, list(sensors.values()))
         self.create_subscription(TimeReference, ACK_TOPIC, self._on_ack, qos.internal(), raw=True)
         self._others = OtherWorlds(self, self._tick, run)
@@ -143,25 +168,48 @@ class WorldNode(Node):
         channels = []
         for name, reader in readers.items():
             kind = HeavyChannel if sensors[name].heavy else TruthChannel
-            channels.append(kind(self, sensors[name], sensors[name].truth_ticks(schedules[name]),
-                                 reader, self.world, hidden=self._hidden))
+            channels.append(
+                kind(
+                    self,
+                    sensors[name],
+                    sensors[name].truth_ticks(schedules[name]),
+                    reader,
+                    self.world,
+                    hidden=self._hidden,
+                )
+            )
         return channels
 
     def _make_loop(self, config: WorldConfig, sensors: list[AnySensor]) -> WorldLoop:
         dt_ns = self.world.dt_ns
-        self._sim_clock = Clock(self, Schedule(min(config.clock_rate_hz, 1e9 / dt_ns), dt_ns,
-                                           name=CLOCK_TOPIC))
+        self._sim_clock = Clock(
+            self, Schedule(min(config.clock_rate_hz, 1e9 / dt_ns), dt_ns, name=CLOCK_TOPIC)
+        )
         self._markers = Markers(self, self.world, hidden=self._hidden)
         periodics: list[Any] = [
-            self._sim_clock, Odometry(self, self.world, hidden=self._hidden), self._markers]
+            self._sim_clock,
+            Odometry(self, self.world, hidden=self._hidden),
+            self._markers,
+        ]
         if transforms_available() and self.world.num_envs == 1:
             periodics.append(Transforms(self, self.world, sensors, hidden=self._hidden))
         publish_description(self, self.world)
-        loop = WorldLoop(self.world, self.conductor, Pacer(config.real_time_factor),
-                         self.channels, periodics, self._while_paused)
-        stop_at_s: float = self.declare_parameter('stop_at_s', 0.0, ParameterDescriptor(
-            description='Time of the run at which the world stands still (s); 0 is never.',
-            read_only=True)).value
+        loop = WorldLoop(
+            self.world,
+            self.conductor,
+            Pacer(config.real_time_factor),
+            self.channels,
+            periodics,
+            self._while_paused,
+        )
+        stop_at_s: float = self.declare_parameter(
+            'stop_at_s',
+            0.0,
+            ParameterDescriptor(
+                description='Time of the run at which the world stands still (s); 0 is never.',
+                read_only=True,
+            ),
+        ).value
         if stop_at_s:
             loop.stop_ns = -(-seconds_to_ns(stop_at_s) // dt_ns) * dt_ns
         return loop
@@ -206,9 +254,14 @@ class WorldNode(Node):
         pacer, conductor = self.loop.pacer, self.conductor
         achieved = pacer.achieved
         facts = WorldFacts(
-            simulated_s=self.world.time_ns / NS_PER_S, factor_wanted=pacer.factor or None,
-            factor_achieved=achieved, slowed_s=pacer.slipped_s, resets=self.loop.resets,
-            lockstep=conductor.lockstep, nodes=' '.join(sorted(conductor.roster.members)))
+            simulated_s=self.world.time_ns / NS_PER_S,
+            factor_wanted=pacer.factor or None,
+            factor_achieved=achieved,
+            slowed_s=pacer.slipped_s,
+            resets=self.loop.resets,
+            lockstep=conductor.lockstep,
+            nodes=' '.join(sorted(conductor.roster.members)),
+        )
         level, name, message = self._health(achieved)
         if level != Level.OK:
             self.get_logger().warning(message, throttle_duration_sec=WARN_PERIOD_S)
@@ -227,6 +280,10 @@ class WorldNode(Node):
         if silent:
             return Level.WARN, name, f'goes on without {", ".join(silent)}, which is silent'
         if pacer.factor and achieved is not None and achieved < 0.98 * pacer.factor:
-            return (Level.WARN, name, f'too slow for a real-time factor of {pacer.factor:g}: '
-                    f'{achieved:.2f} achieved; the clock is slowed, no capture is skipped')
+            return (
+                Level.WARN,
+                name,
+                f'too slow for a real-time factor of {pacer.factor:g}: '
+                f'{achieved:.2f} achieved; the clock is slowed, no capture is skipped',
+            )
         return Level.OK, name, 'running'

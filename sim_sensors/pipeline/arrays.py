@@ -77,8 +77,9 @@ class Arrays:
     dtype: Callable[[Array], np.dtype[Any]]
     """The type of an array as NumPy calls it."""
 
-    def __init__(self, functions: Mapping[str, Any], *, is_numpy: bool,
-                 draws_on_host: bool) -> None:
+    def __init__(
+        self, functions: Mapping[str, Any], *, is_numpy: bool, draws_on_host: bool
+    ) -> None:
         """Take every function above from `functions`."""
         self.is_numpy = is_numpy
         self.draws_on_host = draws_on_host
@@ -90,21 +91,28 @@ class Arrays:
         return self.dtype(values).kind
 
 
-NUMPY = Arrays({**vars(np),
-                'astype': np.ndarray.astype,
-                'copy': np.ndarray.copy,
-                'indices': np.flatnonzero,
-                'take': lambda array, place: array.take(place, 0),
-                'cumulative_sum': np.add.accumulate,
-                'cumulative_min': np.minimum.accumulate,
-                'concat': np.concatenate,
-                'round': np.rint,
-                'round_in_place': lambda values: np.rint(values, out=values),
-                'clip_in_place': lambda values, low, high: np.minimum(
-                    np.maximum(values, low, out=values), high, out=values),
-                'acos': np.arccos,
-                'norm': lambda rows: np.linalg.norm(rows, axis=1, keepdims=True),
-                'dtype': lambda values: values.dtype}, is_numpy=True, draws_on_host=True)
+NUMPY = Arrays(
+    {
+        **vars(np),
+        'astype': np.ndarray.astype,
+        'copy': np.ndarray.copy,
+        'indices': np.flatnonzero,
+        'take': lambda array, place: array.take(place, 0),
+        'cumulative_sum': np.add.accumulate,
+        'cumulative_min': np.minimum.accumulate,
+        'concat': np.concatenate,
+        'round': np.rint,
+        'round_in_place': lambda values: np.rint(values, out=values),
+        'clip_in_place': lambda values, low, high: np.minimum(
+            np.maximum(values, low, out=values), high, out=values
+        ),
+        'acos': np.arccos,
+        'norm': lambda rows: np.linalg.norm(rows, axis=1, keepdims=True),
+        'dtype': lambda values: values.dtype,
+    },
+    is_numpy=True,
+    draws_on_host=True,
+)
 
 
 def arrays_of(device: str) -> Arrays:
@@ -122,8 +130,10 @@ def tensors_on(device: str, *, host_draws: bool | None = None) -> Arrays:
     try:
         from sim_sensors.pipeline.tensors import torch_arrays
     except ImportError as error:
-        raise RigError(f'tensors on {device!r} need torch and array-api-compat, and {error.name} '
-                       f'is not installed: {pip_install("torch", "array-api-compat")}') from error
+        raise RigError(
+            f'tensors on {device!r} need torch and array-api-compat, and {error.name} '
+            f'is not installed: {pip_install("torch", "array-api-compat")}'
+        ) from error
     return torch_arrays(device, host_draws)
 
 

@@ -23,17 +23,29 @@ OWN_KEYS = {'mount', 'frame_id'}
 """Keys that may differ within one class: no stage reads them."""
 
 
-def classes_of(sensors: Mapping[str, AnySensor], schedules: Mapping[str, Schedule],
-               readers: Mapping[str, TruthReader]) -> list[tuple[str, ...]]:
+def classes_of(
+    sensors: Mapping[str, AnySensor],
+    schedules: Mapping[str, Schedule],
+    readers: Mapping[str, TruthReader],
+) -> list[tuple[str, ...]]:
     """Return the names of sensors that can share a pipeline, in the order of the first of each."""
     found: dict[object, list[str]] = {}
     for name, sensor in sensors.items():
         config = sensor.config
-        alone = bool(sensor.heavy or config.link or config.faults
-                     or tuple(readers[name].parts_ns) != (0,))
+        alone = bool(
+            sensor.heavy or config.link or config.faults or tuple(readers[name].parts_ns) != (0,)
+        )
         schedule = schedules[name]
-        key = name if alone else (type(sensor), config.model_dump_json(exclude=OWN_KEYS),
-                                  schedule.rate, schedule.phase_ns)
+        key = (
+            name
+            if alone
+            else (
+                type(sensor),
+                config.model_dump_json(exclude=OWN_KEYS),
+                schedule.rate,
+                schedule.phase_ns,
+            )
+        )
         found.setdefault(key, []).append(name)
     return [tuple(names) for names in found.values()]
 

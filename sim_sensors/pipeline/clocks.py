@@ -29,9 +29,14 @@ class SensorClock:
     which is true time here).
     """
 
-    def __init__(self, config: TimingConfig, streams: RandomStreams,
-                 schedule: Schedule | None = None,
-                 stamp_points_ns: Mapping[str, int] | None = None, start_ns: int = 0) -> None:
+    def __init__(
+        self,
+        config: TimingConfig,
+        streams: RandomStreams,
+        schedule: Schedule | None = None,
+        stamp_points_ns: Mapping[str, int] | None = None,
+        start_ns: int = 0,
+    ) -> None:
         """Take the clock's errors from `config`, and their random part from `streams`."""
         self.start_ns = start_ns
         """What a true clock shows at time 0: a counter counts from there, ns."""
@@ -58,8 +63,12 @@ class SensorClock:
         self._modulus_ns = self._resolution_ns << clock.counter_bits if clock.counter_bits else 0
         self._wander = self._make_wander(config)
         self._servo = self._make_servo(config)
-        self._is_plain = not (self._wander or self._servo or self._resolution_ns
-                              or self._temperature.coefficient_ppm_per_k)
+        self._is_plain = not (
+            self._wander
+            or self._servo
+            or self._resolution_ns
+            or self._temperature.coefficient_ppm_per_k
+        )
 
     def _make_wander(self, config: TimingConfig) -> ClockWander | None:
         clock = config.clock
@@ -68,9 +77,15 @@ class SensorClock:
         if self._schedule is None and not config.rate_hz:
             raise RigError(f'clock noise of {self._streams.sensor!r} needs its rate_hz')
         period_s = self._schedule.period_s if self._schedule else 1.0 / config.rate_hz
-        return self._streams.keep('clock_wander', ClockWander(
-            self._streams.lanes,
-            white_fm=clock.white_fm, random_walk_fm=clock.random_walk_fm, period_s=period_s))
+        return self._streams.keep(
+            'clock_wander',
+            ClockWander(
+                self._streams.lanes,
+                white_fm=clock.white_fm,
+                random_walk_fm=clock.random_walk_fm,
+                period_s=period_s,
+            ),
+        )
 
     def _make_servo(self, config: TimingConfig) -> Discipline | None:
         servo = config.clock.servo

@@ -42,19 +42,28 @@ class Discipline(Protocol):
 class PtpServo:
     """Every correction leaves a new random residual; in between the error is linear.
 
-        error(t) = r_j + (r_(j+1) - r_j) * (t - t_j) / period        r_j normal, of sigma_s
+    error(t) = r_j + (r_(j+1) - r_j) * (t - t_j) / period        r_j normal, of sigma_s
     """
 
-    def __init__(self, config: DisciplineConfig, streams: RandomStreams, schedule: Schedule | None,
-                 free: FreeError) -> None:
+    def __init__(
+        self,
+        config: DisciplineConfig,
+        streams: RandomStreams,
+        schedule: Schedule | None,
+        free: FreeError,
+    ) -> None:
         """Replace the `free` error from `config.start_s` on."""
         self._config, self._free, self._xp = config, free, streams.xp
-        self._period_ns, self._start_ns = (seconds_to_ns(config.period_s),
-                                           seconds_to_ns(config.start_s))
-        self._residuals = streams.keep('ptp_residual', NoiseStream(
-            streams.lanes, 'ptp_residual', 1))
-        self._next = streams.keep('ptp_residual_next', NoiseStream(
-            streams.lanes, 'ptp_residual', 1))
+        self._period_ns, self._start_ns = (
+            seconds_to_ns(config.period_s),
+            seconds_to_ns(config.start_s),
+        )
+        self._residuals = streams.keep(
+            'ptp_residual', NoiseStream(streams.lanes, 'ptp_residual', 1)
+        )
+        self._next = streams.keep(
+            'ptp_residual_next', NoiseStream(streams.lanes, 'ptp_residual', 1)
+        )
 
     def corrections(self, envs: Rows, index: Indices, times_ns: Indices) -> Indices:
         """Return the residual less the free error, ns [n]; 0 before the first correction."""
@@ -80,15 +89,21 @@ class NtpServo:
     m / period, at most by slew_ppm, until the next poll.
     """
 
-    def __init__(self, config: DisciplineConfig, streams: RandomStreams, schedule: Schedule | None,
-                 free: FreeError) -> None:
+    def __init__(
+        self,
+        config: DisciplineConfig,
+        streams: RandomStreams,
+        schedule: Schedule | None,
+        free: FreeError,
+    ) -> None:
         """Correct the `free` error."""
         num_envs, xp = len(streams.lanes), streams.xp
         self._config, self._schedule, self._free, self._xp = config, schedule, free, xp
-        self._period_ns, self._start_ns = (seconds_to_ns(config.period_s),
-                                           seconds_to_ns(config.start_s))
-        self._noise = streams.keep('ntp_poll', NoiseStream(
-            streams.lanes, 'ntp_poll', 1))
+        self._period_ns, self._start_ns = (
+            seconds_to_ns(config.period_s),
+            seconds_to_ns(config.start_s),
+        )
+        self._noise = streams.keep('ntp_poll', NoiseStream(streams.lanes, 'ntp_poll', 1))
         self._ids = xp.arange(num_envs)
         self._origin_ns: Indices = xp.zeros(num_envs, np.int64)
         self._poll: Indices = xp.full(num_envs, -2, np.int64)

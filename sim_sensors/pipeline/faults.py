@@ -62,8 +62,13 @@ class Faults:
     @property
     def step_times_ns(self) -> list[int]:
         """When a clock jumps, there or back, ns."""
-        return [time_ns for start, end, fault in self._faults if fault.kind == 'clock_step'
-                for time_ns in (start, end) if time_ns != NEVER_NS]
+        return [
+            time_ns
+            for start, end, fault in self._faults
+            if fault.kind == 'clock_step'
+            for time_ns in (start, end)
+            if time_ns != NEVER_NS
+        ]
 
     def at(self, time_ns: int) -> Condition:
         """Return what is wrong with a sample captured at `time_ns`."""

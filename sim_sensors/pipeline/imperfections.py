@@ -31,8 +31,13 @@ class ReadoutErrors:
     def _take(self, config: SensorConfig) -> None:
         self.noise, self.bias = config.noise, config.bias
         self.random_walk, self.resolution = config.random_walk, config.resolution
-        self.is_identity = not (self.noise or self.bias or self.random_walk or self.resolution
-                                or self._walk_offset is not None)
+        self.is_identity = not (
+            self.noise
+            or self.bias
+            or self.random_walk
+            or self.resolution
+            or self._walk_offset is not None
+        )
         """True when `apply` would change nothing."""
 
     def apply(self, values: Array, batch: Batch) -> None:

@@ -31,16 +31,31 @@ class InFlight:
         self._added += 1  # a sample and its copy differ in nothing else
         heappush(self._heap, (sample.arrival_ns, sample.env, sample.index, self._added, sample))
 
-    def send(self, envs: list[int], batch: Batch, passage: Passage, values: Array,
-             truth: Array) -> int:
+    def send(
+        self, envs: list[int], batch: Batch, passage: Passage, values: Array, truth: Array
+    ) -> int:
         """Send off the rows of a batch (of `envs`) that arrive; return how many arrive twice."""
         copy, copies, sensor = arrays_holding(values).copy, 0, batch.noise.sensor
-        times = zip(envs, batch.index.tolist(), batch.time_ns.tolist(), listed(passage.stamp_ns),
-                    listed(passage.arrival_ns), strict=True)
+        times = zip(
+            envs,
+            batch.index.tolist(),
+            batch.time_ns.tolist(),
+            listed(passage.stamp_ns),
+            listed(passage.arrival_ns),
+            strict=True,
+        )
         for row, (env, index, capture_ns, stamp_ns, arrival_ns) in enumerate(times):
             if passage.lost is None or not passage.lost[row]:
-                sample = Sample(sensor, env, index, capture_ns, stamp_ns, arrival_ns,
-                                copy(values[row]), copy(truth[row]))
+                sample = Sample(
+                    sensor,
+                    env,
+                    index,
+                    capture_ns,
+                    stamp_ns,
+                    arrival_ns,
+                    copy(values[row]),
+                    copy(truth[row]),
+                )
                 self.add(sample)
                 if passage.twice is not None and passage.twice[row]:
                     self.add(replace(sample))

@@ -37,14 +37,21 @@ class Interpolator:
     def __init__(self, kind: str, layout: Layout, sensor: str) -> None:
         """Check that `kind` suits what `sensor` returns."""
         if layout.dtype.kind != 'f':
-            raise RigError(f'interpolation of {sensor!r} is {kind}, but it returns {layout.dtype} '
-                           'values; only zoh is allowed there')
+            raise RigError(
+                f'interpolation of {sensor!r} is {kind}, but it returns {layout.dtype} '
+                'values; only zoh is allowed there'
+            )
         self._kind = kind
-        self._turns = [layout.slices[name] for name, shape in layout.shapes.items()
-                       if shape == (4,) and ('quat' in name or 'orientation' in name)]
+        self._turns = [
+            layout.slices[name]
+            for name, shape in layout.shapes.items()
+            if shape == (4,) and ('quat' in name or 'orientation' in name)
+        ]
         if kind == 'slerp' and not self._turns:
-            raise RigError(f'interpolation of {sensor!r} is slerp, but it returns no orientation; '
-                           'allowed are zoh, linear and cubic')
+            raise RigError(
+                f'interpolation of {sensor!r} is slerp, but it returns no orientation; '
+                'allowed are zoh, linear and cubic'
+            )
 
     def blend(self, older: Tap, low: Tap, high: Tap, newer: Tap, time_ns: Times) -> Array:
         """Return the values at `time_ns` between `low` and `high`; `low`'s where there is none."""
@@ -74,10 +81,12 @@ def hermite(older: Tap, low: Tap, high: Tap, newer: Tap, part: Array) -> Array:
     slope_high = _slope(low, newer)
     square = part * part
     cube = square * part
-    found: Array = ((2 * cube - 3 * square + 1) * low.values
-                    + (cube - 2 * square + part) * span * slope_low
-                    + (3 * square - 2 * cube) * high.values
-                    + (cube - square) * span * slope_high)
+    found: Array = (
+        (2 * cube - 3 * square + 1) * low.values
+        + (cube - 2 * square + part) * span * slope_low
+        + (3 * square - 2 * cube) * high.values
+        + (cube - square) * span * slope_high
+    )
     return found
 
 

@@ -25,8 +25,7 @@ class DrawnLatency:
     def __init__(self, config: LatencyConfig, streams: RandomStreams) -> None:
         """Draw for every environment of `streams`."""
         taps = filter_taps(normal_correlation(config))
-        self._normals = streams.keep('latency', FilteredNormals(
-            streams.lanes, 'latency', taps))
+        self._normals = streams.keep('latency', FilteredNormals(streams.lanes, 'latency', taps))
         table_ns = marginal_of(config) * 1e9
         self._table_ns = streams.xp.asarray(table_ns)
         self._listed: list[float] = table_ns.tolist()
@@ -62,8 +61,9 @@ class TraceLatency:
         return column(self._values_ns[place % count])
 
 
-def make_latency(config: LatencyConfig,
-                 streams: RandomStreams) -> DrawnLatency | TraceLatency | None:
+def make_latency(
+    config: LatencyConfig, streams: RandomStreams
+) -> DrawnLatency | TraceLatency | None:
     """Return what draws the latency of `config`; None for the short form, which draws none."""
     if config.model == 'delay':
         return None

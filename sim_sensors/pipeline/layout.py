@@ -56,13 +56,18 @@ class Layout:
 
     def unpack(self, row: Array) -> dict[str, Array]:
         """Return the fields of `row` `[..., width]` by name, as views."""
-        return {name: row[..., part] if len(self.shapes[name]) == 1 else self.view(row, name)
-                for name, part in self.slices.items()}
+        return {
+            name: row[..., part] if len(self.shapes[name]) == 1 else self.view(row, name)
+            for name, part in self.slices.items()
+        }
 
     def __eq__(self, other: object) -> bool:
         """Two layouts are equal when their fields, order and dtype are."""
-        return (isinstance(other, Layout) and self.dtype == other.dtype
-                and list(self.shapes.items()) == list(other.shapes.items()))
+        return (
+            isinstance(other, Layout)
+            and self.dtype == other.dtype
+            and list(self.shapes.items()) == list(other.shapes.items())
+        )
 
     def __hash__(self) -> int:
         """Hash what `__eq__` compares."""

@@ -102,8 +102,9 @@ class Link:
     @property
     def load(self) -> float:
         """The load of the line, as a fraction of its bandwidth."""
-        bits = sum(8.0 * each.size_bytes * each.schedule.rate_hz
-                   for each in self._members.values())
+        bits = sum(
+            8.0 * each.size_bytes * each.schedule.rate_hz for each in self._members.values()
+        )
         return bits / self.config.bandwidth_bps
 
     def most_ns(self, name: str) -> int:
@@ -118,18 +119,24 @@ class Link:
 
     def _check(self, name: str) -> None:
         if not self._queue_ns and self.load >= 1.0:
-            raise RigError(f'links.{name}: its sensors send {self.load * 100:.0f} % of what '
-                           f'{self.config.bandwidth_bps:g} bit/s carry, so messages would wait '
-                           'longer and longer; give queue_bytes, more bandwidth_bps or less rate')
+            raise RigError(
+                f'links.{name}: its sensors send {self.load * 100:.0f} % of what '
+                f'{self.config.bandwidth_bps:g} bit/s carry, so messages would wait '
+                'longer and longer; give queue_bytes, more bandwidth_bps or less rate'
+            )
         for each, service_ns in self._service.items():
             if self._queue_ns and service_ns > self._queue_ns:
-                raise RigError(f'links.{name}: queue_bytes is {self.config.queue_bytes}; a '
-                               f'message of {each!r} has {self._members[each].size_bytes} bytes '
-                               'and would never fit')
+                raise RigError(
+                    f'links.{name}: queue_bytes is {self.config.queue_bytes}; a '
+                    f'message of {each!r} has {self._members[each].size_bytes} bytes '
+                    'and would never fit'
+                )
             if service_ns > 60 * NS_PER_S:
-                raise RigError(f'links.{name}: a message of {each!r} '
-                               f'({self._members[each].size_bytes} bytes) takes '
-                               f'{service_ns / NS_PER_S:.3g} s; at most 60 s')
+                raise RigError(
+                    f'links.{name}: a message of {each!r} '
+                    f'({self._members[each].size_bytes} bytes) takes '
+                    f'{service_ns / NS_PER_S:.3g} s; at most 60 s'
+                )
 
     def at(self, name: str, index: int) -> tuple[int, bool]:
         """Return how long message `index` of member `name` takes, ns, and if it is dropped."""
@@ -169,8 +176,11 @@ class Link:
         delay_ns, dropped = np.empty_like(enter_ns), np.empty(len(enter_ns), np.bool_)
         delay_ns[order], dropped[order] = served.leave_ns - enter_ns[order], served.dropped
         ends = np.cumsum(counts)[:-1]
-        return _Block(first, dict(zip(self._members, np.split(delay_ns, ends), strict=True)),
-                      dict(zip(self._members, np.split(dropped, ends), strict=True)))
+        return _Block(
+            first,
+            dict(zip(self._members, np.split(delay_ns, ends), strict=True)),
+            dict(zip(self._members, np.split(dropped, ends), strict=True)),
+        )
 
 
 class LinkShare:

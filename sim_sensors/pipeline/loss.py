@@ -51,13 +51,20 @@ class LossChannel:
 
     def lost(self, batch: Captures) -> Mask:
         """Return which rows [n] of captures that come next are lost; nothing is remembered."""
-        return self._lost(batch, self._bad_state(batch)) if self.probability else \
-            self._xp.zeros(len(batch.index), np.bool_)
+        return (
+            self._lost(batch, self._bad_state(batch))
+            if self.probability
+            else self._xp.zeros(len(batch.index), np.bool_)
+        )
 
     def advance(self, batch: Captures) -> Mask:
         """Return which rows [n] of a batch of captures are lost, and go on from there."""
-        if (len(self._last) == 1 and self._is_plain and self._xp.is_numpy
-                and batch.index[0] == self._last[0] + 1):
+        if (
+            len(self._last) == 1
+            and self._is_plain
+            and self._xp.is_numpy
+            and batch.index[0] == self._last[0] + 1
+        ):
             return self._advance_one(batch)
         bad = self._bad_state(batch)
         self._bad[batch.envs] = bad
@@ -67,8 +74,9 @@ class LossChannel:
     def _advance_one(self, batch: Captures) -> Mask:
         """Do the same for the next capture of a single environment, without arrays."""
         index = batch.index.item()
-        threshold = (self._fraction if not index else
-                     self._stay if self._bad.item() else self._enter)
+        threshold = (
+            self._fraction if not index else self._stay if self._bad.item() else self._enter
+        )
         is_lost = self._streams.uniforms('loss', 1).at(batch.envs, batch.index).item() < threshold
         self._bad[0], self._last[0] = is_lost, index
         return _LOST if is_lost else _KEPT

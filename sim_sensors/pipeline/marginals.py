@@ -40,6 +40,7 @@ def marginal_of(config: LatencyConfig) -> Array:
 
 def _quantiles(config: LatencyConfig) -> Array:
     from scipy import special
+
     z = np.linspace(-Z_MAX, Z_MAX, STEPS + 1)
     u = special.ndtr(z)
     match config.model:
@@ -58,13 +59,17 @@ def _quantiles(config: LatencyConfig) -> Array:
 def _normal_modes(config: LatencyConfig, u: Array) -> Array:
     """Return quantiles of normal modes, cut to [min_s, max_s]."""
     from scipy import special
+
     one = config.model == 'normal'
     weights = np.array((1.0,) if one else config.weights)
     means = np.array((config.mean_s,) if one else config.means_s)
     sigmas = np.array((config.sigma_s,) if one else config.sigmas_s)
     weights = weights / weights.sum()
-    x = np.unique(np.concatenate([m + s * np.linspace(-Z_MAX, Z_MAX, 2001)
-                                  for m, s in zip(means, sigmas, strict=True)]))
+    x = np.unique(
+        np.concatenate(
+            [m + s * np.linspace(-Z_MAX, Z_MAX, 2001) for m, s in zip(means, sigmas, strict=True)]
+        )
+    )
     low = max(config.min_s, float(x[0]))
     high = min(config.max_s or np.inf, float(x[-1]))
     x = np.unique(np.concatenate([[low], x[(x > low) & (x < high)], [high]]))
@@ -76,19 +81,21 @@ def _normal_modes(config: LatencyConfig, u: Array) -> Array:
 def _skewed(config: LatencyConfig, u: Array) -> Array:
     """Return quantiles of min_s plus a gamma or a lognormal, cut at max_s."""
     from scipy import special
+
     mean, sigma = config.mean_s - config.min_s, config.sigma_s
     room = config.max_s - config.min_s
     if config.model == 'gamma':
-        shape, scale = (mean / sigma) ** 2, sigma ** 2 / mean
+        shape, scale = (mean / sigma) ** 2, sigma**2 / mean
         most = special.gammainc(shape, room / scale) if config.max_s else 1.0
         return np.asarray(config.min_s + scale * special.gammaincinv(shape, u * most))
     width = np.sqrt(np.log1p((sigma / mean) ** 2))
-    middle = np.log(mean) - width ** 2 / 2.0
+    middle = np.log(mean) - width**2 / 2.0
     most = special.ndtr((np.log(room) - middle) / width) if config.max_s else 1.0
     return np.asarray(config.min_s + np.exp(middle + width * special.ndtri(u * most)))
 
 
 # ---- correlation -----------------------------------------------------------------------------
+
 
 def _hermite_weights(table: Array) -> Array:
     """Return c_n^2 / variance of n = 1 .. TERMS and of what is left, [TERMS + 1]."""
@@ -162,9 +169,11 @@ def filter_taps(rho: float) -> Array:
 
 # ---- traces ----------------------------------------------------------------------------------
 
+
 @lru_cache(maxsize=64)
 def _trace(file: str) -> bytes:
     from sim_sensors.pipeline.tracefile import read_latencies
+
     return read_latencies(Path(file)).tobytes()
 
 
@@ -172,8 +181,10 @@ def trace_of(config: LatencyConfig) -> Array:
     """Return the latencies of the file that a trace model names, s."""
     latencies = np.frombuffer(_trace(config.file))
     if latencies.min() < 0.0 or latencies.max() > 60.0:
-        raise RigError(f'latency.file {config.file} has latencies from {latencies.min():g} to '
-                       f'{latencies.max():g} s; they must be 0 to 60 s')
+        raise RigError(
+            f'latency.file {config.file} has latencies from {latencies.min():g} to '
+            f'{latencies.max():g} s; they must be 0 to 60 s'
+        )
     return latencies
 
 
@@ -187,6 +198,7 @@ def values_of(config: LatencyConfig) -> Array:
 def quantile_of(config: LatencyConfig, at: Array) -> Array:
     """Return the quantiles of the latency at the fractions `at` (0 to 1), s."""
     from scipy import special
+
     if config.model in ('delay', 'trace'):
         return np.asarray(np.quantile(values_of(config), at))
     normals = np.linspace(-Z_MAX, Z_MAX, STEPS + 1)

@@ -57,11 +57,23 @@ class Pipeline:
     elsewhere (a topic, a sweep that is complete). Then `read()`, or `due(now)` for messages.
     """
 
-    def __init__(self, sensor: AnySensor, num_envs: int = 1, *, seed: int, dt_ns: int,
-                 schedule: Schedule | None = None, supplier: Supplier | None = None,
-                 messages: bool = False, arrays: bool = True, episode: int = 0,
-                 link: LinkShare | None = None, start_ns: int = 0,
-                 names: tuple[str, ...] = (), device: str = '') -> None:
+    def __init__(
+        self,
+        sensor: AnySensor,
+        num_envs: int = 1,
+        *,
+        seed: int,
+        dt_ns: int,
+        schedule: Schedule | None = None,
+        supplier: Supplier | None = None,
+        messages: bool = False,
+        arrays: bool = True,
+        episode: int = 0,
+        link: LinkShare | None = None,
+        start_ns: int = 0,
+        names: tuple[str, ...] = (),
+        device: str = '',
+    ) -> None:
         """Make the pipeline of `sensor`, as it is at the start of `episode`.
 
         `schedule` is given for triggered sensors; `messages` keeps samples for `due`, `arrays` for
@@ -79,14 +91,22 @@ class Pipeline:
         self.ticks = sensor.truth_ticks(self.schedule)
         """When truth is needed: at captures, or more often for a stateful response."""
         self._tick_s, self._capture_s = self.ticks.period_s, self.schedule.period_s
-        self.noise = NoiseSource(seed, self.names, num_envs, ReadoutErrors(config),
-                                 sensor.truth_layout.dtype, episode, xp=xp,
-                                 fast=config.fast_noise)
+        self.noise = NoiseSource(
+            seed,
+            self.names,
+            num_envs,
+            ReadoutErrors(config),
+            sensor.truth_layout.dtype,
+            episode,
+            xp=xp,
+            fast=config.fast_noise,
+        )
         self._choice = RowChoice(num_envs, len(self.names), xp)
         lanes = len(self._choice)
         self.stages = Stages(sensor, lanes, self._tick_s, xp)
-        self.transit = Transit(config, self.noise,
-                               stream_of(sensor, self.schedule, link, start_ns))
+        self.transit = Transit(
+            config, self.noise, stream_of(sensor, self.schedule, link, start_ns)
+        )
         self.faults = self.transit.faults = Faults(config.faults.values())
         self.in_flight = InFlight() if messages else None
         self.watched = False
@@ -180,9 +200,15 @@ class Pipeline:
         self.transit.counts[CaptureFate.DELIVERED] += len(samples)
         return samples
 
-    def read(self, now_ns: int | ArrayLike | None = None, envs: Envs = None,
-             history_length: int | None = None, *, interpolation: str | None = None,
-             member: int | None = None) -> Reading:
+    def read(
+        self,
+        now_ns: int | ArrayLike | None = None,
+        envs: Envs = None,
+        history_length: int | None = None,
+        *,
+        interpolation: str | None = None,
+        member: int | None = None,
+    ) -> Reading:
         """Return the newest sample that has arrived by `now_ns` (by default the present).
 
         `now_ns` is one time or a time for each of `envs`. `history_length` N gives [n, N, width]:
@@ -191,8 +217,9 @@ class Pipeline:
         config says. Two reads at one time are equal. `member` reads one sensor of several.
         """
         rows, readout, history = self._ready(envs, history_length, member)
-        interpolator = readout.interpolator(interpolation or self.config.interpolation,
-                                            self.config, self.sensor.name)
+        interpolator = readout.interpolator(
+            interpolation or self.config.interpolation, self.config, self.sensor.name
+        )
         now = self._now_ns if now_ns is None else now_ns
         if not isinstance(now, int):
             now = self._choice.spread(now, rows, member, self.sensor.name)
@@ -200,14 +227,16 @@ class Pipeline:
         late_ns = self.faults.at(now).latency_ns if self.faults else 0
         return readout.measured(rows, now, history, interpolator, late_ns)
 
-    def read_ground_truth(self, envs: Envs = None, history_length: int | None = None, *,
-                          member: int | None = None) -> Reading:
+    def read_ground_truth(
+        self, envs: Envs = None, history_length: int | None = None, *, member: int | None = None
+    ) -> Reading:
         """Return the newest capture without noise, delay or loss; history as in `read`."""
         rows, readout, history = self._ready(envs, history_length, member)
         return readout.truth(rows, history)
 
-    def _ready(self, envs: Envs, history: int | None,
-               member: int | None) -> tuple[Rows, Readout, int | None]:
+    def _ready(
+        self, envs: Envs, history: int | None, member: int | None
+    ) -> tuple[Rows, Readout, int | None]:
         """Compute what is outdated in `envs`; return what to read from, and how long a history."""
         if self._readout is None:
             raise ValueError('this pipeline was made without arrays=True')
@@ -216,9 +245,15 @@ class Pipeline:
         self._compute_outdated(rows)
         return rows, self._readout, history
 
-    def start_history(self, times_ns: ArrayLike, values: ArrayLike,
-                      phase_ns: int | ArrayLike | None = None, envs: Envs = None, *,
-                      member: int | None = None) -> None:
+    def start_history(
+        self,
+        times_ns: ArrayLike,
+        values: ArrayLike,
+        phase_ns: int | ArrayLike | None = None,
+        envs: Envs = None,
+        *,
+        member: int | None = None,
+    ) -> None:
         """Give `envs` a past: `values` [n, m, width] measured at capture times [m] or [n, m].
 
         The times are consecutive ones of the schedule, which goes on into the time before the
@@ -232,9 +267,14 @@ class Pipeline:
             first_ns = self.xp.asarray(phase_ns, np.int64) - self._now_ns
             self._begin(rows, first_ns - self.schedule.phase_ns)
         ids = self._choice.every[rows]
-        self._readout.start(ids, self.progress.origin_ns[ids], self.xp.asarray(times_ns, np.int64),
-                            self.xp.asarray(values), self.transit.latency_ns[ids],
-                            self.sensor.name)
+        self._readout.start(
+            ids,
+            self.progress.origin_ns[ids],
+            self.xp.asarray(times_ns, np.int64),
+            self.xp.asarray(values),
+            self.transit.latency_ns[ids],
+            self.sensor.name,
+        )
 
     # ---- resets and changes at run time -----------------------------------------------------
 
@@ -298,9 +338,11 @@ class Pipeline:
 
     def _check_alone(self, what: str) -> None:
         if len(self.names) > 1:
-            raise RigError(f'{self.names[0]!r} is computed together with {len(self.names) - 1} '
-                           f'sensors like it and cannot {what} alone; make the rig with '
-                           'together=False')
+            raise RigError(
+                f'{self.names[0]!r} is computed together with {len(self.names) - 1} '
+                f'sensors like it and cannot {what} alone; make the rig with '
+                'together=False'
+            )
 
     # ---- bookkeeping --------------------------------------------------------------------------
 
@@ -308,8 +350,13 @@ class Pipeline:
         """Derive from config and faults what must be kept and what may be skipped."""
         config, lags = self.config, self._lags
         lags.plan(self.progress, self.faults)
-        self._every = bool(config.eager or self.sensor.stateful or config.history_length
-                           or not lags.are_zero or self.in_flight is not None)
+        self._every = bool(
+            config.eager
+            or self.sensor.stateful
+            or config.history_length
+            or not lags.are_zero
+            or self.in_flight is not None
+        )
         """Whether every capture is made, read or not."""
         if self.faults.has('stuck'):
             self.stages.keep_last()
@@ -324,5 +371,14 @@ class Pipeline:
         tick = index if step.tick is step.capture else self.progress.each(step.tick)
         times_ns = self.xp.empty(len(index), np.int64)
         times_ns[:] = time_ns
-        return Batch(rows, index, tick, times_ns, self._tick_s, self._capture_s, True, self.noise,
-                     self.stages.state)
+        return Batch(
+            rows,
+            index,
+            tick,
+            times_ns,
+            self._tick_s,
+            self._capture_s,
+            True,
+            self.noise,
+            self.stages.state,
+        )

@@ -35,8 +35,9 @@ class Progress:
     for all of them, which is fast. After that, each environment has its own.
     """
 
-    def __init__(self, schedule: Schedule, ticks: Schedule, num_envs: int,
-                 xp: Arrays = NUMPY) -> None:
+    def __init__(
+        self, schedule: Schedule, ticks: Schedule, num_envs: int, xp: Arrays = NUMPY
+    ) -> None:
         """Start at time 0; `ticks` contains every time of `schedule`."""
         self._xp = xp
         self._schedule, self._ticks = schedule, ticks
@@ -123,8 +124,9 @@ class Progress:
         return out
 
 
-def drawn_phases_ns(config: SensorConfig, dt_ns: int, streams: RandomStreams,
-                    rows: Rows) -> Numbers:
+def drawn_phases_ns(
+    config: SensorConfig, dt_ns: int, streams: RandomStreams, rows: Rows
+) -> Numbers:
     """Return by how much the captures of an episode are shifted, in whole `dt_ns`, ns [n]."""
     low_ns, high_ns = (seconds_to_ns(each) for each in config.phase_range_s)
     draw = streams.constant('phase', rows, 1, 'uniform')[:, 0]

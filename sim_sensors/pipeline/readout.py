@@ -51,8 +51,9 @@ class Reading(NamedTuple):
 
     def each(self, change: Callable[[Array], Array]) -> Reading:
         """Return this reading with all its arrays changed."""
-        return Reading(change(self.values), change(self.valid), change(self.capture_ns),
-                       change(self.stamp_ns))
+        return Reading(
+            change(self.values), change(self.valid), change(self.capture_ns), change(self.stamp_ns)
+        )
 
     def by_member(self, count: int) -> Reading:
         """Return lanes [n * count, ...] as [n, count, ...], views; see `Lanes`."""
@@ -60,13 +61,14 @@ class Reading(NamedTuple):
 
     def of_member(self, member: int) -> Reading:
         """Return one of the sensors [n, count, ...] as [n, 1, ...]."""
-        return self.each(lambda part: part[:, member:member + 1])
+        return self.each(lambda part: part[:, member : member + 1])
 
 
 def beside(xp: Arrays, readings: list[Reading]) -> Reading:
     """Return readings [n, m, ...] as one, beside each other along the second axis."""
     values, valid, capture_ns, stamp_ns = (
-        xp.concat(list(parts), 1) for parts in zip(*readings, strict=True))
+        xp.concat(list(parts), 1) for parts in zip(*readings, strict=True)
+    )
     return Reading(values, valid, capture_ns, stamp_ns)
 
 
@@ -76,8 +78,10 @@ def asked_history(config: SensorConfig, sensor: str, asked: int | None) -> int |
     if asked is None and config.stack_history:
         asked = kept
     if asked is not None and not 1 <= asked <= max(kept, 1):
-        raise RigError(f'{sensor!r} was asked for a history of {asked}; its history_length allows '
-                       f'1 to {max(kept, 1)}')
+        raise RigError(
+            f'{sensor!r} was asked for a history of {asked}; its history_length allows '
+            f'1 to {max(kept, 1)}'
+        )
     return asked
 
 
@@ -87,16 +91,16 @@ class Readout:
     Times handed in count from each environment's origin, as the schedule's do.
     """
 
-    def __init__(self, schedule: Schedule, sensor: AnySensor, lags: Lags, num_envs: int,
-                 xp: Arrays = NUMPY) -> None:
+    def __init__(
+        self, schedule: Schedule, sensor: AnySensor, lags: Lags, num_envs: int, xp: Arrays = NUMPY
+    ) -> None:
         """Keep what `sensor` measures, to be read after `lags`; `plan` says how many samples."""
         config, layout = sensor.config, sensor.return_layout
         self._schedule, self._lags, self._layout = schedule, lags, layout
         self._interpolators: dict[str, Interpolator | None] = {'zoh': None}
         self._xp = xp
         self._samples = SampleRing(1, num_envs, layout, xp)
-        self._truth = SampleRing(max(config.history_length, 1), num_envs, layout, xp,
-                                 at_once=True)
+        self._truth = SampleRing(max(config.history_length, 1), num_envs, layout, xp, at_once=True)
         self._spread = 0
         self.interpolator(config.interpolation, config, sensor.name)  # refuses what cannot be
 
@@ -114,8 +118,16 @@ class Readout:
         """Keep one batch of captures."""
         envs, index, time_ns = batch.envs, batch.index, batch.time_ns
         skipped = self._samples.skipped(envs, index)  # of both: they have the same captures
-        self._samples.push(envs, index, values, time_ns, passage.stamp_ns,
-                           passage.arrival_ns, passage.lost, skipped)
+        self._samples.push(
+            envs,
+            index,
+            values,
+            time_ns,
+            passage.stamp_ns,
+            passage.arrival_ns,
+            passage.lost,
+            skipped,
+        )
         self._truth.push(envs, index, truth, time_ns, time_ns, time_ns, None, skipped)
 
     def reset(self, envs: Rows) -> None:
@@ -137,8 +149,14 @@ class Readout:
             self._interpolators[kind] = Interpolator(kind, self._layout, sensor)
         return self._interpolators[kind]
 
-    def measured(self, envs: Rows, now_ns: int | Times, history: int | None,
-                 interpolator: Interpolator | None, late_ns: int = 0) -> Reading:
+    def measured(
+        self,
+        envs: Rows,
+        now_ns: int | Times,
+        history: int | None,
+        interpolator: Interpolator | None,
+        late_ns: int = 0,
+    ) -> Reading:
         """Return what can be read at `now_ns`, one time or [n].
 
         A fault makes everything `late_ns` later; only interpolation must be told, which knows
@@ -148,8 +166,12 @@ class Readout:
         if interpolator is not None:
             sent_ns = now_ns - late_ns - lags.line_ns[envs]
             return self._between(envs, self._newest(sent_ns), sent_ns, history, interpolator)
-        if (lags.common_ns is not None and history is None and isinstance(now_ns, int)
-                and isinstance(envs, slice)):
+        if (
+            lags.common_ns is not None
+            and history is None
+            and isinstance(now_ns, int)
+            and isinstance(envs, slice)
+        ):
             common = self._common(now_ns - lags.common_ns)
             if common is not None:
                 return self._reading(ring, common)
@@ -170,8 +192,14 @@ class Readout:
             return None
         return self._samples.at_common(self._schedule.index_before(sent_ns))
 
-    def _between(self, envs: Rows, newest: Times, sent_ns: Times, history: int | None,
-                 interpolator: Interpolator) -> Reading:
+    def _between(
+        self,
+        envs: Rows,
+        newest: Times,
+        sent_ns: Times,
+        history: int | None,
+        interpolator: Interpolator,
+    ) -> Reading:
         """Return the values at `sent_ns`, between captures."""
         low = self._back_from(newest, history)
         last = self._samples.newest[envs]
@@ -185,43 +213,65 @@ class Readout:
         values = interpolator.blend(older, here, high, newer, sent_ns)
         values[~reading.valid] = 0
         shift = self._xp.where(high.known & found.valid, sent_ns - here.time_ns, 0)
-        return Reading(self._xp.astype(values, self._samples.dtype), reading.valid,
-                       reading.capture_ns + shift, reading.stamp_ns + shift)
+        return Reading(
+            self._xp.astype(values, self._samples.dtype),
+            reading.valid,
+            reading.capture_ns + shift,
+            reading.stamp_ns + shift,
+        )
 
     def _tap(self, envs: Rows, index: Times, last: Times) -> Tap:
         found = self._samples.at_index(envs, index)
-        return Tap(self._samples.take(self._samples.values, found.place),
-                   self._schedule.times_of(index), found.valid & (index <= last))
+        return Tap(
+            self._samples.take(self._samples.values, found.place),
+            self._schedule.times_of(index),
+            found.valid & (index <= last),
+        )
 
     # ---- a past that was given ----------------------------------------------------------------
 
-    def start(self, lanes: NDArray[np.intp], origin_ns: Times, times_ns: Times, values: Array,
-              latency_ns: Times, sensor: str) -> None:
+    def start(
+        self,
+        lanes: NDArray[np.intp],
+        origin_ns: Times,
+        times_ns: Times,
+        values: Array,
+        latency_ns: Times,
+        sensor: str,
+    ) -> None:
         """Let `lanes` [n] have measured `values` [n, m, width] at `times_ns` [m] or [n, m]."""
         ring, xp = self._samples, self._xp
         values = xp.astype(values, ring.dtype)
         count = times_ns.shape[-1] if times_ns.ndim else 0
         if times_ns.ndim not in (1, 2) or not 1 <= count <= ring.cursor.slots:
-            raise RigError(f'the history of {sensor!r} has {count} times; it keeps 1 to '
-                           f'{ring.cursor.slots}')
+            raise RigError(
+                f'the history of {sensor!r} has {count} times; it keeps 1 to {ring.cursor.slots}'
+            )
         times_ns = times_ns + xp.zeros((len(lanes), 1), np.int64)
         since_ns = times_ns - origin_ns[:, None]
         index = self._schedule.indices_before(since_ns, -MOST_PAST)
         newest = ring.newest[lanes]
-        wrong = ((self._schedule.times_of(index) != since_ns)
-                 | (index != index[:, :1] + xp.arange(count)) | (index > newest[:, None])
-                 | (newest[:, None] - index >= ring.cursor.slots))
+        wrong = (
+            (self._schedule.times_of(index) != since_ns)
+            | (index != index[:, :1] + xp.arange(count))
+            | (index > newest[:, None])
+            | (newest[:, None] - index >= ring.cursor.slots)
+        )
         if wrong.any():
-            raise RigError(f'the history of {sensor!r} has the times '
-                           f'{times_ns[wrong.any(1)][0].tolist()} ns; they must be captures of '
-                           'its schedule, one after another, not after its newest and among the '
-                           f'last {ring.cursor.slots}')
+            raise RigError(
+                f'the history of {sensor!r} has the times '
+                f'{times_ns[wrong.any(1)][0].tolist()} ns; they must be captures of '
+                'its schedule, one after another, not after its newest and among the '
+                f'last {ring.cursor.slots}'
+            )
         ring.rewrite(lanes, index, values, (times_ns, times_ns, times_ns + latency_ns[:, None]))
 
     @staticmethod
     def _reading(ring: SampleRing, found: Found) -> Reading:
-        arrays = [ring.take(array, found.place)
-                  for array in (ring.values, ring.capture_ns, ring.stamp_ns)]
+        arrays = [
+            ring.take(array, found.place)
+            for array in (ring.values, ring.capture_ns, ring.stamp_ns)
+        ]
         if not found.valid.all():
             for array in arrays:
                 array[~found.valid] = 0

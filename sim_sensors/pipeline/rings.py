@@ -1,8 +1,8 @@
 """Captured samples in a circular array over environments; see `cursor` for how it is written.
 
-    capture      0    1    2    3        1 is lost; 2 arrives at 45 ms, the others at once
-    made at     10   20   30   40 ms
-    slot holds   0    0    2    3        `arrived` at 35 ms: 0; at 40 ms and at 45 ms: 3
+capture      0    1    2    3        1 is lost; 2 arrives at 45 ms, the others at once
+made at     10   20   30   40 ms
+slot holds   0    0    2    3        `arrived` at 35 ms: 0; at 40 ms and at 45 ms: 3
 """
 
 from __future__ import annotations
@@ -45,8 +45,15 @@ class SampleRing:
         environment 1 reads       -      0      -      2      3    0 and 1 are forgotten
     """
 
-    def __init__(self, least_slots: int, num_envs: int, layout: Layout,
-                 xp: Arrays = NUMPY, *, at_once: bool = False) -> None:
+    def __init__(
+        self,
+        least_slots: int,
+        num_envs: int,
+        layout: Layout,
+        xp: Arrays = NUMPY,
+        *,
+        at_once: bool = False,
+    ) -> None:
         """Keep at least `least_slots` captures per environment.
 
         `at_once` says that all arrive when they are captured, and are stamped so.
@@ -58,8 +65,9 @@ class SampleRing:
         self.values = xp.zeros((*shape, layout.width), layout.dtype)
         self.capture_ns: Indices = xp.zeros(shape, np.int64)
         self.stamp_ns: Indices = self.capture_ns if at_once else xp.zeros(shape, np.int64)
-        self.arrival_ns: Indices = self.capture_ns if at_once else xp.full(shape, NEVER_NS,
-                                                                           np.int64)
+        self.arrival_ns: Indices = (
+            self.capture_ns if at_once else xp.full(shape, NEVER_NS, np.int64)
+        )
         self._at_once = at_once
         self.newest: Indices = xp.full(num_envs, -1, np.int64)
         """Newest capture index of each environment, -1 before the first."""
@@ -81,9 +89,17 @@ class SampleRing:
         following = self.newest[envs] + 1
         return None if (index == following).all() else index - following
 
-    def push(self, envs: Rows, index: Indices, values: Array, capture_ns: Indices,
-             stamp_ns: Column, arrival_ns: Column, lost: NDArray[np.bool_] | None,
-             skipped: Indices | None) -> None:
+    def push(
+        self,
+        envs: Rows,
+        index: Indices,
+        values: Array,
+        capture_ns: Indices,
+        stamp_ns: Column,
+        arrival_ns: Column,
+        lost: NDArray[np.bool_] | None,
+        skipped: Indices | None,
+    ) -> None:
         """Add capture `index` [n] of `envs`; captures that were skipped count as lost."""
         if skipped is not None:
             self._skip(self._ids(envs), self._xp.minimum(skipped, self.cursor.slots))
@@ -125,7 +141,7 @@ class SampleRing:
         old = self.cursor
         slots = old.back(ALL, old.slots - 1 - self._xp.arange(old.slots)[:, None])
         for name in ('values', 'capture_ns', 'stamp_ns', 'arrival_ns'):
-            getattr(larger, name)[:old.slots] = getattr(self, name)[slots, old.envs]
+            getattr(larger, name)[: old.slots] = getattr(self, name)[slots, old.envs]
         larger.cursor.head[:] = old.slots - 1
         larger.cursor.common = None if old.common is None else old.slots - 1
         larger.newest[:], larger.first[:] = self.newest, self.first
@@ -141,8 +157,13 @@ class SampleRing:
             self.has_past = False
             self.cursor.restart()
 
-    def rewrite(self, envs: NDArray[np.intp], index: Indices, values: Array,
-                times_ns: tuple[Indices, Indices, Indices]) -> None:
+    def rewrite(
+        self,
+        envs: NDArray[np.intp],
+        index: Indices,
+        values: Array,
+        times_ns: tuple[Indices, Indices, Indices],
+    ) -> None:
         """Let captures `index` [n, m] be `values` [n, m, width], at capture, stamp and arrival.
 
         None of them is after the newest; those below 0 are the past of the episode.
@@ -150,8 +171,9 @@ class SampleRing:
         slot = (self.cursor.head[envs] - self.newest[envs])[:, None] + index & self.cursor.mask
         lanes = envs[:, None]
         self.values[slot, lanes] = values
-        for array, new in zip((self.capture_ns, self.stamp_ns, self.arrival_ns), times_ns,
-                              strict=True):
+        for array, new in zip(
+            (self.capture_ns, self.stamp_ns, self.arrival_ns), times_ns, strict=True
+        ):
             array[slot, lanes] = new
         self.first[envs] = self._xp.minimum(self.first[envs], index[:, 0])
         self.has_past = bool((self.first < 0).any())
@@ -179,16 +201,23 @@ class SampleRing:
         newest = int(self.newest[0])
         age = newest - min(index, newest)
         known = newest - age >= 0 and age < cursor.slots
-        return Found((cursor.common - age) & cursor.mask,
-                     self._xp.full(len(self.newest), known, np.bool_))
+        return Found(
+            (cursor.common - age) & cursor.mask, self._xp.full(len(self.newest), known, np.bool_)
+        )
 
     def _first(self, envs: Rows, ndim: int) -> Indices | int:
         if not self.has_past:
             return 0
         return self.first[envs] if ndim == 1 else self.first[envs][:, None]
 
-    def arrived(self, envs: Rows, index: Indices, now_ns: int | Indices, spread: int,
-                history: int | None = None) -> Found:
+    def arrived(
+        self,
+        envs: Rows,
+        index: Indices,
+        now_ns: int | Indices,
+        spread: int,
+        history: int | None = None,
+    ) -> Found:
         """Return the newest sample not after capture `index` [n] that has arrived by `now_ns`.
 
         `now_ns` is one time or [n].
@@ -214,8 +243,9 @@ class SampleRing:
         place = xp.take_along_axis(found.place, xp.minimum(column, width - 1), 1)
         return Found(place, column < width)
 
-    def _arrived_one(self, envs: Rows, index: Indices, now_ns: int | Indices,
-                     spread: int) -> Found:
+    def _arrived_one(
+        self, envs: Rows, index: Indices, now_ns: int | Indices, spread: int
+    ) -> Found:
         """Go back capture by capture, at each with the environments that still wait for one.
 
         None of `index` is after the newest. A place and its arrival is all that is looked at on
@@ -238,8 +268,9 @@ class SampleRing:
             here += (here < 0) * len(arrivals_ns)
             place[waiting] = here
             arrival_ns[waiting] = arrival_here_ns = take(arrivals_ns, here)
-            waiting = waiting[arrival_here_ns > (now_ns if isinstance(now_ns, int)
-                                                 else now_ns[waiting])]
+            waiting = waiting[
+                arrival_here_ns > (now_ns if isinstance(now_ns, int) else now_ns[waiting])
+            ]
         return Found(place, (arrival_ns <= now_ns) & (captures_left >= 0))
 
     def take(self, array: Array, place: Indices | int) -> Array:

@@ -21,7 +21,7 @@ Envs = Sequence[int] | NDArray[np.intp] | NDArray[np.bool_] | slice | None
 class RowChoice:
     """Finds the rows of environments; a row is a lane (see `Lanes`):
 
-        names = (left, right)       of([1]) = [2, 3]      of([0, 1], member=1) = [1, 3]
+    names = (left, right)       of([1]) = [2, 3]      of([0, 1], member=1) = [1, 3]
     """
 
     def __init__(self, num_envs: int, members: int = 1, xp: Arrays = NUMPY) -> None:
@@ -37,7 +37,8 @@ class RowChoice:
     def of(self, envs: Envs, member: int | None = None) -> Rows:
         """Return the rows of `envs`: of all sensors, or of one."""
         if (envs is None or (isinstance(envs, slice) and envs == ALL)) and (
-                member is None or self._members == 1):
+            member is None or self._members == 1
+        ):
             return ALL
         ids = self._ids(envs)
         if self._members > 1:
@@ -48,10 +49,11 @@ class RowChoice:
     def _ids(self, envs: Envs) -> NDArray[np.intp]:
         """Return the environments as numbers."""
         if envs is None or isinstance(envs, slice):
-            return self.every[:self._num_envs][slice(None) if envs is None else envs]
+            return self.every[: self._num_envs][slice(None) if envs is None else envs]
         ids = self._xp.asarray(envs)
-        return (self._xp.indices(ids) if self._xp.kind(ids) == 'b' else
-                self._xp.astype(ids, np.int64))
+        return (
+            self._xp.indices(ids) if self._xp.kind(ids) == 'b' else self._xp.astype(ids, np.int64)
+        )
 
     def shortest(self, ids: NDArray[np.intp]) -> Rows:
         """Return `ids`, or `ALL` where they are all rows in order."""
@@ -64,6 +66,8 @@ class RowChoice:
         each = 1 if member is not None else self._members
         count = len(self.every[rows])
         if len(times) * each != count:
-            raise RigError(f'{sensor!r} is read at {len(times)} times in {count // each} '
-                           'environments; give one time for each, or one for all')
+            raise RigError(
+                f'{sensor!r} is read at {len(times)} times in {count // each} '
+                'environments; give one time for each, or one for all'
+            )
         return (times[:, None] + self._xp.zeros((1, each), np.int64)).reshape(-1)

@@ -47,8 +47,9 @@ def make_source(world: WorldBase, readers: Sequence[TruthReader], pipeline: Pipe
 class Instant:
     """Truth of an instant: the pipeline asks for it when it needs it."""
 
-    def __init__(self, world: WorldBase, readers: Sequence[TruthReader],
-                 pipeline: Pipeline) -> None:
+    def __init__(
+        self, world: WorldBase, readers: Sequence[TruthReader], pipeline: Pipeline
+    ) -> None:
         self.pipeline = pipeline
         everyone = range(world.num_envs)
         reader, shared = readers[0], ClassReader(readers) if len(readers) > 1 else None
@@ -57,13 +58,15 @@ class Instant:
             if shared is not None:
                 shared.read(world, lanes, out)
             else:
-                reader.read(world, everyone if len(lanes) == len(everyone) else lanes.tolist(), 0,
-                            out)
+                reader.read(
+                    world, everyone if len(lanes) == len(everyone) else lanes.tolist(), 0, out
+                )
 
         def supply_tensors(lanes: Envs, out: Array) -> None:
             rows = pipeline.sensor.truth_layout.empty(len(lanes))
             supply(np.asarray(lanes.tolist()), rows)
             out[:] = pipeline.xp.asarray(rows)
+
         pipeline.supplier = supply if pipeline.xp.is_numpy else supply_tensors
         self._progress = pipeline.progress
 
@@ -101,8 +104,9 @@ class Sweep:
             while not capture.is_complete and capture.due_ns <= now_ns:
                 capture.read(self._reader, self._world)
             if capture.is_complete:
-                self.pipeline.tick(np.asarray(capture.envs, np.intp), capture.time_ns,
-                                   capture.rows)
+                self.pipeline.tick(
+                    np.asarray(capture.envs, np.intp), capture.time_ns, capture.rows
+                )
         self._open = [each for each in self._open if not each.is_complete]
         self._plan()
 
@@ -113,8 +117,9 @@ class Sweep:
         if len(envs):
             rows = self.pipeline.sensor.truth_layout.empty(len(envs))
             self._open.append(Capture(self._parts, now_ns, envs.tolist(), rows))
-        self._next_capture_ns = int((self._schedule.times_of(
-            self._schedule.indices_before(elapsed) + 1) + origin_ns).min())
+        self._next_capture_ns = int(
+            (self._schedule.times_of(self._schedule.indices_before(elapsed) + 1) + origin_ns).min()
+        )
 
     def _first_ns(self, envs: Envs) -> int:
         """Return when the first capture of the episodes of `envs` is, ns."""

@@ -24,8 +24,9 @@ class Stages:
     one array with the truth they came from.
     """
 
-    def __init__(self, sensor: AnySensor, num_envs: int, tick_s: float,
-                 xp: Arrays = NUMPY) -> None:
+    def __init__(
+        self, sensor: AnySensor, num_envs: int, tick_s: float, xp: Arrays = NUMPY
+    ) -> None:
         """Make the timelines and the state of `num_envs` environments; truth every `tick_s`."""
         self.sensor, self._xp, self._tick_s = sensor, xp, tick_s
         layout = sensor.truth_layout
@@ -57,7 +58,8 @@ class Stages:
             self._keeps_last = True
             layout, rows = self.sensor.return_layout, len(self._has_last)
             self._last, self._last_clean = (
-                self._xp.zeros((rows, layout.width), layout.dtype) for _ in range(2))
+                self._xp.zeros((rows, layout.width), layout.dtype) for _ in range(2)
+            )
 
     # ---- truth tick -> timeline ---------------------------------------------------------------
 
@@ -107,8 +109,9 @@ class Stages:
 
     # ---- capture -> return space ----------------------------------------------------------------
 
-    def measure(self, clean: Array, sensed: Array, batch: Batch,
-                condition: Condition) -> tuple[Array, Array]:
+    def measure(
+        self, clean: Array, sensed: Array, batch: Batch, condition: Condition
+    ) -> tuple[Array, Array]:
         """Return (measured, ground truth) rows [n, width] in return space."""
         work = sensed
         if self._reads_out or not batch.noise.readout_errors.is_identity or condition.wrong:
@@ -169,9 +172,17 @@ class Stages:
 
 def rows_of(batch: Batch, chosen: NDArray[np.bool_], ids: NDArray[np.intp]) -> Batch:
     """Return the rows of `batch` where `chosen`; `ids` are all environments."""
-    return Batch(ids[batch.envs][chosen], batch.index[chosen], batch.tick[chosen],
-                 batch.time_ns[chosen], batch.dt_s, batch.period_s, batch.is_measured,
-                 batch.noise, batch.state)
+    return Batch(
+        ids[batch.envs][chosen],
+        batch.index[chosen],
+        batch.tick[chosen],
+        batch.time_ns[chosen],
+        batch.dt_s,
+        batch.period_s,
+        batch.is_measured,
+        batch.noise,
+        batch.state,
+    )
 
 
 def _as_truth(batch: Batch, state: dict[str, Array]) -> None:

@@ -60,5 +60,6 @@ class StreamStats:
         late = np.quantile(rows[:, 1], 0.99) / NS_PER_MS
         span = (self._last_ns - self._first_ns) / NS_PER_S
         rate = (self.published / num_envs - 1) / span if span else nan
-        return StreamFigures(self.published, float(rate), (float(median), float(p95), float(p99)),
-                             float(late))
+        return StreamFigures(
+            self.published, float(rate), (float(median), float(p95), float(p99)), float(late)
+        )

@@ -13,8 +13,10 @@ from numpy.typing import DTypeLike
 from rig_common.errors import RigError
 from sim_sensors.pipeline.arrays import Arrays
 
-DTYPES = {np.dtype(name): getattr(torch, name) for name in (
-    'bool', 'uint8', 'int8', 'int16', 'int32', 'int64', 'float32', 'float64')}
+DTYPES = {
+    np.dtype(name): getattr(torch, name)
+    for name in ('bool', 'uint8', 'int8', 'int16', 'int32', 'int64', 'float32', 'float64')
+}
 NAMES = {made: name for name, made in DTYPES.items()}
 
 
@@ -23,11 +25,15 @@ def torch_arrays(device: str, host_draws: bool | None = None) -> Arrays:
     try:
         place = torch.empty(0, device=device).device
     except (RuntimeError, AssertionError) as error:
-        raise RigError(f'the device is {device!r}, which torch does not have here: '
-                       f'{str(error).splitlines()[0]}') from error
+        raise RigError(
+            f'the device is {device!r}, which torch does not have here: '
+            f'{str(error).splitlines()[0]}'
+        ) from error
     made = {name: partial(_made, getattr(torch, name), place) for name in ('zeros', 'empty')}
     functions = {
-        **vars(torch), **vars(compat), **made,
+        **vars(torch),
+        **vars(compat),
+        **made,
         'full': partial(_full, place),
         'arange': partial(torch.arange, device=place),
         'asarray': partial(_asarray, place),
@@ -46,7 +52,8 @@ def torch_arrays(device: str, host_draws: bool | None = None) -> Arrays:
         'round_in_place': torch.Tensor.round_,
         'clip_in_place': torch.Tensor.clamp_,
         'norm': lambda rows: torch.linalg.norm(rows, dim=1, keepdim=True),
-        'dtype': lambda values: NAMES[values.dtype]}
+        'dtype': lambda values: NAMES[values.dtype],
+    }
     on_host = place.type == 'cpu' if host_draws is None else host_draws
     return Arrays(functions, is_numpy=False, draws_on_host=on_host)
 

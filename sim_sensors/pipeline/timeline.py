@@ -32,8 +32,10 @@ class TimelineRing:
     def at(self, ticks_back: int) -> Array:
         """Return the rows [n, width] `ticks_back` pushes ago (1 is the previous); do not write."""
         if not 1 <= ticks_back <= self._depth:
-            raise ValueError(f'the timeline keeps {self._depth} earlier ticks, not {ticks_back}; '
-                             'see Sensor.timeline_length')
+            raise ValueError(
+                f'the timeline keeps {self._depth} earlier ticks, not {ticks_back}; '
+                'see Sensor.timeline_length'
+            )
         cursor = self._cursor
         if cursor.common is not None and isinstance(self._batch, slice):
             found: Array = self._values[(cursor.common - ticks_back + 1) & cursor.mask]

@@ -29,8 +29,10 @@ def read_columns(file: Path) -> list[list[str]]:
                 continue  # a heading
             raise RigError(f'{file}, line {number}: {line.strip()!r} is no row of numbers')
         if rows and len(words) != len(rows[0]):
-            raise RigError(f'{file}, line {number} has {len(words)} columns; the lines before '
-                           f'have {len(rows[0])}')
+            raise RigError(
+                f'{file}, line {number} has {len(words)} columns; the lines before '
+                f'have {len(rows[0])}'
+            )
         rows.append(words)
     if len(rows) < 2:
         raise RigError(f'{file} has {len(rows)} rows of numbers; a trace needs two or more')
@@ -56,8 +58,10 @@ def read_latencies(file: Path) -> NDArray[np.float64]:
         received, sent = read_stamps(file)
         return (received - sent) / 1e9
     if len(rows[0]) != 1:
-        raise RigError(f'{file} has {len(rows[0])} columns; a trace has one (latency, s) or two '
-                       '(receive and message stamp, ns)')
+        raise RigError(
+            f'{file} has {len(rows[0])} columns; a trace has one (latency, s) or two '
+            '(receive and message stamp, ns)'
+        )
     return np.array([float(row[0]) for row in rows])
 
 

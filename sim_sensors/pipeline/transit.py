@@ -84,20 +84,24 @@ class Transit:
         arrival                 6.6   46.3   46.3   46.3   46.3   55.8
     """
 
-    def __init__(self, config: TimingConfig, streams: RandomStreams,
-                 stream: StreamTraits = StreamTraits()) -> None:
+    def __init__(
+        self, config: TimingConfig, streams: RandomStreams, stream: StreamTraits = StreamTraits()
+    ) -> None:
         """Draw each environment's delay; it counts from the end of a capture."""
         if config.link and stream.link is None:
-            raise RigError(f'link of {streams.sensor!r} is {config.link!r}, which is not there; '
-                           'links are for the sensors of a simulated rig')
+            raise RigError(
+                f'link of {streams.sensor!r} is {config.link!r}, which is not there; '
+                'links are for the sensors of a simulated rig'
+            )
         num_envs, xp = len(streams.lanes), streams.xp
         self.counts: Counter[CaptureFate] = Counter()
         self.faults = Faults()
         """What makes captures late that nobody made; set by whoever has faults."""
         self._streams, self._stream, self._xp = streams, stream, xp
         self._loss = LossChannel(config.loss, streams, config.size_bytes or stream.size_bytes)
-        self.clock = SensorClock(config, streams, stream.schedule, stream.stamp_points_ns,
-                                 stream.start_ns)
+        self.clock = SensorClock(
+            config, streams, stream.schedule, stream.stamp_points_ns, stream.start_ns
+        )
         self.latency_ns: Times = xp.zeros(num_envs, np.int64)
         """Least time from capture to arrival, ns [num_envs]."""
         self._hold_ns: Times = xp.full(num_envs, LONG_AGO_NS, np.int64)
@@ -182,8 +186,9 @@ class Transit:
             earliest = min(earliest, int(self._drawn(_one(env, k, capture_ns))))
         return earliest
 
-    def send(self, batch: Captures, condition: Condition = HEALTHY,
-             stamped: Captures | None = None) -> Passage:
+    def send(
+        self, batch: Captures, condition: Condition = HEALTHY, stamped: Captures | None = None
+    ) -> Passage:
         """Return stamp, arrival and loss of a batch of captures, in order of their index.
 
         `stamped` has the times that the clock reads where they are not those the delay counts
@@ -235,8 +240,9 @@ class Transit:
                 hold_ns, last_ns = self._caught_up(batch, skipped, self._stream.schedule)
         return self._waited(batch, arrival, column(hold_ns), column(last_ns))
 
-    def _waited(self, batch: Captures, arrival: Column, hold_ns: Column,
-                last_ns: Column) -> tuple[Column, Column]:
+    def _waited(
+        self, batch: Captures, arrival: Column, hold_ns: Column, last_ns: Column
+    ) -> tuple[Column, Column]:
         if self._stall:
             draws = self._streams.uniform_at('stalls', batch.envs, batch.index, 2)
             low_ns, high_ns = self._stall_ns
@@ -248,8 +254,9 @@ class Transit:
             arrival = larger(arrival, last_ns)
         return arrival, hold_ns
 
-    def _caught_up(self, batch: Captures, skipped: Times,
-                   schedule: Schedule) -> tuple[Times, Times]:
+    def _caught_up(
+        self, batch: Captures, skipped: Times, schedule: Schedule
+    ) -> tuple[Times, Times]:
         """Return what captures that nobody made hold up, as if they had been made.
 
         Only those matter whose latest arrival lies after the earliest of the present capture.
@@ -268,7 +275,8 @@ class Transit:
                 late = [self.faults.at(each).latency_ns for each in times_ns.tolist()]
                 arrival = arrival + column(self._xp.asarray(np.array(late)))
             last_ns[rows], hold_ns[rows] = self._waited(
-                past, arrival, column(hold_ns[rows]), column(last_ns[rows]))
+                past, arrival, column(hold_ns[rows]), column(last_ns[rows])
+            )
         return hold_ns, last_ns
 
     # ---- loss ---------------------------------------------------------------------------------
@@ -291,8 +299,9 @@ class Transit:
             lost = self._also(lost, draw < condition.loss, CaptureFate.FAULT_LOSS)
         return lost
 
-    def _also(self, lost: NDArray[np.bool_] | None, more: NDArray[np.bool_],
-              fate: CaptureFate) -> NDArray[np.bool_]:
+    def _also(
+        self, lost: NDArray[np.bool_] | None, more: NDArray[np.bool_], fate: CaptureFate
+    ) -> NDArray[np.bool_]:
         """Return `lost` and `more` together; what was not lost yet counts as `fate`."""
         if lost is None:
             self.counts[fate] += int(more.sum())

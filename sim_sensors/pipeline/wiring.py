@@ -17,8 +17,10 @@ from sim_sensors.timing_config import LinkConfig
 def on_arrays(sensor: AnySensor, xp: Arrays) -> AnySensor:
     """Return `sensor` with its constants where `xp` has its numbers."""
     if not xp.is_numpy and not sensor.on_tensors:
-        raise RigError(f'{sensor.name!r} is a {sensor.config.type}, whose stages are written for '
-                       'NumPy alone; it does not run on tensors')
+        raise RigError(
+            f'{sensor.name!r} is a {sensor.config.type}, whose stages are written for '
+            'NumPy alone; it does not run on tensors'
+        )
     return sensor.on(xp)
 
 
@@ -31,17 +33,22 @@ def message_bytes(sensor: AnySensor) -> int:
     return sum(len(data) for _, data in sensor.encode(sample))
 
 
-def stream_of(sensor: AnySensor, schedule: Schedule, link: LinkShare | None,
-              start_ns: int) -> StreamTraits:
+def stream_of(
+    sensor: AnySensor, schedule: Schedule, link: LinkShare | None, start_ns: int
+) -> StreamTraits:
     """Return what the transit of `sensor` must know."""
     config = sensor.config
     size_bytes = message_bytes(sensor) if config.loss.packet_probability else 0
-    return StreamTraits(sensor.duration_ns, sensor.stamp_points_ns, schedule, size_bytes, link,
-                        start_ns)
+    return StreamTraits(
+        sensor.duration_ns, sensor.stamp_points_ns, schedule, size_bytes, link, start_ns
+    )
 
 
-def link_shares(sensors: Mapping[str, AnySensor], links: Mapping[str, LinkConfig],
-                schedules: Mapping[str, Schedule]) -> dict[str, LinkShare]:
+def link_shares(
+    sensors: Mapping[str, AnySensor],
+    links: Mapping[str, LinkConfig],
+    schedules: Mapping[str, Schedule],
+) -> dict[str, LinkShare]:
     """Return the share of every sensor that is on a link; all of a rig's sensors are needed."""
     members: dict[str, dict[str, LinkMember]] = {name: {} for name in links}
     for name, sensor in sensors.items():
@@ -49,9 +56,14 @@ def link_shares(sensors: Mapping[str, AnySensor], links: Mapping[str, LinkConfig
         if wanted and wanted not in links:
             raise RigError(f'sensors.{name}.link is {wanted!r}; {hint(wanted, list(links))}')
         if wanted:
-            members[wanted][name] = LinkMember(schedules[name], sensor.duration_ns,
-                                               message_bytes(sensor))
-    made = {name: Link(name, config, members[name]) for name, config in links.items()
-            if members[name]}
-    return {name: LinkShare(made[sensor.config.link], name)
-            for name, sensor in sensors.items() if sensor.config.link}
+            members[wanted][name] = LinkMember(
+                schedules[name], sensor.duration_ns, message_bytes(sensor)
+            )
+    made = {
+        name: Link(name, config, members[name]) for name, config in links.items() if members[name]
+    }
+    return {
+        name: LinkShare(made[sensor.config.link], name)
+        for name, sensor in sensors.items()
+        if sensor.config.link
+    }

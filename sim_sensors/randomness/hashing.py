@@ -49,14 +49,22 @@ def mix(words: Indices) -> Indices:
 class HashedNumbers:
     """The numbers of one stream, of whichever indices are asked for."""
 
-    def __init__(self, lanes: Lanes, stream: str, width: int, size: int = 1, kind: str = 'normal',
-                 dtype: DTypeLike = np.float64) -> None:
+    def __init__(
+        self,
+        lanes: Lanes,
+        stream: str,
+        width: int,
+        size: int = 1,
+        kind: str = 'normal',
+        dtype: DTypeLike = np.float64,
+    ) -> None:
         """Make `width` numbers an index; `size` is how many indices `blocks` returns at once."""
         self._lanes, self._xp = lanes, lanes.xp
         self._width, self._size, self._kind = width, size, kind
         self._single = np.dtype(dtype) == np.float32 and kind == 'normal'
-        self._words = -(-width // 4) if self._single else width if kind == 'uniform' else \
-            2 * -(-width // 2)
+        self._words = (
+            -(-width // 4) if self._single else width if kind == 'uniform' else 2 * -(-width // 2)
+        )
         self._stride = (self._words * GOLDEN + 2**63) % 2**64 - 2**63
         self._steps = lanes.xp.arange(self._words) * GOLDEN
         self._table = lanes.xp.asarray(_table()) if self._single else None
@@ -95,14 +103,14 @@ class HashedNumbers:
         """Turn words [..., words] into numbers [..., width]."""
         if self._table is not None:
             return _looked_up(self._xp, self._table, words, self._width)
-        fraction = self._xp.astype((words >> 11) & 0x1FFFFFFFFFFFFF, np.float64) * 2.0 ** -53
+        fraction = self._xp.astype((words >> 11) & 0x1FFFFFFFFFFFFF, np.float64) * 2.0**-53
         if self._kind == 'uniform':
             return fraction
         half = self._words // 2
         radius = self._xp.sqrt(-2.0 * self._xp.log(1.0 - fraction[..., :half]))
         angle = 2.0 * np.pi * fraction[..., half:]
         both = [radius * self._xp.cos(angle), radius * self._xp.sin(angle)]
-        return self._xp.concat(both, -1)[..., :self._width]
+        return self._xp.concat(both, -1)[..., : self._width]
 
 
 def _looked_up(xp: Arrays, table: Array, words: Indices, width: int) -> Array:
@@ -117,6 +125,7 @@ def _looked_up(xp: Arrays, table: Array, words: Indices, width: int) -> Array:
 def _table() -> Array:
     """Return the means of LEVELS equal slices of the normal distribution, scaled to variance 1."""
     from scipy import special
+
     edges = special.ndtri(np.linspace(0.0, 1.0, LEVELS + 1))
     density = np.exp(-edges * edges / 2.0) / np.sqrt(2.0 * np.pi)
     means = (density[:-1] - density[1:]) * LEVELS

@@ -40,8 +40,7 @@ class Lanes:
     def __post_init__(self) -> None:
         """Lay out the lanes."""
         count = self.num_envs * len(self.names)
-        object.__setattr__(self, 'episode',
-                           self.xp.full(count, self.first_episode, np.int64))
+        object.__setattr__(self, 'episode', self.xp.full(count, self.first_episode, np.int64))
         object.__setattr__(self, 'envs', self.xp.arange(count) // len(self.names))
 
     @property

@@ -30,9 +30,17 @@ class RandomStreams:
     What is called an environment here and in the pipeline is then such a lane.
     """
 
-    def __init__(self, seed: int, sensor: str | tuple[str, ...], num_envs: int = 1,
-                 dtype: DTypeLike = np.float64, episode: int = 0, *, xp: Arrays = NUMPY,
-                 fast: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        sensor: str | tuple[str, ...],
+        num_envs: int = 1,
+        dtype: DTypeLike = np.float64,
+        episode: int = 0,
+        *,
+        xp: Arrays = NUMPY,
+        fast: bool = False,
+    ) -> None:
         """Serve `num_envs` environments of `sensor`, all in the given episode.
 
         White noise comes as float64 where the sensor's values (`dtype`) are, else as float32:
@@ -70,8 +78,9 @@ class RandomStreams:
         """Return numbers [n, width] that hold for an episode (a turn-on bias); do not write."""
         found = self._constants.get(stream)
         if found is None:
-            found = self._constants[stream] = NoiseStream(self.lanes, stream, width, kind,
-                                                          values_per_block=0)
+            found = self._constants[stream] = NoiseStream(
+                self.lanes, stream, width, kind, values_per_block=0
+            )
         return found.first(envs)
 
     def walk_at(self, stream: str, envs: Rows, k: Indices, width: int) -> Array:
@@ -111,17 +120,28 @@ class RandomStreams:
         found = self._streams.get(stream)
         if found is None:
             found = self._streams[stream] = (
-                HashedNumbers(self.lanes, stream, width, 1, kind, dtype) if self.lanes.is_hashed
-                else NoiseStream(self.lanes, stream, width, kind, dtype))
+                HashedNumbers(self.lanes, stream, width, 1, kind, dtype)
+                if self.lanes.is_hashed
+                else NoiseStream(self.lanes, stream, width, kind, dtype)
+            )
         return found
 
 
 class NoiseSource(RandomStreams):
     """The random streams of a simulated sensor, asked for by the batch a stage works on."""
 
-    def __init__(self, seed: int, sensor: str | tuple[str, ...], num_envs: int,
-                 readout_errors: ReadoutErrors, dtype: DTypeLike = np.float64, episode: int = 0, *,
-                 xp: Arrays = NUMPY, fast: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        sensor: str | tuple[str, ...],
+        num_envs: int,
+        readout_errors: ReadoutErrors,
+        dtype: DTypeLike = np.float64,
+        episode: int = 0,
+        *,
+        xp: Arrays = NUMPY,
+        fast: bool = False,
+    ) -> None:
         """Serve `num_envs` environments of `sensor`, whose values are of `dtype`."""
         super().__init__(seed, sensor, num_envs, dtype, episode, xp=xp, fast=fast)
         self.readout_errors = readout_errors
@@ -135,7 +155,8 @@ class NoiseSource(RandomStreams):
         between captures.
         """
         values = self.normals(stream, width).at(
-            batch.envs, batch.tick if per_tick else batch.index)
+            batch.envs, batch.tick if per_tick else batch.index
+        )
         return values if self.gain == 1.0 else values * self.gain
 
     def uniform(self, stream: str, batch: Batch, width: int) -> Array:

@@ -23,15 +23,17 @@ class MarkovStream(NoiseStream):
     within an episode they never go back to an earlier block.
     """
 
-    def __init__(self, lanes: Lanes, stream: str, *, decay: Array, gain: Array,
-                 start: Array) -> None:
+    def __init__(
+        self, lanes: Lanes, stream: str, *, decay: Array, gain: Array, start: Array
+    ) -> None:
         """Make `len(decay)` processes that begin (k = 0) at `start` times a standard normal."""
         super().__init__(lanes, stream, len(decay))
         powers = decay ** np.arange(self._mask + 1)[:, None]
         self._is_walk = bool((decay == 1.0).all())
         self._is_slow = bool((powers[-1] > 1e-3).all())
         self._decay, self._gain, self._start, self._powers = (
-            lanes.xp.asarray(each) for each in (decay, gain, start, powers))
+            lanes.xp.asarray(each) for each in (decay, gain, start, powers)
+        )
 
     def _refill(self, lanes: NDArray[np.intp], blocks: Indices) -> None:
         if (blocks < self._held[lanes]).any():
@@ -93,8 +95,9 @@ class DriftStream:
     def __init__(self, lanes: Lanes, stream: str, spec: DriftSpec) -> None:
         """Make the processes of `spec`."""
         xp, count = lanes.xp, len(lanes)
-        decay, gain, start = (np.repeat(each, spec.width)
-                              for each in (spec.decay, spec.gain, spec.start))
+        decay, gain, start = (
+            np.repeat(each, spec.width) for each in (spec.decay, spec.gain, spec.start)
+        )
         self._processes = MarkovStream(lanes, stream, decay=decay, gain=gain, start=start)
         self._every, self._width = spec.every, spec.width
         self._xp = xp
@@ -142,9 +145,9 @@ class DriftStream:
 
     def _sum(self, envs: NDArray[np.intp], knot: Indices, weights: Array) -> Array:
         values = self._processes.at(envs, knot)
-        total: Array = values[:, :self._width] * weights[0]
+        total: Array = values[:, : self._width] * weights[0]
         for group in range(1, len(weights)):  # in order: a reduction's order may depend on shapes
-            total += values[:, group * self._width:(group + 1) * self._width] * weights[group]
+            total += values[:, group * self._width : (group + 1) * self._width] * weights[group]
         return total
 
     def reset(self, envs: Rows) -> None:

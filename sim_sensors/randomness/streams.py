@@ -44,8 +44,9 @@ class Captures(Protocol):
 class PhiloxNumbers:
     """Blocks of numbers drawn by NumPy's Philox on the host, with the bits that it has there."""
 
-    def __init__(self, lanes: Lanes, stream: str, width: int, size: int, kind: Kind,
-                 dtype: DTypeLike) -> None:
+    def __init__(
+        self, lanes: Lanes, stream: str, width: int, size: int, kind: Kind, dtype: DTypeLike
+    ) -> None:
         """Draw `size` indices of `width` numbers at once."""
         self._lanes, self._shape, self._dtype = lanes, (size, width), np.dtype(dtype)
         self._keys = lanes.keys(stream)
@@ -61,8 +62,14 @@ class PhiloxNumbers:
         """Return block `blocks` [n] of `lanes` [n], [n, size, width]."""
         out = np.empty((len(lanes), *self._shape), self._dtype)
         counter, draw, dtype, members = self._counter, self._draw, self._dtype, len(self._keys)
-        addresses = zip(out, lanes.tolist(), blocks.tolist(), self._lanes.envs[lanes].tolist(),
-                        self._lanes.episode[lanes].tolist(), strict=True)
+        addresses = zip(
+            out,
+            lanes.tolist(),
+            blocks.tolist(),
+            self._lanes.envs[lanes].tolist(),
+            self._lanes.episode[lanes].tolist(),
+            strict=True,
+        )
         for row, lane, *counter[1:] in addresses:
             if members > 1:
                 self._key[:] = self._keys[lane % members]
@@ -82,8 +89,15 @@ class NoiseStream:
     all of them now and then. Indices lie outermost: neighbours are read together.
     """
 
-    def __init__(self, lanes: Lanes, stream: str, width: int, kind: Kind = 'normal',
-                 dtype: DTypeLike = np.float64, values_per_block: int = VALUES_PER_BLOCK) -> None:
+    def __init__(
+        self,
+        lanes: Lanes,
+        stream: str,
+        width: int,
+        kind: Kind = 'normal',
+        dtype: DTypeLike = np.float64,
+        values_per_block: int = VALUES_PER_BLOCK,
+    ) -> None:
         """Make stream `stream` of `lanes`."""
         self._xp = xp = lanes.xp
         count = len(lanes)
@@ -95,7 +109,8 @@ class NoiseStream:
         self._stagger = (lanes.envs // GROUP) & self._mask
         self._held = xp.full(count, -1, np.int64)
         self._numbers = (PhiloxNumbers if lanes.xp.draws_on_host else HashedNumbers)(
-            lanes, stream, width, self._mask + 1, kind, dtype)
+            lanes, stream, width, self._mask + 1, kind, dtype
+        )
 
     def at(self, envs: Rows, k: Indices) -> Array:
         """Return the numbers of index `k` [n] of `envs`, [n, width], the caller's own."""
@@ -119,8 +134,10 @@ class NoiseStream:
         stale = self._held[envs] != 0
         if stale.any():
             rows = self._xp.indices(stale)
-            self._refill(rows if isinstance(envs, slice) else envs[rows],
-                         self._xp.zeros(len(rows), np.int64))
+            self._refill(
+                rows if isinstance(envs, slice) else envs[rows],
+                self._xp.zeros(len(rows), np.int64),
+            )
         return self._blocks[0, envs]
 
     def _at_one(self, k: int) -> Array:
@@ -129,13 +146,13 @@ class NoiseStream:
         if block != self._held.item():
             self._refill(self._lanes, self._xp.asarray(np.array([block])))
         row = k & self._mask
-        return self._xp.copy(self._rows[row:row + 1])
+        return self._xp.copy(self._rows[row : row + 1])
 
     def _refill(self, lanes: NDArray[np.intp], blocks: Indices) -> None:
         """Bring block `blocks` [n] of `lanes` [n] (no slice here) into the cache."""
         for start in range(0, len(lanes), GROUP):
-            group = lanes[start:start + GROUP]
-            drawn = self._drawn(group, blocks[start:start + GROUP])
+            group = lanes[start : start + GROUP]
+            drawn = self._drawn(group, blocks[start : start + GROUP])
             first, last = int(group[0]), int(group[-1])
             # neighbours, as nearly always, lie in one piece
             place = slice(first, last + 1) if last - first == len(group) - 1 else group

@@ -34,7 +34,7 @@ class FilteredNormals(NoiseStream):
         normals = self._xp.concat([super()._drawn(lanes, blocks), here], 1)
         out = self._xp.zeros(here.shape)
         for lag, tap in enumerate(self._taps.tolist()):
-            out += tap * normals[:, size - lag:2 * size - lag]
+            out += tap * normals[:, size - lag : 2 * size - lag]
         return out
 
 
@@ -46,15 +46,16 @@ class ClockWander(MarkovStream):
     two noises of a step have the covariance q2 [[T, T^2/2], [T^2/2, T^3/3]] + q1 [[0, 0], [0, T]].
     """
 
-    def __init__(self, lanes: Lanes, *, white_fm: float, random_walk_fm: float,
-                 period_s: float) -> None:
+    def __init__(
+        self, lanes: Lanes, *, white_fm: float, random_walk_fm: float, period_s: float
+    ) -> None:
         """Step every `period_s`; see `ClockConfig` for the two noises."""
         one = np.ones(2)
         super().__init__(lanes, 'clock_wander', decay=one, gain=one, start=one)
         self._period_s = period_s
-        self._rate = random_walk_fm * period_s ** 0.5
-        self._shared = random_walk_fm * period_s ** 1.5 / 2.0
-        self._own = (white_fm ** 2 * period_s + random_walk_fm ** 2 * period_s ** 3 / 12.0) ** 0.5
+        self._rate = random_walk_fm * period_s**0.5
+        self._shared = random_walk_fm * period_s**1.5 / 2.0
+        self._own = (white_fm**2 * period_s + random_walk_fm**2 * period_s**3 / 12.0) ** 0.5
 
     def _recur(self, x: Array, normals: Array, lanes: NDArray[np.intp], blocks: Indices) -> Array:
         xp = self._xp
@@ -62,7 +63,10 @@ class ClockWander(MarkovStream):
         normals[self._before(xp.where(blocks == 0, self._stagger[lanes] + 1, 0))] = 0.0
         steps = xp.concat([x[:, None, :1], self._rate * normals[:, :, :1]], 1)
         rate = xp.cumulative_sum(steps, 1)
-        moved = (rate[:, :-1] * self._period_s + self._shared * normals[:, :, :1]
-                 + self._own * normals[:, :, 1:])
+        moved = (
+            rate[:, :-1] * self._period_s
+            + self._shared * normals[:, :, :1]
+            + self._own * normals[:, :, 1:]
+        )
         moved[:, :1] += x[:, None, 1:]
         return xp.concat([rate[:, 1:], xp.cumulative_sum(moved, 1)], 2)

@@ -130,9 +130,7 @@ class Embree:
         self.library.rtcSetSceneFlags(scene, flags)
         return scene
 
-    def new_geometry(
-        self, kind: int, buffers: list[tuple[int, int, AnyArray]]
-    ) -> c_void_p:
+    def new_geometry(self, kind: int, buffers: list[tuple[int, int, AnyArray]]) -> c_void_p:
         """Return a committed geometry; each buffer is (type, format, rows), copied."""
         geometry = c_void_p(self.library.rtcNewGeometry(self.device, kind))
         for buffer, fmt, rows in buffers:

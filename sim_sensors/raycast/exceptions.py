@@ -15,8 +15,16 @@ from numpy.typing import NDArray
 from sim_sensors.raycast.base import F64, Bool, Hits
 
 G = mujoco.mjtGeom
-SOLID = tuple(int(kind) for kind in (G.mjGEOM_SPHERE, G.mjGEOM_CAPSULE, G.mjGEOM_ELLIPSOID,
-                                     G.mjGEOM_CYLINDER, G.mjGEOM_BOX))
+SOLID = tuple(
+    int(kind)
+    for kind in (
+        G.mjGEOM_SPHERE,
+        G.mjGEOM_CAPSULE,
+        G.mjGEOM_ELLIPSOID,
+        G.mjGEOM_CYLINDER,
+        G.mjGEOM_BOX,
+    )
+)
 
 _ROUNDING_M = 1e-9
 """More than rounding makes of a metre."""
@@ -51,8 +59,9 @@ class Exceptions:
             size, kind = self._model.geom_size[geom], int(self._model.geom_type[geom])
             for ray, direction in enumerate(directions):
                 origin = origins if origins.ndim == 1 else origins[ray]
-                distance = mujoco.mju_rayGeom(position, axes, size, origin, direction, kind,
-                                              self._normal)
+                distance = mujoco.mju_rayGeom(
+                    position, axes, size, origin, direction, kind, self._normal
+                )
                 self._take(hits, ray, distance, geom, direction)
         for flex in self._flexes:
             self._cast_flex(data, flex, origins, directions, hits)
@@ -79,22 +88,36 @@ class Exceptions:
         geoms = self._solid[solids]
         return is_inside(self._model.geom_type[geoms], self._model.geom_size[geoms], points)
 
-    def _cast_flex(self, data: mujoco.MjData, flex: int, origins: F64, directions: F64,
-                   hits: Hits) -> None:
+    def _cast_flex(
+        self, data: mujoco.MjData, flex: int, origins: F64, directions: F64, hits: Hits
+    ) -> None:
         model = self._model
         start, count = int(model.flex_vertadr[flex]), int(model.flex_vertnum[flex])
-        points = data.flexvert_xpos[start:start + count]
+        points = data.flexvert_xpos[start : start + count]
         middle = 0.5 * (points.min(0) + points.max(0))
         reach = float(np.linalg.norm(points - middle, axis=1).max()) + float(
-            model.flex_radius[flex])
+            model.flex_radius[flex]
+        )
         to_middle = np.broadcast_to(middle - origins, directions.shape)
         along = np.einsum('ij,ij->i', to_middle, directions)
         aside = (to_middle * to_middle).sum(1) - along**2
         is_line = int(model.flex_dim[flex]) == 1
         for ray in np.flatnonzero((aside <= reach**2) & (along > -reach)).tolist():
             origin = origins if origins.ndim == 1 else origins[ray]
-            distance = mujoco.mj_rayFlex(model, data, 0, False, is_line, not is_line, False, flex,
-                                         origin, directions[ray], None, self._normal)
+            distance = mujoco.mj_rayFlex(
+                model,
+                data,
+                0,
+                False,
+                is_line,
+                not is_line,
+                False,
+                flex,
+                origin,
+                directions[ray],
+                None,
+                self._normal,
+            )
             self._take(hits, ray, distance, -1, directions[ray])
 
     def _take(self, hits: Hits, ray: int, distance_m: float, geom: int, direction: F64) -> None:
@@ -136,10 +159,16 @@ def is_inside(kinds: NDArray[np.int32], sizes: F64, points: F64) -> Bool:
     a, b, c = sizes.T
     flat = x * x + y * y
     with np.errstate(divide='ignore', invalid='ignore'):
-        oval = (x / a)**2 + (y / b)**2 + (z / c)**2 <= 1.0
+        oval = (x / a) ** 2 + (y / b) ** 2 + (z / c) ** 2 <= 1.0
     beyond = np.where(kinds == int(G.mjGEOM_CAPSULE), np.maximum(z - b, 0.0), z)
-    return np.asarray(np.select(
-        [kinds == int(G.mjGEOM_BOX), kinds == int(G.mjGEOM_ELLIPSOID),
-         kinds == int(G.mjGEOM_CYLINDER)],
-        [(x <= a) & (y <= b) & (z <= c), oval, (flat <= a * a) & (z <= b)],
-        flat + beyond * beyond <= a * a))
+    return np.asarray(
+        np.select(
+            [
+                kinds == int(G.mjGEOM_BOX),
+                kinds == int(G.mjGEOM_ELLIPSOID),
+                kinds == int(G.mjGEOM_CYLINDER),
+            ],
+            [(x <= a) & (y <= b) & (z <= c), oval, (flat <= a * a) & (z <= b)],
+            flat + beyond * beyond <= a * a,
+        )
+    )

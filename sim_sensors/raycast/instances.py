@@ -59,12 +59,8 @@ class Instances:
         self._stretch = np.tile(self._scale[:, None], (1, 3, 1))  # faster than broadcasting
         self._unstretch = (1.0 / np.square(self._scale)).astype(np.float32)
         self._stretched = bool((self._scale != 1.0).any())
-        self._matrices = (
-            api.aligned_zeros((len(geoms), 3, 4)) if matrices is None else matrices
-        )
-        self._shapes: _Shapes = (
-            _Shapes(embree, model, geoms) if shared is None else shared._shapes
-        )
+        self._matrices = api.aligned_zeros((len(geoms), 3, 4)) if matrices is None else matrices
+        self._shapes: _Shapes = _Shapes(embree, model, geoms) if shared is None else shared._shapes
         self._array = self._new_array(self._shapes.scenes)
 
     def _new_array(self, scenes: list[ctypes.c_void_p]) -> ctypes.c_void_p:

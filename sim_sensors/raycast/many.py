@@ -124,7 +124,7 @@ class ManyCaster(EmbreeCaster):
         packets.collect()
         if surface != 'none':
             self._ray_env = np.repeat(np.asarray(envs, np.int64), each * _WIDTH)
-            packets.hits.geom[len(self._ray_env):] = -1
+            packets.hits.geom[len(self._ray_env) :] = -1
             self._add_surface(flat, packets, surface == 'normal')
             self._ray_env = None
         hits = _unpad(packets.hits, self._num_envs, count, rays)
@@ -142,9 +142,7 @@ class ManyCaster(EmbreeCaster):
     def _known_moving(self, visible: Bool) -> npt.NDArray[np.int64]:
         model = self._model
         moves = model.body_weldid[model.geom_bodyid] != 0
-        return np.flatnonzero(
-            moves & visible & (model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE)
-        )
+        return np.flatnonzero(moves & visible & (model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE))
 
     def _place_moving(
         self,
@@ -163,9 +161,7 @@ class ManyCaster(EmbreeCaster):
         rows: list[int] = np.flatnonzero(near).tolist()
         return rows
 
-    def _may_meet(
-        self, positions: F64, first: F64, slack_m: float, directions: F64
-    ) -> Bool:
+    def _may_meet(self, positions: F64, first: F64, slack_m: float, directions: F64) -> Bool:
         """Return in which of n environments a ray may meet one of the geoms at [n, m, 3], [n].
 
         Rays start no farther than `slack_m` from the `first` of their environment, [n, 1, 3].
@@ -232,9 +228,11 @@ _MOST_PAIRS = 1024
 
 def _unpad(hits: Hits, num_envs: int, count: int, rays: int) -> Hits:
     """Return the answer without what only filled up calls and environments."""
+
     def cut(array: AnyArray) -> AnyArray:
         part = array.reshape(num_envs, -1, *array.shape[1:])[:count, :rays]
         return part.reshape(-1, *array.shape[1:])
+
     return Hits(
         cut(hits.range_m),
         cut(hits.geom),

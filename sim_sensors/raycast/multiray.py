@@ -42,22 +42,40 @@ class MujocoCaster(RayCaster):
         if buffers is None:
             buffers = self._buffers[count] = _Buffers(count)
         for start, stop in _runs(origins) if origins.ndim == 2 else [(0, count)]:
-            self._cast_run(data, origins, directions, buffers, slice(start, stop),
-                           surface != 'none')
+            self._cast_run(
+                data, origins, directions, buffers, slice(start, stop), surface != 'none'
+            )
         hits = buffers.finish(directions, self._max_range_m, surface)
         self._exceptions.amend(data, origins, directions, hits)
         return hits
 
-    def _cast_run(self, data: mujoco.MjData, origins: F64, directions: F64, buffers: _Buffers,
-                  rays: slice, want_normal: bool) -> None:
+    def _cast_run(
+        self,
+        data: mujoco.MjData,
+        origins: F64,
+        directions: F64,
+        buffers: _Buffers,
+        rays: slice,
+        want_normal: bool,
+    ) -> None:
         """Cast `rays` from the middle one's origin, then correct along each ray."""
         moves = origins.ndim == 2
         origin = origins[(rays.start + rays.stop) // 2] if moves else origins
         dist = buffers.dist[rays]
         mujoco.mj_multiRay(
-            self._model, data, origin, directions[rays].reshape(-1), None, 1, -1,
-            buffers.geom[rays], dist, buffers.normal[rays].reshape(-1) if want_normal else None,
-            len(dist), self._cutoff_m)
+            self._model,
+            data,
+            origin,
+            directions[rays].reshape(-1),
+            None,
+            1,
+            -1,
+            buffers.geom[rays],
+            dist,
+            buffers.normal[rays].reshape(-1) if want_normal else None,
+            len(dist),
+            self._cutoff_m,
+        )
         if moves:
             ahead = np.einsum('ij,ij->i', origins[rays] - origin, directions[rays])
             np.subtract(dist, ahead, out=dist, where=dist >= 0.0)

@@ -26,8 +26,7 @@ MOST_BODIES = 64
 class Commands:
     """Takes commands for every environment. A driver that steers leaves `cmd_vel` alone."""
 
-    def __init__(self, node: Node, world: WorldBase,
-                 on_command: Callable[[str], None]) -> None:
+    def __init__(self, node: Node, world: WorldBase, on_command: Callable[[str], None]) -> None:
         """Call `on_command(topic)` after each command, whether it was taken or not."""
         self._node = node
         self._on_command = on_command
@@ -37,8 +36,10 @@ class Commands:
         trajectory = _trajectory_type(node)
         bodies = [*world.placing.mocap, *world.placing.free]
         if len(bodies) > MOST_BODIES:
-            self._warn(f'only the first {MOST_BODIES} of {len(bodies)} mocap and free bodies take '
-                       f'pose commands')
+            self._warn(
+                f'only the first {MOST_BODIES} of {len(bodies)} mocap and free bodies take '
+                f'pose commands'
+            )
         for env in range(world.num_envs):
             prefix = env_prefix(env, world.num_envs)
             if world.drive is not None and world.driver is None:
@@ -47,25 +48,30 @@ class Commands:
             if trajectory is not None:
                 self._listen(trajectory, prefix + 'joint_trajectory', self._on_trajectory(env))
             for body in bodies[:MOST_BODIES]:
-                self._listen(PoseStamped, f'{prefix}pose_commands/{_token(body)}',
-                             self._on_pose(env, body))
+                self._listen(
+                    PoseStamped, f'{prefix}pose_commands/{_token(body)}', self._on_pose(env, body)
+                )
 
     def _listen(self, kind: Any, topic: str, take: Callable[[Any], None]) -> None:
         def hear(message: object) -> None:
             take(message)
             self._on_command(topic)
+
         self._node.create_subscription(kind, topic, hear, 10)
         self.topics.append(topic)
 
     def _on_twist(self, env: int) -> Callable[[Twist], None]:
         def take(message: Twist) -> None:
             self._try(lambda: self._world.command_twist(message.linear.x, message.angular.z, env))
+
         return take
 
     def _on_joints(self, env: int) -> Callable[[JointState], None]:
         """Take position, velocity and effort, each for the actuators that take it."""
+
         def take(message: JointState) -> None:
             self._try(lambda: self._world.command_joints(_fields(message), env))
+
         return take
 
     def _on_trajectory(self, env: int) -> Callable[[object], None]:
@@ -73,18 +79,28 @@ class Commands:
             stamp_ns = join_ns(message.header.stamp.sec, message.header.stamp.nanosec)
             start_ns = self._world.time_base.run_ns(stamp_ns) if stamp_ns else None
             self._try(lambda: self._world.command_trajectory(_path(message), env, start_ns))
+
         return take
 
     def _on_pose(self, env: int, body: str) -> Callable[[PoseStamped], None]:
         def take(message: PoseStamped) -> None:
-            frame, at, turn = message.header.frame_id, message.pose.position, (
-                message.pose.orientation)
+            frame, at, turn = (
+                message.header.frame_id,
+                message.pose.position,
+                (message.pose.orientation),
+            )
             if frame not in ('', WORLD_FRAME):
-                self._warn(f'the pose command of {body!r} is in the frame {frame!r}; it should '
-                           f'be in {WORLD_FRAME!r}')
+                self._warn(
+                    f'the pose command of {body!r} is in the frame {frame!r}; it should '
+                    f'be in {WORLD_FRAME!r}'
+                )
                 return
-            self._try(lambda: self._world.command_pose(
-                body, (at.x, at.y, at.z), (turn.w, turn.x, turn.y, turn.z), env))
+            self._try(
+                lambda: self._world.command_pose(
+                    body, (at.x, at.y, at.z), (turn.w, turn.x, turn.y, turn.z), env
+                )
+            )
+
         return take
 
     def _try(self, act: Callable[[], None]) -> None:
@@ -108,8 +124,10 @@ def _fields(message: JointState) -> dict[str, dict[str, float]]:
     for field in given:
         column = getattr(message, field)
         if len(column) != len(message.name):
-            raise RigError(f'joint_commands has {len(message.name)} names and {len(column)} '
-                           f'values of {field}; they must be as many')
+            raise RigError(
+                f'joint_commands has {len(message.name)} names and {len(column)} '
+                f'values of {field}; they must be as many'
+            )
         for name, value in zip(message.name, column, strict=True):
             values[name][field] = float(value)
     return values
@@ -123,22 +141,27 @@ def _path(message: Any) -> JointPath | None:
     times = [each.time_from_start.sec + each.time_from_start.nanosec * 1e-9 for each in points]
     width = len(message.joint_names)
     if any(len(each.positions) != width for each in points):
-        raise RigError(f'joint_trajectory has {width} joints; every point must have as many '
-                       f'positions')
+        raise RigError(
+            f'joint_trajectory has {width} joints; every point must have as many positions'
+        )
     speeds = None
     if all(len(each.velocities) == width for each in points):
         speeds = np.array([each.velocities for each in points], float).reshape(-1, width)
-    return JointPath(tuple(message.joint_names), np.array(times),
-                     np.array([each.positions for each in points], float).reshape(-1, width),
-                     speeds)
+    return JointPath(
+        tuple(message.joint_names),
+        np.array(times),
+        np.array([each.positions for each in points], float).reshape(-1, width),
+        speeds,
+    )
 
 
 def _trajectory_type(node: Node) -> object:
     try:
         return message_class('trajectory_msgs/msg/JointTrajectory')
     except RigError:
-        node.get_logger().info('trajectory_msgs is not installed, so joint_trajectory is not '
-                               'listened to')
+        node.get_logger().info(
+            'trajectory_msgs is not installed, so joint_trajectory is not listened to'
+        )
         return None
 
 

@@ -21,14 +21,28 @@ class WorldServices:
         self._node = node
         self._loop = loop
         self._episode, self._seed = 0, seed
-        node.declare_parameter('step_count', 1, ParameterDescriptor(
-            description='Physics steps that ~/step takes.',
-            integer_range=[IntegerRange(from_value=1, to_value=2**31, step=1)]))
-        node.declare_parameter('reset_seed', KEEP_SEED, ParameterDescriptor(
-            description='Seed of the episode that ~/reset begins; -1 keeps the present one.',
-            integer_range=[IntegerRange(from_value=KEEP_SEED, to_value=2**63 - 1, step=1)]))
-        for name, act in (('pause', self._pause), ('resume', self._resume), ('step', self._step),
-                          ('reset', self._reset)):
+        node.declare_parameter(
+            'step_count',
+            1,
+            ParameterDescriptor(
+                description='Physics steps that ~/step takes.',
+                integer_range=[IntegerRange(from_value=1, to_value=2**31, step=1)],
+            ),
+        )
+        node.declare_parameter(
+            'reset_seed',
+            KEEP_SEED,
+            ParameterDescriptor(
+                description='Seed of the episode that ~/reset begins; -1 keeps the present one.',
+                integer_range=[IntegerRange(from_value=KEEP_SEED, to_value=2**63 - 1, step=1)],
+            ),
+        )
+        for name, act in (
+            ('pause', self._pause),
+            ('resume', self._resume),
+            ('step', self._step),
+            ('reset', self._reset),
+        ):
             node.create_service(Trigger, f'~/{name}', self._answer(act))
 
     def _answer(self, act: Callable[[], str]) -> Callable[..., Trigger.Response]:
@@ -36,6 +50,7 @@ class WorldServices:
             response.message = act()
             response.success = True
             return response
+
         return serve
 
     def _pause(self) -> str:

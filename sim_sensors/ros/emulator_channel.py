@@ -38,11 +38,18 @@ every period up to it. A node that stood still finds truth ahead of its ticks, b
 class EmulatorChannel:
     """The pipeline of one sensor between `truth/<sensor>` and the sensor's own topics."""
 
-    def __init__(self, node: Node, pipeline: Pipeline, *, hidden: bool, time_base: TimeBase,
-                 on_truth: Callable[[EmulatorChannel, str], None],
-                 on_sent: Callable[[str], None],
-                 on_malformed: Callable[[str, CdrError], None],
-                 now_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        pipeline: Pipeline,
+        *,
+        hidden: bool,
+        time_base: TimeBase,
+        on_truth: Callable[[EmulatorChannel, str], None],
+        on_sent: Callable[[str], None],
+        on_malformed: Callable[[str, CdrError], None],
+        now_ns: Callable[[], int],
+    ) -> None:
         """Call `on_truth(channel, key)` after each truth, `on_sent(topic)` after each message.
 
         `on_malformed(topic, error)` hears of truth that cannot be read; it is dropped. Messages
@@ -62,18 +69,26 @@ class EmulatorChannel:
         self._topics = [sensor_topics(sensor, env, len(envs)) for env in envs]
         profile = qos.sensor_out(pipeline.schedule.rate_hz)
         self._publishers = [
-            {t.suffix: node.create_publisher(message_class(t.type_name),
-                                             self._topics[env][t.suffix], profile)
-             for t in sensor.topics()} for env in envs]
-        self._time_topics = [env_prefix(env, len(envs)) + truth_time_topic(
-            sensor.name, hidden=hidden) for env in envs]
-        self._time_publishers = [node.create_publisher(TimeReference, topic, profile)
-                                 for topic in self._time_topics]
+            {
+                t.suffix: node.create_publisher(
+                    message_class(t.type_name), self._topics[env][t.suffix], profile
+                )
+                for t in sensor.topics()
+            }
+            for env in envs
+        ]
+        self._time_topics = [
+            env_prefix(env, len(envs)) + truth_time_topic(sensor.name, hidden=hidden)
+            for env in envs
+        ]
+        self._time_publishers = [
+            node.create_publisher(TimeReference, topic, profile) for topic in self._time_topics
+        ]
         self.publishers: dict[str, Publisher] = {
             topics[suffix]: publisher
             for topics, by_suffix in zip(self._topics, self._publishers, strict=True)
-            for suffix, publisher in by_suffix.items()} | dict(
-                zip(self._time_topics, self._time_publishers, strict=True))
+            for suffix, publisher in by_suffix.items()
+        } | dict(zip(self._time_topics, self._time_publishers, strict=True))
         """All publishers of this sensor, by topic as ticks name it."""
         self._time_template = msgs.time_reference(sensor.frame_id, sensor.name)
         self.stats = StreamStats(pipeline.schedule.rate_hz)
@@ -94,8 +109,11 @@ class EmulatorChannel:
     def wanted(self) -> bool:
         """Whether truth is needed: somebody reads, or the sensor must not miss any."""
         sensor = self.pipeline.sensor
-        return bool(sensor.config.eager or sensor.stateful
-                    or any(p.get_subscription_count() for p in self.publishers.values()))
+        return bool(
+            sensor.config.eager
+            or sensor.stateful
+            or any(p.get_subscription_count() for p in self.publishers.values())
+        )
 
     @property
     def listening(self) -> bool:
@@ -114,8 +132,11 @@ class EmulatorChannel:
             truth_type = message_class(self._truth_type)
             for env in range(num_envs):
                 topic = env_prefix(env, num_envs) + truth_topic(self.name, hidden=self._hidden)
-                self._subscriptions.append(self._node.create_subscription(
-                    truth_type, topic, self._receiver(env, topic), qos.internal(), raw=True))
+                self._subscriptions.append(
+                    self._node.create_subscription(
+                        truth_type, topic, self._receiver(env, topic), qos.internal(), raw=True
+                    )
+                )
         elif not wanted:
             for subscription in self._subscriptions:
                 self._node.destroy_subscription(subscription)
@@ -137,8 +158,9 @@ class EmulatorChannel:
                 return
             ahead_ns = time_ns - max(self._now_ns(), self._last_truth_ns[env])
             if ahead_ns > FAR_AHEAD_NS:
-                self._on_malformed(topic, CdrError(
-                    f'its stamp is {ahead_ns // NS_PER_S} s ahead of the world'))
+                self._on_malformed(
+                    topic, CdrError(f'its stamp is {ahead_ns // NS_PER_S} s ahead of the world')
+                )
                 return
             self._last_truth_ns[env] = time_ns
             self.pipeline.sensor.blocks_to_truth(blocks, self._row[0])
@@ -146,6 +168,7 @@ class EmulatorChannel:
             if time_ns >= self._expected[env][0]:
                 self._expected[env] = self._capture_after(env, time_ns)
             self._on_truth(self, self.keys[env])
+
         return receive
 
     def restart(self, pipeline: Pipeline) -> None:
@@ -157,16 +180,26 @@ class EmulatorChannel:
 
     def reconfigure(self, config: SensorConfig) -> None:
         """Take delay, noise, clock and loss of `config` from the next capture on."""
-        require_stamps(f'sensors.{self.name}', config, self.pipeline.schedule, self._base,
-                       self.pipeline.faults)
+        require_stamps(
+            f'sensors.{self.name}',
+            config,
+            self.pipeline.schedule,
+            self._base,
+            self.pipeline.faults,
+        )
         self.pipeline.reconfigure(config)
         self._expect()
 
     def inject(self, fault: FaultConfig) -> None:
         """Add a fault while running; one that makes stamps impossible is refused."""
         config = self.pipeline.config
-        require_stamps(f'sensors.{self.name}', config, self.pipeline.schedule, self._base,
-                       self.pipeline.faults.with_one(fault))
+        require_stamps(
+            f'sensors.{self.name}',
+            config,
+            self.pipeline.schedule,
+            self._base,
+            self.pipeline.faults.with_one(fault),
+        )
         self.pipeline.inject(fault)
 
     # ---- samples out ----------------------------------------------------------------------------
@@ -189,8 +222,11 @@ class EmulatorChannel:
             self._on_sent(topics[topic.suffix])
         times = self._time_publishers[sample.env]
         if times.get_subscription_count():
-            times.publish(self._time_template.fill(
-                sample.capture_ns, time_ref=divmod(sample.stamp_ns, NS_PER_S)))
+            times.publish(
+                self._time_template.fill(
+                    sample.capture_ns, time_ref=divmod(sample.stamp_ns, NS_PER_S)
+                )
+            )
             self._on_sent(self._time_topics[sample.env])
 
     def next_ns(self, now_ns: int) -> int:
@@ -218,8 +254,9 @@ class EmulatorChannel:
 
     def _expect(self) -> None:
         """Note the captures that follow the truth that has come."""
-        self._expected = [self._capture_after(env, last_ns)
-                          for env, last_ns in enumerate(self._last_truth_ns)]
+        self._expected = [
+            self._capture_after(env, last_ns) for env, last_ns in enumerate(self._last_truth_ns)
+        ]
 
     @property
     def counts(self) -> Counter[CaptureFate]:

@@ -18,8 +18,13 @@ from sim_sensors.timing_config import FaultConfig
 class FaultService:
     """`~/inject_fault`: starts the fault that the parameters `fault.*` describe."""
 
-    def __init__(self, node: Node, sensors: Sequence[str],
-                 inject: Callable[[str, FaultConfig], None], now_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        sensors: Sequence[str],
+        inject: Callable[[str, FaultConfig], None],
+        now_s: Callable[[], float],
+    ) -> None:
         """Offer the service; `inject(sensor, fault)` carries it out, `now_s` is simulated time."""
         self._node = node
         self._sensors = tuple(sensors)
@@ -28,8 +33,9 @@ class FaultService:
         for key, info in fields_of(FaultConfig).items():
             if key != 'at_s':
                 value = 'dead' if key == 'kind' else info.default
-                node.declare_parameter(f'fault.{key}', value,
-                                       describe(info, value, read_only=False))
+                node.declare_parameter(
+                    f'fault.{key}', value, describe(info, value, read_only=False)
+                )
         node.declare_parameter('fault.sensor', self._sensors[0] if self._sensors else '')
         node.create_service(Trigger, '~/inject_fault', self._on_inject)
 
@@ -38,8 +44,9 @@ class FaultService:
         sensor = given.pop('sensor')
         try:
             if sensor not in self._sensors:
-                raise RigError(f'fault.sensor is {sensor!r}; this node serves '
-                               f'{", ".join(self._sensors)}')
+                raise RigError(
+                    f'fault.sensor is {sensor!r}; this node serves {", ".join(self._sensors)}'
+                )
             fault = validated(FaultConfig, {**given, 'at_s': self._now_s()}, 'fault')
             self._inject(sensor, fault)
             response.success = True

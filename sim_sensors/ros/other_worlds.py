@@ -43,9 +43,11 @@ class OtherWorlds:
     @property
     def sentence(self) -> str:
         """What is wrong, and what to do."""
-        return (f'another world publishes here, on {self.found} of ROS_DOMAIN_ID '
-                f'{os.environ.get("ROS_DOMAIN_ID", "0")}; a domain has one {self._clock}, so end '
-                f'the other rig, or give this one another domain')
+        return (
+            f'another world publishes here, on {self.found} of ROS_DOMAIN_ID '
+            f'{os.environ.get("ROS_DOMAIN_ID", "0")}; a domain has one {self._clock}, so end '
+            f'the other rig, or give this one another domain'
+        )
 
     def require_none(self) -> None:
         """Raise RigError where this world is the newer of two."""
@@ -56,7 +58,8 @@ class OtherWorlds:
         wanted = self._topics()
         for topic in wanted - self._heard.keys():
             self._heard[topic] = self._node.create_subscription(
-                TimeReference, topic, partial(self._on_tick, topic), qos.internal(), raw=True)
+                TimeReference, topic, partial(self._on_tick, topic), qos.internal(), raw=True
+            )
         for topic in self._heard.keys() - wanted:
             self._node.destroy_subscription(self._heard.pop(topic))
             if topic == self.found:
@@ -68,8 +71,11 @@ class OtherWorlds:
         young = time.monotonic() - self._made_s < NEW_S
         found = {mine} if young or self._node.count_publishers(mine) > 1 else set()
         if self._node.count_publishers(self._clock) > 1:
-            found |= {name for name, _ in self._node.get_topic_names_and_types()
-                      if name.endswith(TICKS) and name != mine}
+            found |= {
+                name
+                for name, _ in self._node.get_topic_names_and_types()
+                if name.endswith(TICKS) and name != mine
+            }
         return found
 
     def _on_tick(self, topic: str, buf: bytes) -> None:

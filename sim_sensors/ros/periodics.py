@@ -57,9 +57,14 @@ class Odometry(PeriodicTopic):
     def __init__(self, node: Node, world: WorldBase, *, hidden: bool) -> None:
         super().__init__(schedule_of(ODOM_RATE_HZ, world))
         self._truth = TrueOdometry(world)
-        self._publishers = [node.create_publisher(
-            OdometryMessage, env_prefix(env, world.num_envs) + truth_topic('odom', hidden=hidden),
-            qos.sensor_out(ODOM_RATE_HZ)) for env in range(world.num_envs)]
+        self._publishers = [
+            node.create_publisher(
+                OdometryMessage,
+                env_prefix(env, world.num_envs) + truth_topic('odom', hidden=hidden),
+                qos.sensor_out(ODOM_RATE_HZ),
+            )
+            for env in range(world.num_envs)
+        ]
 
     def publish(self, world: WorldBase) -> None:
         """Publish the odometry of every environment that somebody reads."""

@@ -31,9 +31,15 @@ from sim_sensors.world.pose_messages import (
     schedule_of,
 )
 
-MARKER_TYPES = {'plane': Marker.CUBE, 'box': Marker.CUBE, 'sphere': Marker.SPHERE,
-                'ellipsoid': Marker.SPHERE, 'cylinder': Marker.CYLINDER,
-                'capsule': Marker.CYLINDER, 'mesh': Marker.TRIANGLE_LIST}
+MARKER_TYPES = {
+    'plane': Marker.CUBE,
+    'box': Marker.CUBE,
+    'sphere': Marker.SPHERE,
+    'ellipsoid': Marker.SPHERE,
+    'cylinder': Marker.CYLINDER,
+    'capsule': Marker.CYLINDER,
+    'mesh': Marker.TRIANGLE_LIST,
+}
 MARKERS_TOPIC = 'world/markers'
 THIN_M = 0.001
 """Thickness of a plane, m: RViz draws nothing that is flat."""
@@ -51,8 +57,13 @@ class Markers(PeriodicTopic):
         self._scene = Scene(world.model)
         self._moving = [_marker(shape) for shape in self._scene.moving]
         self._publisher = node.create_publisher(MarkerArray, MARKERS_TOPIC, qos.latched())
-        self._moving_publisher = self._publisher if not hidden else node.create_publisher(
-            MarkerArray, truth_topic('markers', hidden=True), qos.latched())
+        self._moving_publisher = (
+            self._publisher
+            if not hidden
+            else node.create_publisher(
+                MarkerArray, truth_topic('markers', hidden=True), qos.latched()
+            )
+        )
         self._readers = 0
 
     def show_newcomers(self, world: WorldBase) -> None:
@@ -88,8 +99,12 @@ def _marker(shape: Shape) -> Marker:
     return marker
 
 
-def _place(markers: Sequence[Marker], positions: NDArray[np.float64],
-           quats_wxyz: NDArray[np.float64], stamp_ns: int) -> None:
+def _place(
+    markers: Sequence[Marker],
+    positions: NDArray[np.float64],
+    quats_wxyz: NDArray[np.float64],
+    stamp_ns: int,
+) -> None:
     """Give every marker its pose in the world and the time it belongs to."""
     sec, nanosec = split_ns(stamp_ns)
     stamp = Time(sec=sec, nanosec=nanosec)
@@ -103,8 +118,9 @@ def _place(markers: Sequence[Marker], positions: NDArray[np.float64],
 class Transforms(PeriodicTopic):
     """/tf and /tf_static: the frames of bodies, of sensors, and those that poses are in."""
 
-    def __init__(self, node: Node, world: WorldBase, sensors: Iterable[AnySensor], *,
-                 hidden: bool) -> None:
+    def __init__(
+        self, node: Node, world: WorldBase, sensors: Iterable[AnySensor], *, hidden: bool
+    ) -> None:
         """Raises RigError where tf2_msgs is not installed."""
         super().__init__(schedule_of(SCENE_RATE_HZ, world))
         message = message_class(TF_TYPE)
@@ -122,8 +138,7 @@ class Transforms(PeriodicTopic):
 
     def publish(self, world: WorldBase) -> None:
         """Publish the frames that move, while somebody listens."""
-        moving = self._frames.moving(
-            world, wanted=bool(self._publisher.get_subscription_count()))
+        moving = self._frames.moving(world, wanted=bool(self._publisher.get_subscription_count()))
         if moving is not None:
             self._publisher.publish(moving)
 

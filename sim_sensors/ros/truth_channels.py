@@ -31,8 +31,16 @@ class TruthChannel:
     and carries the time of its first.
     """
 
-    def __init__(self, node: Node, sensor: AnySensor, schedule: Schedule,
-                 reader: TruthReader, view: WorldBase, *, hidden: bool) -> None:
+    def __init__(
+        self,
+        node: Node,
+        sensor: AnySensor,
+        schedule: Schedule,
+        reader: TruthReader,
+        view: WorldBase,
+        *,
+        hidden: bool,
+    ) -> None:
         self.sensor = sensor
         self._schedule = schedule
         self._reader = reader
@@ -40,9 +48,13 @@ class TruthChannel:
         type_name, self._template = sensor.truth_template()
         topic_type = message_class(type_name)
         self.publishers = [
-            node.create_publisher(topic_type, env_prefix(env, view.num_envs)
-                                  + truth_topic(sensor.name, hidden=hidden), qos.internal())
-            for env in range(view.num_envs)]
+            node.create_publisher(
+                topic_type,
+                env_prefix(env, view.num_envs) + truth_topic(sensor.name, hidden=hidden),
+                qos.internal(),
+            )
+            for env in range(view.num_envs)
+        ]
         self.keys = [truth_key(sensor.name, env, view.num_envs) for env in range(view.num_envs)]
         self._base = view.time_base
         self._rows = sensor.truth_layout.zeros(view.num_envs)
@@ -66,7 +78,7 @@ class TruthChannel:
         capture = self._capture
         if capture.part == 0:
             capture.envs = self._listeners(view.time_ns)
-            capture.rows = self._rows[:len(capture.envs)]
+            capture.rows = self._rows[: len(capture.envs)]
         if capture.envs:
             self._read(capture, view)
         else:
@@ -80,8 +92,9 @@ class TruthChannel:
         """Return the environments whose truth somebody reads."""
         if time_ns >= self._listening_until_ns:
             self._listening_until_ns = time_ns + LISTENERS_REFRESH_NS
-            self._listening = [env for env in self._all
-                               if self.publishers[env].get_subscription_count()]
+            self._listening = [
+                env for env in self._all if self.publishers[env].get_subscription_count()
+            ]
         return self._listening
 
     def _read(self, capture: Capture, view: WorldBase) -> None:
@@ -92,8 +105,12 @@ class TruthChannel:
 
     def _messages(self, capture: Capture) -> Iterator[tuple[Publisher, bytes]]:
         for row, env in zip(capture.rows, capture.envs, strict=True):
-            yield self.publishers[env], self._template.fill(
-                self._base.stamp_ns(capture.time_ns), **self.sensor.truth_to_blocks(row))
+            yield (
+                self.publishers[env],
+                self._template.fill(
+                    self._base.stamp_ns(capture.time_ns), **self.sensor.truth_to_blocks(row)
+                ),
+            )
 
     def release(self) -> None:
         """Publish what was read since the last call.
@@ -132,8 +149,16 @@ class HeavyChannel(TruthChannel):
     have to be delivered.
     """
 
-    def __init__(self, node: Node, sensor: AnySensor, schedule: Schedule,
-                 reader: TruthReader, view: WorldBase, *, hidden: bool) -> None:
+    def __init__(
+        self,
+        node: Node,
+        sensor: AnySensor,
+        schedule: Schedule,
+        reader: TruthReader,
+        view: WorldBase,
+        *,
+        hidden: bool,
+    ) -> None:
         super().__init__(node, sensor, schedule, reader, view, hidden=hidden)
         self._worker = Worker(f'truth of {sensor.name}')
         # Shared with the worker: both lists are only appended to and removed from, one call each,
@@ -164,6 +189,7 @@ class HeavyChannel(TruthChannel):
                 for publisher, message in self._messages(capture):
                     publisher.publish(message)
                 self._under_way.remove(capture.time_ns)
+
         self._worker.do(job)
 
     @property

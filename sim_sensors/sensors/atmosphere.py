@@ -18,12 +18,15 @@ EXPONENT = _GRAVITY / (_GAS_CONSTANT_AIR * LAPSE_K_M)
 Floats = NDArray[np.float64]
 
 
-def pressure_pa(altitude_m: object, sea_level_pressure_pa: float = SEA_LEVEL_PRESSURE_PA,
-                sea_level_temperature_k: float = SEA_LEVEL_TEMPERATURE_K) -> Floats:
+def pressure_pa(
+    altitude_m: object,
+    sea_level_pressure_pa: float = SEA_LEVEL_PRESSURE_PA,
+    sea_level_temperature_k: float = SEA_LEVEL_TEMPERATURE_K,
+) -> Floats:
     """Return the static pressure, Pa, at geometric altitudes above mean sea level, m."""
     height = geopotential_m(altitude_m)
     ratio = 1.0 - LAPSE_K_M * height / sea_level_temperature_k
-    return np.asarray(sea_level_pressure_pa * ratio ** EXPONENT)
+    return np.asarray(sea_level_pressure_pa * ratio**EXPONENT)
 
 
 def geopotential_m(altitude_m: object) -> Floats:

@@ -26,8 +26,9 @@ def _spread(value: object) -> object:
 class _OrOne:
     """Says in a JSON Schema that one number may stand for the list."""
 
-    def __get_pydantic_json_schema__(self, core: CoreSchema,
-                                     handler: GetJsonSchemaHandler) -> dict[str, object]:
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, object]:
         axes = handler(core)
         return {'anyOf': [axes['prefixItems'][0], axes]}
 
@@ -36,8 +37,9 @@ PerAxis = Annotated[tuple[float, float, float], BeforeValidator(_spread), _OrOne
 """x, y, z; one number stands for all three."""
 
 _NonNegative = Annotated[float, Field(ge=0.0)]
-NonNegativePerAxis = Annotated[tuple[_NonNegative, _NonNegative, _NonNegative],
-                               BeforeValidator(_spread), _OrOne()]
+NonNegativePerAxis = Annotated[
+    tuple[_NonNegative, _NonNegative, _NonNegative], BeforeValidator(_spread), _OrOne()
+]
 """x, y, z, none below zero; one number stands for all three."""
 
 

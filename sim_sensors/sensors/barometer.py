@@ -34,7 +34,8 @@ class BarometerConfig(SensorConfig):
     altitude_m: Annotated[float, Field(ge=-500.0, le=10_000.0)] = 0.0
     """Height of the world's z = 0 above mean sea level, m."""
     sea_level_pressure_pa: Annotated[float, Field(ge=50_000.0, le=120_000.0)] = (
-        atmosphere.SEA_LEVEL_PRESSURE_PA)
+        atmosphere.SEA_LEVEL_PRESSURE_PA
+    )
     """Pressure at mean sea level (QNH), Pa."""
     sea_level_temperature_c: Annotated[float, Field(ge=-90.0, le=60.0)] = 15.0
     """Air temperature at mean sea level, degrees Celsius."""
@@ -65,8 +66,10 @@ class _PressureReader(ColumnReader):
         super().read(view, envs, part, out)
         config = self._config
         out[:] = atmosphere.pressure_pa(
-            out + config.altitude_m, config.sea_level_pressure_pa,
-            config.sea_level_temperature_c + atmosphere.CELSIUS_ZERO_K)
+            out + config.altitude_m,
+            config.sea_level_pressure_pa,
+            config.sea_level_temperature_c + atmosphere.CELSIUS_ZERO_K,
+        )
 
 
 class Barometer(Sensor[BarometerConfig]):
@@ -81,7 +84,7 @@ class Barometer(Sensor[BarometerConfig]):
         """Static pressure, Pa."""
         self._template = msgs.fluid_pressure(self.frame_id)
         self._warmth = msgs.temperature(self.frame_id)
-        self._variance = config.noise ** 2 + config.resolution ** 2 / 12.0
+        self._variance = config.noise**2 + config.resolution**2 / 12.0
         self._low_pass = LowPass(config.bandwidth_hz)
         self.stateful = self.responds = config.bandwidth_hz > 0.0
 
@@ -115,11 +118,23 @@ class Barometer(Sensor[BarometerConfig]):
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Fill the messages; the variance is that of the white noise."""
         pressure = sample.values[0]
-        made = [(PRESSURE, self._template.fill(sample.stamp_ns, fluid_pressure=pressure,
-                                               variance=self._variance))]
+        made = [
+            (
+                PRESSURE,
+                self._template.fill(
+                    sample.stamp_ns, fluid_pressure=pressure, variance=self._variance
+                ),
+            )
+        ]
         if self.config.publish_temperature:
-            made.append((TEMPERATURE, self._warmth.fill(
-                sample.stamp_ns, temperature=self._temperature_c(float(sample.truth[0])))))
+            made.append(
+                (
+                    TEMPERATURE,
+                    self._warmth.fill(
+                        sample.stamp_ns, temperature=self._temperature_c(float(sample.truth[0]))
+                    ),
+                )
+            )
         return made
 
     def bounds(self) -> tuple[float, float]:

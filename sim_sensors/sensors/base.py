@@ -203,6 +203,7 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add to the model, before it is compiled, what the truth needs; by default a site."""
         from sim_sensors.world.mounts import add_site
+
         add_site(spec, self.name, self.config.mount)
 
     @abstractmethod
@@ -270,8 +271,11 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
     def metadata(self) -> dict[str, object]:
         """Return plain facts: type, rate, layout, frame."""
         return {
-            'name': self.name, 'type': self.config.type, 'rate_hz': self.config.rate_hz,
-            'frame_id': self.frame_id, 'dtype': str(self.return_layout.dtype),
+            'name': self.name,
+            'type': self.config.type,
+            'rate_hz': self.config.rate_hz,
+            'frame_id': self.frame_id,
+            'dtype': str(self.return_layout.dtype),
             'fields': {k: list(v) for k, v in self.return_layout.shapes.items()},
             'topics': {t.suffix: t.type_name for t in self.topics()},
         }
@@ -287,10 +291,12 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
     def observation_space(self) -> Any:
         """Return a gymnasium Box of one environment's row (needs gymnasium)."""
         from gymnasium.spaces import Box
+
         low, high = self.bounds()
         layout = self.return_layout
         if layout.dtype == np.bool_:
             from gymnasium.spaces import MultiBinary
+
             return MultiBinary(layout.width)
         return Box(low, high, (layout.width,), layout.dtype.type)
 
@@ -305,6 +311,7 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
     def smallest_latency_ns(self) -> int:
         """Least time between capture and arrival, ns."""
         from sim_sensors.pipeline.marginals import values_of
+
         least_s = float(values_of(self.config.latency).min())
         return self.duration_ns + seconds_to_ns(self.config.delay_range_s[0]) + int(least_s * 1e9)
 

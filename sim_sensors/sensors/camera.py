@@ -129,17 +129,29 @@ class Camera(Imager[CameraConfig]):
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Write the picture; the camera info carries the same stamp."""
         picture = self.truth_layout.view(sample.values, 'data')
-        written = [(IMAGE, self._template.fill(sample.stamp_ns, data=picture)),
-                   (INFO, self._info.fill(sample.stamp_ns))]
+        written = [
+            (IMAGE, self._template.fill(sample.stamp_ns, data=picture)),
+            (INFO, self._info.fill(sample.stamp_ns)),
+        ]
         if self.config.compressed:
-            written.append((COMPRESSED, msgs.compressed_image(
-                sample.stamp_ns, self.frame_id, f'{self.config.encoding}; jpeg compressed bgr8'
-                if self.config.encoding == 'rgb8' else 'mono8; jpeg compressed mono8',
-                self._jpeg(picture))))
+            written.append(
+                (
+                    COMPRESSED,
+                    msgs.compressed_image(
+                        sample.stamp_ns,
+                        self.frame_id,
+                        f'{self.config.encoding}; jpeg compressed bgr8'
+                        if self.config.encoding == 'rgb8'
+                        else 'mono8; jpeg compressed mono8',
+                        self._jpeg(picture),
+                    ),
+                )
+            )
         return written
 
     def _jpeg(self, picture: Array) -> bytes:
         from PIL import Image
+
         buffer = io.BytesIO()
         Image.fromarray(picture).save(buffer, 'JPEG', quality=self.config.jpeg_quality)
         return buffer.getvalue()

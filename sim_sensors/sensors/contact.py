@@ -43,8 +43,10 @@ class ContactConfig(PhysicalConfig):
     @model_validator(mode='after')
     def _release_below_threshold(self) -> ContactConfig:
         if self.release_n > self.threshold_n:
-            raise ValueError(f'release_n is {self.release_n}; it must not be larger than '
-                             f'threshold_n, {self.threshold_n}')
+            raise ValueError(
+                f'release_n is {self.release_n}; it must not be larger than '
+                f'threshold_n, {self.threshold_n}'
+            )
         return self
 
 
@@ -65,9 +67,13 @@ class Contact(PhysicalSensor[ContactConfig]):
         self.returns = Layout({'contact': ()}, bool)
         """Closed or open."""
         self._truth_template = msgs.wrench_stamped(self.frame_id)
-        self._template = msgs.range_reading(self.frame_id, radiation_type=INFRARED,
-                                            field_of_view_rad=0.0, min_range_m=0.0,
-                                            max_range_m=0.0)
+        self._template = msgs.range_reading(
+            self.frame_id,
+            radiation_type=INFRARED,
+            field_of_view_rad=0.0,
+            min_range_m=0.0,
+            max_range_m=0.0,
+        )
         self._release_n = config.release_n or config.threshold_n
         self.stateful = self._release_n < config.threshold_n or config.debounce_s > 0.0
 

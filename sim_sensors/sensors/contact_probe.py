@@ -48,8 +48,10 @@ class ContactProbeConfig(SensorConfig):
     @model_validator(mode='after')
     def _probes_are_points(self) -> ContactProbeConfig:
         if len(self.probes_m) % 3:
-            raise ValueError(f'probes_m has {len(self.probes_m)} numbers; it should have three, '
-                             f'x y z, for each ball')
+            raise ValueError(
+                f'probes_m has {len(self.probes_m)} numbers; it should have three, '
+                f'x y z, for each ball'
+            )
         return self
 
 
@@ -64,17 +66,25 @@ class ContactProbe(Sensor[ContactProbeConfig]):
         count = len(self._centres)
         self._is_single = not config.probes_m
         self._balls = [self.name] if self._is_single else [f'{name}/{k}' for k in range(count)]
-        self.truth_layout = Layout({'range': ()} if self._is_single else {'ranges': (count,)},
-                                   np.float32)
+        self.truth_layout = Layout(
+            {'range': ()} if self._is_single else {'ranges': (count,)}, np.float32
+        )
         """Signed distance of each ball, m; max_range_m where the target is farther."""
         self._cloud = np.zeros(count, BALL)
         for axis, key in enumerate('xyz'):
             self._cloud[key] = self._centres[:, axis]
-        self._template = msgs.range_reading(
-            self.frame_id, radiation_type=INFRARED, field_of_view_rad=0.0,
-            min_range_m=-config.max_penetration_m, max_range_m=config.max_range_m,
-            variance=config.noise**2) if self._is_single else (
-            msgs.point_cloud2(self.frame_id, BALL, count, is_dense=False))
+        self._template = (
+            msgs.range_reading(
+                self.frame_id,
+                radiation_type=INFRARED,
+                field_of_view_rad=0.0,
+                min_range_m=-config.max_penetration_m,
+                max_range_m=config.max_range_m,
+                variance=config.noise**2,
+            )
+            if self._is_single
+            else (msgs.point_cloud2(self.frame_id, BALL, count, is_dense=False))
+        )
 
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add the site, the balls around it and MuJoCo's own distance sensors."""
@@ -84,21 +94,35 @@ class ContactProbe(Sensor[ContactProbeConfig]):
         for ball, centre in zip(self._balls, self._centres, strict=True):
             self._add_ball(spec, ball, centre, frame)
 
-    def _add_ball(self, spec: mujoco.MjSpec, name: str, centre: Array,
-                  frame: mujoco.MjsFrame) -> None:
+    def _add_ball(
+        self, spec: mujoco.MjSpec, name: str, centre: Array, frame: mujoco.MjsFrame
+    ) -> None:
         if spec.geom(name) is not None:
-            raise RigError(f'sensor {self.name!r}: the model has a geom {name!r} already; '
-                           f'give the sensor another name')
+            raise RigError(
+                f'sensor {self.name!r}: the model has a geom {name!r} already; '
+                f'give the sensor another name'
+            )
         ball = spec.site(self.name).parent.add_geom(
-            name=name, type=mujoco.mjtGeom.mjGEOM_SPHERE, pos=centre,
-            size=[self.config.radius_m, 0.0, 0.0], contype=0, conaffinity=0,
-            mass=0.0, group=5, rgba=[0.9, 0.3, 0.1, 0.0])
+            name=name,
+            type=mujoco.mjtGeom.mjGEOM_SPHERE,
+            pos=centre,
+            size=[self.config.radius_m, 0.0, 0.0],
+            contype=0,
+            conaffinity=0,
+            mass=0.0,
+            group=5,
+            rgba=[0.9, 0.3, 0.1, 0.0],
+        )
         ball.set_frame(frame)
         spec.add_sensor(
-            name=native_name(name, 'geomdist'), type=mujoco.mjtSensor.mjSENS_GEOMDIST,
-            objtype=mujoco.mjtObj.mjOBJ_GEOM, objname=name,
-            reftype=mujoco.mjtObj.mjOBJ_BODY, refname=self.config.target,
-            cutoff=self.config.max_range_m)
+            name=native_name(name, 'geomdist'),
+            type=mujoco.mjtSensor.mjSENS_GEOMDIST,
+            objtype=mujoco.mjtObj.mjOBJ_GEOM,
+            objname=name,
+            reftype=mujoco.mjtObj.mjOBJ_BODY,
+            refname=self.config.target,
+            cutoff=self.config.max_range_m,
+        )
 
     def reader(self, view: WorldView) -> TruthReader:
         """Read the native sensors."""

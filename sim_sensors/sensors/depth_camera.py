@@ -47,8 +47,10 @@ class DepthCameraConfig(TracedConfig):
     @model_validator(mode='after')
     def _range_is_sane(self) -> DepthCameraConfig:
         if self.min_range_m >= self.max_range_m:
-            raise ValueError(f'min_range_m is {self.min_range_m}; it must be smaller than '
-                             f'max_range_m, {self.max_range_m}')
+            raise ValueError(
+                f'min_range_m is {self.min_range_m}; it must be smaller than '
+                f'max_range_m, {self.max_range_m}'
+            )
         return self
 
 
@@ -67,15 +69,19 @@ class DepthCamera(Imager[DepthCameraConfig]):
         if config.points:
             x, y = self.picture.rays()
             self._rays = x.astype(np.float32), y.astype(np.float32)
-            self._cloud = msgs.point_cloud2(self.frame_id, POINT, config.width,
-                                            height=config.height, is_dense=False)
+            self._cloud = msgs.point_cloud2(
+                self.frame_id, POINT, config.width, height=config.height, is_dense=False
+            )
 
     def reader(self, view: WorldView) -> TruthReader:
         """Render the depth, or cast rays."""
         if self.is_traced:
             return TracedReader(view, self, 'depth', np.inf)
-        return ImageReader(view, self, lambda renderer, data, camera, rows: renderer.depth(
-            data, camera, rows=rows))
+        return ImageReader(
+            view,
+            self,
+            lambda renderer, data, camera, rows: renderer.depth(data, camera, rows=rows),
+        )
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Measure by disparity, lose what one eye does not see, then the generic errors."""
@@ -86,10 +92,12 @@ class DepthCamera(Imager[DepthCameraConfig]):
                 disparity = self._focal_baseline / values
                 if config.disparity_noise_px:
                     disparity += np.float32(config.disparity_noise_px) * batch.noise.normal(
-                        'disparity', batch, values.shape[1])
+                        'disparity', batch, values.shape[1]
+                    )
                 if config.disparity_step_px:
                     disparity = np.rint(disparity / config.disparity_step_px) * np.float32(
-                        config.disparity_step_px)
+                        config.disparity_step_px
+                    )
                 measured = np.where(disparity > 0.0, self._focal_baseline / disparity, np.inf)
             values[:] = np.where(np.isfinite(values), measured, np.inf)
             if holes is not None:
@@ -117,8 +125,10 @@ class DepthCamera(Imager[DepthCameraConfig]):
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Write the depth; camera info and cloud carry the same stamp."""
         depth = self.truth_layout.view(sample.values, 'data')
-        written = [(IMAGE, self._template.fill(sample.stamp_ns, data=depth)),
-                   (INFO, self._info.fill(sample.stamp_ns))]
+        written = [
+            (IMAGE, self._template.fill(sample.stamp_ns, data=depth)),
+            (INFO, self._info.fill(sample.stamp_ns)),
+        ]
         if self.config.points:
             z = np.where(np.isfinite(depth), depth, np.float32(np.nan))
             cloud = np.empty(z.size, POINT)

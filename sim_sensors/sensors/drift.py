@@ -42,8 +42,9 @@ def gauss_markov(stream: str, time_s: float, batch: Batch, width: int) -> Array:
     """Return stationary first-order Gauss-Markov processes [n, width] of unit deviation."""
     decay = np.full(width, np.exp(-batch.period_s / time_s))
     gain = np.full(width, np.sqrt(-np.expm1(-2.0 * batch.period_s / time_s)))
-    process = batch.noise.markov(f'{stream} {time_s:g} s', decay=decay, gain=gain,
-                                 start=np.ones(width))
+    process = batch.noise.markov(
+        f'{stream} {time_s:g} s', decay=decay, gain=gain, start=np.ones(width)
+    )
     return process.at(batch.envs, batch.index)
 
 
@@ -95,7 +96,10 @@ class AllanNoise(Movable):
         every = max(1, round(self.KNOT_S / period_s))
         knot_s = every * period_s
         times_s = np.array(self.TIMES_S)
-        return DriftSpec(every, decay=np.append(np.exp(-knot_s / times_s), 1.0),
-                         gain=np.append(np.sqrt(-np.expm1(-2.0 * knot_s / times_s)),
-                                        np.sqrt(knot_s)),
-                         start=np.append(np.ones_like(times_s), 0.0), width=self._width)
+        return DriftSpec(
+            every,
+            decay=np.append(np.exp(-knot_s / times_s), 1.0),
+            gain=np.append(np.sqrt(-np.expm1(-2.0 * knot_s / times_s)), np.sqrt(knot_s)),
+            start=np.append(np.ones_like(times_s), 0.0),
+            width=self._width,
+        )

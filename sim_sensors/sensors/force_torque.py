@@ -72,8 +72,9 @@ class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
         self._low_pass = LowPass(config.bandwidth_hz)
         self.stateful = self.responds = config.bandwidth_hz > 0.0 or config.overload_n > 0.0
         self._mixing = _mixing(config)
-        self._limit = np.repeat([config.force_range_n or np.inf,
-                                 config.torque_range_nm or np.inf], 3)
+        self._limit = np.repeat(
+            [config.force_range_n or np.inf, config.torque_range_nm or np.inf], 3
+        )
         self._deadband = np.repeat([config.force_deadband_n, config.torque_deadband_nm], 3)
 
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
@@ -91,7 +92,8 @@ class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
         batch.noise.apply_readout_errors(values[:, FORCE], batch)
         if self.config.torque_noise_nm > 0.0:
             values[:, TORQUE] += self.config.torque_noise_nm * batch.noise.normal(
-                'torque', batch, 3)
+                'torque', batch, 3
+            )
 
     def _overload(self, force_n: Array, batch: Batch) -> None:
         """Shift the zero for good when a force [n, 3] goes beyond what the cell bears."""
@@ -115,8 +117,14 @@ class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Write the wrench."""
-        return ((WRENCH, self._template.fill(sample.stamp_ns, force=sample.values[FORCE],
-                                             torque=sample.values[TORQUE])),)
+        return (
+            (
+                WRENCH,
+                self._template.fill(
+                    sample.stamp_ns, force=sample.values[FORCE], torque=sample.values[TORQUE]
+                ),
+            ),
+        )
 
 
 class ForceTorqueConfig(WrenchConfig):
@@ -132,8 +140,10 @@ class ForceTorque(WrenchSensor[ForceTorqueConfig]):
         """Add the site and MuJoCo's own force and torque sensors on it."""
         super().mount(spec)
         if spec.site(self.name).parent.name == 'world':
-            raise RigError(f'sensor {self.name!r}: mount.body is world, which is attached to '
-                           f'nothing; name the body whose joint or weld carries the load')
+            raise RigError(
+                f'sensor {self.name!r}: mount.body is world, which is attached to '
+                f'nothing; name the body whose joint or weld carries the load'
+            )
         for kind in ('force', 'torque'):
             add_native(spec, self.name, kind)
 
@@ -143,13 +153,16 @@ class ForceTorque(WrenchSensor[ForceTorqueConfig]):
         body = model.body(int(model.site(self.name).bodyid[0]))
         joint = int(body.jntadr[0])
         if joint >= 0 and model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE:
-            raise RigError(f'sensor {self.name!r}: body {body.name!r} floats (free joint), so no '
-                           f'parent carries it; name a body further out, or use contact_force')
+            raise RigError(
+                f'sensor {self.name!r}: body {body.name!r} floats (free joint), so no '
+                f'parent carries it; name a body further out, or use contact_force'
+            )
 
     def reader(self, view: WorldView) -> TruthReader:
         """Read the two native sensors."""
-        return ColumnReader(view.model, [native_name(self.name, kind)
-                                         for kind in ('force', 'torque')])
+        return ColumnReader(
+            view.model, [native_name(self.name, kind) for kind in ('force', 'torque')]
+        )
 
 
 class ContactForceConfig(WrenchConfig):
@@ -178,8 +191,11 @@ def _mixing(config: WrenchConfig) -> Array | None:
     """Return the [6, 6] cross-talk matrix, or None; torques count in units of their range."""
     if config.cross_talk == 0.0:
         return None
-    lever_m = (config.torque_range_nm / config.force_range_n
-               if config.torque_range_nm and config.force_range_n else 0.1)
+    lever_m = (
+        config.torque_range_nm / config.force_range_n
+        if config.torque_range_nm and config.force_range_n
+        else 0.1
+    )
     scale = np.repeat([1.0, lever_m], 3)
     leak = config.cross_talk * scale[:, None] / scale[None, :]
     np.fill_diagonal(leak, 1.0)

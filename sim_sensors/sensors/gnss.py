@@ -113,8 +113,7 @@ class Gnss(Sensor[GnssConfig]):
         across, up = config.horizontal_speed_noise_m_s, config.vertical_speed_noise_m_s
         self._white = np.array([horizontal, horizontal, vertical, across, across, up])
         self._drift = np.array([config.horizontal_drift_m] * 2 + [config.vertical_drift_m])
-        self._covariance = np.diag(self._white[:3] ** 2 + self._drift ** 2
-                                   + config.noise ** 2).ravel()
+        self._covariance = np.diag(self._white[:3] ** 2 + self._drift**2 + config.noise**2).ravel()
         self.stateful = config.outage.mean_interval_s > 0.0
 
     @property
@@ -193,8 +192,13 @@ class Gnss(Sensor[GnssConfig]):
         position, linear, status = self.return_layout.unpack(sample.values).values()
         kind = UNKNOWN_COVARIANCE if status == NO_FIX else DIAGONAL_COVARIANCE
         covariance = self._covariance if kind else np.zeros(9)
-        fix = self._fix.fill(sample.stamp_ns, status=np.int8(status), position=position,
-                             position_covariance=covariance, position_covariance_type=kind)
+        fix = self._fix.fill(
+            sample.stamp_ns,
+            status=np.int8(status),
+            position=position,
+            position_covariance=covariance,
+            position_covariance_type=kind,
+        )
         return [(FIX, fix), (VELOCITY, self._velocity.fill(sample.stamp_ns, linear=linear))]
 
 
@@ -205,8 +209,10 @@ def geodetic_transformer(datum: DatumConfig) -> Transformer:
     except ImportError as error:
         raise UnavailableError(
             f'a gnss sensor needs pyproj for its geodesy, which cannot be imported ({error}); '
-            f'install it: {pip_install("pyproj")}') from None
+            f'install it: {pip_install("pyproj")}'
+        ) from None
     return Transformer.from_pipeline(
         '+proj=pipeline +step +inv +proj=topocentric +ellps=WGS84 '
         f'+lon_0={datum.longitude_deg!r} +lat_0={datum.latitude_deg!r} +h_0={datum.altitude_m!r} '
-        '+step +inv +proj=cart +ellps=WGS84 +step +proj=unitconvert +xy_in=rad +xy_out=deg')
+        '+step +inv +proj=cart +ellps=WGS84 +step +proj=unitconvert +xy_in=rad +xy_out=deg'
+    )

@@ -61,8 +61,10 @@ class ImagerConfig(SensorConfig):
         for key in ('exposure_s', 'readout_s'):
             value = getattr(self, key)
             if value > period_s * (1.0 + 1e-9):
-                return (f'{key} is {value:g}; it must not be longer than the time between two '
-                        f'pictures, {period_s:.4g} s')
+                return (
+                    f'{key} is {value:g}; it must not be longer than the time between two '
+                    f'pictures, {period_s:.4g} s'
+                )
         return ''
 
 
@@ -114,8 +116,9 @@ class Imager(Sensor[ConfigT], Generic[ConfigT]):
 
     def info_template(self, d: Array | Sequence[float] = ()) -> Template:
         """Return the camera info with distortion `d`."""
-        return msgs.camera_info(self.frame_id, self.config.height, self.config.width,
-                                self.picture.matrix, d=d)
+        return msgs.camera_info(
+            self.frame_id, self.config.height, self.config.width, self.picture.matrix, d=d
+        )
 
 
 class ImageReader:
@@ -126,8 +129,9 @@ class ImageReader:
         config, lens = sensor.config, sensor.rendered
         self._draw = draw
         self._camera = view.model.camera(sensor.name).id
-        self._renderer = render.Renderer(view.model, lens.width, lens.height,
-                                         shadows=config.shadows, samples=config.samples)
+        self._renderer = render.Renderer(
+            view.model, lens.width, lens.height, shadows=config.shadows, samples=config.samples
+        )
         self.parts_ns: Sequence[int]
         self.parts_ns, self._bands = bands_of(config, seconds_to_ns(view.model.opt.timestep))
         self._shape = (config.height, -1)

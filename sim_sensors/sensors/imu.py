@@ -35,8 +35,15 @@ DATA = Topic('data', 'sensor_msgs/msg/Imu')
 TEMPERATURE = Topic('temperature', 'sensor_msgs/msg/Temperature')
 
 INERTIAL, ORIENTATION = slice(0, 6), slice(6, 10)
-NATIVE = ('accelerometer', 'gyro', 'framequat', 'framexaxis', 'frameyaxis', 'framezaxis',
-          'frameangacc')
+NATIVE = (
+    'accelerometer',
+    'gyro',
+    'framequat',
+    'framexaxis',
+    'frameyaxis',
+    'framezaxis',
+    'frameangacc',
+)
 """MuJoCo's sensors that it reads; the acceleration is in the world's axes."""
 ZERO = (0.0, 0.0, 0.0)
 
@@ -127,8 +134,11 @@ class Imu(Sensor[ImuConfig]):
 
     def __init__(self, name: str, config: ImuConfig) -> None:
         super().__init__(name, config)
-        self.truth_layout = Layout({'linear_acceleration': (3,), 'angular_velocity': (3,)}
-                                   | ({'orientation': (4,)} if config.orientation else {}), float)
+        self.truth_layout = Layout(
+            {'linear_acceleration': (3,), 'angular_velocity': (3,)}
+            | ({'orientation': (4,)} if config.orientation else {}),
+            float,
+        )
         """Specific force m/s^2, angular rate rad/s and, if asked for, orientation xyzw."""
         self._raw = msgs.imu(self.frame_id)
         self._full = msgs.imu(self.frame_id, orientation=True)
@@ -173,8 +183,9 @@ class Imu(Sensor[ImuConfig]):
         covariances = self._errors.covariances(period_s)
         self._raw = msgs.imu(self.frame_id).preset(**covariances)
         self._full = msgs.imu(self.frame_id, orientation=True).preset(
-            orientation_covariance=np.diag([self.config.orientation_noise_rad ** 2] * 3).ravel(),
-            **covariances)
+            orientation_covariance=np.diag([self.config.orientation_noise_rad**2] * 3).ravel(),
+            **covariances,
+        )
 
     # ---- messages -------------------------------------------------------------------------
 
@@ -184,8 +195,11 @@ class Imu(Sensor[ImuConfig]):
 
     def topics(self) -> Sequence[Topic]:
         """`data_raw` always, `data` with an orientation, `temperature` if asked for."""
-        return ([DATA_RAW] + [DATA] * self.config.orientation
-                + [TEMPERATURE] * self.config.temperature.publish)
+        return (
+            [DATA_RAW]
+            + [DATA] * self.config.orientation
+            + [TEMPERATURE] * self.config.temperature.publish
+        )
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Fill the messages; covariances are those of the white noise of one sample."""
@@ -193,8 +207,9 @@ class Imu(Sensor[ImuConfig]):
         orientation = fields.pop('orientation', None)
         made = [(DATA_RAW, self._raw.fill(sample.stamp_ns, **fields))]
         if orientation is not None:
-            made.append((DATA, self._full.fill(sample.stamp_ns, orientation=orientation,
-                                               **fields)))
+            made.append(
+                (DATA, self._full.fill(sample.stamp_ns, orientation=orientation, **fields))
+            )
         if self.config.temperature.publish:
             warmth = float(self.config.temperature.at_s(sample.elapsed_ns / NS_PER_S))
             made.append((TEMPERATURE, self._warmth.fill(sample.stamp_ns, temperature=warmth)))
@@ -220,14 +235,36 @@ class InstantReader(ColumnReader):
 
         The same operations for one as for thousands, so that the bits are the same.
         """
-        (fx, fy, fz, rx, ry, rz, qw, qx, qy, qz, xx, xy, xz, yx, yy, yz, zx, zy, zz,
-         ax, ay, az) = columns_of(columns)
+        (
+            fx,
+            fy,
+            fz,
+            rx,
+            ry,
+            rz,
+            qw,
+            qx,
+            qy,
+            qz,
+            xx,
+            xy,
+            xz,
+            yx,
+            yy,
+            yz,
+            zx,
+            zy,
+            zz,
+            ax,
+            ay,
+            az,
+        ) = columns_of(columns)
         if ahead_s := self._ahead_s:
             # the site's x, y, z in the world, times the acceleration there
             rx = rx + ahead_s * (xx * ax + xy * ay + xz * az)
             ry = ry + ahead_s * (yx * ax + yy * ay + yz * az)
             rz = rz + ahead_s * (zx * ax + zy * ay + zz * az)
-        write_columns(out, (fx, fy, fz, rx, ry, rz, qx, qy, qz, qw)[:out.shape[1]])
+        write_columns(out, (fx, fy, fz, rx, ry, rz, qx, qy, qz, qw)[: out.shape[1]])
 
 
 class _Errors(Movable):
@@ -238,8 +275,9 @@ class _Errors(Movable):
         self._temperature = config.temperature
         self._matrix = np.zeros((6, 6))
         for block, triad in ((slice(0, 3), accel), (slice(3, 6), gyro)):
-            self._matrix[block, block] = sensitivity(triad.scale_error, triad.cross_axis,
-                                                     triad.misalignment_rad)
+            self._matrix[block, block] = sensitivity(
+                triad.scale_error, triad.cross_axis, triad.misalignment_rad
+            )
         self._matrix[3:, :3] = np.diag(gyro.g_sensitivity)
         self._is_mixed = not np.array_equal(self._matrix, np.eye(6))
 
@@ -250,8 +288,9 @@ class _Errors(Movable):
         turn_on = both('turn_on_bias')
         self._turn_on = Tile(turn_on) if turn_on.any() else None
         self._per_kelvin = _unless_zero(both('temperature_bias'))
-        self._allan = AllanNoise(both('noise_density'), both('bias_instability'),
-                                 both('random_walk'))
+        self._allan = AllanNoise(
+            both('noise_density'), both('bias_instability'), both('random_walk')
+        )
         range_ = np.repeat([accel.range or np.inf, gyro.range or np.inf], 3)
         self._saturates = bool(np.isfinite(range_).any())
         self._low, self._high = Tile(-range_), Tile(range_)
@@ -259,7 +298,7 @@ class _Errors(Movable):
         self._is_stepped = bool(self._resolution.any())
         self._stepped = slice(0 if accel.resolution else 3, 6 if gyro.resolution else 3)
         self._steps = Tile(self._resolution[self._stepped])
-        self._generic_variance = config.noise ** 2 + config.resolution ** 2 / 12.0
+        self._generic_variance = config.noise**2 + config.resolution**2 / 12.0
 
     def apply(self, values: Array, batch: Batch) -> None:
         """Turn true values [n, 6] into what the converters give out."""
@@ -285,10 +324,15 @@ class _Errors(Movable):
 
     def covariances(self, period_s: float) -> dict[str, Array]:
         """Return those of the white noise of one sample, row-major [9], by their block's name."""
-        variance = (self._allan.white_sigma(period_s) ** 2 + self._resolution ** 2 / 12.0
-                    + self._generic_variance)
-        return {'linear_acceleration_covariance': np.diag(variance[:3]).ravel(),
-                'angular_velocity_covariance': np.diag(variance[3:]).ravel()}
+        variance = (
+            self._allan.white_sigma(period_s) ** 2
+            + self._resolution**2 / 12.0
+            + self._generic_variance
+        )
+        return {
+            'linear_acceleration_covariance': np.diag(variance[:3]).ravel(),
+            'angular_velocity_covariance': np.diag(variance[3:]).ravel(),
+        }
 
 
 def _unless_zero(values: NDArray[np.float64]) -> NDArray[np.float64] | None:

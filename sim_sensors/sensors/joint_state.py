@@ -56,8 +56,10 @@ class JointStateConfig(SensorConfig):
     @model_validator(mode='after')
     def _only_counts_get_lost(self) -> JointStateConfig:
         if self.drop_probability and not (self.counts_per_rev or self.resolution):
-            raise ValueError(f'drop_probability is {self.drop_probability}, but nothing is '
-                             f'counted; give counts_per_rev or resolution')
+            raise ValueError(
+                f'drop_probability is {self.drop_probability}, but nothing is '
+                f'counted; give counts_per_rev or resolution'
+            )
         return self
 
 
@@ -71,7 +73,8 @@ class JointState(Sensor[JointStateConfig]):
         super().__init__(name, config)
         count = len(config.joints)
         self.truth_layout = Layout(
-            dict.fromkeys(('position', 'velocity', 'effort'), (count,)), float)
+            dict.fromkeys(('position', 'velocity', 'effort'), (count,)), float
+        )
         """Position rad or m, velocity per s, effort N m or N; each [joints]."""
         self._template = msgs.joint_state(config.joints, frame_id=config.frame_id, effort=True)
         self._topic = Topic('joint_states' if config.namespaced else '/joint_states', TYPE)
@@ -96,13 +99,21 @@ class JointState(Sensor[JointStateConfig]):
         for joint in self.config.joints:
             is_slide = spec.joint(joint).type == mujoco.mjtJoint.mjJNT_SLIDE
             if is_slide and self.config.counts_per_rev:
-                raise RigError(f'sensor {self.name!r}: joint {joint!r} slides, it makes no turns; '
-                               f'give resolution in m instead of counts_per_rev')
+                raise RigError(
+                    f'sensor {self.name!r}: joint {joint!r} slides, it makes no turns; '
+                    f'give resolution in m instead of counts_per_rev'
+                )
 
     def reader(self, view: WorldView) -> TruthReader:
         """Read the native sensors' columns."""
-        return ColumnReader(view.model, [f'{self.name}/{kind}/{joint}' for kind in NATIVE.values()
-                                         for joint in self.config.joints])
+        return ColumnReader(
+            view.model,
+            [
+                f'{self.name}/{kind}/{joint}'
+                for kind in NATIVE.values()
+                for joint in self.config.joints
+            ],
+        )
 
     # ---- the pipeline's stages ----------------------------------------------------------------
 
@@ -121,8 +132,10 @@ class JointState(Sensor[JointStateConfig]):
             self._lose_counts(position, batch)
         batch.noise.apply_readout_errors(position, batch)
         quantise(position, self._count_size)
-        for name, rows, sigma in (('velocity', velocity, self.config.velocity_noise),
-                                  ('effort', effort, self.config.effort_noise)):
+        for name, rows, sigma in (
+            ('velocity', velocity, self.config.velocity_noise),
+            ('effort', effort, self.config.effort_noise),
+        ):
             if sigma:
                 rows += sigma * batch.noise.normal(name, batch, rows.shape[1])
 
@@ -164,5 +177,9 @@ class JointState(Sensor[JointStateConfig]):
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Fill the JointState."""
-        return [(self._topic, self._template.fill(sample.stamp_ns,
-                                                  **self.truth_layout.unpack(sample.values)))]
+        return [
+            (
+                self._topic,
+                self._template.fill(sample.stamp_ns, **self.truth_layout.unpack(sample.values)),
+            )
+        ]

@@ -56,7 +56,7 @@ class Magnetometer(Sensor[MagnetometerConfig]):
         self._template = msgs.magnetic_field(self.frame_id)
         self._soft_iron = np.reshape(config.soft_iron, (3, 3))
         self._hard_iron = np.asarray(config.hard_iron_t)
-        variance = config.noise ** 2 + config.resolution ** 2 / 12.0
+        variance = config.noise**2 + config.resolution**2 / 12.0
         self._covariance = np.diag([variance] * 3).ravel()
 
     def mount(self, spec: mujoco.MjSpec) -> None:
@@ -68,15 +68,18 @@ class Magnetometer(Sensor[MagnetometerConfig]):
 
     def reader(self, view: WorldView) -> TruthReader:
         """Read the native sensor in tesla."""
-        return LinearReader(view.model, [native_name(self.name, 'magnetometer')],
-                            TESLA_PER_GAUSS * np.eye(3))
+        return LinearReader(
+            view.model, [native_name(self.name, 'magnetometer')], TESLA_PER_GAUSS * np.eye(3)
+        )
 
     def validate(self, view: WorldView) -> None:
         """Refuse a field that another magnetometer has set otherwise: there is only one Earth."""
         field = view.model.opt.magnetic * TESLA_PER_GAUSS
         if any(self.config.field_t) and not np.allclose(field, self.config.field_t, atol=1e-12):
-            raise RigError(f'sensor {self.name!r}: field_t is {list(self.config.field_t)}, but '
-                           f'another magnetometer has set {field.tolist()}; give all the same')
+            raise RigError(
+                f'sensor {self.name!r}: field_t is {list(self.config.field_t)}, but '
+                f'another magnetometer has set {field.tolist()}; give all the same'
+            )
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Apply soft iron, hard iron, what every sensor has, and the range."""
@@ -91,8 +94,16 @@ class Magnetometer(Sensor[MagnetometerConfig]):
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Fill the message; the covariance is that of the white noise."""
-        return [(MAG, self._template.fill(sample.stamp_ns, magnetic_field=sample.values,
-                                          magnetic_field_covariance=self._covariance))]
+        return [
+            (
+                MAG,
+                self._template.fill(
+                    sample.stamp_ns,
+                    magnetic_field=sample.values,
+                    magnetic_field_covariance=self._covariance,
+                ),
+            )
+        ]
 
     def bounds(self) -> tuple[float, float]:
         """Return the saturation limits, T."""

@@ -17,8 +17,9 @@ from sim_sensors.world.truth import ColumnReader
 class LinearReader(ColumnReader):
     """Truth that is linear in sensordata columns: units, averages, sums."""
 
-    def __init__(self, model: mujoco.MjModel, sensor_names: Sequence[str],
-                 matrix: ArrayLike) -> None:
+    def __init__(
+        self, model: mujoco.MjModel, sensor_names: Sequence[str], matrix: ArrayLike
+    ) -> None:
         """Multiply the columns [n, c] of `sensor_names` by `matrix` [c, width]."""
         super().__init__(model, sensor_names)
         self._matrix: NDArray[np.float64] = np.asarray(matrix, float)
@@ -36,8 +37,9 @@ def native_name(sensor: str, kind: str) -> str:
 def add_native(spec: mujoco.MjSpec, sensor: str, kind: str) -> str:
     """Add native sensor `kind` ('gyro', 'framepos' ...) on site `sensor`; return its name."""
     name = native_name(sensor, kind)
-    spec.add_sensor(name=name, type=_native_type(kind), objtype=mujoco.mjtObj.mjOBJ_SITE,
-                    objname=sensor)
+    spec.add_sensor(
+        name=name, type=_native_type(kind), objtype=mujoco.mjtObj.mjOBJ_SITE, objname=sensor
+    )
     return name
 
 
@@ -45,14 +47,20 @@ def add_joint_native(spec: mujoco.MjSpec, sensor: str, kind: str, joint: str) ->
     """Add native sensor `kind` ('jointpos', 'jointvel' ...) on `joint`; return its name."""
     found = spec.joint(joint)
     if found is None:
-        raise RigError(unknown_name(f'sensor {sensor!r}: joint', 'joint', joint,
-                                    (each.name for each in spec.joints)))
+        raise RigError(
+            unknown_name(
+                f'sensor {sensor!r}: joint', 'joint', joint, (each.name for each in spec.joints)
+            )
+        )
     if found.type not in (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE):
-        raise RigError(f'sensor {sensor!r}: joint {joint!r} is neither a hinge nor a slide; '
-                       f'an encoder measures one angle or one length')
+        raise RigError(
+            f'sensor {sensor!r}: joint {joint!r} is neither a hinge nor a slide; '
+            f'an encoder measures one angle or one length'
+        )
     name = native_name(sensor, f'{kind}/{joint}')
-    spec.add_sensor(name=name, type=_native_type(kind), objtype=mujoco.mjtObj.mjOBJ_JOINT,
-                    objname=joint)
+    spec.add_sensor(
+        name=name, type=_native_type(kind), objtype=mujoco.mjtObj.mjOBJ_JOINT, objname=joint
+    )
     return name
 
 

@@ -25,16 +25,22 @@ def add_net_force(spec: mujoco.MjSpec, name: str, against: str) -> None:
     site = spec.site(name)
     body = site.parent
     if body.name == 'world':
-        raise RigError(f'sensor {name!r}: mount.body is world, which has no contacts of its own; '
-                       f'name the body whose contacts it should feel')
-    sensor = spec.add_sensor(name=native_name(name, 'contact'),
-                             type=mujoco.mjtSensor.mjSENS_CONTACT,
-                             objtype=mujoco.mjtObj.mjOBJ_BODY, objname=body.name)
+        raise RigError(
+            f'sensor {name!r}: mount.body is world, which has no contacts of its own; '
+            f'name the body whose contacts it should feel'
+        )
+    sensor = spec.add_sensor(
+        name=native_name(name, 'contact'),
+        type=mujoco.mjtSensor.mjSENS_CONTACT,
+        objtype=mujoco.mjtObj.mjOBJ_BODY,
+        objname=body.name,
+    )
     if against:
         other = find_body(spec, name, against, 'against')
         sensor.reftype, sensor.refname = mujoco.mjtObj.mjOBJ_BODY, other.name
-    bits = sum(1 << int(getattr(mujoco.mjtConDataField, f'mjCONDATA_{field}'))
-               for field in _FIELDS)
+    bits = sum(
+        1 << int(getattr(mujoco.mjtConDataField, f'mjCONDATA_{field}')) for field in _FIELDS
+    )
     sensor.intprm[:3] = (bits, _NET_FORCE, 1)
     for kind in _FRAME:
         add_native(spec, name, kind)

@@ -61,11 +61,14 @@ class Pinhole:
 def add_camera(spec: mujoco.MjSpec, name: str, lens: Pinhole) -> None:
     """Add a MuJoCo camera `name` at the site of the same name, looking along its +x."""
     if spec.camera(name) is not None:
-        raise RigError(f'sensor {name!r}: the model has a camera {name!r} already; give the '
-                       f'sensor another name')
+        raise RigError(
+            f'sensor {name!r}: the model has a camera {name!r} already; give the '
+            f'sensor another name'
+        )
     frame = add_frame(spec, spec.site(name))
-    camera = spec.site(name).parent.add_camera(name=name, quat=CAMERA_QUAT_WXYZ,
-                                               fovy=lens.fovy_deg)
+    camera = spec.site(name).parent.add_camera(
+        name=name, quat=CAMERA_QUAT_WXYZ, fovy=lens.fovy_deg
+    )
     camera.resolution = [lens.width, lens.height]
     camera.set_frame(frame)
 
@@ -75,8 +78,10 @@ def distort(x: Array, y: Array, d: Array) -> tuple[Array, Array]:
     k1, k2, p1, p2, k3 = d
     r2 = x * x + y * y
     radial = 1.0 + r2 * (k1 + r2 * (k2 + r2 * k3))
-    return (x * radial + 2.0 * p1 * x * y + p2 * (r2 + 2.0 * x * x),
-            y * radial + p1 * (r2 + 2.0 * y * y) + 2.0 * p2 * x * y)
+    return (
+        x * radial + 2.0 * p1 * x * y + p2 * (r2 + 2.0 * x * x),
+        y * radial + p1 * (r2 + 2.0 * y * y) + 2.0 * p2 * x * y,
+    )
 
 
 def undistort(x: Array, y: Array, d: Array) -> tuple[Array, Array]:
@@ -97,10 +102,15 @@ def undistort(x: Array, y: Array, d: Array) -> tuple[Array, Array]:
         error = target - here
         if np.abs(error).max() < 1e-10:
             return guess[0], guess[1]
-        guess = guess + np.stack([dy[1] * error[0] - dy[0] * error[1],
-                                  dx[0] * error[1] - dx[1] * error[0]]) / determinant
-    raise RigError(f'distortion {[float(value) for value in d]} folds the picture inside its '
-                   f'field of view; use smaller coefficients or a smaller fovy_deg')
+        guess = (
+            guess
+            + np.stack([dy[1] * error[0] - dy[0] * error[1], dx[0] * error[1] - dx[1] * error[0]])
+            / determinant
+        )
+    raise RigError(
+        f'distortion {[float(value) for value in d]} folds the picture inside its '
+        f'field of view; use smaller coefficients or a smaller fovy_deg'
+    )
 
 
 class Lens:
@@ -111,8 +121,9 @@ class Lens:
         x, y = undistort(*picture.rays(), d)
         half_w = picture.focal_px * float(np.abs(x).max()) + 1.0
         half_h = picture.focal_px * float(np.abs(y).max()) + 1.0
-        self.rendered = Pinhole(2 * int(np.ceil(half_w)), 2 * int(np.ceil(half_h)),
-                                picture.focal_px)
+        self.rendered = Pinhole(
+            2 * int(np.ceil(half_w)), 2 * int(np.ceil(half_h)), picture.focal_px
+        )
         cx, cy = self.rendered.centre_px
         u, v = picture.focal_px * x + cx, picture.focal_px * y + cy
         left, self._top = np.floor(u).astype(np.intp), np.floor(v).astype(np.intp)

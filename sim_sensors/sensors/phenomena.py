@@ -59,16 +59,15 @@ class PhysicalSensor(Sensor[PhysicalT]):
     def physics_imperfections(self, values: Array, batch: Batch) -> None:
         """Add fluctuations and drift, by truth tick."""
         physics, xp = self.config.physics, batch.noise.xp
-        part = values[:, :self.disturbed]
+        part = values[:, : self.disturbed]
         width = part.shape[1]
         added: Array = xp.zeros(part.shape)
         if physics.turbulence or physics.turbulence_intensity:
-            sigma = (physics.turbulence
-                     + physics.turbulence_intensity * self.magnitude(part, xp))
+            sigma = physics.turbulence + physics.turbulence_intensity * self.magnitude(part, xp)
             added += sigma * self._gusts(batch, width)
         if physics.drift:
             walk = batch.noise.walk_at('physics_drift', batch.envs, batch.tick, width)
-            added += walk * (physics.drift * batch.dt_s ** 0.5)
+            added += walk * (physics.drift * batch.dt_s**0.5)
         part += xp.astype(added, xp.dtype(values))
 
     def magnitude(self, values: Array, xp: Arrays) -> Array:
@@ -79,6 +78,9 @@ class PhysicalSensor(Sensor[PhysicalT]):
         """Return stationary first-order processes [n, width] of unit deviation."""
         elapsed = batch.dt_s / self.config.physics.turbulence_time_s
         process = batch.noise.markov(
-            'turbulence', decay=np.full(width, np.exp(-elapsed)),
-            gain=np.full(width, np.sqrt(-np.expm1(-2.0 * elapsed))), start=np.ones(width))
+            'turbulence',
+            decay=np.full(width, np.exp(-elapsed)),
+            gain=np.full(width, np.sqrt(-np.expm1(-2.0 * elapsed))),
+            start=np.ones(width),
+        )
         return process.at(batch.envs, batch.tick)

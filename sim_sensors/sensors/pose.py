@@ -48,15 +48,25 @@ class Pose(Sensor[PoseConfig]):
 
     def __init__(self, name: str, config: PoseConfig) -> None:
         super().__init__(name, config)
-        self.truth_layout = Layout({'position': (3,), 'orientation': (4,), 'linear': (3,),
-                                    'angular': (3,)}, float)
+        self.truth_layout = Layout(
+            {'position': (3,), 'orientation': (4,), 'linear': (3,), 'angular': (3,)}, float
+        )
         """Position m, orientation xyzw, velocity m/s, angular rate rad/s."""
         self._template = msgs.odometry(config.world_frame_id, self.frame_id)
-        self._sigma = np.repeat([config.position_noise_m, config.orientation_noise_rad,
-                                 config.linear_noise_m_s, config.angular_noise_rad_s], 3)
-        variance = self._sigma ** 2
-        self._covariances = {'pose_covariance': np.diag(variance[:6]).ravel(),
-                             'twist_covariance': np.diag(variance[6:]).ravel()}
+        self._sigma = np.repeat(
+            [
+                config.position_noise_m,
+                config.orientation_noise_rad,
+                config.linear_noise_m_s,
+                config.angular_noise_rad_s,
+            ],
+            3,
+        )
+        variance = self._sigma**2
+        self._covariances = {
+            'pose_covariance': np.diag(variance[:6]).ravel(),
+            'twist_covariance': np.diag(variance[6:]).ravel(),
+        }
 
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add the site and MuJoCo's own frame sensors on it."""

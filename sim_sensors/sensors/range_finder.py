@@ -49,8 +49,10 @@ class RangeConfig(SensorConfig):
     @model_validator(mode='after')
     def _range_is_sane(self) -> RangeConfig:
         if self.min_range_m >= self.max_range_m:
-            raise ValueError(f'min_range_m is {self.min_range_m}; it must be smaller than '
-                             f'max_range_m, {self.max_range_m}')
+            raise ValueError(
+                f'min_range_m is {self.min_range_m}; it must be smaller than '
+                f'max_range_m, {self.max_range_m}'
+            )
         return self
 
 
@@ -64,9 +66,13 @@ class Range(Sensor[RangeConfig]):
         self.truth_layout = Layout({'range': ()}, np.float32)
         """The true distance, m; +inf when the cone is empty."""
         self._template = msgs.range_reading(
-            self.frame_id, radiation_type=RADIATION[config.radiation],
-            field_of_view_rad=radians(config.fov_deg), min_range_m=config.min_range_m,
-            max_range_m=config.max_range_m, variance=config.noise**2)
+            self.frame_id,
+            radiation_type=RADIATION[config.radiation],
+            field_of_view_rad=radians(config.fov_deg),
+            min_range_m=config.min_range_m,
+            max_range_m=config.max_range_m,
+            variance=config.noise**2,
+        )
 
     def reader(self, view: WorldView) -> TruthReader:
         """Cast the cone's rays."""
@@ -103,8 +109,9 @@ class ConeReader:
         own = subtree_bodies(model, int(model.site_bodyid[self._site]))
         hidden = own if config.exclude_own_body and own[0] != 0 else ()
         self._directions = cone(config.num_rays, radians(config.fov_deg))
-        self._caster = make_caster('mujoco', model, config.max_range_m,
-                                   visible_geoms(model, exclude_bodies=hidden))
+        self._caster = make_caster(
+            'mujoco', model, config.max_range_m, visible_geoms(model, exclude_bodies=hidden)
+        )
 
     def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
         """Write the nearest distance of each environment, m."""

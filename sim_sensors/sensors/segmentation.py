@@ -44,8 +44,10 @@ class Segmentation(Imager[SegmentationConfig]):
         """Raise RigError where ids do not fit into 16 bits."""
         super().validate(view)
         if view.model.ngeom >= BACKGROUND:
-            raise RigError(f'sensor {self.name!r}: the model has {view.model.ngeom} geoms; a '
-                           f'mono16 picture can distinguish at most {BACKGROUND - 1}')
+            raise RigError(
+                f'sensor {self.name!r}: the model has {view.model.ngeom} geoms; a '
+                f'mono16 picture can distinguish at most {BACKGROUND - 1}'
+            )
 
     def reader(self, view: WorldView) -> TruthReader:
         """Render the ids, or cast rays."""
@@ -63,8 +65,10 @@ class Segmentation(Imager[SegmentationConfig]):
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Write the picture; the camera info carries the same stamp."""
         ids = self.truth_layout.view(sample.values, 'data')
-        return ((IMAGE, self._template.fill(sample.stamp_ns, data=ids)),
-                (INFO, self._info.fill(sample.stamp_ns)))
+        return (
+            (IMAGE, self._template.fill(sample.stamp_ns, data=ids)),
+            (INFO, self._info.fill(sample.stamp_ns)),
+        )
 
     def bounds(self) -> tuple[float, float]:
         """Return the range of an id."""

@@ -79,8 +79,9 @@ class Tactile(ResponseGrid[TactileConfig]):
         self.returns = Layout({'data': field}, np.float32)
         """Displacements, m."""
         self._template = msgs.image(self.frame_id, *shape, '32FC3' if config.shear else '32FC1')
-        self._fall = np.array([config.width_m / config.columns, config.height_m / config.rows]
-                              ) / max(config.spread_m, 1e-9)
+        self._fall = np.array(
+            [config.width_m / config.columns, config.height_m / config.rows]
+        ) / max(config.spread_m, 1e-9)
 
     # ---- the world's side -----------------------------------------------------------------
 
@@ -116,13 +117,16 @@ class Tactile(ResponseGrid[TactileConfig]):
         if config.shear:
             held = (touched > 0.0)[..., None]
             dragged = before[..., 1:] + np.float32(batch.dt_s) * pressed[..., 1:]
-            field[..., 1:] = _within(np.where(held, dragged, keep * before[..., 1:]),
-                                     SHEAR_TO_DEPTH * config.friction * depth)
+            field[..., 1:] = _within(
+                np.where(held, dragged, keep * before[..., 1:]),
+                SHEAR_TO_DEPTH * config.friction * depth,
+            )
 
     def _channels(self, values: Array, name: str) -> Array:
         """Return a field of `values` as a view [n, rows, columns, channels]."""
         return self.truth_layout.view(values, name).reshape(
-            len(values), self.config.rows, self.config.columns, -1)
+            len(values), self.config.rows, self.config.columns, -1
+        )
 
     def _surface(self, touched: Array) -> Array:
         """Return the surface [n, rows, columns] that the contacts pull down around them.

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 F64 = NDArray[np.float64]
 
-_PLATE_M = 0.01 * np.array([[0.0, -0.5, -1.0], [0.0, 0.5, -1.0], [0.0, 0.5, 1.0],
-                            [0.0, -0.5, 1.0]])
+_PLATE_M = 0.01 * np.array(
+    [[0.0, -0.5, -1.0], [0.0, 0.5, -1.0], [0.0, 0.5, 1.0], [0.0, -0.5, 1.0]]
+)
 
 
 def add_taxels(spec: mujoco.MjSpec, name: str, points_m: F64) -> None:
@@ -42,12 +43,24 @@ def add_taxels(spec: mujoco.MjSpec, name: str, points_m: F64) -> None:
     mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
     site = spec.site(name)
     point = site.parent.add_geom(
-        name=label, type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[1e-4, 0.0, 0.0], contype=0,
-        conaffinity=0, mass=0.0, group=5, rgba=[0.0, 0.0, 0.0, 0.0])
+        name=label,
+        type=mujoco.mjtGeom.mjGEOM_SPHERE,
+        size=[1e-4, 0.0, 0.0],
+        contype=0,
+        conaffinity=0,
+        mass=0.0,
+        group=5,
+        rgba=[0.0, 0.0, 0.0, 0.0],
+    )
     point.set_frame(add_frame(spec, site))
-    spec.add_sensor(name=label, type=mujoco.mjtSensor.mjSENS_TACTILE,
-                    objtype=mujoco.mjtObj.mjOBJ_MESH, objname=label,
-                    reftype=mujoco.mjtObj.mjOBJ_GEOM, refname=label)
+    spec.add_sensor(
+        name=label,
+        type=mujoco.mjtSensor.mjSENS_TACTILE,
+        objtype=mujoco.mjtObj.mjOBJ_MESH,
+        objname=label,
+        reftype=mujoco.mjtObj.mjOBJ_GEOM,
+        refname=label,
+    )
 
 
 class TaxelReader:
@@ -59,8 +72,9 @@ class TaxelReader:
 
     parts_ns: Sequence[int] = (0,)
 
-    def __init__(self, model: mujoco.MjModel, name: str, points_m: F64, *,
-                 with_sliding: bool) -> None:
+    def __init__(
+        self, model: mujoco.MjModel, name: str, points_m: F64, *, with_sliding: bool
+    ) -> None:
         """Find the columns of the native sensor and the bodies welded to the pad's."""
         self._model = model
         self._with_sliding = with_sliding
@@ -75,14 +89,13 @@ class TaxelReader:
         """Write depth m and, if asked for, sliding speeds m/s; the rest is the response's."""
         channels = 3 if self._with_sliding else 1
         out[:] = 0.0
-        taxels = out[:, :channels * len(self._points)].reshape(len(out), -1, channels)
+        taxels = out[:, : channels * len(self._points)].reshape(len(out), -1, channels)
         taxels[..., 0] = view.sensordata[np.asarray(envs), self._depth]
         if self._with_sliding:
             for row, env in enumerate(envs):
                 touched = taxels[row, :, 0] > 0.0
                 if touched.any():
-                    taxels[row, touched, 1:] = self._sliding(view.data(env),
-                                                             self._points[touched])
+                    taxels[row, touched, 1:] = self._sliding(view.data(env), self._points[touched])
 
     def _sliding(self, data: mujoco.MjData, points_m: F64) -> F64:
         """Return the speeds [n, 2] along y and z of what touches at `points_m` [n, 3]."""

@@ -69,8 +69,7 @@ class TemperatureGridConfig(PhysicalConfig):
     """Standard deviation of a cell's reading, K."""
 
 
-class TemperatureGrid(ResponseGrid[TemperatureGridConfig],
-                      PhysicalSensor[TemperatureGridConfig]):
+class TemperatureGrid(ResponseGrid[TemperatureGridConfig], PhysicalSensor[TemperatureGridConfig]):
     """Cell temperatures [rows, columns], degrees Celsius.
 
     A row of the pipeline holds what each cell is exposed to (the truth of the world), the cell's
@@ -99,9 +98,13 @@ class TemperatureGrid(ResponseGrid[TemperatureGridConfig],
         for label, source in self.config.sources.items():
             find_body(spec, self.name, source.body, f'sources.{label}.body')
             spec.add_sensor(
-                name=native_name(self.name, label), type=mujoco.mjtSensor.mjSENS_FRAMEPOS,
-                objtype=mujoco.mjtObj.mjOBJ_XBODY, objname=source.body,
-                reftype=mujoco.mjtObj.mjOBJ_SITE, refname=self.name)
+                name=native_name(self.name, label),
+                type=mujoco.mjtSensor.mjSENS_FRAMEPOS,
+                objtype=mujoco.mjtObj.mjOBJ_XBODY,
+                objname=source.body,
+                reftype=mujoco.mjtObj.mjOBJ_SITE,
+                refname=self.name,
+            )
 
     def reader(self, view: WorldView) -> TruthReader:
         """Read where the sources are and what that means for each cell."""
@@ -116,8 +119,11 @@ class TemperatureGrid(ResponseGrid[TemperatureGridConfig],
         before = timeline.at(1)
         exposed = layout.view(values, 'exposed')
         cell = self._warmed(layout.view(before, 'cell'), exposed, batch.dt_s)
-        follow = -np.expm1(-batch.dt_s / config.lag_s) if (
-            config.lag_s > 0.0 and batch.is_measured) else 1.0
+        follow = (
+            -np.expm1(-batch.dt_s / config.lag_s)
+            if (config.lag_s > 0.0 and batch.is_measured)
+            else 1.0
+        )
         reading = layout.view(before, 'reading')
         reading = reading + np.float32(follow) * (cell - reading)
         ambient = np.float32(config.ambient_c)
@@ -128,8 +134,10 @@ class TemperatureGrid(ResponseGrid[TemperatureGridConfig],
         """Return the cells after `dt_s`; explicit diffusion in steps short enough to be stable."""
         config = self.config
         pitch_y, pitch_z = config.width_m / config.columns, config.height_m / config.rows
-        weights = np.float32(config.diffusivity_m2_s / pitch_z**2), np.float32(
-            config.diffusivity_m2_s / pitch_y**2)
+        weights = (
+            np.float32(config.diffusivity_m2_s / pitch_z**2),
+            np.float32(config.diffusivity_m2_s / pitch_y**2),
+        )
         steps = max(1, int(np.ceil(4.0 * dt_s * float(sum(weights)))))
         step_s = dt_s / steps
         keep = np.float32(np.exp(-step_s / config.time_constant_s))
@@ -150,9 +158,15 @@ class TemperatureGrid(ResponseGrid[TemperatureGridConfig],
         """Write the grid and its mean, with the variance of the mean's noise."""
         grid = self.return_layout.view(sample.values, 'data')
         variance = self.config.noise**2 / grid.size
-        return ((GRID, self._template.fill(sample.stamp_ns, data=grid)),
-                (MEAN, self._mean.fill(sample.stamp_ns, temperature=float(grid.mean()),
-                                       variance=variance)))
+        return (
+            (GRID, self._template.fill(sample.stamp_ns, data=grid)),
+            (
+                MEAN,
+                self._mean.fill(
+                    sample.stamp_ns, temperature=float(grid.mean()), variance=variance
+                ),
+            ),
+        )
 
 
 class ExposureReader:
@@ -166,7 +180,8 @@ class ExposureReader:
         self._cells = grid_points(config.rows, config.columns, config.height_m, config.width_m)
         self._sources = [
             (ColumnReader(view.model, [native_name(sensor.name, label)]).columns, source)
-            for label, source in config.sources.items()]
+            for label, source in config.sources.items()
+        ]
         self._ambient_c = config.ambient_c
         self._exposed = sensor.truth_layout.slices['exposed']
 

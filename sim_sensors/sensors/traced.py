@@ -42,8 +42,9 @@ class TracedConfig(ImagerConfig):
 class TracedReader:
     """Casts a ray through every pixel, row band by row band where the shutter rolls."""
 
-    def __init__(self, view: WorldView, sensor: Imager[Any], wants: Literal['depth', 'geom'],
-                 missing: float) -> None:
+    def __init__(
+        self, view: WorldView, sensor: Imager[Any], wants: Literal['depth', 'geom'], missing: float
+    ) -> None:
         """Prepare the rays of `sensor`; a pixel that shows nothing reads `missing`."""
         model = view.model
         self._wants, self._missing = wants, missing
@@ -68,14 +69,23 @@ class TracedReader:
         if num_envs == 1 or not has_embree():
             return None
         visible = visible_geoms(model, groups=CAMERA_GROUPS)
-        many = ManyCaster(model, self._reach_m, visible, num_envs,
-                          usual_arrangement(self._directions.reshape(-1, 3)))
+        many = ManyCaster(
+            model,
+            self._reach_m,
+            visible,
+            num_envs,
+            usual_arrangement(self._directions.reshape(-1, 3)),
+        )
         return many if many.is_complete else None
 
     def _make_caster(self, model: mujoco.MjModel) -> RayCaster:
-        return make_caster('auto', model, self._reach_m,
-                           visible_geoms(model, groups=CAMERA_GROUPS),
-                           directions=self._directions.reshape(-1, 3))
+        return make_caster(
+            'auto',
+            model,
+            self._reach_m,
+            visible_geoms(model, groups=CAMERA_GROUPS),
+            directions=self._directions.reshape(-1, 3),
+        )
 
     def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
         """Cast the rows of band `part` in each environment."""
@@ -85,8 +95,9 @@ class TracedReader:
         if self._many is not None and len(envs) > 1 and isinstance(view, ManyView):
             motion = self._motions.of(view, envs)
             origins, directions = motion.aim(rays, rays[:0], 0.0)
-            hits = self._many.cast_many(envs, motion.bodies, origins, directions, 'none',
-                                        view.data)
+            hits = self._many.cast_many(
+                envs, motion.bodies, origins, directions, 'none', view.data
+            )
             pictures[:, band] = self._picture(hits, len(envs), band)
             return
         for row, env in enumerate(envs):

@@ -101,17 +101,20 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
         self.responds = not self._has_wheels
         self.truth_layout = Layout({'position': (2,), 'velocity': (2,)}, float)
         """Travel m and speed m/s of the left and right wheels over the ground."""
-        self.returns = Layout({'pose': (3,), 'twist': (3,), 'covariance': (3, 3),
-                               'travel': (2,)}, float)
+        self.returns = Layout(
+            {'pose': (3,), 'twist': (3,), 'covariance': (3, 3), 'travel': (2,)}, float
+        )
         """Pose (x m, y m, yaw rad), twist (m/s, m/s, rad/s), covariance, travel of both sides."""
         self._truth_template = msgs.joint_state(['left', 'right'])
         self._template = msgs.odometry(config.odom_frame_id, self.frame_id)
         self._gain = np.tile((1.0 + np.asarray(config.radius_error)) / (1.0 - config.slip), 2)
-        self._count_m = (tau * config.wheel_radius_m / config.counts_per_rev
-                         if config.counts_per_rev else 0.0)
+        self._count_m = (
+            tau * config.wheel_radius_m / config.counts_per_rev if config.counts_per_rev else 0.0
+        )
         self._track_m = config.track_m * (1.0 + config.track_error)
-        self._to_twist = np.array([[0.5, 0.5], [0.0, 0.0],
-                                   [-1.0 / self._track_m, 1.0 / self._track_m]])
+        self._to_twist = np.array(
+            [[0.5, 0.5], [0.0, 0.0], [-1.0 / self._track_m, 1.0 / self._track_m]]
+        )
         self._period_s = np.inf
         self.state_shapes = {'time_s': ()}
 
@@ -147,13 +150,16 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
             return LinearReader(view.model, names, to_row)
         names = [f'{self.name}/{kind}/{joint}' for kind, joint in self._wheel_sensors()]
         config = self.config
-        sides = [(-1.0) ** is_reversed * config.wheel_radius_m / len(joints)
-                 * np.ones((len(joints), 1)) for joints, is_reversed in zip(
-                     (config.left_joints, config.right_joints), config.reverse, strict=True)]
+        sides = [
+            (-1.0) ** is_reversed * config.wheel_radius_m / len(joints) * np.ones((len(joints), 1))
+            for joints, is_reversed in zip(
+                (config.left_joints, config.right_joints), config.reverse, strict=True
+            )
+        ]
         to_row = np.zeros((len(names), 4))
         row = 0
         for column, side in enumerate((*sides, *sides)):
-            to_row[row:row + len(side), column:column + 1] = side
+            to_row[row : row + len(side), column : column + 1] = side
             row += len(side)
         return LinearReader(view.model, names, to_row)
 
@@ -192,18 +198,20 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
             moved: list[Column] = [left - last_left, right - last_right]
             if batch.is_measured and self.config.slip_noise:
                 normals = columns_of(batch.noise.normal('slip', batch, 2))
-                moved = [travel + self.config.slip_noise * sqrt(absolute(travel)) * normal
-                         for travel, normal in zip(moved, normals, strict=True)]
+                moved = [
+                    travel + self.config.slip_noise * sqrt(absolute(travel)) * normal
+                    for travel, normal in zip(moved, normals, strict=True)
+                ]
             forward, _, turn = _over_ground(moved, track_m)
             heading = yaw + 0.5 * turn
             along = cos(heading), sin(heading)
             chord = forward * sine_ratio(pi * (0.5 * turn / pi))
             pose = x + chord * along[0], y + chord * along[1], yaw + turn
             if self.config.slip_noise or previous[:, COVARIANCE].any():  # else it stays 0
-                variance = [self.config.slip_noise ** 2 * absolute(travel) for travel in moved]
+                variance = [self.config.slip_noise**2 * absolute(travel) for travel in moved]
                 covariance = _grown(covariance, forward, along, variance, track_m)
             if batch.is_measured:
-                elapsed_s, = columns_of((now_s - batch.state['time_s'][batch.envs])[:, None])
+                (elapsed_s,) = columns_of((now_s - batch.state['time_s'][batch.envs])[:, None])
                 twist = forward / elapsed_s, 0.0 / elapsed_s, turn / elapsed_s
             else:
                 twist = _over_ground(speeds, track_m)
@@ -231,16 +239,26 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
         pose, twist, covariance, _ = self.return_layout.unpack(sample.values).values()
         x, y, yaw = pose.tolist()
         forward, left, turn = twist.tolist()
-        return [(ODOM, self._template.fill(
-            sample.stamp_ns, position=[x, y, 0.0], orientation=yaw_quat(yaw),
-            pose_covariance=_spatial(covariance), linear=[forward, left, 0.0],
-            angular=[0.0, 0.0, turn], twist_covariance=self._twist_covariance(forward, turn)))]
+        return [
+            (
+                ODOM,
+                self._template.fill(
+                    sample.stamp_ns,
+                    position=[x, y, 0.0],
+                    orientation=yaw_quat(yaw),
+                    pose_covariance=_spatial(covariance),
+                    linear=[forward, left, 0.0],
+                    angular=[0.0, 0.0, turn],
+                    twist_covariance=self._twist_covariance(forward, turn),
+                ),
+            )
+        ]
 
     def _twist_covariance(self, forward: float, turn: float) -> Array:
         """Return [36]: the slip of both sides over one period."""
         half = 0.5 * self._track_m
         speed = np.abs([forward - half * turn, forward + half * turn])
-        variance = self.config.slip_noise ** 2 * speed / self._period_s
+        variance = self.config.slip_noise**2 * speed / self._period_s
         return _spatial((self._to_twist * variance) @ self._to_twist.T)
 
 
@@ -257,8 +275,13 @@ def _over_ground(sides: Sequence[Column], track_m: float) -> Columns3:
     return 0.5 * (left + right), 0.0, (right - left) / track_m
 
 
-def _grown(covariance: Sequence[Column], forward: Column, along: tuple[Column, Column],
-           variance: Sequence[Column], track_m: float) -> list[Column]:
+def _grown(
+    covariance: Sequence[Column],
+    forward: Column,
+    along: tuple[Column, Column],
+    variance: Sequence[Column],
+    track_m: float,
+) -> list[Column]:
     """Return the covariance [9] of x, y, yaw after a step of `forward` m.
 
     `along` is cosine and sine of the heading half way, `variance` m^2 that of both sides' travel.
@@ -274,6 +297,12 @@ def _grown(covariance: Sequence[Column], forward: Column, along: tuple[Column, C
     by_turn = [part * with_yaw[2] for part in turn]
     by_left = [part * variance[0] for part in left]
     by_right = [part * variance[1] for part in right]
-    return [covariance[3 * i + j] + turn[i] * with_yaw[j] + with_yaw[i] * turn[j]
-            + turn[i] * by_turn[j] + (left[i] * by_left[j] + right[i] * by_right[j])
-            for i in range(3) for j in range(3)]
+    return [
+        covariance[3 * i + j]
+        + turn[i] * with_yaw[j]
+        + with_yaw[i] * turn[j]
+        + turn[i] * by_turn[j]
+        + (left[i] * by_left[j] + right[i] * by_right[j])
+        for i in range(3)
+        for j in range(3)
+    ]

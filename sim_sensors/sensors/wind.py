@@ -45,8 +45,9 @@ class ApparentWind(ColumnReader):
     """The world's wind less the velocity of the mount, in the mount's axes."""
 
     def __init__(self, model: mujoco.MjModel, sensor: str) -> None:
-        super().__init__(model, [native_name(sensor, 'velocimeter'),
-                                 native_name(sensor, 'framequat')])
+        super().__init__(
+            model, [native_name(sensor, 'velocimeter'), native_name(sensor, 'framequat')]
+        )
         self._wind = np.array(model.opt.wind)
 
     def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
@@ -90,8 +91,10 @@ class Wind(PhysicalSensor[WindConfig]):
         """Refuse a wind that another anemometer has set otherwise: a world has one."""
         wind = view.model.opt.wind
         if any(self.config.wind_m_s) and not np.allclose(wind, self.config.wind_m_s, atol=1e-12):
-            raise RigError(f'sensor {self.name!r}: wind_m_s is {list(self.config.wind_m_s)}, but '
-                           f'another anemometer has set {wind.tolist()}; give all the same')
+            raise RigError(
+                f'sensor {self.name!r}: wind_m_s is {list(self.config.wind_m_s)}, but '
+                f'another anemometer has set {wind.tolist()}; give all the same'
+            )
 
     def magnitude(self, values: Array, xp: Arrays) -> Array:
         """Return the speed of the wind."""

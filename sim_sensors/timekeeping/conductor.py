@@ -38,10 +38,21 @@ Connected = Callable[[Mapping[str, Collection[str]]], bool]
 class Conductor:
     """Decides when ticks go out and whether the world may move."""
 
-    def __init__(self, *, dt_ns: int, seed: int, lockstep: bool, sensors: Collection[str],
-                 collectors: Collection[str], timeout_s: float, send_tick: Send,
-                 send_settled: Send, connected: Connected, time_base: TimeBase,
-                 run: str = '') -> None:
+    def __init__(
+        self,
+        *,
+        dt_ns: int,
+        seed: int,
+        lockstep: bool,
+        sensors: Collection[str],
+        collectors: Collection[str],
+        timeout_s: float,
+        send_tick: Send,
+        send_settled: Send,
+        connected: Connected,
+        time_base: TimeBase,
+        run: str = '',
+    ) -> None:
         """Conduct the nodes of a rig; `run` distinguishes this world from one that ran before it.
 
         In lockstep, every one of `sensors` must be served and every node of `collectors` (names
@@ -95,7 +106,8 @@ class Conductor:
     def blocked(self) -> bool:
         """Whether the world must stand still, whatever the time (lockstep)."""
         return self._barrier is not None or bool(
-            self.lockstep and (self._waiting or self._on_the_way))
+            self.lockstep and (self._waiting or self._on_the_way)
+        )
 
     @property
     def _on_the_way(self) -> list[str]:
@@ -245,8 +257,11 @@ class Conductor:
             return
         if self._since_s is None:
             self._since_s, self._repeat_s = wall_s, wall_s + REPEAT_S
-        if self._barrier is not None and not self.missing() \
-                and self._connected(self.roster.readers()):
+        if (
+            self._barrier is not None
+            and not self.missing()
+            and self._connected(self.roster.readers())
+        ):
             self._finish_round()
             return
         if wall_s - self._since_s > (self._timeout_s if self.lockstep else GONE_S):
@@ -265,10 +280,15 @@ class Conductor:
         """Lockstep: an error that names who is missing. Else: go on without them."""
         self._since_s = None
         if self.lockstep:
-            when = ('before the first step' if self._time_ns < 0 else
-                    f'{self._time_ns / NS_PER_S:.3f} s after the start of the run')
-            raise RigError(f'lockstep: no answer from {", ".join(self.waiting_for)} within '
-                           f'{self._timeout_s:g} s, {when}')
+            when = (
+                'before the first step'
+                if self._time_ns < 0
+                else f'{self._time_ns / NS_PER_S:.3f} s after the start of the run'
+            )
+            raise RigError(
+                f'lockstep: no answer from {", ".join(self.waiting_for)} within '
+                f'{self._timeout_s:g} s, {when}'
+            )
         self.roster.give_up(self.missing() or self.roster.behind(now_ns))
         self._barrier = None
 
@@ -294,8 +314,7 @@ class Conductor:
     def _send_barrier(self) -> None:
         readers = self.roster.readers()
         for send, counts in ((self._send_tick, self._truths), (self._send_settled, self._samples)):
-            send(replace(self._make(self._time_ns, 0, counts), round=self._round,
-                         readers=readers))
+            send(replace(self._make(self._time_ns, 0, counts), round=self._round, readers=readers))
 
     def _answered(self) -> None:
         """All have answered: settle with those who collect, then let a waiting node in."""
@@ -321,5 +340,13 @@ class Conductor:
         return True
 
     def _make(self, time_ns: int, wall_ns: int, sent: Mapping[str, int]) -> Tick:
-        return Tick(self._base.stamp_ns(time_ns), wall_ns, self._episode, self._seed, 0,
-                    self.lockstep, dict(sent), f'{self._run}.{self._starts}')
+        return Tick(
+            self._base.stamp_ns(time_ns),
+            wall_ns,
+            self._episode,
+            self._seed,
+            0,
+            self.lockstep,
+            dict(sent),
+            f'{self._run}.{self._starts}',
+        )

@@ -44,8 +44,9 @@ class Roster:
         self.left: dict[str, Participant] = {}
         """Those who were given up; they take part again as soon as they say something."""
 
-    def admit(self, name: str, serves: tuple[str, ...], wake_ns: int,
-              reads: tuple[str, ...] = ()) -> bool:
+    def admit(
+        self, name: str, serves: tuple[str, ...], wake_ns: int, reads: tuple[str, ...] = ()
+    ) -> bool:
         """Take a node in, or in again; return whether there was room for it."""
         if name not in self.members and len(self.members) + len(self.left) >= MOST_MEMBERS:
             return False
@@ -53,8 +54,9 @@ class Roster:
             return False
         self.left.pop(name, None)
         before = self.members.get(name)  # what it sent before it joined again still counts
-        self.members[name] = Participant(serves, reads, wake_ns,
-                                         before.sent if before else Counter())
+        self.members[name] = Participant(
+            serves, reads, wake_ns, before.sent if before else Counter()
+        )
         return True
 
     def readers(self) -> dict[str, list[str]]:
@@ -78,23 +80,36 @@ class Roster:
 
     def behind(self, now_ns: int) -> list[str]:
         """Return who needed a tick so long ago that the world, outside lockstep, waits for it."""
-        return [name for name, member in self.members.items()
-                if member.wake_ns + SLACK_NS <= now_ns]
+        return [
+            name for name, member in self.members.items() if member.wake_ns + SLACK_NS <= now_ns
+        ]
 
     def earliest_ns(self, after_ns: int | None = None) -> int:
         """Return the earliest time, later than `after_ns`, at which somebody needs a tick."""
-        return min([member.wake_ns for member in self.members.values()
-                    if after_ns is None or member.wake_ns > after_ns], default=NEVER_NS)
+        return min(
+            [
+                member.wake_ns
+                for member in self.members.values()
+                if after_ns is None or member.wake_ns > after_ns
+            ],
+            default=NEVER_NS,
+        )
 
     def emulators_due(self, now_ns: int) -> set[str]:
         """Return the emulators that need a tick now."""
-        return {name for name, member in self.members.items()
-                if not member.collects and member.wake_ns <= now_ns}
+        return {
+            name
+            for name, member in self.members.items()
+            if not member.collects and member.wake_ns <= now_ns
+        }
 
     def collectors_due(self, now_ns: int, *, news: bool) -> set[str]:
         """Return those who collect: all of them if there is something new, else who is due."""
-        return {name for name, member in self.members.items()
-                if member.collects and (news or member.wake_ns <= now_ns)}
+        return {
+            name
+            for name, member in self.members.items()
+            if member.collects and (news or member.wake_ns <= now_ns)
+        }
 
     def take_sent(self) -> Counter[str]:
         """Return what all have sent since the last call, by topic."""

@@ -29,14 +29,17 @@ class Schedule:
     so nothing drifts however long it runs. Times count from the start of the episode.
     """
 
-    def __init__(self, rate_hz: float, dt_ns: int, phase_s: float = 0.0, *,
-                 name: str = 'sensor') -> None:
+    def __init__(
+        self, rate_hz: float, dt_ns: int, phase_s: float = 0.0, *, name: str = 'sensor'
+    ) -> None:
         """Make the schedule of sensor `name`; `rate_hz` 0 captures at every step of `dt_ns`."""
         physics_rate = Fraction(NS_PER_S, dt_ns)
         rate = rational_rate(rate_hz) if rate_hz else physics_rate
         if rate > physics_rate:
-            raise RigError(f'rate_hz of {name!r} is {rate_hz}; the physics runs at '
-                           f'{float(physics_rate):g} Hz and a sensor cannot be faster')
+            raise RigError(
+                f'rate_hz of {name!r} is {rate_hz}; the physics runs at '
+                f'{float(physics_rate):g} Hz and a sensor cannot be faster'
+            )
         self.dt_ns = dt_ns
         self.rate = rate
         self.steps = physics_rate / rate
@@ -71,8 +74,10 @@ class Schedule:
         """Return the truth ticks at `rate_hz` (0: every step) that contain every capture."""
         ticks = Schedule(rate_hz, self.dt_ns, name=f'{name} (truth_rate_hz)')
         if rate_hz and (ticks.rate / self.rate).denominator != 1:
-            raise RigError(f'truth_rate_hz of {name!r} is {rate_hz}; it must be 0 (every physics '
-                           f'step) or a whole multiple of its rate, {self.rate_hz:g} Hz')
+            raise RigError(
+                f'truth_rate_hz of {name!r} is {rate_hz}; it must be 0 (every physics '
+                f'step) or a whole multiple of its rate, {self.rate_hz:g} Hz'
+            )
         ticks.phase_ns = self.phase_ns
         return ticks
 
@@ -145,11 +150,15 @@ def schedules_of(configs: Mapping[str, SensorConfig], dt_ns: int) -> dict[str, S
         if not config.trigger:
             done[name] = Schedule.of(name, config, dt_ns)
         elif config.trigger not in configs:
-            raise RigError(f'trigger of {name!r} is {config.trigger!r}, which is no sensor of '
-                           f'this rig; allowed are {", ".join(sorted(configs))}')
+            raise RigError(
+                f'trigger of {name!r} is {config.trigger!r}, which is no sensor of '
+                f'this rig; allowed are {", ".join(sorted(configs))}'
+            )
         elif config.trigger in (*waiting, name):
-            raise RigError(f'trigger of {name!r} is {config.trigger!r}, which waits for {name!r}: '
-                           'sensors cannot trigger each other in a circle')
+            raise RigError(
+                f'trigger of {name!r} is {config.trigger!r}, which waits for {name!r}: '
+                'sensors cannot trigger each other in a circle'
+            )
         else:
             source = resolve(config.trigger, (*waiting, name))
             done[name] = source.triggered(config.trigger_delay_s)
@@ -164,8 +173,10 @@ def refuse_drawn_phases(configs: Mapping[str, SensorConfig]) -> None:
     """Refuse `phase_range_s` over ROS: the world must know when to capture, and draws nothing."""
     for name, config in configs.items():
         if config.phase_range_s[1]:
-            raise RigError(f'sensors.{name}.phase_range_s is {list(config.phase_range_s)}; it is '
-                           'drawn in Python rigs only, over ROS give phase_s')
+            raise RigError(
+                f'sensors.{name}.phase_range_s is {list(config.phase_range_s)}; it is '
+                'drawn in Python rigs only, over ROS give phase_s'
+            )
 
 
 def _one_by_one(function: Callable[[int], int], values: Times) -> Times:

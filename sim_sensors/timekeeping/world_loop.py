@@ -66,10 +66,17 @@ class Periodic(Protocol):
 class WorldLoop:
     """Drives the world, its truth channels and whatever is periodic."""
 
-    def __init__(self, world: WorldBase, conductor: Conductor, pacer: Pacer,
-                 channels: Sequence[Channel], periodics: Sequence[Periodic],
-                 while_paused: Callable[[], None], *,
-                 wall_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        world: WorldBase,
+        conductor: Conductor,
+        pacer: Pacer,
+        channels: Sequence[Channel],
+        periodics: Sequence[Periodic],
+        while_paused: Callable[[], None],
+        *,
+        wall_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.world = world
         self.conductor = conductor
         self.pacer = pacer
@@ -240,8 +247,10 @@ class WorldLoop:
             return WORKER_S
         if next_ns > self.conductor.limit_ns:
             return REPEAT_S / 2
-        self._planned_ns = min(self.conductor.next_tick_ns,
-                               min((p.next_ns for p in self._periodics), default=NEVER_NS))
+        self._planned_ns = min(
+            self.conductor.next_tick_ns,
+            min((p.next_ns for p in self._periodics), default=NEVER_NS),
+        )
         return max(0.0, self.pacer.wall_at(self._planned_ns) - self._wall_s())
 
     def is_early(self) -> bool:

@@ -29,8 +29,9 @@ Changes = list[tuple[int, float]]
 class Actuation:
     """What is wanted of the actuators of every environment, and what they get."""
 
-    def __init__(self, config: WorldConfig, actuators: Actuators, home: Floats,
-                 num_envs: int, dt_ns: int) -> None:
+    def __init__(
+        self, config: WorldConfig, actuators: Actuators, home: Floats, num_envs: int, dt_ns: int
+    ) -> None:
         """Begin with the raw commands `home` [nu], without a PD layer."""
         self._config, self._dt_ns, self._num_envs = config, dt_ns, num_envs
         self.actuators = actuators
@@ -45,11 +46,13 @@ class Actuation:
     def add_servo(self, servo: Servo, lengths: Floats) -> None:
         """Put a PD layer before the actuators, which starts at `lengths` [n]."""
         if self._config.control_delay_backend == 'mujoco' and not self._latencies.is_none:
-            raise RigError('world.control_delay_backend is mujoco, which would delay what the PD '
-                           'layer of the driver answers, not what it is told; use rig')
+            raise RigError(
+                'world.control_delay_backend is mujoco, which would delay what the PD '
+                'layer of the driver answers, not what it is told; use rig'
+            )
         self.servo = servo
         count = len(servo.chosen)
-        self.start = np.r_[self.start[:self.actuators.count], lengths, np.zeros(2 * count)]
+        self.start = np.r_[self.start[: self.actuators.count], lengths, np.zeros(2 * count)]
         self._columns = np.r_[self._columns, np.tile(servo.chosen, 3)]
         self.reset(None)
 
@@ -70,7 +73,7 @@ class Actuation:
     @property
     def ctrl(self) -> Floats:
         """Wanted raw commands, [E, nu]; a view."""
-        return self.wanted[:, :self.actuators.count]
+        return self.wanted[:, : self.actuators.count]
 
     @property
     def lengths(self) -> Floats:
@@ -90,7 +93,7 @@ class Actuation:
             wanted = self._line.read(time_ns)
         if self.servo is None:
             return wanted
-        ctrl = wanted[:, :self.actuators.count].copy()
+        ctrl = wanted[:, : self.actuators.count].copy()
         self.hold(ctrl, wanted, bound)
         return ctrl
 
@@ -98,14 +101,18 @@ class Actuation:
         """Let the PD layer write its ctrl [E, nu] for what is `wanted` [E, width]."""
         if self.servo is not None:
             load = bound('qfrc_bias') - bound('qfrc_spring') - bound('qfrc_gravcomp')
-            self.servo.write(ctrl, (self._part(wanted, 0), self._part(wanted, 1),
-                                    self._part(wanted, 2)), bound('actuator_length'),
-                             bound('qvel'), load)
+            self.servo.write(
+                ctrl,
+                (self._part(wanted, 0), self._part(wanted, 1), self._part(wanted, 2)),
+                bound('actuator_length'),
+                bound('qvel'),
+                load,
+            )
 
     def _part(self, wanted: Floats, part: int) -> Floats:
         count = 0 if self.servo is None else len(self.servo.chosen)
         first = self.actuators.count + part * count
-        return wanted[:, first:first + count]
+        return wanted[:, first : first + count]
 
     # ---- commands -----------------------------------------------------------------------------
 
@@ -115,15 +122,19 @@ class Actuation:
         for name, value in values.items():
             held = self.actuators.of(name)
             if len(held) > 1:
-                raise RigError(f'the command is for {name!r}, which {len(held)} actuators drive; '
-                               f'name one of '
-                               f'{", ".join(self.actuators.labels[each] for each in held)}')
+                raise RigError(
+                    f'the command is for {name!r}, which {len(held)} actuators drive; '
+                    f'name one of '
+                    f'{", ".join(self.actuators.labels[each] for each in held)}'
+                )
             index = held[0]
             if not np.isfinite(value):
                 raise RigError(f'the command of actuator {name!r} is {value}; it must be finite')
             if self.servo is not None and index in self.servo.row:
-                raise RigError(f'the command is for actuator {name!r}, which the PD layer of the '
-                               f'driver holds; give it a position, a velocity or an effort')
+                raise RigError(
+                    f'the command is for actuator {name!r}, which the PD layer of the '
+                    f'driver holds; give it a position, a velocity or an effort'
+                )
             changes.append((index, float(value)))
         return changes
 
@@ -147,9 +158,11 @@ class Actuation:
         found = self.actuators.of(name)
         kinds = [self.actuators.kinds[index] for index in found]
         if len(set(kinds)) < len(kinds):
-            raise RigError(f'the command is for {name!r}, which {len(found)} actuators of one '
-                           f'kind drive; name one of '
-                           f'{", ".join(self.actuators.labels[each] for each in found)}')
+            raise RigError(
+                f'the command is for {name!r}, which {len(found)} actuators of one '
+                f'kind drive; name one of '
+                f'{", ".join(self.actuators.labels[each] for each in found)}'
+            )
         changes: Changes = []
         for index, kind in zip(found, kinds, strict=True):
             if self.servo is not None and index in self.servo.row:
@@ -158,11 +171,14 @@ class Actuation:
                 changes.append((index, self.actuators.ctrl(index, given[kind])))
         motion = [field for field in given if field != 'effort']
         if set(kinds) == {'effort'} and motion and not self._is_held(found[0]):
-            raise RigError(f'{name!r} is given a {motion[0]} but driven by a torque motor, which '
-                           f'takes effort; a PD layer takes both (world.driver: {{type: hold}})')
+            raise RigError(
+                f'{name!r} is given a {motion[0]} but driven by a torque motor, which '
+                f'takes effort; a PD layer takes both (world.driver: {{type: hold}})'
+            )
         if not changes:
-            raise RigError(f'{name!r} is given {" and ".join(given)} but driven by '
-                           f'{WHAT[kinds[0]]}')
+            raise RigError(
+                f'{name!r} is given {" and ".join(given)} but driven by {WHAT[kinds[0]]}'
+            )
         return changes
 
     def _is_held(self, index: int) -> bool:
@@ -173,8 +189,11 @@ class Actuation:
         gear = servo.gear[row]
         scaled = {'position': gear, 'velocity': gear, 'effort': 1.0 / gear}
         first = self.actuators.count + row
-        return [(first + part * count, given[field] * scaled[field])
-                for part, field in enumerate(scaled) if field in given]
+        return [
+            (first + part * count, given[field] * scaled[field])
+            for part, field in enumerate(scaled)
+            if field in given
+        ]
 
     def apply(self, changes: Changes, envs: EnvIndex) -> None:
         """Make `changes` in `envs`."""
@@ -187,21 +206,26 @@ class Actuation:
         """Return the raw commands that actuators have received by `time_ns`, [E, nu]."""
         if self._line is None:
             return self.ctrl.copy()
-        return self._line.read(time_ns, interpolation)[:, :self.actuators.count]
+        return self._line.read(time_ns, interpolation)[:, : self.actuators.count]
 
-    def start_history(self, times_ns: NDArray[np.int64], values: Floats,
-                      envs: EnvIndex | None) -> None:
+    def start_history(
+        self, times_ns: NDArray[np.int64], values: Floats, envs: EnvIndex | None
+    ) -> None:
         """Let `envs` have been commanded `values` [n, m, nu] at past `times_ns` [m]."""
         if self._line is None:
-            raise RigError('a history of commands needs a latency (world.control_delay_s); here '
-                           'every command arrives at once')
+            raise RigError(
+                'a history of commands needs a latency (world.control_delay_s); here '
+                'every command arrives at once'
+            )
         chosen = np.arange(self._num_envs)[slice(None) if envs is None else envs]
         shape = (len(chosen), len(times_ns), self.actuators.count)
         if values.shape != shape:
-            raise RigError(f'the history of commands has the shape {list(values.shape)}; it must '
-                           f'be {list(shape)}: environments, times, actuators')
+            raise RigError(
+                f'the history of commands has the shape {list(values.shape)}; it must '
+                f'be {list(shape)}: environments, times, actuators'
+            )
         rows = np.repeat(self.wanted[chosen][None], len(times_ns), axis=0)
-        rows[:, :, :self.actuators.count] = values.swapaxes(0, 1)
+        rows[:, :, : self.actuators.count] = values.swapaxes(0, 1)
         self._line.start_history(times_ns, rows, slice(None) if envs is None else chosen)
 
     # ---- latency ------------------------------------------------------------------------------
@@ -211,7 +235,13 @@ class Actuation:
         if self._config.control_delay_backend == 'mujoco' or latencies.is_none:
             return None
         jitter = ColumnJitter(latencies, self._columns) if latencies.most_ns else None
-        return ControlDelay(self._num_envs, len(self._columns),
-                            latencies.delays_s(self._columns), self._dt_ns,
-                            [latencies.interpolation[index] for index in self._columns],
-                            self.start, jitter, latencies.high_s[self._columns])
+        return ControlDelay(
+            self._num_envs,
+            len(self._columns),
+            latencies.delays_s(self._columns),
+            self._dt_ns,
+            [latencies.interpolation[index] for index in self._columns],
+            self.start,
+            jitter,
+            latencies.high_s[self._columns],
+        )

@@ -40,9 +40,17 @@ class ControlDelay:
     and 5.9 ms, so that at 5 ms the second one holds: the newest that has arrived.
     """
 
-    def __init__(self, num_envs: int, num_actuators: int, delay_s: ArrayLike, dt_ns: int,
-                 interpolation: str | Sequence[str] = 'zoh', initial: ArrayLike = 0.0,
-                 jitter: CommandJitter | None = None, most_s: ArrayLike = 0.0) -> None:
+    def __init__(
+        self,
+        num_envs: int,
+        num_actuators: int,
+        delay_s: ArrayLike,
+        dt_ns: int,
+        interpolation: str | Sequence[str] = 'zoh',
+        initial: ArrayLike = 0.0,
+        jitter: CommandJitter | None = None,
+        most_s: ArrayLike = 0.0,
+    ) -> None:
         """Make the line; `delay_s` and `initial` are one number, a row or [num_envs, actuators].
 
         At most one command comes per `dt_ns`; later ones at the same time replace it.
@@ -55,11 +63,16 @@ class ControlDelay:
         shape = (num_envs, num_actuators)
         delays = np.broadcast_to(np.asarray(delay_s, np.float64), shape)
         if not (np.isfinite(delays).all() and (delays >= 0.0).all()):
-            raise RigError(f'the delay of commands is {float(delays.min())} s at least; it must '
-                           'be finite and not negative')
+            raise RigError(
+                f'the delay of commands is {float(delays.min())} s at least; it must '
+                'be finite and not negative'
+            )
         self._delay_ns: Numbers = np.rint(delays * NS_PER_S).astype(np.int64)
-        self._columns = {way: np.flatnonzero([each == way for each in ways])
-                         for way in ('linear', 'cubic') if way in ways}
+        self._columns = {
+            way: np.flatnonzero([each == way for each in ways])
+            for way in ('linear', 'cubic')
+            if way in ways
+        }
         self._jitter = jitter
         most_ns = 0 if jitter is None else jitter.most_ns
         self._spread = -(-most_ns // dt_ns)
@@ -111,25 +124,31 @@ class ControlDelay:
         if self._spread:
             low = self._newest_arrived(low, times_ns, order, wanted_ns)
         held = self._at(order[low])
-        columns_of = (self._columns if interpolation is None else
-                      {_known(interpolation): slice(None)} if interpolation != 'zoh' else {})
+        columns_of = (
+            self._columns
+            if interpolation is None
+            else {_known(interpolation): slice(None)}
+            if interpolation != 'zoh'
+            else {}
+        )
         for way, columns in columns_of.items():
             held[:, columns] = self._between(way, low, times_ns, order, wanted_ns)[:, columns]
         return held
 
-    def _newest_arrived(self, low: Numbers, times_ns: Numbers, order: Numbers,
-                        wanted_ns: Numbers) -> Numbers:
+    def _newest_arrived(
+        self, low: Numbers, times_ns: Numbers, order: Numbers, wanted_ns: Numbers
+    ) -> Numbers:
         """Go back from the newest command given in time, `low`, to one whose jitter is over."""
         found = np.maximum(low - self._spread, 0)
         for back in range(self._spread - 1, -1, -1):
             place = np.maximum(low - back, 0)
-            late_ns = self._late_ns.reshape(-1).take(
-                order[place] * self._cells.size + self._cells)
+            late_ns = self._late_ns.reshape(-1).take(order[place] * self._cells.size + self._cells)
             found = np.where(times_ns[place] + late_ns <= wanted_ns, place, found)
         return found
 
-    def _between(self, way: str, low: Numbers, times_ns: Numbers, order: Numbers,
-                 wanted_ns: Numbers) -> Floats:
+    def _between(
+        self, way: str, low: Numbers, times_ns: Numbers, order: Numbers, wanted_ns: Numbers
+    ) -> Floats:
         """Return what every actuator holds if its commands are interpolated."""
         last = len(order) - 1
 
@@ -139,8 +158,11 @@ class ControlDelay:
             return Tap(self._at(order[inside])[..., None], times_ns[inside], known)
 
         here, high = tap(low), tap(low + 1)
-        part = np.where(high.known & here.known, (wanted_ns - here.time_ns)
-                        / np.maximum(high.time_ns - here.time_ns, 1), 0.0)[..., None]
+        part = np.where(
+            high.known & here.known,
+            (wanted_ns - here.time_ns) / np.maximum(high.time_ns - here.time_ns, 1),
+            0.0,
+        )[..., None]
         if way == 'linear':
             return straight(here, high, part)[..., 0]
         return hermite(tap(low - 1), here, high, tap(low + 2), part)[..., 0]
@@ -148,8 +170,9 @@ class ControlDelay:
     def _at(self, slot: Numbers) -> Floats:
         return self._values.reshape(-1).take(slot * self._cells.size + self._cells)
 
-    def start_history(self, times_ns: Sequence[int] | Numbers, values: ArrayLike,
-                      envs: Rows = ALL) -> None:
+    def start_history(
+        self, times_ns: Sequence[int] | Numbers, values: ArrayLike, envs: Rows = ALL
+    ) -> None:
         """Let `envs` have received `values` [len(times), n, num_actuators] at past `times_ns`.
 
         Where only some environments are given, the line must hold commands of these times.
@@ -157,15 +180,18 @@ class ControlDelay:
         times = np.asarray(times_ns, np.int64)
         slots = len(self._times_ns)
         if not 1 <= len(times) <= slots or (np.diff(times) <= 0).any():
-            raise RigError(f'a command history has {len(times)} times; it must have 1 to {slots}, '
-                           'strictly increasing')
-        history = np.broadcast_to(np.asarray(values, np.float64), (
-            len(times), *self._values[0][envs].shape))
+            raise RigError(
+                f'a command history has {len(times)} times; it must have 1 to {slots}, '
+                'strictly increasing'
+            )
+        history = np.broadcast_to(
+            np.asarray(values, np.float64), (len(times), *self._values[0][envs].shape)
+        )
         order = (np.arange(1, slots + 1) + self._newest) % slots
         if isinstance(envs, slice):
             self._times_ns[order] = LONG_AGO_NS + np.arange(slots)
             self._values[order] = history[0]
-            order = order[-len(times):]
+            order = order[-len(times) :]
             self._times_ns[order] = times
             self._values[order] = history
             return
@@ -180,6 +206,8 @@ class ControlDelay:
 
 def _known(interpolation: str) -> str:
     if interpolation not in ('zoh', 'linear', 'cubic'):
-        raise RigError(f'the interpolation of commands is {interpolation!r}; allowed are zoh, '
-                       'linear and cubic')
+        raise RigError(
+            f'the interpolation of commands is {interpolation!r}; allowed are zoh, '
+            'linear and cubic'
+        )
     return interpolation

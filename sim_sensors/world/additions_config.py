@@ -72,10 +72,14 @@ class ActuatorConfig(Strict):
         if low > high:
             raise ValueError(f'delay_range_s is [{low}, {high}]; the first must not be larger')
         if self.jitter_s and self.interpolation != 'zoh':
-            raise ValueError(f'jitter_s is {self.jitter_s} and interpolation '
-                             f'{self.interpolation}; only zoh knows latencies that change')
+            raise ValueError(
+                f'jitter_s is {self.jitter_s} and interpolation '
+                f'{self.interpolation}; only zoh knows latencies that change'
+            )
         given = sorted(self.model_fields_set - LATENCY_KEYS)
         if not self.joint and given:
-            raise ValueError(f'{given[0]} is given without a joint; what the model has takes '
-                             f'delay_range_s, jitter_s and interpolation only')
+            raise ValueError(
+                f'{given[0]} is given without a joint; what the model has takes '
+                f'delay_range_s, jitter_s and interpolation only'
+            )
         return self

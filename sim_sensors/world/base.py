@@ -46,9 +46,15 @@ class WorldBase(ABC):
     time counts from the start of the run; `stamp_ns` is the same instant for everybody outside.
     """
 
-    def __init__(self, config: WorldConfig, sensors: Iterable[AnySensor],
-                 base_dir: Path | None, num_envs: int, seed: int,
-                 links: Mapping[str, LinkConfig] | None) -> None:
+    def __init__(
+        self,
+        config: WorldConfig,
+        sensors: Iterable[AnySensor],
+        base_dir: Path | None,
+        num_envs: int,
+        seed: int,
+        links: Mapping[str, LinkConfig] | None,
+    ) -> None:
         self.config = config
         self.links = links or {}
         """Lines that the sensors share, for a driver that reads them."""
@@ -66,8 +72,11 @@ class WorldBase(ABC):
         self.time_base = config.time_base
         self.is_rk4 = self.model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
         self.keyframe = find_keyframe(self.model, config.keyframe)
-        self._home = (np.zeros(self.model.nu) if self.keyframe < 0
-                      else self.model.key_ctrl[self.keyframe].copy())
+        self._home = (
+            np.zeros(self.model.nu)
+            if self.keyframe < 0
+            else self.model.key_ctrl[self.keyframe].copy()
+        )
         actuators = Actuators(self.model)
         self.actuation = Actuation(config, actuators, self._home, num_envs, self.dt_ns)
         self.following = PathFollower(self.actuation, self._position_of)
@@ -107,8 +116,13 @@ class WorldBase(ABC):
         if self.driver is not None:
             self.driver.observe(self)
 
-    def reset(self, envs: Sequence[int] | NDArray[np.intp] | None = None, *,
-              seed: int | None = None, episode: int = 0) -> None:
+    def reset(
+        self,
+        envs: Sequence[int] | NDArray[np.intp] | None = None,
+        *,
+        seed: int | None = None,
+        episode: int = 0,
+    ) -> None:
         """Go back to the start.
 
         Without `envs` time starts again: the next `step()` is tick 0, of the next episode, or of
@@ -117,8 +131,9 @@ class WorldBase(ABC):
         """
         chosen = np.arange(self.num_envs) if envs is None else np.unique(np.asarray(envs, np.intp))
         if len(chosen) and not 0 <= chosen[0] <= chosen[-1] < self.num_envs:
-            raise RigError(f'reset of environments {chosen.tolist()}: there are 0 to '
-                           f'{self.num_envs - 1}')
+            raise RigError(
+                f'reset of environments {chosen.tolist()}: there are 0 to {self.num_envs - 1}'
+            )
         if envs is None:
             self.tick, self.time_ns = -1, -self.dt_ns
             self.episode = self.episode + 1 if seed is None else episode
@@ -150,8 +165,9 @@ class WorldBase(ABC):
         """
         self.actuation.apply(self.actuation.raw_changes(values), envs)
 
-    def command_joints(self, values: Mapping[str, Mapping[Field, float]],
-                       envs: EnvIndex = ALL_ENVS) -> None:
+    def command_joints(
+        self, values: Mapping[str, Mapping[Field, float]], envs: EnvIndex = ALL_ENVS
+    ) -> None:
         """Set positions, velocities and efforts of joints (rad, rad/s, N m; m, m/s, N).
 
         Each goes to the actuators that take it, or to the driver's PD layer; all are taken or,
@@ -159,14 +175,20 @@ class WorldBase(ABC):
         """
         self.actuation.apply(self.actuation.joint_changes(values), envs)
 
-    def command_trajectory(self, path: JointPath | None, env: int = 0,
-                           start_ns: int | None = None) -> None:
+    def command_trajectory(
+        self, path: JointPath | None, env: int = 0, start_ns: int | None = None
+    ) -> None:
         """Let the joints of `env` follow `path` from `start_ns` (now) on; None stops them."""
         now_ns = max(self.time_ns, 0)
         self.following.start(path, env, now_ns if start_ns is None else start_ns)
 
-    def command_pose(self, body: str, pos_m: Sequence[float], quat_wxyz: Sequence[float],
-                     envs: EnvIndex = ALL_ENVS) -> None:
+    def command_pose(
+        self,
+        body: str,
+        pos_m: Sequence[float],
+        quat_wxyz: Sequence[float],
+        envs: EnvIndex = ALL_ENVS,
+    ) -> None:
         """Put a mocap or free body at a pose in the world; a flown body goes there itself."""
         if self.driver is None or not self.driver.take_pose(body, pos_m, quat_wxyz, envs):
             self.placing.place(body, pos_m, quat_wxyz, envs, self.bound)
@@ -175,8 +197,9 @@ class WorldBase(ABC):
         """Set every actuator of every environment: [num_envs, nu]."""
         self.actuation.ctrl[:] = ctrl
 
-    def command_twist(self, forward_m_s: ArrayLike, turn_rad_s: ArrayLike,
-                      envs: EnvIndex = ALL_ENVS) -> None:
+    def command_twist(
+        self, forward_m_s: ArrayLike, turn_rad_s: ArrayLike, envs: EnvIndex = ALL_ENVS
+    ) -> None:
         """Drive the base (cmd_vel): forward speed and yaw rate in its own frame.
 
         Each is one value for all `envs`, or an array of one for each.
@@ -191,8 +214,9 @@ class WorldBase(ABC):
     def _position_of(self, name: str, env: int) -> float:
         """Return the present position of the joint or tendon of an actuator."""
         index = self.actuation.actuators.of(name)[0]
-        return float(self.bound('actuator_length')[env, index]
-                     / self.actuation.actuators.gear[index])
+        return float(
+            self.bound('actuator_length')[env, index] / self.actuation.actuators.gear[index]
+        )
 
     def base_poses(self) -> Floats:
         """Return (x m, y m, yaw rad) of the driven base at `time_ns`, [num_envs, 3]."""
@@ -201,9 +225,11 @@ class WorldBase(ABC):
     def required_drive(self) -> DiffDrive:
         """Return the drive of a wheeled base, or say that there is none."""
         if self.drive is None:
-            raise RigError('the model does not say how it is driven; a twist needs '
-                           'world.drive, or the custom entries drive, drive_left, '
-                           'drive_right and drive_geometry_m')
+            raise RigError(
+                'the model does not say how it is driven; a twist needs '
+                'world.drive, or the custom entries drive, drive_left, '
+                'drive_right and drive_geometry_m'
+            )
         return self.drive
 
     # ---- state ----------------------------------------------------------------------------

@@ -32,9 +32,15 @@ class BatchWorld(WorldBase):
     Environments are independent and bit-identical to a `World` of their own.
     """
 
-    def __init__(self, config: WorldConfig, sensors: Iterable[AnySensor] = (),
-                 base_dir: Path | None = None, threads: int = 0, seed: int = 0,
-                 links: Mapping[str, LinkConfig] | None = None) -> None:
+    def __init__(
+        self,
+        config: WorldConfig,
+        sensors: Iterable[AnySensor] = (),
+        base_dir: Path | None = None,
+        threads: int = 0,
+        seed: int = 0,
+        links: Mapping[str, LinkConfig] | None = None,
+    ) -> None:
         """Compile `config.model` with `sensors` mounted; `threads` 0 takes every usable core."""
         super().__init__(config, sensors, base_dir, config.num_envs, seed, links)
         # Persistent: every environment keeps its derived arrays, which readers of `data` need.

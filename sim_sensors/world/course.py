@@ -40,8 +40,10 @@ class Course:
     def nearest(self, around: int, x: float, y: float) -> int:
         """Return the point nearest to (x, y) among those around point `around`."""
         window = slice(around, around + BACK + FORTH)
-        square = [(a - x) * (a - x) + (b - y) * (b - y)
-                  for a, b in zip(self.x[window], self.y[window], strict=True)]
+        square = [
+            (a - x) * (a - x) + (b - y) * (b - y)
+            for a, b in zip(self.x[window], self.y[window], strict=True)
+        ]
         return (around - BACK + square.index(min(square))) % len(self.limit_m_s)
 
 
@@ -72,6 +74,8 @@ def _eight(half_length_m: float, half_width_m: float) -> tuple[Floats, Floats]:
     step = np.roll(points, -1, 0) - points
     turn = np.diff(np.arctan2(step[:, 1], step[:, 0]), append=0.0)
     bend = (turn + pi) % (2 * pi) - pi
-    curvature = np.convolve(np.abs(np.r_[bend[-8:], bend, bend[:8]]), np.ones(17) / 17,
-                            'valid') / SPACING_M
+    curvature = (
+        np.convolve(np.abs(np.r_[bend[-8:], bend, bend[:8]]), np.ones(17) / 17, 'valid')
+        / SPACING_M
+    )
     return points, np.maximum(curvature, 1e-3)

@@ -43,8 +43,9 @@ class DiffDrive:
     radius_m: float
     track_m: float
 
-    def write(self, twists: Iterable[Sequence[float]], actuation: Actuation,
-              envs: EnvIndex = ALL_ENVS) -> None:
+    def write(
+        self, twists: Iterable[Sequence[float]], actuation: Actuation, envs: EnvIndex = ALL_ENVS
+    ) -> None:
         """Want the wheel speeds of the `twists` (m/s, rad/s) of `envs`, one each."""
         servo = actuation.servo
         is_held = servo is not None and self.left[0] in servo.row
@@ -61,38 +62,54 @@ class DiffDrive:
         wanted[envs] = rows.reshape(wanted[envs].shape)
 
 
-def find_drive(model: mujoco.MjModel, actuators: Actuators,
-               config: DriveConfig | None) -> DiffDrive | None:
+def find_drive(
+    model: mujoco.MjModel, actuators: Actuators, config: DriveConfig | None
+) -> DiffDrive | None:
     """Return the drive that the rig file or `model` describes, None if neither does."""
     if config is not None:
-        left, right = ([index for name in names
-                        for index in actuators.of(name, f'world.drive.{key}')]
-                       for key, names in (('left', config.left), ('right', config.right)))
-        drive = DiffDrive(_body(model, config.body, 'world.drive.body'), left, right,
-                          config.wheel_radius_m, config.track_m)
+        left, right = (
+            [index for name in names for index in actuators.of(name, f'world.drive.{key}')]
+            for key, names in (('left', config.left), ('right', config.right))
+        )
+        drive = DiffDrive(
+            _body(model, config.body, 'world.drive.body'),
+            left,
+            right,
+            config.wheel_radius_m,
+            config.track_m,
+        )
     else:
         name = custom_text(model, 'drive')
         if name is None:
             return None
         geometry = custom_numbers(model, 'drive_geometry_m')
         if geometry is None or len(geometry) != 2 or min(geometry) <= 0.0:
-            raise RigError("the model's custom numeric 'drive_geometry_m' must be two positive "
-                           'numbers: wheel radius and track, m')
-        drive = DiffDrive(_body(model, name, "the model's custom text 'drive'"),
-                          _actuators(model, 'drive_left'), _actuators(model, 'drive_right'),
-                          float(geometry[0]), float(geometry[1]))
+            raise RigError(
+                "the model's custom numeric 'drive_geometry_m' must be two positive "
+                'numbers: wheel radius and track, m'
+            )
+        drive = DiffDrive(
+            _body(model, name, "the model's custom text 'drive'"),
+            _actuators(model, 'drive_left'),
+            _actuators(model, 'drive_right'),
+            float(geometry[0]),
+            float(geometry[1]),
+        )
     kinds = {actuators.kinds[wheel] for wheel in (*drive.left, *drive.right)}
     if len(kinds) > 1 or not kinds <= {'velocity', 'effort'}:
-        raise RigError(f'the wheels of the drive have {" and ".join(sorted(kinds))} actuators; '
-                       f'they should all be velocity servos, or all torque motors')
+        raise RigError(
+            f'the wheels of the drive have {" and ".join(sorted(kinds))} actuators; '
+            f'they should all be velocity servos, or all torque motors'
+        )
     return drive
 
 
 def _body(model: mujoco.MjModel, name: str, where: str) -> int:
     body: int = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name)
     if body < 0:
-        raise RigError(unknown_name(where, 'body', name, (
-            model.body(i).name for i in range(model.nbody))))
+        raise RigError(
+            unknown_name(where, 'body', name, (model.body(i).name for i in range(model.nbody)))
+        )
     return body
 
 
@@ -114,10 +131,12 @@ def custom_numbers(model: mujoco.MjModel, name: str) -> Floats | None:
 def _actuators(model: mujoco.MjModel, name: str) -> list[int]:
     index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_TUPLE, name)
     if index < 0:
-        raise RigError(f"the model has a custom text 'drive' but no custom tuple {name!r} that "
-                       f'lists its actuators')
+        raise RigError(
+            f"the model has a custom text 'drive' but no custom tuple {name!r} that "
+            f'lists its actuators'
+        )
     start, size = int(model.tuple_adr[index]), int(model.tuple_size[index])
-    kinds = model.tuple_objtype[start:start + size]
+    kinds = model.tuple_objtype[start : start + size]
     if size == 0 or (kinds != int(mujoco.mjtObj.mjOBJ_ACTUATOR)).any():
         raise RigError(f"the model's custom tuple {name!r} must list actuators only")
-    return [int(index) for index in model.tuple_objid[start:start + size]]
+    return [int(index) for index in model.tuple_objid[start : start + size]]

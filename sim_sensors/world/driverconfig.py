@@ -198,12 +198,27 @@ class PlainConfig(Strict):
     """`none` or `commands`."""
 
 
-DriverConfig = (HoldConfig | ExciteConfig | TrajectoryConfig | PythonConfig | MocapConfig
-                | WaypointsConfig | FigureEightConfig | RestCruiseTurnConfig | PlainConfig)
+DriverConfig = (
+    HoldConfig
+    | ExciteConfig
+    | TrajectoryConfig
+    | PythonConfig
+    | MocapConfig
+    | WaypointsConfig
+    | FigureEightConfig
+    | RestCruiseTurnConfig
+    | PlainConfig
+)
 TYPES: dict[str, type[Strict]] = {
-    'none': PlainConfig, 'commands': PlainConfig, 'figure_eight': FigureEightConfig,
-    'rest_cruise_turn': RestCruiseTurnConfig, 'hold': HoldConfig, 'excite': ExciteConfig,
-    'trajectory': TrajectoryConfig, 'python': PythonConfig, 'mocap': MocapConfig,
+    'none': PlainConfig,
+    'commands': PlainConfig,
+    'figure_eight': FigureEightConfig,
+    'rest_cruise_turn': RestCruiseTurnConfig,
+    'hold': HoldConfig,
+    'excite': ExciteConfig,
+    'trajectory': TrajectoryConfig,
+    'python': PythonConfig,
+    'mocap': MocapConfig,
     'waypoints': WaypointsConfig,
 }
 

@@ -32,8 +32,10 @@ class JointPath:
         count, width = len(self.times_s), len(self.names)
         for array, what in ((self.positions, 'positions'), (self.velocities, 'velocities')):
             if array is not None and array.shape != (count, width):
-                raise RigError(f'the trajectory has {count} points of {width} joints, but '
-                               f'{what} of shape {list(array.shape)}')
+                raise RigError(
+                    f'the trajectory has {count} points of {width} joints, but '
+                    f'{what} of shape {list(array.shape)}'
+                )
             if array is not None and not np.isfinite(array).all():
                 raise RigError(f'the trajectory has {what} that are not finite')
         if not count or not np.isfinite(self.times_s).all() or (np.diff(self.times_s) <= 0).any():
@@ -55,13 +57,19 @@ class JointPath:
         return _hermite(part, span, start, end, self.velocities[low], self.velocities[high])
 
 
-def _hermite(x: float, span: float, start: Floats, end: Floats, start_speed: Floats,
-             end_speed: Floats) -> tuple[Floats, Floats]:
+def _hermite(
+    x: float, span: float, start: Floats, end: Floats, start_speed: Floats, end_speed: Floats
+) -> tuple[Floats, Floats]:
     a, b = span * start_speed, span * end_speed
-    place = ((2 * x**3 - 3 * x**2 + 1) * start + (x**3 - 2 * x**2 + x) * a
-             + (3 * x**2 - 2 * x**3) * end + (x**3 - x**2) * b)
-    speed = ((6 * x**2 - 6 * x) * (start - end) + (3 * x**2 - 4 * x + 1) * a
-             + (3 * x**2 - 2 * x) * b) / span
+    place = (
+        (2 * x**3 - 3 * x**2 + 1) * start
+        + (x**3 - 2 * x**2 + x) * a
+        + (3 * x**2 - 2 * x**3) * end
+        + (x**3 - x**2) * b
+    )
+    speed = (
+        (6 * x**2 - 6 * x) * (start - end) + (3 * x**2 - 4 * x + 1) * a + (3 * x**2 - 2 * x) * b
+    ) / span
     return place, speed
 
 
@@ -82,10 +90,14 @@ class PathFollower:
             self._changes(path.names, row, np.zeros_like(row))
         if path.times_s[0] > 0.0:
             here = [self._position_of(name, env) for name in path.names]
-            speeds = None if path.velocities is None else np.vstack(
-                [np.zeros(len(here)), path.velocities])
-            path = JointPath(path.names, np.r_[0.0, path.times_s],
-                             np.vstack([here, path.positions]), speeds)
+            speeds = (
+                None
+                if path.velocities is None
+                else np.vstack([np.zeros(len(here)), path.velocities])
+            )
+            path = JointPath(
+                path.names, np.r_[0.0, path.times_s], np.vstack([here, path.positions]), speeds
+            )
         self._paths[env] = start_ns, path
 
     def reset(self, envs: NDArray[np.intp]) -> None:
@@ -109,5 +121,6 @@ class PathFollower:
     def _changes(self, names: Sequence[str], position: Floats, velocity: Floats) -> Changes:
         wanted: dict[str, dict[Field, float]] = {
             name: {'position': float(q), 'velocity': float(v)}
-            for name, q, v in zip(names, position, velocity, strict=True)}
+            for name, q, v in zip(names, position, velocity, strict=True)
+        }
         return self._actuation.joint_changes(wanted)

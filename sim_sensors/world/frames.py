@@ -48,8 +48,11 @@ class FrameLink(NamedTuple):
             return PlacedFrame(parent, self.child, pos_m, turn)
         axes = data.xmat[self.base].reshape(3, 3)
         away = data.xpos[body] + data.xmat[body].reshape(3, 3) @ pos_m - data.xpos[self.base]
-        quat = UNTURNED if self.level else product(
-            conjugate(_quat(data, self.base)), product(_quat(data, body), turn))
+        quat = (
+            UNTURNED
+            if self.level
+            else product(conjugate(_quat(data, self.base)), product(_quat(data, body), turn))
+        )
         return PlacedFrame(parent, self.child, (away @ axes).tolist(), quat)
 
 
@@ -60,8 +63,9 @@ class FrameTree:
     named bodies between those and the world; or `all_bodies`, as a robot's description needs them.
     """
 
-    def __init__(self, model: mujoco.MjModel, sensors: Iterable[AnySensor], *,
-                 all_bodies: bool = False) -> None:
+    def __init__(
+        self, model: mujoco.MjModel, sensors: Iterable[AnySensor], *, all_bodies: bool = False
+    ) -> None:
         self._model = model
         self._names = [model.body(body).name for body in range(model.nbody)]
         self.conflicts: list[str] = []
@@ -116,7 +120,8 @@ class FrameTree:
         if body and self._names[body] not in self._links:
             base = self._named(int(self._model.body_parentid[body]))
             self._links[self._names[body]] = FrameLink(
-                self._names[body], base, FramePose(body, [0.0, 0.0, 0.0], UNTURNED))
+                self._names[body], base, FramePose(body, [0.0, 0.0, 0.0], UNTURNED)
+            )
             self._add_body(base)
 
     def _add_sensor(self, sensor: AnySensor) -> None:
@@ -126,8 +131,9 @@ class FrameTree:
         self._add_body(place.body)
         if child in self._names:
             self._add_body(self._names.index(child))
-        link = FrameLink(child, 0 if sensor.level_frame else self._named(place.body), place,
-                         sensor.level_frame)
+        link = FrameLink(
+            child, 0 if sensor.level_frame else self._named(place.body), place, sensor.level_frame
+        )
         there = self._links.get(child)
         if child == WORLD_FRAME:
             there = FrameLink(child, 0, FramePose(0, [0.0, 0.0, 0.0], UNTURNED))
@@ -141,16 +147,23 @@ class FrameTree:
         if origin is None or place is None or origin.frame_id == WORLD_FRAME:
             return
         known = {**self._links, **self._origins, **self._starts}.get(origin.frame_id)
-        new: Any = place if origin.at_start else PlacedFrame(
-            WORLD_FRAME, origin.frame_id, [0.0, 0.0, 0.0], _about_z(origin.yaw_rad))
+        new: Any = (
+            place
+            if origin.at_start
+            else PlacedFrame(
+                WORLD_FRAME, origin.frame_id, [0.0, 0.0, 0.0], _about_z(origin.yaw_rad)
+            )
+        )
         if known is None:
             (self._starts if origin.at_start else self._origins)[origin.frame_id] = new
         elif known != new:
             self._complain(sensor, origin.frame_id)
 
     def _complain(self, sensor: AnySensor, frame_id: str) -> None:
-        self.conflicts.append(f'sensor {sensor.name!r}: its frame {frame_id!r} is already '
-                              f'somewhere else and stays there; give one of the two another name')
+        self.conflicts.append(
+            f'sensor {sensor.name!r}: its frame {frame_id!r} is already '
+            f'somewhere else and stays there; give one of the two another name'
+        )
 
     def _named(self, body: int) -> int:
         """Return the nearest body with a name at or above `body`; 0 is the world."""
@@ -165,9 +178,12 @@ class FrameTree:
 
 def _same(one: FrameLink, other: FrameLink) -> bool:
     """Whether two links put a frame at one place."""
-    return (one.place.body == other.place.body and one.level == other.level
-            and np.allclose(one.place.pos_m, other.place.pos_m)
-            and bool(np.isclose(abs(np.dot(one.place.quat_wxyz, other.place.quat_wxyz)), 1.0)))
+    return (
+        one.place.body == other.place.body
+        and one.level == other.level
+        and np.allclose(one.place.pos_m, other.place.pos_m)
+        and bool(np.isclose(abs(np.dot(one.place.quat_wxyz, other.place.quat_wxyz)), 1.0))
+    )
 
 
 def _quat(data: mujoco.MjData, body: int) -> Quaternion:

@@ -20,8 +20,9 @@ OWNER = 'world/actuators'
 class CommandLatencies:
     """Draws of `delay_range_s` per environment and episode, and of `jitter_s` per command."""
 
-    def __init__(self, config: WorldConfig, actuators: Actuators, num_envs: int,
-                 dt_ns: int) -> None:
+    def __init__(
+        self, config: WorldConfig, actuators: Actuators, num_envs: int, dt_ns: int
+    ) -> None:
         """Collect what `config` says of every actuator, [nu] each."""
         self._num_envs, self._dt_ns = num_envs, dt_ns
         base = np.full(actuators.count, config.control_delay_s)
@@ -53,8 +54,9 @@ class CommandLatencies:
         """Begin with `seed`; all environments are in `episode`."""
         self._lanes = Lanes(seed, (OWNER,), self._num_envs, episode)
         width = max(len(self.low_s), 1)
-        self._delay, self._jitter = (NoiseStream(self._lanes, stream, width, 'uniform')
-                                     for stream in ('delay', 'jitter'))
+        self._delay, self._jitter = (
+            NoiseStream(self._lanes, stream, width, 'uniform') for stream in ('delay', 'jitter')
+        )
 
     def next_episode(self, envs: NDArray[np.intp]) -> None:
         """Let `envs` draw again."""
@@ -66,13 +68,13 @@ class CommandLatencies:
         """Return the delay of the actuators `columns` in every environment, s [num_envs, n]."""
         if not (self.low_s != self.high_s).any():
             return np.tile(self.low_s[columns], (self._num_envs, 1))
-        drawn = self._delay.first(slice(None))[:, :len(self.low_s)]
+        drawn = self._delay.first(slice(None))[:, : len(self.low_s)]
         return np.asarray((self.low_s + drawn * (self.high_s - self.low_s))[:, columns])
 
     def jitter_ns(self, time_ns: int, columns: NDArray[np.intp]) -> Numbers:
         """Return the jitter of commands given at `time_ns`, ns [num_envs, n]."""
         step = np.full(self._num_envs, time_ns // self._dt_ns)
-        drawn = self._jitter.at(slice(None), step)[:, :len(self.low_s)]
+        drawn = self._jitter.at(slice(None), step)[:, : len(self.low_s)]
         late_ns: Numbers = (drawn * self.jitter_s * NS_PER_S).astype(np.int64)
         return late_ns[:, columns]
 

@@ -20,10 +20,14 @@ ENDLESS_M = 200.0
 """Side of a plane that the model leaves infinite, m."""
 
 _KINDS: dict[int, Kind] = {
-    int(mujoco.mjtGeom.mjGEOM_PLANE): 'plane', int(mujoco.mjtGeom.mjGEOM_BOX): 'box',
-    int(mujoco.mjtGeom.mjGEOM_SPHERE): 'sphere', int(mujoco.mjtGeom.mjGEOM_ELLIPSOID): 'ellipsoid',
-    int(mujoco.mjtGeom.mjGEOM_CYLINDER): 'cylinder', int(mujoco.mjtGeom.mjGEOM_CAPSULE): 'capsule',
-    int(mujoco.mjtGeom.mjGEOM_MESH): 'mesh', int(mujoco.mjtGeom.mjGEOM_SDF): 'mesh',
+    int(mujoco.mjtGeom.mjGEOM_PLANE): 'plane',
+    int(mujoco.mjtGeom.mjGEOM_BOX): 'box',
+    int(mujoco.mjtGeom.mjGEOM_SPHERE): 'sphere',
+    int(mujoco.mjtGeom.mjGEOM_ELLIPSOID): 'ellipsoid',
+    int(mujoco.mjtGeom.mjGEOM_CYLINDER): 'cylinder',
+    int(mujoco.mjtGeom.mjGEOM_CAPSULE): 'capsule',
+    int(mujoco.mjtGeom.mjGEOM_MESH): 'mesh',
+    int(mujoco.mjtGeom.mjGEOM_SDF): 'mesh',
     int(mujoco.mjtGeom.mjGEOM_HFIELD): 'mesh',
 }
 
@@ -55,8 +59,11 @@ class Scene:
     def __init__(self, model: mujoco.MjModel) -> None:
         """Describe `model`; poses come from `static_poses` once and `moving_poses` per instant."""
         mean_colour = cache(partial(_mean_colour, model))  # many geoms share a texture
-        shapes = [shape for geom in range(model.ngeom) if _is_drawn(model, geom)
-                  and (shape := _shape(model, geom, mean_colour)).rgba[3] > 0.0]
+        shapes = [
+            shape
+            for geom in range(model.ngeom)
+            if _is_drawn(model, geom) and (shape := _shape(model, geom, mean_colour)).rgba[3] > 0.0
+        ]
         self.static = [shape for shape in shapes if shape.is_static]
         self.moving = [shape for shape in shapes if not shape.is_static]
         self._static_ids = np.array([shape.geom for shape in self.static], np.intp)
@@ -71,8 +78,9 @@ class Scene:
         return _poses(data, self._moving_ids)
 
 
-def _poses(data: mujoco.MjData,
-           ids: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _poses(
+    data: mujoco.MjData, ids: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     quats = np.empty((len(ids), 4))
     for quat, mat in zip(quats, data.geom_xmat[ids], strict=True):
         mujoco.mju_mat2Quat(quat, mat)
@@ -87,14 +95,22 @@ def _shape(model: mujoco.MjModel, geom: int, mean_colour: MeanColour) -> Shape:
     view, body = model.geom(geom), int(model.geom_bodyid[geom])
     kind = _KINDS[int(model.geom_type[geom])]
     vertices, faces = _triangles(model, geom) if kind == 'mesh' else (None, None)
-    return Shape(geom, view.name, model.body(body).name, kind,
-                 _size(kind, model.geom_size[geom], vertices), _rgba(model, geom, mean_colour),
-                 int(model.body_weldid[body]) == 0 and int(model.body_mocapid[body]) < 0,
-                 vertices, faces)
+    return Shape(
+        geom,
+        view.name,
+        model.body(body).name,
+        kind,
+        _size(kind, model.geom_size[geom], vertices),
+        _rgba(model, geom, mean_colour),
+        int(model.body_weldid[body]) == 0 and int(model.body_mocapid[body]) < 0,
+        vertices,
+        faces,
+    )
 
 
-def _size(kind: Kind, size: NDArray[np.float64],
-          vertices: NDArray[np.float32] | None) -> tuple[float, float, float]:
+def _size(
+    kind: Kind, size: NDArray[np.float64], vertices: NDArray[np.float32] | None
+) -> tuple[float, float, float]:
     a, b, c = (float(value) for value in size)
     if vertices is not None:
         x, y, z = (float(value) for value in np.ptp(vertices, 0))
@@ -110,8 +126,9 @@ def _size(kind: Kind, size: NDArray[np.float64],
     return 2 * a, 2 * b, 2 * c
 
 
-def _rgba(model: mujoco.MjModel, geom: int,
-          mean_colour: MeanColour) -> tuple[float, float, float, float]:
+def _rgba(
+    model: mujoco.MjModel, geom: int, mean_colour: MeanColour
+) -> tuple[float, float, float, float]:
     material = int(model.geom_matid[geom])
     if material < 0:
         r, g, b, a = (float(value) for value in model.geom_rgba[geom])
@@ -128,29 +145,31 @@ def _mean_colour(model: mujoco.MjModel, texture: int) -> tuple[float, float, flo
     channels = int(model.tex_nchannel[texture])
     start = int(model.tex_adr[texture])
     count = int(model.tex_width[texture]) * int(model.tex_height[texture])
-    pixels = model.tex_data[start:start + count * channels].reshape(count, channels)
+    pixels = model.tex_data[start : start + count * channels].reshape(count, channels)
     means = [float(value) / 255.0 for value in pixels.mean(0)]
     return (means[0], means[1], means[2]) if channels >= 3 else (means[0],) * 3
 
 
-def _triangles(model: mujoco.MjModel,
-               geom: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+def _triangles(model: mujoco.MjModel, geom: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     data_id = int(model.geom_dataid[geom])
     if int(model.geom_type[geom]) == int(mujoco.mjtGeom.mjGEOM_HFIELD):
         return _height_field(model, data_id)
     start, count = int(model.mesh_vertadr[data_id]), int(model.mesh_vertnum[data_id])
     face, faces = int(model.mesh_faceadr[data_id]), int(model.mesh_facenum[data_id])
-    return (np.array(model.mesh_vert[start:start + count], np.float32),
-            np.array(model.mesh_face[face:face + faces], np.int32))
+    return (
+        np.array(model.mesh_vert[start : start + count], np.float32),
+        np.array(model.mesh_face[face : face + faces], np.int32),
+    )
 
 
-def _height_field(model: mujoco.MjModel,
-                  index: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+def _height_field(
+    model: mujoco.MjModel, index: int
+) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """Return the surface of a height field, two triangles a cell."""
     rows, columns = int(model.hfield_nrow[index]), int(model.hfield_ncol[index])
     start = int(model.hfield_adr[index])
     half_x, half_y, top, _ = model.hfield_size[index]
-    heights = model.hfield_data[start:start + rows * columns].reshape(rows, columns) * top
+    heights = model.hfield_data[start : start + rows * columns].reshape(rows, columns) * top
     x, y = np.meshgrid(np.linspace(-half_x, half_x, columns), np.linspace(-half_y, half_y, rows))
     vertices = np.stack([x, y, heights], -1).reshape(-1, 3).astype(np.float32)
     corner = (np.arange(rows - 1)[:, None] * columns + np.arange(columns - 1)).ravel()

@@ -35,11 +35,16 @@ def find_model(name: str, base_dir: Path | None) -> Path:
     for place in places:
         if place.is_file():
             if place.suffix.lower() not in SUFFIXES:
-                raise RigError(f'world.model is {name!r}; it should be an MJCF file (.xml) or a '
-                               f'URDF file (.urdf)')
+                raise RigError(
+                    f'world.model is {name!r}; it should be an MJCF file (.xml) or a '
+                    f'URDF file (.urdf)'
+                )
             return place.resolve()
-    where = 'there is no such file' if given.is_absolute() else (
-        f'it is neither in {places[0].parent} nor shipped in worlds/')
+    where = (
+        'there is no such file'
+        if given.is_absolute()
+        else (f'it is neither in {places[0].parent} nor shipped in worlds/')
+    )
     raise RigError(f'world.model is {name!r}; {where}{_near_model(given, places[0].parent)}')
 
 
@@ -66,20 +71,24 @@ def whole_timestep_ns(timestep_s: float) -> int:
     """Return the physics step in ns; it must be whole, since all time is integer."""
     step_ns = seconds_to_ns(timestep_s)
     if step_ns < 1 or abs(step_ns - timestep_s * NS_PER_S) > 1e-6:
-        raise RigError(f'world.timestep_s is {timestep_s!r}; it must be a whole number of '
-                       f'nanoseconds')
+        raise RigError(
+            f'world.timestep_s is {timestep_s!r}; it must be a whole number of nanoseconds'
+        )
     return step_ns
 
 
-def compile_model(config: WorldConfig, sensors: Iterable[AnySensor],
-                  base_dir: Path | None = None) -> mujoco.MjModel:
+def compile_model(
+    config: WorldConfig, sensors: Iterable[AnySensor], base_dir: Path | None = None
+) -> mujoco.MjModel:
     """Return the model of `config` with every sensor mounted."""
     spec, file = read_spec(config, base_dir)
     try:
         return compile_spec(spec, config, sensors)
     except ValueError as error:
-        raise RigError(_missing_asset(spec, file) or f'world.model {file.name} with its sensors: '
-                       f'{one_line(error)}') from None
+        raise RigError(
+            _missing_asset(spec, file)
+            or f'world.model {file.name} with its sensors: {one_line(error)}'
+        ) from None
 
 
 def read_spec(config: WorldConfig, base_dir: Path | None) -> tuple[mujoco.MjSpec, Path]:
@@ -88,8 +97,11 @@ def read_spec(config: WorldConfig, base_dir: Path | None) -> tuple[mujoco.MjSpec
     if not config.allow_outside_files and file.suffix.lower() != '.urdf':
         require_own_folder(file)
     try:
-        spec = mujoco.MjSpec.from_file(str(file)) if file.suffix.lower() != '.urdf' else (
-            mujoco.MjSpec.from_string(resolved_urdf(file, config, base_dir)))
+        spec = (
+            mujoco.MjSpec.from_file(str(file))
+            if file.suffix.lower() != '.urdf'
+            else (mujoco.MjSpec.from_string(resolved_urdf(file, config, base_dir)))
+        )
     except ValueError as error:
         raise RigError(f'world.model {file.name}: {one_line(error)}') from None
     if not config.allow_outside_files and file.suffix.lower() != '.urdf':
@@ -97,8 +109,9 @@ def read_spec(config: WorldConfig, base_dir: Path | None) -> tuple[mujoco.MjSpec
     return spec, file
 
 
-def compile_spec(spec: mujoco.MjSpec, config: WorldConfig,
-                 sensors: Iterable[AnySensor]) -> mujoco.MjModel:
+def compile_spec(
+    spec: mujoco.MjSpec, config: WorldConfig, sensors: Iterable[AnySensor]
+) -> mujoco.MjModel:
     """Return `spec` compiled, with what `config` adds and every sensor mounted."""
     step_ns = whole_timestep_ns(config.timestep_s)
     additions.add(spec, config)
@@ -144,8 +157,11 @@ def _missing_asset(spec: mujoco.MjSpec, file: Path) -> str:
 def _assets(spec: mujoco.MjSpec) -> Iterator[tuple[str, str, str]]:
     """Yield (kind, directory, file) of everything the compiler will open."""
     meshes, textures = spec.meshdir or '', spec.texturedir or ''
-    for kind, directory, items in (('mesh', meshes, spec.meshes), ('hfield', meshes, spec.hfields),
-                                   ('skin', meshes, spec.skins)):
+    for kind, directory, items in (
+        ('mesh', meshes, spec.meshes),
+        ('hfield', meshes, spec.hfields),
+        ('skin', meshes, spec.skins),
+    ):
         for item in items:
             if item.file:
                 yield kind, directory, item.file

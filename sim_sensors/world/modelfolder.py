@@ -23,8 +23,9 @@ Visit = Callable[[Path, str], None]
 def require_own_folder(file: Path) -> None:
     """Refuse a model whose XML names a file outside the folder of `file`."""
     folder = file.resolve().parent
-    _visit_model(file.resolve(), lambda found, tag: require_inside(found.resolve(), folder, tag),
-                 set())
+    _visit_model(
+        file.resolve(), lambda found, tag: require_inside(found.resolve(), folder, tag), set()
+    )
 
 
 def files_of_model(file: Path) -> set[Path]:
@@ -37,8 +38,10 @@ def files_of_model(file: Path) -> set[Path]:
 def require_inside(file: Path, folder: Path, kind: str) -> None:
     """Refuse the `kind` (mesh, include ...) in `file` unless it lies in `folder`."""
     if not file.is_relative_to(folder):
-        raise RigError(f'the model reads the {kind} file {file}, which is outside its own folder '
-                       f'{folder}; {HINT}')
+        raise RigError(
+            f'the model reads the {kind} file {file}, which is outside its own folder '
+            f'{folder}; {HINT}'
+        )
 
 
 def _visit_model(file: Path, visit: Visit, seen: set[Path]) -> None:
@@ -57,8 +60,9 @@ def _visit_model(file: Path, visit: Visit, seen: set[Path]) -> None:
                     _visit_model(found.resolve(), visit, seen)
 
 
-def _parts(file: Path, main: Path, visit: Visit, seen: set[Path]
-           ) -> Iterator[tuple[Element, Path]]:
+def _parts(
+    file: Path, main: Path, visit: Visit, seen: set[Path]
+) -> Iterator[tuple[Element, Path]]:
     """Yield every element of a file and of what it includes, with the folder it stands in."""
     if file in seen or not file.is_file():
         return
@@ -78,8 +82,9 @@ def well_formed(file: Path) -> Element:
         return ElementTree.parse(file).getroot()
     except (ElementTree.ParseError, ValueError, LookupError) as error:
         # MuJoCo's parser takes some of what is not well formed; it must not see more than we did.
-        raise RigError(f'{file.name} is not well-formed XML ({error}), so what it reads cannot be '
-                       f'checked') from None
+        raise RigError(
+            f'{file.name} is not well-formed XML ({error}), so what it reads cannot be checked'
+        ) from None
 
 
 def _directories(parts: list[tuple[Element, Path]]) -> dict[str, set[str]]:

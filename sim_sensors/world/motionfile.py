@@ -72,8 +72,9 @@ def _csv(file: Path, where: str) -> dict[str, Floats]:
                 raise ValueError(len(row))
             values[line - 2] = [float(cell) for cell in row]
         except ValueError:
-            raise RigError(f'{where}: row {line} should be {len(names)} numbers, it is '
-                           f'{",".join(row)[:60]!r}') from None
+            raise RigError(
+                f'{where}: row {line} should be {len(names)} numbers, it is {",".join(row)[:60]!r}'
+            ) from None
     return dict(zip(names, values.T, strict=True))
 
 
@@ -93,12 +94,14 @@ def _recording(file: Path, topic: str, where: str) -> dict[str, Floats]:
     """Return the positions of the JointState messages on `topic`, by their stamps."""
     from rosbags.highlevel import AnyReader
     from rosbags.typesys import Stores, get_typestore
+
     times: list[float] = []
     rows: list[dict[str, float]] = []
     try:
         with AnyReader([file], default_typestore=get_typestore(Stores.ROS2_KILTED)) as reader:
-            wanted = [each for each in reader.connections
-                      if each.topic.strip('/') == topic.strip('/')]
+            wanted = [
+                each for each in reader.connections if each.topic.strip('/') == topic.strip('/')
+            ]
             if not wanted or wanted[0].msgtype != JOINT_STATE:
                 raise RigError(f'{where}: it has no topic {topic!r} of {JOINT_STATE}')
             for _, _, raw in reader.messages(wanted):

@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 def quat_wxyz_from_rpy(rpy_rad: Vector3) -> tuple[float, float, float, float]:
     """Return the quaternion (w, x, y, z) of fixed-axis roll, pitch, yaw (REP 103)."""
     (cr, sr), (cp, sp), (cy, sy) = ((cos(a / 2), sin(a / 2)) for a in rpy_rad)
-    return (cr * cp * cy + sr * sp * sy, sr * cp * cy - cr * sp * sy,
-            cr * sp * cy + sr * cp * sy, cr * cp * sy - sr * sp * cy)
+    return (
+        cr * cp * cy + sr * sp * sy,
+        sr * cp * cy - cr * sp * sy,
+        cr * sp * cy + sr * cp * sy,
+        cr * cp * sy - sr * sp * cy,
+    )
 
 
 def add_site(spec: mujoco.MjSpec, name: str, mount: MountConfig) -> mujoco.MjsSite:
@@ -34,18 +38,24 @@ def add_site(spec: mujoco.MjSpec, name: str, mount: MountConfig) -> mujoco.MjsSi
         return _twin(spec, name, mount.site)
     body = find_body(spec, name, mount.body)
     if spec.site(name) is not None:
-        raise RigError(f'sensor {name!r}: the model has a site {name!r} already; mount the sensor '
-                       f'with site: {name}, or give it another name')
+        raise RigError(
+            f'sensor {name!r}: the model has a site {name!r} already; mount the sensor '
+            f'with site: {name}, or give it another name'
+        )
     return body.add_site(name=name, pos=mount.pos_m, quat=quat_wxyz_from_rpy(mount.rpy_rad))
 
 
-def find_body(spec: mujoco.MjSpec, sensor: str, body: str,
-              key: str = 'mount.body') -> mujoco.MjsBody:
+def find_body(
+    spec: mujoco.MjSpec, sensor: str, body: str, key: str = 'mount.body'
+) -> mujoco.MjsBody:
     """Return the body that `key` of a sensor calls `body`, or say which ones there are."""
     found = spec.body(body)
     if found is None:
-        raise RigError(unknown_name(f'sensor {sensor!r}: {key}', 'body', body,
-                                    (each.name for each in spec.bodies)))
+        raise RigError(
+            unknown_name(
+                f'sensor {sensor!r}: {key}', 'body', body, (each.name for each in spec.bodies)
+            )
+        )
     return found
 
 
@@ -61,12 +71,16 @@ class FramePose(NamedTuple):
 def frame_pose(model: mujoco.MjModel, sensor: AnySensor) -> FramePose | None:
     """Return the pose of `sensor.frame_id` in a compiled model; None for one without a mount."""
     import mujoco
+
     site = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_SITE, sensor.name)
     if site < 0:
         return None
     w, x, y, z = model.site_quat[site].tolist()
-    return FramePose(int(model.site_bodyid[site]), model.site_pos[site].tolist(),
-                     product((w, x, y, z), sensor.frame_quat_wxyz))
+    return FramePose(
+        int(model.site_bodyid[site]),
+        model.site_pos[site].tolist(),
+        product((w, x, y, z), sensor.frame_quat_wxyz),
+    )
 
 
 def unknown_name(where: str, kind: str, wanted: str, names: Iterable[str]) -> str:
@@ -86,16 +100,27 @@ def unknown_name(where: str, kind: str, wanted: str, names: Iterable[str]) -> st
 def _twin(spec: mujoco.MjSpec, name: str, site: str) -> mujoco.MjsSite:
     found: Any = spec.site(site)
     if found is None:
-        raise RigError(unknown_name(f'sensor {name!r}: mount.site', 'site', site,
-                                    (each.name for each in spec.sites))
-                       + '; a new one is made by mount: {body: ..., pos_m: [x, y, z]}')
+        raise RigError(
+            unknown_name(
+                f'sensor {name!r}: mount.site', 'site', site, (each.name for each in spec.sites)
+            )
+            + '; a new one is made by mount: {body: ..., pos_m: [x, y, z]}'
+        )
     if site == name:
         return found
     if spec.site(name) is not None:
-        raise RigError(f'sensor {name!r}: the model has another site of that name already; give '
-                       f'the sensor another name, or mount it with site: {name}')
-    twin = found.parent.add_site(name=name, pos=found.pos, quat=found.quat, type=found.type,
-                                 size=found.size, fromto=found.fromto)
+        raise RigError(
+            f'sensor {name!r}: the model has another site of that name already; give '
+            f'the sensor another name, or mount it with site: {name}'
+        )
+    twin = found.parent.add_site(
+        name=name,
+        pos=found.pos,
+        quat=found.quat,
+        type=found.type,
+        size=found.size,
+        fromto=found.fromto,
+    )
     _copy_orientation(found, twin)
     twin.group, twin.rgba[3] = 5, 0.0
     if found.frame is not None:

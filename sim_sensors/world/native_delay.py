@@ -37,36 +37,54 @@ def check(sensor: AnySensor, dt_ns: int) -> None:
     low, high = config.delay_range_s
     where = f'delay_backend of {sensor.name!r} is mujoco'
     if low != high or config.jitter_s:
-        raise RigError(f'{where}, which knows one fixed delay and no jitter; delay_range_s is '
-                       f'[{low}, {high}] and jitter_s {config.jitter_s}')
+        raise RigError(
+            f'{where}, which knows one fixed delay and no jitter; delay_range_s is '
+            f'[{low}, {high}] and jitter_s {config.jitter_s}'
+        )
     if config.latency.model != 'delay' or config.latency.stalls.probability or config.link:
         raise RigError(f'{where}, which knows one fixed delay: no latency model, stalls or link')
     if seconds_to_ns(low) < dt_ns:
-        raise RigError(f'{where}, whose shortest delay is one physics step, '
-                       f'{dt_ns / NS_PER_S:g} s; delay_range_s is [{low}, {high}]')
+        raise RigError(
+            f'{where}, whose shortest delay is one physics step, '
+            f'{dt_ns / NS_PER_S:g} s; delay_range_s is [{low}, {high}]'
+        )
     if config.interpolation not in ORDERS:
-        raise RigError(f'{where}, which knows the interpolations zoh, linear and cubic; '
-                       f'interpolation is {config.interpolation}')
+        raise RigError(
+            f'{where}, which knows the interpolations zoh, linear and cubic; '
+            f'interpolation is {config.interpolation}'
+        )
     if sensor.duration_ns or sensor.fine_truth:
-        raise RigError(f'{where}, which only delays captures of an instant; {sensor.name!r} '
-                       'captures over time or filters what it measures')
+        raise RigError(
+            f'{where}, which only delays captures of an instant; {sensor.name!r} '
+            'captures over time or filters what it measures'
+        )
 
 
 def check_control(spec: mujoco.MjSpec, config: WorldConfig) -> None:
     """Raise RigError where MuJoCo cannot delay commands as `config` asks."""
     where = 'world.control_delay_backend is mujoco'
     if int(spec.option.integrator) == int(mujoco.mjtIntegrator.mjINT_RK4) and (
-            config.control_delay_s):
-        raise RigError(f'{where}, but the model uses the integrator RK4, whose substeps would '
-                       f'see commands of other times; use rig, or another integrator')
-    if config.control_delays_s or any(each.delay_range_s or each.jitter_s
-                                      for each in config.actuators.values()):
-        raise RigError(f'{where}, which has one latency for all actuators; control_delays_s needs '
-                       f'rig')
+        config.control_delay_s
+    ):
+        raise RigError(
+            f'{where}, but the model uses the integrator RK4, whose substeps would '
+            f'see commands of other times; use rig, or another integrator'
+        )
+    if config.control_delays_s or any(
+        each.delay_range_s or each.jitter_s for each in config.actuators.values()
+    ):
+        raise RigError(
+            f'{where}, which has one latency for all actuators; control_delays_s needs rig'
+        )
 
 
-def delay_sensors(natives: Iterable[mujoco.MjsSensor], delay_s: float, dt_ns: int,
-                  interpolation: str = 'zoh', interval_s: float = 0.0) -> None:
+def delay_sensors(
+    natives: Iterable[mujoco.MjsSensor],
+    delay_s: float,
+    dt_ns: int,
+    interpolation: str = 'zoh',
+    interval_s: float = 0.0,
+) -> None:
     """Compile a delay into native sensors, before the model is compiled.
 
     `interval_s` also lets MuJoCo compute them only every so often; its clock slips, see above.
@@ -78,8 +96,9 @@ def delay_sensors(natives: Iterable[mujoco.MjsSensor], delay_s: float, dt_ns: in
         native.interval = np.array([interval_s, 0.0])
 
 
-def delay_actuators(spec: mujoco.MjSpec, delay_s: float, dt_ns: int,
-                    interpolation: str = 'zoh') -> None:
+def delay_actuators(
+    spec: mujoco.MjSpec, delay_s: float, dt_ns: int, interpolation: str = 'zoh'
+) -> None:
     """Compile a delay into every actuator of `spec`."""
     for actuator in spec.actuators:
         actuator.nsample = history_length(delay_s, dt_ns)
@@ -93,8 +112,9 @@ def history_length(delay_s: float, dt_ns: int, interval_s: float = 0.0) -> int:
     return -(-seconds_to_ns(delay_s) // period_ns) + 3
 
 
-def start_histories(model: mujoco.MjModel, data: mujoco.MjData,
-                    ctrl: NDArray[np.float64] | None = None) -> None:
+def start_histories(
+    model: mujoco.MjModel, data: mujoco.MjData, ctrl: NDArray[np.float64] | None = None
+) -> None:
     """Fill the histories with the present, so that nothing reads the zeros of before.
 
     Sensors hold what they measure now and actuators `ctrl` (by default `data.ctrl`), as if it had
@@ -117,12 +137,13 @@ def start_histories(model: mujoco.MjModel, data: mujoco.MjData,
         if count:
             start, size = int(model.sensor_adr[sensor]), int(model.sensor_dim[sensor])
             times = data.time - step * np.arange(count, 0, -1)
-            values = np.tile(data.sensordata[start:start + size], (count, 1))
+            values = np.tile(data.sensordata[start : start + size], (count, 1))
             mujoco.mj_initSensorHistory(model, data, sensor, times, values, data.time)
 
 
-def initial_history(model: mujoco.MjModel, keyframe: int,
-                    ctrl: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def initial_history(
+    model: mujoco.MjModel, keyframe: int, ctrl: NDArray[np.float64]
+) -> NDArray[np.float64] | None:
     """Return `data.history` of a world that begins at `keyframe` (-1: none) under `ctrl`."""
     if not model.nhistory:
         return None

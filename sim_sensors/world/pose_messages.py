@@ -45,11 +45,16 @@ class TrueOdometry:
     def message(self, world: WorldBase, env: int) -> bytes:
         """Return the Odometry of `env` at the present instant."""
         data = world.data(env)
-        mujoco.mj_objectVelocity(world.model, data, mujoco.mjtObj.mjOBJ_XBODY, self.body,
-                                 self._velocity, 1)
+        mujoco.mj_objectVelocity(
+            world.model, data, mujoco.mjtObj.mjOBJ_XBODY, self.body, self._velocity, 1
+        )
         return self._template.fill(
-            world.stamp_ns, position=data.xpos[self.body], orientation=xyzw(data.xquat[self.body]),
-            angular=self._velocity[:3], linear=self._velocity[3:])
+            world.stamp_ns,
+            position=data.xpos[self.body],
+            orientation=xyzw(data.xquat[self.body]),
+            angular=self._velocity[:3],
+            linear=self._velocity[3:],
+        )
 
 
 class FrameMessages:
@@ -74,8 +79,7 @@ class FrameMessages:
 
     def static(self) -> bytes:
         """Return the frames that stay where they are on their parents."""
-        return _tf_message(self._start_ns,
-                           [*self._root, *self._tree.fixed(hidden=self._hidden)])
+        return _tf_message(self._start_ns, [*self._root, *self._tree.fixed(hidden=self._hidden)])
 
     @property
     def can_move(self) -> bool:
@@ -104,11 +108,15 @@ def _fused_root(world: WorldBase, description: str) -> list[PlacedFrame]:
     """Return the frame of a URDF's root link where MuJoCo made it one with the world."""
     robot = ElementTree.fromstring(description)
     children = {child.get('link') for child in robot.iterfind('joint/child')}
-    roots = [link.get('name', '') for link in robot.iterfind('link')
-             if link.get('name') not in children]
+    roots = [
+        link.get('name', '') for link in robot.iterfind('link') if link.get('name') not in children
+    ]
     bodies = {world.model.body(body).name for body in range(world.model.nbody)}
-    return [PlacedFrame(WORLD_FRAME, name, [0.0, 0.0, 0.0], UNTURNED) for name in roots
-            if name and name not in bodies]
+    return [
+        PlacedFrame(WORLD_FRAME, name, [0.0, 0.0, 0.0], UNTURNED)
+        for name in roots
+        if name and name not in bodies
+    ]
 
 
 def base_body(world: WorldBase) -> int:
@@ -116,8 +124,11 @@ def base_body(world: WorldBase) -> int:
     if world.drive is not None:
         return world.drive.body
     model = world.model
-    free = [int(model.jnt_bodyid[j]) for j in range(model.njnt)
-            if model.jnt_type[j] == mujoco.mjtJoint.mjJNT_FREE]
+    free = [
+        int(model.jnt_bodyid[j])
+        for j in range(model.njnt)
+        if model.jnt_type[j] == mujoco.mjtJoint.mjJNT_FREE
+    ]
     return free[0] if free else min(1, model.nbody - 1)
 
 
@@ -128,5 +139,8 @@ def xyzw(quat_wxyz: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _tf_message(stamp_ns: int, placed: Iterable[PlacedFrame]) -> bytes:
     return msgs.tf_message(
-        Transform(stamp_ns, each.parent, each.child, each.pos_m,
-                  xyzw(np.array(each.quat_wxyz)).tolist()) for each in placed)
+        Transform(
+            stamp_ns, each.parent, each.child, each.pos_m, xyzw(np.array(each.quat_wxyz)).tolist()
+        )
+        for each in placed
+    )

@@ -42,8 +42,9 @@ def start_qpos(model: mujoco.MjModel, keyframe: int) -> Floats:
     return np.array(model.qpos0 if keyframe < 0 else model.key_qpos[keyframe])
 
 
-def find_pose(model: mujoco.MjModel, name: str | int, poses: Mapping[str, Mapping[str, float]],
-              start: Floats) -> Floats:
+def find_pose(
+    model: mujoco.MjModel, name: str | int, poses: Mapping[str, Mapping[str, float]], start: Floats
+) -> Floats:
     """Return the joint positions [nq] of a named pose, of a keyframe, or of the start."""
     name = str(name)
     if not name:
@@ -52,25 +53,35 @@ def find_pose(model: mujoco.MjModel, name: str | int, poses: Mapping[str, Mappin
         return posed(model, name, poses[name], start)
     if not poses or name in keyframe_names(model) or name.isdecimal():
         return start_qpos(model, find_keyframe(model, name, 'world.driver.pose'))
-    raise RigError(unknown_name('world.driver.pose', 'pose or keyframe', name,
-                                [*poses, *keyframe_names(model)]))
+    raise RigError(
+        unknown_name(
+            'world.driver.pose', 'pose or keyframe', name, [*poses, *keyframe_names(model)]
+        )
+    )
 
 
-def posed(model: mujoco.MjModel, name: str, joints: Mapping[str, float],
-          start: Floats) -> Floats:
+def posed(model: mujoco.MjModel, name: str, joints: Mapping[str, float], start: Floats) -> Floats:
     """Return `start` [nq] with the joints of pose `name` where it says."""
     qpos = start.copy()
     names = [model.joint(index).name for index in range(model.njnt)]
     for pattern, value in joints.items():
-        found = [index for index, joint in enumerate(names) if fnmatchcase(joint, pattern)
-                 or (int(model.jnt_type[index]) == FREE and pattern == model.body(
-                     int(model.jnt_bodyid[index])).name)]
+        found = [
+            index
+            for index, joint in enumerate(names)
+            if fnmatchcase(joint, pattern)
+            or (
+                int(model.jnt_type[index]) == FREE
+                and pattern == model.body(int(model.jnt_bodyid[index])).name
+            )
+        ]
         if not found:
             raise RigError(unknown_name(f'world.poses.{name}', 'joint', pattern, names))
         for index in found:
             kind = int(model.jnt_type[index])
             if kind == BALL:
-                raise RigError(f'world.poses.{name}.{names[index]}: a ball joint has more than '
-                               f'one position; a pose gives hinges, slides and heights')
+                raise RigError(
+                    f'world.poses.{name}.{names[index]}: a ball joint has more than '
+                    f'one position; a pose gives hinges, slides and heights'
+                )
             qpos[model.jnt_qposadr[index] + (2 if kind == FREE else 0)] = value
     return qpos

@@ -23,8 +23,9 @@ def truth_reader(sensor: AnySensor, view: WorldView) -> TruthReader:
     return DelayedReader(reader, sensor.config.delay_range_s[0], dt_ns)
 
 
-def truth_readers(sensors: Iterable[AnySensor], world: WorldBase,
-                  warn: Callable[[str], object]) -> dict[str, TruthReader]:
+def truth_readers(
+    sensors: Iterable[AnySensor], world: WorldBase, warn: Callable[[str], object]
+) -> dict[str, TruthReader]:
     """Return the readers by sensor name.
 
     A sensor that cannot work here (a camera with no renderer) is an error, or, where

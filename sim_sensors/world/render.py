@@ -43,7 +43,8 @@ def backend() -> str:
     raise UnavailableError(
         f'cameras cannot work here, since no renderer does ({"; ".join(reasons)}); install one '
         f'(apt install libegl1 libgl1-mesa-dri), or set world.skip_unavailable: true to run '
-        f'without them')
+        f'without them'
+    )
 
 
 def _gl_context(width: int, height: int) -> Any:
@@ -62,8 +63,16 @@ class Renderer:
     the cost.
     """
 
-    def __init__(self, model: mujoco.MjModel, width: int, height: int, *, shadows: bool = False,
-                 samples: int = 0, max_geoms: int = 10_000) -> None:
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        width: int,
+        height: int,
+        *,
+        shadows: bool = False,
+        samples: int = 0,
+        max_geoms: int = 10_000,
+    ) -> None:
         """Prepare images of `width` x `height`; `samples` is the multisampling (0, 2, 4, 8)."""
         backend()
         self.model = model
@@ -71,21 +80,33 @@ class Renderer:
         self._shadows, self._samples, self._max_geoms = shadows, samples, max_geoms
         self._local = threading.local()
 
-    def rgb(self, data: mujoco.MjData, camera: int, out: NDArray[np.uint8] | None = None, *,
-            rows: slice = WHOLE) -> NDArray[np.uint8]:
+    def rgb(
+        self,
+        data: mujoco.MjData,
+        camera: int,
+        out: NDArray[np.uint8] | None = None,
+        *,
+        rows: slice = WHOLE,
+    ) -> NDArray[np.uint8]:
         """Return the colours [height, width, 3], top row first."""
         surface = self._surface()
         rect = surface.draw(data, camera, rows, is_plain=False)
-        pixels = surface.rgb[:rect.height]
+        pixels = surface.rgb[: rect.height]
         mujoco.mjr_readPixels(pixels, None, rect, surface.context)
         return _flipped(pixels, out)
 
-    def depth(self, data: mujoco.MjData, camera: int, out: NDArray[np.float32] | None = None, *,
-              rows: slice = WHOLE) -> NDArray[np.float32]:
+    def depth(
+        self,
+        data: mujoco.MjData,
+        camera: int,
+        out: NDArray[np.float32] | None = None,
+        *,
+        rows: slice = WHOLE,
+    ) -> NDArray[np.float32]:
         """Return the distance along the optical axis [height, width], m; inf where nothing is."""
         surface = self._surface()
         rect = surface.draw(data, camera, rows, is_plain=True)
-        pixels = surface.depth[:rect.height]
+        pixels = surface.depth[: rect.height]
         mujoco.mjr_readPixels(None, pixels, rect, surface.context)
         extent = self.model.stat.extent
         near, far = self.model.vis.map.znear * extent, self.model.vis.map.zfar * extent
@@ -96,13 +117,18 @@ class Renderer:
         metres[pixels <= 0.0] = np.inf
         return _flipped(metres.astype(np.float32), out)
 
-    def segmentation(self, data: mujoco.MjData, camera: int,
-                     out: NDArray[np.int32] | None = None, *,
-                     rows: slice = WHOLE) -> NDArray[np.int32]:
+    def segmentation(
+        self,
+        data: mujoco.MjData,
+        camera: int,
+        out: NDArray[np.int32] | None = None,
+        *,
+        rows: slice = WHOLE,
+    ) -> NDArray[np.int32]:
         """Return the geom id of each pixel [height, width], -1 where there is none."""
         surface = self._surface()
         rect = surface.draw(data, camera, rows, is_plain=True)
-        pixels = surface.rgb[:rect.height]
+        pixels = surface.rgb[: rect.height]
         mujoco.mjr_readPixels(pixels, None, rect, surface.context)
         colour = pixels.astype(np.int32)
         ids = colour[..., 0] + (colour[..., 1] << 8) + (colour[..., 2] << 16)
@@ -118,8 +144,9 @@ class Renderer:
     def _surface(self) -> _Surface:
         surface: _Surface | None = getattr(self._local, 'surface', None)
         if surface is None:
-            surface = _Surface(self.model, self.width, self.height, self._shadows, self._samples,
-                               self._max_geoms)
+            surface = _Surface(
+                self.model, self.width, self.height, self._shadows, self._samples, self._max_geoms
+            )
             self._local.surface = surface
         surface.gl.make_current()
         return surface
@@ -128,8 +155,15 @@ class Renderer:
 class _Surface:
     """What one thread needs to render: GL context, scene, buffers."""
 
-    def __init__(self, model: mujoco.MjModel, width: int, height: int, shadows: bool,
-                 samples: int, max_geoms: int) -> None:
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        width: int,
+        height: int,
+        shadows: bool,
+        samples: int,
+        max_geoms: int,
+    ) -> None:
         self.model = model
         self.gl = _gl_context(width, height)
         self.gl.make_current()
@@ -148,12 +182,20 @@ class _Surface:
         self.rgb = np.empty((height, width, 3), np.uint8)
         self.depth = np.empty((height, width), np.float32)
 
-    def draw(self, data: mujoco.MjData, camera: int, rows: slice, *,
-             is_plain: bool) -> mujoco.MjrRect:
+    def draw(
+        self, data: mujoco.MjData, camera: int, rows: slice, *, is_plain: bool
+    ) -> mujoco.MjrRect:
         """Render `rows` and return where they are; `is_plain` paints geoms in their numbers."""
         self.camera.fixedcamid = camera
-        mujoco.mjv_updateScene(self.model, data, self.option, None, self.camera,
-                               mujoco.mjtCatBit.mjCAT_ALL, self.scene)
+        mujoco.mjv_updateScene(
+            self.model,
+            data,
+            self.option,
+            None,
+            self.camera,
+            mujoco.mjtCatBit.mjCAT_ALL,
+            self.scene,
+        )
         self.scene.flags[mujoco.mjtRndFlag.mjRND_SEGMENT] = is_plain
         self.scene.flags[mujoco.mjtRndFlag.mjRND_IDCOLOR] = is_plain
         width, height = self.size
@@ -177,7 +219,7 @@ class _Surface:
     def geom_of_segment(self) -> NDArray[np.int32]:
         """Return the geom id of each colour number; 0 is the background."""
         table = np.full(self.scene.ngeom + 1, -1, np.int32)
-        for geom in self.scene.geoms[:self.scene.ngeom]:
+        for geom in self.scene.geoms[: self.scene.ngeom]:
             if geom.segid >= 0 and geom.objtype == _GEOM:
                 table[geom.segid + 1] = geom.objid
         return table
@@ -187,32 +229,48 @@ class _Surface:
         self.gl.free()
 
 
-def _mjr_context(model: mujoco.MjModel, width: int, height: int, shadows: bool,
-                 samples: int) -> mujoco.MjrContext:
+def _mjr_context(
+    model: mujoco.MjModel, width: int, height: int, shadows: bool, samples: int
+) -> mujoco.MjrContext:
     """Return a context with buffers for this size, whatever the model says about its own."""
     visual = model.vis
     with _MODEL_LOCK:
-        kept = (visual.global_.offwidth, visual.global_.offheight, visual.quality.offsamples,
-                visual.quality.shadowsize)
+        kept = (
+            visual.global_.offwidth,
+            visual.global_.offheight,
+            visual.quality.offsamples,
+            visual.quality.shadowsize,
+        )
         visual.global_.offwidth, visual.global_.offheight = width, height
         visual.quality.offsamples = samples
         visual.quality.shadowsize = visual.quality.shadowsize if shadows else 0
         context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
-        (visual.global_.offwidth, visual.global_.offheight, visual.quality.offsamples,
-         visual.quality.shadowsize) = kept
+        (
+            visual.global_.offwidth,
+            visual.global_.offheight,
+            visual.quality.offsamples,
+            visual.quality.shadowsize,
+        ) = kept
     mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, context)
     context.readDepthMap = mujoco.mjtDepthMap.mjDEPTH_ZEROFAR
     return context
 
 
-def overview(model: mujoco.MjModel, data: mujoco.MjData, camera: mujoco.MjvCamera, width: int,
-             height: int, decorate: Callable[[mujoco.MjvScene], None]) -> NDArray[np.uint8]:
+def overview(
+    model: mujoco.MjModel,
+    data: mujoco.MjData,
+    camera: mujoco.MjvCamera,
+    width: int,
+    height: int,
+    decorate: Callable[[mujoco.MjvScene], None],
+) -> NDArray[np.uint8]:
     """Return a picture for people, [height, width, 3]: moving bodies are see-through, and
     `decorate` adds to the scene."""
     surface = _Surface(model, width, height, False, 4, 10_000)
     surface.option.flags[mujoco.mjtVisFlag.mjVIS_TRANSPARENT] = True
-    mujoco.mjv_updateScene(model, data, surface.option, None, camera, mujoco.mjtCatBit.mjCAT_ALL,
-                           surface.scene)
+    mujoco.mjv_updateScene(
+        model, data, surface.option, None, camera, mujoco.mjtCatBit.mjCAT_ALL, surface.scene
+    )
     decorate(surface.scene)
     rect = mujoco.MjrRect(0, 0, width, height)
     mujoco.mjr_render(rect, surface.scene, surface.context)

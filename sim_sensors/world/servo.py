@@ -41,16 +41,24 @@ STIFF, DAMPED = 0.2, 0.5
 class Servo:
     """PD control of some actuators of every environment."""
 
-    def __init__(self, model: mujoco.MjModel, actuators: Actuators, data: mujoco.MjData,
-                 gains: Mapping[str, GainConfig], wheels: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        actuators: Actuators,
+        data: mujoco.MjData,
+        gains: Mapping[str, GainConfig],
+        wheels: Sequence[int] = (),
+    ) -> None:
         """Make the layer for all actuators it can hold, at the pose of `data` (after forward).
 
         `wheels` are held at their speeds only.
         """
         self.chosen = [i for i, kind in enumerate(actuators.kinds) if kind != 'other']
         if not self.chosen:
-            raise RigError('the model has no joint or tendon actuator that a PD layer can work '
-                           'with; add actuators with world.actuators')
+            raise RigError(
+                'the model has no joint or tendon actuator that a PD layer can work '
+                'with; add actuators with world.actuators'
+            )
         self.row = {index: row for row, index in enumerate(self.chosen)}
         """Row of each actuator in `lengths`."""
         self._actuators = actuators
@@ -72,8 +80,14 @@ class Servo:
         self._is_integrating = actuators.integrates[self.chosen]
         self._gain, self._bias = actuators.gain[self.chosen], actuators.bias[self.chosen]
 
-    def write(self, ctrl: Floats, wanted: tuple[Floats, Floats, Floats], lengths: Floats,
-              qvel: Floats, load: Floats) -> None:
+    def write(
+        self,
+        ctrl: Floats,
+        wanted: tuple[Floats, Floats, Floats],
+        lengths: Floats,
+        qvel: Floats,
+        load: Floats,
+    ) -> None:
         """Write the ctrl of the chosen actuators into `ctrl` [E, nu].
 
         `wanted` are lengths, rates and efforts [E, n]; `lengths` [E, nu] and `load` [E, nv]
@@ -88,22 +102,27 @@ class Servo:
         push = np.clip(push, self._low, self._high)
         speed = rate + OUTER_RAD_S * error
         ctrl[:, self.chosen] = np.where(
-            self._is_effort, (push - b0) / self._gain, np.where(
-                self._is_position, (force - b0 - b1 * length - b2 * rate) / self._gain, np.where(
-                    self._is_integrating, speed, (force - b0 - b2 * speed) / self._gain)))
+            self._is_effort,
+            (push - b0) / self._gain,
+            np.where(
+                self._is_position,
+                (force - b0 - b1 * length - b2 * rate) / self._gain,
+                np.where(self._is_integrating, speed, (force - b0 - b2 * speed) / self._gain),
+            ),
+        )
 
     # ---- gains ------------------------------------------------------------------------------
 
-    def _default_gains(self, model: mujoco.MjModel, data: mujoco.MjData
-                       ) -> tuple[Floats, Floats]:
+    def _default_gains(self, model: mujoco.MjModel, data: mujoco.MjData) -> tuple[Floats, Floats]:
         """Return kp and kd [n] from inertia, load, force limits and the physics step."""
         inertia = np.zeros((model.nv, model.nv))
         mujoco.mj_fullM(model, data, inertia)
         moment = self.moment
         size = np.maximum((moment**2).sum(1), 1e-12)
         locked = np.einsum('ij,jk,ik->i', moment, inertia, moment) / size**2
-        loose = 1.0 / np.maximum(np.einsum('ij,ij->i', moment, np.linalg.solve(
-            inertia, moment.T).T), 1e-12)
+        loose = 1.0 / np.maximum(
+            np.einsum('ij,ij->i', moment, np.linalg.solve(inertia, moment.T).T), 1e-12
+        )
         loose = np.minimum(loose, locked)  # with all other joints free
         kp, carried = locked * BANDWIDTH_RAD_S**2, locked.copy()
         if self.stance is not None:
@@ -124,10 +143,12 @@ class Servo:
             where = f'world.driver.gains.{name}.joints'
             for index in self._actuators.matching(given.joints, where):
                 if index not in self.row:
-                    raise RigError(f'{where} names actuator {self._actuators.labels[index]!r}, '
-                                   f'which a PD layer cannot drive')
+                    raise RigError(
+                        f'{where} names actuator {self._actuators.labels[index]!r}, '
+                        f'which a PD layer cannot drive'
+                    )
                 row = self.row[index]
-                per_joint = 1.0 / self.gear[row]**2
+                per_joint = 1.0 / self.gear[row] ** 2
                 self.kp[row] = given.kp * per_joint or self.kp[row]
                 self.kd[row] = given.kd * per_joint or self.kd[row]
 
@@ -139,12 +160,13 @@ def _calm(gains: Floats, inertia: Floats, moment: Floats, most: float) -> Floats
     """
     gains = gains.copy()
     for _ in range(50):
-        values, vectors = np.linalg.eig(np.linalg.solve(inertia, moment.T @ (
-            gains[:, None] * moment)))
+        values, vectors = np.linalg.eig(
+            np.linalg.solve(inertia, moment.T @ (gains[:, None] * moment))
+        )
         top = int(values.real.argmax())
         if values[top].real <= most:
             break
-        share = gains * (moment @ vectors[:, top].real)**2
+        share = gains * (moment @ vectors[:, top].real) ** 2
         gains[share > 0.1 * share.max()] *= 0.95 * most / values[top].real
     return gains
 
@@ -164,8 +186,9 @@ def _arm_m(model: mujoco.MjModel, data: mujoco.MjData, stance: Stance, moment: F
 def moments(model: mujoco.MjModel, data: mujoco.MjData) -> Floats:
     """Return the moment arms of all actuators, dense, [nu, nv]."""
     dense = np.zeros((model.nu, model.nv))
-    mujoco.mju_sparse2dense(dense, data.actuator_moment, data.moment_rownnz, data.moment_rowadr,
-                            data.moment_colind)
+    mujoco.mju_sparse2dense(
+        dense, data.actuator_moment, data.moment_rownnz, data.moment_rowadr, data.moment_colind
+    )
     return dense
 
 

@@ -55,8 +55,9 @@ class Stance:
         return float(max(min(*high[:2], *low[:2]), 0.0) / max(low[2], 1e-3))
 
 
-def stand(model: mujoco.MjModel, data: mujoco.MjData, dofs: Sequence[int], *,
-          needs_ground: bool = True) -> Stance | None:
+def stand(
+    model: mujoco.MjModel, data: mujoco.MjData, dofs: Sequence[int], *, needs_ground: bool = True
+) -> Stance | None:
     """Return how the robot that moves `dofs` stands; None for one without a free base or feet.
 
     `data` must have been through `mj_forward`.
@@ -68,10 +69,20 @@ def stand(model: mujoco.MjModel, data: mujoco.MjData, dofs: Sequence[int], *,
         return None
     base = bases[0]
     found = _touching(model, data, base) or _lowest(model, data, base)
-    feet = [foot for foot in found if not any(
-        other.body > foot.body and is_above(model, foot.body, other.body) for other in found)]
-    return Stance(base, tuple(feet), float(model.body_subtreemass[base]),
-                  data.subtree_com[base].copy()) if feet else None
+    feet = [
+        foot
+        for foot in found
+        if not any(
+            other.body > foot.body and is_above(model, foot.body, other.body) for other in found
+        )
+    ]
+    return (
+        Stance(
+            base, tuple(feet), float(model.body_subtreemass[base]), data.subtree_com[base].copy()
+        )
+        if feet
+        else None
+    )
 
 
 def is_free(model: mujoco.MjModel, body: int) -> bool:
@@ -97,17 +108,21 @@ def _touching(model: mujoco.MjModel, data: mujoco.MjData, base: int) -> list[Foo
         for body, other in ((first, second), (second, first)):
             if body and model.body_rootid[body] == base and model.body_weldid[other] == 0:
                 points.setdefault(body, []).append(place.copy())
-    return [Foot(body, np.array(found), len(found) >= FLAT)
-            for body, found in sorted(points.items())]
+    return [
+        Foot(body, np.array(found), len(found) >= FLAT) for body, found in sorted(points.items())
+    ]
 
 
 def _lowest(model: mujoco.MjModel, data: mujoco.MjData, base: int) -> list[Foot]:
     """Return the bodies of the robot whose colliding geoms reach lowest."""
-    solid = np.flatnonzero((model.body_rootid[model.geom_bodyid] == base)
-                           & ((model.geom_contype | model.geom_conaffinity) != 0))
+    solid = np.flatnonzero(
+        (model.body_rootid[model.geom_bodyid] == base)
+        & ((model.geom_contype | model.geom_conaffinity) != 0)
+    )
     bottoms = {int(geom): _bottom_m(model, data, int(geom)) for geom in solid}
-    low = {geom: height for geom, height in bottoms.items()
-           if height < min(bottoms.values()) + NEAR_M}
+    low = {
+        geom: height for geom, height in bottoms.items() if height < min(bottoms.values()) + NEAR_M
+    }
     feet = []
     for body in sorted({int(model.geom_bodyid[geom]) for geom in low}):
         own = [geom for geom in low if model.geom_bodyid[geom] == body]
@@ -130,8 +145,9 @@ def _under(model: mujoco.MjModel, data: mujoco.MjData, geom: int) -> Floats:
     return np.stack([middle - reach, middle + reach * [1.0, 1.0, -1.0]])
 
 
-def sway_map(model: mujoco.MjModel, data: mujoco.MjData, stance: Stance,
-             dofs: Sequence[int]) -> Floats:
+def sway_map(
+    model: mujoco.MjModel, data: mujoco.MjData, stance: Stance, dofs: Sequence[int]
+) -> Floats:
     """Return by how much `dofs` must move for the base to move while the feet stay, [n, 6].
 
     The columns are shifts along x, y, z (m) and turns about x, y, z (rad) of the base, about the

@@ -36,8 +36,12 @@ NO_BIAS = int(mujoco.mjtBias.mjBIAS_NONE)
 INTEGRATOR = int(mujoco.mjtDyn.mjDYN_INTEGRATOR)
 ONE_DOF = (int(mujoco.mjtJoint.mjJNT_SLIDE), int(mujoco.mjtJoint.mjJNT_HINGE))
 
-WHAT = {'effort': 'a torque motor, which takes effort', 'position': 'a position servo',
-        'velocity': 'a velocity servo', 'other': 'an actuator that takes its own unit only'}
+WHAT = {
+    'effort': 'a torque motor, which takes effort',
+    'position': 'a position servo',
+    'velocity': 'a velocity servo',
+    'other': 'an actuator that takes its own unit only',
+}
 
 
 class Actuators:
@@ -59,8 +63,9 @@ class Actuators:
         self.driven = [self._driven_name(index) for index in range(self.count)]
         """Joint or tendon that each actuator drives, by name."""
         self._driven = self._by_driven()
-        self._own = {name: index for index in range(self.count)
-                     if (name := model.actuator(index).name)}
+        self._own = {
+            name: index for index in range(self.count) if (name := model.actuator(index).name)
+        }
 
     # ---- names ----------------------------------------------------------------------------
 
@@ -88,8 +93,11 @@ class Actuators:
         """Return the actuators that `patterns` (with * and ?) name, in the model's order."""
         found: set[int] = set()
         for pattern in patterns:
-            hits = [index for index in range(self.count)
-                    if any(fnmatchcase(name, pattern) for name in self._names_of(index))]
+            hits = [
+                index
+                for index in range(self.count)
+                if any(fnmatchcase(name, pattern) for name in self._names_of(index))
+            ]
             if not hits:
                 raise RigError(self._unknown(pattern, where))
             found.update(hits)
@@ -99,8 +107,10 @@ class Actuators:
         model = self._model
         joints = {model.joint(index).name for index in range(model.njnt)}
         if name in joints:
-            return (f'{where} is {name!r}, a joint that no actuator drives; add one with '
-                    f'world.actuators')
+            return (
+                f'{where} is {name!r}, a joint that no actuator drives; add one with '
+                f'world.actuators'
+            )
         return unknown_name(where, 'actuator', name, [*self._own, *self._driven])
 
     def _names_of(self, index: int) -> list[str]:
@@ -167,8 +177,9 @@ class Actuators:
         return float((-b0 - b2 * gear * value) / gain)
 
 
-def force_limits(model: mujoco.MjModel, actuators: Actuators,
-                 chosen: Sequence[int]) -> tuple[Floats, Floats]:
+def force_limits(
+    model: mujoco.MjModel, actuators: Actuators, chosen: Sequence[int]
+) -> tuple[Floats, Floats]:
     """Return the least and the largest force of `chosen`, each [n], N or N m at the actuator."""
     low, high = np.full(len(chosen), -np.inf), np.full(len(chosen), np.inf)
     for row, index in enumerate(chosen):

@@ -50,34 +50,41 @@ def files_of_urdf(file: Path, config: WorldConfig, base_dir: Path | None) -> set
 def _robot(file: Path) -> ElementTree.Element:
     root = well_formed(file)
     if root.tag != 'robot':
-        raise RigError(f'world.model {file.name} is not a URDF: its root is <{root.tag}>, not '
-                       f'<robot>')
+        raise RigError(
+            f'world.model {file.name} is not a URDF: its root is <{root.tag}>, not <robot>'
+        )
     return root
 
 
 def _mesh_file(name: str, file: Path, config: WorldConfig, base_dir: Path | None) -> Path:
     address = urlparse(name)
     if address.scheme == 'package':
-        found = _in_package(address.netloc, unquote(address.path).lstrip('/'), file, config,
-                            base_dir)
+        found = _in_package(
+            address.netloc, unquote(address.path).lstrip('/'), file, config, base_dir
+        )
     elif address.scheme in ('', 'file'):
         path = Path(unquote(address.path) if address.scheme else name)
         found = (file.parent / path).resolve()
         if not config.allow_outside_files:
             require_inside(found, file.parent, 'mesh')
     else:
-        raise RigError(f'world.model {file.name}: the mesh {name!r} has an address that is '
-                       f'neither package:// nor file://')
+        raise RigError(
+            f'world.model {file.name}: the mesh {name!r} has an address that is '
+            f'neither package:// nor file://'
+        )
     if not found.is_file():
         raise RigError(f'world.model {file.name}: there is no mesh file {found}')
     if found.suffix.lower() not in KNOWN:
-        raise RigError(f'world.model {file.name}: the mesh {found} is a {found.suffix} file; '
-                       f'MuJoCo reads {", ".join(KNOWN)}, so convert it')
+        raise RigError(
+            f'world.model {file.name}: the mesh {found} is a {found.suffix} file; '
+            f'MuJoCo reads {", ".join(KNOWN)}, so convert it'
+        )
     return found
 
 
-def _in_package(package: str, inside: str, file: Path, config: WorldConfig,
-                base_dir: Path | None) -> Path:
+def _in_package(
+    package: str, inside: str, file: Path, config: WorldConfig, base_dir: Path | None
+) -> Path:
     """Return a file of `package` in the first place that has it, or else where it should be."""
     places = [folder for folder in _places(package, file, config, base_dir) if folder.is_dir()]
     for folder in places:
@@ -85,13 +92,16 @@ def _in_package(package: str, inside: str, file: Path, config: WorldConfig,
         require_inside(found, folder.resolve(), 'mesh')
         if found.is_file() or folder == places[-1]:
             return found
-    raise RigError(f'world.model {file.name}: the package {package!r} is in none of '
-                   f'world.package_paths, the folders above the model and the ament index '
-                   f'(AMENT_PREFIX_PATH, ROS_PACKAGE_PATH)')
+    raise RigError(
+        f'world.model {file.name}: the package {package!r} is in none of '
+        f'world.package_paths, the folders above the model and the ament index '
+        f'(AMENT_PREFIX_PATH, ROS_PACKAGE_PATH)'
+    )
 
 
-def _places(package: str, file: Path, config: WorldConfig, base_dir: Path | None
-            ) -> Iterator[Path]:
+def _places(
+    package: str, file: Path, config: WorldConfig, base_dir: Path | None
+) -> Iterator[Path]:
     """Yield the folders that `package` may be."""
     for given in config.package_paths:
         folder = (base_dir or Path.cwd()) / Path(given).expanduser()

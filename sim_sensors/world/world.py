@@ -22,9 +22,14 @@ from sim_sensors.world.instability import FULL_KINDS
 class World(WorldBase):
     """One copy of the world, on one MjData."""
 
-    def __init__(self, config: WorldConfig, sensors: Iterable[AnySensor] = (),
-                 base_dir: Path | None = None, seed: int = 0,
-                 links: Mapping[str, LinkConfig] | None = None) -> None:
+    def __init__(
+        self,
+        config: WorldConfig,
+        sensors: Iterable[AnySensor] = (),
+        base_dir: Path | None = None,
+        seed: int = 0,
+        links: Mapping[str, LinkConfig] | None = None,
+    ) -> None:
         """Compile `config.model` with `sensors` mounted; files are looked up in `base_dir`."""
         super().__init__(config, sensors, base_dir, 1, seed, links)
         self._data = mujoco.MjData(self.model)
@@ -98,11 +103,16 @@ class World(WorldBase):
         self._clock = -1.0
 
 
-def make_world(config: WorldConfig, sensors: Iterable[AnySensor] = (),
-               base_dir: Path | None = None, seed: int = 0,
-               links: Mapping[str, LinkConfig] | None = None) -> WorldBase:
+def make_world(
+    config: WorldConfig,
+    sensors: Iterable[AnySensor] = (),
+    base_dir: Path | None = None,
+    seed: int = 0,
+    links: Mapping[str, LinkConfig] | None = None,
+) -> WorldBase:
     """Return the world of `config`: one MjData, or a batch when `num_envs` is larger."""
     if config.num_envs == 1:
         return World(config, sensors, base_dir, seed, links)
     from sim_sensors.world.batch import BatchWorld
+
     return BatchWorld(config, sensors, base_dir, seed=seed, links=links)

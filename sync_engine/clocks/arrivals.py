@@ -81,5 +81,6 @@ class ArrivalBlocks:
                 self._above_ns[k] += gain * (delay_ns - level_ns - self._above_ns[k])
         best = min(range(len(found)), key=self._scatter.__getitem__)
         if self._blocks >= _LEAST_BLOCKS and (
-                self._scatter[best] < _CLEARLY * self._scatter[self._taken]):
+            self._scatter[best] < _CLEARLY * self._scatter[self._taken]
+        ):
             self._taken = best

@@ -103,6 +103,7 @@ class ClockFilter:
         self.arrivals = ObservationChannel(least, first, largest, config.forgetting)
         self.motions = ObservationChannel(*_MOTION_SCALE, config.forgetting)
         from filterpy.kalman import KalmanFilter  # brings all of scipy along: half of a start
+
         kf = KalmanFilter(dim_x=4, dim_z=1)
         kf.x = np.array([[prior.offset_s], [0.0], [prior.latency_s], [0.0]])
         latency_var = prior.latency_sigma_s**2
@@ -178,7 +179,8 @@ class ClockFilter:
                 self._q_raised = None
         if self.tape is not None:
             self.tape.note(
-                Note(self._time_s, self.state, self.covariance, transition, noise, drifted))
+                Note(self._time_s, self.state, self.covariance, transition, noise, drifted)
+            )
         self._kf.predict(F=transition, Q=noise)
         self._kf.x[[0, 2], 0] += drifted
         self._time_s = time_s
@@ -194,8 +196,9 @@ class ClockFilter:
     def finish_tape(self) -> None:
         """Note the last state; no step follows it."""
         if self.tape is not None:
-            self.tape.note(Note(self._time_s, self.state, self.covariance, np.eye(4),
-                                np.zeros((4, 4)), 0.0))
+            self.tape.note(
+                Note(self._time_s, self.state, self.covariance, np.eye(4), np.zeros((4, 4)), 0.0)
+            )
 
     def observe_arrival(self, z: float, clock_held: bool = True) -> GateResult:
         """Take o - l (s) at the state's time; `clock_held`: the stamps prove that o held."""

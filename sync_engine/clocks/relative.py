@@ -26,8 +26,11 @@ class RelativeClocks:
         pairs = stream.pair_offset
         if pairs is not None:
             sigma_s = pairs.variance**0.5
-            state = (stream.clock.judge(sigma_s) if isinstance(pairs, TriggerOffset)
-                     else OffsetState.CONVERGING)
+            state = (
+                stream.clock.judge(sigma_s)
+                if isinstance(pairs, TriggerOffset)
+                else OffsetState.CONVERGING
+            )
             return Offset(round(pairs.offset_s * 1e9), sigma_s, state)
         return self._from_clocks(stream, now_ns)
 

@@ -133,17 +133,22 @@ class Tape:
         # filterpy's smoother takes the step that leads to a state, here it is kept with the last
         steps = [notes[0], *notes[:-1]]
         from filterpy.kalman import KalmanFilter  # loaded where one is made: it brings scipy
+
         smoother: Any = KalmanFilter(dim_x=4, dim_z=1)
         states, covariances, _, _ = smoother.rts_smoother(
-            states, covariances, Fs=[note.transition for note in steps],
-            Qs=[note.noise for note in steps])
-        return [self._known(piece, note.time_s, x[:, 0], p)
-                for note, x, p in zip(notes, states + drifted, covariances, strict=True)]
+            states,
+            covariances,
+            Fs=[note.transition for note in steps],
+            Qs=[note.noise for note in steps],
+        )
+        return [
+            self._known(piece, note.time_s, x[:, 0], p)
+            for note, x, p in zip(notes, states + drifted, covariances, strict=True)
+        ]
 
     def _known(self, piece: Piece, time_s: float, x: FloatArray, p: FloatArray) -> SmoothedClock:
         arrival_var = float(p[0, 0] + p[2, 2] - 2.0 * p[0, 2])
-        anchored_var = arrival_var if self._is_anchor else float(
-            p[0, 0] + p[3, 3] - 2.0 * p[0, 3])
+        anchored_var = arrival_var if self._is_anchor else float(p[0, 0] + p[3, 3] - 2.0 * p[0, 3])
         return SmoothedClock(
             piece.epoch_ns + round(time_s * NS_PER_S), piece.base_ns + round(float(x[0]) * 1e9),
             float(x[1]), round(float(x[3]) * 1e9), float(p[0, 0]), arrival_var, anchored_var,

@@ -54,8 +54,12 @@ class Spacings:
         first, end = bisect_right(ordered, 0.7 * low), bisect_left(ordered, 1.4 * low)
         self.period_ns = period = float(ordered[(first + end) // 2])
         alone = 1.5 * period  # below that a spacing is one period; most are
-        errors = sorted([abs(each - period) if each < alone
-                         else abs(each - period * round(each / period)) for each in ordered])
+        errors = sorted(
+            [
+                abs(each - period) if each < alone else abs(each - period * round(each / period))
+                for each in ordered
+            ]
+        )
         self.scatter_ns = errors[len(errors) // 2]
         self.tolerance_ns = max(1.0 * NS_PER_MS, 6.0 * self.scatter_ns)
         inside = bisect_right(errors, self.tolerance_ns)

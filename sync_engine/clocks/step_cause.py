@@ -1,12 +1,12 @@
 """What moved arrival - stamp: the clock or the latency. The stamps' own spacing tells.
 
-    period 33 ms        stamp spacing   arrival spacing    arrival - stamp
-    frames as usual     33              33                 20
-    one frame lost      67              67                 20       does not move: no question
-    clock steps +50     83 (odd)        33 (usual)         -30      the clock
-    messages held up    33 (usual)      83 (odd)           70       the latency
-    clock steps +33     67 (multiple)   33 (seen often)    -13      the clock, more likely
-    the same, lossy     67 (seen)       33 (seen)          -13      cannot be told at once
+period 33 ms        stamp spacing   arrival spacing    arrival - stamp
+frames as usual     33              33                 20
+one frame lost      67              67                 20       does not move: no question
+clock steps +50     83 (odd)        33 (usual)         -30      the clock
+messages held up    33 (usual)      83 (odd)           70       the latency
+clock steps +33     67 (multiple)   33 (seen often)    -13      the clock, more likely
+the same, lossy     67 (seen)       33 (seen)          -13      cannot be told at once
 """
 
 from __future__ import annotations

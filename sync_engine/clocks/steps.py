@@ -103,7 +103,7 @@ class _Run:
         self.back = 0
         self.step_ns += (message.step_ns - self.step_ns) / self.count
         self.most_ns = max(self.most_ns, message.step_ns)
-        self._latest = [*self._latest[1 - len(_MATTERS):], message]
+        self._latest = [*self._latest[1 - len(_MATTERS) :], message]
 
     def weigh(self, threshold_ns: float) -> None:
         """See whether it is too large for the filter; if so it begins there, not with chance."""

@@ -96,8 +96,10 @@ class Wander:
     def __init__(self, variance: float, chance: float) -> None:
         """Begin with the variance that o - c has, and the chance that it wanders at all."""
         self._prior = (1.0 - chance, *(chance * way.share for way in MODELS[1:]))
-        self._answers = [_Answer(way, belief, 0.0, variance, rate_var=way.rate_sigma**2)
-                         for way, belief in zip(MODELS, self._prior, strict=True)]
+        self._answers = [
+            _Answer(way, belief, 0.0, variance, rate_var=way.rate_sigma**2)
+            for way, belief in zip(MODELS, self._prior, strict=True)
+        ]
         self._left_var = variance
 
     def ahead(self, dt: float) -> tuple[float, float]:

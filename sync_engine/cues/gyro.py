@@ -40,7 +40,7 @@ class GyroTrack:
             self._last_ns = stamp_ns
             self._fresh.append((stamp_ns, x, y, z))
             if len(self._fresh) > _MOST_FRESH:  # nobody asks for fits: keep the memory bounded
-                del self._fresh[:_MOST_FRESH // 2]
+                del self._fresh[: _MOST_FRESH // 2]
 
     @property
     def last_ns(self) -> int:
@@ -61,8 +61,11 @@ class GyroTrack:
         """
         covered = self.covered_ns()
         low_s, high_s = float(times_s.min()), float(times_s.max())
-        if covered is None or covered[0] > stamp_ns + int(low_s * NS_PER_S) or (
-                covered[1] < stamp_ns + int(high_s * NS_PER_S)):
+        if (
+            covered is None
+            or covered[0] > stamp_ns + int(low_s * NS_PER_S)
+            or (covered[1] < stamp_ns + int(high_s * NS_PER_S))
+        ):
             return None
         about: FloatArray = self.about(axis[None], stamp_ns, low_s, high_s).angles(times_s)[0]
         return about
@@ -74,7 +77,7 @@ class GyroTrack:
         """
         self._settle()
         low_ns, high_ns = origin_ns + int(low_s * NS_PER_S), origin_ns + int(high_s * NS_PER_S)
-        stamps = self._stamps_ns[self._from:self._to]
+        stamps = self._stamps_ns[self._from : self._to]
         low, high = stamps.searchsorted([low_ns, high_ns]).tolist()
         first = self._from + max(min(low, len(stamps) - 1) - 1, 0)
         last = min(max(self._from + high + 2, first + 2), self._to)
@@ -96,11 +99,11 @@ class GyroTrack:
         stamps[old:new] = columns[0]
         table[:3, old:new] = columns[1:]
         joined = max(old - 1, self._from)  # the last known sample, where there is one
-        steps_s = (stamps[joined + 1:new] - stamps[joined:new - 1]) / NS_PER_S
-        means = 0.5 * (table[:3, joined + 1:new] + table[:3, joined:new - 1])
-        table[3:, joined + 1:new] = np.cumsum(means * steps_s, axis=1) + table[3:, joined, None]
+        steps_s = (stamps[joined + 1 : new] - stamps[joined : new - 1]) / NS_PER_S
+        means = 0.5 * (table[:3, joined + 1 : new] + table[:3, joined : new - 1])
+        table[3:, joined + 1 : new] = np.cumsum(means * steps_s, axis=1) + table[3:, joined, None]
         self._to = new
-        self._from += int(stamps[self._from:new].searchsorted(self._last_ns - self._span_ns))
+        self._from += int(stamps[self._from : new].searchsorted(self._last_ns - self._span_ns))
 
     def _make_room(self, count: int) -> None:
         """Move what is kept to the front of arrays that hold it twice over."""
@@ -128,9 +131,9 @@ class TurnTrack:
         self._count = count = len(rates)
         table = self._table = np.empty((1 + 3 * count, len(knots_s) - 1))
         """Per interval: its first knot; angles, rates there and half the slopes of the rates."""
-        table[0], table[1:1 + count] = knots_s[:-1], angles[:, :-1]
-        table[1 + count:1 + 2 * count] = rates[:, :-1]
-        table[1 + 2 * count:] = 0.5 * (rates[:, 1:] - rates[:, :-1]) / np.diff(knots_s)
+        table[0], table[1 : 1 + count] = knots_s[:-1], angles[:, :-1]
+        table[1 + count : 1 + 2 * count] = rates[:, :-1]
+        table[1 + 2 * count :] = 0.5 * (rates[:, 1:] - rates[:, :-1]) / np.diff(knots_s)
 
     def angles(self, times_s: FloatArray) -> FloatArray:
         """Return the angles (rad, from any start) [m, ...] at times of any shape."""

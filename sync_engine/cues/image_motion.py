@@ -80,8 +80,10 @@ class ImageMotion:
     def __init__(self, shape: tuple[int, int], focal_px: tuple[float, float]) -> None:
         height, width = self._shape = shape
         self._focal = fx, fy = focal_px
-        rows, columns = (grid.ravel() for grid in np.mgrid[2:height - 2:_STRIDE[0],
-                                                           2:width - 2:_STRIDE[1]])
+        rows, columns = (
+            grid.ravel()
+            for grid in np.mgrid[2 : height - 2 : _STRIDE[0], 2 : width - 2 : _STRIDE[1]]
+        )
         across = -(-width // _BLOCK[1])
         block = rows // _BLOCK[0] * across + columns // _BLOCK[1]
         order = np.argsort(block, kind='stable')
@@ -100,8 +102,13 @@ class ImageMotion:
         """The next pair has nothing to do with the last one."""
         self._way = CameraWay()
 
-    def fit(self, before: FloatArray, after: FloatArray, guess: FloatArray,
-            measured: MeasuredTurn | None = None) -> PairMotion | None:
+    def fit(
+        self,
+        before: FloatArray,
+        after: FloatArray,
+        guess: FloatArray,
+        measured: MeasuredTurn | None = None,
+    ) -> PairMotion | None:
         """Return the motion from one image to the next, from a `guess` of the turn [3] (rad).
 
         None where too little of one is found in the other. A `measured` turn only helps to learn
@@ -110,9 +117,11 @@ class ImageMotion:
         at, width = self._at, self._shape[1]
         flat = before.ravel()
         seen = flat[at]
-        texture = self._per_block(seen * seen) - self._per_block(seen)**2 / self._counts
-        columns = self._columns(0.5 * self._focal[0] * (flat[at + 1] - flat[at - 1]),
-                                0.5 * self._focal[1] * (flat[at + width] - flat[at - width]))
+        texture = self._per_block(seen * seen) - self._per_block(seen) ** 2 / self._counts
+        columns = self._columns(
+            0.5 * self._focal[0] * (flat[at + 1] - flat[at - 1]),
+            0.5 * self._focal[1] * (flat[at + width] - flat[at - width]),
+        )
         self._way.step()
         turn, depths = guess.copy(), np.zeros(len(self._starts))
         way, _ = self._way.predict(turn)
@@ -133,8 +142,11 @@ class ImageMotion:
             depths = depths + depth_move
             if np.abs(move[:3]).max() * self._focal[0] < _SETTLED_PX:
                 break
-        known = (way, covariance[3:, 3:]) if measured is None else _way_with(
-            measured, turn, way, covariance)
+        known = (
+            (way, covariance[3:, 3:])
+            if measured is None
+            else _way_with(measured, turn, way, covariance)
+        )
         self._way.learn(turn, *known, TRUST**2)
         return PairMotion(turn, covariance[:3, :3], way, depths, spread)
 
@@ -163,8 +175,7 @@ class ImageMotion:
         """Return d brightness / d (turn, way at inverse depth 1) of every pixel, [6, pixels]."""
         x, y, _ = self._directions
         radial = gx * x + gy * y
-        return np.stack([
-            y * radial + gy, -x * radial - gx, gx * y - gy * x, -gx, -gy, radial])
+        return np.stack([y * radial + gy, -x * radial - gx, gx * y - gy * x, -gx, -gy, radial])
 
     def _warp(
         self, image: FloatArray, turn: FloatArray, way: FloatArray, depths: FloatArray
@@ -174,8 +185,11 @@ class ImageMotion:
         x, y, z = _back(turn) @ placed
         z = np.maximum(z, 0.05)
         height, width = self._shape
-        return _sample(image, x / z * self._focal[0] + 0.5 * (width - 1),
-                       y / z * self._focal[1] + 0.5 * (height - 1))
+        return _sample(
+            image,
+            x / z * self._focal[0] + 0.5 * (width - 1),
+            y / z * self._focal[1] + 0.5 * (height - 1),
+        )
 
     def _step(
         self,
@@ -212,8 +226,9 @@ class ImageMotion:
         return move, (pull - move @ cross) / own, inverse
 
 
-def _way_with(measured: MeasuredTurn, turn: FloatArray, way: FloatArray,
-              covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _way_with(
+    measured: MeasuredTurn, turn: FloatArray, way: FloatArray, covariance: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return the way [3] and its covariance [3, 3] with the turn `measured`, too.
 
     A pair hardly tells a turn from a way to the side; with the turn known the way is.

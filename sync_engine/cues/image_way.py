@@ -60,8 +60,9 @@ class CameraWay:
         spread = rows @ self._p @ rows.T + _FLOOR**2 * np.eye(2)
         return np.asarray(np.linalg.inv(spread), dtype=np.float64)
 
-    def learn(self, turn: FloatArray, way: FloatArray, covariance: FloatArray,
-              trust: float) -> None:
+    def learn(
+        self, turn: FloatArray, way: FloatArray, covariance: FloatArray, trust: float
+    ) -> None:
         """Take the way [3] that a fit found with the prediction as its prior.
 
         `covariance` [3, 3] is the fit's; `trust` is how much the prior counted beside the data.

@@ -81,8 +81,12 @@ class LastingErrors(NamedTuple):
 class RotationFit:
     """The rotations of one sensor that wait to be compared with the gyro."""
 
-    def __init__(self, config: MotionConfig, mounting: Mounting | None = None,
-                 errors: LastingErrors | None = None) -> None:
+    def __init__(
+        self,
+        config: MotionConfig,
+        mounting: Mounting | None = None,
+        errors: LastingErrors | None = None,
+    ) -> None:
         """Without a `mounting` the sensor's axes are those of the IMU."""
         self._config = config
         self._errors = LastingErrors() if errors is None else errors
@@ -144,8 +148,9 @@ class RotationFit:
         if span_ns < self._least_span_s(ready[0]) * NS_PER_S:
             return None
         self._tried_at_ns = ready[-1].stamp_to_ns
-        rows = TurnRows(ready, assumed_ns, self._bias, self._bias_var,
-                        gain_sigma=self._errors.gain_sigma)
+        rows = TurnRows(
+            ready, assumed_ns, self._bias, self._bias_var, gain_sigma=self._errors.gain_sigma
+        )
         if len(rows.values) < _LEAST_ROWS:
             return None
         rows.look_at(gyro, half_s + STRAY_S)

@@ -150,9 +150,11 @@ class Mounting:
         what = 'an axis' if len(self.axes) == 1 else 'a rotation'
         quat = ', '.join(f'{value:.4f}' for value in wxyz_from_matrix(self.matrix))
         sigma = degrees(self.sigma_rad(self.shown))
-        return (f'inputs.{sensor_id}.imu_quat_wxyz is wrong: the turns of {sensor_id} show '
-                f'{what} that is {degrees(off):.1f} deg away from the declared one (sigma '
-                f'{sigma:.1f} deg), about [{quat}], which is used instead')
+        return (
+            f'inputs.{sensor_id}.imu_quat_wxyz is wrong: the turns of {sensor_id} show '
+            f'{what} that is {degrees(off):.1f} deg away from the declared one (sigma '
+            f'{sigma:.1f} deg), about [{quat}], which is used instead'
+        )
 
 
 def turned_by(vector: FloatArray) -> FloatArray:

@@ -62,8 +62,9 @@ class CueRunner:
         self._axes_used = {name: given.cue_axes for name, given in config.inputs.items()}
         self._focal_px = {name: given.focal_px for name, given in config.inputs.items()}
         self._fits = {
-            name: RotationFit(config.motion, Mounting(_declared(given)),
-                              _LASTING_ERRORS.get(given.cue))
+            name: RotationFit(
+                config.motion, Mounting(_declared(given)), _LASTING_ERRORS.get(given.cue)
+            )
             for name, given in config.inputs.items()
         }
         motion = config.motion
@@ -197,10 +198,12 @@ def used_part(rotation: Rotation, axes: CueAxes) -> Rotation | None:
         variance = float(along**2 @ np.array(rotation.variances))
         return Rotation(rotation.stamp_from_ns, rotation.stamp_to_ns, (size,), None, (variance,))
     for axis, value, variance in zip(
-            rotation.axes, rotation.values_rad, rotation.variances, strict=True):
+        rotation.axes, rotation.values_rad, rotation.variances, strict=True
+    ):
         if abs(axis[2]) > 1.0 - 1e-9:
-            return Rotation(rotation.stamp_from_ns, rotation.stamp_to_ns, (value,), (axis,),
-                            (variance,))
+            return Rotation(
+                rotation.stamp_from_ns, rotation.stamp_to_ns, (value,), (axis,), (variance,)
+            )
     return None
 
 

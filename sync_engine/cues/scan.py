@@ -191,8 +191,9 @@ class CloudCue:
             times_s[bins[order]] = stamps[chosen][order] - middle_s
             # azimuths without a point have a time all the same: the first and the last ray tell
             # how far the sensor turned in a sweep
-            times_s[~valid] = np.interp(np.flatnonzero(~valid), np.flatnonzero(valid),
-                                        times_s[valid])
+            times_s[~valid] = np.interp(
+                np.flatnonzero(~valid), np.flatnonzero(valid), times_s[valid]
+            )
         increment = 2.0 * np.pi / self._rays
         middle_ns = stamp_ns + round(middle_s * NS_PER_S)
         return self._scans.match(-np.pi, increment, ranges, valid, middle_ns, times_s, gyro)

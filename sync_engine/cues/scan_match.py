@@ -142,7 +142,7 @@ class ScanGeometry:
         lined = enough & valid & (thin < _FLATNESS * long + 4e-4) & (long > 0.0)
         # A line seen end-on jumps over corners: its neighbours' ranges must run on smoothly.
         around = np.concatenate([ranges[-_HALF_WIDTH:], ranges, ranges[:_HALF_WIDTH]])
-        one, other = around[:self.count], around[2 * _HALF_WIDTH:]
+        one, other = around[: self.count], around[2 * _HALF_WIDTH :]
         smooth = np.abs(one - other) < 0.5 * np.maximum(ranges, 0.2)
         lined &= smooth | (one <= 0.0) | (other <= 0.0)
         lines = np.full((4, self.count + 2), _NOWHERE_M)
@@ -159,7 +159,7 @@ class ScanGeometry:
         """Return the sums of 1, x, y, xx, xy, yy over every ray's neighbourhood, [6, n]."""
         before, behind = _HALF_WIDTH + 1, _HALF_WIDTH
         padded = np.zeros((6, before + self.count + behind))
-        inner = padded[:, before:before + self.count]
+        inner = padded[:, before : before + self.count]
         inner[:3] = valid, x, y
         np.multiply(inner[1], inner[1:3], out=inner[3:5])
         np.multiply(y, y, out=inner[5])
@@ -167,7 +167,7 @@ class ScanGeometry:
             padded[:, :before] = inner[:, -before:]
             padded[:, -behind:] = inner[:, :behind]
         total = np.cumsum(padded, axis=1)
-        sums: FloatArray = total[:, before + behind:] - total[:, :self.count]
+        sums: FloatArray = total[:, before + behind :] - total[:, : self.count]
         return sums
 
     def correlate(self, before: ScanShape, after: ScanShape) -> float:

@@ -88,8 +88,9 @@ class TurnRows:
         self.norms = rotations[0].axes is None
         # A cue that lost its axes half-way: the first kind decides.
         rotations = [each for each in rotations if (each.axes is None) == self.norms]
-        spans = [(each.stamp_from_ns - start_ns, each.stamp_to_ns - start_ns)
-                 for each in rotations]
+        spans = [
+            (each.stamp_from_ns - start_ns, each.stamp_to_ns - start_ns) for each in rotations
+        ]
         self.spans: FloatArray = np.array(spans, dtype=np.float64).T / NS_PER_S
         """[2, k] start and end of every rotation (s after the first start)."""
         counts = [len(each.values_rad) for each in rotations]
@@ -99,8 +100,11 @@ class TurnRows:
         variances = np.array([value for each in rotations for value in each.variances])
         self._lasted = (self.spans[1] - self.spans[0])[self._of]
         self.sigmas = np.sqrt(variances + GYRO_DENSITY**2 * self._lasted)
-        self.axes: FloatArray = np.zeros((len(self.values), 3)) if self.norms else np.array(
-            [axis for each in rotations for axis in each.axes or ()])
+        self.axes: FloatArray = (
+            np.zeros((len(self.values), 3))
+            if self.norms
+            else np.array([axis for each in rotations for axis in each.axes or ()])
+        )
         """[rows, 3] in the sensor's own frame; zeros for sizes, which tell no bias either."""
         self._bias, self._bias_var = bias, bias_var
         self._least_spread = least_spread
@@ -123,8 +127,11 @@ class TurnRows:
         start, end = self._track.angles(self.spans[:, :, None] - deltas).swapaxes(0, 1)
         turns = (end - start)[:, self._of]
         free = not self.norms and not mounting.is_known
-        matrices = mounting.matrix[None] if not free else best_rotations(
-            self.axes, self.values, self.sigmas**-2, turns, mounting)
+        matrices = (
+            mounting.matrix[None]
+            if not free
+            else best_rotations(self.axes, self.values, self.sigmas**-2, turns, mounting)
+        )
         chi = self._costs(turns, matrices)
         freedom = max(len(self.values) - 2, 1)
         scaled = chi / max(1.0, float(chi.min()) / freedom) + (deltas / prior_sigma_s) ** 2
@@ -262,8 +269,13 @@ class TurnRows:
 def _turn_between(one: FloatArray, other: FloatArray) -> FloatArray:
     """Return the rotation vector [3] (rad) that takes `one` to `other`, to first order in size."""
     between = other @ one.T
-    vector = 0.5 * np.array([between[2, 1] - between[1, 2], between[0, 2] - between[2, 0],
-                             between[1, 0] - between[0, 1]])
+    vector = 0.5 * np.array(
+        [
+            between[2, 1] - between[1, 2],
+            between[0, 2] - between[2, 0],
+            between[1, 0] - between[0, 1],
+        ]
+    )
     sine = float(np.linalg.norm(vector))
     cosine = 0.5 * (float(np.trace(between)) - 1.0)
     if sine < 1e-6:

@@ -123,7 +123,7 @@ class SetQueue:
             count = bisect_left(stamps, stamp_ns)
             for unmatched_ns in stamps[:count]:
                 del self.messages[unmatched_ns], self.arrivals[unmatched_ns]
-            del stamps[:count + 1]
+            del stamps[: count + 1]
             self.counts.unmatched += count
         self.counts.bundled += 1
         self.floor_ns = stamp_ns

@@ -48,8 +48,9 @@ class SetMatcher:
     """How late the end of a frame's patience may be noticed while nothing arrives (wall time)."""
     has_jobs = False
 
-    def __init__(self, names: list[str], queue_size: int, slop_ns: int, reference: int = 0
-                 ) -> None:
+    def __init__(
+        self, names: list[str], queue_size: int, slop_ns: int, reference: int = 0
+    ) -> None:
         self.ledger = Ledger(names)
         self.queue_size = max(queue_size, 1)
         self.slop_ns = slop_ns
@@ -74,8 +75,9 @@ class SetMatcher:
 
     # -- the data's way ---------------------------------------------------------------------
 
-    def push(self, index: int, stamp_ns: int, message: Payload, arrival_ns: int
-             ) -> list[MessageSet] | None:
+    def push(
+        self, index: int, stamp_ns: int, message: Payload, arrival_ns: int
+    ) -> list[MessageSet] | None:
         """Take one message and return the sets that leave with it, each in the inputs' order."""
         queue = self.inputs[index]
         queue.counts.received += 1
@@ -89,7 +91,8 @@ class SetMatcher:
             queue.latest_ns = stamp_ns
             blocked_on = self._blocked_on
             goes_on = blocked_on == _ANY or (
-                index == blocked_on and stamp_ns >= self._blocked_until_ns)
+                index == blocked_on and stamp_ns >= self._blocked_until_ns
+            )
         else:
             if not self._may_enter(queue, stamp_ns):
                 return None
@@ -134,7 +137,8 @@ class SetMatcher:
             # The frame that the waiting reference frame will take is kept beside the others.
             heads = self._reference.stamps
             pinned = bool(heads) and abs(stamps[0] - heads[0]) < min(
-                self.slop_ns, abs(stamps[1] - heads[0]) + 1)
+                self.slop_ns, abs(stamps[1] - heads[0]) + 1
+            )
             if len(stamps) > self.queue_size + pinned:
                 queue.evict(int(pinned))
                 self._head_ns = LONG_AGO_NS  # it may have been chosen
@@ -191,7 +195,7 @@ class SetMatcher:
                 self._head_ns = head_ns
                 self._chosen = []
             chosen = self._chosen
-            for queue in partners[len(chosen):]:
+            for queue in partners[len(chosen) :]:
                 stamp_ns = self._choose(queue, head_ns, forced)
                 if stamp_ns == _WAIT:
                     return made
@@ -212,8 +216,7 @@ class SetMatcher:
     def _is_last(self, head_ns: int, chosen: list[int]) -> bool:
         """Return whether nothing is later than this set: an earlier one may have been late."""
         last_ns = max([head_ns, *chosen])
-        return self.queue_size > 1 and not any(
-            queue.latest_ns > last_ns for queue in self.inputs)
+        return self.queue_size > 1 and not any(queue.latest_ns > last_ns for queue in self.inputs)
 
     def _awaits_order(self, head_ns: int) -> bool:
         """Return whether an earlier reference frame may still come, and wait for it then."""
@@ -267,12 +270,14 @@ class SetMatcher:
             until_ns = max(until_ns, head_ns + slop_ns)
         if latest_ns >= until_ns:
             return False
-        self._wait_for(queue, until_ns, straggling=latest_ns >= head_ns + slop_ns
-                       or away_ns < slop_ns)
+        self._wait_for(
+            queue, until_ns, straggling=latest_ns >= head_ns + slop_ns or away_ns < slop_ns
+        )
         return True
 
-    def _or_next(self, queue: SetQueue, stamp_ns: int, before_ns: int, head_ns: int,
-                 forced: bool) -> int:
+    def _or_next(
+        self, queue: SetQueue, stamp_ns: int, before_ns: int, head_ns: int, forced: bool
+    ) -> int:
         """Return the frame after the target, unless the next reference frame is nearer to it."""
         reference, lead_ns = self._reference, stamp_ns - head_ns
         if len(reference.stamps) < 2:
@@ -320,8 +325,9 @@ class SetMatcher:
 
     def buffered(self) -> dict[str, int]:
         """Return how many messages of every input are still inside."""
-        return {name: len(queue.stamps)
-                for name, queue in zip(self._names, self.inputs, strict=True)}
+        return {
+            name: len(queue.stamps) for name, queue in zip(self._names, self.inputs, strict=True)
+        }
 
     @property
     def waits(self) -> Waits:

@@ -56,8 +56,9 @@ class Pending:
 class WaitingRoom:
     """Says who has to be waited for, and until when."""
 
-    def __init__(self, reference: Stream, partners: Sequence[Stream],
-                 clocks: RelativeClocks) -> None:
+    def __init__(
+        self, reference: Stream, partners: Sequence[Stream], clocks: RelativeClocks
+    ) -> None:
         self._reference, self._partners, self._clocks = reference, partners, clocks
 
     def open(self, packet: Packet) -> Pending:

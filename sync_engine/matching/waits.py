@@ -39,5 +39,10 @@ class WaitLog:
 
     def waits(self, allowance_ns: int) -> Waits:
         """Return the sums, with the reorder allowance of now."""
-        return Waits(self.sets, self._waited, self._total_ns / NS_PER_S / max(self.sets, 1),
-                     self._longest_ns / NS_PER_S, allowance_ns / NS_PER_S)
+        return Waits(
+            self.sets,
+            self._waited,
+            self._total_ns / NS_PER_S / max(self.sets, 1),
+            self._longest_ns / NS_PER_S,
+            allowance_ns / NS_PER_S,
+        )

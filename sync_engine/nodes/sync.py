@@ -49,9 +49,16 @@ class SyncNode(Node):
     without such a world (a played bag), what /clock says.
     """
 
-    def __init__(self, config: SyncConfig, name: str = 'sync', *, follows_world: bool = False,
-                 simulated_topics: Collection[str] = (), handover: Handover | None = None,
-                 **node_options: Any) -> None:
+    def __init__(
+        self,
+        config: SyncConfig,
+        name: str = 'sync',
+        *,
+        follows_world: bool = False,
+        simulated_topics: Collection[str] = (),
+        handover: Handover | None = None,
+        **node_options: Any,
+    ) -> None:
         """`follows_world`: a world node says what time it is; `use_sim_time` does so too.
 
         `simulated_topics` are the relative names of what the emulators of that world publish: in
@@ -63,14 +70,22 @@ class SyncNode(Node):
         use_sim_time = bool(self.get_parameter('use_sim_time').value)
         self._simulated = follows_world or use_sim_time
         self._has_clock = use_sim_time or not self._simulated
-        self._settings = ConfigParameters(self, 'sync.', config, changeable=partial(
-            _is_runtime, config), on_change=self._reconfigure)
+        self._settings = ConfigParameters(
+            self,
+            'sync.',
+            config,
+            changeable=partial(_is_runtime, config),
+            on_change=self._reconfigure,
+        )
         config = self._settings.config
         self._declare_own()
-        types = {name: message_class(given.type, f'sync.inputs.{name}.type')
-                 for name, given in config.inputs.items()}
-        self.sync = WireSync(config, [name for name, kind in types.items()
-                                      if not is_stamped(kind)])
+        types = {
+            name: message_class(given.type, f'sync.inputs.{name}.type')
+            for name, given in config.inputs.items()
+        }
+        self.sync = WireSync(
+            config, [name for name, kind in types.items() if not is_stamped(kind)]
+        )
         self.latency = LogHistogram()
         """Last member received -> bundle published (s, wall)."""
         self._next_expiry_ns = 0
@@ -78,33 +93,55 @@ class SyncNode(Node):
         self._queue: list[tuple[str, bytes]] = []
         self._diagnostics = Diagnostics(self, self._now_ns)
         self._diagnostics.add(self._statuses)
-        collected = {synced_topic(given.topic) for given in config.inputs.values()
-                     if given.collect}
-        self._outputs = BundlePublishers(self, self.sync.output_topics(), collected,
-                                         self._diagnostics.qos)
-        self._learned = SyncServices(self, lambda: self.engine,
-                                     lambda: str(self.get_parameter('offsets_file').value))
+        collected = {
+            synced_topic(given.topic) for given in config.inputs.values() if given.collect
+        }
+        self._outputs = BundlePublishers(
+            self, self.sync.output_topics(), collected, self._diagnostics.qos
+        )
+        self._learned = SyncServices(
+            self, lambda: self.engine, lambda: str(self.get_parameter('offsets_file').value)
+        )
         self._load_saved()
         self._follow_time(simulated_topics, handover)
         if handover is None:
             # Brings scipy, half a second before messages can come. Where the world is in this
             # process the first message does so instead: its sender need not wait, nor be late.
             import_module('filterpy.kalman')
-        self._inputs = Inputs(self, config, types, self._on_message,
-                              self.get_parameter('reliability').value, self._diagnostics.qos)
+        self._inputs = Inputs(
+            self,
+            config,
+            types,
+            self._on_message,
+            self.get_parameter('reliability').value,
+            self._diagnostics.qos,
+        )
         self._diagnostics.add(self._inputs.statuses)
 
     # ---- setting up ------------------------------------------------------------------------
 
     def _declare_own(self) -> None:
-        self.declare_parameter('offsets_file', '', ParameterDescriptor(
-            description='Learned clocks are loaded from here at the start and saved at the end.'))
-        self.declare_parameter('reliability', 'auto', ParameterDescriptor(
-            description='Of the subscriptions; auto is reliable where the publishers are.',
-            additional_constraints=f'one of {", ".join(RELIABILITIES)}', read_only=True))
+        self.declare_parameter(
+            'offsets_file',
+            '',
+            ParameterDescriptor(
+                description='Learned clocks are loaded from here at the start, saved at the end.'
+            ),
+        )
+        self.declare_parameter(
+            'reliability',
+            'auto',
+            ParameterDescriptor(
+                description='Of the subscriptions; auto is reliable where the publishers are.',
+                additional_constraints=f'one of {", ".join(RELIABILITIES)}',
+                read_only=True,
+            ),
+        )
         if self.get_parameter('reliability').value not in RELIABILITIES:
-            raise RigError(f'reliability is {self.get_parameter("reliability").value!r}; it '
-                           f'should be one of {", ".join(RELIABILITIES)}')
+            raise RigError(
+                f'reliability is {self.get_parameter("reliability").value!r}; it '
+                f'should be one of {", ".join(RELIABILITIES)}'
+            )
 
     def _load_saved(self) -> None:
         """Start with what an earlier run has learned, where there is such a file."""
@@ -114,21 +151,27 @@ class SyncNode(Node):
             except RigError as error:
                 self.get_logger().info(f'starting without saved offsets: {error}')
 
-    def _follow_time(self, simulated_topics: Collection[str],
-                     handover: Handover | None) -> None:
+    def _follow_time(self, simulated_topics: Collection[str], handover: Handover | None) -> None:
         self._follower: Follower | None = None
         self._matching = Matching(self, self._outputs.by_topic)
         self._ticking = False
         if self._simulated:
-            self._follower = Follower(self, self._on_time, topic=SETTLED_TOPIC,
-                                      on_episode=self._on_episode, ready=self._ready,
-                                      handover=handover)
+            self._follower = Follower(
+                self,
+                self._on_time,
+                topic=SETTLED_TOPIC,
+                on_episode=self._on_episode,
+                ready=self._ready,
+                handover=handover,
+            )
             self._counted = set(simulated_topics) & {
-                given.topic.lstrip('/') for given in self.sync.config.inputs.values()}
+                given.topic.lstrip('/') for given in self.sync.config.inputs.values()
+            }
             self._follower.counted = set(self._counted)
             self._jumps = self.get_clock().create_jump_callback(
                 JumpThreshold(min_forward=None, min_backward=Duration(seconds=-0.1)),
-                post_callback=self._on_jump)
+                post_callback=self._on_jump,
+            )
             self._diagnostics.add(self._follower.malformed.statuses)
 
     @property
@@ -222,17 +265,22 @@ class SyncNode(Node):
     def _ready(self) -> bool:
         """Whether inputs have publishers and outputs their readers, so that nothing is missed."""
         assert self._follower is not None
-        return self._matching.stands(self._follower.readers) and all(self._inputs.connected(name)
-                   for name, given in self.sync.config.inputs.items()
-                   if given.topic.lstrip('/') in self._counted)
+        return self._matching.stands(self._follower.readers) and all(
+            self._inputs.connected(name)
+            for name, given in self.sync.config.inputs.items()
+            if given.topic.lstrip('/') in self._counted
+        )
 
     # ---- changes and reports ---------------------------------------------------------------
 
     def _reconfigure(self, config: SyncConfig) -> None:
         """Hand changed settings to the engine; together they are valid, one by one maybe not."""
         before = runtime_parameters(self.sync.config)
-        changes = [(key, value) for key, value in runtime_parameters(config).items()
-                   if before[key] != value]
+        changes = [
+            (key, value)
+            for key, value in runtime_parameters(config).items()
+            if before[key] != value
+        ]
         while changes:
             left = []
             for key, value in changes:
@@ -245,9 +293,15 @@ class SyncNode(Node):
             changes = left
 
     def _statuses(self) -> Any:
-        extra = {'time': 'host' if self._follower is None else
-                 'lockstep' if self._follower.lockstep else
-                 'world' if self._ticking else '/clock'}
+        extra = {
+            'time': 'host'
+            if self._follower is None
+            else 'lockstep'
+            if self._follower.lockstep
+            else 'world'
+            if self._ticking
+            else '/clock'
+        }
         return statuses(self.engine.status(), self.sync.config, self.latency, extra)
 
     @property
@@ -276,4 +330,3 @@ class SyncNode(Node):
 
 def _is_runtime(config: SyncConfig, key: str) -> bool:
     return key in runtime_parameters(config)
-

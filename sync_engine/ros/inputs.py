@@ -23,8 +23,9 @@ from sync_engine.config import SyncConfig
 Reliability = Literal['auto', 'reliable', 'best_effort']
 RELIABILITIES: tuple[Reliability, ...] = ('auto', 'reliable', 'best_effort')
 
-BIG_TYPES = frozenset({'sensor_msgs/msg/Image', 'sensor_msgs/msg/PointCloud2',
-                       'sensor_msgs/msg/CompressedImage'})
+BIG_TYPES = frozenset(
+    {'sensor_msgs/msg/Image', 'sensor_msgs/msg/PointCloud2', 'sensor_msgs/msg/CompressedImage'}
+)
 BIG_RATE_HZ, SMALL_RATE_HZ = 30.0, 1000.0
 """What the queue of a subscription is sized for; it holds a second."""
 
@@ -32,9 +33,15 @@ BIG_RATE_HZ, SMALL_RATE_HZ = 30.0, 1000.0
 class Inputs:
     """One raw subscription per input of the engine."""
 
-    def __init__(self, node: Node, config: SyncConfig, types: dict[str, Any],
-                 on_message: Callable[[str, bytes], None], reliability: Reliability,
-                 mismatches: QosMismatches) -> None:
+    def __init__(
+        self,
+        node: Node,
+        config: SyncConfig,
+        types: dict[str, Any],
+        on_message: Callable[[str, bytes], None],
+        reliability: Reliability,
+        mismatches: QosMismatches,
+    ) -> None:
         self._node = node
         self._config = config
         self._types = types
@@ -43,8 +50,9 @@ class Inputs:
         self._mismatches = mismatches
         self._fell_back: list[str] = []
         self._to_change: list[str] = []
-        self._subscriptions = {name: self._subscribe(name, reliability != 'best_effort')
-                               for name in config.inputs}
+        self._subscriptions = {
+            name: self._subscribe(name, reliability != 'best_effort') for name in config.inputs
+        }
 
     def connected(self, sensor_id: str) -> bool:
         """Whether somebody publishes this input."""
@@ -63,19 +71,33 @@ class Inputs:
 
     def statuses(self) -> Iterator[Status]:
         """Say which inputs are best effort, and which topics carry another type than they."""
-        strangers = {given.topic: ', '.join(types) for given in self._config.inputs.values()
-                     if (types := self._other_types(given.topic, given.type))}
+        strangers = {
+            given.topic: ', '.join(types)
+            for given in self._config.inputs.values()
+            if (types := self._other_types(given.topic, given.type))
+        }
         if strangers:
-            yield Status(Level.ERROR, f'{self._node.get_name()}: types', 'published with another '
-                         f'type: {", ".join(strangers)}', strangers)
+            yield Status(
+                Level.ERROR,
+                f'{self._node.get_name()}: types',
+                f'published with another type: {", ".join(strangers)}',
+                strangers,
+            )
         if self._fell_back:
-            yield Status(Level.OK, f'{self._node.get_name()}: reliability',
-                         f'best effort, as their publishers: {", ".join(self._fell_back)}')
+            yield Status(
+                Level.OK,
+                f'{self._node.get_name()}: reliability',
+                f'best effort, as their publishers: {", ".join(self._fell_back)}',
+            )
 
     def _other_types(self, topic: str, type_name: str) -> list[str]:
         """Return the types other than ours that publishers of `topic` have; we never hear them."""
-        types = {info.topic_type for info in self._node.get_publishers_info_by_topic(
-            self._node.resolve_topic_name(topic))}
+        types = {
+            info.topic_type
+            for info in self._node.get_publishers_info_by_topic(
+                self._node.resolve_topic_name(topic)
+            )
+        }
         return sorted(types - {type_name})
 
     def _subscribe(self, sensor_id: str, reliable: bool) -> Any:
@@ -83,14 +105,19 @@ class Inputs:
         rate_hz = BIG_RATE_HZ if given.type in BIG_TYPES else SMALL_RATE_HZ
         events = self._mismatches.subscription_events(given.topic)
         if self._adapts and reliable:
-            events = SubscriptionEventCallbacks(incompatible_qos=partial(
-                self._on_mismatch, sensor_id, events.incompatible_qos))
+            events = SubscriptionEventCallbacks(
+                incompatible_qos=partial(self._on_mismatch, sensor_id, events.incompatible_qos)
+            )
         return self._node.create_subscription(
-            self._types[sensor_id], given.topic, partial(self._on_message, sensor_id),
-            qos.sensor_in(rate_hz, reliable=reliable), event_callbacks=events, raw=True)
+            self._types[sensor_id],
+            given.topic,
+            partial(self._on_message, sensor_id),
+            qos.sensor_in(rate_hz, reliable=reliable),
+            event_callbacks=events,
+            raw=True,
+        )
 
-    def _on_mismatch(self, sensor_id: str, note: Callable[[Any], None] | None,
-                     event: Any) -> None:
+    def _on_mismatch(self, sensor_id: str, note: Callable[[Any], None] | None, event: Any) -> None:
         if event.last_policy_kind == QoSPolicyKind.RELIABILITY:
             if sensor_id not in self._to_change:
                 self._to_change.append(sensor_id)

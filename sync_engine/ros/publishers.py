@@ -27,14 +27,23 @@ def output_qos(collected: bool) -> QoSProfile:
 class BundlePublishers:
     """Publishes what a bundle is made of, in the thread and the moment it is handed over."""
 
-    def __init__(self, node: Node, topics: Mapping[str, str], collected: Collection[str],
-                 mismatches: QosMismatches) -> None:
+    def __init__(
+        self,
+        node: Node,
+        topics: Mapping[str, str],
+        collected: Collection[str],
+        mismatches: QosMismatches,
+    ) -> None:
         """`topics` to their types; of these, `collected` carry many messages a bundle."""
         self.by_topic: dict[str, Any] = {
-            topic: node.create_publisher(message_class(type_name), topic,
-                                         output_qos(topic in collected),
-                                         event_callbacks=mismatches.publisher_events(topic))
-            for topic, type_name in topics.items()}
+            topic: node.create_publisher(
+                message_class(type_name),
+                topic,
+                output_qos(topic in collected),
+                event_callbacks=mismatches.publisher_events(topic),
+            )
+            for topic, type_name in topics.items()
+        }
         self.sent = dict.fromkeys(topics, 0)
 
     def wanted(self, topic: str) -> bool:

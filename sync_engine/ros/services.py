@@ -17,12 +17,16 @@ from sync_engine.engine import SyncEngine
 class SyncServices:
     """`~/reset`, `~/save_offsets`, `~/load_offsets` (std_srvs/Trigger)."""
 
-    def __init__(self, node: Node, engine: Callable[[], SyncEngine],
-                 offsets_file: Callable[[], str]) -> None:
+    def __init__(
+        self, node: Node, engine: Callable[[], SyncEngine], offsets_file: Callable[[], str]
+    ) -> None:
         self._engine = engine
         self._offsets_file = offsets_file
-        for name, handler in (('reset', self.reset), ('save_offsets', self.save),
-                              ('load_offsets', self.load)):
+        for name, handler in (
+            ('reset', self.reset),
+            ('save_offsets', self.save),
+            ('load_offsets', self.load),
+        ):
             node.create_service(Trigger, f'~/{name}', _answering(handler))
 
     def reset(self) -> str:
@@ -72,4 +76,5 @@ def _answering(handler: Callable[[], str]) -> Callable[[object, object], object]
             response.message = str(error)
             response.success = False
         return response
+
     return answer

@@ -31,8 +31,9 @@ def batch_message(codec: WireCodec | None, bundle: Bundle, member: Member) -> by
     """Return all that `member` collected for `bundle` as one cloud."""
     packets = member.collected
     columns = [] if codec is None else _columns(codec, packets)
-    names = sorted(set.intersection(*map(set, columns)), key=list(columns[0]).index) \
-        if columns else []
+    names = (
+        sorted(set.intersection(*map(set, columns)), key=list(columns[0]).index) if columns else []
+    )
     points = np.zeros(len(packets), [('time', 'f8'), *((name, 'f8') for name in names)])
     times_ns = np.array([packet.stamp_ns - member.target_ns for packet in packets])
     points['time'] = times_ns / NS_PER_S
@@ -49,8 +50,13 @@ def _columns(codec: WireCodec, packets: Sequence[Packet]) -> list[dict[str, floa
             runs = codec.runs(packet.payload)
         except CdrError:
             runs = []
-        found.append({run.name + axis: float(value) for run in runs
-                      for axis, value in zip(_axes(run), run.values.tolist(), strict=True)})
+        found.append(
+            {
+                run.name + axis: float(value)
+                for run in runs
+                for axis, value in zip(_axes(run), run.values.tolist(), strict=True)
+            }
+        )
     return found
 
 

@@ -31,9 +31,13 @@ class FocalLengths:
     """Focal lengths of the cameras, from the camera_info inputs that share their clock."""
 
     def __init__(self, config: SyncConfig) -> None:
-        self._camera_of = {name: given.clock_of for name, given in config.inputs.items()
-                           if given.type == INFO_TYPE and given.clock_of
-                           and config.inputs[given.clock_of].cue == 'image'}
+        self._camera_of = {
+            name: given.clock_of
+            for name, given in config.inputs.items()
+            if given.type == INFO_TYPE
+            and given.clock_of
+            and config.inputs[given.clock_of].cue == 'image'
+        }
         self.of: dict[str, dict[str, float]] = {}
         """Camera -> fx, fy (px); a camera is not there before its first camera_info."""
 
@@ -54,12 +58,17 @@ def readers_of(config: SyncConfig, focal: FocalLengths) -> dict[str, PayloadRead
             continue
         known = {*READERS[given.cue], *(TRANSFORMS if given.cue == 'odometry' else ())}
         if given.type not in known:
-            raise RigError(f'sync.inputs.{name}.cue is {given.cue!r}, which reads '
-                           f'{" or ".join(sorted(known))}; its type is {given.type!r}')
+            raise RigError(
+                f'sync.inputs.{name}.cue is {given.cue!r}, which reads '
+                f'{" or ".join(sorted(known))}; its type is {given.type!r}'
+            )
         if given.wrong_transform:
             raise RigError(f'sync.inputs.{name}: {given.wrong_transform}')
-        read = _transform_reader(given) if given.type in TRANSFORMS else (
-            READERS[given.cue][given.type])
+        read = (
+            _transform_reader(given)
+            if given.type in TRANSFORMS
+            else (READERS[given.cue][given.type])
+        )
         readers[name] = _with_focal(name, read, focal) if given.cue == 'image' else read
     return readers
 
@@ -70,9 +79,14 @@ def _with_focal(camera: str, read: PayloadReader, focal: FocalLengths) -> Payloa
 
 def _scan(raw: bytes) -> CueValues:
     scan = read_scan(raw)
-    return {'ranges': scan.ranges, 'angle_min': scan.angle_min_rad,
-            'angle_increment': scan.angle_increment_rad, 'time_increment': scan.time_increment_s,
-            'range_min': scan.range_min_m, 'range_max': scan.range_max_m}
+    return {
+        'ranges': scan.ranges,
+        'angle_min': scan.angle_min_rad,
+        'angle_increment': scan.angle_increment_rad,
+        'time_increment': scan.time_increment_s,
+        'range_min': scan.range_min_m,
+        'range_max': scan.range_max_m,
+    }
 
 
 def _cloud(raw: bytes) -> CueValues:
@@ -115,8 +129,10 @@ def find_transform(given: InputConfig, raw: bytes) -> Transform | None:
     """Return the transform that the input names, None where the message has none of it."""
     found = read_transforms(raw) if given.type == TF_TYPE else [read_transform(raw)]
     for each in found:
-        if (given.frame_id.strip('/') in ('', each.frame_id.strip('/'))
-                and given.child_frame_id.strip('/') in ('', each.child_frame_id.strip('/'))):
+        if given.frame_id.strip('/') in (
+            '',
+            each.frame_id.strip('/'),
+        ) and given.child_frame_id.strip('/') in ('', each.child_frame_id.strip('/')):
             return each
     return None
 
@@ -127,6 +143,7 @@ def _transform_reader(given: InputConfig) -> PayloadReader:
         if found is None:
             raise CdrError(f'no transform from {given.frame_id} to {given.child_frame_id}')
         return {'orientation': found.rotation_xyzw}
+
     return read
 
 

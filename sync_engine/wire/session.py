@@ -68,11 +68,15 @@ class WireSync:
         self._focal = FocalLengths(config)
         self.engine = SyncEngine(config, codecs, readers_of(config, self._focal))
         self.has_cues = any(given.cue != 'none' for given in config.inputs.values())
-        self._transforms = {name: given for name, given in config.inputs.items()
-                            if given.type in TRANSFORMS}
+        self._transforms = {
+            name: given for name, given in config.inputs.items() if given.type in TRANSFORMS
+        }
         self.headerless = frozenset(headerless) - set(self._transforms)
-        self._shifts_ns = {name: shift_ns for name, given in config.inputs.items()
-                           if (shift_ns := given.stamp_shift_ns)}
+        self._shifts_ns = {
+            name: shift_ns
+            for name, given in config.inputs.items()
+            if (shift_ns := given.stamp_shift_ns)
+        }
         """Inputs whose stamps mean another instant than by default, and how far that is, ns."""
         self._kept: list[tuple[str, bytes, int]] = []
         self._kept_of: set[str] = set()
@@ -146,8 +150,9 @@ class WireSync:
         found = find_transform(given, raw)
         return None if found is None else found.stamp_ns
 
-    def push_together(self, messages: Sequence[tuple[str, bytes]],
-                      arrival_ns: int) -> list[Bundle]:
+    def push_together(
+        self, messages: Sequence[tuple[str, bytes]], arrival_ns: int
+    ) -> list[Bundle]:
         """Take (sensor, message) pairs that arrived at one moment; chance does not order them.
 
         Deadlines before that moment come first, each at its own time; then the inputs in the
@@ -219,13 +224,17 @@ class WireSync:
             topic = offset_topic(name)
             if name != bundle.reference_id and wanted(topic):
                 time_ref = divmod(member.target_ns, NS_PER_S)
-                yield Output(topic, OFFSET_TYPE,
-                             self._offsets[name].fill(reference_ns, time_ref=time_ref))
+                yield Output(
+                    topic, OFFSET_TYPE, self._offsets[name].fill(reference_ns, time_ref=time_ref)
+                )
 
     def _has_batch(self, name: str) -> bool:
         """Whether what an input collects has stamps, so that its batch can have times."""
-        return (self.config.inputs[name].collect and name not in self.headerless
-                and name not in self._transforms)
+        return (
+            self.config.inputs[name].collect
+            and name not in self.headerless
+            and name not in self._transforms
+        )
 
     def _restamped(self, name: str, member: Member, bundle: Bundle) -> Iterator[tuple[bytes, int]]:
         """Yield (message, shift of its point times): one, or all that were collected."""
@@ -251,8 +260,9 @@ class WireSync:
             capture_ns -= shift_ns  # points' times count from what was stamped
             if policy == 'raw':
                 capture_ns = stamp_ns  # nothing moves, so the points' times do not either
-            yield restamp(type_name, member.payload, member.stamp_ns - shift_ns, stamp_ns,
-                          capture_ns)
+            yield restamp(
+                type_name, member.payload, member.stamp_ns - shift_ns, stamp_ns, capture_ns
+            )
 
     @staticmethod
     def _payloads(member: Member) -> list[bytes]:

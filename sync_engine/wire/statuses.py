@@ -72,25 +72,33 @@ class MountingFacts:
     observable: str = fact('mounting observable')
 
 
-def statuses(status: EngineStatus, config: SyncConfig, latency: LogHistogram,
-             extra: Mapping[str, str]) -> Iterator[Status]:
+def statuses(
+    status: EngineStatus, config: SyncConfig, latency: LogHistogram, extra: Mapping[str, str]
+) -> Iterator[Status]:
     """Yield the diagnostics of the engine; `latency` is last member received -> published."""
     yield _engine(status, config, latency, extra)
     for name, sensor in status.sensors.items():
         yield _sensor(name, sensor, config, status.cue_failures.get(name, ''))
 
 
-def _engine(status: EngineStatus, config: SyncConfig, latency: LogHistogram,
-            extra: Mapping[str, str]) -> Status:
+def _engine(
+    status: EngineStatus, config: SyncConfig, latency: LogHistogram, extra: Mapping[str, str]
+) -> Status:
     silent = [name for name, sensor in status.sensors.items() if sensor.silent]
     waiting = [name for name in config.required_sensors if name in silent]
     facts = EngineFacts(
-        state=status.state.value, epoch=status.epoch,
-        epoch_reason=status.epochs[-1][2] if status.epochs else '', bundles=status.bundles,
-        window_ms=status.window_ms, motion_intensity=status.motion_intensity, imu=status.imu,
+        state=status.state.value,
+        epoch=status.epoch,
+        epoch_reason=status.epochs[-1][2] if status.epochs else '',
+        bundles=status.bundles,
+        window_ms=status.window_ms,
+        motion_intensity=status.motion_intensity,
+        imu=status.imu,
         bytes_held=sum(sensor.bytes_held for sensor in status.sensors.values()),
         latency_p50_ms=latency.quantile_s(0.5) * 1e3,
-        latency_p99_ms=latency.quantile_s(0.99) * 1e3, latency_max_ms=latency.max_s * 1e3)
+        latency_p99_ms=latency.quantile_s(0.99) * 1e3,
+        latency_max_ms=latency.max_s * 1e3,
+    )
     values = {
         **to_values(facts),
         **{f'no bundle: {why}': str(count) for why, count in status.bundles_dropped.items()},
@@ -102,25 +110,35 @@ def _engine(status: EngineStatus, config: SyncConfig, latency: LogHistogram,
     if silent:
         return Status(Level.WARN, 'sync: engine', f'no data from {", ".join(silent)}', values)
     if status.imu == 'stale':
-        return Status(Level.WARN, 'sync: engine', 'the IMU is stale, the window is at its '
-                                                  'maximum', values)
+        return Status(
+            Level.WARN, 'sync: engine', 'the IMU is stale, the window is at its maximum', values
+        )
     return Status(Level.OK, 'sync: engine', status.state.value, values)
 
 
 def _sensor(name: str, sensor: SensorStatus, config: SyncConfig, cue_failure: str) -> Status:
     given = config.inputs[name]
-    values = to_values(InputFacts(
-        rate_hz=sensor.rate_hz,
-        offset_to_reference_ms=sensor.offset_to_reference_s * 1e3,
-        sigma_to_reference_ms=sensor.sigma_to_reference_s * 1e3,
-        offset_to_host_ms=sensor.offset_to_host_s * 1e3,
-        sigma_to_host_ms=sensor.sigma_to_host_s * 1e3,
-        skew_ppm=sensor.skew_ppm, latency_ms=sensor.latency_s * 1e3,
-        offset_state=sensor.state.value, observability=sensor.observability,
-        motion_fixes=sensor.motion_fixes, motion_refused=sensor.motion_refused,
-        motion_mismatched=sensor.motion_mismatched,
-        clock_steps=sensor.clock_steps, latency_steps=sensor.latency_steps,
-        buffered=sensor.buffered, bytes_held=sensor.bytes_held, counts=sensor.counts))
+    values = to_values(
+        InputFacts(
+            rate_hz=sensor.rate_hz,
+            offset_to_reference_ms=sensor.offset_to_reference_s * 1e3,
+            sigma_to_reference_ms=sensor.sigma_to_reference_s * 1e3,
+            offset_to_host_ms=sensor.offset_to_host_s * 1e3,
+            sigma_to_host_ms=sensor.sigma_to_host_s * 1e3,
+            skew_ppm=sensor.skew_ppm,
+            latency_ms=sensor.latency_s * 1e3,
+            offset_state=sensor.state.value,
+            observability=sensor.observability,
+            motion_fixes=sensor.motion_fixes,
+            motion_refused=sensor.motion_refused,
+            motion_mismatched=sensor.motion_mismatched,
+            clock_steps=sensor.clock_steps,
+            latency_steps=sensor.latency_steps,
+            buffered=sensor.buffered,
+            bytes_held=sensor.bytes_held,
+            counts=sensor.counts,
+        )
+    )
     if sensor.mounting is not None:
         values |= to_values(_mounting(sensor.mounting))
     if cue_failure:
@@ -134,7 +152,9 @@ def _mounting(mounting: MountingStatus) -> MountingFacts:
         source=mounting.source.value,
         quat_wxyz=' '.join(f'{value:.4f}' for value in mounting.quat_wxyz),
         axis=' '.join(f'{value:.4f}' for value in mounting.axis_imu or ()),
-        sigma_deg=mounting.sigma_deg, observable='yes' if mounting.observable else 'no')
+        sigma_deg=mounting.sigma_deg,
+        observable='yes' if mounting.observable else 'no',
+    )
 
 
 def _judged(sensor: SensorStatus, config: SyncConfig) -> tuple[Level, str]:

@@ -25,6 +25,7 @@ def typed_imu(message: Payload) -> tuple[Triple, Triple]:
     """Return (angular velocity, linear acceleration) of a sensor_msgs/Imu, decoded or raw."""
     if isinstance(message, bytes):
         from rig_common.msgs.decode import read_imu
+
         return read_imu(message)
     gyro, accel = message.angular_velocity, message.linear_acceleration
     return (gyro.x, gyro.y, gyro.z), (accel.x, accel.y, accel.z)
@@ -32,11 +33,13 @@ def typed_imu(message: Payload) -> tuple[Triple, Triple]:
 
 def typed_reader(cue: str) -> PayloadReader:
     """Return a reader that feeds decoded messages to `cue`."""
+
     def read(message: Payload) -> CueValues:
         type_name = type_name_of(message)
         if type_name not in READERS[cue]:
             raise ValueError(f'the {cue} cue cannot read {type_name}')
         return READERS[cue][type_name](_serialized(message))
+
     return read
 
 
@@ -59,9 +62,11 @@ class TypedCodec:
         codec = codec_of(type_name_of(payload))
         assert codec is not None
         from rclpy.serialization import deserialize_message
+
         return deserialize_message(codec.encode(_serialized(payload), values), type(payload))
 
 
 def _serialized(message: Payload) -> bytes:
     from rclpy.serialization import serialize_message
+
     return bytes(serialize_message(message))

@@ -22,8 +22,11 @@ BROKEN = sorted(path for path in RIGS.glob('*.yaml') if path.stem != 'good')
 
 def expected(file: Path) -> str:
     first = file.read_text(encoding='utf-8').partition('\n')[0]
-    return first.removeprefix('# says: ').replace('{folder}', str(RIGS)).replace(
-        '{parent}', str(RIGS.parent))
+    return (
+        first.removeprefix('# says: ')
+        .replace('{folder}', str(RIGS))
+        .replace('{parent}', str(RIGS.parent))
+    )
 
 
 def sentence_about(file: Path) -> str:
@@ -41,8 +44,17 @@ def test_a_mistake_gets_its_sentence(file: Path) -> None:
     assert sentence_about(file) == expected(file)
 
 
-@pytest.mark.parametrize('name', ['wrong_body', 'mesh_is_missing', 'jitter_above_delay',
-                                  'given_twice', 'not_yaml', 'rate_above_physics'])
+@pytest.mark.parametrize(
+    'name',
+    [
+        'wrong_body',
+        'mesh_is_missing',
+        'jitter_above_delay',
+        'given_twice',
+        'not_yaml',
+        'rate_above_physics',
+    ],
+)
 def test_check_prints_the_sentence_alone_and_exits_with_2(processes: Processes, name: str) -> None:
     file = RIGS / f'{name}.yaml'
     process = processes.rig('check', str(file))
@@ -60,13 +72,15 @@ def test_a_file_one_may_not_read(tmp_path: Path) -> None:
 
 def test_files_that_are_none(tmp_path: Path) -> None:
     assert sentence_about(tmp_path / 'gone.yaml') == (
-        f'cannot read {tmp_path / "gone.yaml"}: no such file or directory')
+        f'cannot read {tmp_path / "gone.yaml"}: no such file or directory'
+    )
     assert sentence_about(tmp_path) == f'cannot read {tmp_path}: is a directory'
     binary = tmp_path / 'binary.yaml'
     binary.write_bytes(bytes(range(256)))
     assert sentence_about(binary) == f'{binary}:2: not a text file in UTF-8'
     assert sentence_about(Path('/dev/zero')) == (
-        'cannot read /dev/zero: it is a pipe or a device, not a file')
+        'cannot read /dev/zero: it is a pipe or a device, not a file'
+    )
 
 
 def test_a_deep_file_and_a_long_one_end_quickly(tmp_path: Path) -> None:
@@ -78,7 +92,8 @@ def test_a_deep_file_and_a_long_one_end_quickly(tmp_path: Path) -> None:
     wide.write_text(head + ''.join(f'    key_{n}: 1\n' for n in range(40_000)))
     assert sentence_about(wide) == (
         "wide.yaml:3: unknown key 'key_0'; allowed are extends, links, seed, sensors, streams, "
-        'sync, world (and 99 more problems)')
+        'sync, world (and 99 more problems)'
+    )
 
 
 def all_about(file: Path) -> list[str]:
@@ -106,7 +121,8 @@ def test_all_mistakes_of_a_file_are_said_with_their_lines(tmp_path: Path) -> Non
     for name in ('good.yaml', 'cart.xml'):
         (tmp_path / name).write_bytes((RIGS / name).read_bytes())
     (tmp_path / 'base.yaml').write_text(
-        '/**:\n  ros__parameters:\n    type: lidar2d\n    max_range_m: -1.0\n')
+        '/**:\n  ros__parameters:\n    type: lidar2d\n    max_range_m: -1.0\n'
+    )
     several = tmp_path / 'several.yaml'
     several.write_text(SEVERAL)
     assert [each[:40] for each in all_about(several)] == [
@@ -135,22 +151,34 @@ def test_all_that_does_not_fit_the_model_is_said(tmp_path: Path) -> None:
 
 def test_all_values_that_ros_would_not_take_are_said(tmp_path: Path) -> None:
     file = tmp_path / 'rig.yaml'
-    file.write_text('/**:\n  ros__parameters:\n    a: null\n    b: [0.3, 0, [1], {x: 2}]\n'
-                    '    c: []\n    d: {e: , f: [[1]]}\n    g: 1\n')
+    file.write_text(
+        '/**:\n  ros__parameters:\n    a: null\n    b: [0.3, 0, [1], {x: 2}]\n'
+        '    c: []\n    d: {e: , f: [[1]]}\n    g: 1\n'
+    )
     assert [each[:14] for each in all_about(file)] == [
-        '3: a is null, ', '4: b mixes dec', '5: c is an emp', '6: d.e has no ', '6: d.f is a li']
+        '3: a is null, ',
+        '4: b mixes dec',
+        '5: c is an emp',
+        '6: d.e has no ',
+        '6: d.f is a li',
+    ]
 
 
-@pytest.mark.parametrize(('text', 'meant'), [
-    ('sensors: {imu: {extends: datasheets/imu_bosch_bmi08.yaml}}',
-     "did you mean 'datasheets/imu_bosch_bmi088.yaml'?"),
-    ('sensors: {imu: {extends: imu_bosch_bmi088.yml}}', 'there is no such file'),
-    ('extends: goood.yaml', "did you mean 'good.yaml'?"),
-    ('sensors: {imu: {faults: {a: {kind: stuk}}}}', "did you mean 'stuck'?"),
-    ('sensors: {imu: {trigger: magg}}', "did you mean 'mag'?"),
-    ('world: {driver: figure_ate}', "did you mean 'figure_eight'?"),
-    ('streams: {a: {topics: [/a], type: lidar}}', "did you mean 'lidar"),
-])
+@pytest.mark.parametrize(
+    ('text', 'meant'),
+    [
+        (
+            'sensors: {imu: {extends: datasheets/imu_bosch_bmi08.yaml}}',
+            "did you mean 'datasheets/imu_bosch_bmi088.yaml'?",
+        ),
+        ('sensors: {imu: {extends: imu_bosch_bmi088.yml}}', 'there is no such file'),
+        ('extends: goood.yaml', "did you mean 'good.yaml'?"),
+        ('sensors: {imu: {faults: {a: {kind: stuk}}}}', "did you mean 'stuck'?"),
+        ('sensors: {imu: {trigger: magg}}', "did you mean 'mag'?"),
+        ('world: {driver: figure_ate}', "did you mean 'figure_eight'?"),
+        ('streams: {a: {topics: [/a], type: lidar}}', "did you mean 'lidar"),
+    ],
+)
 def test_what_was_meant(tmp_path: Path, text: str, meant: str) -> None:
     for name in ('good.yaml', 'cart.xml'):
         (tmp_path / name).write_bytes((RIGS / name).read_bytes())

@@ -25,9 +25,37 @@ from sensor_rig.rigfile import load_rig, rig_from_parameters
 
 RIGS = Path(__file__).with_name('rigs')
 GOOD = (RIGS / 'good.yaml').read_text()
-TOKENS = ['.nan', '-1', '1e999', '[]', '{}', 'null', '*a', '&a', '!!str', '"', "'", ': ', '\n',
-          '\t', '{', '}', '[', ']', ',', '#', '\0', 'ÿ', '0x10', 'off', '<<', '---\n', '/**:',
-          'extends: good.yaml\n    ', '9' * 30]
+TOKENS = [
+    '.nan',
+    '-1',
+    '1e999',
+    '[]',
+    '{}',
+    'null',
+    '*a',
+    '&a',
+    '!!str',
+    '"',
+    "'",
+    ': ',
+    '\n',
+    '\t',
+    '{',
+    '}',
+    '[',
+    ']',
+    ',',
+    '#',
+    '\0',
+    'ÿ',
+    '0x10',
+    'off',
+    '<<',
+    '---\n',
+    '/**:',
+    'extends: good.yaml\n    ',
+    '9' * 30,
+]
 
 bounded = settings(max_examples=150, deadline=None)
 
@@ -74,9 +102,15 @@ def test_a_mutated_rig_file_is_read_or_refused(text: str) -> None:
 scalars = st.one_of(st.booleans(), st.integers(), st.floats(), st.text(max_size=8))
 values = st.recursive(
     st.one_of(scalars, st.lists(scalars, max_size=4)),
-    lambda inner: st.dictionaries(st.sampled_from(
-        ['imu', 'mag', 'type', 'rate_hz', 'mount', 'clock', 'inputs', 'topic', 'x']), inner,
-        max_size=4), max_leaves=8)
+    lambda inner: st.dictionaries(
+        st.sampled_from(
+            ['imu', 'mag', 'type', 'rate_hz', 'mount', 'clock', 'inputs', 'topic', 'x']
+        ),
+        inner,
+        max_size=4,
+    ),
+    max_leaves=8,
+)
 
 
 def _paths(tree: Any, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -100,17 +134,32 @@ def test_a_wrong_value_anywhere_is_taken_or_refused(data: st.DataObject) -> None
 
 # ---- serialised messages ------------------------------------------------------------------------
 
-SCAN = msgs.laser_scan('lidar', 16, angle_min_rad=0, angle_max_rad=1, angle_increment_rad=0.1,
-                       range_min_m=0, range_max_m=9)
+SCAN = msgs.laser_scan(
+    'lidar',
+    16,
+    angle_min_rad=0,
+    angle_max_rad=1,
+    angle_increment_rad=0.1,
+    range_min_m=0,
+    range_max_m=9,
+)
 STATUSES = [Status(Level.WARN, 'sync: imu', 'late', {'received': '3', 'lost': '1'})]
 REAL: list[bytes] = [
-    SCAN.fill(10**9), msgs.image('cam', 4, 4, 'mono8').fill(5), msgs.imu('imu').fill(1),
-    msgs.time_reference('a', 'b').fill(3), msgs.diagnostic_array(7, STATUSES),
-    Tick(5, 6, sent={'imu': 3}, run='a.0').encode(), Ack('/emulator', 7, serves=('imu',)).encode(),
+    SCAN.fill(10**9),
+    msgs.image('cam', 4, 4, 'mono8').fill(5),
+    msgs.imu('imu').fill(1),
+    msgs.time_reference('a', 'b').fill(3),
+    msgs.diagnostic_array(7, STATUSES),
+    Tick(5, 6, sent={'imu': 3}, run='a.0').encode(),
+    Ack('/emulator', 7, serves=('imu',)).encode(),
 ]
 DECODERS: dict[str, Callable[[bytes], Any]] = {
-    'stamp': read_stamp_ns, 'template': SCAN.read, 'tick': Tick.decode, 'ack': Ack.decode,
-    'diagnostics': msgs.read_diagnostic_array, 'time reference': msgs.read_time_reference,
+    'stamp': read_stamp_ns,
+    'template': SCAN.read,
+    'tick': Tick.decode,
+    'ack': Ack.decode,
+    'diagnostics': msgs.read_diagnostic_array,
+    'time reference': msgs.read_time_reference,
     **{name: getattr(decode, name) for name in dir(decode) if name.startswith('read_')},
 }
 
@@ -123,9 +172,17 @@ def broken(draw: st.DrawFn) -> bytes:
     buf = bytearray(draw(st.sampled_from(REAL)))
     for _ in range(draw(st.integers(0, 4))):
         place = draw(st.integers(0, max(len(buf) - 4, 0)))
-        buf[place:place + 4] = draw(st.sampled_from(
-            [struct.pack('<I', 2**32 - 1), struct.pack('<I', 0), b'\xff\xfe\x80\0',
-             struct.pack('<I', 2**31), struct.pack('<f', float('nan'))]))
+        buf[place : place + 4] = draw(
+            st.sampled_from(
+                [
+                    struct.pack('<I', 2**32 - 1),
+                    struct.pack('<I', 0),
+                    b'\xff\xfe\x80\0',
+                    struct.pack('<I', 2**31),
+                    struct.pack('<f', float('nan')),
+                ]
+            )
+        )
     cut = draw(st.integers(0, len(buf)))
     return bytes(buf[:cut]) if draw(st.booleans()) else bytes(buf) + draw(st.binary(max_size=40))
 
@@ -138,8 +195,20 @@ def test_a_decoder_reads_or_says_so(name: str, buf: bytes) -> None:
         DECODERS[name](buf)
 
 
-READS = ['boolean', 'u8', 'i16', 'u32', 'f32', 'f64', 'i64', 'string', 'strings', 'octets',
-         'stamp', 'header']
+READS = [
+    'boolean',
+    'u8',
+    'i16',
+    'u32',
+    'f32',
+    'f64',
+    'i64',
+    'string',
+    'strings',
+    'octets',
+    'stamp',
+    'header',
+]
 
 
 @settings(max_examples=200, deadline=None)
@@ -176,12 +245,13 @@ def test_a_corrupt_recording_is_read_or_refused(storage: str, data: st.DataObjec
     victim = files[data.draw(st.sampled_from(sorted(files)))]
     for _ in range(data.draw(st.integers(1, 6))):
         place = data.draw(st.integers(0, len(victim) - 1))
-        victim[place:place + 1] = data.draw(st.sampled_from(
-            [b'\0', b'\xff', b'\x7f', b'', b'\xff\xff\xff\xff']))
+        victim[place : place + 1] = data.draw(
+            st.sampled_from([b'\0', b'\xff', b'\x7f', b'', b'\xff\xff\xff\xff'])
+        )
         if not victim:
             break
     if data.draw(st.booleans()):
-        del victim[data.draw(st.integers(0, len(victim))):]
+        del victim[data.draw(st.integers(0, len(victim))) :]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / 'bag'
         path.mkdir()
@@ -192,10 +262,13 @@ def test_a_corrupt_recording_is_read_or_refused(storage: str, data: st.DataObjec
                 assert isinstance(message.raw, bytes)
 
 
-@pytest.mark.parametrize(('storage', 'file', 'place', 'byte'), [
-    ('mcap', 'bag.mcap', 100, 0xff), ('sqlite3', 'bag.db3', 28667, 0)])
-def test_corruptions_that_were_found(storage: str, file: str, place: int, byte: int,
-                                     tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ('storage', 'file', 'place', 'byte'),
+    [('mcap', 'bag.mcap', 100, 0xFF), ('sqlite3', 'bag.db3', 28667, 0)],
+)
+def test_corruptions_that_were_found(
+    storage: str, file: str, place: int, byte: int, tmp_path: Path
+) -> None:
     for name, content in recording(storage).items():
         changed = bytearray(content)
         if name == file and place < len(changed):

@@ -20,8 +20,16 @@ from bench.figures import Figure
 from sensor_rig.cli import bench as command
 from sensor_rig.cli.main import main
 
-FIGURE = {'name': 'speed', 'value': 3.0, 'unit': 'x', 'target': 2.0, 'better': 'higher',
-          'kind': 'ratio', 'spread': None, 'note': ''}
+FIGURE = {
+    'name': 'speed',
+    'value': 3.0,
+    'unit': 'x',
+    'target': 2.0,
+    'better': 'higher',
+    'kind': 'ratio',
+    'spread': None,
+    'note': '',
+}
 
 
 @pytest.fixture
@@ -36,7 +44,9 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         def start(given: list[str], **options: Any) -> Any:
             assert given[1:3] == ['-m', 'bench.driver']
             return real([sys.executable, str(script), *given[3:]], **options)
+
         monkeypatch.setattr(driver.subprocess, 'Popen', start)
+
     return use
 
 
@@ -77,8 +87,10 @@ def test_what_is_missing_is_absent_and_no_failure(child: Any) -> None:
 
 
 def test_a_hang_is_ended_with_everything_it_started(child: Any) -> None:
-    child('other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])\n'
-          'print(other.pid, flush=True)\ntime.sleep(600)')
+    child(
+        'other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])\n'
+        'print(other.pid, flush=True)\ntime.sleep(600)'
+    )
     found = driver.run_apart(Benchmark('raycast', '', 6.0), quick=True)
     words = found['failed'].split()
     assert words[:4] == ['ended', 'after', '3', 's:']
@@ -136,17 +148,21 @@ def test_results_of_another_machine_are_not_mixed_in(tmp_path: Path) -> None:
 
 
 def test_a_full_run_is_what_a_quick_one_is_compared_with_where_there_is_no_other(
-        tmp_path: Path) -> None:
+    tmp_path: Path,
+) -> None:
     assert results.newest(True, tmp_path) is None
     results.save(results.make({'pipeline': with_value(3.0)}, False), tmp_path)
     assert results.newest(True, tmp_path) is not None
 
 
 def test_the_table_says_what_is_missed_failed_and_absent() -> None:
-    entries = {'raycast': with_value(1.5), 'pipeline': with_value(2.5, kind='absolute'),
-               'growth': with_value(None, note='absent: no peer'),
-               'timing': entry(absent='it needs ROS 2'),
-               'sync_node': entry(failed='exit code 1: no')}
+    entries = {
+        'raycast': with_value(1.5),
+        'pipeline': with_value(2.5, kind='absolute'),
+        'growth': with_value(None, note='absent: no peer'),
+        'timing': entry(absent='it needs ROS 2'),
+        'sync_node': entry(failed='exit code 1: no'),
+    }
     rows = results.markdown(results.make(entries, False)).splitlines()
     assert '| raycast | speed | 1.5x |  | ≥ 2 | **missed** |' in rows
     assert '| pipeline | speed | 2.5x¹ |  | ≥ 2 | met |' in rows
@@ -158,8 +174,9 @@ def test_the_table_says_what_is_missed_failed_and_absent() -> None:
 
 
 def test_the_pages_show_some_rows_and_all_that_miss(tmp_path: Path) -> None:
-    figures = [{**FIGURE, 'name': f'figure {i}', 'value': 1.0 if i == 7 else 3.0}
-               for i in range(9)]
+    figures = [
+        {**FIGURE, 'name': f'figure {i}', 'value': 1.0 if i == 7 else 3.0} for i in range(9)
+    ]
     figures.append({**FIGURE, 'name': results.HEADLINES[2][1], 'value': 2.5})
     page, readme = tmp_path / 'benchmarks.md', tmp_path / 'README.md'
     for file in (page, readme):
@@ -174,12 +191,19 @@ def test_the_pages_show_some_rows_and_all_that_miss(tmp_path: Path) -> None:
 
 
 def test_comparing_names_what_got_worse() -> None:
-    before = results.make({'raycast': with_value(3.0), 'pipeline': with_value(3.0),
-                           'growth': with_value(3.0)}, False)
-    now = {'raycast': with_value(2.4), 'pipeline': with_value(2.6),
-           'growth': entry(failed='exit code 1: no'), 'timing': with_value(1.0)}
+    before = results.make(
+        {'raycast': with_value(3.0), 'pipeline': with_value(3.0), 'growth': with_value(3.0)}, False
+    )
+    now = {
+        'raycast': with_value(2.4),
+        'pipeline': with_value(2.6),
+        'growth': entry(failed='exit code 1: no'),
+        'timing': with_value(1.0),
+    }
     assert results.compare(before, now) == [
-        'raycast: speed is 2.4x, was 3x (25 % worse)', 'growth: exit code 1: no']
+        'raycast: speed is 2.4x, was 3x (25 % worse)',
+        'growth: exit code 1: no',
+    ]
 
 
 # ---- the command --------------------------------------------------------------------------------
@@ -196,8 +220,9 @@ def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return found
 
 
-def test_the_command_runs_keeps_and_checks(ends: dict[str, Any],
-                                           capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_runs_keeps_and_checks(
+    ends: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     ends['pipeline'] = with_value(3.0)
     assert main(['bench', 'pipeline']) == 0
     assert 'speed' in capsys.readouterr().out
@@ -210,7 +235,8 @@ def test_the_command_runs_keeps_and_checks(ends: dict[str, Any],
 
 
 def test_a_failed_benchmark_is_told_and_is_the_exit_code(
-        ends: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    ends: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     ends.update(raycast=entry(failed='exit code 1: no'), pipeline=with_value(1.0))
     assert main(['bench', 'raycast', 'pipeline', '--json']) == 1
     document = json.loads(capsys.readouterr().out)
@@ -220,18 +246,24 @@ def test_a_failed_benchmark_is_told_and_is_the_exit_code(
     assert main(['bench', 'raycast', 'pipeline']) == 0, 'a missed target is no failure'
 
 
-@pytest.mark.parametrize(('arguments', 'words'), [
-    (['raycst'], "there is no benchmark 'raycst'; there are raycast, "),
-    (['--check', '--docs'], '--check keeps nothing'),
-    (['--check'], 'there are no results in ')])
-def test_mistakes_are_one_sentence(arguments: list[str], words: str, ends: dict[str, Any],
-                                   capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ('arguments', 'words'),
+    [
+        (['raycst'], "there is no benchmark 'raycst'; there are raycast, "),
+        (['--check', '--docs'], '--check keeps nothing'),
+        (['--check'], 'there are no results in '),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    arguments: list[str], words: str, ends: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(['bench', *arguments]) == 2
     assert words in capsys.readouterr().err
 
 
-def test_outside_a_source_tree_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-                                          capsys: pytest.CaptureFixture[str]) -> None:
+def test_outside_a_source_tree_it_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(command, '__file__', str(tmp_path / 'sensor_rig' / 'cli' / 'bench.py'))
     assert main(['bench']) == 2
     assert 'part of the source tree' in capsys.readouterr().err

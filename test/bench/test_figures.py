@@ -9,11 +9,19 @@ import pytest
 from bench.figures import Figure, absent, greatest, least, number, shown, worsening
 
 
-@pytest.mark.parametrize(('value', 'better', 'met'), [
-    (10.0, 'higher', True), (9.9, 'higher', False), (10.0, 'lower', True), (10.1, 'lower', False),
-    (None, 'higher', None)])
-def test_a_target_is_reached_from_the_better_side(value: float | None, better: str,
-                                                  met: bool | None) -> None:
+@pytest.mark.parametrize(
+    ('value', 'better', 'met'),
+    [
+        (10.0, 'higher', True),
+        (9.9, 'higher', False),
+        (10.0, 'lower', True),
+        (10.1, 'lower', False),
+        (None, 'higher', None),
+    ],
+)
+def test_a_target_is_reached_from_the_better_side(
+    value: float | None, better: str, met: bool | None
+) -> None:
     assert Figure('speed', value, target=10.0, better=better).met is met
 
 
@@ -32,11 +40,18 @@ def test_cases_become_the_worst_of_them() -> None:
     assert (worst.value, worst.better, worst.met) == (5.0, 'lower', False)
 
 
-@pytest.mark.parametrize(('before', 'now', 'better', 'worse'), [
-    (10.0, 8.4, 'higher', False), (10.0, 8.3, 'higher', True), (10.0, 20.0, 'higher', False),
-    (1.0, 1.19, 'lower', False), (1.0, 1.21, 'lower', True), (1.0, 0.1, 'lower', False)])
-def test_a_ratio_may_move_by_a_fifth(before: float, now: float, better: str,
-                                     worse: bool) -> None:
+@pytest.mark.parametrize(
+    ('before', 'now', 'better', 'worse'),
+    [
+        (10.0, 8.4, 'higher', False),
+        (10.0, 8.3, 'higher', True),
+        (10.0, 20.0, 'higher', False),
+        (1.0, 1.19, 'lower', False),
+        (1.0, 1.21, 'lower', True),
+        (1.0, 0.1, 'lower', False),
+    ],
+)
+def test_a_ratio_may_move_by_a_fifth(before: float, now: float, better: str, worse: bool) -> None:
     found = worsening(Figure('r', before, better=better), Figure('r', now, better=better))
     assert (found is not None) == worse
 
@@ -59,9 +74,18 @@ def test_a_peer_that_is_gone_is_noticed_and_one_that_came_is_not() -> None:
     assert worsening(gone, known) is None
 
 
-@pytest.mark.parametrize(('value', 'text'), [
-    (0.0, '0'), (1.234, '1.23'), (123.4, '123'), (20123.4, '20,123'), (1.5e-5, '1.50e-05'),
-    (float('inf'), 'inf'), (None, '')])
+@pytest.mark.parametrize(
+    ('value', 'text'),
+    [
+        (0.0, '0'),
+        (1.234, '1.23'),
+        (123.4, '123'),
+        (20123.4, '20,123'),
+        (1.5e-5, '1.50e-05'),
+        (float('inf'), 'inf'),
+        (None, ''),
+    ],
+)
 def test_numbers_read_well(value: float | None, text: str) -> None:
     assert number(value) == text
 

@@ -17,9 +17,13 @@ from sensor_rig.rigfile import rig_from_parameters
 SECTION = re.compile(r'(world|sensors|streams|sync|seed|extends):')
 WORLD = {'model': 'rover_yard.xml'}
 PYTHON = [page for page in PAGES if any(block.language == 'python' for block in blocks(page))]
-YAML = [(page, block.text) for page in PAGES for block in blocks(page)
-        if block.language == 'yaml' or (not block.language and (
-            block.text.startswith('/**:') or SECTION.match(block.text)))]
+YAML = [
+    (page, block.text)
+    for page in PAGES
+    for block in blocks(page)
+    if block.language == 'yaml'
+    or (not block.language and (block.text.startswith('/**:') or SECTION.match(block.text)))
+]
 
 
 @pytest.mark.parametrize('page', PYTHON, ids=named)
@@ -40,8 +44,9 @@ def test_python_runs(page: Path) -> None:
         pytest.skip(f'this page uses a camera: {error}')
 
 
-@pytest.mark.parametrize(('page', 'text'), YAML, ids=[
-    f'{named(page)}-{index}' for index, (page, _) in enumerate(YAML)])
+@pytest.mark.parametrize(
+    ('page', 'text'), YAML, ids=[f'{named(page)}-{index}' for index, (page, _) in enumerate(YAML)]
+)
 def test_rig_files_are_valid(page: Path, text: str, tmp_path: Path) -> None:
     """A part of a rig file is completed with the shipped world."""
     if not text.startswith('/**:'):

@@ -34,11 +34,16 @@ def saved_files(page: Path) -> Iterator[tuple[str, str]]:
     """Yield name and text of each file that the page asks to save."""
     text = page.read_text(encoding='utf-8')
     for match in SAVED.finditer(text):
-        rest = text[match.end():]
+        rest = text[match.end() :]
         fenced = re.match(r'```\w*\n(.*?)^```$', rest, re.S | re.M)
         indented = re.match(r'(?:    .*\n|\n)+', rest)
-        body = fenced[1] if fenced else re.sub('^    ', '', indented[0], flags=re.M) if (
-            indented) else ''
+        body = (
+            fenced[1]
+            if fenced
+            else re.sub('^    ', '', indented[0], flags=re.M)
+            if (indented)
+            else ''
+        )
         yield match[1], body
 
 
@@ -52,8 +57,14 @@ def run_page(page: Path, folder: Path) -> None:
     environment = {**os.environ, 'MUJOCO_GL': os.environ.get('MUJOCO_GL', '')}
     for line, code in lines:
         program = f'{shlex.quote(sys.executable)} -m sensor_rig {line}'
-        done = subprocess.run(['/bin/sh', '-c', program], cwd=folder, env=environment, text=True,
-                              capture_output=True, check=False)
+        done = subprocess.run(
+            ['/bin/sh', '-c', program],
+            cwd=folder,
+            env=environment,
+            text=True,
+            capture_output=True,
+            check=False,
+        )
         assert done.returncode == code, f'{line}\n{done.stdout[-2000:]}{done.stderr[-2000:]}'
 
 
@@ -72,8 +83,10 @@ def test_from_a_model_to_a_rig(tmp_path: Path) -> None:
 
 def test_in_ci(tmp_path: Path) -> None:
     run_page(ROOT / 'docs' / 'ci.md', tmp_path)
-    code = '\n'.join(block.text for block in blocks(ROOT / 'docs' / 'ci.md')
-                     if block.language == 'python')
-    done = subprocess.run([sys.executable, '-c', code], cwd=tmp_path, text=True,
-                          capture_output=True, check=False)
+    code = '\n'.join(
+        block.text for block in blocks(ROOT / 'docs' / 'ci.md') if block.language == 'python'
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', code], cwd=tmp_path, text=True, capture_output=True, check=False
+    )
     assert done.returncode == 0, done.stderr

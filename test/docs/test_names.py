@@ -16,16 +16,31 @@ from support.rig_file_page import PAGE, with_fresh_tables
 
 from sensor_rig.cli import registry
 
-FOLDERS = ('bench', 'config', 'datasheets', 'docs', 'examples', 'launch', 'resource', 'sensor_rig',
-           'sim_sensors', 'sync_engine', 'test', 'worlds')
+FOLDERS = (
+    'bench',
+    'config',
+    'datasheets',
+    'docs',
+    'examples',
+    'launch',
+    'resource',
+    'sensor_rig',
+    'sim_sensors',
+    'sync_engine',
+    'test',
+    'worlds',
+)
 COMMAND = re.compile(r'(?:^|[\s"(])(?:\./rig|rig|sensor-rig) +([a-z][a-z-]*)((?: [^#|>&"\n]*)?)')
 FOREIGN = {'ros2', 'colcon', 'docker', 'pip', 'rosdep', 'git', 'pytest'}
 
 
 def texts(page: Path) -> list[str]:
     """Return every line of code on a page, in blocks and in backticks."""
-    lines = [re.sub(r'(^|\s)#.*', '', line) for block in blocks(page)
-             for line in block.text.splitlines()]
+    lines = [
+        re.sub(r'(^|\s)#.*', '', line)
+        for block in blocks(page)
+        for line in block.text.splitlines()
+    ]
     return [*lines, *words(page)]
 
 
@@ -44,15 +59,20 @@ def test_links_lead_somewhere(page: Path) -> None:
 def expanded(name: str) -> list[str]:
     """Return the names that `a/{b,c}.py` stands for."""
     parts = [part.split(',') for part in re.split(r'[{}]', name)]
-    return [''.join(choice) for choice in product(*(
-        [','.join(part)] if index % 2 == 0 else part for index, part in enumerate(parts)))]
+    return [
+        ''.join(choice)
+        for choice in product(
+            *([','.join(part)] if index % 2 == 0 else part for index, part in enumerate(parts))
+        )
+    ]
 
 
 @pytest.mark.parametrize('page', PAGES, ids=named)
 def test_files_are_there(page: Path) -> None:
     for word in words(page):
         if re.fullmatch(rf'({"|".join(FOLDERS)})/[\w./{{}},*-]*', word) and not re.search(
-                r'\.\.\.|\bfoo\b', word):
+            r'\.\.\.|\bfoo\b', word
+        ):
             for name in expanded(word):
                 assert list(ROOT.glob(name.rstrip('/'))), f'{named(page)} names {word}'
 
@@ -86,7 +106,8 @@ def test_modules_executables_and_launch_files_exist(page: Path) -> None:
             assert (ROOT / script).exists(), f'{named(page)}: {script}'
         for executable in re.findall(r'ros2 run sensor_rig (\w+)', text):
             assert (ROOT / 'resource' / 'executables' / executable).is_file(), (
-                f'{named(page)}: {executable}')
+                f'{named(page)}: {executable}'
+            )
         for file, rest in re.findall(r'ros2 launch sensor_rig (\S+)([^#]*)', text):
             source = (ROOT / 'launch' / file).read_text()
             for argument in re.findall(r'(?<!\S)(\w+):=', rest):
@@ -96,8 +117,13 @@ def test_modules_executables_and_launch_files_exist(page: Path) -> None:
 @cache
 def identifiers() -> frozenset[str]:
     """Return every name in the sources: classes, keys, functions, strings."""
-    listed = subprocess.run(['git', 'ls-files', '--cached', '--others', '--exclude-standard'],
-                            cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    listed = subprocess.run(
+        ['git', 'ls-files', '--cached', '--others', '--exclude-standard'],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
     files = [ROOT / name for name in listed.splitlines()] or ROOT.rglob('*')
     found: set[str] = set()
     for file in files:
@@ -115,22 +141,27 @@ def test_keys_and_names_occur_in_the_sources(page: Path) -> None:
         if re.fullmatch(r'[a-z]\w*(\.[a-z]\w*)*', word) and ('_' in word or '.' in word):
             if word.split('.')[0] in FOREIGN or word.endswith(('.md', '.html', '.json', '.yaml')):
                 continue
-            missing = [part for part in word.split('.') if len(part) > 3
-                       and part not in identifiers()]
+            missing = [
+                part for part in word.split('.') if len(part) > 3 and part not in identifiers()
+            ]
             assert not missing, f'{named(page)} names {word}'
 
 
 def test_rig_file_reference_is_up_to_date() -> None:
     page = PAGE.read_text(encoding='utf-8')
     assert page == with_fresh_tables(page), (
-        'write it again: PYTHONPATH=test ./rig python test/support/rig_file_page.py')
+        'write it again: PYTHONPATH=test ./rig python test/support/rig_file_page.py'
+    )
 
 
 def test_every_page_is_in_the_index() -> None:
     index = ROOT / 'docs' / 'README.md'
     linked = {(index.parent / link.partition('#')[0]).resolve() for link in links(index)}
-    listed = {(page.parent / link).resolve() for page in [ROOT / 'docs/sensors/README.md']
-              for link in links(page)}
+    listed = {
+        (page.parent / link).resolve()
+        for page in [ROOT / 'docs/sensors/README.md']
+        for link in links(page)
+    }
     for page in (ROOT / 'docs').rglob('*.md'):
         if page.parent.name != 'sensors' or page.name == 'README.md':
             assert page.resolve() in linked | {index.resolve()} | listed, named(page)

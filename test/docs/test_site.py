@@ -29,8 +29,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_page_is_there(site: Path) -> None:
     for page in (ROOT / 'docs').rglob('*.md'):
         name = page.relative_to(ROOT).as_posix().removesuffix('.md')
-        target = f'{name.removesuffix("README")}index.html' if page.name == 'README.md' else (
-            f'{name}.html')
+        target = (
+            f'{name.removesuffix("README")}index.html'
+            if page.name == 'README.md'
+            else (f'{name}.html')
+        )
         assert (site / target).is_file(), target
 
 
@@ -48,7 +51,8 @@ def test_no_link_is_dead(site: Path) -> None:
                 target /= 'index.html'
             inside = target.suffix != '.html' or anchor in ('', '__skip')
             if not target.is_file() or not (
-                    inside or f'id="{anchor}"' in target.read_text('utf-8')):
+                inside or f'id="{anchor}"' in target.read_text('utf-8')
+            ):
                 dead.append(f'{page.relative_to(site)}: {link}')
     assert dead == []
 

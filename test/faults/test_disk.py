@@ -25,9 +25,15 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """Return a folder on a disk of its own, 40 MiB large."""
     folder = tmp_path / 'disk'
     folder.mkdir()
-    mounted = os.geteuid() == 0 and subprocess.run(
-        ['mount', '-t', 'tmpfs', '-o', 'size=40m', 'rig_test', str(folder)],
-        check=False, capture_output=True).returncode == 0
+    mounted = (
+        os.geteuid() == 0
+        and subprocess.run(
+            ['mount', '-t', 'tmpfs', '-o', 'size=40m', 'rig_test', str(folder)],
+            check=False,
+            capture_output=True,
+        ).returncode
+        == 0
+    )
     if not mounted:
         pytest.skip('a small disk needs the right to mount one')
     yield folder
@@ -37,8 +43,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize('storage', ['mcap', 'sqlite3'])
 def test_a_full_disk_leaves_a_readable_recording(small_disk: Path, storage: str) -> None:
     path = small_disk / 'bag'
-    with pytest.raises(RigError, match=r'MiB left, so recording stopped; the \d+ messages until '
-                                       r'then are readable'):
+    with pytest.raises(
+        RigError,
+        match=r'MiB left, so recording stopped; the \d+ messages until '
+        r'then are readable',
+    ):
         record(path, storage)
     with BagReader(path) as reader:
         times = [message.receive_ns for message in reader.messages()]
@@ -54,9 +63,13 @@ def record(path: Path, storage: Any) -> None:
 
 
 def test_a_file_that_may_not_grow_is_one_sentence(processes: Processes, tmp_path: Path) -> None:
-    process = processes.start('bash', '-c', f'ulimit -f 300; exec "$0" -m sensor_rig record '
-                              f'{tmp_path / "out"} --rig soak --seconds 60',
-                              sys.executable)
+    process = processes.start(
+        'bash',
+        '-c',
+        f'ulimit -f 300; exec "$0" -m sensor_rig record '
+        f'{tmp_path / "out"} --rig soak --seconds 60',
+        sys.executable,
+    )
     assert process.wait() == 2
     assert 'Traceback' not in process.output
     assert 'File too large' in process.output

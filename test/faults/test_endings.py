@@ -56,10 +56,12 @@ def hanging(processes: Processes, *how: str) -> Process:
     return processes.python('-c', HANGING, *how)
 
 
-@pytest.mark.parametrize(('where', 'number'), [('in_c', signal.SIGINT),
-                                               ('at_exit', signal.SIGTERM)])
-def test_a_node_that_hangs_is_ended_with_its_exit_code(processes: Processes, where: str,
-                                                       number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ('where', 'number'), [('in_c', signal.SIGINT), ('at_exit', signal.SIGTERM)]
+)
+def test_a_node_that_hangs_is_ended_with_its_exit_code(
+    processes: Processes, where: str, number: signal.Signals
+) -> None:
     process = hanging(processes, where)
     process.wait_for_output('running')
     os.kill(process.pid, number)
@@ -68,8 +70,9 @@ def test_a_node_that_hangs_is_ended_with_its_exit_code(processes: Processes, whe
 
 
 @pytest.mark.parametrize('where', ['in_c', 'at_exit'])
-def test_a_mistake_keeps_its_exit_code_in_a_node_that_hangs(processes: Processes,
-                                                            where: str) -> None:
+def test_a_mistake_keeps_its_exit_code_in_a_node_that_hangs(
+    processes: Processes, where: str
+) -> None:
     process = hanging(processes, where, 'mistake')
     assert process.wait() == 2
     assert 'error: a mistake of the user' in process.output
@@ -98,8 +101,15 @@ def test_a_later_interrupt_does_not_wait(processes: Processes) -> None:
 @pytest.mark.parametrize('name', NODES)
 def test_two_interrupts_at_once_are_one(processes: Processes, name: str) -> None:
     """`ros2 launch` without a terminal: the group gets SIGINT, and each node one from launch."""
-    process = processes.python('-m', f'sensor_rig.nodes.{name}', '--rig', str(SMALL_RIG),
-                               '--ros-args', '--log-level', 'rcl:=debug')
+    process = processes.python(
+        '-m',
+        f'sensor_rig.nodes.{name}',
+        '--rig',
+        str(SMALL_RIG),
+        '--ros-args',
+        '--log-level',
+        'rcl:=debug',
+    )
     process.wait_for_output('Initializing subscription')  # the factory is at work, or done
     process.interrupt()
     process.interrupt()
@@ -107,12 +117,22 @@ def test_two_interrupts_at_once_are_one(processes: Processes, name: str) -> None
     assert 'Traceback' not in process.output
 
 
-@pytest.mark.parametrize(('name', 'number'), [('world', signal.SIGINT), ('sync', signal.SIGINT),
-                                              ('emulator', signal.SIGTERM)])
-def test_a_signal_while_a_node_is_importing_is_no_failure(processes: Processes, name: str,
-                                                          number: signal.Signals) -> None:
-    process = processes.start(sys.executable, '-X', 'importtime', '-m',
-                              f'sensor_rig.nodes.{name}', '--rig', str(SMALL_RIG))
+@pytest.mark.parametrize(
+    ('name', 'number'),
+    [('world', signal.SIGINT), ('sync', signal.SIGINT), ('emulator', signal.SIGTERM)],
+)
+def test_a_signal_while_a_node_is_importing_is_no_failure(
+    processes: Processes, name: str, number: signal.Signals
+) -> None:
+    process = processes.start(
+        sys.executable,
+        '-X',
+        'importtime',
+        '-m',
+        f'sensor_rig.nodes.{name}',
+        '--rig',
+        str(SMALL_RIG),
+    )
     process.wait_for_output('| sensor_rig.nodes\n')  # its first import; rclpy comes much later
     os.kill(process.pid, number)
     assert process.wait() == 0

@@ -58,11 +58,22 @@ class Rig:
         self._ros = ros_context([])
         self.spinner = Spinner(self._ros.__enter__())
         rig = write_rig(
-            folder, {'imu': {'type': 'imu', 'mount': {'body': 'plate'}, 'rate_hz': 50.0,
-                             'truth_rate_hz': 50.0, 'random_walk': 0.01,
-                             'delay_range_s': [0.01, 0.01]}},
-            timestep_s=0.01, lockstep=False, real_time_factor=5.0,
-            sync={'reference_sensor_id': 'imu', 'required_sensors': ['imu']})
+            folder,
+            {
+                'imu': {
+                    'type': 'imu',
+                    'mount': {'body': 'plate'},
+                    'rate_hz': 50.0,
+                    'truth_rate_hz': 50.0,
+                    'random_walk': 0.01,
+                    'delay_range_s': [0.01, 0.01],
+                }
+            },
+            timestep_s=0.01,
+            lockstep=False,
+            real_time_factor=5.0,
+            sync={'reference_sensor_id': 'imu', 'required_sensors': ['imu']},
+        )
         self.stranger = Node('stranger')
         self.monitor = Monitor(rig)
         self.sync = make_sync(rig)
@@ -87,8 +98,12 @@ class Rig:
     def say(self, kind: type, topic: str, *messages: object) -> None:
         """Publish as a stranger, when all who listen can hear."""
         publisher = self.stranger.create_publisher(kind, topic, qos.internal(3000))
-        self.until(lambda: publisher.get_subscription_count()
-                   >= self.stranger.count_subscribers(topic) > 0, f'a reader of {topic}')
+        self.until(
+            lambda: (
+                publisher.get_subscription_count() >= self.stranger.count_subscribers(topic) > 0
+            ),
+            f'a reader of {topic}',
+        )
         for message in messages:
             publisher.publish(message)
         self.until(lambda: self.spinner.turn(0.05) or True, 'a turn')
@@ -125,10 +140,11 @@ TICKS = {
     'a huge episode': Tick(5, episode=2**62, run='evil.0'),
     'a huge seed': Tick(5, seed=2**63, run='evil.0'),
     'the end of time': Tick(MAX_STAMP_NS, run='evil.0'),
-    'before time': Tick(-2**31 * 10**9, run='evil.0'),
+    'before time': Tick(-(2**31) * 10**9, run='evil.0'),
     'counts that never come': Tick(5, lockstep=True, sent={'imu': 10**12}, run='evil.0'),
-    'ten thousand counts': Tick(5, lockstep=True, sent={f's{i}': i for i in range(10_000)},
-                                run='evil.0'),
+    'ten thousand counts': Tick(
+        5, lockstep=True, sent={f's{i}': i for i in range(10_000)}, run='evil.0'
+    ),
     'a barrier': Tick(5, lockstep=True, round=10**9, run='evil.0'),
 }
 
@@ -143,14 +159,21 @@ def test_ticks_of_a_stranger(rig: Rig, topic: str) -> None:
 
 
 def test_answers_of_a_stranger(rig: Rig) -> None:
-    rig.say(TimeReference, ACK_TOPIC,
-            *(Ack(f'/n{i}', 0, 10**15, serves=(f's{i}',)).encode() for i in range(2500)))
+    rig.say(
+        TimeReference,
+        ACK_TOPIC,
+        *(Ack(f'/n{i}', 0, 10**15, serves=(f's{i}',)).encode() for i in range(2500)),
+    )
     rig.goes_on()
     roster = rig.world.conductor.roster
     assert len(roster.members) + len(roster.left) <= MOST_MEMBERS
-    rig.say(TimeReference, ACK_TOPIC, Ack('/emulator', 0, -10**18).encode(),
-            Ack('/emulator', 0, MAX_STAMP_NS, {f't{i}': 10**15 for i in range(5000)}).encode(),
-            Ack('/emulator', MAX_STAMP_NS, 0).encode())
+    rig.say(
+        TimeReference,
+        ACK_TOPIC,
+        Ack('/emulator', 0, -(10**18)).encode(),
+        Ack('/emulator', 0, MAX_STAMP_NS, {f't{i}': 10**15 for i in range(5000)}).encode(),
+        Ack('/emulator', MAX_STAMP_NS, 0).encode(),
+    )
     rig.goes_on()
 
 
@@ -182,16 +205,21 @@ def test_inputs_of_a_stranger(rig: Rig) -> None:
 
 def test_reports_of_a_stranger(rig: Rig) -> None:
     for part in range(3):
-        rig.say(DiagnosticArray, '/diagnostics', DiagnosticArray(status=[
-            DiagnosticStatus(name=f'{part} {i}') for i in range(5000)]))
+        rig.say(
+            DiagnosticArray,
+            '/diagnostics',
+            DiagnosticArray(status=[DiagnosticStatus(name=f'{part} {i}') for i in range(5000)]),
+        )
     assert len(rig.monitor.statuses) <= MOST_STATUSES
     for topic in (TICK_TOPIC, 'truth/time/imu'):
         rig.say(TimeReference, topic, *RUBBISH)
     rig.goes_on()
 
 
-@pytest.mark.parametrize('changed', [
-    {'reference': 'nobody'}, {'window_ms': 'inf'}, {'stamp_ns': '9' * 4000}, {'sequence': 'one'}])
+@pytest.mark.parametrize(
+    'changed',
+    [{'reference': 'nobody'}, {'window_ms': 'inf'}, {'stamp_ns': '9' * 4000}, {'sequence': 'one'}],
+)
 def test_bundles_of_a_stranger(rig: Rig, changed: dict[str, str]) -> None:
     heard: list[bytes] = []
     rig.stranger.create_subscription(DiagnosticArray, 'sync/bundle', heard.append, 10, raw=True)
@@ -205,9 +233,16 @@ def test_bundles_of_a_stranger(rig: Rig, changed: dict[str, str]) -> None:
 
 
 def test_services_of_a_stranger(rig: Rig) -> None:
-    for service in ('/world/pause', '/world/step', '/world/resume', '/sync/reset',
-                    '/sync/save_offsets', '/sync/load_offsets', '/emulator/inject_fault',
-                    '/world/reset'):
+    for service in (
+        '/world/pause',
+        '/world/step',
+        '/world/resume',
+        '/sync/reset',
+        '/sync/save_offsets',
+        '/sync/load_offsets',
+        '/emulator/inject_fault',
+        '/world/reset',
+    ):
         rig.call(service)
     rig.goes_on()
 
@@ -217,7 +252,8 @@ def test_a_world_of_another_namespace(rig: Rig) -> None:
         ticks.publish(Tick(5, run='other.0').encode())
         rig.world.report()
         return 'another world publishes here, on /other/world/tick of ROS_DOMAIN_ID' not in (
-            rig.monitor.statuses['world: time'].message)
+            rig.monitor.statuses['world: time'].message
+        )
 
     ticks = rig.stranger.create_publisher(TimeReference, '/other/world/tick', qos.internal())
     rig.until(lambda: 'world: time' in rig.monitor.statuses, 'a report of the world')
@@ -240,8 +276,9 @@ def test_the_second_of_two_rigs_ends_and_says_why(processes: Processes) -> None:
         second = processes.rig('run', 'soak', '--rtf', '1', *options)
         assert second.wait() == 2
         assert 'another world publishes here, on /world/tick' in second.output
-    second = processes.python('-m', 'sensor_rig.nodes.world', '--rig', 'soak', '--ros-args',
-                              '-r', '__ns:=/other')
+    second = processes.python(
+        '-m', 'sensor_rig.nodes.world', '--rig', 'soak', '--ros-args', '-r', '__ns:=/other'
+    )
     assert second.wait() == 2
     assert 'another world publishes here, on /world/tick' in second.output
     assert first.exit_code is None

@@ -37,8 +37,7 @@ class Run:
 
     def __init__(self, processes: Processes, spinner: Spinner) -> None:
         self._processes = processes
-        self._planned = {node.name: node
-                         for node in planned_nodes(load_rig(RIG), emulators='one')}
+        self._planned = {node.name: node for node in planned_nodes(load_rig(RIG), emulators='one')}
         self.observer = Observer(spinner)
         self.running: dict[str, Process] = {}
         for name in self._planned:
@@ -84,22 +83,32 @@ def test_a_reset_of_the_world_begins_a_new_epoch(observer: Observer) -> None:
     observer.bundles(2)
     newest_ns, epoch = max(observer.bundles_ns), observer.epoch
     assert observer.ask(client, Trigger.Request()).success
-    observer.until(lambda: observer.bundles_ns and observer.bundles_ns[-1] < newest_ns,
-                   'bundles of the new episode')
+    observer.until(
+        lambda: observer.bundles_ns and observer.bundles_ns[-1] < newest_ns,
+        'bundles of the new episode',
+    )
     observer.bundles(3, 'after a reset of the world')
     # Under load a last sample of the old episode may come late and begin one more.
     observer.until(lambda: observer.epoch > epoch, 'a new epoch in the diagnostics')
 
 
-@pytest.mark.parametrize(('topic', 'type_name', 'status'), [
-    (TICK_TOPIC, 'sensor_msgs/msg/TimeReference', 'emulator: unreadable messages'),
-    (SETTLED_TOPIC, 'sensor_msgs/msg/TimeReference', 'sync: unreadable messages'),
-    (ACK_TOPIC, 'sensor_msgs/msg/TimeReference', 'world: unreadable messages'),
-    ('truth/wheels', 'nav_msgs/msg/Odometry', 'emulator: unreadable messages')])
-def test_nonsense_between_the_nodes_is_dropped_and_said(observer: Observer, topic: str,
-                                                        type_name: str, status: str) -> None:
-    kind = load_rig(RIG).make_sensors()['wheels'].truth_template()[0] \
-        if topic == 'truth/wheels' else type_name
+@pytest.mark.parametrize(
+    ('topic', 'type_name', 'status'),
+    [
+        (TICK_TOPIC, 'sensor_msgs/msg/TimeReference', 'emulator: unreadable messages'),
+        (SETTLED_TOPIC, 'sensor_msgs/msg/TimeReference', 'sync: unreadable messages'),
+        (ACK_TOPIC, 'sensor_msgs/msg/TimeReference', 'world: unreadable messages'),
+        ('truth/wheels', 'nav_msgs/msg/Odometry', 'emulator: unreadable messages'),
+    ],
+)
+def test_nonsense_between_the_nodes_is_dropped_and_said(
+    observer: Observer, topic: str, type_name: str, status: str
+) -> None:
+    kind = (
+        load_rig(RIG).make_sensors()['wheels'].truth_template()[0]
+        if topic == 'truth/wheels'
+        else type_name
+    )
     publisher = observer.create_publisher(message_class(kind), topic, qos.internal())
     observer.until(publisher.get_subscription_count, f'a reader of {topic}')
     for raw in (b'\0\1\0\0', b'\0\1\0\0' + b'\xff' * 60, b'\0\1\0\0' + bytes(100_000)):
@@ -110,6 +119,7 @@ def test_nonsense_between_the_nodes_is_dropped_and_said(observer: Observer, topi
 
 def test_a_stranger_that_answers_ticks_cannot_stop_the_world(observer: Observer) -> None:
     from rig_common.lockstep import Ack
+
     publisher = observer.create_publisher(TimeReference, ACK_TOPIC, qos.internal())
     observer.until(publisher.get_subscription_count, 'the world')
     publisher.publish(Ack('/stranger', 0, 0, serves=()).encode())

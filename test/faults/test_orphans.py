@@ -15,8 +15,11 @@ pytestmark = pytest.mark.ros
 
 
 def children_of(pid: int) -> set[int]:
-    return {int(child) for task in Path(f'/proc/{pid}/task').iterdir()
-            for child in (task / 'children').read_text().split()}
+    return {
+        int(child)
+        for task in Path(f'/proc/{pid}/task').iterdir()
+        for child in (task / 'children').read_text().split()
+    }
 
 
 def is_alive(pid: int) -> bool:
@@ -31,8 +34,13 @@ def test_no_node_outlives_a_parent_that_is_killed(processes: Processes, when: st
     run = processes.rig('run', 'soak', '--processes', '--rtf', '1', '--seconds', '3600')
     found = wait_until(lambda: len(nodes := children_of(run.pid)) == 5 and nodes, 60.0, 'nodes')
     if when == 'while they run':
-        wait_until(lambda: all(Path(f'/proc/{pid}/stat').read_text() and _threads(pid) > 5
-                               for pid in found), 60.0, 'nodes with a middleware')
+        wait_until(
+            lambda: all(
+                Path(f'/proc/{pid}/stat').read_text() and _threads(pid) > 5 for pid in found
+            ),
+            60.0,
+            'nodes with a middleware',
+        )
     try:
         os.kill(run.pid, signal.SIGKILL)
         wait_until(lambda: not any(map(is_alive, found)), 30.0, 'the end of the nodes')

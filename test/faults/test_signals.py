@@ -31,7 +31,8 @@ assertions hold for all."""
 def traceback_of_ours(output: str) -> bool:
     """Whether a traceback goes through our code; the interpreter's own start is not ours."""
     return 'Traceback' in output and any(
-        f'{package}{os.sep}' in output for package in ('sensor_rig', 'sim_sensors', 'sync_engine'))
+        f'{package}{os.sep}' in output for package in ('sensor_rig', 'sim_sensors', 'sync_engine')
+    )
 
 
 @pytest.fixture(scope='module')
@@ -42,8 +43,9 @@ def domains() -> list[str]:
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize('name', PROGRAMS)
-def test_a_signal_ends_a_program_cleanly(processes: Processes, domains: list[str], name: str,
-                                         number: signal.Signals) -> None:
+def test_a_signal_ends_a_program_cleanly(
+    processes: Processes, domains: list[str], name: str, number: signal.Signals
+) -> None:
     started = [processes.python(*PROGRAMS[name], ROS_DOMAIN_ID=domain) for domain in domains]
     begun = time.monotonic()
     for process, delay_s in zip(started, DELAYS_S, strict=True):

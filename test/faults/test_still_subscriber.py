@@ -40,17 +40,22 @@ with ros_context([]):
 
 
 def test_a_reliable_subscriber_misses_nothing_of_a_fast_stream(
-        processes: Processes, wait_until: Callable[..., None]) -> None:
+    processes: Processes, wait_until: Callable[..., None]
+) -> None:
     image, imu = msgs.image('camera', 480, 640, 'rgb8'), msgs.imu('imu')
     still = processes.python('-c', SUBSCRIBER)
     with ros_context([]):
         node = Node('sensors')
-        images = node.create_publisher(message_class(image.type_name), 'image',
-                                       qos.sensor_out(30.0))
-        samples = node.create_publisher(message_class(imu.type_name), 'imu',
-                                        qos.sensor_out(IMU_HZ))
-        wait_until(lambda: images.get_subscription_count() and samples.get_subscription_count(),
-                   what='the subscriber')
+        images = node.create_publisher(
+            message_class(image.type_name), 'image', qos.sensor_out(30.0)
+        )
+        samples = node.create_publisher(
+            message_class(imu.type_name), 'imu', qos.sensor_out(IMU_HZ)
+        )
+        wait_until(
+            lambda: images.get_subscription_count() and samples.get_subscription_count(),
+            what='the subscriber',
+        )
         samples.publish(imu.fill(1))
         still.wait_for_output('heard 1.')
         os.kill(still.pid, signal.SIGSTOP)

@@ -93,6 +93,7 @@ def test_a_sensor_that_stutters(robot: Robot) -> None:
         burst = held[:]
         held.clear()
         return burst
+
     robot.faults[CAMERA] = stutter
     robot.bundles(5, 'with a stuttering camera')
 
@@ -116,7 +117,9 @@ def test_stamps_of_the_future_are_invalid_one_by_one(robot: Robot) -> None:
     before = robot.ledger('camera')['invalid']
     ahead = iter(range(1, 10**6))
     robot.faults[CAMERA] = lambda stamp_ns: [
-        IMAGE.fill(stamp_ns + next(ahead) * 3600 * S), IMAGE.fill(stamp_ns)]
+        IMAGE.fill(stamp_ns + next(ahead) * 3600 * S),
+        IMAGE.fill(stamp_ns),
+    ]
     robot.bundles(3, 'between stamps of the future')
     assert robot.ledger('camera')['invalid'] > before
 
@@ -124,13 +127,13 @@ def test_stamps_of_the_future_are_invalid_one_by_one(robot: Robot) -> None:
 def test_decreasing_stamps_and_duplicates_have_a_name(robot: Robot) -> None:
     before = robot.ledger('camera')
     robot.faults[CAMERA] = lambda stamp_ns: [
-        IMAGE.fill(stamp_ns - k * 10 * MS) for k in (0, 0, 1, 2)]
+        IMAGE.fill(stamp_ns - k * 10 * MS) for k in (0, 0, 1, 2)
+    ]
     robot.bundles(3, 'with decreasing stamps')
     robot.until(lambda: robot.ledger('camera')['duplicate'] > before['duplicate'], 'duplicates')
 
 
-TRUNCATED = [b'\0\1\0\0', SCAN.fill(5 * S)[:9], b'\xde\xad\xbe\xef' * 40,
-             b'\0\7\0\0' + bytes(60)]
+TRUNCATED = [b'\0\1\0\0', SCAN.fill(5 * S)[:9], b'\xde\xad\xbe\xef' * 40, b'\0\7\0\0' + bytes(60)]
 """Empty, cut in its stamp, noise, an encoding that is not plain CDR."""
 
 
@@ -149,12 +152,15 @@ def test_an_oversized_message_passes_as_bytes(robot: Robot) -> None:
 def test_a_clock_that_goes_back_is_a_new_epoch(robot: Robot) -> None:
     def behind(period):
         return lambda stamp_ns: [STREAMS[period][0].fill(stamp_ns - 1000 * S)]
+
     robot.faults.update({topic: behind(topic) for topic in STREAMS})
     before = int(robot.statuses['sync: camera'].values['clock steps'])
     robot.bundles(5, 'after all stamps went back by 1000 s')
     robot.ledger('camera')
-    assert int(robot.statuses['sync: engine'].values['epoch']) > 0 or int(
-        robot.statuses['sync: camera'].values['clock steps']) > before
+    assert (
+        int(robot.statuses['sync: engine'].values['epoch']) > 0
+        or int(robot.statuses['sync: camera'].values['clock steps']) > before
+    )
 
 
 def test_another_type_on_a_topic_is_said(robot: Robot) -> None:
@@ -170,8 +176,11 @@ def test_another_type_on_a_topic_is_said(robot: Robot) -> None:
 
 def test_an_endpoint_with_other_quality_of_service_is_said(robot: Robot) -> None:
     wants_more = robot.create_subscription(
-        message_class(IMAGE.type_name), f'synced/{CAMERA}', lambda message: None,
-        QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL))
+        message_class(IMAGE.type_name),
+        f'synced/{CAMERA}',
+        lambda message: None,
+        QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL),
+    )
     robot.says('sync: quality of service', f'synced/{CAMERA}')
     robot.bundles(3, 'beside an incompatible subscriber')
     robot.destroy_subscription(wants_more)
@@ -179,8 +188,10 @@ def test_an_endpoint_with_other_quality_of_service_is_said(robot: Robot) -> None
 
 def test_a_best_effort_driver_is_heard(robot: Robot) -> None:
     publisher = robot.create_publisher(
-        message_class(IMAGE.type_name), CAMERA,
-        QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT))
+        message_class(IMAGE.type_name),
+        CAMERA,
+        QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT),
+    )
     robot.says('sync: reliability', 'camera')
     robot.faults[CAMERA] = lambda stamp_ns: publisher.publish(IMAGE.fill(stamp_ns)) or []
     robot.bundles(3, 'from a best-effort driver')
@@ -190,8 +201,12 @@ def test_a_best_effort_driver_is_heard(robot: Robot) -> None:
 def test_a_subscriber_that_never_takes_anything_holds_nobody_up(robot: Robot) -> None:
     slow = Node('slow')  # no executor serves it
     for topic, (template, _) in STREAMS.items():
-        slow.create_subscription(message_class(template.type_name), f'synced/{topic}',
-                                 lambda message: None, qos.sensor_out())
+        slow.create_subscription(
+            message_class(template.type_name),
+            f'synced/{topic}',
+            lambda message: None,
+            qos.sensor_out(),
+        )
     robot.bundles(20, 'beside a subscriber that sleeps')
     slow.destroy_node()
 

@@ -15,8 +15,13 @@ EXAMPLES = ROOT / 'examples'
 
 def run(name: str, *arguments: str) -> str:
     """Return what an example prints."""
-    done = subprocess.run([sys.executable, str(EXAMPLES / name), *arguments], text=True,
-                          capture_output=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name), *arguments],
+        text=True,
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -46,8 +51,11 @@ def test_a_model_of_somebody_else_gets_sensors():
 
 
 def test_a_sensor_in_one_file_has_noise_latency_and_a_clock():
-    lines = re.findall(r'log/velocity: ([+-][\d.]+) m/s forward, truly ([+-][\d.]+); (\d+) ms '
-                       r'late, stamped \+400 ms', run('own_sensor.py'))
+    lines = re.findall(
+        r'log/velocity: ([+-][\d.]+) m/s forward, truly ([+-][\d.]+); (\d+) ms '
+        r'late, stamped \+400 ms',
+        run('own_sensor.py'),
+    )
     assert len(lines) in (14, 15)
     errors = [abs(float(measured) - float(truth)) for measured, truth, _ in lines]
     assert 0.0 < max(errors) < 0.1
@@ -56,8 +64,9 @@ def test_a_sensor_in_one_file_has_noise_latency_and_a_clock():
 
 
 def test_a_controller_of_ones_own_holds_the_arm_until_its_encoders_are_late():
-    lines = re.findall(r'encoders (\d+) ms late: ([\d.]+) deg off, ([\d.]+) rad/s',
-                       run('own_controller.py'))
+    lines = re.findall(
+        r'encoders (\d+) ms late: ([\d.]+) deg off, ([\d.]+) rad/s', run('own_controller.py')
+    )
     (prompt, off, speed), (late, _, shaking), _ = lines
     assert (prompt, late) == ('1', '20')
     assert float(off) < 10.0 and float(speed) < 0.1 < float(shaking)
@@ -81,8 +90,9 @@ def test_a_loop_that_is_closed_in_lockstep_is_the_same_every_time(processes: Pro
     pytest.importorskip('rclpy', reason='rclpy is not installed')
     controller = processes.python(str(EXAMPLES / 'lockstep_controller.py'))
     for how in ([], ['--processes']):
-        world = processes.rig('run', str(EXAMPLES / 'lockstep_controller.yaml'), '--seconds', '6',
-                              *how)
+        world = processes.rig(
+            'run', str(EXAMPLES / 'lockstep_controller.yaml'), '--seconds', '6', *how
+        )
         assert world.wait() == 0, world.output
     controller.interrupt()
     assert controller.wait() == 0, controller.output

@@ -14,8 +14,13 @@ EXAMPLE = ROOT / 'examples' / 'lidar_odometry.py'
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(EXAMPLE), *arguments], text=True,
-                          capture_output=True, timeout=900, check=False)
+    return subprocess.run(
+        [sys.executable, str(EXAMPLE), *arguments],
+        text=True,
+        capture_output=True,
+        timeout=900,
+        check=False,
+    )
 
 
 @pytest.mark.long
@@ -38,8 +43,15 @@ def test_clean_degraded_synced(tmp_path: Path) -> None:
 
 def test_it_says_what_is_missing(tmp_path: Path) -> None:
     (tmp_path / 'evo.py').write_text("raise ImportError('no', name='evo')")
-    done = subprocess.run([sys.executable, str(EXAMPLE)], text=True, capture_output=True,
-                          timeout=120, check=False, env={'PYTHONPATH': f'{tmp_path}:{ROOT}'})
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE)],
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+        env={'PYTHONPATH': f'{tmp_path}:{ROOT}'},
+    )
     assert (done.returncode, done.stdout) == (2, '')
     assert done.stderr == (
-        f'error: this example needs evo: {sys.executable} -m pip install rko-lio evo\n')
+        f'error: this example needs evo: {sys.executable} -m pip install rko-lio evo\n'
+    )

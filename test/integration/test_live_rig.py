@@ -22,6 +22,7 @@ def test_processes_come_up_survive_a_kill_and_end_cleanly(processes: Processes) 
         def kill_and_start_again() -> None:
             started['emulator_wheels'].kill()
             started['again'] = processes.start(*planned['emulator_wheels'].command())
+
         watcher.assert_returns_after('wheels/odom', kill_and_start_again)
     for name, process in started.items():
         if name != 'emulator_wheels':
@@ -32,5 +33,8 @@ def test_processes_come_up_survive_a_kill_and_end_cleanly(processes: Processes) 
 def test_one_emulator_for_all_sensors_is_one_node() -> None:
     rig = load_rig(RIG)
     assert [node.name for node in planned_nodes(rig, emulators='one')] == [
-        'sync', 'emulator', 'world']
+        'sync',
+        'emulator',
+        'world',
+    ]
     assert [node.name for node in planned_nodes(rig, world=False)] == ['sync']

@@ -1,7 +1,7 @@
 """The example with mjlab: a real environment of another project observes one of our sensors.
 
-    pip install mjlab array-api-compat pydantic pyyaml scipy pytest pytest-timeout
-    PYTHONPATH=. python -m pytest -m long test/integration/test_mjlab.py
+pip install mjlab array-api-compat pydantic pyyaml scipy pytest pytest-timeout
+PYTHONPATH=. python -m pytest -m long test/integration/test_mjlab.py
 """
 
 from __future__ import annotations

@@ -22,11 +22,21 @@ SENSORS: dict[str, Any] = {
     'fixed': {**BAROMETER, 'rate_hz': 20.0, 'delay_range_s': [0.0125, 0.0125]},
     'prompt': {**BAROMETER, 'rate_hz': 7.5},
     'jittery': {**BAROMETER, 'rate_hz': 15.0, 'delay_range_s': [0.05, 0.05], 'jitter_s': 0.05},
-    'skewed': {**BAROMETER, 'rate_hz': 12.5, 'phase_s': 0.007, 'delay_range_s': [0.004, 0.004],
-               'clock': {'offset_s': -0.25, 'drift_ppm': 100.0}},
+    'skewed': {
+        **BAROMETER,
+        'rate_hz': 12.5,
+        'phase_s': 0.007,
+        'delay_range_s': [0.004, 0.004],
+        'clock': {'offset_s': -0.25, 'drift_ppm': 100.0},
+    },
     'shaky': {**BAROMETER, 'rate_hz': 10.0, 'clock': {'offset_s': 1.0, 'stamp_jitter_s': 0.0005}},
-    'host': {**BAROMETER, 'rate_hz': 10.0, 'delay_range_s': [0.03, 0.03], 'jitter_s': 0.01,
-             'clock': {'stamp_at': 'arrival', 'offset_s': 5.0}},
+    'host': {
+        **BAROMETER,
+        'rate_hz': 10.0,
+        'delay_range_s': [0.03, 0.03],
+        'jitter_s': 0.01,
+        'clock': {'stamp_at': 'arrival', 'offset_s': 5.0},
+    },
     'lossy': {**BAROMETER, 'rate_hz': 40.0, 'loss': {'probability': 0.1, 'burst_mean': 3.0}},
 }
 
@@ -64,7 +74,9 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Seen]]:
             keep = samples[name].append
             add = channel.stats.add
             channel.stats.add = lambda sample, now, keep=keep, add=add: (  # type: ignore
-                keep(sample), add(sample, now))
+                keep(sample),
+                add(sample, now),
+            )
         run.run(SECONDS + 0.2)
         yield {name: Seen(run, name, samples[name]) for name in SENSORS}
 
@@ -87,8 +99,9 @@ def test_rates_are_exact(seen: dict[str, Seen], name: str) -> None:
 @pytest.mark.parametrize('name', SENSORS)
 def test_arrival_is_seen_at_the_step_that_follows_it(seen: dict[str, Seen], name: str) -> None:
     stream = seen[name]
-    assert (stream.latency_ns == grid(stream.capture_ns + stream.record_ns)
-            - stream.capture_ns).all()
+    assert (
+        stream.latency_ns == grid(stream.capture_ns + stream.record_ns) - stream.capture_ns
+    ).all()
     assert (np.diff(stream.arrival_ns) >= 0).all()
 
 
@@ -129,4 +142,6 @@ def test_loss_has_its_fraction_and_its_bursts(seen: dict[str, Seen]) -> None:
     sigma = np.sqrt(0.1 * 0.9 / captures * (2 * 3 - 1))
     assert abs(len(lost) / captures - 0.1) < 4 * sigma
     runs = np.split(lost, np.flatnonzero(np.diff(lost) > 1) + 1)
-    assert np.mean([len(run) for run in runs]) == pytest.approx(3.0, abs=4 * 2.5 / len(runs)**0.5)
+    assert np.mean([len(run) for run in runs]) == pytest.approx(
+        3.0, abs=4 * 2.5 / len(runs) ** 0.5
+    )

@@ -13,10 +13,12 @@ from sensor_rig.rigfile import RigConfig, load_rig
 
 UPRIGHT = {'quadruped': ('trunk', 0.32, 0.03), 'drone': ('drone', 1.15, 0.5)}
 """Body that must stay upright, its height, and how far it may be from that, m."""
-WITHIN_MS = {'quadruped': {'lidar': 3.0, 'head_camera': 5.0},
-             'arm': {'tracker': 2.0, 'wrist_force': 2.0, 'hand_camera': 8.0},
-             'drone': {'tracker': 3.0, 'camera': 5.0},
-             'hand': {'index_imu': 0.5, 'middle_imu': 0.5, 'ring_imu': 0.5, 'thumb_imu': 0.5}}
+WITHIN_MS = {
+    'quadruped': {'lidar': 3.0, 'head_camera': 5.0},
+    'arm': {'tracker': 2.0, 'wrist_force': 2.0, 'hand_camera': 8.0},
+    'drone': {'tracker': 3.0, 'camera': 5.0},
+    'hand': {'index_imu': 0.5, 'middle_imu': 0.5, 'ring_imu': 0.5, 'thumb_imu': 0.5},
+}
 """How far each offset to the IMU may be off after `SETTLED_S`, ms."""
 SETTLED_S = 15.0
 SEEING = ('camera', 'depth_camera')
@@ -58,9 +60,12 @@ def errors_ms(rig: InProcessRig) -> dict[str, float]:
         clock = config.sensors[name].clock
         return clock.offset_s + clock.drift_ppm * 1e-6 * now_s
 
-    return {name: 1e3 * (rig.sync.engine.offset(name, imu).offset_ns * 1e-9
-                         - clock_s(name) + clock_s(imu))
-            for name in config.sync.inputs if name != imu}
+    return {
+        name: 1e3
+        * (rig.sync.engine.offset(name, imu).offset_ns * 1e-9 - clock_s(name) + clock_s(imu))
+        for name in config.sync.inputs
+        if name != imu
+    }
 
 
 def test_the_offsets_of_fingertips_converge():
@@ -82,4 +87,5 @@ def test_the_offsets_of_a_robot_converge(name):
         rig.step()
     errors = errors_ms(rig)
     assert {each: abs(errors[each]) < limit for each, limit in WITHIN_MS[name].items()} == (
-        dict.fromkeys(WITHIN_MS[name], True)), errors
+        dict.fromkeys(WITHIN_MS[name], True)
+    ), errors

@@ -16,10 +16,20 @@ from sensor_rig.rigfile import RigConfig
 from sensor_rig.running.plan import planned_nodes
 
 SENSORS: dict[str, Any] = {
-    'imu': {'type': 'imu', 'mount': {'body': 'plate'}, 'rate_hz': 100.0,
-            'delay_range_s': [0.002, 0.002], 'clock': {'offset_s': 0.2}},
-    'mag': {'type': 'magnetometer', 'mount': {'body': 'plate'}, 'rate_hz': 20.0,
-            'delay_range_s': [0.01, 0.01], 'loss': {'probability': 0.1}},
+    'imu': {
+        'type': 'imu',
+        'mount': {'body': 'plate'},
+        'rate_hz': 100.0,
+        'delay_range_s': [0.002, 0.002],
+        'clock': {'offset_s': 0.2},
+    },
+    'mag': {
+        'type': 'magnetometer',
+        'mount': {'body': 'plate'},
+        'rate_hz': 20.0,
+        'delay_range_s': [0.01, 0.01],
+        'loss': {'probability': 0.1},
+    },
 }
 SYNC = {'reference_sensor_id': 'mag', 'required_sensors': ['mag', 'imu'], 'imu_sensor_id': 'imu'}
 RIG = [sys.executable, '-m', 'sensor_rig']
@@ -46,13 +56,15 @@ def left_behind(rig: RigConfig) -> list[str]:
 
 
 @pytest.mark.parametrize('way', [[], ['--processes']], ids=['one process', 'many processes'])
-def test_a_run_ends_by_itself_with_a_summary(processes: Processes, rig: RigConfig,
-                                             way: list[str]) -> None:
-    process = processes.start(*RIG, 'demo', '--rig', str(rig.path), '--headless', '--seconds', '3',
-                              '--json', *way)
+def test_a_run_ends_by_itself_with_a_summary(
+    processes: Processes, rig: RigConfig, way: list[str]
+) -> None:
+    process = processes.start(
+        *RIG, 'demo', '--rig', str(rig.path), '--headless', '--seconds', '3', '--json', *way
+    )
     assert process.wait(120.0) == 0
     output = process.output
-    summary = json.loads(output[output.index('{'):])
+    summary = json.loads(output[output.index('{') :])
     assert summary['simulated_s'] == 3.0
     assert summary['warnings'] == []
     assert summary['sensors']['imu']['achieved_hz'] == pytest.approx(100.0, abs=0.01)
@@ -68,7 +80,8 @@ def test_a_run_ends_by_itself_with_a_summary(processes: Processes, rig: RigConfi
 
 
 def test_a_run_of_several_environments_counts_all_and_syncs_none(
-        processes: Processes, tmp_path: Path) -> None:
+    processes: Processes, tmp_path: Path
+) -> None:
     rig = write_rig(tmp_path, SENSORS, sync=SYNC, num_envs=2, lockstep_timeout_s=60.0)
     assert [node.name for node in planned_nodes(rig)] == ['emulator_imu', 'emulator_mag', 'world']
     assert [node.name for node in planned_nodes(rig, world=False)] == ['sync']
@@ -76,7 +89,7 @@ def test_a_run_of_several_environments_counts_all_and_syncs_none(
     assert process.wait(120.0) == 0
     output = process.output
     assert output.startswith('WARNING: sync: is left out, because world.num_envs is 2 ')
-    summary = json.loads(output[output.index('{'):])
+    summary = json.loads(output[output.index('{') :])
     assert summary['sensors']['imu']['published'] >= 2 * 100
     assert summary['sensors']['imu']['achieved_hz'] == pytest.approx(100.0, abs=0.01)
     assert (summary['bundles'], summary['inputs']) == (None, {})
@@ -84,10 +97,12 @@ def test_a_run_of_several_environments_counts_all_and_syncs_none(
 
 
 @pytest.mark.parametrize('way', [[], ['--processes']], ids=['one process', 'many processes'])
-def test_an_interrupt_ends_everything(processes: Processes, rig: RigConfig, way: list[str],
-                                      wait_until: Callable[..., Any]) -> None:
-    process = processes.start(*RIG, 'demo', '--rig', str(rig.path), '--headless', '--rtf', '1',
-                              *way)
+def test_an_interrupt_ends_everything(
+    processes: Processes, rig: RigConfig, way: list[str], wait_until: Callable[..., Any]
+) -> None:
+    process = processes.start(
+        *RIG, 'demo', '--rig', str(rig.path), '--headless', '--rtf', '1', *way
+    )
     process.wait_for_output('Running')
     count = 5 if way else 1
     wait_until(lambda: len(left_behind(rig)) == count, what=f'{count} processes')

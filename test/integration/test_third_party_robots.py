@@ -18,23 +18,47 @@ from sim_sensors.world.world import World
 pytestmark = pytest.mark.long
 
 SECONDS = 60.0
-GO1 = {'keyframe': 'stand', 'poses': {'stand': {
-    'floating_base_joint': 0.278, '*R_hip_joint': 0.1, '*L_hip_joint': -0.1,
-    '*_thigh_joint': 0.9, '*_calf_joint': -1.8}},
-    'actuators': {'legs': {'joint': '*_joint', 'force_range': [-23.7, 23.7], 'armature': 0.005}}}
-G1 = {'keyframe': 'stand', 'poses': {'stand': {
-    'floating_base_joint': 0.76, '*_hip_pitch_joint': -0.312, '*_knee_joint': 0.669,
-    '*_ankle_pitch_joint': -0.363, '*_elbow_joint': 0.6, 'left_shoulder_roll_joint': 0.2,
-    'right_shoulder_roll_joint': -0.2}},
-    'actuators': {'all': {'joint': '*_joint', 'armature': 0.01}}}
-STANDING = {'unitree_go1/xmls/go1.xml': ('trunk', GO1, 0.2),
-            'unitree_g1/xmls/g1.xml': ('pelvis', G1, 0.7)}
-MODELS = [('gymnasium', 'envs/mujoco/assets/ant.xml'),
-          ('gymnasium', 'envs/mujoco/assets/humanoid.xml'),
-          ('gymnasium', 'envs/mujoco/assets/pusher_v5.xml'),
-          ('dm_control', 'suite/quadruped.xml'), ('dm_control', 'suite/manipulator.xml'),
-          ('metaworld', 'assets/sawyer_xyz/sawyer_reach_push_pick_and_place.xml'),
-          ('mjlab', 'asset_zoo/robots/i2rt_yam/xmls/yam.xml')]
+GO1 = {
+    'keyframe': 'stand',
+    'poses': {
+        'stand': {
+            'floating_base_joint': 0.278,
+            '*R_hip_joint': 0.1,
+            '*L_hip_joint': -0.1,
+            '*_thigh_joint': 0.9,
+            '*_calf_joint': -1.8,
+        }
+    },
+    'actuators': {'legs': {'joint': '*_joint', 'force_range': [-23.7, 23.7], 'armature': 0.005}},
+}
+G1 = {
+    'keyframe': 'stand',
+    'poses': {
+        'stand': {
+            'floating_base_joint': 0.76,
+            '*_hip_pitch_joint': -0.312,
+            '*_knee_joint': 0.669,
+            '*_ankle_pitch_joint': -0.363,
+            '*_elbow_joint': 0.6,
+            'left_shoulder_roll_joint': 0.2,
+            'right_shoulder_roll_joint': -0.2,
+        }
+    },
+    'actuators': {'all': {'joint': '*_joint', 'armature': 0.01}},
+}
+STANDING = {
+    'unitree_go1/xmls/go1.xml': ('trunk', GO1, 0.2),
+    'unitree_g1/xmls/g1.xml': ('pelvis', G1, 0.7),
+}
+MODELS = [
+    ('gymnasium', 'envs/mujoco/assets/ant.xml'),
+    ('gymnasium', 'envs/mujoco/assets/humanoid.xml'),
+    ('gymnasium', 'envs/mujoco/assets/pusher_v5.xml'),
+    ('dm_control', 'suite/quadruped.xml'),
+    ('dm_control', 'suite/manipulator.xml'),
+    ('metaworld', 'assets/sawyer_xyz/sawyer_reach_push_pick_and_place.xml'),
+    ('mjlab', 'asset_zoo/robots/i2rt_yam/xmls/yam.xml'),
+]
 
 
 def file_of(package: str, inside: str) -> Path:
@@ -56,9 +80,16 @@ def file_of(package: str, inside: str) -> Path:
 @pytest.mark.parametrize('model', list(STANDING))
 def test_a_legged_robot_stands_for_a_minute(model, driver):
     body, keys, least_m = STANDING[model]
-    world = World(WorldConfig(model=str(file_of('mjlab', f'asset_zoo/robots/{model}')),
-                              ground=True, allow_outside_files=True, timestep_s=0.002,
-                              driver={'type': driver}, **keys))
+    world = World(
+        WorldConfig(
+            model=str(file_of('mjlab', f'asset_zoo/robots/{model}')),
+            ground=True,
+            allow_outside_files=True,
+            timestep_s=0.002,
+            driver={'type': driver},
+            **keys,
+        )
+    )
     index, spins = world.model.body(body).id, []
     for tick in range(int(SECONDS / 0.002)):
         world.step()
@@ -66,7 +97,7 @@ def test_a_legged_robot_stands_for_a_minute(model, driver):
             assert world.bound('xpos')[0, index, 2] > least_m, world.time_ns
             assert world.bound('xmat')[0, index][8] > 0.95, world.time_ns
             spins.append(np.linalg.norm(world.bound('cvel')[0, index, :3]))
-    moving = np.sqrt(np.mean(np.square(spins[len(spins) // 4:])))
+    moving = np.sqrt(np.mean(np.square(spins[len(spins) // 4 :])))
     assert moving > 0.05 if driver == 'excite' else moving < 0.05
 
 
@@ -86,13 +117,15 @@ def test_meta_worlds_arm_follows_its_mocap_body():
     file = file_of('metaworld', 'assets/sawyer_xyz/sawyer_reach_push_pick_and_place.xml')
     config = {'model': str(file), 'allow_outside_files': True, 'timestep_s': 0.0025}
     goal = World(WorldConfig(**config)).bound('mocap_pos')[0, 0] + np.array([0.0, 0.1, 0.1])
-    world = World(WorldConfig(**config, driver={'type': 'mocap', 'waypoints_m': tuple(goal),
-                                                'speed_m_s': 0.3, 'rest_s': 1.0}))
+    world = World(
+        WorldConfig(
+            **config,
+            driver={'type': 'mocap', 'waypoints_m': tuple(goal), 'speed_m_s': 0.3, 'rest_s': 1.0},
+        )
+    )
     hand = world.model.body('hand').id
     places = []
     for _ in range(2400):
         world.step()
         places.append(world.bound('xpos')[0, hand].copy())
     assert np.ptp(np.array(places), axis=0).max() > 0.05
-
-

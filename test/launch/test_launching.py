@@ -52,16 +52,19 @@ sys.exit(service.run())
 """
 
 
-def visited(action: OpaqueFunction, rig: Path | str,
-            **arguments: str) -> list[LaunchDescriptionEntity]:
+def visited(
+    action: OpaqueFunction, rig: Path | str, **arguments: str
+) -> list[LaunchDescriptionEntity]:
     context = LaunchContext()
     context.launch_configurations.update(
-        {name: default for name, (default, *_) in ARGUMENTS.items()}, rig=str(rig), **arguments)
+        {name: default for name, (default, *_) in ARGUMENTS.items()}, rig=str(rig), **arguments
+    )
     return list(action.visit(context) or ())
 
 
-def planned(rig: Path, *, world: bool = True, sync: bool = True,
-            **arguments: str) -> list[LaunchDescriptionEntity]:
+def planned(
+    rig: Path, *, world: bool = True, sync: bool = True, **arguments: str
+) -> list[LaunchDescriptionEntity]:
     return visited(rig_nodes(world=world, sync=sync), rig, **arguments)
 
 
@@ -75,14 +78,18 @@ def launched(processes: Processes, name: str, *arguments: str) -> Process:
     except PackageNotFoundError:
         pytest.skip('the package sensor_rig is not installed; colcon build and source it first')
     return processes.python(
-        '-c', LAUNCH, str(HERE.parents[1] / 'launch' / f'{name}.launch.py'), *arguments)
+        '-c', LAUNCH, str(HERE.parents[1] / 'launch' / f'{name}.launch.py'), *arguments
+    )
 
 
-@pytest.mark.parametrize(('given', 'sentence'), [
-    ('-1', 'real_time_factor is -1.0; it should be greater than or equal to 0'),
-    ('nan', 'real_time_factor is nan; it should be a finite number'),
-    ('fast', "real_time_factor is 'fast'; it should be a number"),
-])
+@pytest.mark.parametrize(
+    ('given', 'sentence'),
+    [
+        ('-1', 'real_time_factor is -1.0; it should be greater than or equal to 0'),
+        ('nan', 'real_time_factor is nan; it should be a finite number'),
+        ('fast', "real_time_factor is 'fast'; it should be a number"),
+    ],
+)
 def test_a_wrong_factor_is_refused(given: str, sentence: str) -> None:
     assert planned(RIG, real_time_factor='0.5')
     with pytest.raises(RigError, match=sentence):
@@ -106,9 +113,11 @@ def test_what_cannot_be_degraded_is_refused(tmp_path: Path) -> None:
     file = tmp_path / 'faults.yaml'
     file.write_text(STREAMS)
     assert degraded(file)
-    for rig, remap, sentence in (('', '', 'needs rig:=FILE, a rig file with a streams: section'),
-                                 ('demo', '', 'has no streams: section'),
-                                 (file, '/points', "remap is '/points'; it should be")):
+    for rig, remap, sentence in (
+        ('', '', 'needs rig:=FILE, a rig file with a streams: section'),
+        ('demo', '', 'has no streams: section'),
+        (file, '/points', "remap is '/points'; it should be"),
+    ):
         with pytest.raises(RigError, match=sentence):
             degraded(rig, remap=remap)
 
@@ -120,7 +129,8 @@ def test_degrade_takes_no_rig_for_granted(processes: Processes) -> None:
 
 
 def test_a_recording_that_cannot_be_made_is_refused(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / 'recording'
     with_packages(tmp_path / 'without', monkeypatch)
     with pytest.raises(RigError, match='the package ros2bag is not installed'):
@@ -135,14 +145,15 @@ def test_a_recording_that_cannot_be_made_is_refused(
 def test_a_simulation_is_recorded_with_simulated_receive_times() -> None:
     context = LaunchContext()
     context.launch_configurations.update({'rviz': 'false', 'record': 'out'})
-    recorder, = [entity for tool in tools() for entity in tool.visit(context) or ()]
+    (recorder,) = [entity for tool in tools() for entity in tool.visit(context) or ()]
     words = [perform_substitutions(context, word) for word in recorder.cmd]
     assert words[:3] == ['ros2', 'bag', 'record']
     assert '--use-sim-time' in words
 
 
 def test_a_world_that_fails_ends_the_launch_with_an_error(
-        processes: Processes, tmp_path: Path) -> None:
+    processes: Processes, tmp_path: Path
+) -> None:
     broken = tmp_path / 'broken.yaml'
     broken.write_text(RIG.read_text().replace('rover_yard.xml', 'nowhere.xml'))
     launch = launched(processes, 'sim', f'rig:={broken}')
@@ -152,7 +163,8 @@ def test_a_world_that_fails_ends_the_launch_with_an_error(
 
 
 def test_a_sync_node_alone_that_fails_ends_the_launch_with_an_error(
-        processes: Processes, tmp_path: Path) -> None:
+    processes: Processes, tmp_path: Path
+) -> None:
     broken = tmp_path / 'broken.yaml'
     broken.write_text(ROBOT.replace('sensor_msgs', 'nobodys_msgs'))
     launch = launched(processes, 'sync', f'rig:={broken}', 'respawn:=false')

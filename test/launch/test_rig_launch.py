@@ -52,12 +52,15 @@ def test_a_rig_with_the_real_launch(processes: Processes) -> None:
 def generate_test_description() -> LaunchDescription:
     """Start the rig as a user would, with respawn."""
     file = Path(get_package_share_directory('sensor_rig')) / 'launch' / 'rig.launch.py'
-    return LaunchDescription([
-        IncludeLaunchDescription(
-            AnyLaunchDescriptionSource(str(file)),
-            launch_arguments={'rig': str(RIG), 'respawn': 'true'}.items()),
-        ReadyToTest(),
-    ])
+    return LaunchDescription(
+        [
+            IncludeLaunchDescription(
+                AnyLaunchDescriptionSource(str(file)),
+                launch_arguments={'rig': str(RIG), 'respawn': 'true'}.items(),
+            ),
+            ReadyToTest(),
+        ]
+    )
 
 
 class TestRunningRig(unittest.TestCase):
@@ -72,8 +75,10 @@ class TestRunningRig(unittest.TestCase):
             watcher.assert_graph_comes_up({node.name for node in planned_nodes(rig)})
             watcher.assert_rates_are_right()
             watcher.assert_bundles_flow()
-            watcher.assert_returns_after('wheels/odom', lambda: os.kill(
-                pid_of('__node:=emulator_wheels', str(RIG)), signal.SIGKILL))
+            watcher.assert_returns_after(
+                'wheels/odom',
+                lambda: os.kill(pid_of('__node:=emulator_wheels', str(RIG)), signal.SIGKILL),
+            )
 
 
 @launch_testing.post_shutdown_test()

@@ -40,29 +40,81 @@ ROBOT = """
 """
 TYPES = {f'{PLUGINS}/{name}': kind for kind, (name, _) in DISPLAYS.items()} | {
     f'{PLUGINS}/MarkerArray': 'visualization_msgs/msg/MarkerArray',
-    f'{PLUGINS}/RobotModel': 'std_msgs/msg/String'}
+    f'{PLUGINS}/RobotModel': 'std_msgs/msg/String',
+}
 
 _COMMON = {'Class', 'Name', 'Enabled', 'Value'}
 _TOPIC = {'Topic', 'Depth', 'History Policy', 'Reliability Policy', 'Durability Policy'}
-_CLOUD = {'Style', 'Size (m)', 'Alpha', 'Decay Time', 'Position Transformer', 'Color Transformer',
-          'Color'}
-_ARROW = {'Shape', 'Color', 'Alpha', 'Head Length', 'Head Radius', 'Shaft Length', 'Shaft Radius',
-          'Axes Length', 'Axes Radius'}
+_CLOUD = {
+    'Style',
+    'Size (m)',
+    'Alpha',
+    'Decay Time',
+    'Position Transformer',
+    'Color Transformer',
+    'Color',
+}
+_ARROW = {
+    'Shape',
+    'Color',
+    'Alpha',
+    'Head Length',
+    'Head Radius',
+    'Shaft Length',
+    'Shaft Radius',
+    'Axes Length',
+    'Axes Radius',
+}
 PROPERTIES = {
     'Grid': {'Alpha', 'Cell Size', 'Plane Cell Count', 'Color', 'Reference Frame'},
-    'TF': {'Frame Timeout', 'Marker Scale', 'Show Arrows', 'Show Axes', 'Show Names',
-           'Update Interval', 'Frames', 'All Enabled'},
+    'TF': {
+        'Frame Timeout',
+        'Marker Scale',
+        'Show Arrows',
+        'Show Axes',
+        'Show Names',
+        'Update Interval',
+        'Frames',
+        'All Enabled',
+    },
     'MarkerArray': {'Namespaces'} | _TOPIC,
-    'RobotModel': {'Alpha', 'Visual Enabled', 'Collision Enabled', 'Description Source',
-                   'Update Interval', 'TF Prefix', 'Description Topic'} | _TOPIC - {'Topic'},
-    'LaserScan': _CLOUD | _TOPIC, 'PointCloud2': _CLOUD | _TOPIC,
-    'Temperature': _CLOUD | _TOPIC, 'FluidPressure': _CLOUD | _TOPIC,
+    'RobotModel': {
+        'Alpha',
+        'Visual Enabled',
+        'Collision Enabled',
+        'Description Source',
+        'Update Interval',
+        'TF Prefix',
+        'Description Topic',
+    }
+    | _TOPIC - {'Topic'},
+    'LaserScan': _CLOUD | _TOPIC,
+    'PointCloud2': _CLOUD | _TOPIC,
+    'Temperature': _CLOUD | _TOPIC,
+    'FluidPressure': _CLOUD | _TOPIC,
     'Image': {'Normalize Range', 'Min Value', 'Max Value', 'Median window'} | _TOPIC,
     'Range': {'Color', 'Alpha', 'Buffer Length'} | _TOPIC,
-    'Wrench': {'Force Color', 'Torque Color', 'Force Arrow Scale', 'Torque Arrow Scale',
-               'Arrow Width', 'Alpha', 'History Length', 'Accept NaN Values'} | _TOPIC,
-    'TwistStamped': {'Linear Color', 'Angular Color', 'Linear Arrow Scale', 'Angular Arrow Scale',
-                     'Arrow Width', 'Alpha', 'History Length'} | _TOPIC,
+    'Wrench': {
+        'Force Color',
+        'Torque Color',
+        'Force Arrow Scale',
+        'Torque Arrow Scale',
+        'Arrow Width',
+        'Alpha',
+        'History Length',
+        'Accept NaN Values',
+    }
+    | _TOPIC,
+    'TwistStamped': {
+        'Linear Color',
+        'Angular Color',
+        'Linear Arrow Scale',
+        'Angular Arrow Scale',
+        'Arrow Width',
+        'Alpha',
+        'History Length',
+    }
+    | _TOPIC,
     'Pose': _ARROW | _TOPIC,
     'PointStamped': {'Color', 'Alpha', 'Radius', 'History Length'} | _TOPIC,
     'Odometry': _ARROW | _TOPIC | {'Keep', 'Angle Tolerance', 'Position Tolerance', 'Covariance'},
@@ -73,7 +125,8 @@ PROPERTIES = {
 def displays_of(name: str, **world: Any) -> list[dict[str, Any]]:
     rig = load_rig(name)
     found: list[dict[str, Any]] = view(rig.with_world(**world) if world else rig)[
-        'Visualization Manager']['Displays']
+        'Visualization Manager'
+    ]['Displays']
     return found
 
 
@@ -95,8 +148,9 @@ def test_rviz_knows_every_class_and_property(name: str) -> None:
 @pytest.mark.parametrize('name', RIGS)
 def test_every_sensor_that_rviz_can_show_is_shown(name: str) -> None:
     rig = load_rig(name)
-    shown = {display['Topic']['Value']: display for display in displays_of(name)
-             if 'Topic' in display}
+    shown = {
+        display['Topic']['Value']: display for display in displays_of(name) if 'Topic' in display
+    }
     for sensor, made in rig.make_sensors().items():
         for topic in made.topics():
             if topic.type_name in DISPLAYS:
@@ -111,8 +165,11 @@ def test_every_sensor_that_rviz_can_show_is_shown(name: str) -> None:
 
 
 def test_hidden_truth_is_not_shown() -> None:
-    topics = [display['Topic']['Value'] for display in displays_of('demo', hide_truth=True)
-              if 'Topic' in display]
+    topics = [
+        display['Topic']['Value']
+        for display in displays_of('demo', hide_truth=True)
+        if 'Topic' in display
+    ]
     assert not [topic for topic in topics if 'truth' in topic]
 
 
@@ -132,12 +189,18 @@ def test_an_absolute_input_stays_where_it_is_in_a_namespace(tmp_path: Path) -> N
     file.write_text(ROBOT)
     displays = view(load_rig(file), 'r1')['Visualization Manager']['Displays']
     topics = {each['Topic']['Value'] for each in displays if 'Topic' in each}
-    assert topics == {'/velodyne_points', '/r1/synced/velodyne_points',
-                      '/r1/scan', '/r1/synced/scan'}
+    assert topics == {
+        '/velodyne_points',
+        '/r1/synced/velodyne_points',
+        '/r1/scan',
+        '/r1/synced/scan',
+    }
 
 
-@pytest.mark.parametrize('name', [
-    name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in RIGS])
+@pytest.mark.parametrize(
+    'name',
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in RIGS],
+)
 def test_displays_connect(name: str) -> None:
     rig = load_rig(name).with_world(skip_unavailable=True)
     with ros_context([]) as context:
@@ -163,7 +226,8 @@ def test_displays_connect(name: str) -> None:
 
 
 def test_the_command_writes_a_view_in_a_namespace(
-        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / 'demo.rviz'
     assert main(['rviz', 'demo', '--namespace', 'robot_1', '--output', str(file)]) == 0
     said = capsys.readouterr()

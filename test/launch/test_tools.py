@@ -25,7 +25,8 @@ HERE = Path(__file__).resolve().parent
 def started(wanted: str) -> list[type]:
     context = LaunchContext()
     context.launch_configurations.update(
-        {'rig': 'soak', 'rviz': wanted, 'namespace': '', 'record': ''})
+        {'rig': 'soak', 'rviz': wanted, 'namespace': '', 'record': ''}
+    )
     return [type(entity) for tool in tools() for entity in tool.visit(context) or ()]
 
 
@@ -44,14 +45,15 @@ def test_without_rviz_the_rig_runs_on(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize('sync', [False, True])
 def test_rviz_shows_synced_streams_where_sync_runs(
-        sync: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sync: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with_packages(tmp_path, monkeypatch, 'rviz2')
     monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
     context = LaunchContext()
     context.launch_configurations.update({'rig': 'demo', 'rviz': 'true', 'namespace': ''})
     for tool in tools(sync=sync):
         tool.visit(context)
-    view, = (file.read_text() for file in tmp_path.glob('demo_*.rviz'))
+    (view,) = (file.read_text() for file in tmp_path.glob('demo_*.rviz'))
     assert '/front_lidar/scan' in view
     assert ('/synced/front_lidar/scan' in view) == sync
 
@@ -97,8 +99,11 @@ def test_an_interrupt_while_a_process_starts_ends_everything(processes: Processe
         get_package_prefix('sensor_rig')
     except PackageNotFoundError:
         pytest.skip('the package sensor_rig is not installed; colcon build and source it first')
-    launch = processes.python('-c', INTERRUPTED_WHILE_STARTING,
-                              str(HERE.parents[1] / 'launch' / 'rig.launch.py'),
-                              str(HERE / 'rig.yaml'))
+    launch = processes.python(
+        '-c',
+        INTERRUPTED_WHILE_STARTING,
+        str(HERE.parents[1] / 'launch' / 'rig.launch.py'),
+        str(HERE / 'rig.yaml'),
+    )
     launch.wait(60.0)
     assert not launch.group_alive()

@@ -25,6 +25,7 @@ def make_hosts(network_allowed: None) -> Iterator[Callable[[int], Hosts]]:
     def make(number: int) -> Hosts:
         made.append(Hosts(number))
         return made[-1]
+
     yield make
     for hosts in made:
         hosts.close()

@@ -33,26 +33,49 @@ LOOK_S = 8.0
 
 
 def rig(processes: Processes, hosts: Hosts, **environment: str) -> Process:
-    process = processes.start(*hosts.on(0), sys.executable, '-u', '-m', 'sensor_rig', 'run',
-                              'soak', '--rtf', '1', **environment)
-    ready = processes.start(*hosts.on(0), sys.executable, '-u', '-c', STRANGER, '60',
-                            **environment)
+    process = processes.start(
+        *hosts.on(0),
+        sys.executable,
+        '-u',
+        '-m',
+        'sensor_rig',
+        'run',
+        'soak',
+        '--rtf',
+        '1',
+        **environment,
+    )
+    ready = processes.start(
+        *hosts.on(0), sys.executable, '-u', '-c', STRANGER, '60', **environment
+    )
     assert ready.wait() == 0
     return process
 
 
 def stranger_sees(processes: Processes, hosts: Hosts, seconds: float) -> dict[str, object]:
     # The stranger's own settings are plain ROS: no profile of ours, our host named as a peer.
-    started = processes.start(*hosts.on(1), 'env', '-u', 'FASTDDS_DEFAULT_PROFILES_FILE', '-u',
-                              'FASTRTPS_DEFAULT_PROFILES_FILE', sys.executable, '-u', '-c',
-                              STRANGER, str(seconds), ROS_AUTOMATIC_DISCOVERY_RANGE='SUBNET',
-                              ROS_STATIC_PEERS=hosts.addresses[0])
+    started = processes.start(
+        *hosts.on(1),
+        'env',
+        '-u',
+        'FASTDDS_DEFAULT_PROFILES_FILE',
+        '-u',
+        'FASTRTPS_DEFAULT_PROFILES_FILE',
+        sys.executable,
+        '-u',
+        '-c',
+        STRANGER,
+        str(seconds),
+        ROS_AUTOMATIC_DISCOVERY_RANGE='SUBNET',
+        ROS_STATIC_PEERS=hosts.addresses[0],
+    )
     assert started.wait(seconds + 60.0) == 0
     return json.loads(started.output.splitlines()[-1])
 
 
 def test_another_host_gets_in_only_where_the_user_says_so(
-        make_hosts: Callable[[int], Hosts], processes: Processes) -> None:
+    make_hosts: Callable[[int], Hosts], processes: Processes
+) -> None:
     hosts = make_hosts(2)
     closed = rig(processes, hosts)
     assert stranger_sees(processes, hosts, LOOK_S) == {'nodes': ['stranger'], 'reset': False}

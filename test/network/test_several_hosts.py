@@ -42,10 +42,22 @@ LIMIT_S = 10.0
 PATIENCE_S = 120.0
 
 
-def part(processes: Processes, hosts: Hosts, host: int, only: str, *options: str,
-         rig: str = 'soak') -> Process:
-    return processes.start(*hosts.on(host), sys.executable, '-u', '-m', 'sensor_rig', 'run',
-                           rig, '--only', only, *options, **OPEN)
+def part(
+    processes: Processes, hosts: Hosts, host: int, only: str, *options: str, rig: str = 'soak'
+) -> Process:
+    return processes.start(
+        *hosts.on(host),
+        sys.executable,
+        '-u',
+        '-m',
+        'sensor_rig',
+        'run',
+        rig,
+        '--only',
+        only,
+        *options,
+        **OPEN,
+    )
 
 
 def bundles(counter: Process) -> int:
@@ -67,16 +79,24 @@ def end(process: Process) -> None:
     assert process.wait() == 0
 
 
-@pytest.fixture(params=[['--rtf', '1'], ['--rtf', '0', '--lockstep'],
-                        ['--rtf', '0', '--lockstep', '--processes']],
-                ids=['real time', 'lockstep', 'lockstep, a process per node'])
+@pytest.fixture(
+    params=[
+        ['--rtf', '1'],
+        ['--rtf', '0', '--lockstep'],
+        ['--rtf', '0', '--lockstep', '--processes'],
+    ],
+    ids=['real time', 'lockstep', 'lockstep, a process per node'],
+)
 def options(request: pytest.FixtureRequest) -> list[str]:
     return list(request.param)
 
 
 def test_two_hosts_survive_a_cut_and_a_restart(
-        make_hosts: Callable[[int], Hosts], processes: Processes, options: list[str],
-        request: pytest.FixtureRequest) -> None:
+    make_hosts: Callable[[int], Hosts],
+    processes: Processes,
+    options: list[str],
+    request: pytest.FixtureRequest,
+) -> None:
     hosts, way = make_hosts(2), request.node.callspec.id
     first = part(processes, hosts, 0, 'world,imu', *options)
     second = part(processes, hosts, 1, 'front_lidar,wheels,sync', *options)
@@ -93,10 +113,17 @@ def test_two_hosts_survive_a_cut_and_a_restart(
 
 
 def test_packets_that_overtake_each_other_change_nothing(
-        make_hosts: Callable[[int], Hosts], processes: Processes, options: list[str]) -> None:
+    make_hosts: Callable[[int], Hosts], processes: Processes, options: list[str]
+) -> None:
     hosts = make_hosts(2)
-    router = processes.start(*hosts.on_the_switch(), sys.executable, '-u', str(ROUTER),
-                             *hosts.without_bridge(), str(DETOUR_MS))
+    router = processes.start(
+        *hosts.on_the_switch(),
+        sys.executable,
+        '-u',
+        str(ROUTER),
+        *hosts.without_bridge(),
+        str(DETOUR_MS),
+    )
     first = part(processes, hosts, 0, 'world,imu', *options)
     second = part(processes, hosts, 1, 'front_lidar,wheels,sync', *options)
     counter = processes.start(*hosts.on(1), sys.executable, '-u', '-c', COUNT, **OPEN)
@@ -108,7 +135,8 @@ def test_packets_that_overtake_each_other_change_nothing(
 
 
 def test_a_cut_that_outlasts_the_time_limit_of_lockstep_names_who_is_missing(
-        make_hosts: Callable[[int], Hosts], processes: Processes, tmp_path: Path) -> None:
+    make_hosts: Callable[[int], Hosts], processes: Processes, tmp_path: Path
+) -> None:
     rig = tmp_path / 'impatient.yaml'
     rig.write_text(f"""
 /**:

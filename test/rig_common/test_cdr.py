@@ -34,8 +34,17 @@ def test_a_stamp_written_is_the_stamp_read(stamp_ns, little):
     assert cdr.with_stamp_ns(bytes(buf), -stamp_ns // 2)[12:] == b'tail'
 
 
-@pytest.mark.parametrize('buf', [b'', b'\0', b'\0\1\0\0', b'\0\1\0\0' + bytes(7),
-                                 b'\0\3\0\0' + bytes(8), b'\1\1\0\0' + bytes(8)])
+@pytest.mark.parametrize(
+    'buf',
+    [
+        b'',
+        b'\0',
+        b'\0\1\0\0',
+        b'\0\1\0\0' + bytes(7),
+        b'\0\3\0\0' + bytes(8),
+        b'\1\1\0\0' + bytes(8),
+    ],
+)
 def test_what_has_no_stamp_is_refused_with_a_sentence(buf):
     with pytest.raises(CdrError) as caught:
         cdr.read_stamp_ns(buf)
@@ -65,17 +74,19 @@ def test_a_big_endian_message_reads_the_same():
 primitives = st.one_of(
     st.tuples(st.just('boolean'), st.booleans()),
     st.tuples(st.just('u8'), st.integers(0, 2**8 - 1)),
-    st.tuples(st.just('i8'), st.integers(-2**7, 2**7 - 1)),
+    st.tuples(st.just('i8'), st.integers(-(2**7), 2**7 - 1)),
     st.tuples(st.just('u16'), st.integers(0, 2**16 - 1)),
-    st.tuples(st.just('i16'), st.integers(-2**15, 2**15 - 1)),
+    st.tuples(st.just('i16'), st.integers(-(2**15), 2**15 - 1)),
     st.tuples(st.just('u32'), st.integers(0, 2**32 - 1)),
-    st.tuples(st.just('i32'), st.integers(-2**31, 2**31 - 1)),
+    st.tuples(st.just('i32'), st.integers(-(2**31), 2**31 - 1)),
     st.tuples(st.just('u64'), st.integers(0, 2**64 - 1)),
-    st.tuples(st.just('i64'), st.integers(-2**63, 2**63 - 1)),
+    st.tuples(st.just('i64'), st.integers(-(2**63), 2**63 - 1)),
     st.tuples(st.just('f32'), st.floats(width=32, allow_nan=False)),
     st.tuples(st.just('f64'), st.floats(allow_nan=False)),
-    st.tuples(st.just('string'), st.text(st.characters(exclude_characters='\0',
-                                                       exclude_categories=('Cs',)))),
+    st.tuples(
+        st.just('string'),
+        st.text(st.characters(exclude_characters='\0', exclude_categories=('Cs',))),
+    ),
     st.tuples(st.just('strings'), st.lists(st.text('abc', max_size=5), max_size=4)),
     st.tuples(st.just('stamp'), stamps),
 )
@@ -92,8 +103,11 @@ def test_what_is_written_is_read_back(fields):
     assert reader.remaining < 4  # what fills up the last word
 
 
-@given(st.lists(st.sampled_from(['u1', 'i2', 'u4', 'f4', 'f8']), max_size=5),
-       st.integers(0, 4), st.booleans())
+@given(
+    st.lists(st.sampled_from(['u1', 'i2', 'u4', 'f4', 'f8']), max_size=5),
+    st.integers(0, 4),
+    st.booleans(),
+)
 def test_arrays_keep_their_alignment(dtypes, count, sequence):
     writer = Writer()
     for dtype in dtypes:
@@ -106,9 +120,27 @@ def test_arrays_keep_their_alignment(dtypes, count, sequence):
         np.testing.assert_array_equal(got, np.arange(count))
 
 
-@given(st.binary(max_size=64), st.booleans(),
-       st.lists(st.sampled_from(['boolean', 'u8', 'i16', 'u32', 'f64', 'string', 'strings',
-                                 'octets', 'stamp', 'header']), max_size=8))
+@given(
+    st.binary(max_size=64),
+    st.booleans(),
+    st.lists(
+        st.sampled_from(
+            [
+                'boolean',
+                'u8',
+                'i16',
+                'u32',
+                'f64',
+                'string',
+                'strings',
+                'octets',
+                'stamp',
+                'header',
+            ]
+        ),
+        max_size=8,
+    ),
+)
 def test_hostile_bytes_raise_nothing_but_cdr_errors(body, little, methods):
     reader = Reader((b'\0\1\0\0' if little else b'\0\0\0\0') + body)
     try:
@@ -130,9 +162,10 @@ def test_a_hostile_length_is_refused_before_anything_is_allocated():
         Reader(writer.finish()).sequence('f8')
 
 
-@pytest.mark.parametrize(('method', 'value'), [('u8', 256), ('i8', -129), ('u32', -1),
-                                               ('u64', 2**64), ('f32', 1e300),
-                                               ('string', 'a\0b')])
+@pytest.mark.parametrize(
+    ('method', 'value'),
+    [('u8', 256), ('i8', -129), ('u32', -1), ('u64', 2**64), ('f32', 1e300), ('string', 'a\0b')],
+)
 def test_a_value_too_big_for_its_field_is_refused(method, value):
     with pytest.raises(CdrError):
         getattr(Writer(), method)(value)

@@ -10,7 +10,8 @@ from rig_common.cores import usable_cores
 
 
 def test_a_process_that_is_held_to_some_processors_counts_those(
-        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(os, 'sched_getaffinity', lambda pid: {3, 5}, raising=False)
     monkeypatch.setattr(os, 'cpu_count', lambda: 8)
     assert usable_cores() == 2

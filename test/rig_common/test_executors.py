@@ -22,10 +22,20 @@ pytestmark = pytest.mark.ros
 
 
 def test_the_default_executor_does_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor, 'make_executor',
-                        lambda context: SingleThreadedExecutor(context=context))
-    rig = write_rig(tmp_path, {'baro': {'type': 'barometer', 'mount': {'body': 'plate'},
-                                        'rate_hz': 50.0, 'delay_range_s': [0.02, 0.02]}})
+    monkeypatch.setattr(
+        executor, 'make_executor', lambda context: SingleThreadedExecutor(context=context)
+    )
+    rig = write_rig(
+        tmp_path,
+        {
+            'baro': {
+                'type': 'barometer',
+                'mount': {'body': 'plate'},
+                'rate_hz': 50.0,
+                'delay_range_s': [0.02, 0.02],
+            }
+        },
+    )
     with LockstepRun(rig) as run:
         assert isinstance(run.spinner.executor, SingleThreadedExecutor)
         run.run(1.03)
@@ -77,6 +87,7 @@ def test_a_wait_handles_all_that_is_ready_or_ends_when_it_is_woken(timeout_s: fl
             heard.append(raw)
             if len(heard) == 20:
                 spinner.wake()
+
         publisher = node.create_publisher(TimeReference, 'many', 100)
         node.create_subscription(TimeReference, 'many', take, 100, raw=True)
         spinner.add(node)

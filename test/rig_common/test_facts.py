@@ -25,8 +25,14 @@ class Outer:
 
 
 OUTER = Outer(12.5, None, True, 'front lidar', Inner(7, 2))
-TEXTS = {'rate (Hz)': '12.50', 'factor': 'unlimited', 'up': 'true', 'its name': 'front lidar',
-         'received': '7', 'late': '2'}
+TEXTS = {
+    'rate (Hz)': '12.50',
+    'factor': 'unlimited',
+    'up': 'true',
+    'its name': 'front lidar',
+    'received': '7',
+    'late': '2',
+}
 
 
 def test_facts_are_written_under_their_labels_in_order() -> None:

@@ -44,6 +44,10 @@ def test_a_model_without_source_has_no_descriptions():
 def test_the_schema_has_them_under_the_keys_that_a_user_writes():
     schema = Derived.model_json_schema(schema_generator=DescribedSchema)
     found = {key: each.get('description') for key, each in schema['properties'].items()}
-    assert found == {'rate_hz': 'Twice as many.', 'plain': None, 'class': 'A reserved word.',
-                     'inner': 'What is inside.'}
+    assert found == {
+        'rate_hz': 'Twice as many.',
+        'plain': None,
+        'class': 'A reserved word.',
+        'inner': 'What is inside.',
+    }
     assert schema['$defs']['Inner']['properties']['gain']['description'] == 'Of the amplifier.'

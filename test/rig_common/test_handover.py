@@ -37,8 +37,9 @@ class Stage:
         return now_ns + S
 
     def tick(self, time_s: int, round_: int = 0, **sent: int) -> None:
-        self.handover.tick(TICK_TOPIC, Tick(time_s * S, round=round_, lockstep=True, sent=sent,
-                                            run='r'))
+        self.handover.tick(
+            TICK_TOPIC, Tick(time_s * S, round=round_, lockstep=True, sent=sent, run='r')
+        )
 
     def join(self) -> None:
         """Let the node answer both rounds of a barrier."""
@@ -59,7 +60,11 @@ def test_a_node_asks_for_a_barrier_joins_in_it_and_answers(stage: Stage) -> None
     stage.join()
     stage.tick(2)
     assert [(ack.time_ns // S, ack.serves, ack.round) for ack in stage.heard] == [
-        (1, ('imu',), 0), (1, ('imu',), 1), (1, ('imu',), 2), (2, None, 0)]
+        (1, ('imu',), 0),
+        (1, ('imu',), 1),
+        (1, ('imu',), 2),
+        (2, None, 0),
+    ]
     assert stage.called_ns[-1] == 2 * S
 
 
@@ -115,6 +120,7 @@ def test_what_is_said_while_another_is_heard_waits_for_its_turn() -> None:
         order.append(f'begin {tick.time_ns}')
         handover.ack(Ack('a', tick.time_ns))
         order.append(f'end {tick.time_ns}')
+
     handover.follow(TICK_TOPIC, 'a', hear)
     handover.conduct(lambda ack: order.append(f'answer {ack.time_ns}'))
     handover.tick(TICK_TOPIC, Tick(1))

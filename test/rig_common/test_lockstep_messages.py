@@ -15,23 +15,47 @@ from rig_common.msgs import read_time_reference
 
 NAMES = st.from_regex(r'[a-z][a-z0-9_/]{0,20}', fullmatch=True)
 COUNTS = st.dictionaries(NAMES, st.integers(0, 10**6), max_size=4)
-TIMES = st.integers(-10**9, 2**31 * 10**9 - 1)
+TIMES = st.integers(-(10**9), 2**31 * 10**9 - 1)
 
 
-@given(TIMES, TIMES, st.integers(0, 10**6), st.integers(0, 2**63 - 1),
-       st.integers(0, 10**6), st.booleans(), COUNTS)
-def test_ticks_survive_the_wire(time_ns: int, wall_ns: int, episode: int, seed: int, round_: int,
-                                lockstep: bool, sent: dict[str, int]) -> None:
+@given(
+    TIMES,
+    TIMES,
+    st.integers(0, 10**6),
+    st.integers(0, 2**63 - 1),
+    st.integers(0, 10**6),
+    st.booleans(),
+    COUNTS,
+)
+def test_ticks_survive_the_wire(
+    time_ns: int,
+    wall_ns: int,
+    episode: int,
+    seed: int,
+    round_: int,
+    lockstep: bool,
+    sent: dict[str, int],
+) -> None:
     tick = Tick(time_ns, wall_ns, episode, seed, round_, lockstep, sent, 'a1.0')
     assert Tick.decode(tick.encode()) == tick
 
 
-@given(NAMES, TIMES, TIMES, COUNTS, st.none() | st.lists(NAMES, max_size=3).map(tuple),
-       st.integers(0, 10**6))
-def test_acknowledgements_survive_the_wire(name: str, time_ns: int, wake_ns: int,
-                                           sent: dict[str, int],
-                                           serves: tuple[str, ...] | None,
-                                           round_: int) -> None:
+@given(
+    NAMES,
+    TIMES,
+    TIMES,
+    COUNTS,
+    st.none() | st.lists(NAMES, max_size=3).map(tuple),
+    st.integers(0, 10**6),
+)
+def test_acknowledgements_survive_the_wire(
+    name: str,
+    time_ns: int,
+    wake_ns: int,
+    sent: dict[str, int],
+    serves: tuple[str, ...] | None,
+    round_: int,
+) -> None:
     ack = Ack(name, time_ns, wake_ns, sent, serves, 0 if serves is None else round_)
     assert Ack.decode(ack.encode()) == ack
 

@@ -26,8 +26,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 
 def page_faults(way: str) -> int:
-    done = subprocess.run([sys.executable, '-c', PROGRAM, way], check=False,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, '-c', PROGRAM, way], check=False, capture_output=True, text=True
+    )
     if done.returncode == 3:
         pytest.skip('the C library has no mallopt')
     assert not done.returncode, done.stderr
@@ -60,8 +61,9 @@ print(full - kept, full - resident_pages())
 
 @pytest.mark.skipif(not Path('/proc/self/statm').is_file(), reason='there is no /proc here')
 def test_memory_of_what_has_ended_is_handed_back():
-    done = subprocess.run([sys.executable, '-c', GIVING_BACK], check=False, capture_output=True,
-                          text=True)
+    done = subprocess.run(
+        [sys.executable, '-c', GIVING_BACK], check=False, capture_output=True, text=True
+    )
     if done.returncode == 3:
         pytest.skip('the C library has no mallopt')
     assert not done.returncode, done.stderr

@@ -10,9 +10,14 @@ from rig_common import msgs
 
 STAMP_NS = 1_700_000_123_456_789_012
 STORE = get_typestore(Stores.ROS2_KILTED)
-POINT = np.dtype({'names': ['x', 'y', 'z', 'intensity', 'time', 'ring'],
-                  'formats': ['<f4', '<f4', '<f4', '<f4', '<u4', '<u2'],
-                  'offsets': [0, 4, 8, 16, 20, 24], 'itemsize': 32})
+POINT = np.dtype(
+    {
+        'names': ['x', 'y', 'z', 'intensity', 'time', 'ring'],
+        'formats': ['<f4', '<f4', '<f4', '<f4', '<u4', '<u2'],
+        'offsets': [0, 4, 8, 16, 20, 24],
+        'itemsize': 32,
+    }
+)
 
 
 def ramp(*shape):
@@ -27,9 +32,15 @@ def points(count):
 
 def templates():
     """Return (id, type name, message bytes) of every template with every block filled."""
-    scan = {'angle_min_rad': -1.0, 'angle_max_rad': 1.0, 'angle_increment_rad': 0.5,
-            'range_min_m': 0.1, 'range_max_m': 30.0, 'time_increment_s': 1e-5,
-            'scan_time_s': 0.1}
+    scan = {
+        'angle_min_rad': -1.0,
+        'angle_max_rad': 1.0,
+        'angle_increment_rad': 0.5,
+        'range_min_m': 0.1,
+        'range_max_m': 30.0,
+        'time_increment_s': 1e-5,
+        'scan_time_s': 0.1,
+    }
     made = {
         'imu': msgs.imu('imu_link'),
         'imu_oriented': msgs.imu('', orientation=True),
@@ -46,8 +57,9 @@ def templates():
         'joints': msgs.joint_state(['left', 'a', '']),
         'joints_effort': msgs.joint_state(['l', 'r'], velocity=False, effort=True),
         'no_joints': msgs.joint_state([]),
-        'range': msgs.range_reading('sonar', radiation_type=0, field_of_view_rad=0.3,
-                                    min_range_m=0.1, max_range_m=4.0),
+        'range': msgs.range_reading(
+            'sonar', radiation_type=0, field_of_view_rad=0.3, min_range_m=0.1, max_range_m=4.0
+        ),
         'scan': msgs.laser_scan('lidar', 5, **scan),
         'scan_intensities': msgs.laser_scan('lidar', 5, **scan, intensities=True),
         'cloud': msgs.point_cloud2('lidar', POINT, 3, height=2, is_dense=False),
@@ -60,23 +72,36 @@ def templates():
     for encoding in msgs.IMAGE_ENCODINGS:
         made[f'image_{encoding}'] = msgs.image('camera', 3, 2, encoding)
     for name, template in made.items():
-        blocks = {key: points(block.shape[0]) if block.dtype.names else ramp(*block.shape)
-                  for key, block in template.blocks.items()}
+        blocks = {
+            key: points(block.shape[0]) if block.dtype.names else ramp(*block.shape)
+            for key, block in template.blocks.items()
+        }
         yield name, template.type_name, template.fill(STAMP_NS, **blocks)
 
 
 def varying():
     """Return (id, type name, message bytes) of the messages whose size varies."""
-    statuses = [msgs.Status(msgs.Level.WARN, 'sync', 'late', {'drops': '3', 'sigma': '0.1 ms'}),
-                msgs.Status(msgs.Level.OK, 'imu', '', {}, 'usb-1')]
+    statuses = [
+        msgs.Status(msgs.Level.WARN, 'sync', 'late', {'drops': '3', 'sigma': '0.1 ms'}),
+        msgs.Status(msgs.Level.OK, 'imu', '', {}, 'usb-1'),
+    ]
     transforms = [msgs.Transform(STAMP_NS, 'map', 'base', (1, 2, 3), (0, 0, 0, 1))]
-    yield 'compressed', 'sensor_msgs/msg/CompressedImage', msgs.compressed_image(
-        STAMP_NS, 'cam', 'png', b'\x89PNG')
+    yield (
+        'compressed',
+        'sensor_msgs/msg/CompressedImage',
+        msgs.compressed_image(STAMP_NS, 'cam', 'png', b'\x89PNG'),
+    )
     for count in (0, 4):
-        yield f'cloud_{count}', 'sensor_msgs/msg/PointCloud2', msgs.point_cloud2_message(
-            STAMP_NS, 'l', points(count))
-    yield 'diagnostics', 'diagnostic_msgs/msg/DiagnosticArray', msgs.diagnostic_array(
-        STAMP_NS, statuses)
+        yield (
+            f'cloud_{count}',
+            'sensor_msgs/msg/PointCloud2',
+            msgs.point_cloud2_message(STAMP_NS, 'l', points(count)),
+        )
+    yield (
+        'diagnostics',
+        'diagnostic_msgs/msg/DiagnosticArray',
+        msgs.diagnostic_array(STAMP_NS, statuses),
+    )
     yield 'no_diagnostics', 'diagnostic_msgs/msg/DiagnosticArray', msgs.diagnostic_array(0, [])
     yield 'tf', 'tf2_msgs/msg/TFMessage', msgs.tf_message(transforms)
     yield 'bool', 'std_msgs/msg/Bool', msgs.bool_message(True)
@@ -85,8 +110,9 @@ def varying():
     yield 'string', 'std_msgs/msg/String', msgs.string_message('Grüße')
 
 
-CASES = [pytest.param(type_name, raw, id=name)
-         for name, type_name, raw in [*templates(), *varying()]]
+CASES = [
+    pytest.param(type_name, raw, id=name) for name, type_name, raw in [*templates(), *varying()]
+]
 
 
 def words(raw):
@@ -116,25 +142,29 @@ def test_rclpy_reads_it_and_writes_the_same(type_name, raw):
     assert again[:2] == raw[:2]
     again = words(again)
     assert len(raw) <= len(again) < len(raw) + 16
-    again = again[:len(raw)]
+    again = again[: len(raw)]
     cleared = STORE.serialize_cdr(STORE.deserialize_cdr(again, type_name), type_name)
     assert words(cleared)[4:] == raw[4:]
-    assert all(ours == theirs or not ours
-               for ours, theirs in zip(raw[4:], again[4:], strict=True))
+    assert all(ours == theirs or not ours for ours, theirs in zip(raw[4:], again[4:], strict=True))
 
 
 def test_the_fields_land_where_their_names_say():
     """The round trips above cannot tell two fields of one type apart; this one does."""
     fix = msgs.nav_sat_fix('gnss').fill(
-        STAMP_NS, status=-1, position=[48.1, 11.5, 519.0], position_covariance=np.eye(3).ravel())
+        STAMP_NS, status=-1, position=[48.1, 11.5, 519.0], position_covariance=np.eye(3).ravel()
+    )
     message = STORE.deserialize_cdr(fix, 'sensor_msgs/msg/NavSatFix')
     assert (message.status.status, message.status.service) == (-1, 1)
     assert (message.latitude, message.longitude, message.altitude) == (48.1, 11.5, 519.0)
     assert message.position_covariance_type == 2
 
     odom = msgs.odometry('odom', 'base').fill(
-        STAMP_NS, position=[1, 2, 3], orientation=[0.1, 0.2, 0.3, 0.4], linear=[4, 5, 6],
-        angular=[7, 8, 9])
+        STAMP_NS,
+        position=[1, 2, 3],
+        orientation=[0.1, 0.2, 0.3, 0.4],
+        linear=[4, 5, 6],
+        angular=[7, 8, 9],
+    )
     message = STORE.deserialize_cdr(odom, 'nav_msgs/msg/Odometry')
     assert message.child_frame_id == 'base'
     assert message.pose.pose.position.z == 3
@@ -145,14 +175,16 @@ def test_the_fields_land_where_their_names_say():
     message = STORE.deserialize_cdr(wrench, 'geometry_msgs/msg/WrenchStamped')
     assert (message.wrench.force.x, message.wrench.torque.x) == (1, 4)
 
-    message = STORE.deserialize_cdr(msgs.imu('i').fill(0, angular_velocity=[1, 2, 3],
-                                                       linear_acceleration=[4, 5, 6]),
-                                    'sensor_msgs/msg/Imu')
+    message = STORE.deserialize_cdr(
+        msgs.imu('i').fill(0, angular_velocity=[1, 2, 3], linear_acceleration=[4, 5, 6]),
+        'sensor_msgs/msg/Imu',
+    )
     assert message.orientation_covariance[0] == -1
     assert (message.angular_velocity.y, message.linear_acceleration.y) == (2, 5)
 
-    reading = msgs.range_reading('s', radiation_type=1, field_of_view_rad=0.5, min_range_m=0.25,
-                                 max_range_m=4.0).fill(0, range=2.0, variance=0.125)
+    reading = msgs.range_reading(
+        's', radiation_type=1, field_of_view_rad=0.5, min_range_m=0.25, max_range_m=4.0
+    ).fill(0, range=2.0, variance=0.125)
     message = STORE.deserialize_cdr(reading, 'sensor_msgs/msg/Range')
     assert (message.radiation_type, message.range, message.variance) == (1, 2.0, 0.125)
 
@@ -168,7 +200,13 @@ def test_a_cloud_keeps_its_fields_and_gaps():
     raw = msgs.point_cloud2('lidar', POINT, 4).fill(7, points=points(4))
     message = STORE.deserialize_cdr(raw, 'sensor_msgs/msg/PointCloud2')
     assert [(field.name, field.offset) for field in message.fields] == [
-        ('x', 0), ('y', 4), ('z', 8), ('intensity', 16), ('time', 20), ('ring', 24)]
+        ('x', 0),
+        ('y', 4),
+        ('z', 8),
+        ('intensity', 16),
+        ('time', 20),
+        ('ring', 24),
+    ]
     assert message.point_step == 32
     np.testing.assert_array_equal(message.data.view(POINT), points(4))
     fixed = msgs.point_cloud2('lidar', POINT, 4).fill(7, points=points(4))

@@ -17,9 +17,15 @@ from sensor_rig.inprocess import InProcessRig
 from sensor_rig.nodes.building import make_sync
 
 SENSORS: dict[str, Any] = {
-    'imu': {'type': 'imu', 'mount': {'body': 'rover'}, 'rate_hz': 100.0,
-            'delay_range_s': [0.003, 0.003], 'clock': {'offset_s': 0.3}},
-    'wheels': {'type': 'wheel_odometry', 'rate_hz': 20.0, 'delay_range_s': [0.005, 0.005]}}
+    'imu': {
+        'type': 'imu',
+        'mount': {'body': 'rover'},
+        'rate_hz': 100.0,
+        'delay_range_s': [0.003, 0.003],
+        'clock': {'offset_s': 0.3},
+    },
+    'wheels': {'type': 'wheel_odometry', 'rate_hz': 20.0, 'delay_range_s': [0.005, 0.005]},
+}
 SYNC = {'reference_sensor_id': 'wheels', 'required_sensors': ['wheels'], 'imu_sensor_id': 'imu'}
 
 HARMLESS = {
@@ -36,20 +42,25 @@ HARMLESS = {
 
 
 def run_of(folder: Path, **world: Any) -> LockstepRun:
-    rig = write_rig(folder, SENSORS, sync=SYNC, driver='figure_eight',
-                    model=str(world.pop('model')), **world)
+    rig = write_rig(
+        folder, SENSORS, sync=SYNC, driver='figure_eight', model=str(world.pop('model')), **world
+    )
     return LockstepRun(rig, extra=[Client, lambda: make_sync(rig)], wait_for=['sync'])
 
 
 def seen_by(client: Client) -> set[str]:
     """Return the topics that ROS tools list."""
-    return {topic.lstrip('/') for topic, _ in client.get_topic_names_and_types()
-            if not re.search(r'(\A|/)_', topic)}
+    return {
+        topic.lstrip('/')
+        for topic, _ in client.get_topic_names_and_types()
+        if not re.search(r'(\A|/)_', topic)
+    }
 
 
 @pytest.fixture
 def yard() -> str:
     from rig_common.paths import find_shared
+
     file = find_shared('worlds', 'rover_yard.xml')
     assert file is not None
     return file.read_text()
@@ -62,6 +73,7 @@ def test_every_topic_that_is_seen_is_harmless(tmp_path: Path, yard: str) -> None
         from diagnostic_msgs.msg import DiagnosticArray
         from rcl_interfaces.msg import ParameterEvent
         from visualization_msgs.msg import MarkerArray
+
         markers = client.listen(MarkerArray, 'world/markers', qos.latched(10))
         hidden_markers = client.listen(MarkerArray, '_truth/markers', qos.latched(10))
         health = client.listen(DiagnosticArray, '/diagnostics')
@@ -69,15 +81,25 @@ def test_every_topic_that_is_seen_is_harmless(tmp_path: Path, yard: str) -> None
         events = client.listen(ParameterEvent, '/parameter_events')
         run.run(0.3)
         topics = seen_by(client)
-        unknown = {topic for topic in topics
-                   if not any(re.fullmatch(known, topic) for known in HARMLESS)}
+        unknown = {
+            topic for topic in topics if not any(re.fullmatch(known, topic) for known in HARMLESS)
+        }
         assert not unknown, f'would these let a system under test cheat? {sorted(unknown)}'
         assert {'imu/data_raw', 'sync/bundle', 'world/markers'} <= topics
-        run.until(lambda: any('emulator: imu' in [s.name for s in each.status] for each in figures)
-                  and any('emulator: imu' in [s.name for s in each.status] for each in health)
-                  and bool(markers) and bool(hidden_markers))
-        assert not {s.name for each in health for s in each.status
-                    if s.name.startswith('emulator: ') and s.values and 'latency' in str(s.values)}
+        run.until(
+            lambda: (
+                any('emulator: imu' in [s.name for s in each.status] for each in figures)
+                and any('emulator: imu' in [s.name for s in each.status] for each in health)
+                and bool(markers)
+                and bool(hidden_markers)
+            )
+        )
+        assert not {
+            s.name
+            for each in health
+            for s in each.status
+            if s.name.startswith('emulator: ') and s.values and 'latency' in str(s.values)
+        }
         moving = {marker.id for each in hidden_markers for marker in each.markers}
         assert moving
         assert not moving & {marker.id for each in markers for marker in each.markers}
@@ -89,8 +111,9 @@ def test_without_hide_truth_they_are_seen(tmp_path: Path, yard: str) -> None:
     with run_of(tmp_path, model=yard) as run:
         run.run(0.1)
         topics = seen_by(run.extra[0])  # type: ignore[arg-type]
-        unknown = {topic for topic in topics
-                   if not any(re.fullmatch(known, topic) for known in HARMLESS)}
+        unknown = {
+            topic for topic in topics if not any(re.fullmatch(known, topic) for known in HARMLESS)
+        }
         assert {'truth/imu', 'truth/odom', 'truth/time/imu', 'world/tick'} <= unknown
 
 
@@ -104,6 +127,7 @@ def test_a_recording_holds_no_truth(tmp_path: Path, yard: str) -> None:
 
 def test_the_summary_still_knows(tmp_path: Path, yard: str) -> None:
     from sensor_rig.ros.one_process import run_in_one_process
+
     rig = write_rig(tmp_path, SENSORS, sync=SYNC, model=yard, hide_truth=True)
     summary = run_in_one_process(rig, 1.0)
     assert summary.sensors['imu'].latency_p50_ms == pytest.approx(3.0, abs=0.01)

@@ -16,15 +16,32 @@ PARAMETERS = {
     'seed': 3,
     'world': {'model': 'rover_yard.xml', 'driver': 'figure_eight', 'timestep_s': 0.002},
     'sensors': {
-        'imu': {'type': 'imu', 'rate_hz': 100.0, 'mount': {'site': 'imu_mount'},
-                'delay_range_s': [0.002, 0.002]},
-        'wheels': {'type': 'wheel_odometry', 'rate_hz': 20.0, 'mount': {'body': 'rover'},
-                   'delay_range_s': [0.004, 0.004]},
-        'tracker': {'type': 'pose', 'rate_hz': 10.0, 'mount': {'body': 'rover'},
-                    'delay_range_s': [0.02, 0.02], 'clock': {'offset_s': -0.03}},
+        'imu': {
+            'type': 'imu',
+            'rate_hz': 100.0,
+            'mount': {'site': 'imu_mount'},
+            'delay_range_s': [0.002, 0.002],
+        },
+        'wheels': {
+            'type': 'wheel_odometry',
+            'rate_hz': 20.0,
+            'mount': {'body': 'rover'},
+            'delay_range_s': [0.004, 0.004],
+        },
+        'tracker': {
+            'type': 'pose',
+            'rate_hz': 10.0,
+            'mount': {'body': 'rover'},
+            'delay_range_s': [0.02, 0.02],
+            'clock': {'offset_s': -0.03},
+        },
     },
-    'sync': {'reference_sensor_id': 'tracker', 'required_sensors': ['tracker', 'wheels'],
-             'imu_sensor_id': 'imu', 'inputs': {'imu': {'collect': True}}},
+    'sync': {
+        'reference_sensor_id': 'tracker',
+        'required_sensors': ['tracker', 'wheels'],
+        'imu_sensor_id': 'imu',
+        'inputs': {'imu': {'collect': True}},
+    },
 }
 
 
@@ -47,8 +64,13 @@ def bundles_of(rig, seconds=2.0):
 def test_bundles_come_out_and_repeat_bit_for_bit():
     first, digests = bundles_of(make())
     assert len(first) >= 15
-    assert {'synced/tracker/odom', 'synced/wheels/odom', 'synced/imu/data_raw',
-            'sync/bundle', 'sync/offset/wheels'} <= set(digests)
+    assert {
+        'synced/tracker/odom',
+        'synced/wheels/odom',
+        'synced/imu/data_raw',
+        'sync/bundle',
+        'sync/offset/wheels',
+    } <= set(digests)
     assert bundles_of(make()) == (first, digests)
 
 
@@ -61,8 +83,11 @@ def test_a_bundle_waits_for_its_partners_and_shares_one_stamp():
     assert made
     for now_ns, bundle in made:
         assert bundle.emitted_ns <= now_ns
-        stamps = {read_stamp_ns(output.raw) for output in rig.outputs(bundle)
-                  if output.topic in ('synced/tracker/odom', 'synced/wheels/odom')}
+        stamps = {
+            read_stamp_ns(output.raw)
+            for output in rig.outputs(bundle)
+            if output.topic in ('synced/tracker/odom', 'synced/wheels/odom')
+        }
         assert stamps == {bundle.stamp_ns}
         assert all(member.arrival_ns <= now_ns for member in bundle.members.values())
 

@@ -16,22 +16,50 @@ from sensor_rig.rigschema import rig_schema
 jsonschema = pytest.importorskip('jsonschema')
 
 FOLDERS = ('config', 'datasheets', 'examples', 'test/launch')
-SHIPPED = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob('*.yaml')
-                 if '/**:' in path.read_text())  # not the plans of sweeps
+SHIPPED = sorted(
+    path
+    for folder in FOLDERS
+    for path in (ROOT / folder).glob('*.yaml')
+    if '/**:' in path.read_text()
+)  # not the plans of sweeps
 BROKEN = sorted((ROOT / 'test' / 'badinput' / 'rigs').glob('*.yaml'))
 
 SEVERAL_KEYS = {
-    'deadline_above_timeout', 'delays_the_wrong_way_round', 'exposure_above_period',
-    'exposure_above_step', 'exposure_above_trigger', 'imu_is_none', 'imu_unknown',
-    'jitter_above_delay', 'readout_above_period', 'reference_not_required', 'reference_unknown',
-    'required_unknown', 'rotation_is_none', 'tiny_rate', 'trigger_in_a_ring', 'trigger_unknown',
-    'truth_rate_does_not_fit', 'two_inputs_on_one_topic', 'two_sensors_on_one_topic',
-    'window_the_wrong_way_round', 'rate_above_physics', 'huge_rate', 'timestep_of_a_fraction',
+    'deadline_above_timeout',
+    'delays_the_wrong_way_round',
+    'exposure_above_period',
+    'exposure_above_step',
+    'exposure_above_trigger',
+    'imu_is_none',
+    'imu_unknown',
+    'jitter_above_delay',
+    'readout_above_period',
+    'reference_not_required',
+    'reference_unknown',
+    'required_unknown',
+    'rotation_is_none',
+    'tiny_rate',
+    'trigger_in_a_ring',
+    'trigger_unknown',
+    'truth_rate_does_not_fit',
+    'two_inputs_on_one_topic',
+    'two_sensors_on_one_topic',
+    'window_the_wrong_way_round',
+    'rate_above_physics',
+    'huge_rate',
+    'timestep_of_a_fraction',
 }
 OTHER_FILES = {'extends_in_a_ring_a', 'extends_in_a_ring_b', 'extends_itself', 'extends_nothing'}
 MODEL = {
-    'driver_without_wheels', 'mesh_is_missing', 'model_is_missing', 'model_is_no_xml',
-    'model_misspelt', 'model_reads_outside', 'wrong_body', 'wrong_joint', 'wrong_keyframe',
+    'driver_without_wheels',
+    'mesh_is_missing',
+    'model_is_missing',
+    'model_is_no_xml',
+    'model_misspelt',
+    'model_reads_outside',
+    'wrong_body',
+    'wrong_joint',
+    'wrong_keyframe',
     'wrong_site',
 }
 NOT_IN_JSON = {'not_a_number', 'not_a_number_in_a_list', 'given_twice'}
@@ -47,8 +75,10 @@ def validator() -> Any:
 
 @pytest.mark.parametrize('file', SHIPPED, ids=[path.stem for path in SHIPPED])
 def test_shipped_files_are_valid(validator: Any, file: Path) -> None:
-    problems = [f'{error.json_path}: {error.message}'
-                for error in validator.iter_errors(yaml.safe_load(file.read_text()))]
+    problems = [
+        f'{error.json_path}: {error.message}'
+        for error in validator.iter_errors(yaml.safe_load(file.read_text()))
+    ]
     assert problems == []
 
 
@@ -72,37 +102,63 @@ WORLD = {'model': 'rover_yard.xml'}
 IMU = {'type': 'imu', 'mount': {'body': 'rover'}}
 
 
-@pytest.mark.parametrize(('document', 'valid'), [
-    (rig({'world': WORLD, 'sensors': {'imu': IMU}}), True),
-    ({'seed': 1}, False),
-    ({'/**': {'ros__parameters': {'seed': 1}, 'more': 1}}, False),
-    (rig({'sensors': {'imu': IMU}}), False),
-    (rig({'extends': 'demo.yaml', 'sensors': {'imu': {'rate_hz': 5.0}}}), True),
-    (rig({'sensors': {'imu': {'rate_hz': 5.0}}, 'world': WORLD}), False),
-    (rig({'sensors': {'imu': {'extends': 'datasheets/x.yaml'}}, 'world': WORLD}), True),
-    (rig({'world': WORLD, 'sensors': {'imu': {**IMU, 'num_rays': 3}}}), False),
-    (rig({'world': WORLD, 'sensors': {'imu': {**IMU, 'gyro': {'noise_density': 1e-3}}}}), True),
-    (rig({'world': WORLD, 'sensors': {'imu': {**IMU, 'gyro': {'noise_density': -1.0}}}}), False),
-    (rig({'world': WORLD, 'sensors': {'imu': {**IMU, 'faults': {'a': {'at_s': 1.0}}}}}), False),
-    (rig({'world': {'timestep_s': 0.001}}), False),
-    (rig({'world': {**WORLD, 'driver': 'taxi'}}), False),
-    (rig({'sync': {'reference_sensor_id': 'a', 'required_sensors': ['a']}}), False),
-    (rig({'sync': {'reference_sensor_id': 'a', 'required_sensors': ['a'], 'inputs': {
-        'a': {'topic': '/a', 'type': 'sensor_msgs/msg/Imu'}}}}), True),
-    (rig({'streams': {'a': {'topics': ['/a'], 'jitter_s': 0.01}}}), True),
-    (rig({'streams': {'a': {'jitter_s': 0.01}}}), False),
-    (rig({'type': 'imu', 'rate_hz': 100.0}), True),
-    (rig({'type': 'imu', 'rate_herz': 100.0}), False),
-])
+@pytest.mark.parametrize(
+    ('document', 'valid'),
+    [
+        (rig({'world': WORLD, 'sensors': {'imu': IMU}}), True),
+        ({'seed': 1}, False),
+        ({'/**': {'ros__parameters': {'seed': 1}, 'more': 1}}, False),
+        (rig({'sensors': {'imu': IMU}}), False),
+        (rig({'extends': 'demo.yaml', 'sensors': {'imu': {'rate_hz': 5.0}}}), True),
+        (rig({'sensors': {'imu': {'rate_hz': 5.0}}, 'world': WORLD}), False),
+        (rig({'sensors': {'imu': {'extends': 'datasheets/x.yaml'}}, 'world': WORLD}), True),
+        (rig({'world': WORLD, 'sensors': {'imu': {**IMU, 'num_rays': 3}}}), False),
+        (
+            rig({'world': WORLD, 'sensors': {'imu': {**IMU, 'gyro': {'noise_density': 1e-3}}}}),
+            True,
+        ),
+        (
+            rig({'world': WORLD, 'sensors': {'imu': {**IMU, 'gyro': {'noise_density': -1.0}}}}),
+            False,
+        ),
+        (
+            rig({'world': WORLD, 'sensors': {'imu': {**IMU, 'faults': {'a': {'at_s': 1.0}}}}}),
+            False,
+        ),
+        (rig({'world': {'timestep_s': 0.001}}), False),
+        (rig({'world': {**WORLD, 'driver': 'taxi'}}), False),
+        (rig({'sync': {'reference_sensor_id': 'a', 'required_sensors': ['a']}}), False),
+        (
+            rig(
+                {
+                    'sync': {
+                        'reference_sensor_id': 'a',
+                        'required_sensors': ['a'],
+                        'inputs': {'a': {'topic': '/a', 'type': 'sensor_msgs/msg/Imu'}},
+                    }
+                }
+            ),
+            True,
+        ),
+        (rig({'streams': {'a': {'topics': ['/a'], 'jitter_s': 0.01}}}), True),
+        (rig({'streams': {'a': {'jitter_s': 0.01}}}), False),
+        (rig({'type': 'imu', 'rate_hz': 100.0}), True),
+        (rig({'type': 'imu', 'rate_herz': 100.0}), False),
+    ],
+)
 def test_what_a_file_may_say(validator: Any, document: dict[str, Any], valid: bool) -> None:
     assert validator.is_valid(document) == valid
 
 
 def test_every_key_has_a_description_for_editors() -> None:
     definitions = rig_schema()['$defs']
-    bare = [f'{name}.{key}' for name, each in definitions.items() if not name.endswith('.part')
-            for key, value in each.get('properties', {}).items()
-            if 'description' not in value and '$ref' not in value and 'const' not in value]
+    bare = [
+        f'{name}.{key}'
+        for name, each in definitions.items()
+        if not name.endswith('.part')
+        for key, value in each.get('properties', {}).items()
+        if 'description' not in value and '$ref' not in value and 'const' not in value
+    ]
     assert bare == ['Rig.use_sim_time']
 
 

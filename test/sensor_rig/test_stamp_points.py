@@ -18,18 +18,33 @@ from sync_engine.input_config import InputConfig
 def synced(point: str, policy: str) -> tuple[list[int], list[int]]:
     """Return the stamps of the scans as they come and as they are published in bundles."""
     clock: dict[str, Any] = {'offset_s': 0.05, 'stamp_point': point}
-    rig = InProcessRig(rig_from_parameters({
-        'world': {'model': 'rover_yard.xml'},
-        'sensors': {'imu': {'type': 'imu', 'rate_hz': 100.0},
-                    'lidar': {'type': 'lidar2d', 'rate_hz': 10.0, 'num_rays': 30, 'clock': clock}},
-        'sync': {'reference_sensor_id': 'lidar', 'required_sensors': ['lidar', 'imu'],
-                 'imu_sensor_id': 'imu', 'stamp_policy': policy}}), arrays=False)
+    rig = InProcessRig(
+        rig_from_parameters(
+            {
+                'world': {'model': 'rover_yard.xml'},
+                'sensors': {
+                    'imu': {'type': 'imu', 'rate_hz': 100.0},
+                    'lidar': {'type': 'lidar2d', 'rate_hz': 10.0, 'num_rays': 30, 'clock': clock},
+                },
+                'sync': {
+                    'reference_sensor_id': 'lidar',
+                    'required_sensors': ['lidar', 'imu'],
+                    'imu_sensor_id': 'imu',
+                    'stamp_policy': policy,
+                },
+            }
+        ),
+        arrays=False,
+    )
     raw, out = [], []
     for _ in range(1000):
         raw += [message.stamp_ns for message in rig.step() if message.topic == 'lidar/scan']
         for bundle in rig.bundles:
-            out += [read_stamp_ns(output.raw) for output in rig.outputs(bundle)
-                    if output.topic.endswith('lidar/scan')]
+            out += [
+                read_stamp_ns(output.raw)
+                for output in rig.outputs(bundle)
+                if output.topic.endswith('lidar/scan')
+            ]
     return raw, out
 
 
@@ -46,10 +61,17 @@ def test_another_stamp_point_gives_the_same_bundles() -> None:
     assert kept[0] in raw
 
 
-@pytest.mark.parametrize(('kind', 'point', 'shift_ms'), [
-    ('sensor_msgs/msg/LaserScan', 'start', 0), ('sensor_msgs/msg/LaserScan', 'middle', -50),
-    ('sensor_msgs/msg/PointCloud2', 'end', -100), ('sensor_msgs/msg/Image', 'start', 50),
-    ('sensor_msgs/msg/Image', 'middle', 0), ('sensor_msgs/msg/Image', 'end', -50)])
+@pytest.mark.parametrize(
+    ('kind', 'point', 'shift_ms'),
+    [
+        ('sensor_msgs/msg/LaserScan', 'start', 0),
+        ('sensor_msgs/msg/LaserScan', 'middle', -50),
+        ('sensor_msgs/msg/PointCloud2', 'end', -100),
+        ('sensor_msgs/msg/Image', 'start', 50),
+        ('sensor_msgs/msg/Image', 'middle', 0),
+        ('sensor_msgs/msg/Image', 'end', -50),
+    ],
+)
 def test_shifts(kind: str, point: str, shift_ms: int) -> None:
     given = validated(InputConfig, {'type': kind, 'stamp_point': point, 'capture_s': 0.1}, 'x')
     assert given.stamp_shift_ns == shift_ms * 1_000_000

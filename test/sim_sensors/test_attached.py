@@ -34,9 +34,13 @@ MODEL = """
   </sensor>
 </mujoco>
 """
-RIG: dict[str, Any] = {'seed': 3, 'sensors': {
-    'imu': {'type': 'imu', 'rate_hz': 500.0, 'mount': {'site': 'weird site'}},
-    'tracker': {'type': 'pose', 'rate_hz': 500.0, 'mount': {'body': 'trunk'}}}}
+RIG: dict[str, Any] = {
+    'seed': 3,
+    'sensors': {
+        'imu': {'type': 'imu', 'rate_hz': 500.0, 'mount': {'site': 'weird site'}},
+        'tracker': {'type': 'pose', 'rate_hz': 500.0, 'mount': {'body': 'trunk'}},
+    },
+}
 
 
 def pair(xml: str = MODEL) -> tuple[mujoco.MjModel, mujoco.MjData]:
@@ -72,14 +76,23 @@ def _state(model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
 
 def test_sensors_may_be_called_as_sites_and_cameras_of_the_model() -> None:
     """As Unitree's Go1 has a site `imu`; here its tendon and its own sensors are on it."""
-    named = (MODEL.replace('weird site', 'imu')
-             .replace('<body name="limb"', '<camera name="tracker"/><body name="limb"')
-             .replace('<actuator>', '<tendon><spatial><site site="imu"/><site site="imu_"/>'
-                      '</spatial></tendon><actuator>')
-             .replace('<body name="trunk"', '<site name="imu_"/><body name="trunk"'))
+    named = (
+        MODEL.replace('weird site', 'imu')
+        .replace('<body name="limb"', '<camera name="tracker"/><body name="limb"')
+        .replace(
+            '<actuator>',
+            '<tendon><spatial><site site="imu"/><site site="imu_"/></spatial></tendon><actuator>',
+        )
+        .replace('<body name="trunk"', '<site name="imu_"/><body name="trunk"')
+    )
     mount = {'body': 'trunk', 'pos_m': [0.1, 0.0, 0.0], 'rpy_rad': [0.0, 0.0, np.pi / 2]}
-    rig = attach(*pair(named), {'seed': 3, 'sensors': {
-        **RIG['sensors'], 'imu': {**RIG['sensors']['imu'], 'mount': mount}}})
+    rig = attach(
+        *pair(named),
+        {
+            'seed': 3,
+            'sensors': {**RIG['sensors'], 'imu': {**RIG['sensors']['imu'], 'mount': mount}},
+        },
+    )
     expected = attach(*pair(), RIG)
     for each in (rig, expected):
         each.observe()
@@ -113,8 +126,15 @@ def test_sensors_measure_between_the_steps_of_an_environment(integrator: str) ->
 
 def test_time_that_goes_back_begins_a_new_episode() -> None:
     model, data = pair()
-    rig = attach(model, data, {'sensors': {'imu': {
-        **RIG['sensors']['imu'], 'noise': 0.1, 'delay_range_s': [0.01, 0.01]}}})
+    rig = attach(
+        model,
+        data,
+        {
+            'sensors': {
+                'imu': {**RIG['sensors']['imu'], 'noise': 0.1, 'delay_range_s': [0.01, 0.01]}
+            }
+        },
+    )
     mujoco.mj_step(model, data, nstep=20)
     rig.observe()
     mujoco.mj_step(model, data, nstep=20)
@@ -144,8 +164,11 @@ def test_a_model_changed_while_it_runs_is_taken_over_at_the_next_reset() -> None
 
 
 def test_a_file_serves_where_a_model_cannot_be_rebuilt(tmp_path: Path) -> None:
-    xml = MODEL.replace('<body name="trunk"', '<flexcomp name="f" type="grid" count="3 3 1" '
-                        'spacing=".1 .1 .1" pos="2 0 1" dim="2" mass="1"/><body name="trunk"')
+    xml = MODEL.replace(
+        '<body name="trunk"',
+        '<flexcomp name="f" type="grid" count="3 3 1" '
+        'spacing=".1 .1 .1" pos="2 0 1" dim="2" mass="1"/><body name="trunk"',
+    )
     (tmp_path / 'soft.xml').write_text(xml)
     model, data = pair(xml)
     with pytest.raises(RigError, match=r'name its file as world\.model'):
@@ -153,17 +176,23 @@ def test_a_file_serves_where_a_model_cannot_be_rebuilt(tmp_path: Path) -> None:
     rig = attach(model, data, {**RIG, 'world': {'model': str(tmp_path / 'soft.xml')}})
     mujoco.mj_step(model, data, nstep=3)
     rig.observe()
-    np.testing.assert_allclose(rig.read('tracker').values[0, :3],
-                               data.body('trunk').xpos, atol=0.01)
+    np.testing.assert_allclose(
+        rig.read('tracker').values[0, :3], data.body('trunk').xpos, atol=0.01
+    )
 
 
-@pytest.mark.parametrize(('rig', 'text'), [
-    ({'sensors': {}}, 'has no sensors:'),
-    ({'sensors': {'imu': {'type': 'imu', 'mount': {'body': 'trnk'}}}}, "did you mean 'trunk'"),
-    ({'sensors': {'imu': {'type': 'imu'}}, 'world': {'model': 'rover_yard.xml'}},
-     'is not the attached model: nq is'),
-    ({'sensors': {'limb': {'type': 'imu', 'mount': {'site': 'nowhere'}}}}, 'mount.site'),
-])
+@pytest.mark.parametrize(
+    ('rig', 'text'),
+    [
+        ({'sensors': {}}, 'has no sensors:'),
+        ({'sensors': {'imu': {'type': 'imu', 'mount': {'body': 'trnk'}}}}, "did you mean 'trunk'"),
+        (
+            {'sensors': {'imu': {'type': 'imu'}}, 'world': {'model': 'rover_yard.xml'}},
+            'is not the attached model: nq is',
+        ),
+        ({'sensors': {'limb': {'type': 'imu', 'mount': {'site': 'nowhere'}}}}, 'mount.site'),
+    ],
+)
 def test_mistakes_are_named(rig: dict[str, Any], text: str) -> None:
     with pytest.raises(RigError, match=text):
         attach(*pair(), rig)
@@ -194,5 +223,6 @@ def test_every_type_of_sensor_reads_as_in_a_world_of_the_rigs_own() -> None:
         mujoco.mj_step(model, data)
     assert set(own.sensors) == set(rig.sensors)
     for name in own.sensors:
-        np.testing.assert_array_equal(own.read_ground_truth(name).values,
-                                      rig.read_ground_truth(name).values, err_msg=name)
+        np.testing.assert_array_equal(
+            own.read_ground_truth(name).values, rig.read_ground_truth(name).values, err_msg=name
+        )

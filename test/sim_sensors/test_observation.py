@@ -17,9 +17,13 @@ pytest.importorskip('array_api_compat')
 
 
 def environment(num_envs: int = 4) -> SimpleNamespace:
-    return SimpleNamespace(num_envs=num_envs, device=torch.device('cpu'), step_dt=0.02,
-                           common_step_counter=0,
-                           episode_length_buf=torch.zeros(num_envs, dtype=torch.long))
+    return SimpleNamespace(
+        num_envs=num_envs,
+        device=torch.device('cpu'),
+        step_dt=0.02,
+        common_step_counter=0,
+        episode_length_buf=torch.zeros(num_envs, dtype=torch.long),
+    )
 
 
 def step(env: SimpleNamespace, *reset: int) -> None:
@@ -31,6 +35,7 @@ def step(env: SimpleNamespace, *reset: int) -> None:
 def term(**keys: Any) -> SensedTerm:
     def count(env: Any) -> Any:
         return torch.full((env.num_envs, 6), float(env.common_step_counter), dtype=torch.float64)
+
     return SensedTerm(Imu('imu', ImuConfig(type='imu', rate_hz=0.0, **keys)), count, seed=3)
 
 
@@ -102,8 +107,10 @@ def test_a_manager_says_which_episodes_begin() -> None:
 def test_observations_have_the_type_of_the_truth() -> None:
     env = environment()
     for dtype in (torch.float32, torch.float64):
-        felt = SensedTerm(Imu('imu', ImuConfig(type='imu', rate_hz=0.0)),
-                          lambda env, dtype=dtype: torch.full((env.num_envs, 6), 0.1, dtype=dtype))
+        felt = SensedTerm(
+            Imu('imu', ImuConfig(type='imu', rate_hz=0.0)),
+            lambda env, dtype=dtype: torch.full((env.num_envs, 6), 0.1, dtype=dtype),
+        )
         assert felt(env).dtype == dtype and felt(env)[0, 0] == torch.tensor(0.1, dtype=dtype)
 
 

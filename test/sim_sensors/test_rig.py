@@ -16,17 +16,29 @@ from sensor_rig.rigfile import rig_from_parameters
 from sim_sensors.pipeline.digest import StreamDigests
 from sim_sensors.rig import Rig
 
-IMU = {'type': 'imu', 'rate_hz': 200.0, 'mount': {'body': 'rover'}, 'noise': 0.02,
-       'delay_range_s': [0.003, 0.009], 'jitter_s': 0.002,
-       'clock': {'offset_s': 0.25, 'drift_ppm': 40.0}, 'loss': {'probability': 0.1}}
+IMU = {
+    'type': 'imu',
+    'rate_hz': 200.0,
+    'mount': {'body': 'rover'},
+    'noise': 0.02,
+    'delay_range_s': [0.003, 0.009],
+    'jitter_s': 0.002,
+    'clock': {'offset_s': 0.25, 'drift_ppm': 40.0},
+    'loss': {'probability': 0.1},
+}
 
 
 def yard_rig(num_envs=1, seed=5, messages=True, **sensors):
-    config = rig_from_parameters({
-        'seed': seed, 'sensors': sensors or {'imu': IMU},
-        'world': {'model': 'rover_yard.xml', 'driver': 'figure_eight', 'num_envs': num_envs}})
-    return Rig(config.simulated_world, config.make_sensors().values(), seed=config.seed,
-               messages=messages)
+    config = rig_from_parameters(
+        {
+            'seed': seed,
+            'sensors': sensors or {'imu': IMU},
+            'world': {'model': 'rover_yard.xml', 'driver': 'figure_eight', 'num_envs': num_envs},
+        }
+    )
+    return Rig(
+        config.simulated_world, config.make_sensors().values(), seed=config.seed, messages=messages
+    )
 
 
 def digests(rig, seconds=0.3):
@@ -40,8 +52,11 @@ def digests(rig, seconds=0.3):
 
 
 def test_messages_come_when_they_arrive_with_the_sensors_stamp(tmp_path):
-    rig = cart_rig(tmp_path, place(rate_hz=100.0, delay_range_s=(0.004, 0.004),
-                                   clock={'offset_s': 2.0}), messages=True)
+    rig = cart_rig(
+        tmp_path,
+        place(rate_hz=100.0, delay_range_s=(0.004, 0.004), clock={'offset_s': 2.0}),
+        messages=True,
+    )
     seen = []
     for _ in range(60):
         for message in rig.step():
@@ -51,17 +66,20 @@ def test_messages_come_when_they_arrive_with_the_sensors_stamp(tmp_path):
             seen.append((message.topic, message.arrival_ns, message.stamp_ns, position))
     assert [row[:3] for row in seen] == [
         ('place/place', START_NS + (10 * k + 4) * MS, START_NS + (2000 + 10 * k) * MS)
-        for k in range(6)]
+        for k in range(6)
+    ]
     assert [row[3] for row in seen] == pytest.approx([10 * k for k in range(6)])
 
 
 def test_a_sweep_is_gathered_part_by_part_and_arrives_after_its_end(tmp_path):
-    rig = cart_rig(tmp_path, place(kind=SweepingPlace, rate_hz=50.0,
-                                   delay_range_s=(0.003, 0.003)), messages=True)
+    rig = cart_rig(
+        tmp_path,
+        place(kind=SweepingPlace, rate_hz=50.0, delay_range_s=(0.003, 0.003)),
+        messages=True,
+    )
     messages = list(rig.run(0.1))
     assert [m.sample.capture_ns for m in messages] == [START_NS + 20 * k * MS for k in range(5)]
-    assert [m.arrival_ns for m in messages] == [START_NS + (20 * k + 13) * MS
-                                                 for k in range(5)]
+    assert [m.arrival_ns for m in messages] == [START_NS + (20 * k + 13) * MS for k in range(5)]
     for k, message in enumerate(messages):
         assert message.sample.values == pytest.approx([20 * k, 20 * k + 4, 20 * k + 8])
 
@@ -79,8 +97,12 @@ def test_sweeps_that_overlap_do_not_mix(tmp_path):
 
 
 def test_messages_of_one_tick_come_in_order_of_arrival(tmp_path):
-    rig = cart_rig(tmp_path, place('b', rate_hz=100.0, delay_range_s=(0.0004, 0.0004)),
-                   place('a', rate_hz=100.0, delay_range_s=(0.0006, 0.0006)), messages=True)
+    rig = cart_rig(
+        tmp_path,
+        place('b', rate_hz=100.0, delay_range_s=(0.0004, 0.0004)),
+        place('a', rate_hz=100.0, delay_range_s=(0.0006, 0.0006)),
+        messages=True,
+    )
     rig.step()
     assert [message.topic for message in rig.step()] == ['b/place', 'a/place']
 
@@ -113,8 +135,10 @@ def test_a_reset_with_the_seed_is_a_new_rig_and_without_one_a_new_episode():
 
 
 def test_other_sensors_change_nothing():
-    alone, together = digests(yard_rig()), digests(yard_rig(
-        imu=IMU, second={**IMU, 'rate_hz': 90.0}))
+    alone, together = (
+        digests(yard_rig()),
+        digests(yard_rig(imu=IMU, second={**IMU, 'rate_hz': 90.0})),
+    )
     assert alone['imu/data_raw'] == together['imu/data_raw'] != together['second/data_raw']
 
 
@@ -154,8 +178,9 @@ def test_what_nobody_reads_is_not_measured(tmp_path):
 
 def test_a_partial_reset_begins_anew_for_those_alone(tmp_path):
     keys = {'rate_hz': 100.0, 'delay_range_s': (0.005, 0.005)}
-    rig = cart_rig(tmp_path, place(**keys), place('sweep', SweepingPlace, rate_hz=50.0),
-                   num_envs=3)
+    rig = cart_rig(
+        tmp_path, place(**keys), place('sweep', SweepingPlace, rate_hz=50.0), num_envs=3
+    )
     for _ in range(24):  # 23 ms: amid a sweep
         rig.step()
     rig.reset([1])
@@ -237,6 +262,7 @@ def counting(rig: Rig, name: str) -> list[int]:
     def counted(envs: Any, out: Any) -> None:
         taken.append(rig.elapsed_ns)
         supply(envs, out)
+
     pipeline.supplier = counted
     return taken
 
@@ -244,13 +270,21 @@ def counting(rig: Rig, name: str) -> list[int]:
 LAZY: dict[str, Any] = {'type': 'pose', 'rate_hz': 100.0, 'mount': {'body': 'rover'}}
 
 
-@pytest.mark.parametrize(('world', 'force', 'watched', 'captures'), [
-    ({}, False, False, 0), ({}, True, False, 5), ({}, False, True, 5),
-    ({'lazy_sensor_update': False}, False, False, 5)])
+@pytest.mark.parametrize(
+    ('world', 'force', 'watched', 'captures'),
+    [
+        ({}, False, False, 0),
+        ({}, True, False, 5),
+        ({}, False, True, 5),
+        ({'lazy_sensor_update': False}, False, False, 5),
+    ],
+)
 def test_what_nobody_reads_is_computed_where_it_is_asked_for(
-        world: dict[str, Any], force: bool, watched: bool, captures: int) -> None:
-    config = rig_from_parameters({'world': {'model': 'rover_yard.xml', **world},
-                                  'sensors': {'tracker': LAZY}})
+    world: dict[str, Any], force: bool, watched: bool, captures: int
+) -> None:
+    config = rig_from_parameters(
+        {'world': {'model': 'rover_yard.xml', **world}, 'sensors': {'tracker': LAZY}}
+    )
     rig = Rig(config.simulated_world, config.make_sensors().values())
     if watched:
         rig.set_watched('tracker')

@@ -53,12 +53,24 @@ def test_a_late_reader_in_one_process_hears_the_next_message(count: int) -> None
 
 @pytest.mark.parametrize('restart', ['restart_sync', 'restart_emulator', 'restart_world'])
 def test_a_node_restarted_after_thousands_of_messages_takes_part_again(
-        restart: str, tmp_path: Path) -> None:
+    restart: str, tmp_path: Path
+) -> None:
     rig = write_rig(
-        tmp_path, {'imu': {'type': 'imu', 'mount': {'body': 'plate'}, 'rate_hz': RATE_HZ,
-                           'truth_rate_hz': RATE_HZ, 'delay_range_s': [0.002, 0.002]}},
-        timestep_s=0.002, lockstep_timeout_s=20.0, clock_rate_hz=1.0,
-        sync={'reference_sensor_id': 'imu', 'required_sensors': ['imu']})
+        tmp_path,
+        {
+            'imu': {
+                'type': 'imu',
+                'mount': {'body': 'plate'},
+                'rate_hz': RATE_HZ,
+                'truth_rate_hz': RATE_HZ,
+                'delay_range_s': [0.002, 0.002],
+            }
+        },
+        timestep_s=0.002,
+        lockstep_timeout_s=20.0,
+        clock_rate_hz=1.0,
+        sync={'reference_sensor_id': 'imu', 'required_sensors': ['imu']},
+    )
     with ros_context([]) as context:
         nodes = OneProcess(rig, Spinner(context))
         try:

@@ -42,5 +42,8 @@ def test_growth_is_told_from_noise() -> None:
 def test_leaked_threads_and_files_are_told() -> None:
     vitals = samples(lambda k: 200.0)
     vitals.samples.append(Vital(3600.0, 200.0, 20, 99, 1, 3))
-    assert vitals.violations() == ['threads went from 9 to 20', 'open files went from 20 to 99',
-                                   'child processes went from 0 to 1']
+    assert vitals.violations() == [
+        'threads went from 9 to 20',
+        'open files went from 20 to 99',
+        'child processes went from 0 to 1',
+    ]

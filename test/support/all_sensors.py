@@ -46,8 +46,12 @@ EVERY: dict[str, dict[str, Any]] = {
     'force_torque': {},
     'contact_probe': {'radius_m': 0.02, 'target': 'press'},
     'tactile': {'rows': 3, 'columns': 4, 'mount': ON_TOP, 'truth_rate_hz': 0.0},
-    'temperature_grid': {'rows': 3, 'columns': 4, 'truth_rate_hz': 0.0,
-                         'sources': {'p': {'body': 'press'}}},
+    'temperature_grid': {
+        'rows': 3,
+        'columns': 4,
+        'truth_rate_hz': 0.0,
+        'sources': {'p': {'body': 'press'}},
+    },
 }
 EXACT: dict[str, dict[str, Any]] = {
     'joint_state': {'velocity_from': 'tachometer'},

@@ -61,8 +61,9 @@ def frames_of(habits: Habits) -> int:
     return max(600, round(8.0 * habits.rate_hz))
 
 
-def pairs(habits: Habits, count: int, seed: int,
-          steps_ms: dict[int, float] | None = None) -> Pairs:
+def pairs(
+    habits: Habits, count: int, seed: int, steps_ms: dict[int, float] | None = None
+) -> Pairs:
     """Return what a host receives of `count` frames; the clock steps at received frame k."""
     rng = np.random.default_rng(seed)
     period = 1e3 / habits.rate_hz
@@ -76,12 +77,14 @@ def pairs(habits: Habits, count: int, seed: int,
     group = np.arange(count) // habits.batch
     last = np.minimum((group + 1) * habits.batch, count) - 1
     arrival = np.maximum.accumulate(np.maximum.accumulate(arrival)[last])
-    kept = np.flatnonzero(rng.random(count) >= habits.loss)[::habits.keep_every]
+    kept = np.flatnonzero(rng.random(count) >= habits.loss)[:: habits.keep_every]
     stamp, arrival = stamp[kept], arrival[kept] + 1e-3 * np.arange(len(kept))
     for at, size_ms in (steps_ms or {}).items():
         stamp[at:] += size_ms
-    return [(START_NS + round(s * MS), START_NS + round(a * MS))
-            for s, a in zip(stamp.tolist(), arrival.tolist(), strict=True)]
+    return [
+        (START_NS + round(s * MS), START_NS + round(a * MS))
+        for s, a in zip(stamp.tolist(), arrival.tolist(), strict=True)
+    ]
 
 
 def _delays(habits: Habits, count: int, rng: np.random.Generator) -> NDArray[np.float64]:

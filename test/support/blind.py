@@ -50,8 +50,9 @@ class Stream:
 
     def stamps_ns(self) -> list[int]:
         stamps = self.captures + self.offset_s if self.stamps is None else self.stamps
-        return [0 if np.isnan(value) else round((EPOCH_S + float(value)) * 1e9)
-                for value in stamps]
+        return [
+            0 if np.isnan(value) else round((EPOCH_S + float(value)) * 1e9) for value in stamps
+        ]
 
 
 class Robot(NamedTuple):
@@ -70,11 +71,16 @@ class Robot(NamedTuple):
 
     @classmethod
     def of(cls, random: Random) -> Robot:
-        return cls(float(random.choice((50, 100, 200, 400))), float(random.choice((5, 10, 20))),
-                   float(random.choice((7.5, 15, 30, 60))), float(random.choice((10, 25, 50))),
-                   float(random.choice((1, 5, 10))), float(random.uniform(25.0, 45.0)),
-                   str(random.choice(('gamma', 'uniform', 'spiky'))),
-                   float(random.uniform(0.3, 2.5)))
+        return cls(
+            float(random.choice((50, 100, 200, 400))),
+            float(random.choice((5, 10, 20))),
+            float(random.choice((7.5, 15, 30, 60))),
+            float(random.choice((10, 25, 50))),
+            float(random.choice((1, 5, 10))),
+            float(random.uniform(25.0, 45.0)),
+            str(random.choice(('gamma', 'uniform', 'spiky'))),
+            float(random.uniform(0.3, 2.5)),
+        )
 
 
 class Recording:
@@ -91,13 +97,16 @@ class Recording:
             '/odom': self.stream(ODOM, robot.odom_hz, 0.004, 0.001),
             '/fix': self.stream(FIX, robot.fix_hz, 0.08, 0.01),
         }
-        self.streams['/lidar/points'].points = lambda i: np.linspace(0.0, self.sweep_s, 64,
-                                                                     dtype='f4')
+        self.streams['/lidar/points'].points = lambda i: np.linspace(
+            0.0, self.sweep_s, 64, dtype='f4'
+        )
         left = self.streams['/camera/left/image_raw']
         self.streams['/camera/left/camera_info'] = Stream(
-            INFO, left.period_s, left.captures, left.arrivals + 2e-4)
+            INFO, left.period_s, left.captures, left.arrivals + 2e-4
+        )
         self.streams['/camera/right/image_raw'] = Stream(
-            IMAGE, left.period_s, left.captures, left.arrivals + 5e-4)
+            IMAGE, left.period_s, left.captures, left.arrivals + 5e-4
+        )
 
     @property
     def length_s(self) -> float:
@@ -116,19 +125,18 @@ class Recording:
         if self.robot.jitter == 'spiky':
             late = self.random.random(count) < 0.005
             delays += late * self.random.uniform(2.0, 10.0, count) * jitter_s
-        return Stream(type_name, period_s, captures,
-                      np.maximum.accumulate(captures + delays))
+        return Stream(type_name, period_s, captures, np.maximum.accumulate(captures + delays))
 
     def records(self) -> list[TopicRecord]:
         """Return the topics as `inspect` gathers them."""
         return [self._record(name, stream) for name, stream in self.streams.items()]
 
     def _record(self, name: str, stream: Stream) -> TopicRecord:
-        record = TopicRecord(name, stream.type_name, stream.stamped,
-                             best_effort=stream.best_effort)
+        record = TopicRecord(
+            name, stream.type_name, stream.stamped, best_effort=stream.best_effort
+        )
         arrivals = [round((EPOCH_S + float(value)) * 1e9) for value in stream.arrivals]
-        for i, (stamp_ns, arrival_ns) in enumerate(zip(stream.stamps_ns(), arrivals,
-                                                       strict=True)):
+        for i, (stamp_ns, arrival_ns) in enumerate(zip(stream.stamps_ns(), arrivals, strict=True)):
             raw = self._raw(stream, i, stamp_ns)
             record.add(raw, arrival_ns)
             if stream.doubled is not None and stream.doubled[i]:
@@ -139,16 +147,30 @@ class Recording:
         frame = stream.frames[number * len(stream.frames) // len(stream.captures)]
         if stream.points is not None and (number < 24 or number % 50 == 0):
             times = stream.points(number)
-            points = np.zeros(len(times), np.dtype([('x', '<f4'),
-                                                   (stream.point_field, times.dtype)]))
+            points = np.zeros(
+                len(times), np.dtype([('x', '<f4'), (stream.point_field, times.dtype)])
+            )
             points[stream.point_field] = times
             points['x'] = number
             return msgs.point_cloud2_message(stamp_ns, frame, points)
         if stream.scan_time_s and number < 24:
-            return bytes(msgs.laser_scan(
-                frame, 8, angle_min_rad=-1.0, angle_max_rad=1.0, angle_increment_rad=0.25,
-                range_min_m=0.1, range_max_m=9.0, time_increment_s=0.0,
-                scan_time_s=stream.scan_time_s).fill(stamp_ns, ranges=np.ones(8, np.float32)))
+            return bytes(
+                msgs.laser_scan(
+                    frame,
+                    8,
+                    angle_min_rad=-1.0,
+                    angle_max_rad=1.0,
+                    angle_increment_rad=0.25,
+                    range_min_m=0.1,
+                    range_max_m=9.0,
+                    time_increment_s=0.0,
+                    scan_time_s=stream.scan_time_s,
+                ).fill(stamp_ns, ranges=np.ones(8, np.float32))
+            )
         text = frame.encode() + b'\0'
-        return (b'\0\1\0\0' + struct.pack('<iII', *divmod(stamp_ns, 10**9), len(text)) + text
-                + struct.pack('<q', number))
+        return (
+            b'\0\1\0\0'
+            + struct.pack('<iII', *divmod(stamp_ns, 10**9), len(text))
+            + text
+            + struct.pack('<q', number)
+        )

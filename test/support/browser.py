@@ -19,9 +19,16 @@ from support.waiting import wait_until
 
 BROWSERS = ('chromium', 'chromium-browser', 'google-chrome')
 # Software WebGL, and nothing that the browser would fetch for itself.
-ARGUMENTS = ('--no-sandbox', '--use-angle=swiftshader', '--enable-unsafe-swiftshader',
-             '--disable-quic', '--no-first-run', '--disable-background-networking',
-             '--disable-component-update', '--disable-sync')
+ARGUMENTS = (
+    '--no-sandbox',
+    '--use-angle=swiftshader',
+    '--enable-unsafe-swiftshader',
+    '--disable-quic',
+    '--no-first-run',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
+)
 OWN = ('http://localhost', 'ws://localhost', 'data:', 'blob:')
 PATIENCE_MS = 90_000
 """Wall time after which a page counts as broken."""
@@ -43,10 +50,18 @@ def browser_page(width: int, height: int) -> Iterator[Any]:
             page.set_default_timeout(PATIENCE_MS)
             page.foreign_requests, page.complaints = [], []
             page.on('pageerror', lambda error: page.complaints.append(str(error)))
-            page.on('console', lambda line: page.complaints.append(line.text)
-                    if line.type == 'error' else None)
-            page.on('request', lambda request: None if request.url.startswith(OWN)
-                    else page.foreign_requests.append(request.url))
+            page.on(
+                'console',
+                lambda line: page.complaints.append(line.text) if line.type == 'error' else None,
+            )
+            page.on(
+                'request',
+                lambda request: (
+                    None
+                    if request.url.startswith(OWN)
+                    else page.foreign_requests.append(request.url)
+                ),
+            )
             yield page
         finally:
             started.close()
@@ -60,8 +75,10 @@ def picture(page: Any, **clip: float) -> NDArray[np.int16]:
 
 def said(page: Any, pattern: str, patience_s: float = PATIENCE_MS / 1e3) -> str:
     """Wait until a page says something that fits `pattern`; return its first group."""
+
     def look() -> re.Match[str] | None:
         return re.search(pattern, page.inner_text('body'))
+
     return wait_until(look, patience_s, f'{pattern!r} on the page').group(1)
 
 

@@ -79,12 +79,17 @@ class SweepingPlace(Place):
     duration_ms = 10
 
 
-def cart_rig(folder: Path, *sensors: Sensor[Any], num_envs: int = 1, seed: int = 1,
-             **keys: Any) -> Rig:
+def cart_rig(
+    folder: Path, *sensors: Sensor[Any], num_envs: int = 1, seed: int = 1, **keys: Any
+) -> Rig:
     """Return a rig of the rolling cart at 1 ms steps."""
     (folder / 'cart.xml').write_text(MODEL)
-    world = WorldConfig(model='cart.xml', keyframe='rolling', num_envs=num_envs, **{
-        key: keys.pop(key) for key in ('skip_unavailable', 'timestep_s') if key in keys})
+    world = WorldConfig(
+        model='cart.xml',
+        keyframe='rolling',
+        num_envs=num_envs,
+        **{key: keys.pop(key) for key in ('skip_unavailable', 'timestep_s') if key in keys},
+    )
     return Rig(world, sensors, seed=seed, base_dir=folder, **keys)
 
 

@@ -30,6 +30,7 @@ def _sign(r: Recording) -> float:
 
 # ---- clocks -----------------------------------------------------------------------------------
 
+
 def host_stamps(r: Recording) -> Expected:
     name, s = _pick(r, (*FAST, '/camera/left/image_raw'))
     s.arrivals = s.arrivals + r.random.uniform(0.0, 0.3, len(s.arrivals)) * s.period_s
@@ -42,8 +43,10 @@ def host_stamps(r: Recording) -> Expected:
 def _follow(r: Recording, name: str, s: Stream) -> None:
     """Give the companions of the left camera its stamps and arrivals."""
     if name == '/camera/left/image_raw':
-        for other, later_s in (('/camera/left/camera_info', 2e-4),
-                               ('/camera/right/image_raw', 5e-4)):
+        for other, later_s in (
+            ('/camera/left/camera_info', 2e-4),
+            ('/camera/right/image_raw', 5e-4),
+        ):
             twin = r.streams[other]
             twin.stamps, twin.offset_s = s.stamps, s.offset_s
             twin.captures, twin.arrivals = s.captures, s.arrivals + later_s
@@ -65,8 +68,9 @@ def wander(r: Recording) -> Expected:
     cycles = r.random.uniform(1.0, 2.5)
     size_s = r.random.uniform(0.008, 0.03)
     phase = r.random.uniform(0.0, 2.0 * np.pi)
-    s.stamps = s.captures - size_s * (1.0 + np.sin(
-        2.0 * np.pi * cycles * s.captures / r.length_s + phase))
+    s.stamps = s.captures - size_s * (
+        1.0 + np.sin(2.0 * np.pi * cycles * s.captures / r.length_s + phase)
+    )
     _follow(r, name, s)
     return {('clock_wander', name)}
 
@@ -93,6 +97,7 @@ def _domain(code: str, offset_s: Callable[[Recording], float]) -> Defect:
         s.offset_s = offset_s(r)
         _follow(r, name, s)
         return {(code, name), ('mixed_domains', name)}
+
     return apply
 
 
@@ -129,10 +134,12 @@ def wrap(r: Recording) -> Expected:
 
 # ---- order ------------------------------------------------------------------------------------
 
+
 def zeros(r: Recording) -> Expected:
     name, s = _pick(r)
-    s.stamps = np.where(r.random.random(len(s.captures)) < r.random.uniform(0.05, 0.3), np.nan,
-                        s.captures)
+    s.stamps = np.where(
+        r.random.random(len(s.captures)) < r.random.uniform(0.05, 0.3), np.nan, s.captures
+    )
     _follow(r, name, s)
     return {('zero_stamps', name)}
 
@@ -141,7 +148,7 @@ def frozen(r: Recording) -> Expected:
     name, s = _pick(r)
     s.stamps = s.captures.copy()
     at = int(len(s.stamps) * r.random.uniform(0.1, 0.7))
-    s.stamps[at:at + int(r.random.integers(10, 40))] = s.stamps[at]
+    s.stamps[at : at + int(r.random.integers(10, 40))] = s.stamps[at]
     _follow(r, name, s)
     return {('frozen_stamps', name)}
 
@@ -181,11 +188,13 @@ def looped(r: Recording) -> Expected:
 
 # ---- points -----------------------------------------------------------------------------------
 
+
 def _points(code: str, times: Callable[[Recording, Stream], Callable[[int], Any]]) -> Defect:
     def apply(r: Recording) -> Expected:
         s = r.streams['/lidar/points']
         s.points = times(r, s)
         return {(code, '/lidar/points')}
+
     return apply
 
 
@@ -228,6 +237,7 @@ def stamped_after_the_sweep(r: Recording) -> Expected:
 
 # ---- arrivals ---------------------------------------------------------------------------------
 
+
 def dropped(r: Recording) -> Expected:
     name, s = _pick(r)
     kept = r.random.random(len(s.captures)) > r.random.uniform(0.03, 0.15)
@@ -249,7 +259,7 @@ def dropped_in_bursts(r: Recording) -> Expected:
 
 
 def best_effort(r: Recording) -> Expected:
-    (_, name), = dropped(r)
+    ((_, name),) = dropped(r)
     r.streams[name].best_effort = True
     return {('qos_loss', name), ('dropped_frames', name)}
 
@@ -329,6 +339,7 @@ def rate_not_declared(r: Recording) -> Expected:
 
 # ---- topics that belong together, and headers -------------------------------------------------
 
+
 def info_differs(r: Recording) -> Expected:
     s = r.streams['/camera/left/camera_info']
     s.offset_s = -r.random.uniform(0.1, 0.4) * s.period_s
@@ -369,38 +380,59 @@ def no_stamp(r: Recording) -> Expected:
 
 
 DEFECTS: dict[str, Defect] = {
-    'host_stamps': host_stamps, 'clock_drift': drift, 'clock_wander': wander,
-    'clock_slewed': slewed, 'future_stamps': future,
+    'host_stamps': host_stamps,
+    'clock_drift': drift,
+    'clock_wander': wander,
+    'clock_slewed': slewed,
+    'future_stamps': future,
     'clock_tai': _domain('clock_tai', lambda r: 37.0 * _sign(r)),
     'clock_gps': _domain('clock_gps', lambda r: 18.0),
     'clock_gps_epoch': _domain('clock_gps_epoch', lambda r: 18.0 - GPS_EPOCH_S),
-    'clock_time_zone': _domain('clock_time_zone', lambda r: 900.0 * float(
-        r.random.choice((-48, -20, 4, 8, 22, 36)))),
+    'clock_time_zone': _domain(
+        'clock_time_zone', lambda r: 900.0 * float(r.random.choice((-48, -20, 4, 8, 22, 36)))
+    ),
     'clock_power_up': _domain('clock_power_up', lambda r: -EPOCH_S + r.random.uniform(10, 1e5)),
-    'clock_other': _domain('clock_other',
-                           lambda r: _sign(r) * r.random.uniform(40.0, 300.0)),
-    'clock_step': step, 'ptp_lost': ptp_lost, 'wrap_around': wrap, 'zero_stamps': zeros,
-    'frozen_stamps': frozen, 'repeated_stamps': repeated, 'time_back': back,
-    'out_of_order': out_of_order, 'looped': looped,
+    'clock_other': _domain('clock_other', lambda r: _sign(r) * r.random.uniform(40.0, 300.0)),
+    'clock_step': step,
+    'ptp_lost': ptp_lost,
+    'wrap_around': wrap,
+    'zero_stamps': zeros,
+    'frozen_stamps': frozen,
+    'repeated_stamps': repeated,
+    'time_back': back,
+    'out_of_order': out_of_order,
+    'looped': looped,
     'point_times_missing': no_point_times,
     'point_times_zero': _points('point_times_zero', lambda r, s: _linear(0.0, 0.0)),
     'point_times_unit': _points('point_times_unit', _in_another_unit),
     'point_times_absolute': _points('point_times_absolute', _dates),
-    'point_times_long': _points('point_times_long', lambda r, s: _linear(
-        0.0, r.random.uniform(1.5, 4.0) * s.period_s)),
+    'point_times_long': _points(
+        'point_times_long', lambda r, s: _linear(0.0, r.random.uniform(1.5, 4.0) * s.period_s)
+    ),
     'point_times_growing': _points('point_times_long', _growing),
     'point_times_reversed': _points('point_times_reversed', lambda r, s: _linear(r.sweep_s, 0.0)),
     'point_times_unsorted': _points('point_times_unsorted', _shuffled),
     'stamp_at_end': _points('stamp_point', lambda r, s: _linear(-r.sweep_s, 0.0)),
-    'stamp_in_the_middle': _points('stamp_point', lambda r, s: _linear(
-        -0.5 * r.sweep_s, 0.5 * r.sweep_s)),
+    'stamp_in_the_middle': _points(
+        'stamp_point', lambda r, s: _linear(-0.5 * r.sweep_s, 0.5 * r.sweep_s)
+    ),
     'stamp_after_the_sweep': stamped_after_the_sweep,
-    'dropped_frames': dropped, 'dropped_in_bursts': dropped_in_bursts, 'qos_loss': best_effort,
-    'throttled': throttled, 'doubled_messages': doubled, 'arrivals_in_batches': batches,
-    'polled': polled, 'recorder_hiccup': hiccup, 'late_recorder': late_recorder,
-    'rate_not_declared': rate_not_declared, 'camera_info_differs': info_differs,
-    'stereo_differs': stereo_differs, 'imu_split': imu_split, 'frame_changes': frame_changes,
-    'frame_empty': frame_empty, 'no_stamp': no_stamp,
+    'dropped_frames': dropped,
+    'dropped_in_bursts': dropped_in_bursts,
+    'qos_loss': best_effort,
+    'throttled': throttled,
+    'doubled_messages': doubled,
+    'arrivals_in_batches': batches,
+    'polled': polled,
+    'recorder_hiccup': hiccup,
+    'late_recorder': late_recorder,
+    'rate_not_declared': rate_not_declared,
+    'camera_info_differs': info_differs,
+    'stereo_differs': stereo_differs,
+    'imu_split': imu_split,
+    'frame_changes': frame_changes,
+    'frame_empty': frame_empty,
+    'no_stamp': no_stamp,
 }
 """Name of a defect -> what applies it to a recording and returns what must be found."""
 
@@ -425,7 +457,10 @@ def others_beside(wanted: Expected, r: Recording) -> Expected:
     """Apply up to two more defects that do not hide what is `wanted`; return what they cause."""
     if OF_ALL & {code for code, _ in wanted}:
         return set()
-    names = [name for name in (BESIDE if {topic for _, topic in wanted} <= set(FAST) else ADDED)
-             if name not in {code for code, _ in wanted}]
-    chosen = r.random.permutation(names)[:int(r.random.integers(0, 3))]
+    names = [
+        name
+        for name in (BESIDE if {topic for _, topic in wanted} <= set(FAST) else ADDED)
+        if name not in {code for code, _ in wanted}
+    ]
+    chosen = r.random.permutation(names)[: int(r.random.integers(0, 3))]
     return set().union(*(DEFECTS[str(name)](r) for name in chosen))

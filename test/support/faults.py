@@ -40,10 +40,16 @@ class Observer(Node):
         self.bundles_ns: list[int] = []
         self.every_turn: Callable[[], None] = lambda: None
         spinner.add(self)
-        self.create_subscription(message_class(DIAGNOSTICS), '/diagnostics', self._on_diagnostics,
-                                 qos.internal(100), raw=True)
-        self.create_subscription(message_class(DIAGNOSTICS), 'sync/bundle', self._on_bundle,
-                                 qos.internal(100), raw=True)
+        self.create_subscription(
+            message_class(DIAGNOSTICS),
+            '/diagnostics',
+            self._on_diagnostics,
+            qos.internal(100),
+            raw=True,
+        )
+        self.create_subscription(
+            message_class(DIAGNOSTICS), 'sync/bundle', self._on_bundle, qos.internal(100), raw=True
+        )
 
     def _on_diagnostics(self, raw: bytes) -> None:
         for status in read_diagnostic_array(raw)[1]:
@@ -90,16 +96,19 @@ class Observer(Node):
                 asked = time.monotonic()
                 futures.append(client.call_async(request))
             return any(future.done() for future in futures)
+
         self.until(answered, f'an answer of {client.srv_name}')
         return next(future.result() for future in futures if future.done())
 
     def says(self, name: str, text: str) -> None:
         """Wait until the status `name` says `text`, in its message or its values."""
+
         def said() -> bool:
             status = self.statuses.get(name)
             return status is not None and any(
-                text in part for part in (status.message, *status.values.values(),
-                                          *status.values))
+                text in part for part in (status.message, *status.values.values(), *status.values)
+            )
+
         self.until(said, f'{name!r} to say {text!r}')
 
     @property
@@ -117,10 +126,13 @@ class Observer(Node):
         """Return fresh ledgers of inputs, which must balance."""
         for name in names:
             self.statuses.pop(f'sync: {name}', None)
-        self.until(lambda: all(f'sync: {name}' in self.statuses for name in names),
-                   f'diagnostics of {names}')
-        facts = {name: from_values(InputFacts, self.statuses[f'sync: {name}'].values)
-                 for name in names}
+        self.until(
+            lambda: all(f'sync: {name}' in self.statuses for name in names),
+            f'diagnostics of {names}',
+        )
+        facts = {
+            name: from_values(InputFacts, self.statuses[f'sync: {name}'].values) for name in names
+        }
         found = {name: each.ledger() for name, each in facts.items()}
         for counts in found.values():
             assert counts['received'] == sum(counts.values()) - counts['received'], found
@@ -131,18 +143,33 @@ class Observer(Node):
         return self.ledgers(name)[name]
 
 
-SCAN = msgs.laser_scan('lidar', 16, angle_min_rad=0, angle_max_rad=1, angle_increment_rad=0.1,
-                       range_min_m=0, range_max_m=9)
+SCAN = msgs.laser_scan(
+    'lidar',
+    16,
+    angle_min_rad=0,
+    angle_max_rad=1,
+    angle_increment_rad=0.1,
+    range_min_m=0,
+    range_max_m=9,
+)
 IMAGE = msgs.image('cam', 8, 8, 'mono8')
-STREAMS: Mapping[str, tuple[Template, float]] = {'lidar/scan': (SCAN, 0.1),
-                                                 'camera/image_raw': (IMAGE, 0.05)}
+STREAMS: Mapping[str, tuple[Template, float]] = {
+    'lidar/scan': (SCAN, 0.1),
+    'camera/image_raw': (IMAGE, 0.05),
+}
 SYNC: dict[str, Any] = {
     'inputs': {
-        'lidar': {'topic': 'lidar/scan', 'type': SCAN.type_name, 'latency_s': 0.01,
-                  'cue': 'none'},
-        'camera': {'topic': 'camera/image_raw', 'type': IMAGE.type_name, 'latency_s': 0.01,
-                   'cue': 'none'}},
-    'reference_sensor_id': 'lidar', 'required_sensors': ['lidar', 'camera']}
+        'lidar': {'topic': 'lidar/scan', 'type': SCAN.type_name, 'latency_s': 0.01, 'cue': 'none'},
+        'camera': {
+            'topic': 'camera/image_raw',
+            'type': IMAGE.type_name,
+            'latency_s': 0.01,
+            'cue': 'none',
+        },
+    },
+    'reference_sensor_id': 'lidar',
+    'required_sensors': ['lidar', 'camera'],
+}
 
 
 class Robot(Observer):
@@ -153,9 +180,12 @@ class Robot(Observer):
         self.sent = dict.fromkeys(STREAMS, 0)
         self.faults: dict[str, Callable[[int], list[bytes]]] = {}
         """By topic: what is published instead of one good message with this stamp."""
-        self._drivers = {topic: self.create_publisher(
-            message_class(template.type_name), topic, qos.sensor_out())
-            for topic, (template, _) in STREAMS.items()}
+        self._drivers = {
+            topic: self.create_publisher(
+                message_class(template.type_name), topic, qos.sensor_out()
+            )
+            for topic, (template, _) in STREAMS.items()
+        }
         self._due = dict.fromkeys(STREAMS, time.monotonic())
         self.every_turn = self._drive
 

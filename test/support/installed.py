@@ -13,8 +13,9 @@ import pytest
 def ros_package(name: str) -> ModuleType:
     """Return the module `name`; skip the test, or the module that loads, where it is absent."""
     if find_spec(name.partition('.')[0]) is None:
-        pytest.skip(f'{name} is not installed (it comes with a ROS installation)',
-                    allow_module_level=True)
+        pytest.skip(
+            f'{name} is not installed (it comes with a ROS installation)', allow_module_level=True
+        )
     return import_module(name)
 
 

@@ -38,8 +38,11 @@ class Watcher(Node):
             first = sensor.topics()[0]
             self._listen(first.of(name), first.type_name)
         assert rig.sync is not None
-        self.members = [f'synced/{given.topic}' for name, given in rig.sync.inputs.items()
-                        if name in rig.sync.required_sensors]
+        self.members = [
+            f'synced/{given.topic}'
+            for name, given in rig.sync.inputs.items()
+            if name in rig.sync.required_sensors
+        ]
         for name in rig.sync.required_sensors:
             given = rig.sync.inputs[name]
             self._listen(f'synced/{given.topic}', given.type)
@@ -47,8 +50,9 @@ class Watcher(Node):
 
     def _listen(self, topic: str, type_name: str) -> None:
         self.stamps_ns[topic] = []
-        self.create_subscription(message_class(type_name), topic, partial(self._on, topic),
-                                 qos.internal(), raw=True)
+        self.create_subscription(
+            message_class(type_name), topic, partial(self._on, topic), qos.internal(), raw=True
+        )
 
     def _on(self, topic: str, raw: bytes) -> None:
         self.stamps_ns[topic].append(read_stamp_ns(raw))
@@ -74,6 +78,7 @@ class Watcher(Node):
 
         def common() -> set[int]:
             return set.intersection(*(set(self.stamps_ns[topic]) for topic in self.members))
+
         self._until(lambda: len(common()) >= count, f'{count} bundles on {self.members}')
         self._until(lambda: len(self.stamps_ns['sync/bundle']) >= count, 'sync/bundle')
 

@@ -68,8 +68,12 @@ class Network:
         self.names = [f'/e{index}' for index in range(size.emulators)]
         self.nodes = {name: Node() for name in (*self.names, '/sync')}
         self.channels: dict[str, list[Any]] = {}
-        self.left = {'loss': size.losses, 'early': size.early, 'restart': size.restarts,
-                     'reset': size.resets}
+        self.left = {
+            'loss': size.losses,
+            'early': size.early,
+            'restart': size.restarts,
+            'reset': size.resets,
+        }
         self.truths = 0
         """Truths sent to each emulator in this episode."""
         self.expected: list[Any] = []
@@ -89,31 +93,46 @@ class Network:
 
     def _conductor(self) -> Conductor:
         return Conductor(
-            dt_ns=MS, seed=1, lockstep=True, sensors=[name[1:] for name in self.names],
-            collectors=['sync'], timeout_s=FOREVER_S, send_tick=partial(self._say, 'tick'),
-            send_settled=partial(self._say, 'settled'), connected=partial(self._knows, 'world'),
-            time_base=TimeBase(), run=f'w{self.starts}')
+            dt_ns=MS,
+            seed=1,
+            lockstep=True,
+            sensors=[name[1:] for name in self.names],
+            collectors=['sync'],
+            timeout_s=FOREVER_S,
+            send_tick=partial(self._say, 'tick'),
+            send_settled=partial(self._say, 'settled'),
+            connected=partial(self._knows, 'world'),
+            time_base=TimeBase(),
+            run=f'w{self.starts}',
+        )
 
     def _following(self, name: str) -> Following:
-        follower = Following(name, partial(self._on_time, name), partial(self._answer, name),
-                             serves=(name[1:],) if name in self.names else (),
-                             on_episode=partial(self._on_episode, name),
-                             ready=lambda: self._knows(name, self.followings[name].readers))
-        follower.counted = {name[1:]} if name in self.names else {
-            f'{each[1:]}/out' for each in self.names}
+        follower = Following(
+            name,
+            partial(self._on_time, name),
+            partial(self._answer, name),
+            serves=(name[1:],) if name in self.names else (),
+            on_episode=partial(self._on_episode, name),
+            ready=lambda: self._knows(name, self.followings[name].readers),
+        )
+        follower.counted = (
+            {name[1:]} if name in self.names else {f'{each[1:]}/out' for each in self.names}
+        )
         return follower
 
     def _appear(self, name: str) -> None:
         """Have nobody know the readers of a node, and the node know nobody's."""
         pairs = {(reader, 'world') for reader in self.names} | {
-            ('/sync', writer) for writer in self.names}
+            ('/sync', writer) for writer in self.names
+        }
         if self.size.discovery:
             self.unknown |= {pair for pair in pairs if name in pair}
 
     def _knows(self, writer: str, readers: Mapping[str, Collection[str]]) -> bool:
         wrote = {name[1:] for name in self.names} if writer == 'world' else {f'{writer[1:]}/out'}
-        return not any((reader, writer) in self.unknown
-                       for key in wrote for reader in readers.get(key, ()))
+        return not any(
+            (reader, writer) in self.unknown for key in wrote for reader in readers.get(key, ())
+        )
 
     def _say(self, what: str, tick: Tick) -> None:
         for name in self.names if what == 'tick' else ['/sync']:
@@ -172,8 +191,11 @@ class Network:
             yield 'learn', f'{reader} {writer}'
         conductor = self.conductor
         if conductor.blocked:
-            if conductor.in_barrier and not conductor.missing() and self._knows(
-                    'world', conductor.roster.readers()):
+            if (
+                conductor.in_barrier
+                and not conductor.missing()
+                and self._knows('world', conductor.roster.readers())
+            ):
                 yield 'attend', ''
             elif not busy:
                 yield 'repeat', ''
@@ -198,8 +220,11 @@ class Network:
         tick = self.channels[channel][0]
         name = channel.split(' ')[1]
         new = not self.followings[name]._settled_in
-        data = [queue for other, queue in self.channels.items()
-                if other.endswith(name) and other.split(' ')[0] not in ('tick', 'settled')]
+        data = [
+            queue
+            for other, queue in self.channels.items()
+            if other.endswith(name) and other.split(' ')[0] not in ('tick', 'settled')
+        ]
         return not (tick.round and new and any(data))
 
     def do(self, kind: str, what: str) -> None:
@@ -247,8 +272,9 @@ class Network:
     def _advance(self) -> None:
         """Step to where the next tick is due, a truth for everybody at every step."""
         conductor = self.conductor
-        stop_ns = min(conductor.next_tick_ns, max(conductor.limit_ns, self.world_ns + MS),
-                      self.end_ns)
+        stop_ns = min(
+            conductor.next_tick_ns, max(conductor.limit_ns, self.world_ns + MS), self.end_ns
+        )
         sent = dict.fromkeys((name[1:] for name in self.names), 0)
         while self.world_ns < stop_ns:
             self.world_ns += MS
@@ -282,8 +308,9 @@ class Network:
         if name == '/sync':
             self.expected.clear()
         # what it had sent, but not told of, may come any time
-        self.expected = [each for each in self.expected
-                         if each[0] != name or each in self.nodes['/sync'].got]
+        self.expected = [
+            each for each in self.expected if each[0] != name or each in self.nodes['/sync'].got
+        ]
         self.nodes[name] = Node(incarnation=self.nodes[name].incarnation + 1)
         self._appear(name)
         self.followings[name] = self._following(name)
@@ -305,11 +332,14 @@ class Network:
                 raise WrongError(f'{name} had {node.got} at {answered.time_ns}')
             first = node.got[0] if node.got and self.size.restarts else 0
             if node.got != list(range(first, due)):
-                raise WrongError(f'{name} had {node.got} at {answered.time_ns}, not all until '
-                                 f'{due}')
+                raise WrongError(
+                    f'{name} had {node.got} at {answered.time_ns}, not all until {due}'
+                )
         elif not set(self.expected) <= set(node.got):
-            raise WrongError(f'{name} was called at {answered.time_ns} with {node.got}; '
-                             f'{self.expected} had been sent')
+            raise WrongError(
+                f'{name} was called at {answered.time_ns} with {node.got}; '
+                f'{self.expected} had been sent'
+            )
         if len(set(node.got)) != len(node.got):
             raise WrongError(f'{name} received twice: {node.got}')
 
@@ -320,13 +350,20 @@ class Network:
         last: Any = self.conductor._last
         # A partial of a partial is one with both arguments: which topic, which tick.
         shown = ('barrier',) if isinstance(last, MethodType) else last.args
-        conductor = {key: value for key, value in vars(self.conductor).items()
-                     if not callable(value) and key not in ('_base', '_last', '_repeat_s')}
-        followings = {name: {key: value for key, value in vars(follower).items()
-                             if not callable(value)}
-                      for name, follower in self.followings.items()}
-        own = {key: value for key, value in vars(self).items()
-               if key not in ('conductor', 'followings', 'size')}
+        conductor = {
+            key: value
+            for key, value in vars(self.conductor).items()
+            if not callable(value) and key not in ('_base', '_last', '_repeat_s')
+        }
+        followings = {
+            name: {key: value for key, value in vars(follower).items() if not callable(value)}
+            for name, follower in self.followings.items()
+        }
+        own = {
+            key: value
+            for key, value in vars(self).items()
+            if key not in ('conductor', 'followings', 'size')
+        }
         own['channels'] = {key: queue for key, queue in sorted(self.channels.items()) if queue}
         return pickle.dumps((conductor, shown, followings, own), 5)
 
@@ -335,8 +372,11 @@ class Network:
         vars(self).update(own)
         vars(self.conductor).update(conductor)
         sends = {'tick': self.conductor._send_tick, 'settled': self.conductor._send_settled}
-        self.conductor._last = (self.conductor._send_barrier if shown[0] == 'barrier'
-                                else partial(sends[shown[0]], shown[1]))
+        self.conductor._last = (
+            self.conductor._send_barrier
+            if shown[0] == 'barrier'
+            else partial(sends[shown[0]], shown[1])
+        )
         for name, values in followings.items():
             vars(self.followings[name]).update(values)
 
@@ -388,8 +428,9 @@ def search(size: Size, limit: int = 2_000_000) -> Found:
     return Found(len(came), [_way(came, state) for state in came if state not in good][:1])
 
 
-def _way(came: dict[bytes, tuple[bytes, tuple[str, str]] | None],
-         state: bytes) -> list[tuple[str, str]]:
+def _way(
+    came: dict[bytes, tuple[bytes, tuple[str, str]] | None], state: bytes
+) -> list[tuple[str, str]]:
     way: list[tuple[str, str]] = []
     step = came[state]
     while step is not None:

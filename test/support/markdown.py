@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob('*.md'), *(ROOT / 'docs').rglob('*.md'),
-                *(ROOT / 'datasheets').glob('*.md')])
+PAGES = sorted(
+    [*ROOT.glob('*.md'), *(ROOT / 'docs').rglob('*.md'), *(ROOT / 'datasheets').glob('*.md')]
+)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from pathlib import Path
 
 MEMORY = Path('/dev/shm')
 _numbers = count()
-_WHOLE_CHECKSUMS = '''
+_WHOLE_CHECKSUMS = """
 import array, fcntl, socket, struct
 off = array.array('B', struct.pack('II', 0x17, 0))  # ETHTOOL_STXCSUM
 asked = struct.pack('16sP', b'net', off.buffer_info()[0])
 fcntl.ioctl(socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0x8946, asked)  # SIOCETHTOOL
-'''
+"""
 
 
 class Hosts:
@@ -44,8 +44,20 @@ class Hosts:
         ip('-n', self._switch, 'link', 'set', 'bridge', 'up')
         for index, (name, address) in enumerate(zip(self.names, self.addresses, strict=True)):
             self._add(name)
-            ip('link', 'add', 'net', 'netns', name, 'type', 'veth', 'peer', 'name', f'p{index}',
-               'netns', self._switch)
+            ip(
+                'link',
+                'add',
+                'net',
+                'netns',
+                name,
+                'type',
+                'veth',
+                'peer',
+                'name',
+                f'p{index}',
+                'netns',
+                self._switch,
+            )
             ip('-n', self._switch, 'link', 'set', f'p{index}', 'master', 'bridge', 'up')
             ip('-n', name, 'addr', 'add', f'{address}/24', 'dev', 'net')
             ip('-n', name, 'link', 'set', 'net', 'up')
@@ -59,8 +71,18 @@ class Hosts:
 
     def on(self, index: int) -> list[str]:
         """Return what to put in front of a command that is to run on a host."""
-        return ['ip', 'netns', 'exec', self.names[index], 'unshare', '--mount', 'sh', '-c',
-                f'mount --bind {MEMORY / self.names[index]} {MEMORY} && exec "$@"', 'sh']
+        return [
+            'ip',
+            'netns',
+            'exec',
+            self.names[index],
+            'unshare',
+            '--mount',
+            'sh',
+            '-c',
+            f'mount --bind {MEMORY / self.names[index]} {MEMORY} && exec "$@"',
+            'sh',
+        ]
 
     def cut(self, index: int) -> None:
         """Pull a host's cable."""
@@ -81,8 +103,10 @@ class Hosts:
         """
         for index in (0, 1):
             ip('-n', self._switch, 'link', 'set', f'p{index}', 'nomaster')
-            subprocess.run(['ip', 'netns', 'exec', self.names[index], sys.executable, '-c',
-                            _WHOLE_CHECKSUMS], check=True)
+            subprocess.run(
+                ['ip', 'netns', 'exec', self.names[index], sys.executable, '-c', _WHOLE_CHECKSUMS],
+                check=True,
+            )
         return 'p0', 'p1'
 
     def close(self) -> None:

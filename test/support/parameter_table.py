@@ -23,20 +23,28 @@ SIGNS = {Ge: '>=', Gt: '>', Le: '<=', Lt: '<'}
 HEAD = '| key | default | allowed | meaning |\n|---|---|---|---|\n'
 
 
-def parameter_table(config_class: type[BaseModel], *, with_common: bool = False,
-                    apart: Collection[type[BaseModel]] = ()) -> str:
+def parameter_table(
+    config_class: type[BaseModel],
+    *,
+    with_common: bool = False,
+    apart: Collection[type[BaseModel]] = (),
+) -> str:
     """Return the Markdown table of the keys that `config_class` adds or changes.
 
     The keys of classes in `apart` have a table of their own.
     """
     common = {} if with_common else fields_of(SensorConfig)
-    own = {key: field for key, field in fields_of(config_class).items()
-           if key not in common or field.default != common[key].default}
+    own = {
+        key: field
+        for key, field in fields_of(config_class).items()
+        if key not in common or field.default != common[key].default
+    }
     return HEAD + '\n'.join(_rows('', own, apart)) + '\n'
 
 
-def _rows(prefix: str, fields: Mapping[str, FieldInfo], apart: Collection[type[BaseModel]]
-          ) -> Iterator[str]:
+def _rows(
+    prefix: str, fields: Mapping[str, FieldInfo], apart: Collection[type[BaseModel]]
+) -> Iterator[str]:
     for key, field in fields.items():
         meaning = ' '.join((field.description or '').split()).replace('|', '\\|')
         inner = _optional(field.annotation)
@@ -93,8 +101,9 @@ def _allowed(field: FieldInfo) -> str:
         is_spread = any(isinstance(each, BeforeValidator) for each in field.metadata)
         return f'1 or {text}' if is_spread else text
     if get_origin(kind) in (Union, UnionType):
-        maps = any(isinstance(part, type) and issubclass(part, BaseModel)
-                   for part in get_args(kind))
+        maps = any(
+            isinstance(part, type) and issubclass(part, BaseModel) for part in get_args(kind)
+        )
         return 'text or map' if maps else 'text or whole number'
     if get_origin(kind) is dict and get_origin(get_args(kind)[1]) is dict:
         return 'map of maps'
@@ -106,8 +115,11 @@ def _allowed(field: FieldInfo) -> str:
 
 def _of_tuple(parts: tuple[Any, ...], bounds: str) -> str:
     element = parts[0]
-    rules = [each for meta in getattr(element, '__metadata__', ())
-             for each in getattr(meta, 'metadata', ())]
+    rules = [
+        each
+        for meta in getattr(element, '__metadata__', ())
+        for each in getattr(meta, 'metadata', ())
+    ]
     inner = ' and '.join(_bound(each) for each in rules if type(each) in SIGNS)
     base = get_args(element)[0] if hasattr(element, '__metadata__') else element
     name = {float: 'numbers', bool: 'of `true`, `false`', str: 'names'}.get(base, 'values')

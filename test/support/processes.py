@@ -24,8 +24,13 @@ class Process:
         self._log = tempfile.TemporaryFile(mode='w+b')  # noqa: SIM115 - closed in stop()
         self._closed_output = ''
         self._popen = subprocess.Popen(
-            command, env=environment, cwd=cwd, stdin=subprocess.DEVNULL,
-            stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True,
+            command,
+            env=environment,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         self.pid = self._popen.pid
 
@@ -49,12 +54,14 @@ class Process:
 
     def wait_for_output(self, text: str, timeout: float = 60.0) -> str:
         """Wait until `text` stands in the output and return the output."""
+
         def there() -> bool:
             if text in self.output:
                 return True
             code = self.exit_code
             assert code is None, f'{self.command} ended ({code}) before {text!r}'
             return False
+
         wait_until(there, timeout, f'{text!r} in the output of {self.command}')
         return self.output
 

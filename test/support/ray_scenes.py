@@ -9,8 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 
-needs_embree = pytest.mark.skipif(find_spec('embreex') is None,
-                                  reason='embreex is not installed')
+needs_embree = pytest.mark.skipif(find_spec('embreex') is None, reason='embreex is not installed')
 
 KINDS = ('box', 'sphere', 'capsule', 'cylinder', 'ellipsoid', 'mesh')
 

@@ -19,5 +19,6 @@ def note_recovery(fault: str, bundles: int, seconds: float) -> None:
     file = os.environ.get(FILE_VARIABLE)
     if file:
         with Path(file).open('a', encoding='utf-8') as lines:
-            lines.write(json.dumps(
-                {'fault': fault, 'bundles': bundles, 'seconds': seconds}) + '\n')
+            lines.write(
+                json.dumps({'fault': fault, 'bundles': bundles, 'seconds': seconds}) + '\n'
+            )

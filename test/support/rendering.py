@@ -19,5 +19,7 @@ def renders() -> bool:
         return False
 
 
-needs_renderer = pytest.mark.skipif('not __import__("support.rendering").rendering.renders()',
-                                    reason='no GL library renders on this machine')
+needs_renderer = pytest.mark.skipif(
+    'not __import__("support.rendering").rendering.renders()',
+    reason='no GL library renders on this machine',
+)

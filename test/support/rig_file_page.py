@@ -17,16 +17,24 @@ from sync_engine.config import SyncConfig
 from sync_engine.input_config import InputConfig
 
 PAGE = Path(__file__).resolve().parents[2] / 'docs' / 'rig_file.md'
-MODELS = {'## world': WorldConfig, '## sensors': SensorConfig, '### faults': FaultConfig,
-          '## links': LinkConfig, '## streams': StreamKeys, '## sync': SyncConfig,
-          '### inputs': InputConfig}
+MODELS = {
+    '## world': WorldConfig,
+    '## sensors': SensorConfig,
+    '### faults': FaultConfig,
+    '## links': LinkConfig,
+    '## streams': StreamKeys,
+    '## sync': SyncConfig,
+    '### inputs': InputConfig,
+}
 """The heading above each table, and the class that the table describes."""
 
 
 def with_fresh_tables(page: str) -> str:
     """Return the page with the first table below each heading made again."""
-    tables = {heading: parameter_table(model, with_common=True, apart=tuple(MODELS.values()))
-              for heading, model in MODELS.items()} | {'### types': types_table()}
+    tables = {
+        heading: parameter_table(model, with_common=True, apart=tuple(MODELS.values()))
+        for heading, model in MODELS.items()
+    } | {'### types': types_table()}
     for heading, table in tables.items():
         before, found, after = page.partition(f'\n{heading}\n')
         assert found, f'{PAGE.name} has no heading {heading!r}'
@@ -37,8 +45,10 @@ def with_fresh_tables(page: str) -> str:
 
 def types_table() -> str:
     """Return a row for each type of sensor: its page, and what its class says of itself."""
-    rows = [f'| [`{name}`](sensors/{name}.md) | {_first_line(sensor_class(name).__doc__)} |'
-            for name in type_names()]
+    rows = [
+        f'| [`{name}`](sensors/{name}.md) | {_first_line(sensor_class(name).__doc__)} |'
+        for name in type_names()
+    ]
     return '| type | what it is |\n|---|---|\n' + '\n'.join(rows) + '\n'
 
 

@@ -35,8 +35,9 @@ ARM = """
 </mujoco>
 """
 MOTORS = '<motor name="m0" joint="shoulder"/><motor joint="elbow" gear="5"/>'
-SERVOS = ('<position joint="shoulder" kp="80" kv="8"/>'
-          '<position name="p1" joint="elbow" kp="40" kv="4"/>')
+SERVOS = (
+    '<position joint="shoulder" kp="80" kv="8"/><position name="p1" joint="elbow" kp="40" kv="4"/>'
+)
 SPEEDS = '<velocity joint="shoulder" kv="20"/><intvelocity joint="elbow" kp="60" kv="5"/>'
 STRINGS = '<motor joint="shoulder"/><motor tendon="string"/>'
 LEGS = """
@@ -71,8 +72,11 @@ CORNERS = {'fl': (0.2, 0.12), 'fr': (0.2, -0.12), 'rl': (-0.2, 0.12), 'rr': (-0.
 def quadruped() -> str:
     """Return a torque-driven quadruped that stands at its reference pose."""
     legs = ''.join(LEG.format(name=name, x=x, y=y) for name, (x, y) in CORNERS.items())
-    motors = ''.join(f'<motor joint="{name}_{joint}" ctrlrange="-30 30" ctrllimited="true"/>'
-                     for name in CORNERS for joint in ('roll', 'hip', 'knee'))
+    motors = ''.join(
+        f'<motor joint="{name}_{joint}" ctrlrange="-30 30" ctrllimited="true"/>'
+        for name in CORNERS
+        for joint in ('roll', 'hip', 'knee')
+    )
     return LEGS.format(legs=legs, motors=motors)
 
 
@@ -97,8 +101,11 @@ def run(world: WorldBase, seconds: float) -> None:
 def positions(world: WorldBase, env: int = 0) -> dict[str, float]:
     """Return the position of every hinge and slide by name."""
     model, qpos = world.model, world.bound('qpos')[env]
-    return {model.joint(j).name: float(qpos[model.jnt_qposadr[j]]) for j in range(model.njnt)
-            if model.jnt_type[j] >= 2}
+    return {
+        model.joint(j).name: float(qpos[model.jnt_qposadr[j]])
+        for j in range(model.njnt)
+        if model.jnt_type[j] >= 2
+    }
 
 
 def upright(world: WorldBase, body: str, env: int = 0) -> float:

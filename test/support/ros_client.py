@@ -31,9 +31,12 @@ class Client(Node):
         return future.result()
 
     def set(self, run: LockstepRun, node: str, **values: Any) -> Any:
-        request = SetParameters.Request(parameters=[
-            Parameter(key.replace('__', '.'), value=value).to_parameter_msg()
-            for key, value in values.items()])
+        request = SetParameters.Request(
+            parameters=[
+                Parameter(key.replace('__', '.'), value=value).to_parameter_msg()
+                for key, value in values.items()
+            ]
+        )
         return self.call(run, SetParameters, f'/{node}/set_parameters', request).results
 
     def listen(self, kind: Any, topic: str, profile: Any = 10) -> list[Any]:

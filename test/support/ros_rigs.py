@@ -37,16 +37,30 @@ class _NoAliases(yaml.SafeDumper):
         return True
 
 
-def write_rig(folder: Path, sensors: Mapping[str, Any], *, model: str = PLATE,
-              name: str = 'rig.yaml', seed: int = 5, sync: Mapping[str, Any] | None = None,
-              links: Mapping[str, Any] | None = None, **world: Any) -> RigConfig:
+def write_rig(
+    folder: Path,
+    sensors: Mapping[str, Any],
+    *,
+    model: str = PLATE,
+    name: str = 'rig.yaml',
+    seed: int = 5,
+    sync: Mapping[str, Any] | None = None,
+    links: Mapping[str, Any] | None = None,
+    **world: Any,
+) -> RigConfig:
     """Write a rig file with its model beside it and load it."""
     (folder / 'model.xml').write_text(model)
     values: dict[str, Any] = {
         'seed': seed,
-        'world': {'model': 'model.xml', 'timestep_s': 0.001, 'real_time_factor': 0.0,
-                  'lockstep': True, **world},
-        'sensors': {key: dict(given) for key, given in sensors.items()}}
+        'world': {
+            'model': 'model.xml',
+            'timestep_s': 0.001,
+            'real_time_factor': 0.0,
+            'lockstep': True,
+            **world,
+        },
+        'sensors': {key: dict(given) for key, given in sensors.items()},
+    }
     if links is not None:
         values['links'] = dict(links)
     if sync is not None:
@@ -59,11 +73,18 @@ def topics_of(rig: RigConfig) -> dict[str, str]:
     """Return every topic of the rig's sensors and its type, their true times among them."""
     count = rig.simulated_world.num_envs
     prefixes = [f'env_{env}/' for env in range(count)] if count > 1 else ['']
-    found = {prefix + topic.of(name): topic.type_name for prefix in prefixes
-             for name, sensor in rig.make_sensors().items() for topic in sensor.topics()}
+    found = {
+        prefix + topic.of(name): topic.type_name
+        for prefix in prefixes
+        for name, sensor in rig.make_sensors().items()
+        for topic in sensor.topics()
+    }
     hidden = rig.simulated_world.hide_truth
-    times = {prefix + truth_time_topic(name, hidden=hidden): TYPE_NAME for prefix in prefixes
-             for name in rig.sensors}
+    times = {
+        prefix + truth_time_topic(name, hidden=hidden): TYPE_NAME
+        for prefix in prefixes
+        for name in rig.sensors
+    }
     return found | times
 
 
@@ -84,12 +105,24 @@ class Recorder(Node):
         self.digests = StreamDigests()
         self.heard = {topic: Heard() for topic in topics}
         self._fresh: list[tuple[str, bytes]] = []
-        self._inputs = [self.create_subscription(
-            message_class(kind), topic, partial(self._on_message, topic), qos.internal(),
-            raw=True) for topic, kind in topics.items()]
+        self._inputs = [
+            self.create_subscription(
+                message_class(kind),
+                topic,
+                partial(self._on_message, topic),
+                qos.internal(),
+                raw=True,
+            )
+            for topic, kind in topics.items()
+        ]
         self.episodes: list[Tick] = []
-        self.follower = Follower(self, self._on_time, topic=SETTLED_TOPIC, ready=self._ready,
-                                 on_episode=self._on_episode)
+        self.follower = Follower(
+            self,
+            self._on_time,
+            topic=SETTLED_TOPIC,
+            ready=self._ready,
+            on_episode=self._on_episode,
+        )
         self.follower.counted = set(topics)
 
     def _on_episode(self, tick: Tick) -> None:
@@ -117,14 +150,21 @@ class Recorder(Node):
 class LockstepRun:
     """World, emulators and a recorder in one process; use it in a `with`."""
 
-    def __init__(self, rig: RigConfig, groups: Sequence[Sequence[str]] = ((),),
-                 extra: Sequence[Callable[[], Node]] = (), wait_for: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        rig: RigConfig,
+        groups: Sequence[Sequence[str]] = ((),),
+        extra: Sequence[Callable[[], Node]] = (),
+        wait_for: Sequence[str] = (),
+    ) -> None:
         self._ros = ros_context([])
         self.spinner = Spinner(self._ros.__enter__())
         self.recorder = Recorder(topics_of(rig))
         self.extra = [make() for make in extra]
-        self.emulators = [make_emulator(rig, group, name=f'emulator_{index}')
-                          for index, group in enumerate(groups)]
+        self.emulators = [
+            make_emulator(rig, group, name=f'emulator_{index}')
+            for index, group in enumerate(groups)
+        ]
         self.nodes: list[Node] = [self.recorder, *self.extra, *self.emulators]
         for node in self.nodes:
             self.spinner.add(node)

@@ -15,25 +15,55 @@ from sim_sensors.timing_config import TimingConfig
 
 MS = 1e-3
 CASES: dict[str, dict[str, Any]] = {
-    'uniform': {'latency': {'model': 'uniform', 'min_s': 5 * MS, 'max_s': 20 * MS,
-                            'correlation': 0.3}},
-    'normal': {'latency': {'model': 'normal', 'mean_s': 30 * MS, 'sigma_s': 3 * MS,
-                           'correlation': -0.4}},
-    'gamma': {'latency': {'model': 'gamma', 'min_s': 4 * MS, 'mean_s': 10 * MS,
-                          'sigma_s': 3 * MS, 'correlation': 0.5}},
-    'lognormal': {'latency': {'model': 'lognormal', 'min_s': 4 * MS, 'mean_s': 10 * MS,
-                              'sigma_s': 3 * MS, 'correlation': 0.3}},
-    'mixture_2': {'latency': {'model': 'mixture', 'weights': [0.7, 0.3],
-                              'means_s': [10 * MS, 25 * MS], 'sigmas_s': [1 * MS, 3 * MS],
-                              'correlation': 0.2}},
-    'drift': {'latency': {'model': 'normal', 'mean_s': 30 * MS, 'sigma_s': 1 * MS},
-              'clock': {'drift_ppm': 60.0}},
-    'white_fm': {'latency': {'model': 'normal', 'mean_s': 30 * MS, 'sigma_s': 0.1 * MS},
-                 'clock': {'white_fm': 5e-5}},
-    'random_walk_fm': {'latency': {'model': 'normal', 'mean_s': 30 * MS, 'sigma_s': 0.1 * MS},
-                       'clock': {'random_walk_fm': 3e-6}},
-    'loss': {'latency': {'model': 'normal', 'mean_s': 30 * MS, 'sigma_s': 1 * MS},
-             'loss': {'probability': 0.1, 'burst_mean': 4.0}},
+    'uniform': {
+        'latency': {'model': 'uniform', 'min_s': 5 * MS, 'max_s': 20 * MS, 'correlation': 0.3}
+    },
+    'normal': {
+        'latency': {'model': 'normal', 'mean_s': 30 * MS, 'sigma_s': 3 * MS, 'correlation': -0.4}
+    },
+    'gamma': {
+        'latency': {
+            'model': 'gamma',
+            'min_s': 4 * MS,
+            'mean_s': 10 * MS,
+            'sigma_s': 3 * MS,
+            'correlation': 0.5,
+        }
+    },
+    'lognormal': {
+        'latency': {
+            'model': 'lognormal',
+            'min_s': 4 * MS,
+            'mean_s': 10 * MS,
+            'sigma_s': 3 * MS,
+            'correlation': 0.3,
+        }
+    },
+    'mixture_2': {
+        'latency': {
+            'model': 'mixture',
+            'weights': [0.7, 0.3],
+            'means_s': [10 * MS, 25 * MS],
+            'sigmas_s': [1 * MS, 3 * MS],
+            'correlation': 0.2,
+        }
+    },
+    'drift': {
+        'latency': {'model': 'normal', 'mean_s': 30 * MS, 'sigma_s': 1 * MS},
+        'clock': {'drift_ppm': 60.0},
+    },
+    'white_fm': {
+        'latency': {'model': 'normal', 'mean_s': 30 * MS, 'sigma_s': 0.1 * MS},
+        'clock': {'white_fm': 5e-5},
+    },
+    'random_walk_fm': {
+        'latency': {'model': 'normal', 'mean_s': 30 * MS, 'sigma_s': 0.1 * MS},
+        'clock': {'random_walk_fm': 3e-6},
+    },
+    'loss': {
+        'latency': {'model': 'normal', 'mean_s': 30 * MS, 'sigma_s': 1 * MS},
+        'loss': {'probability': 0.1, 'burst_mean': 4.0},
+    },
 }
 
 
@@ -65,12 +95,21 @@ def truths(name: str) -> dict[str, float]:
     found.setdefault('correlation', 0.0)
     if 'clock' in keys:  # what a clock has walked is no other than latency to who only listens
         found = {}
-    return found | keys.get('clock', {}) | {
-        f'loss.{key}': value for key, value in keys.get('loss', {}).items()}
+    return (
+        found
+        | keys.get('clock', {})
+        | {f'loss.{key}': value for key, value in keys.get('loss', {}).items()}
+    )
 
 
 def estimates(fit: Any) -> dict[str, Any]:
     """Return everything that a fit states an interval for."""
-    return {**fit.parameters, 'correlation': fit.correlation, 'drift_ppm': fit.clock.drift_ppm,
-            'white_fm': fit.clock.white_fm, 'random_walk_fm': fit.clock.random_walk_fm,
-            'loss.probability': fit.gaps.probability, 'loss.burst_mean': fit.gaps.burst_mean}
+    return {
+        **fit.parameters,
+        'correlation': fit.correlation,
+        'drift_ppm': fit.clock.drift_ppm,
+        'white_fm': fit.clock.white_fm,
+        'random_walk_fm': fit.clock.random_walk_fm,
+        'loss.probability': fit.gaps.probability,
+        'loss.burst_mean': fit.gaps.burst_mean,
+    }

@@ -42,8 +42,10 @@ def route(first: str, second: str, detour_s: float) -> None:
             frame, address = key.fileobj.recvfrom(LARGEST_FRAME)
             if address[2] != OUTGOING:
                 number = next(numbers)
-                heapq.heappush(on_the_way, (time.monotonic() + detour_s * (number % 2), number,
-                                            ways[key.fileobj], frame))
+                heapq.heappush(
+                    on_the_way,
+                    (time.monotonic() + detour_s * (number % 2), number, ways[key.fileobj], frame),
+                )
         while on_the_way and on_the_way[0][0] <= time.monotonic():
             _, number, to, frame = heapq.heappop(on_the_way)
             overtaken += number < latest[to]

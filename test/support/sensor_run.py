@@ -42,44 +42,66 @@ class Run:
     def values(self, name: str, field: str, env: int = 0) -> Array:
         """Return the measured `field` of every sample, [n, *shape]."""
         layout = self.sensors[name].return_layout
-        return np.array([layout.view(each.values, field) for each in self.samples[name]
-                         if each.env == env])
+        return np.array(
+            [layout.view(each.values, field) for each in self.samples[name] if each.env == env]
+        )
 
     def truth(self, name: str, field: str, env: int = 0) -> Array:
         """Return the true `field` of every sample, [n, *shape]."""
         layout = self.sensors[name].return_layout
-        return np.array([layout.view(each.truth, field) for each in self.samples[name]
-                         if each.env == env])
+        return np.array(
+            [layout.view(each.truth, field) for each in self.samples[name] if each.env == env]
+        )
 
     def times_s(self, name: str, env: int = 0) -> Array:
         """Return the capture times, s."""
-        return np.array([each.capture_ns for each in self.samples[name]
-                         if each.env == env]) / 1e9
+        return np.array([each.capture_ns for each in self.samples[name] if each.env == env]) / 1e9
 
     def messages(self, name: str) -> list[dict[str, bytes]]:
         """Return the messages of every sample by topic suffix."""
-        return [{topic.suffix: data for topic, data in self.sensors[name].encode(sample)}
-                for sample in self.samples[name]]
+        return [
+            {topic.suffix: data for topic, data in self.sensors[name].encode(sample)}
+            for sample in self.samples[name]
+        ]
 
 
-def run(folder: Path, model: str | Path, sensors: Mapping[str, Mapping[str, Any]],
-        seconds: float, *, timestep_s: float = 0.001, num_envs: int = 1, seed: int = 1,
-        keyframe: str = '', on_step: Callable[[WorldBase], None] | None = None) -> Run:
+def run(
+    folder: Path,
+    model: str | Path,
+    sensors: Mapping[str, Mapping[str, Any]],
+    seconds: float,
+    *,
+    timestep_s: float = 0.001,
+    num_envs: int = 1,
+    seed: int = 1,
+    keyframe: str = '',
+    on_step: Callable[[WorldBase], None] | None = None,
+) -> Run:
     """Run `sensors` for `seconds` in `model`, a file or the text of one."""
     file = model if isinstance(model, Path) else folder / 'model.xml'
     if isinstance(model, str):
         file.write_text(model)
     made = {name: make_sensor(name, **keys) for name, keys in sensors.items()}
-    config = WorldConfig(model=str(file), timestep_s=timestep_s, num_envs=num_envs,
-                         keyframe=keyframe)
+    config = WorldConfig(
+        model=str(file), timestep_s=timestep_s, num_envs=num_envs, keyframe=keyframe
+    )
     world = (World if num_envs == 1 else BatchWorld)(config, list(made.values()))
     schedules = schedules_of({name: each.config for name, each in made.items()}, world.dt_ns)
     pipelines: list[Pipeline] = []
     sources: list[Source] = []
     for name, sensor in made.items():
         sensor.validate(world)
-        pipelines.append(Pipeline(sensor, num_envs, seed=seed, dt_ns=world.dt_ns,
-                                  schedule=schedules[name], messages=True, arrays=False))
+        pipelines.append(
+            Pipeline(
+                sensor,
+                num_envs,
+                seed=seed,
+                dt_ns=world.dt_ns,
+                schedule=schedules[name],
+                messages=True,
+                arrays=False,
+            )
+        )
         sources.append(make_source(world, [Wired(sensor, world)], pipelines[-1]))
     for _ in range(round(seconds / timestep_s) + 1):
         if on_step is not None:
@@ -110,8 +132,9 @@ class Wired:
             self._sensor.blocks_to_truth(blocks, row)
 
 
-def feed(sensor: Sensor[Any], rows: Array, *, period_s: float, num_envs: int = 1,
-         seed: int = 1) -> Array:
+def feed(
+    sensor: Sensor[Any], rows: Array, *, period_s: float, num_envs: int = 1, seed: int = 1
+) -> Array:
     """Return what `sensor` makes of truth `rows` [n, width] at its rate, [n, num_envs, width]."""
     dt_ns = round(period_s * 1e9)
     pipeline = Pipeline(sensor, num_envs, seed=seed, dt_ns=dt_ns)

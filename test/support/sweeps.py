@@ -66,12 +66,18 @@ def write_plan(folder: Path, **keys: Any) -> Path:
     return file
 
 
-def rig_command(*arguments: str | Path, timeout: float = 300.0, **environment: str
-                ) -> subprocess.CompletedProcess[str]:
+def rig_command(
+    *arguments: str | Path, timeout: float = 300.0, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run a command of this tree."""
-    return subprocess.run([sys.executable, '-m', 'sensor_rig', *map(str, arguments)], text=True,
-                          capture_output=True, timeout=timeout, check=False,
-                          env={**os.environ, 'PYTHONPATH': str(ROOT), **environment})
+    return subprocess.run(
+        [sys.executable, '-m', 'sensor_rig', *map(str, arguments)],
+        text=True,
+        capture_output=True,
+        timeout=timeout,
+        check=False,
+        env={**os.environ, 'PYTHONPATH': str(ROOT), **environment},
+    )
 
 
 def lines_of(results: Path) -> list[dict[str, Any]]:

@@ -51,8 +51,9 @@ PAYLOAD_WANDER, POSE_WANDER = 0.02, 0.5
 """Chance of wander that is declared: of simulated sensors' own turns, and of poses."""
 
 
-def make_config(scenario: Scenario, latency: str = 'declared',
-                cue_wander: float = PAYLOAD_WANDER, **more: Any) -> SyncConfig:
+def make_config(
+    scenario: Scenario, latency: str = 'declared', cue_wander: float = PAYLOAD_WANDER, **more: Any
+) -> SyncConfig:
     """Return the sync section for `scenario`; `latency` is declared, known or unknown."""
     inputs: dict[str, dict[str, Any]] = {}
     for name, sensor in scenario.sensors.items():
@@ -63,8 +64,13 @@ def make_config(scenario: Scenario, latency: str = 'declared',
             'unknown': (0.0, 0.02),
         }
         latency_s, sigma_s = values[latency]
-        inputs[name] = {'latency_s': latency_s, 'latency_sigma_s': sigma_s, 'deadline_s': 0.4,
-                        'imu_quat_wxyz': (1.0, 0.0, 0.0, 0.0), 'cue_wander': cue_wander}
+        inputs[name] = {
+            'latency_s': latency_s,
+            'latency_sigma_s': sigma_s,
+            'deadline_s': 0.4,
+            'imu_quat_wxyz': (1.0, 0.0, 0.0, 0.0),
+            'cue_wander': cue_wander,
+        }
     inputs['imu']['collect'] = True
     section = {
         'inputs': inputs,

@@ -28,17 +28,28 @@ def draw() -> str:
         for message in rig.step():
             name, _, suffix = message.topic.partition('/')
             if name in SENSORS and suffix == rig.sensors[name].topics()[0].suffix:
-                history.add_mark(name, Mark(
-                    run_ns(message.sample.capture_ns), run_ns(message.stamp_ns),
-                    run_ns(message.arrival_ns)))
+                history.add_mark(
+                    name,
+                    Mark(
+                        run_ns(message.sample.capture_ns),
+                        run_ns(message.stamp_ns),
+                        run_ns(message.arrival_ns),
+                    ),
+                )
         for bundle in rig.bundles:
-            history.add_bundle({name: run_ns(member.stamp_ns)
-                                for name, member in bundle.members.items()
-                                if not member.missing and not member.collected})
+            history.add_bundle(
+                {
+                    name: run_ns(member.stamp_ns)
+                    for name, member in bundle.members.items()
+                    if not member.missing and not member.collected
+                }
+            )
         history.advance(rig.elapsed_ns)
-    return svg.timeline(history).replace(
-        '<svg ', '<svg color="#1c2024" ', 1).replace(
-        '>', '><rect width="100%" height="100%" fill="#ffffff"/>', 1)
+    return (
+        svg.timeline(history)
+        .replace('<svg ', '<svg color="#1c2024" ', 1)
+        .replace('>', '><rect width="100%" height="100%" fill="#ffffff"/>', 1)
+    )
 
 
 if __name__ == '__main__':

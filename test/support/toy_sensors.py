@@ -60,10 +60,19 @@ def config(**keys: Any) -> SensorConfig:
     return SensorConfig(type='toy', **keys)
 
 
-def make(num_envs: int = 1, sensor: type[Plain] = Plain, *, seed: int = 1, name: str = 'toy',
-         dt_ns: int = MS, pipeline: dict[str, Any] | None = None, **keys: Any) -> Pipeline:
-    return Pipeline(sensor(name, config(**keys)), num_envs, seed=seed, dt_ns=dt_ns,
-                    **(pipeline or {}))
+def make(
+    num_envs: int = 1,
+    sensor: type[Plain] = Plain,
+    *,
+    seed: int = 1,
+    name: str = 'toy',
+    dt_ns: int = MS,
+    pipeline: dict[str, Any] | None = None,
+    **keys: Any,
+) -> Pipeline:
+    return Pipeline(
+        sensor(name, config(**keys)), num_envs, seed=seed, dt_ns=dt_ns, **(pipeline or {})
+    )
 
 
 class Clockwork:

@@ -33,8 +33,15 @@ class MadeTransit:
         return CaptureNumbers(np.arange(self.num_envs), every, self.schedule.times_of(every))
 
 
-def transit(keys: dict[str, Any], num_envs: int = 1, *, rate_hz: float = 100.0, seed: int = 1,
-            episode: int = 0, **stream: Any) -> MadeTransit:
+def transit(
+    keys: dict[str, Any],
+    num_envs: int = 1,
+    *,
+    rate_hz: float = 100.0,
+    seed: int = 1,
+    episode: int = 0,
+    **stream: Any,
+) -> MadeTransit:
     """Return a transit of `keys`; `stream` are keys of `StreamTraits`."""
     config = validated(TimingConfig, {'rate_hz': rate_hz, **keys}, 'test')
     streams = RandomStreams(seed, 'test', num_envs, episode=episode)
@@ -43,8 +50,9 @@ def transit(keys: dict[str, Any], num_envs: int = 1, *, rate_hz: float = 100.0, 
     return MadeTransit(made, streams, schedule, num_envs)
 
 
-def arrivals(made: MadeTransit, count: int, chosen: Iterable[int] | None = None
-             ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def arrivals(
+    made: MadeTransit, count: int, chosen: Iterable[int] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return arrivals (ns) and losses of captures, [captures, num_envs] each."""
     rows, lost = [], []
     for k in range(count) if chosen is None else chosen:
@@ -63,5 +71,9 @@ def latencies_ns(keys: dict[str, Any], count: int, num_envs: int = 1) -> NDArray
 
 def stamps(made: MadeTransit, chosen: Iterable[int]) -> NDArray[np.int64]:
     """Return the stamps of captures, ns [captures, num_envs]."""
-    return np.array([np.broadcast_to(made.transit.send(made.capture(k)).stamp_ns, made.num_envs)
-                     for k in chosen])
+    return np.array(
+        [
+            np.broadcast_to(made.transit.send(made.capture(k)).stamp_ns, made.num_envs)
+            for k in chosen
+        ]
+    )

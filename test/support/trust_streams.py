@@ -63,8 +63,9 @@ class Habits:
     def motion(self) -> Motion:
         """Return the body's motion: all three axes, as a hand moves."""
         drawn = Motion.random(np.random.default_rng([self.seed, 1]), self.motion_scale)
-        return Motion(drawn.amplitudes * np.array([[2.0], [1.6], [0.8]]), drawn.omegas,
-                      drawn.phases)
+        return Motion(
+            drawn.amplitudes * np.array([[2.0], [1.6], [0.8]]), drawn.omegas, drawn.phases
+        )
 
     def captures_s(self) -> FloatArray:
         """Return when frames were captured that were not lost."""
@@ -87,20 +88,33 @@ class Habits:
         order = np.argsort(times, kind='stable')
         place = np.argsort(order, kind='stable')
         gyro = np.zeros((len(times), 3))
-        gyro[len(captures):] = motion.rate(imu) + 0.004 + rng.normal(
-            0.0, self.gyro_sigma_rad_s, (len(imu), 3))
+        gyro[len(captures) :] = (
+            motion.rate(imu) + 0.004 + rng.normal(0.0, self.gyro_sigma_rad_s, (len(imu), 3))
+        )
         accel = np.tile([0.0, 0.0, 9.8], (len(times), 1))
         turned = np.diff(motion.angle(captures), axis=0) @ matrix_from_wxyz(OPTICAL_WXYZ)
         turned += rng.normal(0.0, self.turn_sigma_rad, turned.shape)
         stamp_ns = _ns(np.concatenate([stamps, imu]))
         variances = (self.claimed_sigma_rad**2,) * 3
         turns = tuple(
-            (int(place[k + 1]), Rotation(int(stamp_ns[k]), int(stamp_ns[k + 1]), tuple(turn),
-                                         XYZ_AXES, variances))
-            for k, turn in enumerate(turned.tolist()))
+            (
+                int(place[k + 1]),
+                Rotation(int(stamp_ns[k]), int(stamp_ns[k + 1]), tuple(turn), XYZ_AXES, variances),
+            )
+            for k, turn in enumerate(turned.tolist())
+        )
         is_imu = np.arange(len(times)) >= len(captures)
-        return Streams(SENSOR, IMU, self._config(), is_imu[order], _ns(times)[order],
-                       stamp_ns[order], gyro[order], accel[order], turns)
+        return Streams(
+            SENSOR,
+            IMU,
+            self._config(),
+            is_imu[order],
+            _ns(times)[order],
+            stamp_ns[order],
+            gyro[order],
+            accel[order],
+            turns,
+        )
 
     def _latencies(self, count: int, rng: np.random.Generator) -> FloatArray:
         """Return latencies (s): a least one, correlated jitter above it, a few early ones."""
@@ -113,12 +127,22 @@ class Habits:
 
     def _config(self) -> SyncConfig:
         declared = self.latency_s + self.declared_off_s
-        return load_config({
-            'inputs': {SENSOR: {'latency_s': declared, 'latency_sigma_s': 0.01,
-                                'imu_quat_wxyz': self.quat_wxyz,
-                                'cue_wander': PAYLOAD_WANDER},
-                       IMU: {'latency_s': 0.003, 'latency_sigma_s': 0.001, 'collect': True}},
-            'reference_sensor_id': SENSOR, 'required_sensors': [SENSOR], 'imu_sensor_id': IMU})
+        return load_config(
+            {
+                'inputs': {
+                    SENSOR: {
+                        'latency_s': declared,
+                        'latency_sigma_s': 0.01,
+                        'imu_quat_wxyz': self.quat_wxyz,
+                        'cue_wander': PAYLOAD_WANDER,
+                    },
+                    IMU: {'latency_s': 0.003, 'latency_sigma_s': 0.001, 'collect': True},
+                },
+                'reference_sensor_id': SENSOR,
+                'required_sensors': [SENSOR],
+                'imu_sensor_id': IMU,
+            }
+        )
 
 
 def _ns(times_s: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -74,8 +74,10 @@ def play(sources, host, events):
 def two_streams(count=20, late_ns=4 * MS, start_ns=START_NS):
     """A 10 Hz stream and a 30 Hz stream that is `late_ns` off every third time."""
     slow = [(start_ns + k * 100 * MS, 0, imu(start_ns + k * 100 * MS)) for k in range(count)]
-    fast = [(start_ns + k * 33 * MS + late_ns, 1, imu(start_ns + k * 33 * MS + late_ns))
-            for k in range(3 * count)]
+    fast = [
+        (start_ns + k * 33 * MS + late_ns, 1, imu(start_ns + k * 33 * MS + late_ns))
+        for k in range(3 * count)
+    ]
     return slow + fast
 
 
@@ -95,11 +97,14 @@ def test_the_best_partner_is_taken_not_the_first():
     """The case of the tracker: 45 ms away where 0 ms was there."""
     sources, host, sets = [Source(), Source()], HostTime(), []
     AdaptiveTimeSynchronizer(sources, 10, 0.05, now_ns=host).registerCallback(
-        lambda a, b: sets.append(stamp_ns(b) - stamp_ns(a)))
-    events = [(START_NS + 55 * MS, 1, imu(START_NS + 55 * MS)),
-              (START_NS + 100 * MS, 0, imu(START_NS + 100 * MS)),
-              (START_NS + 101 * MS, 1, imu(START_NS + 100 * MS)),
-              (START_NS + 140 * MS, 1, imu(START_NS + 140 * MS))]
+        lambda a, b: sets.append(stamp_ns(b) - stamp_ns(a))
+    )
+    events = [
+        (START_NS + 55 * MS, 1, imu(START_NS + 55 * MS)),
+        (START_NS + 100 * MS, 0, imu(START_NS + 100 * MS)),
+        (START_NS + 101 * MS, 1, imu(START_NS + 100 * MS)),
+        (START_NS + 140 * MS, 1, imu(START_NS + 140 * MS)),
+    ]
     play(sources, host, events)
     assert sets == [0]
 
@@ -110,14 +115,15 @@ def test_it_does_what_the_original_does_on_clean_streams(message_filters):
         sources, sets = [message_filters.SimpleFilter() for _ in range(2)], []
         synchronizer = kind(sources, 10, 0.02)
         synchronizer.registerCallback(
-            lambda a, b, sets=sets: sets.append((stamp_ns(a), stamp_ns(b))))
+            lambda a, b, sets=sets: sets.append((stamp_ns(a), stamp_ns(b)))
+        )
         for k in range(30):
             for index in (0, 1):
                 sources[index].signalMessage(imu(START_NS + k * 100 * MS + index * 3 * MS))
         found[kind] = sets
     ours, theirs = found.values()
     assert len(theirs) == 30
-    assert ours == theirs[:len(ours)]
+    assert ours == theirs[: len(ours)]
     assert len(ours) >= 29  # the last one waits for what may still come nearer
 
 
@@ -150,8 +156,9 @@ def test_a_synchronizer_can_be_an_input(original, request):
         inner = AdaptiveTimeSynchronizer(sources[:2], 10, 0.05, now_ns=host)
     outer = AdaptiveTimeSynchronizer([inner, sources[2]], 10, 0.05, now_ns=host)
     outer.registerCallback(lambda *messages: sets.append([stamp_ns(m) for m in messages]))
-    events = two_streams() + [(START_NS + k * 50 * MS, 2, imu(START_NS + k * 50 * MS))
-                              for k in range(40)]
+    events = two_streams() + [
+        (START_NS + k * 50 * MS, 2, imu(START_NS + k * 50 * MS)) for k in range(40)
+    ]
     play(sources, host, events)
     assert len(sets) >= 17
     assert {len(messages) for messages in sets} == {3}
@@ -208,7 +215,8 @@ def test_sets_stay_in_order_with_many_threads():
 def test_a_looped_bag_gives_its_sets_in_every_loop():
     sources, host, sets = [Source(), Source()], HostTime(), []
     AdaptiveTimeSynchronizer(sources, 10, 0.05, now_ns=host).registerCallback(
-        lambda a, b: sets.append(stamp_ns(a)))
+        lambda a, b: sets.append(stamp_ns(a))
+    )
     for loop in range(3):
         events = two_streams(30)
         for time_ns, index, message in sorted(events, key=lambda event: event[:2]):
@@ -233,17 +241,21 @@ def test_headerless_messages_are_told_or_go_by_arrival(caplog):
 
 
 CONFIG = {
-    'inputs': {'slow': {}, 'fast': {}}, 'reference_sensor_id': 'slow', 'estimator': 'none',
+    'inputs': {'slow': {}, 'fast': {}},
+    'reference_sensor_id': 'slow',
+    'estimator': 'none',
     'required_sensors': ['slow'],
 }
 
 
 def test_a_configuration_gives_partial_sets():
     sources, host, sets = [Source(), Source()], HostTime(), []
-    AdaptiveTimeSynchronizer(sources, {**CONFIG, 'missing_strategy': 'empty'},
-                             now_ns=host).registerCallback(lambda a, b: sets.append(b))
-    events = [event for event in two_streams(20)
-              if event[1] == 0 or event[0] < START_NS + 1_000 * MS]
+    AdaptiveTimeSynchronizer(
+        sources, {**CONFIG, 'missing_strategy': 'empty'}, now_ns=host
+    ).registerCallback(lambda a, b: sets.append(b))
+    events = [
+        event for event in two_streams(20) if event[1] == 0 or event[0] < START_NS + 1_000 * MS
+    ]
     play(sources, host, events)
     assert sets[:5].count(None) == 0
     assert sets[-3:] == [None, None, None]
@@ -252,12 +264,16 @@ def test_a_configuration_gives_partial_sets():
 def test_a_configuration_interpolates_decoded_messages():
     sources, host, sets = [Source(), Source()], HostTime(), []
     synchronizer = AdaptiveTimeSynchronizer(
-        sources, {**CONFIG, 'window': {'min_ms': 1.0, 'max_ms': 1.0},
-                  'missing_strategy': 'interpolate'}, now_ns=host)
+        sources,
+        {**CONFIG, 'window': {'min_ms': 1.0, 'max_ms': 1.0}, 'missing_strategy': 'interpolate'},
+        now_ns=host,
+    )
     synchronizer.registerCallback(lambda a, b: sets.append((a, b)))
     events = [(START_NS + k * 100 * MS, 0, imu(START_NS + k * 100 * MS)) for k in range(10)]
-    events += [(START_NS + 10 * MS + k * 20 * MS, 1,
-                imu(START_NS + 10 * MS + k * 20 * MS, rate=k)) for k in range(50)]
+    events += [
+        (START_NS + 10 * MS + k * 20 * MS, 1, imu(START_NS + 10 * MS + k * 20 * MS, rate=k))
+        for k in range(50)
+    ]
     play(sources, host, events)
     made = [(stamp_ns(a), b.angular_velocity.x) for a, b in sets if b is not None]
     assert len(made) >= 5
@@ -284,19 +300,35 @@ def test_queue_offsets_shift_the_stamps():
     """An input that is stamped 100 ms ahead, as message_filters means it: its stamp minus it."""
     sources, host, sets = [Source(), Source()], HostTime(), []
     AdaptiveTimeSynchronizer(sources, 10, 0.01, [0, 100 * MS], now_ns=host).registerCallback(
-        lambda a, b: sets.append(stamp_ns(b) - stamp_ns(a)))
-    play(sources, host, [(START_NS + k * 50 * MS, index, imu(START_NS + k * 50 * MS + ahead))
-                         for k in range(20) for index, ahead in enumerate((0, 100 * MS))])
+        lambda a, b: sets.append(stamp_ns(b) - stamp_ns(a))
+    )
+    play(
+        sources,
+        host,
+        [
+            (START_NS + k * 50 * MS, index, imu(START_NS + k * 50 * MS + ahead))
+            for k in range(20)
+            for index, ahead in enumerate((0, 100 * MS))
+        ],
+    )
     assert len(sets) == 20
     assert set(sets) == {100 * MS}
 
 
 def test_messages_can_go_by_their_arrival():
     sources, host, sets = [Source(), Source()], HostTime(), []
-    AdaptiveTimeSynchronizer(sources, 10, 0.01, sync_arrival_time=True, now_ns=host
-                             ).registerCallback(lambda a, b: sets.append((a, b)))
-    play(sources, host, [(START_NS + k * 50 * MS + index * MS, index, imu(1 + k + 10**9 * index))
-                         for k in range(20) for index in range(2)])
+    AdaptiveTimeSynchronizer(
+        sources, 10, 0.01, sync_arrival_time=True, now_ns=host
+    ).registerCallback(lambda a, b: sets.append((a, b)))
+    play(
+        sources,
+        host,
+        [
+            (START_NS + k * 50 * MS + index * MS, index, imu(1 + k + 10**9 * index))
+            for k in range(20)
+            for index in range(2)
+        ],
+    )
     assert len(sets) >= 19
     assert all(stamp_ns(b) - stamp_ns(a) == 10**9 for a, b in sets)
 
@@ -304,7 +336,8 @@ def test_messages_can_go_by_their_arrival():
 def test_a_getter_of_the_users_gives_the_stamp():
     sources, host, sets = [Source(), Source()], HostTime(), []
     synchronizer = AdaptiveTimeSynchronizer(
-        sources, 10, 0.01, time_getter=lambda message: message.get('t'), now_ns=host)
+        sources, 10, 0.01, time_getter=lambda message: message.get('t'), now_ns=host
+    )
     synchronizer.registerCallback(lambda a, b: sets.append((a['t'], b['t'])))
     for k in range(20):
         for source in sources:
@@ -348,8 +381,11 @@ def test_a_flush_gives_what_waits(given):
     sources, host, sets = [Source(), Source()], HostTime(), []
     synchronizer = AdaptiveTimeSynchronizer(sources, *given, now_ns=host)
     synchronizer.registerCallback(lambda a, b: sets.append(stamp_ns(b) - stamp_ns(a)))
-    play(sources, host, [(START_NS, 1, imu(START_NS)),
-                         (START_NS + 3 * MS, 0, imu(START_NS + 3 * MS))])
+    play(
+        sources,
+        host,
+        [(START_NS, 1, imu(START_NS)), (START_NS + 3 * MS, 0, imu(START_NS + 3 * MS))],
+    )
     assert sets == []
     synchronizer.flush()
     assert sets == [-3 * MS]
@@ -363,8 +399,15 @@ def test_it_is_one_of_their_filters_and_feeds_them(message_filters):
     cache = message_filters.Cache(single[0], 30)
     exact = message_filters.TimeSynchronizer(single, 10)
     exact.registerCallback(lambda a, b: sets.append((a, b)))
-    play(sources, host, [(START_NS + k * 50 * MS, index, imu(START_NS + k * 50 * MS))
-                         for k in range(20) for index in range(2)])
+    play(
+        sources,
+        host,
+        [
+            (START_NS + k * 50 * MS, index, imu(START_NS + k * 50 * MS))
+            for k in range(20)
+            for index in range(2)
+        ],
+    )
     assert len(cache.cache_msgs) >= 19
     assert len(sets) >= 19
 
@@ -383,14 +426,22 @@ def test_sets_of_several_messages_do_not_fit_their_filters(message_filters, capl
 @pytest.mark.parametrize('share', [0.02, 0.1, 0.3])
 def test_out_of_order_it_finds_every_set_that_the_original_finds(message_filters, share):
     rng = random.Random(3)
-    events = [(START_NS + k * 20 * MS + 25 * MS * (rng.random() < share), index,
-               imu(START_NS + k * 20 * MS + index * MS)) for k in range(300) for index in (0, 1)]
+    events = [
+        (
+            START_NS + k * 20 * MS + 25 * MS * (rng.random() < share),
+            index,
+            imu(START_NS + k * 20 * MS + index * MS),
+        )
+        for k in range(300)
+        for index in (0, 1)
+    ]
     found = {}
     for kind in (AdaptiveTimeSynchronizer, message_filters.ApproximateTimeSynchronizer):
         sources, sets = [message_filters.SimpleFilter() for _ in range(2)], {}
         synchronizer = kind(sources, 10, 0.005)
         synchronizer.registerCallback(
-            lambda a, b, sets=sets: sets.update({stamp_ns(a): abs(stamp_ns(b) - stamp_ns(a))}))
+            lambda a, b, sets=sets: sets.update({stamp_ns(a): abs(stamp_ns(b) - stamp_ns(a))})
+        )
         play(sources, HostTime(), events)
         if kind is AdaptiveTimeSynchronizer:
             synchronizer.flush()
@@ -405,8 +456,9 @@ def test_mistakes_are_one_sentence():
     with pytest.raises(RigError, match='queue_offset has 1 values'):
         AdaptiveTimeSynchronizer([Source(), Source()], 10, 0.1, [5])
     with pytest.raises(RigError, match='2 filters were given for the 3 inputs'):
-        AdaptiveTimeSynchronizer([Source(), Source()], {
-            **CONFIG, 'inputs': {'slow': {}, 'fast': {}, 'third': {}}})
+        AdaptiveTimeSynchronizer(
+            [Source(), Source()], {**CONFIG, 'inputs': {'slow': {}, 'fast': {}, 'third': {}}}
+        )
     with pytest.raises(RigError, match='input 1 is a int'):
         AdaptiveTimeSynchronizer([Source(), 5], 10, 0.1)
     with pytest.raises(RigError, match=r"queue_offset is 'ab'; it should be a list of ns"):
@@ -420,8 +472,9 @@ def test_mistakes_are_one_sentence():
 def test_what_it_has_to_say_goes_to_the_logger_of_its_node(caplog):
     """Which reaches /rosout; Python's own does not."""
     node = Mock(spec=['get_logger', 'get_clock', 'create_timer'])
-    synchronizer = AdaptiveTimeSynchronizer([Source(), Source()], 10, 0.05, node=node,
-                                            now_ns=HostTime())
+    synchronizer = AdaptiveTimeSynchronizer(
+        [Source(), Source()], 10, 0.05, node=node, now_ns=HostTime()
+    )
     synchronizer.add(object(), None, 1)
     synchronizer.registerCallback(lambda message: 1 / 0)
     synchronizer.signalMessage(object())
@@ -434,11 +487,13 @@ def test_what_it_has_to_say_goes_to_the_logger_of_its_node(caplog):
 def test_plain_subscriptions_are_inputs():
     rclpy = pytest.importorskip('rclpy', reason='rclpy is not installed')
     from rig_common.ros.executor import ros_context
+
     with ros_context([]):
         node = rclpy.create_node('filters')
         own, sets, host = [], [], HostTime()
-        subscriptions = [node.create_subscription(sensor_msgs.Imu, f'imu_{k}', own.append, 10)
-                         for k in range(2)]
+        subscriptions = [
+            node.create_subscription(sensor_msgs.Imu, f'imu_{k}', own.append, 10) for k in range(2)
+        ]
         synchronizer = AdaptiveTimeSynchronizer(subscriptions, 10, 0.05, node=node, now_ns=host)
         synchronizer.registerCallback(lambda a, b: sets.append((a, b)))
         for time_ns, index, message in sorted(two_streams(5), key=lambda event: event[:2]):
@@ -450,9 +505,11 @@ def test_plain_subscriptions_are_inputs():
 
 
 def test_the_import_needs_neither_ros_nor_message_filters():
-    code = ('import sys\n'
-            'for name in ("rclpy", "message_filters", "sensor_msgs"): sys.modules[name] = None\n'
-            'from sync_engine.filters import AdaptiveTimeSynchronizer\n'
-            'print("loaded")\n')
+    code = (
+        'import sys\n'
+        'for name in ("rclpy", "message_filters", "sensor_msgs"): sys.modules[name] = None\n'
+        'from sync_engine.filters import AdaptiveTimeSynchronizer\n'
+        'print("loaded")\n'
+    )
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
     assert done.stdout == 'loaded\n'

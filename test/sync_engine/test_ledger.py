@@ -15,8 +15,10 @@ def test_every_end_has_a_counter_that_starts_at_zero_and_counts_by_one_or_many()
         assert counts.as_dict()[fate.value] == 1 + number
     counts.received, counts.out_of_order = 99, 7
     assert counts.settled() == sum(1 + number for number in range(1, len(Outcome) + 1))
-    assert counts.ledger() == {'received': 99, **{
-        fate.value: 1 + number for number, fate in enumerate(Outcome, 1)}}
+    assert counts.ledger() == {
+        'received': 99,
+        **{fate.value: 1 + number for number, fate in enumerate(Outcome, 1)},
+    }
 
 
 def test_an_imbalance_names_the_sensor_and_the_number_of_messages() -> None:

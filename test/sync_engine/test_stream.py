@@ -16,8 +16,11 @@ def feeder() -> Feeder:
 
 
 def collected_ms(fed: Feeder) -> list[float]:
-    return [(packet.stamp_ns - T0) / MS for bundle in fed.bundles
-            for packet in bundle.members['b'].collected]
+    return [
+        (packet.stamp_ns - T0) / MS
+        for bundle in fed.bundles
+        for packet in bundle.members['b'].collected
+    ]
 
 
 def test_what_comes_after_a_clock_step_is_kept() -> None:

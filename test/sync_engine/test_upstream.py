@@ -37,13 +37,19 @@ print(json.dumps(result.passed))
 
 def passed(whose: str) -> set[str]:
     """Return the names of upstream's tests that pass with the class of `whose`."""
-    done = subprocess.run([sys.executable, '-c', PROGRAM, FOLDER, whose], check=True, text=True,
-                          stdout=subprocess.PIPE, timeout=120)
+    done = subprocess.run(
+        [sys.executable, '-c', PROGRAM, FOLDER, whose],
+        check=True,
+        text=True,
+        stdout=subprocess.PIPE,
+        timeout=120,
+    )
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
-@pytest.mark.skipif(not FOLDER, reason='SENSOR_RIG_MESSAGE_FILTERS does not name the tests of '
-                                       'message_filters')
+@pytest.mark.skipif(
+    not FOLDER, reason='SENSOR_RIG_MESSAGE_FILTERS does not name the tests of message_filters'
+)
 def test_what_fails_with_our_class_alone_is_documented() -> None:
     ros_package('message_filters')
     theirs, ours = passed('theirs'), passed('ours')

@@ -35,13 +35,25 @@ class Heard(NamedTuple):
 class Limbs:
     """Keeps `body` up to date with what the sensors of joints and contacts send."""
 
-    def __init__(self, sensors: Mapping[str, AnySensor], base: TimeBase,
-                 now_s: Callable[[], float], *, hidden: bool) -> None:
-        self._sensors = {name: sensor for name, sensor in sensors.items()
-                         if sensor.config.type in (SWITCH, *FORCES, 'joint_state')}
+    def __init__(
+        self,
+        sensors: Mapping[str, AnySensor],
+        base: TimeBase,
+        now_s: Callable[[], float],
+        *,
+        hidden: bool,
+    ) -> None:
+        self._sensors = {
+            name: sensor
+            for name, sensor in sensors.items()
+            if sensor.config.type in (SWITCH, *FORCES, 'joint_state')
+        }
         self._base, self._now_s, self._hidden = base, now_s, hidden
-        self.body = Body(switches=frozenset(
-            name for name, sensor in self._sensors.items() if sensor.config.type == SWITCH))
+        self.body = Body(
+            switches=frozenset(
+                name for name, sensor in self._sensors.items() if sensor.config.type == SWITCH
+            )
+        )
         for name, sensor in self._sensors.items():
             if sensor.config.type != 'joint_state':
                 self.body.contacts[name] = Trace()
@@ -54,8 +66,12 @@ class Limbs:
             kind = topic.type_name
             yield Heard(topic.of(name), kind, self._take(name, kind), rate_hz)
             kind = sensor.truth_template()[0]
-            yield Heard(truth_topic(name, hidden=self._hidden), kind,
-                        self._take(name, kind, is_true=True), rate_hz)
+            yield Heard(
+                truth_topic(name, hidden=self._hidden),
+                kind,
+                self._take(name, kind, is_true=True),
+                rate_hz,
+            )
 
     def _take(self, name: str, kind: str, *, is_true: bool = False) -> Callable[[bytes], None]:
         line = 'true' if is_true else 'measured'
@@ -68,8 +84,10 @@ class Limbs:
                 for key, value in values:
                     if key not in traces and len(traces) >= MOST_TRACES:
                         continue
-                    traces.setdefault(key, Trace()).add(line, time_s, value,
-                                                        switches=name in self.body.switches)
+                    traces.setdefault(key, Trace()).add(
+                        line, time_s, value, switches=name in self.body.switches
+                    )
+
         return take
 
 

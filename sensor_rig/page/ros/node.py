@@ -54,30 +54,58 @@ KEPT_SCANS = 8
 class PageNode(Monitor):
     """Shows a rig on a page; hears pictures and scans only while a browser has it open."""
 
-    def __init__(self, rig: RigConfig, port: int, host: str = LOCAL, token: str | None = None,
-                 *, may_move: bool = False, **node_options: Any) -> None:
+    def __init__(
+        self,
+        rig: RigConfig,
+        port: int,
+        host: str = LOCAL,
+        token: str | None = None,
+        *,
+        may_move: bool = False,
+        **node_options: Any,
+    ) -> None:
         super().__init__(rig, name='page', **node_options)
         self._rig = rig
         sensors = rig.make_sensors()
         world = World(rig.simulated_world, list(sensors.values()), rig.path.parent)
-        self.page = Page({name: _setting(config) for name, config in rig.sensors.items()},
-                         host=host, port=port, title=f'{rig.path.stem} rig', token=token,
-                         may_move=may_move, speed=rig.simulated_world.real_time_factor)
+        self.page = Page(
+            {name: _setting(config) for name, config in rig.sensors.items()},
+            host=host,
+            port=port,
+            title=f'{rig.path.stem} rig',
+            token=token,
+            may_move=may_move,
+            speed=rig.simulated_world.real_time_factor,
+        )
         hidden = rig.simulated_world.hide_truth
-        self.create_subscription(ParameterEvent, parameter_events_topic(hidden=hidden),
-                                 self._on_parameters, qos_profile_parameter_events)
+        self.create_subscription(
+            ParameterEvent,
+            parameter_events_topic(hidden=hidden),
+            self._on_parameters,
+            qos_profile_parameter_events,
+        )
         self._markers = truth_topic('markers', hidden=True) if hidden else 'world/markers'
         self._scene = PageScene(self.page.server, world)
         self._history = History(sensors, planned=_planned(rig.sensors))
-        self._limbs = Limbs(sensors, self._base, lambda: max(self.now_ns, 0) / NS_PER_S,
-                            hidden=hidden)
+        self._limbs = Limbs(
+            sensors, self._base, lambda: max(self.now_ns, 0) / NS_PER_S, hidden=hidden
+        )
         self._remote = Remote(self, self._say, self._on_fault)
         self._captures: deque[tuple[int, int]] = deque(maxlen=KEPT_SCANS)  # (stamp, capture) ns
-        topics = {topic.of(name): (name, topic.type_name)
-                  for name, sensor in sensors.items() for topic in sensor.topics()}
+        topics = {
+            topic.of(name): (name, topic.type_name)
+            for name, sensor in sensors.items()
+            for topic in sensor.topics()
+        }
         self._scan = next(((t, n, k) for t, (n, k) in topics.items() if k in SCAN_TYPES), None)
-        self._picture = next((t for t, (n, k) in topics.items() if k == 'sensor_msgs/msg/Image'
-                              and rig.sensors[n].type == 'camera'), None)
+        self._picture = next(
+            (
+                t
+                for t, (n, k) in topics.items()
+                if k == 'sensor_msgs/msg/Image' and rig.sensors[n].type == 'camera'
+            ),
+            None,
+        )
         self._placer = self._make_placer(world)
         self._is_watched = False
         self._rest_until_s = 0.0
@@ -107,8 +135,9 @@ class PageNode(Monitor):
         with suppress(*UNREADABLE):
             capture_ns, _, stamp_ns, _ = read_time_reference(buf)
             run_ns = self._base.run_ns(capture_ns)
-            self._history.add_mark(sensor, Mark(run_ns, self._base.run_ns(stamp_ns),
-                                                max(self.now_ns, run_ns)))
+            self._history.add_mark(
+                sensor, Mark(run_ns, self._base.run_ns(stamp_ns), max(self.now_ns, run_ns))
+            )
             if self._scan is not None and sensor == self._scan[1]:
                 self._captures.append((stamp_ns, capture_ns))
 
@@ -133,8 +162,9 @@ class PageNode(Monitor):
 
     def _on_fault(self, command: Command) -> None:
         now_s = max(self.now_ns, 0) / NS_PER_S
-        self._history.add_event(Occurrence(now_s, FAULTS[command.kind], command.sensor,
-                                      now_s + command.value))
+        self._history.add_event(
+            Occurrence(now_s, FAULTS[command.kind], command.sensor, now_s + command.value)
+        )
 
     def _on_diagnostics(self, buf: bytes) -> None:
         super()._on_diagnostics(buf)
@@ -142,10 +172,13 @@ class PageNode(Monitor):
 
     def _on_bundle(self, buf: bytes) -> None:
         _, statuses = read_diagnostic_array(buf)
-        self._history.add_bundle({status.name: self._base.run_ns(int(status.values['stamp_ns']))
-                                  for status in statuses[1:]
-                                  if status.values.get('missing') == 'false'
-                                  and 'collected' not in status.values})
+        self._history.add_bundle(
+            {
+                status.name: self._base.run_ns(int(status.values['stamp_ns']))
+                for status in statuses[1:]
+                if status.values.get('missing') == 'false' and 'collected' not in status.values
+            }
+        )
 
     def _on_pose(self, buf: bytes) -> None:
         if self._placer is not None:
@@ -156,8 +189,9 @@ class PageNode(Monitor):
         if self._is_watched and not self._listening:
             self._hear('sync/bundle', 'diagnostic_msgs/msg/DiagnosticArray', self._on_bundle)
             hidden = self._rig.simulated_world.hide_truth
-            self._hear(truth_topic('odom', hidden=hidden), 'nav_msgs/msg/Odometry',
-                       self._on_pose, 50.0)
+            self._hear(
+                truth_topic('odom', hidden=hidden), 'nav_msgs/msg/Odometry', self._on_pose, 50.0
+            )
             self._keep(self._markers, 'visualization_msgs/msg/MarkerArray')
             if self._scan is not None and self._placer is not None:
                 self._keep(self._scan[0], self._scan[2])
@@ -170,14 +204,17 @@ class PageNode(Monitor):
                 self.destroy_subscription(subscription)
             self._listening.clear()
 
-    def _hear(self, topic: str, kind: str, take: Callable[[bytes], None], rate_hz: float = 20.0
-              ) -> None:
+    def _hear(
+        self, topic: str, kind: str, take: Callable[[bytes], None], rate_hz: float = 20.0
+    ) -> None:
         def hear(buf: bytes) -> None:
             with suppress(*UNREADABLE):
                 take(buf)
+
         profile = qos.latched(10) if topic == self._markers else qos.sensor_in(rate_hz)
-        self._listening.append(self.create_subscription(message_class(kind), topic, hear, profile,
-                                                        raw=True))
+        self._listening.append(
+            self.create_subscription(message_class(kind), topic, hear, profile, raw=True)
+        )
 
     def _keep(self, topic: str, kind: str) -> None:
         """Keep the latest message of a topic for the next drawing."""
@@ -209,12 +246,12 @@ class PageNode(Monitor):
         now_s = self._history.now_s
         for name, facts in self.summary().inputs.items():
             if facts.true_offset_ms is not None and name != self._reference:
-                self._history.add_offset(name, OffsetPoint(
-                    now_s, facts.offset_ms, facts.sigma_ms, facts.true_offset_ms))
+                self._history.add_offset(
+                    name, OffsetPoint(now_s, facts.offset_ms, facts.sigma_ms, facts.true_offset_ms)
+                )
         engine = self.engine_facts()
         if engine is not None:
-            self._history.add_window(WindowPoint(now_s, engine.window_ms,
-                                                 engine.motion_intensity))
+            self._history.add_window(WindowPoint(now_s, engine.window_ms, engine.motion_intensity))
 
     def _note_steps(self) -> None:
         """See a clock's step when it happens, not when the sync node reports next."""
@@ -267,12 +304,22 @@ class PageNode(Monitor):
         maximum = self._rig.sync.window.max_ms if self._rig.sync is not None else 100.0
         self.page.show_history(self._history, self._reference, maximum)
         self.page.show_body(self._limbs.body, self._history)
-        self.page.show_streams([
-            (name, f'{s.achieved_hz:.1f} / {s.rate_hz:g}', f'{s.latency_p50_ms:.1f}', str(s.lost))
-            for name, s in summary.sensors.items()])
+        self.page.show_streams(
+            [
+                (
+                    name,
+                    f'{s.achieved_hz:.1f} / {s.rate_hz:g}',
+                    f'{s.latency_p50_ms:.1f}',
+                    str(s.lost),
+                )
+                for name, s in summary.sensors.items()
+            ]
+        )
         keys = summary.ledger_keys()
-        self.page.show_drops(('input', *keys), [
-            (name, *(str(i.ledger[key]) for key in keys)) for name, i in summary.inputs.items()])
+        self.page.show_drops(
+            ('input', *keys),
+            [(name, *(str(i.ledger[key]) for key in keys)) for name, i in summary.inputs.items()],
+        )
 
     def _say(self, text: str) -> None:
         self.page.say(text)
@@ -285,6 +332,13 @@ def _setting(config: SensorConfig) -> Setting:
 
 def _planned(sensors: Mapping[str, SensorConfig]) -> list[Occurrence]:
     """Return the faults that the rig file plans."""
-    return [Occurrence(fault.at_s, fault_in_words(fault.kind, fault.offset, fault.scale), name,
-                  fault.at_s + fault.duration_s if fault.duration_s else None)
-            for name, config in sensors.items() for fault in config.faults.values()]
+    return [
+        Occurrence(
+            fault.at_s,
+            fault_in_words(fault.kind, fault.offset, fault.scale),
+            name,
+            fault.at_s + fault.duration_s if fault.duration_s else None,
+        )
+        for name, config in sensors.items()
+        for fault in config.faults.values()
+    ]

@@ -32,20 +32,32 @@ class Remote:
             case 'pause' | 'resume' | 'reset':
                 self._trigger(f'world/{command.action}', self._say)
             case 'step':
-                self._set('world', {'step_count': round(command.value)},
-                          lambda: self._trigger('world/step', self._say))
+                self._set(
+                    'world',
+                    {'step_count': round(command.value)},
+                    lambda: self._trigger('world/step', self._say),
+                )
             case 'speed':
-                self._set('world', {'world.real_time_factor': command.value},
-                          lambda: self._say(command.sentence))
+                self._set(
+                    'world',
+                    {'world.real_time_factor': command.value},
+                    lambda: self._say(command.sentence),
+                )
             case 'delay':
-                self._set(self._emulator(command.sensor), {
-                    f'{sensor}.jitter_s': 0.0,
-                    f'{sensor}.delay_range_s': [command.value, command.value]},
-                    lambda: self._say(command.sentence))
+                self._set(
+                    self._emulator(command.sensor),
+                    {
+                        f'{sensor}.jitter_s': 0.0,
+                        f'{sensor}.delay_range_s': [command.value, command.value],
+                    },
+                    lambda: self._say(command.sentence),
+                )
             case 'clock':
-                self._set(self._emulator(command.sensor), {
-                    f'{sensor}.clock.offset_s': command.value},
-                    lambda: self._say(command.sentence))
+                self._set(
+                    self._emulator(command.sensor),
+                    {f'{sensor}.clock.offset_s': command.value},
+                    lambda: self._say(command.sentence),
+                )
             case 'fault':
                 self._inject(command)
 
@@ -56,11 +68,17 @@ class Remote:
         def done(_: str) -> None:
             self._say(command.sentence)
             self._begun(command)
-        self._set(emulator, {
-            'fault.sensor': command.sensor, 'fault.kind': command.kind,
-            'fault.duration_s': command.value,
-            **{f'fault.{key}': value for key, value in arguments.items()}},
-            lambda: self._trigger(f'{emulator}/inject_fault', done))
+
+        self._set(
+            emulator,
+            {
+                'fault.sensor': command.sensor,
+                'fault.kind': command.kind,
+                'fault.duration_s': command.value,
+                **{f'fault.{key}': value for key, value in arguments.items()},
+            },
+            lambda: self._trigger(f'{emulator}/inject_fault', done),
+        )
 
     def _emulator(self, sensor: str) -> str:
         """Return the node that serves `sensor`: its own emulator, or the one for all."""
@@ -81,6 +99,7 @@ class Remote:
                 then(answer.message)
             else:
                 self._say(f'refused: {answer.message}')
+
         client.call_async(Trigger.Request()).add_done_callback(answered)
 
     def _set(self, node: str, values: Mapping[str, Any], then: Callable[[], None]) -> None:
@@ -95,9 +114,14 @@ class Remote:
                 self._say(f'refused: {refused[0]}')
             else:
                 then()
-        client.call_async(SetParameters.Request(parameters=[
-            Parameter(key, value=value).to_parameter_msg() for key, value in values.items()]
-        )).add_done_callback(answered)
+
+        client.call_async(
+            SetParameters.Request(
+                parameters=[
+                    Parameter(key, value=value).to_parameter_msg() for key, value in values.items()
+                ]
+            )
+        ).add_done_callback(answered)
 
     def _client(self, kind: Any, service: str) -> Client | None:
         client = self._clients.get(service)

@@ -14,9 +14,14 @@ from sim_sensors.sensors.lidar.lidar import Lidar
 from sim_sensors.sensors.lidar.reader import frame_of
 
 POINTS = Topic('points', 'sensor_msgs/msg/PointCloud2')
-POINT = np.dtype({'names': ['x', 'y', 'z', 'intensity', 'time', 'ring'],
-                  'formats': ['<f4', '<f4', '<f4', '<f4', '<f4', '<u2'],
-                  'offsets': [0, 4, 8, 12, 16, 20], 'itemsize': 24})
+POINT = np.dtype(
+    {
+        'names': ['x', 'y', 'z', 'intensity', 'time', 'ring'],
+        'formats': ['<f4', '<f4', '<f4', '<f4', '<f4', '<u2'],
+        'offsets': [0, 4, 8, 12, 16, 20],
+        'itemsize': 24,
+    }
+)
 """`time` is seconds after the header's stamp, `ring` counts from the lowest laser."""
 
 
@@ -32,8 +37,9 @@ class Lidar3d(Lidar[Lidar3dConfig]):
         self._points['time'] = self.time_offsets_s
         self._points['ring'] = self.pattern.ring
         rows = self.pattern.rows
-        self._template = msgs.point_cloud2(self.frame_id, POINT, self.pattern.count // rows,
-                                           height=rows, is_dense=False)
+        self._template = msgs.point_cloud2(
+            self.frame_id, POINT, self.pattern.count // rows, height=rows, is_dense=False
+        )
 
     def _make_pattern(self) -> patterns.Pattern:
         config = self.config
@@ -44,8 +50,9 @@ class Lidar3d(Lidar[Lidar3dConfig]):
         if config.pattern == 'file':
             return patterns.from_file(config.pattern_file)
         elevations = config.elevations_deg or patterns.ELEVATION_TABLES_DEG[config.rows]
-        return patterns.multi_beam(elevations, config.columns, config.fov_deg,
-                                   config.start_angle_deg, config.clockwise)
+        return patterns.multi_beam(
+            elevations, config.columns, config.fov_deg, config.start_angle_deg, config.clockwise
+        )
 
     def topics(self) -> Sequence[Topic]:
         """Return the cloud topic."""

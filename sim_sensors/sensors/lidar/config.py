@@ -104,17 +104,24 @@ class LidarConfig(SensorConfig):
     @classmethod
     def _as_written(cls, value: object) -> object:
         """Take the numbers that YAML reads `inf` and `-1` as."""
-        return {inf: 'inf', -1: '-1'}.get(value, value) if isinstance(value, (int, float)) else (
-            value)
+        return (
+            {inf: 'inf', -1: '-1'}.get(value, value)
+            if isinstance(value, (int, float))
+            else (value)
+        )
 
     @model_validator(mode='after')
     def _is_possible(self) -> LidarConfig:
         if self.min_range_m >= self.max_range_m:
-            raise ValueError(f'min_range_m is {self.min_range_m}; it must be smaller than '
-                             f'max_range_m, {self.max_range_m}')
+            raise ValueError(
+                f'min_range_m is {self.min_range_m}; it must be smaller than '
+                f'max_range_m, {self.max_range_m}'
+            )
         if self.sweep_s * self.rate_hz > 1.0 + 1e-9:
-            raise ValueError(f'sweep_s is {self.sweep_s}; at {self.rate_hz} Hz a sweep has '
-                             f'{1.0 / self.rate_hz:g} s at most')
+            raise ValueError(
+                f'sweep_s is {self.sweep_s}; at {self.rate_hz} Hz a sweep has '
+                f'{1.0 / self.rate_hz:g} s at most'
+            )
         return self
 
 
@@ -169,11 +176,15 @@ class Lidar3dConfig(LidarConfig):
 
     @model_validator(mode='after')
     def _pattern_is_complete(self) -> Lidar3dConfig:
-        if self.pattern == 'spinning' and not self.elevations_deg and \
-                self.rows not in ELEVATION_TABLES_DEG:
+        if (
+            self.pattern == 'spinning'
+            and not self.elevations_deg
+            and self.rows not in ELEVATION_TABLES_DEG
+        ):
             allowed = ', '.join(str(rows) for rows in ELEVATION_TABLES_DEG)
-            raise ValueError(f'rows is {self.rows}; there are tables for {allowed}, others need '
-                             'elevations_deg')
+            raise ValueError(
+                f'rows is {self.rows}; there are tables for {allowed}, others need elevations_deg'
+            )
         if self.pattern == 'file' and not self.pattern_file:
             raise ValueError('pattern is file, so pattern_file must name one')
         if self.max_points and self.no_return != 'drop':

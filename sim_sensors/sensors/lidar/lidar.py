@@ -43,28 +43,43 @@ class Lidar(Sensor[LidarT]):
         self.pattern = self._make_pattern()
         count = self.pattern.count
         self.heavy = count * config.beam.rays > HEAVY_RAYS
-        names = ['ranges', 'signal', *(('echo', 'echo_signal') if config.beam.rays > 1 else ()),
-                 *(('geoms',) if 'geoms' in config.fields else ()),
-                 *(NORMAL if 'normals' in config.fields else ())]
+        names = [
+            'ranges',
+            'signal',
+            *(('echo', 'echo_signal') if config.beam.rays > 1 else ()),
+            *(('geoms',) if 'geoms' in config.fields else ()),
+            *(NORMAL if 'normals' in config.fields else ()),
+        ]
         self.truth_layout = Layout(dict.fromkeys(names, (count,)), np.float32)
         """True ranges, m (+inf: nothing there), and signals 0..1; wide beams have echoes too."""
         extra = {'geoms': (count,), 'normals': (count, 3)}
-        self.returns = Layout({'ranges': (count,), 'intensities': (count,), **{
-            name: shape for name, shape in extra.items() if name in config.fields}}, np.float32)
+        self.returns = Layout(
+            {
+                'ranges': (count,),
+                'intensities': (count,),
+                **{name: shape for name, shape in extra.items() if name in config.fields},
+            },
+            np.float32,
+        )
         """Ranges, m (REP 117: -inf too close, +inf no return), and intensities."""
         columns = np.arange(self.returns.width)
-        self._observed = np.concatenate([columns[self.returns.slices[name]]
-                                         for name in ('ranges', *config.fields)])
+        self._observed = np.concatenate(
+            [columns[self.returns.slices[name]] for name in ('ranges', *config.fields)]
+        )
         self._no_return, self._too_close = _codes(config)
-        self._sweep_ns = seconds_to_ns(config.sweep_s or 1.0 / config.rate_hz) if (
-            config.motion_distortion) else 0
+        self._sweep_ns = (
+            seconds_to_ns(config.sweep_s or 1.0 / config.rate_hz)
+            if (config.motion_distortion)
+            else 0
+        )
         # A row does not say which frame of a changing pattern it is of, so has no x, y and z then.
         self._truth_has_points = self.pattern.frames == 1
         place = ('x', 'y', 'z') if self._truth_has_points else ()
         record = [(key, '<f4') for key in (*place, *self.truth_layout.shapes)]
         self._truth_points = np.zeros(count, record)
-        self._truth_template = msgs.point_cloud2(self.frame_id, self._truth_points.dtype, count,
-                                                 is_dense=False)
+        self._truth_template = msgs.point_cloud2(
+            self.frame_id, self._truth_points.dtype, count, is_dense=False
+        )
 
     @abstractmethod
     def _make_pattern(self) -> patterns.Pattern:
@@ -81,8 +96,10 @@ class Lidar(Sensor[LidarT]):
         widest_gap = np.diff(azimuth, append=azimuth[:1] + 360.0).max()
         fov_deg = getattr(self.config, 'fov_deg', 0.0)
         is_turn = fov_deg >= 360.0 and not getattr(self.config, 'pattern_file', '')
-        return [360.0 if is_turn else round(360.0 - float(widest_gap), 6),
-                round(float(np.ptp(np.degrees(np.arcsin(np.clip(z, -1.0, 1.0))))), 6)]
+        return [
+            360.0 if is_turn else round(360.0 - float(widest_gap), 6),
+            round(float(np.ptp(np.degrees(np.arcsin(np.clip(z, -1.0, 1.0))))), 6),
+        ]
 
     # ---- arrays ---------------------------------------------------------------------------
 
@@ -109,13 +126,17 @@ class Lidar(Sensor[LidarT]):
         bodies = [model.body(index).name for index in range(model.nbody)]
         for body in self.config.exclude_bodies:
             if body not in bodies:
-                raise RigError(unknown_name(f'sensor {self.name!r}: exclude_bodies', 'body', body,
-                                            bodies))
+                raise RigError(
+                    unknown_name(f'sensor {self.name!r}: exclude_bodies', 'body', body, bodies)
+                )
         for name in optics.unknown_reflectivities(model, self.config.optics):
             known = [model.geom(index).name for index in range(model.ngeom)]
             known += [model.material(index).name for index in range(model.nmat)]
-            raise RigError(unknown_name(f'sensor {self.name!r}: optics.reflectivity',
-                                        'geom or material', name, known))
+            raise RigError(
+                unknown_name(
+                    f'sensor {self.name!r}: optics.reflectivity', 'geom or material', name, known
+                )
+            )
 
     # ---- the pipeline's stages --------------------------------------------------------------
 
@@ -141,19 +162,27 @@ class Lidar(Sensor[LidarT]):
         ranges[:] = fields['ranges']
         ranges[ranges > config.max_range_m] = np.inf
         ranges[ranges < config.min_range_m] = -np.inf
-        self.return_layout.view(out, 'intensities')[:] = optics.intensity(
-            ranges, fields['signal'], config.optics) if self._has_intensities else 0.0
+        self.return_layout.view(out, 'intensities')[:] = (
+            optics.intensity(ranges, fields['signal'], config.optics)
+            if self._has_intensities
+            else 0.0
+        )
         if config.fields:
             self._write_surfaces(out, fields, np.isfinite(ranges))
         if config.no_hit != 'inf':
-            np.minimum(ranges, np.float32(_below(config.max_range_m)), out=ranges,
-                       where=np.isfinite(ranges))
+            np.minimum(
+                ranges,
+                np.float32(_below(config.max_range_m)),
+                out=ranges,
+                where=np.isfinite(ranges),
+            )
             ranges[ranges == np.inf] = self._no_return
             ranges[ranges == -np.inf] = self._too_close
         return out
 
-    def _write_surfaces(self, out: Array, fields: Mapping[str, Array],
-                        is_hit: NDArray[np.bool_]) -> None:
+    def _write_surfaces(
+        self, out: Array, fields: Mapping[str, Array], is_hit: NDArray[np.bool_]
+    ) -> None:
         """Write what the rays met, where they have a return."""
         if 'geoms' in self.config.fields:
             self.return_layout.view(out, 'geoms')[:] = np.where(is_hit, fields['geoms'], -1.0)
@@ -165,8 +194,9 @@ class Lidar(Sensor[LidarT]):
         """Return ranges as messages say them: +inf for no return, -inf for too close."""
         if self.config.no_hit == 'inf':
             return ranges
-        return np.where(ranges == self._no_return, np.inf, np.where(
-            ranges == self._too_close, -np.inf, ranges)).astype(np.float32)
+        return np.where(
+            ranges == self._no_return, np.inf, np.where(ranges == self._too_close, -np.inf, ranges)
+        ).astype(np.float32)
 
     # ---- messages -------------------------------------------------------------------------
 
@@ -208,9 +238,13 @@ class Lidar(Sensor[LidarT]):
     def observation_space(self) -> Any:
         """Return a gymnasium Box: ranges, then what `fields` lists (needs gymnasium)."""
         from gymnasium.spaces import Box
-        limits = {'ranges': self.bounds(), 'normals': (-1.0, 1.0),
-                  'intensities': (0.0, self.config.optics.intensity_scale),
-                  'geoms': (-1.0, MOST_GEOMS)}
+
+        limits = {
+            'ranges': self.bounds(),
+            'normals': (-1.0, 1.0),
+            'intensities': (0.0, self.config.optics.intensity_scale),
+            'geoms': (-1.0, MOST_GEOMS),
+        }
         edges = np.zeros((2, self.return_layout.width), np.float32)
         for name in self.return_layout.shapes:
             edges[:, self.return_layout.slices[name]] = np.array(limits[name], np.float32)[:, None]
@@ -224,13 +258,18 @@ class Lidar(Sensor[LidarT]):
     def metadata(self) -> dict[str, object]:
         """Return plain facts, with those of the scan."""
         config = self.config
-        return {**super().metadata(), 'num_rays': self.pattern.count,
-                'num_rings': int(self.pattern.ring.max()) + 1,
-                'min_range_m': config.min_range_m, 'max_range_m': config.max_range_m,
-                'fov_deg': self._field_of_view_deg(),
-                'sweep_s': self._sweep_ns / NS_PER_S, 'no_hit': config.no_hit,
-                'observed': ['ranges', *config.fields],
-                'mount': config.mount.model_dump(mode='json')}
+        return {
+            **super().metadata(),
+            'num_rays': self.pattern.count,
+            'num_rings': int(self.pattern.ring.max()) + 1,
+            'min_range_m': config.min_range_m,
+            'max_range_m': config.max_range_m,
+            'fov_deg': self._field_of_view_deg(),
+            'sweep_s': self._sweep_ns / NS_PER_S,
+            'no_hit': config.no_hit,
+            'observed': ['ranges', *config.fields],
+            'mount': config.mount.model_dump(mode='json'),
+        }
 
 
 def _codes(config: LidarConfig) -> tuple[float, float]:

@@ -80,8 +80,9 @@ class Motions:
         x, y, z = (origin - view.bound('subtree_com')[rows, self._root]).T
         wx, wy, wz, *velocity = twist.T
         # np.cross takes three times as long for 64 rows
-        for along, across in zip(velocity, (wy * z - wz * y, wz * x - wx * z, wx * y - wy * x),
-                                 strict=True):
+        for along, across in zip(
+            velocity, (wy * z - wz * y, wz * x - wx * z, wx * y - wy * x), strict=True
+        ):
             along += across
         if self._in_world:
             twist[:, :3] = 0.0

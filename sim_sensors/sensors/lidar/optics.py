@@ -33,8 +33,11 @@ def reflectivity_table(model: mujoco.MjModel, config: OpticsConfig) -> F32:
             continue
         start, size = model.tuple_adr[index], model.tuple_size[index]
         for entry in range(start, start + size):
-            place = by_geom if model.tuple_objtype[entry] == mujoco.mjtObj.mjOBJ_GEOM else (
-                by_material)
+            place = (
+                by_geom
+                if model.tuple_objtype[entry] == mujoco.mjtObj.mjOBJ_GEOM
+                else (by_material)
+            )
             place[int(model.tuple_objid[entry])] = float(model.tuple_objprm[entry])
     for name, value in config.reflectivity.items():
         material = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_MATERIAL, name)
@@ -53,8 +56,11 @@ def reflectivity_table(model: mujoco.MjModel, config: OpticsConfig) -> F32:
 def unknown_reflectivities(model: mujoco.MjModel, config: OpticsConfig) -> list[str]:
     """Return the names in the configuration that are neither geom nor material of the model."""
     kinds = (mujoco.mjtObj.mjOBJ_MATERIAL, mujoco.mjtObj.mjOBJ_GEOM)
-    return [name for name in config.reflectivity
-            if all(mujoco.mj_name2id(model, kind, name) < 0 for kind in kinds)]
+    return [
+        name
+        for name in config.reflectivity
+        if all(mujoco.mj_name2id(model, kind, name) < 0 for kind in kinds)
+    ]
 
 
 def sub_beams(directions: Array, config: BeamConfig) -> Array:
@@ -70,8 +76,11 @@ def sub_beams(directions: Array, config: BeamConfig) -> Array:
     rank = np.arange(count)
     reach = np.tan(config.divergence_rad / 2.0) * np.sqrt(rank / (count - 1))
     turn = np.pi * (3.0 - np.sqrt(5.0)) * rank
-    beams = (directions[:, None] + (reach * np.cos(turn))[:, None] * side[:, None]
-             + (reach * np.sin(turn))[:, None] * up[:, None])
+    beams = (
+        directions[:, None]
+        + (reach * np.cos(turn))[:, None] * side[:, None]
+        + (reach * np.sin(turn))[:, None] * up[:, None]
+    )
     return np.asarray(beams / np.linalg.norm(beams, axis=2, keepdims=True))
 
 
@@ -124,8 +133,9 @@ def extra_deviation(ranges: F32, signal: F32, config: LidarConfig) -> F32 | None
     return np.asarray(np.sqrt(np.maximum(extra, np.float32(0.0))))
 
 
-def lost_returns(ranges: F32, signal: F32, config: OpticsConfig,
-                 batch: Batch) -> NDArray[np.bool_] | None:
+def lost_returns(
+    ranges: F32, signal: F32, config: OpticsConfig, batch: Batch
+) -> NDArray[np.bool_] | None:
     """Return [m, n] True where a return is too weak to be seen, or is lost anyway."""
     if not config.dark_range_m and not config.dropout_probability:
         return None
@@ -145,7 +155,8 @@ def intensity(ranges: F32, signal: F32, config: OpticsConfig) -> F32:
     if config.intensity_range_m:
         with np.errstate(invalid='ignore'):
             far = np.float32(config.intensity_range_m) / np.maximum(
-                np.abs(ranges), np.float32(config.intensity_range_m))
+                np.abs(ranges), np.float32(config.intensity_range_m)
+            )
             strength *= np.square(far)
     strength[~np.isfinite(ranges)] = 0.0
     return strength

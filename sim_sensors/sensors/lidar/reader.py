@@ -50,24 +50,34 @@ class SweepReader:
     of constant velocity is off by micrometres.
     """
 
-    def __init__(self, view: WorldView, name: str, config: LidarConfig, pattern: Pattern,
-                 sweep_ns: int, with_surface: bool) -> None:
+    def __init__(
+        self,
+        view: WorldView,
+        name: str,
+        config: LidarConfig,
+        pattern: Pattern,
+        sweep_ns: int,
+        with_surface: bool,
+    ) -> None:
         """Prepare the casts of sensor `name`; `sweep_ns` 0 casts all rays at once."""
         model = view.model
         self._model, self._config, self._pattern = model, config, pattern
         self._site = int(model.site(name).id)
-        self._surface: Surface = 'normal' if 'normals' in config.fields else (
-            'incidence' if with_surface else 'none')
+        self._surface: Surface = (
+            'normal' if 'normals' in config.fields else ('incidence' if with_surface else 'none')
+        )
         self._in_world = config.ray_frame == 'world'
         # A miss has geom -1, which picks the last.
         self._reflectivity = np.append(reflectivity_table(model, config.optics), np.float32(0.0))
         self.parts_ns: Sequence[int]
-        self.parts_ns, self._pieces = _cut(pattern, sweep_ns, config.segments,
-                                           seconds_to_ns(model.opt.timestep))
+        self.parts_ns, self._pieces = _cut(
+            pattern, sweep_ns, config.segments, seconds_to_ns(model.opt.timestep)
+        )
         sweep_s = sweep_ns / NS_PER_S
-        self._lags = [np.repeat(pattern.phase[piece] * sweep_s - part_ns / NS_PER_S,
-                                config.beam.rays)
-                      for piece, part_ns in zip(self._pieces, self.parts_ns, strict=True)]
+        self._lags = [
+            np.repeat(pattern.phase[piece] * sweep_s - part_ns / NS_PER_S, config.beam.rays)
+            for piece, part_ns in zip(self._pieces, self.parts_ns, strict=True)
+        ]
         """When each ray of a segment fires, s after the segment's part."""
         self._frame, self._features = -1, list[F64]()
         self._lasts = bool(sweep_ns)
@@ -99,25 +109,34 @@ class SweepReader:
             hidden += subtree_bodies(model, own)
         for body in config.exclude_bodies:
             hidden += subtree_bodies(model, int(model.body(body).id))
-        return visible_geoms(model, exclude_bodies=tuple(hidden),
-                             groups=config.geom_groups or None,
-                             transparent_below=config.transparent_below)
+        return visible_geoms(
+            model,
+            exclude_bodies=tuple(hidden),
+            groups=config.geom_groups or None,
+            transparent_below=config.transparent_below,
+        )
 
     def _make_many(self, num_envs: int) -> ManyCaster | None:
         """Return what casts for all environments at once, where Embree can."""
         if self._config.backend == 'mujoco' or not has_embree():
             return None
         arrangement = usual_arrangement(self._features_of(0)[0][:, :3])
-        many = ManyCaster(self._model, self._config.max_range_m, self._visible(), num_envs,
-                          arrangement)
+        many = ManyCaster(
+            self._model, self._config.max_range_m, self._visible(), num_envs, arrangement
+        )
         if many.is_complete:
             return many
         many.close()
         return None
 
     def _make_caster(self) -> RayCaster:
-        return make_caster(self._config.backend, self._model, self._config.max_range_m,
-                           self._visible(), directions=self._features_of(0)[0][:, :3])
+        return make_caster(
+            self._config.backend,
+            self._model,
+            self._config.max_range_m,
+            self._visible(),
+            directions=self._features_of(0)[0][:, :3],
+        )
 
     def _features_of(self, frame: int) -> list[F64]:
         """Return [rays, 9] for each segment: d, t d and t^2 / 2 d of every ray d fired at t.
@@ -146,14 +165,22 @@ class SweepReader:
             origins, directions = self._aim(data, frame, part)
             hits = self._caster.cast(data, origins, directions, self._surface)
             axes = AXES if self._in_world else data.site_xmat[self._site].reshape(3, 3)
-            self._write(hits, axes[None], part, out[row:row + 1])
+            self._write(hits, axes[None], part, out[row : row + 1])
 
-    def _cast_many(self, many: ManyCaster, view: ManyView, envs: Sequence[int], frame: int,
-                   part: int, out: Array) -> None:
+    def _cast_many(
+        self,
+        many: ManyCaster,
+        view: ManyView,
+        envs: Sequence[int],
+        frame: int,
+        part: int,
+        out: Array,
+    ) -> None:
         """Cast the rays of all `envs` together."""
         motion = self._motions.of(view, envs)
-        origins, directions = motion.aim(self._features_of(frame)[part],
-                                         self._ones_and_lags[part], self._config.z_height_m)
+        origins, directions = motion.aim(
+            self._features_of(frame)[part], self._ones_and_lags[part], self._config.z_height_m
+        )
         hits = many.cast_many(envs, motion.bodies, origins, directions, self._surface, view.data)
         self._write(hits, motion.axes, part, out)
 
@@ -174,13 +201,14 @@ class SweepReader:
         fields = out.reshape(len(out), -1, count)[:, :, piece]
         fields[:, 0], fields[:, 1] = ranges[..., 0], signal[..., 0]
         if rays > 1:
-            merged = merge_echoes(ranges.reshape(-1, rays), signal.reshape(-1, rays),
-                                  self._config.beam)
+            merged = merge_echoes(
+                ranges.reshape(-1, rays), signal.reshape(-1, rays), self._config.beam
+            )
             fields[:, 2], fields[:, 3] = (each.reshape(shape[:2]) for each in merged)
         last = fields.shape[1]
         if hits.normal is not None:
             normals = hits.normal.reshape(*shape, 3)[:, :, 0] @ axes.astype(np.float32)
-            fields[:, last - 3:] = normals.transpose(0, 2, 1)
+            fields[:, last - 3 :] = normals.transpose(0, 2, 1)
             last -= 3
         if 'geoms' in self._config.fields:
             fields[:, last - 1] = hits.geom.reshape(shape)[..., 0]
@@ -221,8 +249,9 @@ def frame_of(capture_ns: int, rate_hz: float, frames: int) -> int:
     return 0 if frames == 1 else round(capture_ns * rate_hz / NS_PER_S) % frames
 
 
-def _cut(pattern: Pattern, sweep_ns: int, segments: int,
-         dt_ns: int) -> tuple[tuple[int, ...], list[slice]]:
+def _cut(
+    pattern: Pattern, sweep_ns: int, segments: int, dt_ns: int
+) -> tuple[tuple[int, ...], list[slice]]:
     """Return the segments' middles, as offsets on the physics grid, ns, and their rays.
 
     Segments that fall on the same physics step are one.

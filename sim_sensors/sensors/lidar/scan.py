@@ -23,20 +23,28 @@ class Lidar2d(Lidar[Lidar2dConfig]):
 
     def __init__(self, name: str, config: Lidar2dConfig) -> None:
         super().__init__(name, config)
-        first, step = patterns.sweep_angles_rad(config.num_rays, config.fov_deg,
-                                                config.start_angle_deg, config.clockwise)
+        first, step = patterns.sweep_angles_rad(
+            config.num_rays, config.fov_deg, config.start_angle_deg, config.clockwise
+        )
         turn_s = self._sweep_ns / NS_PER_S
         self._template = msgs.laser_scan(
-            self.frame_id, config.num_rays, angle_min_rad=first,
-            angle_max_rad=first + (config.num_rays - 1) * step, angle_increment_rad=step,
-            range_min_m=config.min_range_m, range_max_m=config.max_range_m,
-            time_increment_s=abs(step) / (2.0 * np.pi) * turn_s, scan_time_s=1.0 / config.rate_hz,
-            intensities=config.intensities)
+            self.frame_id,
+            config.num_rays,
+            angle_min_rad=first,
+            angle_max_rad=first + (config.num_rays - 1) * step,
+            angle_increment_rad=step,
+            range_min_m=config.min_range_m,
+            range_max_m=config.max_range_m,
+            time_increment_s=abs(step) / (2.0 * np.pi) * turn_s,
+            scan_time_s=1.0 / config.rate_hz,
+            intensities=config.intensities,
+        )
 
     def _make_pattern(self) -> patterns.Pattern:
         config = self.config
-        return patterns.single_plane(config.num_rays, config.fov_deg, config.start_angle_deg,
-                                     config.clockwise)
+        return patterns.single_plane(
+            config.num_rays, config.fov_deg, config.start_angle_deg, config.clockwise
+        )
 
     @property
     def _has_intensities(self) -> bool:

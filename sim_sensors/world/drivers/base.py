@@ -41,8 +41,9 @@ class Driver(ABC):
     def observe(self, world: WorldBase) -> None:  # noqa: B027 - most drivers see the state
         """Look at the world after each step."""
 
-    def take_pose(self, body: str, pos_m: Sequence[float], quat_wxyz: Sequence[float],
-                  envs: EnvIndex) -> bool:
+    def take_pose(
+        self, body: str, pos_m: Sequence[float], quat_wxyz: Sequence[float], envs: EnvIndex
+    ) -> bool:
         """Take a pose command for `body`; False leaves it to the world."""
         return False
 

@@ -27,12 +27,16 @@ if TYPE_CHECKING:
 def make_driver(given: str | config.DriverConfig, world: WorldBase) -> Driver | None:
     """Return the driver that the rig file asks for; None for `none` and `commands`."""
     if isinstance(given, str) and given not in config.TYPES:
-        raise RigError(f'world.driver is {given!r}; {near(given, config.TYPES)}allowed are '
-                       f'{", ".join(config.TYPES)}')
-    chosen = config.TYPES[given].model_validate({'type': given}) if isinstance(
-        given, str) else given
+        raise RigError(
+            f'world.driver is {given!r}; {near(given, config.TYPES)}allowed are '
+            f'{", ".join(config.TYPES)}'
+        )
+    chosen = (
+        config.TYPES[given].model_validate({'type': given}) if isinstance(given, str) else given
+    )
     if isinstance(chosen, (config.FigureEightConfig, config.RestCruiseTurnConfig)) or (
-            isinstance(chosen, config.PlainConfig) and chosen.type == 'commands'):
+        isinstance(chosen, config.PlainConfig) and chosen.type == 'commands'
+    ):
         _require_drive(chosen.type, world)
     if isinstance(chosen, config.HoldConfig):
         return Hold(world, chosen)
@@ -58,11 +62,16 @@ def make_driver(given: str | config.DriverConfig, world: WorldBase) -> Driver | 
 def _require_drive(name: str, world: WorldBase) -> None:
     if world.drive is not None:
         return
-    also = (', which take joint_commands, joint_trajectory and pose commands too'
-            if name == 'commands' else '')
-    raise RigError(f'world.driver is {name!r}, but the model does not say how it is driven; give '
-                   f'world.drive, or give the model the custom entries drive, drive_left, '
-                   f'drive_right and drive_geometry_m, or set driver: none or hold{also}')
+    also = (
+        ', which take joint_commands, joint_trajectory and pose commands too'
+        if name == 'commands'
+        else ''
+    )
+    raise RigError(
+        f'world.driver is {name!r}, but the model does not say how it is driven; give '
+        f'world.drive, or give the model the custom entries drive, drive_left, '
+        f'drive_right and drive_geometry_m, or set driver: none or hold{also}'
+    )
 
 
 def _hold_wheels(world: WorldBase) -> None:

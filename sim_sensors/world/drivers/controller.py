@@ -71,17 +71,21 @@ class Controller(Driver):
         made = _load(config.class_, world.base_dir)
         rate_hz = getattr(made, 'rate_hz', 100.0)
         if not isinstance(rate_hz, (int, float)) or not 0.0 < rate_hz <= 1e9 / world.dt_ns:
-            raise RigError(f'world.driver: {self._label}.rate_hz is {rate_hz!r}; it should be '
-                           f'more than 0 and at most {1e9 / world.dt_ns:g}, the physics rate')
+            raise RigError(
+                f'world.driver: {self._label}.rate_hz is {rate_hz!r}; it should be '
+                f'more than 0 and at most {1e9 / world.dt_ns:g}, the physics rate'
+            )
         self.period_s = 1.0 / rate_hz
         self._reads = tuple(getattr(made, 'reads', ()))
         known = [sensor.name for sensor in world.sensors]
         for name in self._reads:
             if name not in known:
-                raise RigError(unknown_name(f'world.driver: {self._label}.reads', 'sensor', name,
-                                            known))
-        self._user: Any = self._run(lambda: made(world.model, world.num_envs, **config.options),
-                                    'making it')
+                raise RigError(
+                    unknown_name(f'world.driver: {self._label}.reads', 'sensor', name, known)
+                )
+        self._user: Any = self._run(
+            lambda: made(world.model, world.num_envs, **config.options), 'making it'
+        )
         self._senses: Senses | None = None
 
     def reset(self, envs: NDArray[np.intp], time_ns: int) -> None:
@@ -110,8 +114,13 @@ class Controller(Driver):
             if self._senses is None:
                 return  # nothing has been measured yet
             readings = {name: self._senses.read(name, world.time_ns) for name in self._reads}
-        truth = None if self._reads else Truth(
-            world.bound('qpos').copy(), world.bound('qvel').copy(), world.sensordata.copy())
+        truth = (
+            None
+            if self._reads
+            else Truth(
+                world.bound('qpos').copy(), world.bound('qvel').copy(), world.sensordata.copy()
+            )
+        )
         seen = Seen(self.elapsed_s(time_ns), readings, truth)
         self._take(world, self._run(lambda: self._user.act(seen), 'its act'))
 
@@ -127,9 +136,11 @@ class Controller(Driver):
         ctrl = np.asarray(wanted, float)
         shape = (world.num_envs, world.model.nu)
         if ctrl.shape not in (shape, shape[1:]) or not np.isfinite(ctrl).all():
-            raise RigError(f'world.driver: {self._label}.act returned an array of shape '
-                           f'{list(ctrl.shape)}; it should be {list(shape)} and finite, or a map '
-                           f'of names to commands')
+            raise RigError(
+                f'world.driver: {self._label}.act returned an array of shape '
+                f'{list(ctrl.shape)}; it should be {list(shape)} and finite, or a map '
+                f'of names to commands'
+            )
         world.command_all(ctrl)
 
     def _run(self, call: Any, what: str) -> Any:
@@ -140,9 +151,11 @@ class Controller(Driver):
             raise
         except Exception as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
-            raise RigError(f'world.driver: {self._label}: {what} failed in '
-                           f'{Path(last.filename).name}, line {last.lineno}: '
-                           f'{type(error).__name__}: {error}') from error
+            raise RigError(
+                f'world.driver: {self._label}: {what} failed in '
+                f'{Path(last.filename).name}, line {last.lineno}: '
+                f'{type(error).__name__}: {error}'
+            ) from error
 
 
 class Senses:
@@ -154,17 +167,27 @@ class Senses:
         from sim_sensors.pipeline.wiring import link_shares
         from sim_sensors.timekeeping.schedule import schedules_of
         from sim_sensors.world.readers import truth_reader
+
         schedules = schedules_of({each.name: each.config for each in world.sensors}, world.dt_ns)
         links = link_shares({each.name: each for each in world.sensors}, world.links, schedules)
         self._sources: dict[str, Source] = {}
         for sensor in world.sensors:
             if sensor.name in names:
-                pipeline = Pipeline(sensor, world.num_envs, seed=world.seed, dt_ns=world.dt_ns,
-                                    schedule=schedules[sensor.name], messages=False, arrays=True,
-                                    episode=world.episode, link=links.get(sensor.name),
-                                    start_ns=world.time_base.start_ns)
+                pipeline = Pipeline(
+                    sensor,
+                    world.num_envs,
+                    seed=world.seed,
+                    dt_ns=world.dt_ns,
+                    schedule=schedules[sensor.name],
+                    messages=False,
+                    arrays=True,
+                    episode=world.episode,
+                    link=links.get(sensor.name),
+                    start_ns=world.time_base.start_ns,
+                )
                 self._sources[sensor.name] = make_source(
-                    world, [truth_reader(sensor, world)], pipeline)
+                    world, [truth_reader(sensor, world)], pipeline
+                )
 
     def advance(self, now_ns: int) -> None:
         """Take what is due at `now_ns`."""
@@ -192,13 +215,18 @@ def _load(address: str, folder: Path | None) -> Any:
     try:
         found = importlib.import_module(module)
     except ImportError as error:
-        raise RigError(f'world.driver.class is {address!r}; it cannot be imported: {error}'
-                       ) from None
+        raise RigError(
+            f'world.driver.class is {address!r}; it cannot be imported: {error}'
+        ) from None
     except Exception as error:
-        raise RigError(f'world.driver.class is {address!r}; the module failed: '
-                       f'{type(error).__name__}: {error}') from error
+        raise RigError(
+            f'world.driver.class is {address!r}; the module failed: '
+            f'{type(error).__name__}: {error}'
+        ) from error
     made = getattr(found, name, None)
     if not isinstance(made, type) or not hasattr(made, 'act'):
-        raise RigError(f'world.driver.class is {address!r}; the module has no class {name!r} with '
-                       f'a method act')
+        raise RigError(
+            f'world.driver.class is {address!r}; the module has no class {name!r} with '
+            f'a method act'
+        )
     return made

@@ -53,11 +53,14 @@ class Excite(Hold):
         chosen = world.actuation.actuators.matching(config.joints, 'world.driver.joints')
         rows = [servo.row[index] for index in chosen if index in servo.row]
         if not rows:
-            raise RigError(f'world.driver.joints is {list(config.joints)}, of which a PD layer '
-                           f'can move none')
+            raise RigError(
+                f'world.driver.joints is {list(config.joints)}, of which a PD layer can move none'
+            )
         if config.sway == 'base' and servo.stance is None:
-            raise RigError('world.driver.sway is base, but the robot does not stand on feet with '
-                           'a free base; use joints')
+            raise RigError(
+                'world.driver.sway is base, but the robot does not stand on feet with '
+                'a free base; use joints'
+            )
         if config.sway == 'joints' or servo.stance is None:
             moves = np.zeros((len(servo.chosen), len(rows)))
             moves[rows, range(len(rows))] = config.amplitude_rad * np.abs(servo.gear[rows])
@@ -65,8 +68,9 @@ class Excite(Hold):
             data = mujoco.MjData(world.model)
             data.qpos[:] = self.qpos
             mujoco.mj_forward(world.model, data)
-            dofs = sorted({int(dof) for dof in np.flatnonzero(
-                np.abs(servo.moment[rows]).max(0) > 1e-9)})
+            dofs = sorted(
+                {int(dof) for dof in np.flatnonzero(np.abs(servo.moment[rows]).max(0) > 1e-9)}
+            )
             sway = sway_map(world.model, data, servo.stance, dofs)
             moves = servo.moment[:, dofs] @ sway
             calm = min(1.0, servo.stance.steadiness / STEADY)
@@ -89,8 +93,12 @@ class Excite(Hold):
     def _draw(self, world: WorldBase) -> None:
         """Draw frequencies and phases, [E, signals, TONES]."""
         shape = (world.num_envs, self._moves.shape[1], TONES)
-        stream = NoiseStream(Lanes(world.seed, ('driver',), world.num_envs), 'excite',
-                             2 * shape[1] * TONES, 'uniform')
+        stream = NoiseStream(
+            Lanes(world.seed, ('driver',), world.num_envs),
+            'excite',
+            2 * shape[1] * TONES,
+            'uniform',
+        )
         drawn = stream.first(np.arange(world.num_envs)).reshape(shape[0], 2, *shape[1:])
         low, high = self._config.band_hz
         # One tone in each part of the band: no two beat slowly, none is missing.

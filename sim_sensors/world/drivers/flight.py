@@ -45,15 +45,20 @@ SWING_RAD_S = (0.9, 2.3)
 class Way:
     """The reference: a tour with rests, or a way to one goal."""
 
-    def __init__(self, points_m: Floats, config: WaypointsConfig, start_s: float,
-                 *, loop: bool) -> None:
+    def __init__(
+        self, points_m: Floats, config: WaypointsConfig, start_s: float, *, loop: bool
+    ) -> None:
         ends = np.roll(points_m, -1, 0) if loop else points_m[1:]
-        self._from = points_m[:len(ends)]
+        self._from = points_m[: len(ends)]
         self._by = ends - self._from
         length = np.linalg.norm(self._by, axis=1)
-        self._travel_s = np.maximum(np.maximum(
-            PEAK * length / config.speed_m_s,
-            np.sqrt(PEAK_ACCELERATION * length / config.acceleration_m_s2)), 0.1)
+        self._travel_s = np.maximum(
+            np.maximum(
+                PEAK * length / config.speed_m_s,
+                np.sqrt(PEAK_ACCELERATION * length / config.acceleration_m_s2),
+            ),
+            0.1,
+        )
         self._rest_s, self._start_s, self._loop = config.rest_s, start_s, loop
         self._ends_s = np.cumsum(self._travel_s + self._rest_s)
 
@@ -64,7 +69,7 @@ class Way:
         leg = min(int(np.searchsorted(self._ends_s, since_s, 'right')), len(self._by) - 1)
         begun_s = self._ends_s[leg] - self._travel_s[leg] - self._rest_s
         part = np.clip((since_s - begun_s - self._rest_s) / self._travel_s[leg], 0.0, 1.0)
-        speed = 30.0 * part**2 * (1.0 - part)**2 / self._travel_s[leg]
+        speed = 30.0 * part**2 * (1.0 - part) ** 2 / self._travel_s[leg]
         return self._from[leg] + smooth(part) * self._by[leg], speed * self._by[leg]
 
 
@@ -79,7 +84,7 @@ class Flight(Driver):
         self.name = model.body(self._body).name
         joint = int(model.body_jntadr[self._body])
         self._at, self._dof = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
-        self._start = start_qpos(model, world.keyframe)[self._at:self._at + 7]
+        self._start = start_qpos(model, world.keyframe)[self._at : self._at + 7]
         self._tour = self._new_tour()
         self._goals: dict[int, tuple[Way, float]] = {}
         self._yaw = _yaw(_matrix(self._start[3:]))
@@ -87,30 +92,40 @@ class Flight(Driver):
 
     def _new_tour(self) -> Way:
         points = np.reshape(self._config.waypoints_m, (-1, 3))
-        return Way(np.vstack([self._start[:3], points]) if len(points) else
-                   np.vstack([self._start[:3]] * 2), self._config, 0.0, loop=True)
+        return Way(
+            np.vstack([self._start[:3], points])
+            if len(points)
+            else np.vstack([self._start[:3]] * 2),
+            self._config,
+            0.0,
+            loop=True,
+        )
 
     def _weigh(self, world: WorldBase) -> None:
         """Find mass, inertia and what each actuator does to the body."""
         model = world.model
         data = mujoco.MjData(model)
         data.qpos[:] = start_qpos(model, world.keyframe)
-        data.qpos[self._at + 3:self._at + 7] = 1.0, 0.0, 0.0, 0.0
+        data.qpos[self._at + 3 : self._at + 7] = 1.0, 0.0, 0.0, 0.0
         mujoco.mj_forward(model, data)
-        wrench = (moments(model, data)[:, self._dof:self._dof + 6]
-                  * model.actuator_gainprm[:, :1]).T
+        wrench = (
+            moments(model, data)[:, self._dof : self._dof + 6] * model.actuator_gainprm[:, :1]
+        ).T
         self._acting = np.flatnonzero(np.abs(wrench).max(0) > 1e-12)
         plain = (model.actuator_gaintype[self._acting] == FIXED) & (
-            model.actuator_biastype[self._acting] == NO_BIAS)
+            model.actuator_biastype[self._acting] == NO_BIAS
+        )
         thrusts = wrench[2:, self._acting]
         if not plain.all() or np.linalg.matrix_rank(thrusts, 1e-6) < 4:
-            raise RigError(f'world.driver is waypoints, but the actuators of body {self.name!r} '
-                           f'cannot give it thrust along z and torque about every axis; it needs '
-                           f'four rotors or more, or motors of these forces, on its free joint')
+            raise RigError(
+                f'world.driver is waypoints, but the actuators of body {self.name!r} '
+                f'cannot give it thrust along z and torque about every axis; it needs '
+                f'four rotors or more, or motors of these forces, on its free joint'
+            )
         self._to_ctrl = np.linalg.pinv(thrusts)
         inertia = np.zeros((model.nv, model.nv))
         mujoco.mj_fullM(model, data, inertia)
-        block = inertia[self._dof:self._dof + 6, self._dof:self._dof + 6]
+        block = inertia[self._dof : self._dof + 6, self._dof : self._dof + 6]
         self._mass, self._inertia = float(block[0, 0]), block[3:, 3:]
         self._com = data.subtree_com[self._body] - data.xpos[self._body]
         self._gravity = -np.asarray(model.opt.gravity, float)
@@ -121,15 +136,17 @@ class Flight(Driver):
         for env in envs.tolist():
             self._goals.pop(env, None)
 
-    def take_pose(self, body: str, pos_m: Sequence[float], quat_wxyz: Sequence[float],
-                  envs: EnvIndex) -> bool:
+    def take_pose(
+        self, body: str, pos_m: Sequence[float], quat_wxyz: Sequence[float], envs: EnvIndex
+    ) -> bool:
         """Fly to a pose that is commanded for this body, and hover there."""
         if body != self.name:
             return False
         goal, turn = np.asarray(pos_m, float), np.asarray(quat_wxyz, float)
         if not np.isfinite(goal).all() or not 0.9 < np.linalg.norm(turn) < 1.1:
-            raise RigError(f'the pose command of {body!r} should be a finite position and a unit '
-                           f'quaternion')
+            raise RigError(
+                f'the pose command of {body!r} should be a finite position and a unit quaternion'
+            )
         for env in np.atleast_1d(np.arange(len(self._begun_ns))[envs]).tolist():
             here, _ = self._reference(env, self._now_s[env])
             way = Way(np.stack([here, goal]), self._config, self._now_s[env], loop=False)
@@ -137,19 +154,21 @@ class Flight(Driver):
         return True
 
     def _reference(self, env: int, elapsed_s: float) -> tuple[Floats, Floats]:
-        return self._goals[env][0].at(elapsed_s) if env in self._goals else (
-            self._tour.at(elapsed_s))
+        return (
+            self._goals[env][0].at(elapsed_s) if env in self._goals else (self._tour.at(elapsed_s))
+        )
 
     def act(self, world: WorldBase, time_ns: int) -> None:
         """Write the commands of the rotors."""
         self._now_s = self.elapsed_s(time_ns).tolist()
         qpos, qvel = world.bound('qpos'), world.bound('qvel')
         for env, elapsed_s in enumerate(self._now_s):
-            pose = qpos[env, self._at:self._at + 7]
-            rate = qvel[env, self._dof:self._dof + 6]
+            pose = qpos[env, self._at : self._at + 7]
+            rate = qvel[env, self._dof : self._dof + 6]
             place, speed = self._reference(env, elapsed_s)
             world.actuation.ctrl[env, self._acting] = self._command(
-                pose, rate, place, speed, self._heading(env, elapsed_s, speed))
+                pose, rate, place, speed, self._heading(env, elapsed_s, speed)
+            )
 
     def _heading(self, env: int, elapsed_s: float, speed: Floats) -> float:
         if env in self._goals:
@@ -159,14 +178,19 @@ class Flight(Driver):
         if self._config.yaw == 'swing':
             slow, fast = SWING_RAD_S
             return self._yaw + self._config.swing_rad * float(
-                0.7 * np.sin(slow * elapsed_s) + 0.3 * np.sin(fast * elapsed_s))
+                0.7 * np.sin(slow * elapsed_s) + 0.3 * np.sin(fast * elapsed_s)
+            )
         return self._yaw
 
-    def _command(self, pose: Floats, rate: Floats, place: Floats, speed: Floats,
-                 yaw: float) -> Floats:
+    def _command(
+        self, pose: Floats, rate: Floats, place: Floats, speed: Floats, yaw: float
+    ) -> Floats:
         turn = _matrix(pose[3:])
-        wanted = (POSITION_RAD_S**2 * (place - pose[:3])
-                  + 2 * DAMPING * POSITION_RAD_S * (speed - rate[:3]) + self._gravity)
+        wanted = (
+            POSITION_RAD_S**2 * (place - pose[:3])
+            + 2 * DAMPING * POSITION_RAD_S * (speed - rate[:3])
+            + self._gravity
+        )
         sideways, most = np.hypot(*wanted[:2]), MOST_TILT * max(wanted[2], 1.0)
         if sideways > most:
             wanted[:2] *= most / sideways
@@ -177,7 +201,7 @@ class Flight(Driver):
         skew = goal.T @ turn - turn.T @ goal
         error = 0.5 * np.array([skew[2, 1], skew[0, 2], skew[1, 0]])
         spin = rate[3:]
-        torque = self._inertia @ (-ATTITUDE_RAD_S**2 * error - 2 * ATTITUDE_RAD_S * spin)
+        torque = self._inertia @ (-(ATTITUDE_RAD_S**2) * error - 2 * ATTITUDE_RAD_S * spin)
         torque += np.cross(spin, self._inertia @ spin)
         thrust = max(self._mass * float(wanted @ turn[:, 2]), 0.0)
         torque += np.cross(self._com, [0.0, 0.0, thrust])
@@ -192,18 +216,26 @@ def _flown(world: WorldBase, name: str) -> int:
     if name:
         found = [body for body in free if model.body(body).name == name]
         if not found:
-            raise RigError(unknown_name('world.driver.body', 'free body', name,
-                                        (model.body(body).name for body in free)))
+            raise RigError(
+                unknown_name(
+                    'world.driver.body',
+                    'free body',
+                    name,
+                    (model.body(body).name for body in free),
+                )
+            )
         return found[0]
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     arms = np.abs(moments(model, data)).max(0) if model.nu else np.zeros(model.nv)
     for body in free:
         dof = int(model.jnt_dofadr[model.body_jntadr[body]])
-        if arms[dof:dof + 6].max() > 0.0:
+        if arms[dof : dof + 6].max() > 0.0:
             return body
-    raise RigError('world.driver is waypoints, but no actuator acts on a body with a free joint; '
-                   'a body without rotors can be moved as a mocap body (type: mocap)')
+    raise RigError(
+        'world.driver is waypoints, but no actuator acts on a body with a free joint; '
+        'a body without rotors can be moved as a mocap body (type: mocap)'
+    )
 
 
 def _matrix(quat_wxyz: Floats) -> Floats:

@@ -51,8 +51,11 @@ class Mocap(Driver):
         travel_s = self._durations_s[leg] - self._config.rest_s
         part = smooth(np.array((since_s - self._config.rest_s) / travel_s))
         start, end = self._points[leg], self._points[(leg + 1) % len(self._points)]
-        turn = self._config.tilt_rad * np.sin(np.pi * part) * np.sin(
-            2 * np.pi * TURNS * (leg + float(part)))
+        turn = (
+            self._config.tilt_rad
+            * np.sin(np.pi * part)
+            * np.sin(2 * np.pi * TURNS * (leg + float(part)))
+        )
         return np.concatenate([start + part * (end - start), turned(self._home_quat, turn)])
 
 

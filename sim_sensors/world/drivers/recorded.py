@@ -47,8 +47,9 @@ class Clip:
             # The way back, so that the loop has no jump.
             times = np.r_[times, times[-1] + max(config.ramp_s, 1e-3)]
             positions = np.vstack([positions, positions[0]])
-        slopes = np.gradient(positions, times, axis=0) if len(times) > 1 else np.zeros_like(
-            positions)
+        slopes = (
+            np.gradient(positions, times, axis=0) if len(times) > 1 else np.zeros_like(positions)
+        )
         slopes[[0, -1]] = 0.0
         self.path = JointPath(path.names, times, positions, slopes)
         self.duration_s = float(times[-1])
@@ -69,8 +70,10 @@ class JointPlayer(Hold):
         for column, name in enumerate(path.names):
             for index in actuators.of(name, f'world.driver.file {config.file}: the column'):
                 if index not in self.servo.row:
-                    raise RigError(f'world.driver.file {config.file}: the column {name!r} is for '
-                                   f'an actuator that a PD layer cannot drive')
+                    raise RigError(
+                        f'world.driver.file {config.file}: the column {name!r} is for '
+                        f'an actuator that a PD layer cannot drive'
+                    )
                 rows.append(self.servo.row[index])
                 columns.append(column)
         self._rows, self._columns = rows, columns
@@ -117,8 +120,12 @@ class BasePlayer(Driver):
             aside = np.cos(yaw) * (goal_y - y) - np.sin(yaw) * (goal_x - x)
             off = wrap(float(goal_yaw) - yaw)
             speed = np.cos(goal_yaw) * speed_x + np.sin(goal_yaw) * speed_y
-            twists.append((float(speed * np.cos(off) + ALONG * ahead),
-                           float(turn + ACROSS * abs(speed) * aside + TURN * np.sin(off))))
+            twists.append(
+                (
+                    float(speed * np.cos(off) + ALONG * ahead),
+                    float(turn + ACROSS * abs(speed) * aside + TURN * np.sin(off)),
+                )
+            )
         drive.write(twists, world.actuation)
 
 

@@ -65,8 +65,10 @@ class Wheeled(Driver):
     def act(self, world: WorldBase, time_ns: int) -> None:
         """Steer all bases by where they are."""
         drive = world.required_drive()
-        twists = [each.twist(*pose) for each, pose
-                  in zip(self._steering, world.poses(drive.body).tolist(), strict=True)]
+        twists = [
+            each.twist(*pose)
+            for each, pose in zip(self._steering, world.poses(drive.body).tolist(), strict=True)
+        ]
         drive.write(twists, world.actuation)
 
 
@@ -184,8 +186,10 @@ class RestCruiseTurn:
             speed, turn = min(self.SPEED_M_S, brake + 0.15), 1.8 * bearing
         turn = limited(turn, -MAX_TURN_RAD_S, MAX_TURN_RAD_S)
         was_speed, was_turn = self._twist
-        self._twist = (was_speed + limited(speed - was_speed, -self._faster, self._faster),
-                       was_turn + limited(turn - was_turn, -self._harder, self._harder))
+        self._twist = (
+            was_speed + limited(speed - was_speed, -self._faster, self._faster),
+            was_turn + limited(turn - was_turn, -self._harder, self._harder),
+        )
         return self._twist
 
 

@@ -35,36 +35,49 @@ def _add_mesh(spec: mujoco.MjSpec, model: mujoco.MjModel, index: int, name: str)
     start, count = int(model.mesh_texcoordadr[index]), int(model.mesh_texcoordnum[index])
     if count and start >= 0:
         mesh.usertexcoord = _rows(model.mesh_texcoord, start, count).ravel().tolist()
-        mesh.userfacetexcoord = _rows(model.mesh_facetexcoord, model.mesh_faceadr[index],
-                                      model.mesh_facenum[index]).ravel().tolist()
+        mesh.userfacetexcoord = (
+            _rows(model.mesh_facetexcoord, model.mesh_faceadr[index], model.mesh_facenum[index])
+            .ravel()
+            .tolist()
+        )
 
 
 def _add_hfield(spec: mujoco.MjSpec, model: mujoco.MjModel, index: int, name: str) -> None:
     rows, columns = int(model.hfield_nrow[index]), int(model.hfield_ncol[index])
     start = int(model.hfield_adr[index])
-    spec.add_hfield(name=name, nrow=rows, ncol=columns, size=model.hfield_size[index],
-                    userdata=model.hfield_data[start:start + rows * columns].tolist())
+    spec.add_hfield(
+        name=name,
+        nrow=rows,
+        ncol=columns,
+        size=model.hfield_size[index],
+        userdata=model.hfield_data[start : start + rows * columns].tolist(),
+    )
 
 
 def _add_texture(spec: mujoco.MjSpec, model: mujoco.MjModel, index: int, name: str) -> None:
     width, height = int(model.tex_width[index]), int(model.tex_height[index])
     channels, start = int(model.tex_nchannel[index]), int(model.tex_adr[index])
-    texture = spec.add_texture(name=name, type=int(model.tex_type[index]), width=width,
-                               height=height, nchannel=channels)
-    texture.data = model.tex_data[start:start + width * height * channels].tobytes()
+    texture = spec.add_texture(
+        name=name, type=int(model.tex_type[index]), width=width, height=height, nchannel=channels
+    )
+    texture.data = model.tex_data[start : start + width * height * channels].tobytes()
 
 
 def _add_material(spec: mujoco.MjSpec, model: mujoco.MjModel, index: int, names: Names) -> None:
     material = spec.add_material(
-        name=names(Obj.mjOBJ_MATERIAL, index), rgba=model.mat_rgba[index],
-        texrepeat=model.mat_texrepeat[index], texuniform=bool(model.mat_texuniform[index]),
-        emission=float(model.mat_emission[index]), specular=float(model.mat_specular[index]),
+        name=names(Obj.mjOBJ_MATERIAL, index),
+        rgba=model.mat_rgba[index],
+        texrepeat=model.mat_texrepeat[index],
+        texuniform=bool(model.mat_texuniform[index]),
+        emission=float(model.mat_emission[index]),
+        specular=float(model.mat_specular[index]),
         shininess=float(model.mat_shininess[index]),
-        reflectance=float(model.mat_reflectance[index]))
+        reflectance=float(model.mat_reflectance[index]),
+    )
     for role, texture in enumerate(model.mat_texid[index].tolist()):
         if texture >= 0:
             material.textures[role] = names(Obj.mjOBJ_TEXTURE, texture)
 
 
 def _rows(array: np.ndarray, start: int, count: int) -> np.ndarray:
-    return array[int(start):int(start) + int(count)]
+    return array[int(start) : int(start) + int(count)]

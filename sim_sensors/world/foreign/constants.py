@@ -15,11 +15,23 @@ Ids = NDArray[np.intp]
 
 STRUCTURE = re.compile(r'(adr|num|id|type|adrs|nnz|colind|pathadr)$')
 """Arrays that say how the model is put together; the twin's own are right."""
-COPIED = re.compile(r'(body|jnt|dof|geom|site|cam|light|tendon|actuator|eq|mat|hfield|pair|wrap|'
-                    r'qpos|tex)(_|0$)')
-DERIVED = frozenset({'geom_aabb', 'geom_rbound', 'geom_sameframe', 'body_sameframe',
-                     'site_sameframe', 'body_simple', 'dof_simplenum', 'dof_Madr',
-                     'actuator_history'})
+COPIED = re.compile(
+    r'(body|jnt|dof|geom|site|cam|light|tendon|actuator|eq|mat|hfield|pair|wrap|'
+    r'qpos|tex)(_|0$)'
+)
+DERIVED = frozenset(
+    {
+        'geom_aabb',
+        'geom_rbound',
+        'geom_sameframe',
+        'body_sameframe',
+        'site_sameframe',
+        'body_simple',
+        'dof_simplenum',
+        'dof_Madr',
+        'actuator_history',
+    }
+)
 MAGNETIC = 'magnetic'
 """The field that a magnetometer of the rig brings; nothing moves by it."""
 
@@ -30,9 +42,11 @@ class Constants:
     def __init__(self, model: mujoco.MjModel, twin: mujoco.MjModel, names: object) -> None:
         """Find the arrays that both have; `names` are those of `model`."""
         self._model, self._twin = model, twin
-        rows = {'geom': _places(twin, mujoco.mjtObj.mjOBJ_GEOM, names),
-                'site': _places(twin, mujoco.mjtObj.mjOBJ_SITE, names),
-                'cam': _places(twin, mujoco.mjtObj.mjOBJ_CAMERA, names)}
+        rows = {
+            'geom': _places(twin, mujoco.mjtObj.mjOBJ_GEOM, names),
+            'site': _places(twin, mujoco.mjtObj.mjOBJ_SITE, names),
+            'cam': _places(twin, mujoco.mjtObj.mjOBJ_CAMERA, names),
+        }
         meshes = model.geom_type == mujoco.mjtGeom.mjGEOM_MESH
         self._pairs: list[tuple[AnyArray, AnyArray, Ids | None, Ids | None]] = []
         for name in dir(model):
@@ -66,8 +80,10 @@ class Constants:
 
     def _looks(self) -> list[tuple[object, object]]:
         """Return what shapes pictures, of the twin and of the model."""
-        return [(getattr(self._twin.vis, part), getattr(self._model.vis, part))
-                for part in ('global_', 'quality', 'headlight', 'map', 'rgba')]
+        return [
+            (getattr(self._twin.vis, part), getattr(self._model.vis, part))
+            for part in ('global_', 'quality', 'headlight', 'map', 'rgba')
+        ]
 
 
 def _copy_fields(mine: object, theirs: object) -> None:

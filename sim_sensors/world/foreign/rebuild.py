@@ -19,16 +19,28 @@ from sim_sensors.world.foreign import assets
 
 Obj = mujoco.mjtObj
 JOINT_KINDS = tuple(mujoco.mjtJoint.__members__.values())
-NAME_LISTS = {Obj.mjOBJ_BODY: 'nbody', Obj.mjOBJ_JOINT: 'njnt', Obj.mjOBJ_GEOM: 'ngeom',
-              Obj.mjOBJ_SITE: 'nsite', Obj.mjOBJ_CAMERA: 'ncam', Obj.mjOBJ_TENDON: 'ntendon',
-              Obj.mjOBJ_MESH: 'nmesh', Obj.mjOBJ_HFIELD: 'nhfield', Obj.mjOBJ_TEXTURE: 'ntex',
-              Obj.mjOBJ_MATERIAL: 'nmat', Obj.mjOBJ_ACTUATOR: 'nactuator',
-              Obj.mjOBJ_EQUALITY: 'neq'}
-TARGETS = {mujoco.mjtTrn.mjTRN_JOINT: Obj.mjOBJ_JOINT,
-           mujoco.mjtTrn.mjTRN_JOINTINPARENT: Obj.mjOBJ_JOINT,
-           mujoco.mjtTrn.mjTRN_TENDON: Obj.mjOBJ_TENDON, mujoco.mjtTrn.mjTRN_SITE: Obj.mjOBJ_SITE,
-           mujoco.mjtTrn.mjTRN_SLIDERCRANK: Obj.mjOBJ_SITE,
-           mujoco.mjtTrn.mjTRN_BODY: Obj.mjOBJ_BODY}
+NAME_LISTS = {
+    Obj.mjOBJ_BODY: 'nbody',
+    Obj.mjOBJ_JOINT: 'njnt',
+    Obj.mjOBJ_GEOM: 'ngeom',
+    Obj.mjOBJ_SITE: 'nsite',
+    Obj.mjOBJ_CAMERA: 'ncam',
+    Obj.mjOBJ_TENDON: 'ntendon',
+    Obj.mjOBJ_MESH: 'nmesh',
+    Obj.mjOBJ_HFIELD: 'nhfield',
+    Obj.mjOBJ_TEXTURE: 'ntex',
+    Obj.mjOBJ_MATERIAL: 'nmat',
+    Obj.mjOBJ_ACTUATOR: 'nactuator',
+    Obj.mjOBJ_EQUALITY: 'neq',
+}
+TARGETS = {
+    mujoco.mjtTrn.mjTRN_JOINT: Obj.mjOBJ_JOINT,
+    mujoco.mjtTrn.mjTRN_JOINTINPARENT: Obj.mjOBJ_JOINT,
+    mujoco.mjtTrn.mjTRN_TENDON: Obj.mjOBJ_TENDON,
+    mujoco.mjtTrn.mjTRN_SITE: Obj.mjOBJ_SITE,
+    mujoco.mjtTrn.mjTRN_SLIDERCRANK: Obj.mjOBJ_SITE,
+    mujoco.mjtTrn.mjTRN_BODY: Obj.mjOBJ_BODY,
+}
 
 
 MOUNTED = (Obj.mjOBJ_SITE, Obj.mjOBJ_CAMERA)
@@ -50,9 +62,11 @@ class Names:
             kept_free = set(avoided) if kind in MOUNTED else set()
             taken = kept_free.union(given)
             self._names[int(kind)] = [
-                name if name and name not in kept_free
+                name
+                if name and name not in kept_free
                 else _free(name or f'{size[1:]}_{index}', taken)
-                for index, name in enumerate(given)]
+                for index, name in enumerate(given)
+            ]
 
     def __call__(self, kind: mujoco.mjtObj, index: int) -> str:
         """Return the name of element `index`, '' for a negative one."""
@@ -90,22 +104,32 @@ def spec_of(model: mujoco.MjModel, names: Names) -> mujoco.MjSpec:
 
 
 def _require_known(model: mujoco.MjModel) -> None:
-    for is_there, what in ((model.nflex, 'flexes (cloth, soft bodies)'),
-                           (model.nplugin, 'plugins')):
+    for is_there, what in (
+        (model.nflex, 'flexes (cloth, soft bodies)'),
+        (model.nplugin, 'plugins'),
+    ):
         if is_there:
-            raise RigError(f'the model has {what}, which cannot be rebuilt from the compiled '
-                           f'model; name its file as world.model of the rig')
+            raise RigError(
+                f'the model has {what}, which cannot be rebuilt from the compiled '
+                f'model; name its file as world.model of the rig'
+            )
 
 
 def _add_bodies(spec: mujoco.MjSpec, model: mujoco.MjModel, names: Names) -> list[Any]:
     bodies: list[Any] = [spec.worldbody]
     for index in range(1, model.nbody):
         body = bodies[int(model.body_parentid[index])].add_body(
-            name=names(Obj.mjOBJ_BODY, index), pos=model.body_pos[index],
-            quat=model.body_quat[index], mocap=bool(model.body_mocapid[index] >= 0),
-            explicitinertial=True, mass=float(model.body_mass[index]), ipos=model.body_ipos[index],
-            iquat=model.body_iquat[index], inertia=model.body_inertia[index],
-            gravcomp=float(model.body_gravcomp[index]))
+            name=names(Obj.mjOBJ_BODY, index),
+            pos=model.body_pos[index],
+            quat=model.body_quat[index],
+            mocap=bool(model.body_mocapid[index] >= 0),
+            explicitinertial=True,
+            mass=float(model.body_mass[index]),
+            ipos=model.body_ipos[index],
+            iquat=model.body_iquat[index],
+            inertia=model.body_inertia[index],
+            gravcomp=float(model.body_gravcomp[index]),
+        )
         bodies.append(body)
     return bodies
 
@@ -115,10 +139,15 @@ def _add_joints(bodies: list[Any], model: mujoco.MjModel, names: Names) -> None:
         kind = JOINT_KINDS[int(model.jnt_type[index])]
         start, dof = int(model.jnt_qposadr[index]), int(model.jnt_dofadr[index])
         joint = bodies[int(model.jnt_bodyid[index])].add_joint(
-            name=names(Obj.mjOBJ_JOINT, index), type=kind, pos=model.jnt_pos[index],
-            axis=model.jnt_axis[index], range=model.jnt_range[index],
-            limited=int(model.jnt_limited[index]), armature=float(model.dof_armature[dof]),
-            align=0)
+            name=names(Obj.mjOBJ_JOINT, index),
+            type=kind,
+            pos=model.jnt_pos[index],
+            axis=model.jnt_axis[index],
+            range=model.jnt_range[index],
+            limited=int(model.jnt_limited[index]),
+            armature=float(model.dof_armature[dof]),
+            align=0,
+        )
         if kind in (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE):
             joint.ref, joint.springref = float(model.qpos0[start]), float(model.qpos_spring[start])
 
@@ -128,12 +157,19 @@ def _add_geoms(bodies: list[Any], model: mujoco.MjModel, names: Names) -> None:
         kind = mujoco.mjtGeom(int(model.geom_type[index]))
         data = int(model.geom_dataid[index])
         geom = bodies[int(model.geom_bodyid[index])].add_geom(
-            name=names(Obj.mjOBJ_GEOM, index), type=kind, pos=model.geom_pos[index],
-            quat=model.geom_quat[index], size=model.geom_size[index], mass=0.0,
-            contype=int(model.geom_contype[index]), conaffinity=int(model.geom_conaffinity[index]),
-            condim=int(model.geom_condim[index]), group=int(model.geom_group[index]),
+            name=names(Obj.mjOBJ_GEOM, index),
+            type=kind,
+            pos=model.geom_pos[index],
+            quat=model.geom_quat[index],
+            size=model.geom_size[index],
+            mass=0.0,
+            contype=int(model.geom_contype[index]),
+            conaffinity=int(model.geom_conaffinity[index]),
+            condim=int(model.geom_condim[index]),
+            group=int(model.geom_group[index]),
             rgba=model.geom_rgba[index],
-            material=names(Obj.mjOBJ_MATERIAL, int(model.geom_matid[index])))
+            material=names(Obj.mjOBJ_MATERIAL, int(model.geom_matid[index])),
+        )
         if kind == mujoco.mjtGeom.mjGEOM_HFIELD:
             geom.hfieldname = names(Obj.mjOBJ_HFIELD, data)
         elif data >= 0:
@@ -144,37 +180,49 @@ def _add_sites(bodies: list[Any], model: mujoco.MjModel, names: Names) -> None:
     for index in range(model.nsite):
         kind = mujoco.mjtGeom(int(model.site_type[index]))
         bodies[int(model.site_bodyid[index])].add_site(
-            name=names(Obj.mjOBJ_SITE, index), pos=model.site_pos[index],
+            name=names(Obj.mjOBJ_SITE, index),
+            pos=model.site_pos[index],
             type=kind if kind != mujoco.mjtGeom.mjGEOM_MESH else mujoco.mjtGeom.mjGEOM_SPHERE,
-            quat=model.site_quat[index], size=model.site_size[index],
-            group=int(model.site_group[index]), rgba=model.site_rgba[index])
+            quat=model.site_quat[index],
+            size=model.site_size[index],
+            group=int(model.site_group[index]),
+            rgba=model.site_rgba[index],
+        )
 
 
 def _add_cameras(bodies: list[Any], model: mujoco.MjModel, names: Names) -> None:
     for index in range(model.ncam):
         bodies[int(model.cam_bodyid[index])].add_camera(
-            name=names(Obj.mjOBJ_CAMERA, index), pos=model.cam_pos[index],
-            quat=model.cam_quat[index], fovy=float(model.cam_fovy[index]),
+            name=names(Obj.mjOBJ_CAMERA, index),
+            pos=model.cam_pos[index],
+            quat=model.cam_quat[index],
+            fovy=float(model.cam_fovy[index]),
             mode=int(model.cam_mode[index]),
-            targetbody=names(Obj.mjOBJ_BODY, int(model.cam_targetbodyid[index])))
+            targetbody=names(Obj.mjOBJ_BODY, int(model.cam_targetbodyid[index])),
+        )
 
 
 def _add_lights(bodies: list[Any], model: mujoco.MjModel, names: Names) -> None:
     for index in range(model.nlight):
         bodies[int(model.light_bodyid[index])].add_light(
-            pos=model.light_pos[index], dir=model.light_dir[index],
-            type=int(model.light_type[index]), mode=int(model.light_mode[index]),
+            pos=model.light_pos[index],
+            dir=model.light_dir[index],
+            type=int(model.light_type[index]),
+            mode=int(model.light_mode[index]),
             castshadow=bool(model.light_castshadow[index]),
             active=bool(model.light_active[index]),
-            targetbody=names(Obj.mjOBJ_BODY, int(model.light_targetbodyid[index])))
+            targetbody=names(Obj.mjOBJ_BODY, int(model.light_targetbodyid[index])),
+        )
 
 
 def _add_tendons(spec: mujoco.MjSpec, model: mujoco.MjModel, names: Names) -> None:
     wraps = mujoco.mjtWrap
     for index in range(model.ntendon):
-        tendon = spec.add_tendon(name=names(Obj.mjOBJ_TENDON, index),
-                                 limited=int(model.tendon_limited[index]),
-                                 range=model.tendon_range[index])
+        tendon = spec.add_tendon(
+            name=names(Obj.mjOBJ_TENDON, index),
+            limited=int(model.tendon_limited[index]),
+            range=model.tendon_range[index],
+        )
         first = int(model.tendon_adr[index])
         for wrap in range(first, first + int(model.tendon_num[index])):
             kind = model.wrap_type[wrap]
@@ -194,19 +242,27 @@ def _add_actuators(spec: mujoco.MjSpec, model: mujoco.MjModel, names: Names) -> 
         transmission = mujoco.mjtTrn(int(model.actuator_trntype[index]))
         target, second = (int(each) for each in model.actuator_trnid[index])
         actuator = spec.add_actuator(
-            name=name, trntype=transmission, target=names(TARGETS[transmission], target),
-            gear=model.actuator_gear[index], dyntype=int(model.actuator_dyntype[index]),
+            name=name,
+            trntype=transmission,
+            target=names(TARGETS[transmission], target),
+            gear=model.actuator_gear[index],
+            dyntype=int(model.actuator_dyntype[index]),
             gaintype=int(model.actuator_gaintype[index]),
-            biastype=int(model.actuator_biastype[index]), dynprm=model.actuator_dynprm[index],
-            gainprm=model.actuator_gainprm[index], biasprm=model.actuator_biasprm[index],
+            biastype=int(model.actuator_biastype[index]),
+            dynprm=model.actuator_dynprm[index],
+            gainprm=model.actuator_gainprm[index],
+            biasprm=model.actuator_biasprm[index],
             ctrllimited=int(model.actuator_ctrllimited[index]),
             forcelimited=int(model.actuator_forcelimited[index]),
             actlimited=int(model.actuator_actlimited[index]),
-            ctrlrange=model.actuator_ctrlrange[index], actrange=model.actuator_actrange[index],
+            ctrlrange=model.actuator_ctrlrange[index],
+            actrange=model.actuator_actrange[index],
             forcerange=model.actuator_forcerange[index],
             lengthrange=model.actuator_lengthrange[index],
             cranklength=float(model.actuator_cranklength[index]),
-            actearly=bool(model.actuator_actearly[index]), inheritrange=0.0)
+            actearly=bool(model.actuator_actearly[index]),
+            inheritrange=0.0,
+        )
         states = int(model.actuator_actnum[index])
         if states > 1:
             actuator.actdim = states
@@ -227,43 +283,61 @@ def _copy_delay(actuator: Any, model: mujoco.MjModel, index: int) -> None:
 def _add_equalities(spec: mujoco.MjSpec, model: mujoco.MjModel, names: Names) -> None:
     kinds = mujoco.mjtEq
     between: dict[object, Callable[[int], mujoco.mjtObj]] = {
-        kinds.mjEQ_JOINT: lambda _: Obj.mjOBJ_JOINT, kinds.mjEQ_TENDON: lambda _: Obj.mjOBJ_TENDON}
+        kinds.mjEQ_JOINT: lambda _: Obj.mjOBJ_JOINT,
+        kinds.mjEQ_TENDON: lambda _: Obj.mjOBJ_TENDON,
+    }
     for index in range(model.neq):
         kind = kinds(int(model.eq_type[index]))
         place = mujoco.mjtObj(int(model.eq_objtype[index]))
         of = between.get(kind, lambda _, place=place: place)(index)
         spec.add_equality(
-            name=names(Obj.mjOBJ_EQUALITY, index), type=kind, objtype=of,
+            name=names(Obj.mjOBJ_EQUALITY, index),
+            type=kind,
+            objtype=of,
             name1=names(of, int(model.eq_obj1id[index])),
             name2=names(of, int(model.eq_obj2id[index])),
-            data=model.eq_data[index], active=bool(model.eq_active0[index]))
+            data=model.eq_data[index],
+            active=bool(model.eq_active0[index]),
+        )
 
 
 def _add_contacts(spec: mujoco.MjSpec, model: mujoco.MjModel, names: Names) -> None:
     for signature in model.exclude_signature.tolist():
-        spec.add_exclude(bodyname1=names(Obj.mjOBJ_BODY, signature >> 16),
-                         bodyname2=names(Obj.mjOBJ_BODY, signature & 0xFFFF))
+        spec.add_exclude(
+            bodyname1=names(Obj.mjOBJ_BODY, signature >> 16),
+            bodyname2=names(Obj.mjOBJ_BODY, signature & 0xFFFF),
+        )
     for index in range(model.npair):
-        spec.add_pair(geomname1=names(Obj.mjOBJ_GEOM, int(model.pair_geom1[index])),
-                      geomname2=names(Obj.mjOBJ_GEOM, int(model.pair_geom2[index])),
-                      condim=int(model.pair_dim[index]))
+        spec.add_pair(
+            geomname1=names(Obj.mjOBJ_GEOM, int(model.pair_geom1[index])),
+            geomname2=names(Obj.mjOBJ_GEOM, int(model.pair_geom2[index])),
+            condim=int(model.pair_dim[index]),
+        )
 
 
 def _add_custom(spec: mujoco.MjSpec, model: mujoco.MjModel, names: Names) -> None:
     """Add the numbers and tuples that sensors look up (reflectivities, drive geometry)."""
     for index in range(model.nnumeric):
         start, size = int(model.numeric_adr[index]), int(model.numeric_size[index])
-        spec.add_numeric(name=model.numeric(index).name, size=size,
-                         data=model.numeric_data[start:start + size].tolist())
+        spec.add_numeric(
+            name=model.numeric(index).name,
+            size=size,
+            data=model.numeric_data[start : start + size].tolist(),
+        )
     for index in range(model.ntuple):
         start, size = int(model.tuple_adr[index]), int(model.tuple_size[index])
         entries = range(start, start + size)
         kinds = [mujoco.mjtObj(int(model.tuple_objtype[entry])) for entry in entries]
         if all(kind in NAME_LISTS for kind in kinds):
-            spec.add_tuple(name=model.tuple(index).name, objtype=kinds,
-                           objname=[names(kind, int(model.tuple_objid[entry]))
-                                    for kind, entry in zip(kinds, entries, strict=True)],
-                           objprm=[float(model.tuple_objprm[entry]) for entry in entries])
+            spec.add_tuple(
+                name=model.tuple(index).name,
+                objtype=kinds,
+                objname=[
+                    names(kind, int(model.tuple_objid[entry]))
+                    for kind, entry in zip(kinds, entries, strict=True)
+                ],
+                objprm=[float(model.tuple_objprm[entry]) for entry in entries],
+            )
 
 
 def same_structure(model: mujoco.MjModel, twin: mujoco.MjModel) -> str:

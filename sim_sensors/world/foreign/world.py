@@ -32,8 +32,15 @@ log = logging.getLogger(__name__)
 
 ATTACHED = '(attached)'
 """`world.model` of a rig that is attached: the model is the one that it is attached to."""
-INPUTS = ('ctrl', 'qfrc_applied', 'xfrc_applied', 'eq_active', 'mocap_pos', 'mocap_quat',
-          'userdata')
+INPUTS = (
+    'ctrl',
+    'qfrc_applied',
+    'xfrc_applied',
+    'eq_active',
+    'mocap_pos',
+    'mocap_quat',
+    'userdata',
+)
 STATE = ('qpos', 'qvel', 'act', 'qacc_warmstart', 'history', 'plastic')
 ARRIVED = 1e-6
 """Difference of positions up to which a walk arrived where the environment did, m or rad."""
@@ -42,9 +49,16 @@ ARRIVED = 1e-6
 class AttachedWorld(World):
     """One MjModel and MjData of somebody else's; `look` says how many steps they moved on."""
 
-    def __init__(self, config: WorldConfig, sensors: Iterable[AnySensor],
-                 model: mujoco.MjModel, data: mujoco.MjData, base_dir: Path | None = None,
-                 seed: int = 0, links: Mapping[str, LinkConfig] | None = None) -> None:
+    def __init__(
+        self,
+        config: WorldConfig,
+        sensors: Iterable[AnySensor],
+        model: mujoco.MjModel,
+        data: mujoco.MjData,
+        base_dir: Path | None = None,
+        seed: int = 0,
+        links: Mapping[str, LinkConfig] | None = None,
+    ) -> None:
         """Rebuild `model` with `sensors` mounted, or load `config.model` where it names a file."""
         self._theirs, self._their_data = model, data
         self._seen_s = float(data.time)
@@ -57,24 +71,31 @@ class AttachedWorld(World):
     def _compile(self) -> mujoco.MjModel:
         is_rebuilt = self.config.model == ATTACHED
         names = Names(self._theirs, self._names_of_sensors() if is_rebuilt else ())
-        spec = (spec_of(self._theirs, names) if is_rebuilt else
-                read_spec(self.config, self.base_dir)[0])
+        spec = (
+            spec_of(self._theirs, names)
+            if is_rebuilt
+            else read_spec(self.config, self.base_dir)[0]
+        )
         try:
             twin = compile_spec(spec, self.config, self.sensors)
         except ValueError as error:
             raise RigError(f'the attached model with its sensors: {one_line(error)}') from None
         problem = same_structure(self._theirs, twin)
         if problem:
-            what = ('the attached model cannot be rebuilt' if is_rebuilt else
-                    f'world.model {self.config.model} is not the attached model')
+            what = (
+                'the attached model cannot be rebuilt'
+                if is_rebuilt
+                else f'world.model {self.config.model} is not the attached model'
+            )
             raise RigError(f'{what}: {problem}; name its own file as world.model')
         self._constants = Constants(self._theirs, twin, names)
         return twin
 
     def _names_of_sensors(self) -> set[str]:
         """Return the names of the sensors, but for those of sites that one is mounted on."""
-        return ({sensor.name for sensor in self.sensors}
-                - {sensor.config.mount.site for sensor in self.sensors})
+        return {sensor.name for sensor in self.sensors} - {
+            sensor.config.mount.site for sensor in self.sensors
+        }
 
     # ---- following ------------------------------------------------------------------------
 
@@ -83,8 +104,10 @@ class AttachedWorld(World):
         passed_s = float(self._their_data.time) - self._seen_s
         steps = round(passed_s / self._theirs.opt.timestep)
         if passed_s >= 0.0 and abs(passed_s * NS_PER_S - steps * self.dt_ns) > 0.1 * self.dt_ns:
-            raise RigError(f'the attached simulation moved on by {passed_s:g} s, which is no '
-                           f'whole number of its steps of {self.dt_ns / NS_PER_S:g} s')
+            raise RigError(
+                f'the attached simulation moved on by {passed_s:g} s, which is no '
+                f'whole number of its steps of {self.dt_ns / NS_PER_S:g} s'
+            )
         return steps if passed_s >= 0.0 else -1
 
     def follow(self, steps: int, *, walk: bool) -> int:
@@ -145,9 +168,11 @@ class AttachedWorld(World):
     def _compare(self) -> None:
         away = float(np.abs(self._data.qpos - self._their_data.qpos).max(initial=0.0))
         if away > ARRIVED and self.mismatch <= ARRIVED:
-            log.warning('the attached environment changes its state or its commands within a '
-                        'step (%.2g m or rad); what sensors measure in between is approximate',
-                        away)
+            log.warning(
+                'the attached environment changes its state or its commands within a '
+                'step (%.2g m or rad); what sensors measure in between is approximate',
+                away,
+            )
         self.mismatch = max(self.mismatch, away)
 
     def _check(self) -> None:
@@ -164,5 +189,7 @@ class AttachedWorld(World):
 
     def command(self, values: Mapping[str, float], envs: object = slice(None)) -> None:
         """Refuse: the environment has its own commands."""
-        raise RigError('this rig is attached to a simulation that somebody else commands; write '
-                       'to its MjData, or act through its environment')
+        raise RigError(
+            'this rig is attached to a simulation that somebody else commands; write '
+            'to its MjData, or act through its environment'
+        )

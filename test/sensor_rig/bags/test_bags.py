@@ -15,15 +15,19 @@ from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.writer import STORAGES, BagWriter
 
 IMU = msgs.imu('imu_link')
-CUSTOM = ('std_msgs/Header header\nuint8 mode\n'
-          '================================================================================\n'
-          'MSG: std_msgs/Header\nbuiltin_interfaces/Time stamp\nstring frame_id\n'
-          '================================================================================\n'
-          'MSG: builtin_interfaces/Time\nint32 sec\nuint32 nanosec\n')
-PROFILE = ('- history: 1\n  depth: 7\n  reliability: 2\n  durability: 2\n  deadline:\n    sec: 0\n'
-           '    nsec: 0\n  lifespan:\n    sec: 0\n    nsec: 0\n  liveliness: 1\n'
-           '  liveliness_lease_duration:\n    sec: 0\n    nsec: 0\n'
-           '  avoid_ros_namespace_conventions: false\n')
+CUSTOM = (
+    'std_msgs/Header header\nuint8 mode\n'
+    '================================================================================\n'
+    'MSG: std_msgs/Header\nbuiltin_interfaces/Time stamp\nstring frame_id\n'
+    '================================================================================\n'
+    'MSG: builtin_interfaces/Time\nint32 sec\nuint32 nanosec\n'
+)
+PROFILE = (
+    '- history: 1\n  depth: 7\n  reliability: 2\n  durability: 2\n  deadline:\n    sec: 0\n'
+    '    nsec: 0\n  lifespan:\n    sec: 0\n    nsec: 0\n  liveliness: 1\n'
+    '  liveliness_lease_duration:\n    sec: 0\n    nsec: 0\n'
+    '  avoid_ros_namespace_conventions: false\n'
+)
 
 
 def write_imu(path, storage='mcap', count=50, compress=False):
@@ -31,8 +35,11 @@ def write_imu(path, storage='mcap', count=50, compress=False):
         writer.add_topic('/imu/data_raw', 'sensor_msgs/msg/Imu')
         writer.add_topic('/contact', 'std_msgs/msg/Bool')
         for index in range(count):
-            writer.write('/imu/data_raw', index * 10**7 + 5,
-                         IMU.fill(index * 10**7, angular_velocity=[index, 0, 0]))
+            writer.write(
+                '/imu/data_raw',
+                index * 10**7 + 5,
+                IMU.fill(index * 10**7, angular_velocity=[index, 0, 0]),
+            )
         writer.write('/contact', 3, msgs.bool_message(True))
     return path
 
@@ -43,16 +50,20 @@ def test_what_is_written_is_read_back_in_order(tmp_path, storage, compress):
     path = write_imu(tmp_path / 'bag', storage, compress=compress)
     with BagReader(path) as bag:
         assert bag.message_count == 51
-        assert {name: (topic.type_name, topic.message_count, topic.stamped)
-                for name, topic in bag.topics.items()} == {
+        assert {
+            name: (topic.type_name, topic.message_count, topic.stamped)
+            for name, topic in bag.topics.items()
+        } == {
             '/contact': ('std_msgs/msg/Bool', 1, False),
-            '/imu/data_raw': ('sensor_msgs/msg/Imu', 50, True)}
+            '/imu/data_raw': ('sensor_msgs/msg/Imu', 50, True),
+        }
         messages = list(bag.messages())
         assert [m.receive_ns for m in messages] == sorted(m.receive_ns for m in messages)
         assert messages[0].topic == '/contact'
         only = list(bag.messages(['/imu/data_raw']))
         assert [m.raw for m in only] == [
-            IMU.fill(k * 10**7, angular_velocity=[k, 0, 0]) for k in range(50)]
+            IMU.fill(k * 10**7, angular_velocity=[k, 0, 0]) for k in range(50)
+        ]
         assert bag.find('imu/data_raw') is bag.topics['/imu/data_raw']
 
 
@@ -73,7 +84,8 @@ def test_the_metadata_is_what_ros2_bag_reads(tmp_path):
     assert topic['serialization_format'] == 'cdr'
     assert topic['type_description_hash'].startswith('RIHS01_')
     rows = sqlite3.connect(path / 'bag.db3').execute(
-        'SELECT name, COUNT(*) FROM messages JOIN topics ON topic_id = topics.id GROUP BY name')
+        'SELECT name, COUNT(*) FROM messages JOIN topics ON topic_id = topics.id GROUP BY name'
+    )
     assert dict(rows) == {'/contact': 1, '/imu/data_raw': 50}
 
 
@@ -81,8 +93,10 @@ def test_an_independent_mcap_reader_agrees(tmp_path):
     make_reader = pytest.importorskip('mcap.reader', reason='mcap is not installed').make_reader
     path = write_imu(tmp_path / 'bag')
     with (path / 'bag.mcap').open('rb') as file:
-        found = [(channel.topic, schema.name, message.log_time, message.data)
-                 for schema, channel, message in make_reader(file).iter_messages()]
+        found = [
+            (channel.topic, schema.name, message.log_time, message.data)
+            for schema, channel, message in make_reader(file).iter_messages()
+        ]
     assert len(found) == 51
     assert found[0] == ('/contact', 'std_msgs/msg/Bool', 3, msgs.bool_message(True))
 
@@ -122,14 +136,19 @@ def test_a_type_that_makes_no_sense_is_unknown_and_the_rest_is_read(tmp_path, st
     service = 'bool data\n---\nbool success\nstring message\n'
     with BagWriter(tmp_path / 'bag', storage) as writer:
         writer.add_topic('/imu', 'sensor_msgs/msg/Imu')
-        writer.add_topic('/reset/_service_event', 'std_srvs/srv/SetBool_Event',
-                         definition=(service, 'RIHS01_' + '1' * 64))
+        writer.add_topic(
+            '/reset/_service_event',
+            'std_srvs/srv/SetBool_Event',
+            definition=(service, 'RIHS01_' + '1' * 64),
+        )
         for index in range(10):
             writer.write('/imu', index, IMU.fill(index))
             writer.write('/reset/_service_event', index, msgs.bool_message(True))
     with BagReader(tmp_path / 'bag') as bag:
         assert {name: topic.stamped for name, topic in bag.topics.items()} == {
-            '/imu': True, '/reset/_service_event': False}
+            '/imu': True,
+            '/reset/_service_event': False,
+        }
         assert bag.topics['/reset/_service_event'].definition is not None
         assert len(list(bag.messages())) == 20
         assert not bag.problems

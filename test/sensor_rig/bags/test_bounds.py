@@ -26,14 +26,16 @@ def write_bag(path: Path, mode: CompressionMode = CompressionMode.NONE, size: in
     if mode != CompressionMode.NONE:
         writer.set_compression(mode, CompressionFormat.ZSTD)
     with writer:
-        connection = writer.add_connection('/imu', IMU,
-                                           typestore=get_typestore(Stores.ROS2_KILTED))
+        connection = writer.add_connection(
+            '/imu', IMU, typestore=get_typestore(Stores.ROS2_KILTED)
+        )
         writer.write(connection, 1, msgs.imu('a').fill(1) + bytes(size))
     return path
 
 
 def test_deep_nesting_is_refused_before_it_takes_time(
-        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_bag(tmp_path / 'bag')
     (path / 'metadata.yaml').write_text('[' * 100_000 + ']' * 100_000)
     begun = time.process_time()
@@ -52,11 +54,13 @@ def test_a_file_that_is_named_often_is_not_read_often(tmp_path: Path) -> None:
         BagReader(path)
 
 
-@pytest.mark.parametrize(('mode', 'what'), [
-    (CompressionMode.FILE, 'a packed file of it'), (CompressionMode.MESSAGE, 'a packed message')])
+@pytest.mark.parametrize(
+    ('mode', 'what'),
+    [(CompressionMode.FILE, 'a packed file of it'), (CompressionMode.MESSAGE, 'a packed message')],
+)
 def test_what_unpacks_to_too_much_is_refused(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: CompressionMode,
-        what: str) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: CompressionMode, what: str
+) -> None:
     path = write_bag(tmp_path / 'bag', mode, 1 << 22)
     with BagReader(path) as bag:
         (message,) = bag.messages()

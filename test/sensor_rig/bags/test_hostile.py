@@ -43,8 +43,15 @@ RIG = """/**:
 """
 
 
-def write_bag(path: Path, storage: Storage = 'mcap', *, count: int = 3000, compress: bool = False,
-              times: tuple[int, ...] = (), stamps: tuple[int, ...] = ()) -> Path:
+def write_bag(
+    path: Path,
+    storage: Storage = 'mcap',
+    *,
+    count: int = 3000,
+    compress: bool = False,
+    times: tuple[int, ...] = (),
+    stamps: tuple[int, ...] = (),
+) -> Path:
     """Write `count` pairs of messages 10 ms apart; `times` and `stamps` replace the first ones."""
     imu, mag = msgs.imu('imu_link'), msgs.magnetic_field('mag_link')
     with BagWriter(path, storage, compress=compress) as writer:
@@ -81,10 +88,13 @@ def rig(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize('fraction', [0.12, 0.5, 0.97])
-@pytest.mark.parametrize(('storage', 'compress'), [('mcap', False), ('mcap', True),
-                                                   ('sqlite3', False), ('sqlite3', True)])
-def test_everything_before_the_break_is_read(tmp_path: Path, storage: Storage, compress: bool,
-                                             fraction: float) -> None:
+@pytest.mark.parametrize(
+    ('storage', 'compress'),
+    [('mcap', False), ('mcap', True), ('sqlite3', False), ('sqlite3', True)],
+)
+def test_everything_before_the_break_is_read(
+    tmp_path: Path, storage: Storage, compress: bool, fraction: float
+) -> None:
     path = write_bag(tmp_path / 'bag', storage, compress=compress)
     with BagReader(path) as bag:
         whole = list(bag.messages())
@@ -97,7 +107,7 @@ def test_everything_before_the_break_is_read(tmp_path: Path, storage: Storage, c
             assert bag.message_count == len(found)
             assert sum(topic.message_count for topic in bag.topics.values()) == len(found)
         if given == path or not compress or storage == 'mcap':  # a db3 alone says no compression
-            assert found == whole[:len(found)]
+            assert found == whole[: len(found)]
     # Compressed bytes are not spread evenly, and the last pages or chunk may be incomplete.
     assert len(found) > len(whole) * (fraction - 0.1) - 500
 
@@ -127,7 +137,7 @@ def test_damage_in_the_middle_ends_the_reading_there(tmp_path: Path) -> None:
     file = storage_file(path)
     data = bytearray(file.read_bytes())
     chunk = data.index(b'\x28\xb5\x2f\xfd', len(data) // 2)  # where a zstd frame begins
-    data[chunk:chunk + 64] = bytes(64)
+    data[chunk : chunk + 64] = bytes(64)
     file.write_bytes(data)
     with BagReader(path) as bag:
         found = list(bag.messages())
@@ -136,7 +146,8 @@ def test_damage_in_the_middle_ends_the_reading_there(tmp_path: Path) -> None:
 
 
 def test_the_verbs_write_their_result_and_end_with_1(
-        tmp_path: Path, rig: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path: Path, rig: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_bag(tmp_path / 'bag')
     cut(path, 0.5)
     out = tmp_path / 'out'
@@ -169,7 +180,7 @@ def test_a_record_that_claims_to_be_huge_takes_no_memory(tmp_path: Path) -> None
     path = tmp_path / 'x.mcap'
     good = storage_file(write_bag(tmp_path / 'bag', count=50)).read_bytes()
     header = 9 + int.from_bytes(good[9:17], 'little')
-    path.write_bytes(good[:8 + header] + b'\x05' + (1 << 39).to_bytes(8, 'little') + good[100:])
+    path.write_bytes(good[: 8 + header] + b'\x05' + (1 << 39).to_bytes(8, 'little') + good[100:])
     with pytest.raises(RigError, match='not a readable'):
         BagReader(path)
 
@@ -179,13 +190,13 @@ def test_chunks_without_an_index_of_their_messages_are_read(tmp_path: Path) -> N
     mcap = pytest.importorskip('mcap.writer', reason='mcap is not installed')
     path = tmp_path / 'x.mcap'
     with path.open('wb') as file:
-        writer = mcap.Writer(
-            file, index_types=mcap.IndexType.ALL ^ mcap.IndexType.MESSAGE)
+        writer = mcap.Writer(file, index_types=mcap.IndexType.ALL ^ mcap.IndexType.MESSAGE)
         writer.start('ros2')
         types = get_typestore(Stores.ROS2_KILTED)
         text = types.generate_msgdef(IMU, ros_version=2)[0]
-        channel = writer.register_channel('/imu', 'cdr', writer.register_schema(
-            IMU, 'ros2msg', text.encode()))
+        channel = writer.register_channel(
+            '/imu', 'cdr', writer.register_schema(IMU, 'ros2msg', text.encode())
+        )
         for index in range(50):
             writer.add_message(channel, START_NS + index, msgs.imu('a').fill(5), START_NS + index)
         writer.finish()
@@ -195,23 +206,32 @@ def test_chunks_without_an_index_of_their_messages_are_read(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(('text', 'known'), [('int32 a\n', True), ('x/B b\n', False)])
-def test_a_type_of_the_recordings_own_without_a_hash_is_copied(tmp_path: Path, text: str,
-                                                               known: bool) -> None:
+def test_a_type_of_the_recordings_own_without_a_hash_is_copied(
+    tmp_path: Path, text: str, known: bool
+) -> None:
     """MCAP of Humble has definitions and no hashes; a type that nobody defines stays unknown."""
     mcap = pytest.importorskip('mcap.writer', reason='mcap is not installed')
     with (tmp_path / 'x.mcap').open('wb') as file:
         writer = mcap.Writer(file)
         writer.start('ros2')
         for name, type_name, definition in (('/x', 'x/msg/A', text), ('/imu', IMU, '')):
-            channel = writer.register_channel(name, 'cdr', writer.register_schema(
-                type_name, 'ros2msg' if definition else '', definition.encode()))
+            channel = writer.register_channel(
+                name,
+                'cdr',
+                writer.register_schema(
+                    type_name, 'ros2msg' if definition else '', definition.encode()
+                ),
+            )
             writer.add_message(channel, START_NS, msgs.imu('a').fill(START_NS), START_NS)
         writer.finish()
-    (tmp_path / 'rig.yaml').write_text('/**:\n  ros__parameters:\n    streams:\n      imu: '
-                                       '{topics: [/imu], delay_range_s: [0.01, 0.02]}\n')
+    (tmp_path / 'rig.yaml').write_text(
+        '/**:\n  ros__parameters:\n    streams:\n      imu: '
+        '{topics: [/imu], delay_range_s: [0.01, 0.02]}\n'
+    )
     out = tmp_path / 'out'
-    code = main(['degrade', str(tmp_path / 'x.mcap'), str(out), '--rig',
-                 str(tmp_path / 'rig.yaml')])
+    code = main(
+        ['degrade', str(tmp_path / 'x.mcap'), str(out), '--rig', str(tmp_path / 'rig.yaml')]
+    )
     assert code == (0 if known else 2) and out.exists() == known
     if known:
         with BagReader(out) as bag:
@@ -228,8 +248,21 @@ def test_pages_that_all_rows_claim_are_not_read_for_each(tmp_path: Path) -> None
     page, pages = 512, 200
     data = bytearray(page * pages)
     size = page * pages - 4096  # of a row whose chain of pages goes through the whole file
-    cell = bytes((0x80 | size >> 14, 0x80 | size >> 7 & 0x7F, size & 0x7F, 1,
-                  7, 0, 1, 6, 0x80 | (2 * size) >> 14 & 0x7F, 0x80 | (2 * size) >> 7 & 0x7F, 0))
+    cell = bytes(
+        (
+            0x80 | size >> 14,
+            0x80 | size >> 7 & 0x7F,
+            size & 0x7F,
+            1,
+            7,
+            0,
+            1,
+            6,
+            0x80 | (2 * size) >> 14 & 0x7F,
+            0x80 | (2 * size) >> 7 & 0x7F,
+            0,
+        )
+    )
     for number in range(1, pages):
         struct.pack_into('>I', data, number * page, number + 1)
     for number in range(1, 21):
@@ -237,7 +270,7 @@ def test_pages_that_all_rows_claim_are_not_read_for_each(tmp_path: Path) -> None
         struct.pack_into('>H', data, number * page + 3, 200)
         for index in range(200):
             struct.pack_into('>H', data, number * page + 8 + 2 * index, 420)
-        data[number * page + 420:number * page + 420 + len(cell)] = cell
+        data[number * page + 420 : number * page + 420 + len(cell)] = cell
     begun = time.process_time()
     assert len(list(message_rows(bytes(data), page))) <= 17
     assert time.process_time() - begun < 1.0
@@ -246,12 +279,25 @@ def test_pages_that_all_rows_claim_are_not_read_for_each(tmp_path: Path) -> None
 # ---- what a table of sqlite can hold ------------------------------------------------------------
 
 
-@pytest.mark.parametrize('row', ["timestamp = 'noon'", 'timestamp = 1e300', "data = 'text'",
-                                 'data = NULL', 'data = 100000000000'])
+@pytest.mark.parametrize(
+    'row',
+    [
+        "timestamp = 'noon'",
+        'timestamp = 1e300',
+        "data = 'text'",
+        'data = NULL',
+        'data = 100000000000',
+    ],
+)
 def test_a_row_that_is_no_message_ends_the_reading_there(tmp_path: Path, row: str) -> None:
     path = write_bag(tmp_path / 'bag', 'sqlite3', count=20)
-    change(path, 'CREATE TABLE copy AS SELECT * FROM messages', 'DROP TABLE messages',
-           'ALTER TABLE copy RENAME TO messages', f'UPDATE messages SET {row} WHERE id = 21')
+    change(
+        path,
+        'CREATE TABLE copy AS SELECT * FROM messages',
+        'DROP TABLE messages',
+        'ALTER TABLE copy RENAME TO messages',
+        f'UPDATE messages SET {row} WHERE id = 21',
+    )
     with BagReader(path) as bag:
         found = list(bag.messages())
     assert len(bag.problems) == 1 and 'cannot be read further than' in bag.problems[0]
@@ -260,9 +306,13 @@ def test_a_row_that_is_no_message_ends_the_reading_there(tmp_path: Path, row: st
 
 def test_a_view_without_end_is_not_counted(tmp_path: Path) -> None:
     path = write_bag(tmp_path / 'bag', 'sqlite3', count=5)
-    change(path, 'DROP TABLE messages', 'CREATE VIEW messages AS WITH RECURSIVE c(id) AS (SELECT '
-           "1 UNION ALL SELECT id + 1 FROM c) SELECT id, 1 AS topic_id, id AS timestamp, x'00' AS "
-           'data FROM c')
+    change(
+        path,
+        'DROP TABLE messages',
+        'CREATE VIEW messages AS WITH RECURSIVE c(id) AS (SELECT '
+        "1 UNION ALL SELECT id + 1 FROM c) SELECT id, 1 AS topic_id, id AS timestamp, x'00' AS "
+        'data FROM c',
+    )
     with pytest.raises(RigError, match='not a readable rosbag2 recording'):
         BagReader(path)
 
@@ -282,13 +332,15 @@ def test_messages_that_no_topic_lists_are_missed(tmp_path: Path) -> None:
     change_metadata(path, lambda about: about['topics_with_message_count'].pop())
     with BagReader(path) as bag:
         assert len(list(bag.messages())) == 20
-        assert bag.problems == [f'metadata.yaml of {path} does not name /mag, so its 20 messages '
-                                f'are left out']
+        assert bag.problems == [
+            f'metadata.yaml of {path} does not name /mag, so its 20 messages are left out'
+        ]
     path = write_bag(tmp_path / 'stray', 'sqlite3', count=20)
     change(path, 'UPDATE messages SET topic_id = 7 WHERE id > 30')
-    for given, sentence in ((path, 'is said to hold 40 messages of the topics that are read, but '
-                                   '30 were found'),
-                            (storage_file(path), '10 messages of .* belong to no topic')):
+    for given, sentence in (
+        (path, 'is said to hold 40 messages of the topics that are read, but 30 were found'),
+        (storage_file(path), '10 messages of .* belong to no topic'),
+    ):
         with BagReader(given) as bag:
             assert len(list(bag.messages())) == 30
             assert len(bag.problems) == 1 and re.search(sentence, bag.problems[0])
@@ -304,8 +356,9 @@ def test_metadata_that_makes_no_sense_is_passed_over(tmp_path: Path) -> None:
         with BagReader(path) as bag:
             assert len(list(bag.messages())) == 10
             assert bag.note == ({} if isinstance(custom, list) else {'b': '5'})
-    change_metadata(path, lambda about: about['topics_with_message_count'][0].update(
-        message_count='many'))
+    change_metadata(
+        path, lambda about: about['topics_with_message_count'][0].update(message_count='many')
+    )
     with BagReader(path) as bag:
         assert len(list(bag.messages())) == 10
 
@@ -339,8 +392,10 @@ def test_a_log_beside_the_file_is_read_and_nothing_is_written_there(tmp_path: Pa
         assert database.execute('PRAGMA journal_mode=WAL').fetchone() == ('wal',)
         database.execute('PRAGMA wal_autocheckpoint=0')
         rows = database.execute('SELECT topic_id, timestamp, data FROM messages').fetchall()
-        database.executemany('INSERT INTO messages(topic_id, timestamp, data) VALUES(?, ?, ?)',
-                             [(topic, time + 10**9, data) for topic, time, data in rows])
+        database.executemany(
+            'INSERT INTO messages(topic_id, timestamp, data) VALUES(?, ?, ?)',
+            [(topic, time + 10**9, data) for topic, time, data in rows],
+        )
         database.commit()
         copied = tmp_path / 'killed'
         shutil.copytree(path, copied)  # as a recorder that is killed leaves it
@@ -356,8 +411,9 @@ def test_a_log_beside_the_file_is_read_and_nothing_is_written_there(tmp_path: Pa
 
 
 @pytest.mark.parametrize('storage', list(StoragePlugin))
-def test_a_topic_with_two_types_is_read_as_one_of_them(tmp_path: Path,
-                                                       storage: StoragePlugin) -> None:
+def test_a_topic_with_two_types_is_read_as_one_of_them(
+    tmp_path: Path, storage: StoragePlugin
+) -> None:
     types = get_typestore(Stores.ROS2_KILTED)
     imu, mag = msgs.imu('a').fill(5), msgs.magnetic_field('b').fill(5)
     with Writer(tmp_path / 'bag', version=8, storage_plugin=storage) as writer:
@@ -366,11 +422,14 @@ def test_a_topic_with_two_types_is_read_as_one_of_them(tmp_path: Path,
         for index in range(10):
             writer.write(second if index % 3 else first, index, imu if index % 3 else mag)
     with BagReader(tmp_path / 'bag') as bag:
-        assert {name: (topic.type_name, topic.message_count)
-                for name, topic in bag.topics.items()} == {'/x': (IMU, 6)}
+        assert {
+            name: (topic.type_name, topic.message_count) for name, topic in bag.topics.items()
+        } == {'/x': (IMU, 6)}
         assert [message.raw for message in bag.messages()] == [imu] * 6
-        assert bag.problems == [f'/x of {tmp_path / "bag"} has several types: it is read as '
-                                f'{IMU}, and 4 messages of {MAG} are left out']
+        assert bag.problems == [
+            f'/x of {tmp_path / "bag"} has several types: it is read as '
+            f'{IMU}, and 4 messages of {MAG} are left out'
+        ]
 
 
 # ---- times at the edges -------------------------------------------------------------------------
@@ -378,26 +437,38 @@ def test_a_topic_with_two_types_is_read_as_one_of_them(tmp_path: Path,
 INT64_MAX, UINT64_MAX = 2**63 - 1, 2**64 - 1
 EDGES_NS = {
     'stamps at the last second of int32': ((), (0, (2**31 - 1) * 10**9 + 999_999_999) * 5),
-    'negative stamps': ((), (-2**31 * 10**9, -1) * 5),
+    'negative stamps': ((), (-(2**31) * 10**9, -1) * 5),
     'receive times near the end of int64': ((0, 1, INT64_MAX - 5, INT64_MAX - 1), ()),
     'receive times at the end of int64': ((INT64_MAX,) * 30, ()),
-    'everything at once': ((0, INT64_MAX), (-2**31 * 10**9, (2**31 - 1) * 10**9)),
+    'everything at once': ((0, INT64_MAX), (-(2**31) * 10**9, (2**31 - 1) * 10**9)),
 }
 
 
 @pytest.mark.parametrize('storage', STORAGES)
 @pytest.mark.parametrize('edge', list(EDGES_NS))
 def test_every_time_that_the_format_can_hold_is_handled(
-        tmp_path: Path, rig: Path, storage: Storage, edge: str,
-        capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path: Path, rig: Path, storage: Storage, edge: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     times, stamps = EDGES_NS[edge]
     path = write_bag(tmp_path / 'bag', storage, count=30, times=times, stamps=stamps)
     for out_storage in STORAGES:
         out = tmp_path / f'out_{out_storage}'
-        assert main(['sync', str(path), str(out), '--rig', str(rig), '--storage', out_storage,
-                     '--copy', '--json']) in (0, 1)
-        counts = [sensor['counts'] for sensor in
-                  json.loads(capsys.readouterr().out)['sensors'].values()]
+        assert main(
+            [
+                'sync',
+                str(path),
+                str(out),
+                '--rig',
+                str(rig),
+                '--storage',
+                out_storage,
+                '--copy',
+                '--json',
+            ]
+        ) in (0, 1)
+        counts = [
+            sensor['counts'] for sensor in json.loads(capsys.readouterr().out)['sensors'].values()
+        ]
         for each in counts:
             received = each.pop('received')
             assert received == 30 == sum(each.values())
@@ -417,12 +488,14 @@ def test_receive_times_above_int64_are_handled(tmp_path: Path, rig: Path) -> Non
     assert main(['inspect', str(path)]) in (0, 1)
 
 
-def test_a_run_that_fails_leaves_nothing(tmp_path: Path, rig: Path,
-                                         monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_fails_leaves_nothing(
+    tmp_path: Path, rig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write_bag(tmp_path / 'bag', count=30)
 
     def fail(*_: object) -> Path:
         raise RigError('the page could not be made')
+
     monkeypatch.setattr('sensor_rig.bags.sync.write_report', fail)
     assert main(['sync', str(path), str(tmp_path / 'out'), '--rig', str(rig)]) == 2
     assert not (tmp_path / 'out').exists()
@@ -445,8 +518,9 @@ def hostile(tmp_path: Path) -> Path:
     return tmp_path / 'bag'
 
 
-def test_hostile_names_are_shown_as_text(hostile: Path, tmp_path: Path,
-                                         capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_names_are_shown_as_text(
+    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     made = tmp_path / 'made.yaml'
     main(['inspect', str(hostile), '--write', str(made)])
     shown = capsys.readouterr()
@@ -460,8 +534,11 @@ def test_hostile_names_are_shown_as_text(hostile: Path, tmp_path: Path,
 
 def test_hostile_names_in_a_report_are_escaped(hostile: Path, tmp_path: Path) -> None:
     rig = tmp_path / 'rig.yaml'
-    rig.write_text(RIG.replace('/mag', '/other').replace('MagneticField', 'Imu').replace(
-        'required_sensors: [imu, mag]', 'required_sensors: [imu]'))
+    rig.write_text(
+        RIG.replace('/mag', '/other')
+        .replace('MagneticField', 'Imu')
+        .replace('required_sensors: [imu, mag]', 'required_sensors: [imu]')
+    )
     named = hostile.rename(tmp_path / '<script>alert(2)<!--')
     page = tmp_path / 'page.html'
     assert main(['report', str(named), '--rig', str(rig), '-o', str(page)]) == 0
@@ -469,13 +546,17 @@ def test_hostile_names_in_a_report_are_escaped(hostile: Path, tmp_path: Path) ->
 
 
 def test_a_name_of_a_million_characters_is_cut_where_it_is_shown(
-        tmp_path: Path, capsys: pytest.CaptureFixture[str], rig: Path) -> None:
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rig: Path
+) -> None:
     with BagWriter(tmp_path / 'bag') as writer:
         writer.add_topic('/' + 1_000_000 * 'a', IMU)
         for index in range(50):
             writer.write('/' + 1_000_000 * 'a', START_NS + index * MS, msgs.imu('a').fill(index))
-    for command in (['sync', str(tmp_path / 'bag'), str(tmp_path / 'out'), '--rig', str(rig)],
-                    ['inspect', str(tmp_path / 'bag')], ['fit', str(tmp_path / 'bag')]):
+    for command in (
+        ['sync', str(tmp_path / 'bag'), str(tmp_path / 'out'), '--rig', str(rig)],
+        ['inspect', str(tmp_path / 'bag')],
+        ['fit', str(tmp_path / 'bag')],
+    ):
         main(command)
         assert len(capsys.readouterr().err) < 5000
 
@@ -484,9 +565,9 @@ def test_a_name_of_a_million_characters_is_cut_where_it_is_shown(
 
 
 @pytest.mark.parametrize('kind', ['recording', 'rig', 'extends', 'model'])
-def test_a_pipe_or_device_is_refused_and_not_read_for_ever(tmp_path: Path, kind: str,
-                                                           capsys: pytest.CaptureFixture[str]
-                                                           ) -> None:
+def test_a_pipe_or_device_is_refused_and_not_read_for_ever(
+    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name, place in (('pipe', tmp_path / 'pipe.xml'), ('device', Path('/dev/zero'))):
         if name == 'pipe':
             os.mkfifo(place)
@@ -494,20 +575,25 @@ def test_a_pipe_or_device_is_refused_and_not_read_for_ever(tmp_path: Path, kind:
         if kind == 'extends':
             rig.write_text(f'/**:\n  ros__parameters:\n    extends: {place}\n    seed: 1\n')
         else:
-            rig.write_text(f'/**:\n  ros__parameters:\n    seed: 1\n    world: {{model: {place}, '
-                           f'timestep_s: 0.001, allow_outside_files: true}}\n    sensors:\n'
-                           f'      a: {{type: imu, mount: {{body: b}}, rate_hz: 10.0}}\n')
-        command = ['inspect', str(place)] if kind == 'recording' else [
-            'check', str(place if kind == 'rig' else rig)]
+            rig.write_text(
+                f'/**:\n  ros__parameters:\n    seed: 1\n    world: {{model: {place}, '
+                f'timestep_s: 0.001, allow_outside_files: true}}\n    sensors:\n'
+                f'      a: {{type: imu, mount: {{body: b}}, rate_hz: 10.0}}\n'
+            )
+        command = (
+            ['inspect', str(place)]
+            if kind == 'recording'
+            else ['check', str(place if kind == 'rig' else rig)]
+        )
         ended = _code_of(command)
         assert ended == 2, f'{kind} {name} is being read'
         assert 'error: ' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize('name', ['metadata.yaml', 'bag.mcap'])
-def test_a_pipe_in_the_folder_of_a_recording_is_refused(tmp_path: Path, name: str,
-                                                        capsys: pytest.CaptureFixture[str]
-                                                        ) -> None:
+def test_a_pipe_in_the_folder_of_a_recording_is_refused(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_bag(tmp_path / 'bag', count=5)
     (path / name).unlink()
     os.mkfifo(path / name)

@@ -22,17 +22,29 @@ IMAGE = msgs.image('cam', 4, 4, 'mono8')
 INFO = msgs.camera_info('cam', 4, 4, np.eye(3))
 
 
-def times(period_s=0.1, count=300, offset_s=0.0, latency_s=0.02, jitter_s=0.004,
-          stamped_by='device', drift_ppm=0.0, name='/a', type_name='sensor_msgs/msg/Imu'):
+def times(
+    period_s=0.1,
+    count=300,
+    offset_s=0.0,
+    latency_s=0.02,
+    jitter_s=0.004,
+    stamped_by='device',
+    drift_ppm=0.0,
+    name='/a',
+    type_name='sensor_msgs/msg/Imu',
+):
     """Return the times of a stream whose stamps are written as `stamped_by` says."""
     random = np.random.default_rng(5)
     topic = TopicTimes(name, type_name, stamped_by != 'nobody')
     for k in range(count):
         capture_s = k * period_s
         arrival_s = capture_s + latency_s + random.uniform(0, jitter_s)
-        stamp_s = {'device': capture_s * (1 - drift_ppm * 1e-6) + offset_s,
-                   'host': arrival_s - 0.0002, 'zero': -START_NS / 1e9,
-                   'nobody': 0.0}[stamped_by]
+        stamp_s = {
+            'device': capture_s * (1 - drift_ppm * 1e-6) + offset_s,
+            'host': arrival_s - 0.0002,
+            'zero': -START_NS / 1e9,
+            'nobody': 0.0,
+        }[stamped_by]
         stamp_ns = 0 if stamped_by == 'zero' else START_NS + round(stamp_s * 1e9)
         topic.add(IMU.fill(stamp_ns), START_NS + round(arrival_s * 1e9))
     return topic
@@ -50,14 +62,17 @@ def test_rates_delays_and_drift_are_measured():
     assert found.stamp_jitter_s < 1e-6 < found.arrival_jitter_s
 
 
-@pytest.mark.parametrize(('how', 'source'), [
-    ({'stamped_by': 'device'}, 'device'),
-    ({'stamped_by': 'device', 'offset_s': 0.037}, 'device'),
-    ({'stamped_by': 'device', 'offset_s': -1000.0}, 'device'),
-    ({'stamped_by': 'host'}, 'host'),
-    ({'stamped_by': 'zero'}, 'none'),
-    ({'stamped_by': 'nobody', 'type_name': 'std_msgs/msg/Bool'}, 'none'),
-])
+@pytest.mark.parametrize(
+    ('how', 'source'),
+    [
+        ({'stamped_by': 'device'}, 'device'),
+        ({'stamped_by': 'device', 'offset_s': 0.037}, 'device'),
+        ({'stamped_by': 'device', 'offset_s': -1000.0}, 'device'),
+        ({'stamped_by': 'host'}, 'host'),
+        ({'stamped_by': 'zero'}, 'none'),
+        ({'stamped_by': 'nobody', 'type_name': 'std_msgs/msg/Bool'}, 'none'),
+    ],
+)
 def test_who_writes_the_stamps(how, source):
     found = facts(**how)
     assert found.source == source
@@ -73,19 +88,34 @@ def test_memory_is_bounded():
 
 
 def test_names_are_short_and_unique():
-    assert input_names(['/front/lidar/points', '/cam/image_raw', '/cam/camera_info', '/imu/data',
-                        '/scan', '/2d/scan']) == {
-        '/front/lidar/points': 'front_lidar', '/cam/image_raw': 'cam_image_raw',
-        '/cam/camera_info': 'cam_camera_info', '/imu/data': 'imu', '/scan': 'scan',
-        '/2d/scan': 'input_2d'}
+    assert input_names(
+        [
+            '/front/lidar/points',
+            '/cam/image_raw',
+            '/cam/camera_info',
+            '/imu/data',
+            '/scan',
+            '/2d/scan',
+        ]
+    ) == {
+        '/front/lidar/points': 'front_lidar',
+        '/cam/image_raw': 'cam_image_raw',
+        '/cam/camera_info': 'cam_camera_info',
+        '/imu/data': 'imu',
+        '/scan': 'scan',
+        '/2d/scan': 'input_2d',
+    }
 
 
 @pytest.fixture
 def recording(tmp_path):
     """A camera with camera_info and an IMU."""
     with BagWriter(tmp_path / 'bag') as writer:
-        for topic, template in (('/cam/image_raw', IMAGE), ('/cam/camera_info', INFO),
-                                ('/imu/data', IMU)):
+        for topic, template in (
+            ('/cam/image_raw', IMAGE),
+            ('/cam/camera_info', INFO),
+            ('/imu/data', IMU),
+        ):
             writer.add_topic(topic, template.type_name)
         writer.add_topic('/rosout', 'std_msgs/msg/String')
         for k in range(600):
@@ -106,8 +136,10 @@ def test_a_rig_file_is_written_that_syncs_the_recording(tmp_path, recording, cap
     assert sync.imu_sensor_id == 'imu'
     assert sync.inputs['cam_camera_info'].clock_of == 'cam_image_raw'
     assert sync.inputs['cam_image_raw'].cue == 'image'
-    assert main(['sync', str(recording), str(tmp_path / 'out'), '--rig', str(rig_file),
-                 '--json']) == 0
+    assert (
+        main(['sync', str(recording), str(tmp_path / 'out'), '--rig', str(rig_file), '--json'])
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)['bundles'] > 50
 
 
@@ -121,7 +153,8 @@ def test_json_and_mistakes(tmp_path, recording, capsys):
     assert 'exists already' in capsys.readouterr().err
     assert main(['inspect', str(recording), '--write', '/proc/r.yaml']) == 2
     assert capsys.readouterr().err == (
-        'error: cannot write /proc/r.yaml: no such file or directory\n')
+        'error: cannot write /proc/r.yaml: no such file or directory\n'
+    )
     assert main(['inspect', '--live', '--seconds', '0']) == 2
     assert "--seconds is '0'; it should be a number more than zero" in capsys.readouterr().err
     assert main(['inspect']) == 2
@@ -137,30 +170,41 @@ def test_json_and_mistakes(tmp_path, recording, capsys):
 
 def scan_of(time_increment_s: float, scan_time_s: float) -> bytes:
     template = msgs.laser_scan(
-        'lidar', 720, angle_min_rad=-np.pi, angle_max_rad=np.pi,
-        angle_increment_rad=2 * np.pi / 720, range_min_m=0.1, range_max_m=25.0,
-        time_increment_s=time_increment_s, scan_time_s=scan_time_s)
+        'lidar',
+        720,
+        angle_min_rad=-np.pi,
+        angle_max_rad=np.pi,
+        angle_increment_rad=2 * np.pi / 720,
+        range_min_m=0.1,
+        range_max_m=25.0,
+        time_increment_s=time_increment_s,
+        scan_time_s=scan_time_s,
+    )
     return bytes(template.fill(START_NS, ranges=np.ones(720, np.float32)))
 
 
 def cloud_of(kind: str, times: list[float], field_name: str = 'time') -> bytes:
-    points = np.zeros(len(times), np.dtype([('x', '<f4'), ('y', '<f4'), ('z', '<f4'),
-                                            (field_name, kind)]))
+    points = np.zeros(
+        len(times), np.dtype([('x', '<f4'), ('y', '<f4'), ('z', '<f4'), (field_name, kind)])
+    )
     points[field_name] = times
     return msgs.point_cloud2_message(START_NS, 'lidar', points)
 
 
-@pytest.mark.parametrize(('raw', 'type_name', 'sweep'), [
-    (scan_of(0.1 / 720, 0.1), SCAN_TYPE, 0.1),
-    (scan_of(0.0, 0.05), SCAN_TYPE, 0.05),
-    (scan_of(0.0, 0.0), SCAN_TYPE, 0.0),
-    (cloud_of('<f4', [0.0, 0.05, 0.0998]), CLOUD_TYPE, 0.0998),
-    (cloud_of('<u4', [0, 99_800_000], 't'), CLOUD_TYPE, 0.0998),
-    (cloud_of('<f8', [START_NS / 1e9, START_NS / 1e9 + 0.1], 'timestamp'), CLOUD_TYPE, 0.1),
-    (cloud_of('<f4', [-0.0998, 0.0]), CLOUD_TYPE, 0.0),
-    (b'\0\1\0\0', SCAN_TYPE, 0.0),
-    (bytes(IMU.fill(START_NS)), 'sensor_msgs/msg/Imu', 0.0),
-])
+@pytest.mark.parametrize(
+    ('raw', 'type_name', 'sweep'),
+    [
+        (scan_of(0.1 / 720, 0.1), SCAN_TYPE, 0.1),
+        (scan_of(0.0, 0.05), SCAN_TYPE, 0.05),
+        (scan_of(0.0, 0.0), SCAN_TYPE, 0.0),
+        (cloud_of('<f4', [0.0, 0.05, 0.0998]), CLOUD_TYPE, 0.0998),
+        (cloud_of('<u4', [0, 99_800_000], 't'), CLOUD_TYPE, 0.0998),
+        (cloud_of('<f8', [START_NS / 1e9, START_NS / 1e9 + 0.1], 'timestamp'), CLOUD_TYPE, 0.1),
+        (cloud_of('<f4', [-0.0998, 0.0]), CLOUD_TYPE, 0.0),
+        (b'\0\1\0\0', SCAN_TYPE, 0.0),
+        (bytes(IMU.fill(START_NS)), 'sensor_msgs/msg/Imu', 0.0),
+    ],
+)
 def test_a_sweep_is_read_from_the_message(raw, type_name, sweep):
     assert sweep_s(type_name, raw) == pytest.approx(sweep, abs=1e-6)
 
@@ -202,8 +246,12 @@ def test_what_inspect_writes_finds_the_offsets_of_the_demo(tmp_path, capsys):
     assert main(['sync', str(bag), str(out), '--rig', str(rig_file)]) == 0
     capsys.readouterr()
     sensors = json.loads((out / 'report.json').read_text(encoding='utf-8'))['sensors']
-    for name, true_ms in {'camera_image_raw': 122.0, 'imu': 97.0, 'gnss': 85.0,
-                          'wheels': 91.5}.items():
+    for name, true_ms in {
+        'camera_image_raw': 122.0,
+        'imu': 97.0,
+        'gnss': 85.0,
+        'wheels': 91.5,
+    }.items():
         last = sensors[name]['last']
         # Four sensors are looked at: one in six such recordings has one beyond two sigmas.
         assert abs(last['offset_ms'] - true_ms) < 3.0 * last['sigma_ms'], name
@@ -216,8 +264,9 @@ def test_what_inspect_writes_finds_the_offsets_of_the_demo(tmp_path, capsys):
 
 @pytest.mark.parametrize('columns', [80, 100, 140])
 def test_names_and_headers_are_whole_on_every_screen(recording, capsys, monkeypatch, columns):
-    monkeypatch.setattr('sensor_rig.cli.output.console',
-                        lambda: Console(highlight=False, width=columns))
+    monkeypatch.setattr(
+        'sensor_rig.cli.output.console', lambda: Console(highlight=False, width=columns)
+    )
     assert main(['inspect', str(recording)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= columns

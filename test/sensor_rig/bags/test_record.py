@@ -66,17 +66,45 @@ def test_syncing_the_recording_gives_the_bundles_of_the_run(tmp_path, rig_file):
     topic = '/synced/wheels/odom'
     online, offline = messages_of(recorded, topic), messages_of(synced, topic)
     assert len(online) > 40
-    assert offline[:len(online)] == online
+    assert offline[: len(online)] == online
 
 
 def test_only_some_topics_and_no_sync(tmp_path, rig_file):
-    main(['record', str(tmp_path / 'a'), '--rig', str(rig_file), '--seconds', '0.5', '--no-sync',
-          '--storage', 'sqlite3'])
+    main(
+        [
+            'record',
+            str(tmp_path / 'a'),
+            '--rig',
+            str(rig_file),
+            '--seconds',
+            '0.5',
+            '--no-sync',
+            '--storage',
+            'sqlite3',
+        ]
+    )
     with BagReader(tmp_path / 'a') as bag:
-        assert set(bag.topics) == {'/imu/data_raw', '/wheels/odom', '/truth/time/imu',
-                                   '/truth/time/wheels', '/truth/odom', '/tf', '/tf_static'}
-    main(['record', str(tmp_path / 'b'), '--rig', str(rig_file), '--seconds', '0.5', '--topics',
-          'imu/data_raw'])
+        assert set(bag.topics) == {
+            '/imu/data_raw',
+            '/wheels/odom',
+            '/truth/time/imu',
+            '/truth/time/wheels',
+            '/truth/odom',
+            '/tf',
+            '/tf_static',
+        }
+    main(
+        [
+            'record',
+            str(tmp_path / 'b'),
+            '--rig',
+            str(rig_file),
+            '--seconds',
+            '0.5',
+            '--topics',
+            'imu/data_raw',
+        ]
+    )
     with BagReader(tmp_path / 'b') as bag:
         assert set(bag.topics) == {'/imu/data_raw'}
 
@@ -95,10 +123,14 @@ def test_poses_and_frames_are_in_it(tmp_path, rig_file):
     store = get_typestore(Stores.ROS2_KILTED)
     (fixed,) = messages_of(tmp_path / 'a', '/tf_static')
     moving = messages_of(tmp_path / 'a', '/tf')
-    frames = {each.child_frame_id: each.header.frame_id for raw in (fixed.raw, moving[0].raw)
-              for each in store.deserialize_cdr(raw, 'tf2_msgs/msg/TFMessage').transforms}
+    frames = {
+        each.child_frame_id: each.header.frame_id
+        for raw in (fixed.raw, moving[0].raw)
+        for each in store.deserialize_cdr(raw, 'tf2_msgs/msg/TFMessage').transforms
+    }
     assert frames == {'imu': 'rover', 'rover': 'world', 'odom': 'world'} | {
-        name: frames[name] for name in frames.keys() - {'imu', 'rover', 'odom'}}
+        name: frames[name] for name in frames.keys() - {'imu', 'rover', 'odom'}
+    }
     assert len(moving) == 20
 
 
@@ -118,35 +150,66 @@ URDF = """<robot name="arm">
 def test_a_robot_description_is_recorded_with_a_frame_for_every_link(tmp_path):
     (tmp_path / 'arm.urdf').write_text(URDF)
     rig = tmp_path / 'rig.yaml'
-    rig.write_text('/**:\n  ros__parameters:\n    world: {model: arm.urdf}\n    sensors: '
-                   '{joints: {type: joint_state, joints: [a, b], rate_hz: 50.0}}\n')
+    rig.write_text(
+        '/**:\n  ros__parameters:\n    world: {model: arm.urdf}\n    sensors: '
+        '{joints: {type: joint_state, joints: [a, b], rate_hz: 50.0}}\n'
+    )
     assert main(['record', str(tmp_path / 'a'), '--rig', str(rig), '--seconds', '0.2']) == 0
     store = get_typestore(Stores.ROS2_KILTED)
     (text,) = messages_of(tmp_path / 'a', '/robot_description')
     assert store.deserialize_cdr(text.raw, 'std_msgs/msg/String').data == URDF
-    frames = {each.child_frame_id for topic in ('/tf', '/tf_static')
-              for message in messages_of(tmp_path / 'a', topic) for each in
-              store.deserialize_cdr(message.raw, 'tf2_msgs/msg/TFMessage').transforms}
+    frames = {
+        each.child_frame_id
+        for topic in ('/tf', '/tf_static')
+        for message in messages_of(tmp_path / 'a', topic)
+        for each in store.deserialize_cdr(message.raw, 'tf2_msgs/msg/TFMessage').transforms
+    }
     assert {'base', 'lower', 'upper'} <= frames
 
 
 @pytest.mark.parametrize('options', [[], ['--no-sync']])
 def test_a_sync_that_does_not_run_is_said(tmp_path, rig_file, capsys, options):
     rig_file.write_text(RIG.replace('world: {', 'world: {num_envs: 2, '))
-    assert main(['record', str(tmp_path / 'a'), '--rig', str(rig_file), '--seconds', '0.2',
-                 *options]) == 0
-    said = '' if options else ('WARNING: sync: is left out, because world.num_envs is 2 and the '
-                               'sync engine runs with one environment only\n')
+    assert (
+        main(['record', str(tmp_path / 'a'), '--rig', str(rig_file), '--seconds', '0.2', *options])
+        == 0
+    )
+    said = (
+        ''
+        if options
+        else (
+            'WARNING: sync: is left out, because world.num_envs is 2 and the '
+            'sync engine runs with one environment only\n'
+        )
+    )
     assert capsys.readouterr().err == said
 
 
-@pytest.mark.parametrize(('topic', 'words'), [
-    ('/imu/data', "the rig publishes no topic '/imu/data'; did you mean '/imu/data_raw'?"),
-    ('nope', "no topic 'nope'; there are /imu/data_raw, /sync/bundle, /sync/offset/imu, /synced/"),
-])
+@pytest.mark.parametrize(
+    ('topic', 'words'),
+    [
+        ('/imu/data', "the rig publishes no topic '/imu/data'; did you mean '/imu/data_raw'?"),
+        (
+            'nope',
+            "no topic 'nope'; there are /imu/data_raw, /sync/bundle, /sync/offset/imu, /synced/",
+        ),
+    ],
+)
 def test_a_topic_that_is_not_there_is_refused(tmp_path, rig_file, capsys, topic, words):
-    assert main(['record', str(tmp_path / 'a'), '--rig', str(rig_file), '--topics', '/wheels/odom',
-                 topic]) == 2
+    assert (
+        main(
+            [
+                'record',
+                str(tmp_path / 'a'),
+                '--rig',
+                str(rig_file),
+                '--topics',
+                '/wheels/odom',
+                topic,
+            ]
+        )
+        == 2
+    )
     assert words in capsys.readouterr().err
     assert not (tmp_path / 'a').exists()
 
@@ -167,11 +230,15 @@ def test_every_topic_of_a_recording_can_be_asked_for(tmp_path, rig_file):
 def test_an_imu_that_is_none_in_the_recording_is_refused(tmp_path, rig_file, capsys):
     main(['record', str(tmp_path / 'a'), '--rig', str(rig_file), '--seconds', '0.2', '--no-sync'])
     robot = tmp_path / 'robot.yaml'
-    robot.write_text('/**: {ros__parameters: {sync: {inputs: {wheels: {topic: "/wheels/odom"}}, '
-                     'reference_sensor_id: wheels, imu_sensor_id: wheels}}}')
+    robot.write_text(
+        '/**: {ros__parameters: {sync: {inputs: {wheels: {topic: "/wheels/odom"}}, '
+        'reference_sensor_id: wheels, imu_sensor_id: wheels}}}'
+    )
     assert main(['sync', str(tmp_path / 'a'), str(tmp_path / 'b'), '--rig', str(robot)]) == 2
-    assert "imu_sensor_id names 'wheels', whose messages are nav_msgs/msg/Odometry; it should " \
-           'name an input of sensor_msgs/msg/Imu, or be left out' in capsys.readouterr().err
+    assert (
+        "imu_sensor_id names 'wheels', whose messages are nav_msgs/msg/Odometry; it should "
+        'name an input of sensor_msgs/msg/Imu, or be left out' in capsys.readouterr().err
+    )
     assert not (tmp_path / 'b').exists()
 
 
@@ -184,8 +251,10 @@ def test_an_interrupted_recording_says_what_it_holds(tmp_path, rig_file, process
         time.sleep(0.05)
     recorder.interrupt()
     assert recorder.wait() == 130
-    found = re.search(r'interrupted; written: \S+out \((\d+) messages in ([\d.]+) s\)',
-                      ' '.join(recorder.output.split()))
+    found = re.search(
+        r'interrupted; written: \S+out \((\d+) messages in ([\d.]+) s\)',
+        ' '.join(recorder.output.split()),
+    )
     with BagReader(out) as bag:
         assert bag.message_count == int(found.group(1)) > 100
     assert float(found.group(2)) > 0.1
@@ -202,28 +271,41 @@ def test_mistakes_are_one_sentence(tmp_path, rig_file, capsys):
 @pytest.mark.ros
 def test_the_live_graph_is_recorded_and_inspected(tmp_path, processes):
     pytest.importorskip('rclpy', reason='rclpy is not installed')
-    talker = ('import time, rclpy\n'
-              'from rig_common import msgs\n'
-              'from sensor_msgs.msg import Imu\n'
-              'rclpy.init()\n'
-              'node = rclpy.create_node("talker")\n'
-              'publisher = node.create_publisher(Imu, "imu/data_raw", 10)\n'
-              'hidden = node.create_publisher(Imu, "ns/_truth/imu", 10)\n'
-              'template = msgs.imu("imu")\n'
-              'while True:\n'
-              '    raw = template.fill(time.time_ns() - 5_000_000)\n'
-              '    publisher.publish(raw)\n'
-              '    hidden.publish(raw)\n'
-              '    time.sleep(0.01)\n')
+    talker = (
+        'import time, rclpy\n'
+        'from rig_common import msgs\n'
+        'from sensor_msgs.msg import Imu\n'
+        'rclpy.init()\n'
+        'node = rclpy.create_node("talker")\n'
+        'publisher = node.create_publisher(Imu, "imu/data_raw", 10)\n'
+        'hidden = node.create_publisher(Imu, "ns/_truth/imu", 10)\n'
+        'template = msgs.imu("imu")\n'
+        'while True:\n'
+        '    raw = template.fill(time.time_ns() - 5_000_000)\n'
+        '    publisher.publish(raw)\n'
+        '    hidden.publish(raw)\n'
+        '    time.sleep(0.01)\n'
+    )
     processes.start(sys.executable, '-c', talker)
     out = tmp_path / 'live'
-    recorder = processes.start(sys.executable, '-m', 'sensor_rig', 'record', str(out), '--live',
-                               '--topics', '/imu/data_raw', '/ns/_truth/imu')
-    inspector = processes.start(sys.executable, '-m', 'sensor_rig', 'inspect', '--live',
-                                '--seconds', '4', '--json')
+    recorder = processes.start(
+        sys.executable,
+        '-m',
+        'sensor_rig',
+        'record',
+        str(out),
+        '--live',
+        '--topics',
+        '/imu/data_raw',
+        '/ns/_truth/imu',
+    )
+    inspector = processes.start(
+        sys.executable, '-m', 'sensor_rig', 'inspect', '--live', '--seconds', '4', '--json'
+    )
     assert inspector.wait() == 0
-    topics = {t['name']: t for t in json.loads(
-        inspector.output[inspector.output.index('{'):])['topics']}
+    topics = {
+        t['name']: t for t in json.loads(inspector.output[inspector.output.index('{') :])['topics']
+    }
     assert topics['/imu/data_raw']['count'] > 20
     assert '/ns/_truth/imu' not in topics  # hidden names are heard where they are named
     recorder.interrupt()
@@ -267,6 +349,7 @@ def test_the_arrivals_of_a_recording_are_of_one_clock(clock, monkeypatch):
 
     from rig_common.ros.executor import close_node, ros_context
     from sensor_rig.ros import listening
+
     heard = []
     with ros_context([]):
         listener = listening.Listener(lambda *_: None, lambda *given: heard.append(given))

@@ -29,37 +29,72 @@ def bag(tmp_path: Path) -> Path:
     vector = types['geometry_msgs/msg/Vector3']
     path = tmp_path / 'old.bag'
     with Writer(path) as writer:
-        kinds = {'/imu': 'sensor_msgs/msg/Imu', '/scan': 'sensor_msgs/msg/LaserScan',
-                 '/motor': 'mine/msg/Motor', '/name': 'std_msgs/msg/String'}
-        connections = {topic: writer.add_connection(topic, kind, typestore=store,
-                                                    latching=1 if topic == '/name' else None)
-                       for topic, kind in kinds.items()}
+        kinds = {
+            '/imu': 'sensor_msgs/msg/Imu',
+            '/scan': 'sensor_msgs/msg/LaserScan',
+            '/motor': 'mine/msg/Motor',
+            '/name': 'std_msgs/msg/String',
+        }
+        connections = {
+            topic: writer.add_connection(
+                topic, kind, typestore=store, latching=1 if topic == '/name' else None
+            )
+            for topic, kind in kinds.items()
+        }
 
         def write(topic: str, time_ns: int, message: Any) -> None:
-            writer.write(connections[topic], time_ns,
-                         store.serialize_ros1(message, kinds[topic]))
+            writer.write(connections[topic], time_ns, store.serialize_ros1(message, kinds[topic]))
+
         write('/name', T0, types['std_msgs/msg/String']('rover'))
         for k in range(20):
             stamp = types['builtin_interfaces/msg/Time'](*divmod(T0 + k * 10 * MS, S))
             header = types['std_msgs/msg/Header'](k, stamp, 'base')
             time_ns = T0 + k * 10 * MS + MS
-            write('/imu', time_ns, types['sensor_msgs/msg/Imu'](
-                header, types['geometry_msgs/msg/Quaternion'](0.0, 0.0, 0.0, 1.0), np.zeros(9),
-                vector(0.1 * k, 0.0, 0.0), np.zeros(9), vector(0.0, 0.0, 9.8), np.zeros(9)))
+            write(
+                '/imu',
+                time_ns,
+                types['sensor_msgs/msg/Imu'](
+                    header,
+                    types['geometry_msgs/msg/Quaternion'](0.0, 0.0, 0.0, 1.0),
+                    np.zeros(9),
+                    vector(0.1 * k, 0.0, 0.0),
+                    np.zeros(9),
+                    vector(0.0, 0.0, 9.8),
+                    np.zeros(9),
+                ),
+            )
             write('/motor', time_ns, types['mine/msg/Motor'](header, 2.0 * k))
             if k % 10 == 0:
-                write('/scan', time_ns, types['sensor_msgs/msg/LaserScan'](
-                    header, 0.0, 1.0, 0.1, 0.0, 0.1, 0.1, 9.0,
-                    np.arange(4, dtype=np.float32), np.zeros(0, np.float32)))
+                write(
+                    '/scan',
+                    time_ns,
+                    types['sensor_msgs/msg/LaserScan'](
+                        header,
+                        0.0,
+                        1.0,
+                        0.1,
+                        0.0,
+                        0.1,
+                        0.1,
+                        9.0,
+                        np.arange(4, dtype=np.float32),
+                        np.zeros(0, np.float32),
+                    ),
+                )
     return path
 
 
 def test_messages_are_those_of_ros2(bag: Path) -> None:
     with BagReader(bag) as reader:
-        assert {name: (each.stamped, each.latched, each.message_count)
-                for name, each in reader.topics.items()} == {
-            '/imu': (True, False, 20), '/motor': (True, False, 20), '/name': (False, True, 1),
-            '/scan': (True, False, 2)}
+        assert {
+            name: (each.stamped, each.latched, each.message_count)
+            for name, each in reader.topics.items()
+        } == {
+            '/imu': (True, False, 20),
+            '/motor': (True, False, 20),
+            '/name': (False, True, 1),
+            '/scan': (True, False, 2),
+        }
         found: dict[str, list[bytes]] = {}
         for topic, _, raw in reader.messages():
             found.setdefault(topic, []).append(raw)
@@ -71,8 +106,10 @@ def test_messages_are_those_of_ros2(bag: Path) -> None:
 
 def test_it_is_degraded_into_a_recording_of_ros2(bag: Path, tmp_path: Path) -> None:
     rig = tmp_path / 'faults.yaml'
-    rig.write_text('/**: {ros__parameters: {streams: {all: {topics: [/imu, /motor], '
-                   'delay_range_s: [0.05, 0.05], clock: {offset_s: 0.5}}}}}')
+    rig.write_text(
+        '/**: {ros__parameters: {streams: {all: {topics: [/imu, /motor], '
+        'delay_range_s: [0.05, 0.05], clock: {offset_s: 0.5}}}}}'
+    )
     assert main(['degrade', str(bag), str(tmp_path / 'out'), '--rig', str(rig)]) == 0
     with BagReader(tmp_path / 'out') as reader:
         assert reader.topics['/name'].latched
@@ -81,7 +118,9 @@ def test_it_is_degraded_into_a_recording_of_ros2(bag: Path, tmp_path: Path) -> N
         torque = reader._reader.deserialize(motor[7].raw, 'mine/msg/Motor')
     assert torque.torque == 14.0
     assert (motor[7].receive_ns, read_stamp_ns(motor[7].raw)) == (
-        T0 + 70 * MS + MS + 50 * MS, T0 + 70 * MS + 500 * MS)
+        T0 + 70 * MS + MS + 50 * MS,
+        T0 + 70 * MS + 500 * MS,
+    )
 
 
 def test_what_is_no_bag_is_one_sentence(tmp_path: Path) -> None:

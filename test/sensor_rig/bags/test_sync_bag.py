@@ -26,27 +26,50 @@ RIG = """/**:
       required_sensors: [lidar, camera]
       imu_sensor_id: imu
 """
-SCAN = msgs.laser_scan('lidar', 8, angle_min_rad=0, angle_max_rad=1, angle_increment_rad=0.1,
-                       range_min_m=0, range_max_m=9)
+SCAN = msgs.laser_scan(
+    'lidar',
+    8,
+    angle_min_rad=0,
+    angle_max_rad=1,
+    angle_increment_rad=0.1,
+    range_min_m=0,
+    range_max_m=9,
+)
 IMAGE = msgs.image('cam', 4, 4, 'mono8')
 IMU = msgs.imu('imu')
 
 
 def record(path, storage='mcap', seconds=4.0):
     """Write a lidar, a camera 4 ms off, an IMU, and a topic that is no input."""
-    events = [(k * 5 * MS, '/imu/data_raw', IMU.fill(START_NS + k * 5 * MS,
-                                                     linear_acceleration=[0, 0, 9.8]))
-              for k in range(int(seconds * 200))]
-    events += [(k * 33 * MS + 4 * MS, '/camera/image_raw',
-                IMAGE.fill(START_NS + k * 33 * MS + 4 * MS, data=np.full((4, 4), k % 256)))
-               for k in range(int(seconds * 30)) if not 50 <= k < 80]
-    events += [(k * 100 * MS, '/lidar/scan', SCAN.fill(START_NS + k * 100 * MS))
-               for k in range(int(seconds * 10))]
+    events = [
+        (
+            k * 5 * MS,
+            '/imu/data_raw',
+            IMU.fill(START_NS + k * 5 * MS, linear_acceleration=[0, 0, 9.8]),
+        )
+        for k in range(int(seconds * 200))
+    ]
+    events += [
+        (
+            k * 33 * MS + 4 * MS,
+            '/camera/image_raw',
+            IMAGE.fill(START_NS + k * 33 * MS + 4 * MS, data=np.full((4, 4), k % 256)),
+        )
+        for k in range(int(seconds * 30))
+        if not 50 <= k < 80
+    ]
+    events += [
+        (k * 100 * MS, '/lidar/scan', SCAN.fill(START_NS + k * 100 * MS))
+        for k in range(int(seconds * 10))
+    ]
     events.append((7, '/chatter', msgs.string_message('hello')))
     with BagWriter(path, storage) as writer:
-        for topic, kind in (('/imu/data_raw', IMU.type_name), ('/lidar/scan', SCAN.type_name),
-                            ('/camera/image_raw', IMAGE.type_name),
-                            ('/chatter', 'std_msgs/msg/String')):
+        for topic, kind in (
+            ('/imu/data_raw', IMU.type_name),
+            ('/lidar/scan', SCAN.type_name),
+            ('/camera/image_raw', IMAGE.type_name),
+            ('/chatter', 'std_msgs/msg/String'),
+        ):
             writer.add_topic(topic, kind)
         for time_ns, topic, raw in sorted(events, key=lambda event: event[0]):
             writer.write(topic, START_NS + time_ns + 3 * MS, raw)
@@ -64,8 +87,9 @@ def rig_file(tmp_path):
 def test_a_recording_is_synced(tmp_path, rig_file, storage, capsys):
     source = record(tmp_path / 'in', storage)
     out = tmp_path / 'out'
-    code = main(['sync', str(source), str(out), '--rig', str(rig_file), '--storage', storage,
-                 '--json'])
+    code = main(
+        ['sync', str(source), str(out), '--rig', str(rig_file), '--storage', storage, '--json']
+    )
     assert code == 0
     summary = json.loads(capsys.readouterr().out)
     assert 28 <= summary['bundles'] <= 34  # of 40, eight of them far from any image
@@ -76,8 +100,10 @@ def test_a_recording_is_synced(tmp_path, rig_file, storage, capsys):
     with BagReader(out) as bag:
         messages = list(bag.messages())
         assert '/chatter' not in bag.topics
-        stamps = {topic: [read_stamp_ns(m.raw) for m in messages if m.topic == topic]
-                  for topic in ('/synced/lidar/scan', '/synced/camera/image_raw')}
+        stamps = {
+            topic: [read_stamp_ns(m.raw) for m in messages if m.topic == topic]
+            for topic in ('/synced/lidar/scan', '/synced/camera/image_raw')
+        }
         assert stamps['/synced/lidar/scan'] == stamps['/synced/camera/image_raw']
         assert len(stamps['/synced/lidar/scan']) == summary['bundles']
         assert bag.topics['/sync/bundle'].message_count == summary['bundles']
@@ -89,13 +115,22 @@ def test_the_report_is_one_readable_page(tmp_path, rig_file):
     page = (out / 'report.html').read_text()
     assert page.count('<svg') >= 6
     assert page.count('<svg') == page.count('</svg>')
-    for word in ('Timeline', 'Clock offsets', 'Pairing error', 'Where every message went',
-                 'prefers-color-scheme: dark', 'camera', 'unmatched'):
+    for word in (
+        'Timeline',
+        'Clock offsets',
+        'Pairing error',
+        'Where every message went',
+        'prefers-color-scheme: dark',
+        'camera',
+        'unmatched',
+    ):
         assert word in page
     assert 'http' not in page.replace('http-equiv', '')
     document = json.loads((out / 'report.json').read_text())
-    assert document['sensors']['camera']['missing'] == {} or document['complete'] <= (
-        document['bundles'])
+    assert (
+        document['sensors']['camera']['missing'] == {}
+        or document['complete'] <= (document['bundles'])
+    )
 
 
 def test_copy_keeps_the_messages_of_the_recording(tmp_path, rig_file):
@@ -104,8 +139,7 @@ def test_copy_keeps_the_messages_of_the_recording(tmp_path, rig_file):
     with BagReader(source) as before, BagReader(out) as after:
         for name, topic in before.topics.items():
             assert after.topics[name].message_count == topic.message_count
-        assert [m.raw for m in before.messages()] == [
-            m.raw for m in after.messages(before.topics)]
+        assert [m.raw for m in before.messages()] == [m.raw for m in after.messages(before.topics)]
 
 
 def test_the_same_recording_gives_the_same_bundles(tmp_path, rig_file):
@@ -144,9 +178,10 @@ def test_an_optional_input_may_be_missing(tmp_path, rig_file):
 
 def test_an_empty_recording_gives_an_empty_report(tmp_path, rig_file):
     with BagWriter(tmp_path / 'in') as writer:
-        for topic, kind in (('/lidar/scan', SCAN.type_name),
-                            ('/camera/image_raw', IMAGE.type_name)):
+        for topic, kind in (
+            ('/lidar/scan', SCAN.type_name),
+            ('/camera/image_raw', IMAGE.type_name),
+        ):
             writer.add_topic(topic, kind)
-    assert main(['sync', str(tmp_path / 'in'), str(tmp_path / 'out'), '--rig',
-                 str(rig_file)]) == 0
+    assert main(['sync', str(tmp_path / 'in'), str(tmp_path / 'out'), '--rig', str(rig_file)]) == 0
     assert 'too few bundles' in (tmp_path / 'out' / 'report.html').read_text()

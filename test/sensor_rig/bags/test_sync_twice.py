@@ -30,8 +30,15 @@ RIG = """/**:
       required_sensors: [lidar, pose]
       imu_sensor_id: imu
 """
-SCAN = msgs.laser_scan('lidar', 8, angle_min_rad=0, angle_max_rad=1, angle_increment_rad=0.1,
-                       range_min_m=0, range_max_m=9)
+SCAN = msgs.laser_scan(
+    'lidar',
+    8,
+    angle_min_rad=0,
+    angle_max_rad=1,
+    angle_increment_rad=0.1,
+    range_min_m=0,
+    range_max_m=9,
+)
 ODOM = msgs.odometry('odom', 'base')
 IMU = msgs.imu('imu')
 
@@ -49,12 +56,29 @@ def record(path: Path, seconds: float = 15.0) -> Path:
 
     for t in np.arange(0.0, seconds, 0.005).tolist():
         rate = (yaw(t + step) - yaw(t - step)) / (2.0 * step) + rng.normal(0.0, 0.002)
-        events.append((t + 0.001, '/imu/data_raw', IMU.fill(
-            stamp(t), angular_velocity=[0.0, 0.0, rate], linear_acceleration=[0.0, 0.0, 9.8])))
+        events.append(
+            (
+                t + 0.001,
+                '/imu/data_raw',
+                IMU.fill(
+                    stamp(t),
+                    angular_velocity=[0.0, 0.0, rate],
+                    linear_acceleration=[0.0, 0.0, 9.8],
+                ),
+            )
+        )
     for t in np.arange(0.007, seconds, 0.04).tolist():
         angle = yaw(t) + rng.normal(0.0, 3e-4)
-        events.append((t + 0.05 + rng.exponential(0.002), '/pose/odom', ODOM.fill(
-            stamp(t + OFFSET_S), orientation=[0.0, 0.0, np.sin(angle / 2), np.cos(angle / 2)])))
+        events.append(
+            (
+                t + 0.05 + rng.exponential(0.002),
+                '/pose/odom',
+                ODOM.fill(
+                    stamp(t + OFFSET_S),
+                    orientation=[0.0, 0.0, np.sin(angle / 2), np.cos(angle / 2)],
+                ),
+            )
+        )
     for t in np.arange(0.0, seconds, 0.1).tolist():
         events.append((t + 0.002, '/lidar/scan', SCAN.fill(stamp(t))))
     with BagWriter(path, 'mcap') as writer:
@@ -96,8 +120,9 @@ def test_only_the_second_look_knows_the_start(synced: dict[str, Path]) -> None:
 
 
 def test_the_report_shows_filtered_and_smoothed(synced: dict[str, Path]) -> None:
-    documents = {name: json.loads((out / 'report.json').read_text())
-                 for name, out in synced.items()}
+    documents = {
+        name: json.loads((out / 'report.json').read_text()) for name, out in synced.items()
+    }
     assert documents['once']['causal'] and not documents['twice']['causal']
     assert not documents['once']['sensors']['pose']['filtered']
     filtered = np.array([row[1] for row in documents['twice']['sensors']['pose']['filtered']])

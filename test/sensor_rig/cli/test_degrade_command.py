@@ -15,8 +15,10 @@ from sensor_rig.bags.writer import BagWriter
 from sensor_rig.cli.main import main
 
 IMAGE = msgs.image('camera', 120, 160, 'rgb8')
-RIG = ('/**: {ros__parameters: {seed: 4, streams: {camera: {topics: [/camera/image_raw], '
-       'delay_range_s: [0.1, 0.1], loss: {probability: 0.3, duplicate_probability: 0.2}}}}}')
+RIG = (
+    '/**: {ros__parameters: {seed: 4, streams: {camera: {topics: [/camera/image_raw], '
+    'delay_range_s: [0.1, 0.1], loss: {probability: 0.3, duplicate_probability: 0.2}}}}}'
+)
 
 
 @pytest.fixture
@@ -36,40 +38,54 @@ def rig(tmp_path: Path) -> str:
     return str(tmp_path / 'faults.yaml')
 
 
-def test_the_document_balances(source: Path, rig: str, tmp_path: Path,
-                               capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_document_balances(
+    source: Path, rig: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(['degrade', str(source), str(tmp_path / 'out'), '--rig', rig, '--json']) == 0
     document = json.loads(capsys.readouterr().out)
     assert document['version'] == 1 and document['problems'] == []
     account = document['topics']['/camera/image_raw']
     assert account['lost_by_loss'] > 5 and account['duplicated'] > 3
     assert account['read'] + account['duplicated'] == (
-        account['written'] + account['lost_by_loss'] + account['lost_by_fault']
-        + account['thinned'])
+        account['written']
+        + account['lost_by_loss']
+        + account['lost_by_fault']
+        + account['thinned']
+    )
     with BagReader(tmp_path / 'out') as bag:
         assert bag.topics['/camera/image_raw'].message_count == account['written']
         assert bag.topics['/plain'].message_count == 60
     assert document['delays']['camera']['max_s'] == pytest.approx(0.1)
 
 
-def test_the_table_names_every_topic(source: Path, rig: str, tmp_path: Path,
-                                     capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_names_every_topic(
+    source: Path, rig: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(['degrade', str(source), str(tmp_path / 'out'), '--rig', rig]) == 0
     told = capsys.readouterr().out
     assert '/camera/image_raw' in told and '/plain' in told and 'written: ' in told
 
 
-@pytest.mark.parametrize(('arguments', 'sentence'), [
-    (['IN', 'OUT'], '--rig'),
-    (['--rig', 'RIG'], 'needs a recording IN and a new one OUT'),
-    (['IN', '--rig', 'RIG'], 'needs a recording IN and a new one OUT'),
-    (['--live', 'IN', '--rig', 'RIG'], 'has nothing to do there'),
-    (['IN', 'IN', '--rig', 'RIG'], 'exists already'),
-    (['nowhere', 'OUT', '--rig', 'RIG'], 'there is no recording at nowhere'),
-    (['IN', 'OUT', '--rig', 'demo'], 'has no streams: section'),
-])
-def test_mistakes_are_one_sentence(source: Path, rig: str, tmp_path: Path, arguments: list[str],
-                                   sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ('arguments', 'sentence'),
+    [
+        (['IN', 'OUT'], '--rig'),
+        (['--rig', 'RIG'], 'needs a recording IN and a new one OUT'),
+        (['IN', '--rig', 'RIG'], 'needs a recording IN and a new one OUT'),
+        (['--live', 'IN', '--rig', 'RIG'], 'has nothing to do there'),
+        (['IN', 'IN', '--rig', 'RIG'], 'exists already'),
+        (['nowhere', 'OUT', '--rig', 'RIG'], 'there is no recording at nowhere'),
+        (['IN', 'OUT', '--rig', 'demo'], 'has no streams: section'),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    source: Path,
+    rig: str,
+    tmp_path: Path,
+    arguments: list[str],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     places = {'IN': str(source), 'OUT': str(tmp_path / 'out'), 'RIG': rig}
     assert main(['degrade', *(places.get(each, each) for each in arguments)]) == 2
     told = capsys.readouterr()
@@ -80,9 +96,10 @@ def test_mistakes_are_one_sentence(source: Path, rig: str, tmp_path: Path, argum
 
 
 def test_a_recording_that_breaks_off_gives_what_was_before(
-        source: Path, rig: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source: Path, rig: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = source / 'in.mcap'
-    file.write_bytes(file.read_bytes()[:file.stat().st_size // 2])
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     assert main(['degrade', str(source), str(tmp_path / 'out'), '--rig', rig, '--json']) == 1
     told = capsys.readouterr()
     document = json.loads(told.out)
@@ -94,9 +111,14 @@ def test_a_recording_that_breaks_off_gives_what_was_before(
 
 
 def test_a_file_that_may_not_grow_is_one_sentence(
-        source: Path, rig: str, tmp_path: Path, processes: Processes) -> None:
-    process = processes.start('bash', '-c', f'ulimit -f 2000; exec "$0" -m sensor_rig degrade '
-                              f'{source} {tmp_path / "out"} --rig {rig}', sys.executable)
+    source: Path, rig: str, tmp_path: Path, processes: Processes
+) -> None:
+    process = processes.start(
+        'bash',
+        '-c',
+        f'ulimit -f 2000; exec "$0" -m sensor_rig degrade {source} {tmp_path / "out"} --rig {rig}',
+        sys.executable,
+    )
     assert process.wait() == 2
     assert 'Traceback' not in process.output
     assert 'File too large' in process.output

@@ -34,47 +34,68 @@ def test_a_sheet_of_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str
     edges = np.linspace(150, height, -(-count // 4) + 1).astype(int)
     for number in range(count):  # no cell of the sheet is empty
         row, column = divmod(number, 4)
-        cell = sheet[edges[row]:edges[row + 1],
-                     column * width // 4:(column + 1) * width // 4]
+        cell = sheet[edges[row] : edges[row + 1], column * width // 4 : (column + 1) * width // 4]
         assert (cell < 250).any(axis=-1).mean() > 0.02, (row, column)
 
 
 def test_a_recording_holds_samples_of_the_asked_time_once() -> None:
-    rig = rig_from_parameters({
-        'world': {'model': 'rover_yard.xml'},
-        'sensors': {'imu': {'type': 'imu', 'rate_hz': 100.0, 'orientation': True,
-                            'mount': {'body': 'rover'}, 'delay_range_s': [0.02, 0.02]}}})
+    rig = rig_from_parameters(
+        {
+            'world': {'model': 'rover_yard.xml'},
+            'sensors': {
+                'imu': {
+                    'type': 'imu',
+                    'rate_hz': 100.0,
+                    'orientation': True,
+                    'mount': {'body': 'rover'},
+                    'delay_range_s': [0.02, 0.02],
+                }
+            },
+        }
+    )
     steps: list[float] = []
-    take, = record(rig, 0.3, 0.2, steps.append)
+    (take,) = record(rig, 0.3, 0.2, steps.append)
     assert sum(steps) == pytest.approx(0.5)
     np.testing.assert_allclose(take.time_s, np.arange(28) * 0.01, atol=1e-9)
     assert take.measured('angular_velocity').shape == (28, 3)
 
 
-@pytest.mark.parametrize(('arguments', 'sentence'), [
-    (['sheet.bmp'], 'should end in'), (['sheet.png', '--seconds', '0'], 'more than zero'),
-    (['sheet.png', '--after', '-1'], "--after is '-1'; it should be a number, zero or more"),
-    (['sheet.png', '--rig', 'nowhere.yaml'], 'nowhere'),
-])
-def test_mistakes_are_one_sentence(arguments: list[str], sentence: str,
-                                   capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ('arguments', 'sentence'),
+    [
+        (['sheet.bmp'], 'should end in'),
+        (['sheet.png', '--seconds', '0'], 'more than zero'),
+        (['sheet.png', '--after', '-1'], "--after is '-1'; it should be a number, zero or more"),
+        (['sheet.png', '--rig', 'nowhere.yaml'], 'nowhere'),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(['gallery', *arguments]) == 2
     assert sentence in capsys.readouterr().err
 
 
-def test_a_sheet_that_cannot_be_written_is_named_once(tmp_path: Path,
-                                                      capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sheet_that_cannot_be_written_is_named_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / 'rig.yaml'
-    file.write_text('/**: {ros__parameters: {world: {model: rover_yard.xml}, sensors: {imu: '
-                    '{type: imu, mount: {body: rover}}}}}')
-    assert main(['gallery', '/proc/x.png', '--rig', str(file), '--seconds', '0.1', '--after',
-                 '0']) == 2
+    file.write_text(
+        '/**: {ros__parameters: {world: {model: rover_yard.xml}, sensors: {imu: '
+        '{type: imu, mount: {body: rover}}}}}'
+    )
+    assert (
+        main(['gallery', '/proc/x.png', '--rig', str(file), '--seconds', '0.1', '--after', '0'])
+        == 2
+    )
     assert capsys.readouterr().err == (
-        'error: /proc/x.png cannot be written: no such file or directory\n')
+        'error: /proc/x.png cannot be written: no such file or directory\n'
+    )
 
 
 def test_pictures_line_up_with_and_without_a_colour_bar() -> None:
     from matplotlib.figure import Figure
+
     figure = Figure(figsize=(8, 4))
     grid = figure.add_gridspec(1, 2)
     pixels = np.zeros((30, 40))
@@ -88,11 +109,21 @@ def test_pictures_line_up_with_and_without_a_colour_bar() -> None:
 
 def test_a_cloud_is_drawn_over_its_truth() -> None:
     from matplotlib.figure import Figure
-    rig = rig_from_parameters({
-        'world': {'model': 'rover_yard.xml'},
-        'sensors': {'cloud': {'type': 'lidar3d', 'columns': 16, 'noise': 0.05,
-                              'mount': {'body': 'rover', 'pos_m': [0.0, 0.0, 0.8]}}}})
-    take, = record(rig, 0.5)
+
+    rig = rig_from_parameters(
+        {
+            'world': {'model': 'rover_yard.xml'},
+            'sensors': {
+                'cloud': {
+                    'type': 'lidar3d',
+                    'columns': 16,
+                    'noise': 0.05,
+                    'mount': {'body': 'rover', 'pos_m': [0.0, 0.0, 0.8]},
+                }
+            },
+        }
+    )
+    (take,) = record(rig, 0.5)
     figure = Figure()
     gallery_pictures.cloud(figure, figure.add_gridspec(1, 1)[0], take)
     true, measured = figure.axes[0].collections[:2]

@@ -26,10 +26,18 @@ def rig(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize(('options', 'name', 'rays'), [
-    ([], 'flat', 90), (['--sensor', 'deep', '--at', '0.15'], 'deep', 1024)])
-def test_a_scan_becomes_a_picture(rig: Path, tmp_path: Path, options: list[str], name: str,
-                                  rays: int, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ('options', 'name', 'rays'),
+    [([], 'flat', 90), (['--sensor', 'deep', '--at', '0.15'], 'deep', 1024)],
+)
+def test_a_scan_becomes_a_picture(
+    rig: Path,
+    tmp_path: Path,
+    options: list[str],
+    name: str,
+    rays: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     picture = tmp_path / 'scan.png'
     assert main(['lidar-view', str(rig), '--png', str(picture), *options]) == 0
     assert picture.read_bytes().startswith(b'\x89PNG')
@@ -39,26 +47,34 @@ def test_a_scan_becomes_a_picture(rig: Path, tmp_path: Path, options: list[str],
     assert f' of {rays} rays return' in said
 
 
-@pytest.mark.parametrize(('options', 'words'), [
-    (['--sensor', 'imu', '--png', 'x.png'], "no LiDAR 'imu'; its LiDARs are flat, deep"),
-    (['--png', '/nowhere/x.png'],
-     "--png is '/nowhere/x.png'; it should be in a folder that exists"),
-    (['--png', '/proc/x.png'], ': /proc/x.png cannot be written: no such file or directory\n'),
-    (['--at', '-3', '--png', 'x.png'], "--at is '-3'; it should be a number, zero or more"),
-    (['--seconds', '0'], "--seconds is '0'; it should be a number more than zero"),
-])
-def test_mistakes_are_one_sentence(rig: Path, options: list[str], words: str,
-                                   capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ('options', 'words'),
+    [
+        (['--sensor', 'imu', '--png', 'x.png'], "no LiDAR 'imu'; its LiDARs are flat, deep"),
+        (
+            ['--png', '/nowhere/x.png'],
+            "--png is '/nowhere/x.png'; it should be in a folder that exists",
+        ),
+        (['--png', '/proc/x.png'], ': /proc/x.png cannot be written: no such file or directory\n'),
+        (['--at', '-3', '--png', 'x.png'], "--at is '-3'; it should be a number, zero or more"),
+        (['--seconds', '0'], "--seconds is '0'; it should be a number more than zero"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    rig: Path, options: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(['lidar-view', str(rig), *options]) == 2
     error = capsys.readouterr().err
     assert words in error
     assert error.count('\n') == 1
 
 
-@pytest.mark.parametrize('broken', [
-    'loss: {probability: 0.999999}', 'faults: {off: {kind: dead}}', 'phase_s: 1000.0'])
+@pytest.mark.parametrize(
+    'broken', ['loss: {probability: 0.999999}', 'faults: {off: {kind: dead}}', 'phase_s: 1000.0']
+)
 def test_a_scan_that_never_comes_is_not_waited_for(
-        tmp_path: Path, broken: str, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path: Path, broken: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / 'silent.yaml'
     file.write_text(RIG.replace('num_rays: 90', f'num_rays: 90, {broken}'))
     assert main(['lidar-view', str(file), '--png', str(tmp_path / 'x.png'), '--at', '0.5']) == 2
@@ -67,8 +83,9 @@ def test_a_scan_that_never_comes_is_not_waited_for(
     assert error.count('\n') == 1
 
 
-def test_without_a_display_the_picture_is_suggested(rig: Path, monkeypatch: pytest.MonkeyPatch,
-                                                    capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_display_the_picture_is_suggested(
+    rig: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv('MPLBACKEND', 'Agg')
     assert main(['lidar-view', str(rig)]) == 2
     assert 'use --png FILE' in capsys.readouterr().err
@@ -86,11 +103,15 @@ def test_the_window_follows_the_simulation(rig: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(plot, 'wait', lambda seconds: captions.append(plot.caption))
     lidar_view._follow(opened, plot, 0.35)
     assert [each.split(':')[0] for each in captions] == [
-        'flat at 0.000 s', 'flat at 0.100 s', 'flat at 0.200 s']
+        'flat at 0.000 s',
+        'flat at 0.100 s',
+        'flat at 0.200 s',
+    ]
 
 
-def test_a_window_without_a_scan_is_attended_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-                                                ) -> None:
+def test_a_window_without_a_scan_is_attended_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import matplotlib
 
     from sensor_rig.cli import lidar_view
@@ -108,6 +129,7 @@ def test_a_window_without_a_scan_is_attended_to(tmp_path: Path, monkeypatch: pyt
 
 def test_distances_have_a_unit_and_heights_one_colour_bar(rig: Path) -> None:
     import matplotlib
+
     matplotlib.use('Agg')
     opened, sensor = _open(str(rig), 'deep')
     plot = LidarPlot(sensor)

@@ -141,18 +141,23 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert (shown.returncode, shown.stdout, shown.stderr) == (141, 'line\n', '')
 
 
-@pytest.mark.parametrize(('line', 'completed'), [
-    ('./rig doct', ['doctor']),
-    ('./rig check --j', ['--json']),
-    ('./rig check de', ['demo']),
-    ('./rig record out --rig de', ['demo']),
-    ('./rig record out --storage ', ['mcap', 'sqlite3']),
-])
+@pytest.mark.parametrize(
+    ('line', 'completed'),
+    [
+        ('./rig doct', ['doctor']),
+        ('./rig check --j', ['--json']),
+        ('./rig check de', ['demo']),
+        ('./rig record out --rig de', ['demo']),
+        ('./rig record out --storage ', ['mcap', 'sqlite3']),
+    ],
+)
 def test_completion_completes(tmp_path: Path, line: str, completed: list[str]) -> None:
     (tmp_path / 'completion').write_text(script())
     words = ' '.join(f"'{word}'" for word in line.split(' '))
-    code = (f'source completion; COMP_WORDS=({words}); COMP_CWORD={line.count(" ")};'
-            '_sensor_rig_complete; echo "${COMPREPLY[@]}"')
+    code = (
+        f'source completion; COMP_WORDS=({words}); COMP_CWORD={line.count(" ")};'
+        '_sensor_rig_complete; echo "${COMPREPLY[@]}"'
+    )
     shown = subprocess.run(
         ['bash', '-c', code], cwd=tmp_path, capture_output=True, text=True, check=True
     )

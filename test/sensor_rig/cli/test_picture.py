@@ -19,15 +19,31 @@ from sensor_rig.rigfile import RigConfig, rig_from_parameters
 
 def rig(clock_s: float, **sync: Any) -> RigConfig:
     """A turning rover whose LiDAR's clock is wrong by `clock_s`."""
-    sensors = {'lidar': {'type': 'lidar2d', 'rate_hz': 10.0, 'num_rays': 180,
-                         'mount': {'body': 'rover', 'pos_m': [0.3, 0.0, 0.4]},
-                         'clock': {'offset_s': clock_s}, 'delay_range_s': [0.02, 0.03]},
-               'wheels': {'type': 'wheel_odometry', 'rate_hz': 25.0, 'mount': {'body': 'rover'},
-                          'left_joints': ['wheel_rear_left'], 'right_joints': ['wheel_rear_right'],
-                          'wheel_radius_m': 0.12, 'track_m': 0.48,
-                          'clock': {'stamp_at': 'arrival'}}}
-    given = {'world': {'model': 'rover_yard.xml', 'driver': 'figure_eight'}, 'sensors': sensors,
-             'sync': {'reference_sensor_id': 'lidar', **sync}}
+    sensors = {
+        'lidar': {
+            'type': 'lidar2d',
+            'rate_hz': 10.0,
+            'num_rays': 180,
+            'mount': {'body': 'rover', 'pos_m': [0.3, 0.0, 0.4]},
+            'clock': {'offset_s': clock_s},
+            'delay_range_s': [0.02, 0.03],
+        },
+        'wheels': {
+            'type': 'wheel_odometry',
+            'rate_hz': 25.0,
+            'mount': {'body': 'rover'},
+            'left_joints': ['wheel_rear_left'],
+            'right_joints': ['wheel_rear_right'],
+            'wheel_radius_m': 0.12,
+            'track_m': 0.48,
+            'clock': {'stamp_at': 'arrival'},
+        },
+    }
+    given = {
+        'world': {'model': 'rover_yard.xml', 'driver': 'figure_eight'},
+        'sensors': sensors,
+        'sync': {'reference_sensor_id': 'lidar', **sync},
+    }
     return rig_from_parameters(given)
 
 
@@ -45,8 +61,9 @@ def test_a_true_clock_puts_every_point_at_its_place() -> None:
     np.testing.assert_allclose(maps.raw, maps.true)
 
 
-def test_the_command_writes_two_maps(tmp_path: Path, capsys: pytest.CaptureFixture[str],
-                                     monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_writes_two_maps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr('sensor_rig.rigfile.load_rig', lambda _: rig(-0.2))
     out = tmp_path / 'map.png'
     assert main(['picture', 'before-after', str(out), '--seconds', '1', '--after', '2']) == 0
@@ -58,30 +75,44 @@ def test_the_command_writes_two_maps(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert (blue[..., 2] - blue[..., 0] > 60).sum() > 500
 
 
-@pytest.mark.parametrize(('arguments', 'sentence'), [
-    (['before-after', 'map.bmp'], 'should end in .png, .svg, .pdf'),
-    (['before-after', 'nowhere/map.png'], 'there is no folder nowhere'),
-    (['before-after', 'map.png', '--sensor', 'imu'], 'its LiDARs are front_lidar'),
-    (['before-after', 'map.png', '--rig', 'hand'], 'it has no LiDAR'),
-    (['after-before', 'map.png'], 'before-after'),
-    (['clock-step', 'film.mp4'], 'should end in .webp, .gif'),
-    (['clock-step', 'film.gif', '--sensor', 'wheels'],
-     'clocks that sync follows are those of imu, camera'),
-    (['clock-step', 'film.gif', '--sensor', 'front_lidar'], 'cannot be shown'),
-    (['clock-step', 'film.gif', '--rig', 'everything'], 'no sync input with a clock of its own'),
-])
-def test_mistakes_are_one_sentence(arguments: list[str], sentence: str,
-                                   capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ('arguments', 'sentence'),
+    [
+        (['before-after', 'map.bmp'], 'should end in .png, .svg, .pdf'),
+        (['before-after', 'nowhere/map.png'], 'there is no folder nowhere'),
+        (['before-after', 'map.png', '--sensor', 'imu'], 'its LiDARs are front_lidar'),
+        (['before-after', 'map.png', '--rig', 'hand'], 'it has no LiDAR'),
+        (['after-before', 'map.png'], 'before-after'),
+        (['clock-step', 'film.mp4'], 'should end in .webp, .gif'),
+        (
+            ['clock-step', 'film.gif', '--sensor', 'wheels'],
+            'clocks that sync follows are those of imu, camera',
+        ),
+        (['clock-step', 'film.gif', '--sensor', 'front_lidar'], 'cannot be shown'),
+        (
+            ['clock-step', 'film.gif', '--rig', 'everything'],
+            'no sync input with a clock of its own',
+        ),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(['picture', *arguments]) == 2
     said = capsys.readouterr().err
     assert sentence in said
     assert 'Traceback' not in said
 
 
-def test_a_rig_without_sync_is_refused(monkeypatch: pytest.MonkeyPatch,
-                                       capsys: pytest.CaptureFixture[str]) -> None:
-    bare = rig_from_parameters({'world': {'model': 'rover_yard.xml'}, 'sensors': {
-        'lidar': {'type': 'lidar2d', 'num_rays': 90, 'mount': {'body': 'rover'}}}})
+def test_a_rig_without_sync_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare = rig_from_parameters(
+        {
+            'world': {'model': 'rover_yard.xml'},
+            'sensors': {'lidar': {'type': 'lidar2d', 'num_rays': 90, 'mount': {'body': 'rover'}}},
+        }
+    )
     monkeypatch.setattr('sensor_rig.rigfile.load_rig', lambda _: bare)
     assert main(['picture', 'before-after', 'map.png']) == 2
     assert 'does not sync lidar/scan' in capsys.readouterr().err
@@ -89,8 +120,9 @@ def test_a_rig_without_sync_is_refused(monkeypatch: pytest.MonkeyPatch,
 
 def test_a_film_lasts_as_long_as_what_it_shows(tmp_path: Path) -> None:
     shades = [Image.new('RGB', (40, 30), (level, 90, 90)) for level in (0, 80, 160, 240)]
-    frames = [Frame(time_s, shade)
-              for time_s, shade in zip((1.0, 1.0, 1.2, 5.0), shades, strict=True)]
+    frames = [
+        Frame(time_s, shade) for time_s, shade in zip((1.0, 1.0, 1.2, 5.0), shades, strict=True)
+    ]
     for name in ('film.gif', 'film.webp'):
         save(frames, tmp_path / name)
         film = Image.open(tmp_path / name)
@@ -111,11 +143,27 @@ def test_the_page_is_filmed_while_a_clock_steps(tmp_path: Path) -> None:
     except UnavailableError as error:
         pytest.skip(str(error))
     out = tmp_path / 'film.gif'
-    assert main(['picture', 'clock-step', str(out), '--rig', str(SMALL_RIG), '--after', '4',
-                 '--seconds', '4', '--sensor', 'imu']) == 0
+    assert (
+        main(
+            [
+                'picture',
+                'clock-step',
+                str(out),
+                '--rig',
+                str(SMALL_RIG),
+                '--after',
+                '4',
+                '--seconds',
+                '4',
+                '--sensor',
+                'imu',
+            ]
+        )
+        == 0
+    )
     film = Image.open(out)
     assert film.n_frames >= 3
     film.seek(film.n_frames - 1)
     colours = np.asarray(film.convert('RGB'), int)
-    red = (np.abs(colours - np.array([0xd1, 0x49, 0x5b])).max(-1) < 30).sum()
+    red = (np.abs(colours - np.array([0xD1, 0x49, 0x5B])).max(-1) < 30).sum()
     assert red > 50, 'the mark of the step'

@@ -209,8 +209,13 @@ def test_an_interrupted_update_leaves_the_old_environment_working(
     start_held(rig, processes).kill()
     (rig.parent / 'hold').unlink()
     assert (rig.parent / '.venv-no-ros').resolve() == old
-    shown = subprocess.run([rig.parent / '.venv-no-ros' / 'bin' / 'sensor-rig', 'still'],
-                           env=environment(), capture_output=True, text=True, check=False)
+    shown = subprocess.run(
+        [rig.parent / '.venv-no-ros' / 'bin' / 'sensor-rig', 'still'],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert "arguments ['still']" in shown.stdout
     assert run(rig).returncode == 0
     assert (rig.parent / '.venv-no-ros').resolve() != old
@@ -240,14 +245,19 @@ def test_a_kill_while_the_link_is_moved_leaves_an_environment(tmp_path: Path, ro
     venv.unlink()
     shutil.copytree(real, venv, symlinks=True)
     shutil.rmtree(rig.parent / '.venvs')
-    for change, moments in (('# b', ('ln before', 'ln after', 'mv before')),
-                            ('# c', ('mv before', 'ln before', 'ln after', 'mv after'))):
+    for change, moments in (
+        ('# b', ('ln before', 'ln after', 'mv before')),
+        ('# c', ('mv before', 'ln before', 'ln after', 'mv after')),
+    ):
         (rig.parent / 'setup.cfg').write_text(f'[options]\n{change}\n')
         for moment in moments:
             killed = run(rig, **dying_at(tmp_path / 'bin', moment))
             assert killed.returncode == -signal.SIGKILL, moment
-            works = subprocess.run([venv / 'bin' / 'python', '-c', 'import sensor_rig'],
-                                   env=environment(), check=False)
+            works = subprocess.run(
+                [venv / 'bin' / 'python', '-c', 'import sensor_rig'],
+                env=environment(),
+                check=False,
+            )
             assert works.returncode == 0, moment
     assert run(rig, 'again').returncode == 0
     assert venv.is_symlink()
@@ -261,8 +271,13 @@ def test_an_environment_that_something_runs_from_is_kept(
 ) -> None:
     rig = make_project(tmp_path / 'p', root / 'rig')
     code = 'import sys; print(sys.prefix, flush=True); sys.stdin.readline()'
-    running = subprocess.Popen([rig, 'python', '-c', code], env=environment(), text=True,
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    running = subprocess.Popen(
+        [rig, 'python', '-c', code],
+        env=environment(),
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     assert running.stdin is not None and running.stdout is not None
     folder = Path(running.stdout.readline().strip())
     assert folder.parent == rig.parent / '.venvs', 'it runs from the folder, not from the link'
@@ -284,20 +299,30 @@ def test_python_and_a_shell_of_the_environment(ready: Path) -> None:
     assert shown.stdout.strip() == str(folder / 'bin' / 'python')
 
 
-@pytest.mark.parametrize(('line', 'code', 'words'), [
-    (('dmeo',), 2, "there is no command 'dmeo'; did you mean 'demo'?"),
-    (('run', 'demo', '--secnds', '3'), 2,
-     "run has no option '--secnds'; did you mean '--seconds'?"),
-    (('run', 'demo', '--seconds', 'x'), 2, "--seconds is 'x'; it should be a number"),
-    (('check',), 2, 'the following arguments are required: file'),
-    (('inspect', 'nowhere.mcap'), 2, 'there is no BAG nowhere.mcap'),
-    (('sync', 'nowhere', 'out', '--rig', 'demo'), 2, 'there is no IN nowhere'),
-    (('run', 'robots/none.yaml'), 2, 'there is no rig file robots/none.yaml'),
-    (('trust', '.', '--html', 'no/where.html'), 2, '--html is \'no/where.html\'; it should be in'),
-    (('--help',), 0, 'usage: {rig} COMMAND'),
-    (('test', '-k', 'imu', '--help'), 0, 'usage: {rig} test'),
-    (('--version',), 0, 'sensor_rig '),
-])
+@pytest.mark.parametrize(
+    ('line', 'code', 'words'),
+    [
+        (('dmeo',), 2, "there is no command 'dmeo'; did you mean 'demo'?"),
+        (
+            ('run', 'demo', '--secnds', '3'),
+            2,
+            "run has no option '--secnds'; did you mean '--seconds'?",
+        ),
+        (('run', 'demo', '--seconds', 'x'), 2, "--seconds is 'x'; it should be a number"),
+        (('check',), 2, 'the following arguments are required: file'),
+        (('inspect', 'nowhere.mcap'), 2, 'there is no BAG nowhere.mcap'),
+        (('sync', 'nowhere', 'out', '--rig', 'demo'), 2, 'there is no IN nowhere'),
+        (('run', 'robots/none.yaml'), 2, 'there is no rig file robots/none.yaml'),
+        (
+            ('trust', '.', '--html', 'no/where.html'),
+            2,
+            "--html is 'no/where.html'; it should be in",
+        ),
+        (('--help',), 0, 'usage: {rig} COMMAND'),
+        (('test', '-k', 'imu', '--help'), 0, 'usage: {rig} test'),
+        (('--version',), 0, 'sensor_rig '),
+    ],
+)
 def test_what_needs_no_environment_installs_none(
     tmp_path: Path, root: Path, line: tuple[str, ...], code: int, words: str
 ) -> None:
@@ -310,7 +335,11 @@ def test_what_needs_no_environment_installs_none(
     assert words.format(rig=rig) in shown.stdout + shown.stderr
     assert len(shown.stderr.splitlines()) == (code != 0)
     assert {path.name for path in tmp_path.iterdir()} == {
-        'rig', 'sensor_rig', 'rig_common', 'setup.cfg'}
+        'rig',
+        'sensor_rig',
+        'rig_common',
+        'setup.cfg',
+    }
 
 
 def test_a_killed_installation_is_begun_again(

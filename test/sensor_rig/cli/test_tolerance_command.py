@@ -20,8 +20,15 @@ from sensor_rig.sweep.store import Store
 
 def results(folder: Path, **keys: Any) -> Path:
     """Write the results of a sweep whose measure `e` is a + b, good below 1."""
-    plan = plan_of({'rig': 'demo', 'limits': ['e < 1'], 'seeds': 6, 'vary': {
-        'a': {'from': 0.0, 'to': 1.0, 'count': 5}, 'b': [0.0, 0.5]}, **keys})
+    plan = plan_of(
+        {
+            'rig': 'demo',
+            'limits': ['e < 1'],
+            'seeds': 6,
+            'vary': {'a': {'from': 0.0, 'to': 1.0, 'count': 5}, 'b': [0.0, 0.5]},
+            **keys,
+        }
+    )
     store = Store(folder)
     store.open()
     store.keep_plan(plan, 'sums')
@@ -31,8 +38,18 @@ def results(folder: Path, **keys: Any) -> Path:
             task = Task(f'{index:03d}{seed:03d}', values, seed, -1, index)
             status = RunStatus.TIMEOUT if (index, seed) == (0, 0) else RunStatus.OK
             total = values[0] + values[1]  # type: ignore[operator]
-            store.add(RunOutcome(task.id, status, {} if status is not RunStatus.OK else {
-                'e': total, 'other': seed}, 0, host='here', seconds=1.0), 'pool', 1)
+            store.add(
+                RunOutcome(
+                    task.id,
+                    status,
+                    {} if status is not RunStatus.OK else {'e': total, 'other': seed},
+                    0,
+                    host='here',
+                    seconds=1.0,
+                ),
+                'pool',
+                1,
+            )
             tasks.append(task)
     store.write_table(plan, tasks, [])
     store.close()
@@ -40,8 +57,9 @@ def results(folder: Path, **keys: Any) -> Path:
 
 
 @pytest.mark.parametrize(('up_to', 'code'), [(0.25, 0), (0.75, 1)])
-def test_the_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str], up_to: float,
-                  code: int) -> None:
+def test_the_gate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], up_to: float, code: int
+) -> None:
     folder = results(tmp_path / 'r', require=[{'factor': 'a', 'up_to': up_to, 'success': 0.5}])
     assert main(['tolerance', str(folder)]) == code
     out = capsys.readouterr().out
@@ -57,7 +75,7 @@ def test_the_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     document = json.loads(capsys.readouterr().out)
     assert document['version'] == 1 and document['good'] == 6 * 6 - 1
     lines = {(line['factor'], line['others'].get('b')): line for line in document['boundaries']}
-    found, = lines['a', 0.5]['boundaries']
+    (found,) = lines['a', 0.5]['boundaries']
     assert (found['low'], found['high'], found['interval']) == (0.25, 0.5, [0.25, 0.5])
     level = lines['a', 0.0]['levels'][0]
     assert (level['good'], level['runs']) == (5, 6) and level['low'] == pytest.approx(0.3588, 1e-3)

@@ -12,8 +12,16 @@ from support.defects import CONSEQUENCES, DEFECTS
 from sensor_rig.findings.model import Finding, Severity
 from sensor_rig.findings.search import search
 
-APART = ('clock_drift', 'camera_info_differs', 'point_times_zero', 'frame_empty',
-         'doubled_messages', 'stereo_differs', 'future_stamps', 'stamp_at_end')
+APART = (
+    'clock_drift',
+    'camera_info_differs',
+    'point_times_zero',
+    'frame_empty',
+    'doubled_messages',
+    'stereo_differs',
+    'future_stamps',
+    'stamp_at_end',
+)
 """Defects that do not hide each other."""
 
 
@@ -32,8 +40,11 @@ def test_a_defect_is_found_and_nothing_else(name: str) -> None:
     findings = found_in(recording)
     assert wanted <= pairs_of(findings), [each.sentence for each in findings]
     allowed = {code for code, _ in wanted} | CONSEQUENCES.get(name, set())
-    others = [each.sentence for each in findings
-              if each.severity >= Severity.WARNING and each.code not in allowed]
+    others = [
+        each.sentence
+        for each in findings
+        if each.severity >= Severity.WARNING and each.code not in allowed
+    ]
     assert not others
 
 
@@ -70,7 +81,8 @@ def test_findings_come_worst_first_and_say_what_to_do() -> None:
         DEFECTS[name](recording)
     findings = found_in(recording)
     assert [each.severity for each in findings] == sorted(
-        (each.severity for each in findings), reverse=True)
+        (each.severity for each in findings), reverse=True
+    )
     for each in findings:
         assert each.what and each.effect and each.change, each.code
         assert each.as_json()['severity'] in ('info', 'warning', 'wrong')

@@ -23,15 +23,18 @@ START_NS = 1_700_000_000 * S
 FINE_S = 0.002
 
 
-def messages(delay_s: float, *, tilt_rad: float = 0.6, push: float = 0.1,
-             seed: int = 1) -> Iterator[tuple[int, bytes]]:
+def messages(
+    delay_s: float, *, tilt_rad: float = 0.6, push: float = 0.1, seed: int = 1
+) -> Iterator[tuple[int, bytes]]:
     """Yield 60 s of an IMU in a hand: tilts and turns of 0.1 to 0.5 Hz, pushes in m/s^2."""
     random = np.random.default_rng(seed)
     fine = np.arange(-1.0, 61.0, FINE_S)
 
     def swing(size: float) -> Seconds:
-        waves = [np.sin(2.0 * np.pi * random.uniform(0.1, 0.5) * fine + random.uniform(0.0, 6.0))
-                 for _ in range(5)]
+        waves = [
+            np.sin(2.0 * np.pi * random.uniform(0.1, 0.5) * fine + random.uniform(0.0, 6.0))
+            for _ in range(5)
+        ]
         return np.asarray(size / 5**0.5 * np.sum(waves, axis=0))
 
     turns = Rotation.from_euler('ZYX', np.stack([swing(1.0), swing(tilt_rad), swing(tilt_rad)], 1))
@@ -39,15 +42,21 @@ def messages(delay_s: float, *, tilt_rad: float = 0.6, push: float = 0.1,
     pushes = np.stack([swing(push) for _ in range(3)], 1)
     force = turns.inv().apply(pushes + np.array([0.0, 0.0, 9.81]))
     times = np.arange(0.0, 60.0, 0.01)
-    rates, felt = (np.stack([np.interp(at, fine[:len(each)], column) for column in each.T], 1)
-                   for at, each in ((times, gyro), (times - delay_s, force)))
+    rates, felt = (
+        np.stack([np.interp(at, fine[: len(each)], column) for column in each.T], 1)
+        for at, each in ((times, gyro), (times - delay_s, force))
+    )
     rates += random.normal(0.0, 0.005, rates.shape)
     felt += random.normal(0.0, 0.05, felt.shape)
     template = msgs.imu('imu')
     for time_s, rate, acceleration in zip(times, rates, felt, strict=True):
         stamp_ns = START_NS + round(time_s * S)
-        yield stamp_ns, bytes(template.fill(stamp_ns, angular_velocity=rate,
-                                            linear_acceleration=acceleration))
+        yield (
+            stamp_ns,
+            bytes(
+                template.fill(stamp_ns, angular_velocity=rate, linear_acceleration=acceleration)
+            ),
+        )
 
 
 def motion(*args: float, **options: float) -> ImuMotion:

@@ -25,8 +25,13 @@ def rate(time_s: float) -> float:
 def test_the_peak_is_at_the_offset(offset_s: float) -> None:
     turning = Turning()
     for k in range(4000):
-        turning.add_imu(bytes(msgs.imu('imu').fill(
-            START_NS + k * S // 200, angular_velocity=[0.0, 0.0, rate(k / 200)])))
+        turning.add_imu(
+            bytes(
+                msgs.imu('imu').fill(
+                    START_NS + k * S // 200, angular_velocity=[0.0, 0.0, rate(k / 200)]
+                )
+            )
+        )
     for k in range(200):
         begin, end = k / 10, (k + 1) / 10
         stamps = [START_NS + round((time_s + offset_s) * S) for time_s in (begin, end)]

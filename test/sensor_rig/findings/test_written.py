@@ -15,8 +15,9 @@ from sensor_rig.findings.search import search
 from sensor_rig.rigfile import rig_from_parameters
 
 
-@pytest.mark.parametrize(('defect', 'point'), [('stamp_at_end', 'end'),
-                                               ('stamp_in_the_middle', 'middle')])
+@pytest.mark.parametrize(
+    ('defect', 'point'), [('stamp_at_end', 'end'), ('stamp_in_the_middle', 'middle')]
+)
 def test_the_stamped_point_of_a_sweep_is_written(defect: str, point: str) -> None:
     recording = Recording(2)
     DEFECTS[defect](recording)

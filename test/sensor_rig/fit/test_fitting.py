@@ -122,8 +122,10 @@ def test_a_link_is_told_by_sizes() -> None:
     times = recorded(CASES['normal'], 600, seed=6)
     sizes = np.random.default_rng(1).uniform(1e4, 1e6, len(times))
     late_ns = np.rint(sizes * 8.0 / 100e6 * 1e9).astype(np.int64)
-    fit = fit_stream(dataclasses.replace(times, receive_ns=times.receive_ns + late_ns,
-                                         sizes=sizes), model='normal')
+    fit = fit_stream(
+        dataclasses.replace(times, receive_ns=times.receive_ns + late_ns, sizes=sizes),
+        model='normal',
+    )
     assert fit.bandwidth_bps is not None
     assert fit.bandwidth_bps.low <= 100e6 <= fit.bandwidth_bps.high
     assert fit.parameters['mean_s'].value == pytest.approx(0.03, abs=0.002)
@@ -147,6 +149,7 @@ def test_allan_deviation_of_the_page_is_that_of_allantools() -> None:
 
 # ---- files -----------------------------------------------------------------------------------
 
+
 def write_trace(folder: Path, times: StreamTimes) -> Path:
     file = folder / 'trace.txt'
     rows = zip(times.receive_ns.tolist(), times.stamp_ns.tolist(), strict=True)
@@ -163,8 +166,10 @@ def test_a_trace_becomes_a_datasheet_that_loads(tmp_path: Path, capsys: Any) -> 
     topic = found['topics']['trace']
     assert topic['latency']['correlation']['value'] == pytest.approx(0.5, abs=0.25)
     rig = tmp_path / 'rig.yaml'
-    rig.write_text('/**:\n  ros__parameters:\n    world: {model: rover_yard.xml}\n    sensors:\n'
-                   '      imu: {type: imu, extends: sheet.yaml}\n')
+    rig.write_text(
+        '/**:\n  ros__parameters:\n    world: {model: rover_yard.xml}\n    sensors:\n'
+        '      imu: {type: imu, extends: sheet.yaml}\n'
+    )
     latency = load_rig(rig).sensors['imu'].latency
     assert latency.model == topic['latency']['model']
     text = page.read_text()
@@ -173,9 +178,14 @@ def test_a_trace_becomes_a_datasheet_that_loads(tmp_path: Path, capsys: Any) -> 
     assert 'exists already' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(('text', 'problem'), [
-    ('1 2 3\n4 5 6\n', 'no trace of two columns'), ('', '0 rows of numbers'),
-    ('5 3\n6 4\n', 'a fit needs 30 or more')])
+@pytest.mark.parametrize(
+    ('text', 'problem'),
+    [
+        ('1 2 3\n4 5 6\n', 'no trace of two columns'),
+        ('', '0 rows of numbers'),
+        ('5 3\n6 4\n', 'a fit needs 30 or more'),
+    ],
+)
 def test_what_is_no_trace_is_a_sentence(tmp_path: Path, text: str, problem: str) -> None:
     file = tmp_path / 'bad.txt'
     file.write_text(text)
@@ -195,7 +205,7 @@ def test_an_unknown_model_is_a_sentence(tmp_path: Path) -> None:
 def test_a_message_of_another_century_is_left_out() -> None:
     receive_ns = 1_700_000_000 * 10**9 + np.arange(100) * 10_000_000
     stamp_ns = receive_ns - 2_000_000 - np.arange(100) % 7 * 10_000
-    receive_ns[0], receive_ns[99], stamp_ns[50] = 0, 2**63 - 1, -2**62
+    receive_ns[0], receive_ns[99], stamp_ns[50] = 0, 2**63 - 1, -(2**62)
     fit = fit_stream(StreamTimes('x', receive_ns, stamp_ns))
     assert fit.gaps.rate_hz.value == pytest.approx(100.0, rel=0.01)
     assert any(note.startswith('3 messages with times more than a year') for note in fit.notes)

@@ -13,21 +13,48 @@ from sensor_rig.gym import RigVectorEnv
 from sensor_rig.gym.adapters import to_rsl_rl, to_sb3
 
 RIG: dict[str, Any] = {
-    'seed': 1, 'world': {'model': 'rover_yard.xml', 'timestep_s': 0.002},
-    'sensors': {'imu': {'type': 'imu', 'rate_hz': 100.0, 'mount': {'site': 'imu_mount'},
-                        'delay_range_s': [0.005, 0.03]},
-                'tracker': {'type': 'pose', 'rate_hz': 25.0, 'mount': {'body': 'rover'}}}}
+    'seed': 1,
+    'world': {'model': 'rover_yard.xml', 'timestep_s': 0.002},
+    'sensors': {
+        'imu': {
+            'type': 'imu',
+            'rate_hz': 100.0,
+            'mount': {'site': 'imu_mount'},
+            'delay_range_s': [0.005, 0.03],
+        },
+        'tracker': {'type': 'pose', 'rate_hz': 25.0, 'mount': {'body': 'rover'}},
+    },
+}
 RSL = {
-    'seed': 1, 'num_steps_per_env': 8, 'save_interval': 100,
+    'seed': 1,
+    'num_steps_per_env': 8,
+    'save_interval': 100,
     'obs_groups': {'actor': ['policy'], 'critic': ['policy']},
-    'algorithm': {'class_name': 'PPO', 'num_learning_epochs': 1, 'num_mini_batches': 2,
-                  'clip_param': 0.2, 'gamma': 0.99, 'lam': 0.95, 'value_loss_coef': 1.0,
-                  'entropy_coef': 0.0, 'learning_rate': 1e-3, 'max_grad_norm': 1.0,
-                  'schedule': 'adaptive', 'desired_kl': 0.01, 'use_clipped_value_loss': True,
-                  'rnd_cfg': None, 'symmetry_cfg': None},
-    'actor': {'class_name': 'MLPModel', 'hidden_dims': [32], 'activation': 'elu',
-              'distribution_cfg': {'class_name': 'GaussianDistribution', 'init_std': 1.0}},
-    'critic': {'class_name': 'MLPModel', 'hidden_dims': [32], 'activation': 'elu'}}
+    'algorithm': {
+        'class_name': 'PPO',
+        'num_learning_epochs': 1,
+        'num_mini_batches': 2,
+        'clip_param': 0.2,
+        'gamma': 0.99,
+        'lam': 0.95,
+        'value_loss_coef': 1.0,
+        'entropy_coef': 0.0,
+        'learning_rate': 1e-3,
+        'max_grad_norm': 1.0,
+        'schedule': 'adaptive',
+        'desired_kl': 0.01,
+        'use_clipped_value_loss': True,
+        'rnd_cfg': None,
+        'symmetry_cfg': None,
+    },
+    'actor': {
+        'class_name': 'MLPModel',
+        'hidden_dims': [32],
+        'activation': 'elu',
+        'distribution_cfg': {'class_name': 'GaussianDistribution', 'init_std': 1.0},
+    },
+    'critic': {'class_name': 'MLPModel', 'hidden_dims': [32], 'activation': 'elu'},
+}
 
 
 class Forward(RigVectorEnv):
@@ -63,8 +90,9 @@ def test_stable_baselines3_trains() -> None:
             assert each == ('terminal_observation' in info)
             ends += each
     assert ends == 4
-    model = stable_baselines3.PPO('MlpPolicy', env, n_steps=16, batch_size=32, n_epochs=1, seed=0,
-                                  device='cpu')
+    model = stable_baselines3.PPO(
+        'MlpPolicy', env, n_steps=16, batch_size=32, n_epochs=1, seed=0, device='cpu'
+    )
     model.learn(128)
     assert model.num_timesteps >= 128
 
@@ -75,6 +103,7 @@ def test_skrl_takes_it_as_it_is() -> None:
     pytest.importorskip('skrl')
     torch = pytest.importorskip('torch')
     from skrl.envs.wrappers.torch import wrap_env
+
     env = wrap_env(env_of(AutoresetMode.NEXT_STEP), wrapper='gymnasium')
     observed, _ = env.reset()
     assert observed.shape == (4, env.observation_space.shape[0]) and env.num_envs == 4
@@ -89,6 +118,7 @@ def test_skrl_takes_it_as_it_is() -> None:
 def test_rsl_rl_trains() -> None:
     pytest.importorskip('rsl_rl')
     from rsl_rl.runners import OnPolicyRunner
+
     env = to_rsl_rl(env_of(AutoresetMode.SAME_STEP))
     runner = OnPolicyRunner(env, RSL, log_dir=None, device='cpu')
     runner.learn(2)

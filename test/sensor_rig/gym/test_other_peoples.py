@@ -17,10 +17,18 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 def rig(body: str) -> dict[str, Any]:
-    return {'sensors': {
-        'inertia': {'type': 'imu', 'rate_hz': 100.0, 'mount': {'body': body}, 'noise': 0.1,
-                    'delay_range_s': [0.01, 0.03]},
-        'tracker': {'type': 'pose', 'rate_hz': 0.0, 'mount': {'body': body}}}}
+    return {
+        'sensors': {
+            'inertia': {
+                'type': 'imu',
+                'rate_hz': 100.0,
+                'mount': {'body': body},
+                'noise': 0.1,
+                'delay_range_s': [0.01, 0.03],
+            },
+            'tracker': {'type': 'pose', 'rate_hz': 0.0, 'mount': {'body': body}},
+        }
+    }
 
 
 def rolled(env: Any, body: str, steps: int = 20) -> None:
@@ -30,16 +38,27 @@ def rolled(env: Any, body: str, steps: int = 20) -> None:
         observed, *_ = env.step(env.action_space.sample())
     model, data = env._model, env._data
     here = mujoco.MjData(model)
-    here.qpos[:], here.mocap_pos[:], here.mocap_quat[:] = (data.qpos, data.mocap_pos,
-                                                           data.mocap_quat)
+    here.qpos[:], here.mocap_pos[:], here.mocap_quat[:] = (
+        data.qpos,
+        data.mocap_pos,
+        data.mocap_quat,
+    )
     mujoco.mj_kinematics(model, here)
     np.testing.assert_allclose(observed['tracker'][:3], here.body(body).xpos, atol=1e-9)
     assert env.rig.world.mismatch < 1e-9
 
 
-@pytest.mark.parametrize(('name', 'body'), [
-    ('walker-walk', 'torso'), ('humanoid-stand', 'torso'), ('manipulator-bring_ball', 'hand'),
-    ('swimmer-swimmer6', 'head'), ('dog-walk', 'torso'), ('ball_in_cup-catch', 'ball')])
+@pytest.mark.parametrize(
+    ('name', 'body'),
+    [
+        ('walker-walk', 'torso'),
+        ('humanoid-stand', 'torso'),
+        ('manipulator-bring_ball', 'hand'),
+        ('swimmer-swimmer6', 'head'),
+        ('dog-walk', 'torso'),
+        ('ball_in_cup-catch', 'ball'),
+    ],
+)
 def test_dm_control_through_shimmy(name: str, body: str) -> None:
     pytest.importorskip('shimmy')
     pytest.importorskip('dm_control')
@@ -64,6 +83,7 @@ def _mended_welds(self: Any) -> None:
 def test_meta_world(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip('metaworld')
     from metaworld.sawyer_xyz_env import SawyerMocapBase
+
     monkeypatch.setattr(SawyerMocapBase, 'reset_mocap_welds', _mended_welds)
     env = SenseWrapper(gymnasium.make('Meta-World/MT1', env_name=task, seed=3), rig('hand'))
     rolled(env, 'hand')

@@ -12,11 +12,19 @@ from rig_common.errors import RigError
 from sensor_rig.gym import RigVectorEnv
 
 RIG: dict[str, Any] = {
-    'seed': 1, 'world': {'model': 'rover_yard.xml', 'timestep_s': 0.002},
+    'seed': 1,
+    'world': {'model': 'rover_yard.xml', 'timestep_s': 0.002},
     'sensors': {
-        'imu': {'type': 'imu', 'rate_hz': 100.0, 'mount': {'site': 'imu_mount'}, 'noise': 0.01,
-                'delay_range_s': [0.005, 0.03]},
-        'tracker': {'type': 'pose', 'rate_hz': 50.0, 'mount': {'body': 'rover'}}}}
+        'imu': {
+            'type': 'imu',
+            'rate_hz': 100.0,
+            'mount': {'site': 'imu_mount'},
+            'noise': 0.01,
+            'delay_range_s': [0.005, 0.03],
+        },
+        'tracker': {'type': 'pose', 'rate_hz': 50.0, 'mount': {'body': 'rover'}},
+    },
+}
 
 
 class Forward(RigVectorEnv):
@@ -64,8 +72,9 @@ def test_episodes_end_and_begin_as_the_mode_says(mode: AutoresetMode) -> None:
         if env.started_ns[0] == env.rig.time_ns:
             resets.append(step)
             assert mode == AutoresetMode.SAME_STEP or reward[0] == 0.0
-        assert ('final_obs' in info) == (mode == AutoresetMode.SAME_STEP
-                                         and bool((terminated | truncated).any()))
+        assert ('final_obs' in info) == (
+            mode == AutoresetMode.SAME_STEP and bool((terminated | truncated).any())
+        )
         if step == 10:
             assert truncated[1] and truncated[2] and not terminated[1]
     later = 1 if mode == AutoresetMode.NEXT_STEP else 0
@@ -114,10 +123,13 @@ def test_an_action_moves_the_robot() -> None:
     assert moved[0] > 0.3 and moved[1] < -0.3
 
 
-@pytest.mark.parametrize(('keys', 'text'), [
-    ({'control_period_s': 0.003}, 'whole number of physics steps'),
-    ({'num_envs': 0}, 'world.num_envs'),
-])
+@pytest.mark.parametrize(
+    ('keys', 'text'),
+    [
+        ({'control_period_s': 0.003}, 'whole number of physics steps'),
+        ({'num_envs': 0}, 'world.num_envs'),
+    ],
+)
 def test_mistakes_are_named(keys: dict[str, Any], text: str) -> None:
     with pytest.raises(RigError, match=text):
         RigVectorEnv(RIG, **keys)

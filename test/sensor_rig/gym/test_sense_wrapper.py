@@ -16,13 +16,28 @@ from sensor_rig.gym import SenseWrapper
 
 pytest.importorskip('imageio', reason="Gymnasium's MuJoCo environments need imageio")
 
-SENSES: dict[str, Any] = {'seed': 4, 'sensors': {
-    'imu': {'type': 'imu', 'rate_hz': 100.0, 'mount': {'body': 'torso'}, 'noise': 0.1,
-            'delay_range_s': [0.01, 0.03]},
-    'lidar': {'type': 'lidar2d', 'rate_hz': 20.0, 'num_rays': 16, 'no_hit': 'max',
-              'mount': {'body': 'torso', 'pos_m': [0.0, 0.0, 0.4]}}}}
-EXACT: dict[str, Any] = {'sensors': {
-    'tracker': {'type': 'pose', 'rate_hz': 0.0, 'mount': {'body': 'torso'}}}}
+SENSES: dict[str, Any] = {
+    'seed': 4,
+    'sensors': {
+        'imu': {
+            'type': 'imu',
+            'rate_hz': 100.0,
+            'mount': {'body': 'torso'},
+            'noise': 0.1,
+            'delay_range_s': [0.01, 0.03],
+        },
+        'lidar': {
+            'type': 'lidar2d',
+            'rate_hz': 20.0,
+            'num_rays': 16,
+            'no_hit': 'max',
+            'mount': {'body': 'torso', 'pos_m': [0.0, 0.0, 0.4]},
+        },
+    },
+}
+EXACT: dict[str, Any] = {
+    'sensors': {'tracker': {'type': 'pose', 'rate_hz': 0.0, 'mount': {'body': 'torso'}}}
+}
 
 
 def rolled(env: Any, steps: int, seed: int = 3) -> list[Any]:
@@ -83,8 +98,12 @@ def test_a_seed_repeats_the_noise_and_no_seed_goes_on() -> None:
 
 @pytest.mark.parametrize('mode', list(AutoresetMode))
 def test_every_environment_of_a_vector_is_as_it_is_alone(mode: AutoresetMode) -> None:
-    envs = SenseWrapper(gymnasium.make_vec('Hopper-v5', 2, vectorization_mode='sync',
-                                           vector_kwargs={'autoreset_mode': mode}), SENSES)
+    envs = SenseWrapper(
+        gymnasium.make_vec(
+            'Hopper-v5', 2, vectorization_mode='sync', vector_kwargs={'autoreset_mode': mode}
+        ),
+        SENSES,
+    )
     assert envs.metadata['autoreset_mode'] == mode
     assert envs.observation_space['imu'].shape == (2, 6)
     alone = SenseWrapper(gymnasium.make('Hopper-v5'), SENSES)
@@ -124,14 +143,18 @@ def test_a_vector_in_other_processes_is_wrapped_before() -> None:
         envs.close()
 
 
-@pytest.mark.parametrize(('mount', 'text'), [
-    ({'body': 'tors'}, "did you mean 'torso'"),
-    ({'site': 'imu'}, "mount.site is 'imu', which the model does not have.*mount: {body"),
-])
+@pytest.mark.parametrize(
+    ('mount', 'text'),
+    [
+        ({'body': 'tors'}, "did you mean 'torso'"),
+        ({'site': 'imu'}, "mount.site is 'imu', which the model does not have.*mount: {body"),
+    ],
+)
 def test_a_mount_that_is_not_there_says_what_to_do(mount: dict[str, Any], text: str) -> None:
     with pytest.raises(RigError, match=text):
-        SenseWrapper(gymnasium.make('Ant-v5'), {'sensors': {'imu': {'type': 'imu',
-                                                                    'mount': mount}}})
+        SenseWrapper(
+            gymnasium.make('Ant-v5'), {'sensors': {'imu': {'type': 'imu', 'mount': mount}}}
+        )
 
 
 def test_an_environment_without_mujoco_is_refused() -> None:
@@ -142,7 +165,8 @@ def test_an_environment_without_mujoco_is_refused() -> None:
 def test_a_name_that_the_environment_observes_already_is_refused() -> None:
     bare = gymnasium.make('HalfCheetah-v5')
     dressed = gymnasium.wrappers.TransformObservation(
-        bare, lambda seen: {'imu': seen}, gymnasium.spaces.Dict({'imu': bare.observation_space}))
+        bare, lambda seen: {'imu': seen}, gymnasium.spaces.Dict({'imu': bare.observation_space})
+    )
     with pytest.raises(RigError, match="observes 'imu' already"):
         SenseWrapper(dressed, SENSES)
 

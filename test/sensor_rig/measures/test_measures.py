@@ -41,8 +41,15 @@ def test_in_process_recorded_and_heard_agree(recording: Path) -> None:
     synced = recorded_measures(recording, rig.sync)
     heard = recorded_measures(recording)
     assert live['bundles'] > 50 and live['body.latency_ms.p50'] == 10.0
-    assert {'imu.offset_error_ms.p95', 'imu.pairing_error_ms.p95', 'latency_ms.p50', 'coverage',
-            'imu.received', 'completeness', 'waiting_ms.max'} <= heard.keys() & live.keys()
+    assert {
+        'imu.offset_error_ms.p95',
+        'imu.pairing_error_ms.p95',
+        'latency_ms.p50',
+        'coverage',
+        'imu.received',
+        'completeness',
+        'waiting_ms.max',
+    } <= heard.keys() & live.keys()
     for key in heard.keys() - {'duration_s'}:
         # sync/bundle tells milliseconds to four digits
         assert heard[key] == pytest.approx(live[key], abs=2e-4), key
@@ -55,15 +62,24 @@ def test_exact_quantiles() -> None:
     for number in range(1, 101):
         exact.add(number / 1e3)
         binned.add(number / 1e3)
-    assert [exact.quantile_s(part) for part in (0.5, 0.95, 0.99, 1.0)] == [.05, .095, .099, .1]
+    assert [exact.quantile_s(part) for part in (0.5, 0.95, 0.99, 1.0)] == [0.05, 0.095, 0.099, 0.1]
     for part in (0.5, 0.95):
         assert binned.quantile_s(part) == pytest.approx(exact.quantile_s(part), rel=0.035)
     assert exact.summary().keys() == binned.summary().keys()
 
 
-@pytest.mark.parametrize(('text', 'value', 'holds'), [
-    ('a.b<2', 1.0, True), ('a.b < 2', 2.0, False), ('a <= 2', 2.0, True), ('a>= -1e-3', 0.0, True),
-    ('a == 3', 3.0, True), ('a != 3', 3.0, False), ('a > 0', float('nan'), False)])
+@pytest.mark.parametrize(
+    ('text', 'value', 'holds'),
+    [
+        ('a.b<2', 1.0, True),
+        ('a.b < 2', 2.0, False),
+        ('a <= 2', 2.0, True),
+        ('a>= -1e-3', 0.0, True),
+        ('a == 3', 3.0, True),
+        ('a != 3', 3.0, False),
+        ('a > 0', float('nan'), False),
+    ],
+)
 def test_claims(text: str, value: float, holds: bool) -> None:
     assert Claim.parse(text).holds(value) is holds
 
@@ -82,8 +98,9 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[in
 
 def test_assert_on_a_recording(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rig = recording.parent / 'rig.yaml'
-    code, out, _ = told(capsys, recording, '--that', 'bundles > 10', 'body.received > 49',
-                        '--json')
+    code, out, _ = told(
+        capsys, recording, '--that', 'bundles > 10', 'body.received > 49', '--json'
+    )
     assert code == 0 and json.loads(out)['holds'] is True
     code, out, _ = told(capsys, recording, '--rig', rig, '--that', 'bundles > 1000')
     assert code == 1 and 'NO' in out
@@ -99,15 +116,28 @@ def summary() -> Summary:
     ledger = {**{each.value: 0 for each in Outcome}, 'received': 10, 'bundled': 8, 'buffered': 2}
     sensors = {'camera': SensorSummary(15.0, 14.9, 30.0, 34.0, 10, 1, 0.1)}
     inputs = {'camera': InputSummary(37.1, 0.2, 37.0, 'locked', ledger)}
-    return Summary(1.0, None, None, 0, sensors, 9, inputs, run_measures(
-        sensors, inputs, {'camera.offset_error_ms.p95': 0.4}))
+    return Summary(
+        1.0,
+        None,
+        None,
+        0,
+        sensors,
+        9,
+        inputs,
+        run_measures(sensors, inputs, {'camera.offset_error_ms.p95': 0.4}),
+    )
 
 
 def test_assert_on_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / 'run.json'
     file.write_text(json.dumps(summary().as_json()))
-    claims = ('camera.offset_error_ms.p95 < 2', 'camera.used_fraction == 0.8', 'bundles == 9',
-              'sensors.camera.achieved_hz > 14', 'camera.lost_fraction <= 0.1')
+    claims = (
+        'camera.offset_error_ms.p95 < 2',
+        'camera.used_fraction == 0.8',
+        'bundles == 9',
+        'sensors.camera.achieved_hz > 14',
+        'camera.lost_fraction <= 0.1',
+    )
     assert told(capsys, file, '--that', *claims)[0] == 0
     assert told(capsys, file, '--that', 'camera.offset_error_ms.p95 < 0.3')[0] == 1
     assert told(capsys, file, '--rig', 'demo')[0] == 2
@@ -119,7 +149,7 @@ def test_assert_on_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_the_keys_of_a_summary_are_documented() -> None:
     page = (ROOT / 'docs' / 'sweep.md').read_text()
-    part = page[page.index('## The JSON of'):]
+    part = page[page.index('## The JSON of') :]
     named = set(re.findall(r'`([a-z_0-9]+)`', part))
     for kind in (Summary, SensorSummary, InputSummary):
         for each in fields(kind):

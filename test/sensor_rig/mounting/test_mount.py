@@ -44,12 +44,17 @@ def test_a_quadruped_gets_a_rig_that_runs(tmp_path, monkeypatch, capsys):
     document = json.loads(capsys.readouterr().out)
     assert document['version'] == 1 and document['rig_file'] == 'dog_rig.yaml'
     assert {each['name'] for each in document['bodies']} >= {'trunk', 'fl_shin'}
-    assert document['actuators'][0] == {'name': '', 'index': 0, 'drives': 'fl_roll',
-                                        'takes': 'effort'}
+    assert document['actuators'][0] == {
+        'name': '',
+        'index': 0,
+        'drives': 'fl_roll',
+        'takes': 'effort',
+    }
     assert document['joints'][0]['type'] == 'free'
     kinds = sensors_of(tmp_path / 'dog_rig.yaml')
     assert [kinds.get(f'{leg}_shin_contact') for leg in ('fl', 'fr', 'rl', 'rr')] == (
-        ['contact_force'] * 4)
+        ['contact_force'] * 4
+    )
     assert kinds['imu'] == 'imu' and kinds['camera'] == 'camera'
     rig = open_rig(tmp_path / 'dog_rig.yaml', skip_unavailable=True, messages=False)
     for _ in range(1500):
@@ -105,8 +110,10 @@ def test_a_list_needs_no_guess(tmp_path, monkeypatch, capsys):
     assert 'shoulder' in out and 'bent' in out and not list(tmp_path.glob('*.yaml'))
 
 
-@pytest.mark.parametrize(('name', 'driver'), [('drone', 'waypoints'), ('hand', 'excite'),
-                                              ('rover_yard', 'figure_eight')])
+@pytest.mark.parametrize(
+    ('name', 'driver'),
+    [('drone', 'waypoints'), ('hand', 'excite'), ('rover_yard', 'figure_eight')],
+)
 def test_the_driver_fits_the_robot(name, driver):
     file = Path(__file__).resolve().parents[3] / 'worlds' / f'{name}.xml'
     chosen = Guess(look_at(file)).world()['driver']

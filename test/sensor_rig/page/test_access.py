@@ -41,21 +41,27 @@ def test_a_port_without_end_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_taken_port_that_was_asked_for_is_refused(
-        taken_port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    taken_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     said = refusal(capsys, 'demo', '--page-port', str(taken_port), '--seconds', '1')
     assert f'cannot answer on port {taken_port} of 127.0.0.1: another program does' in said
 
 
-@pytest.mark.parametrize(('host', 'words'), [
-    ('192.0.2.1', 'no address of this machine'), ('no such host', "cannot answer on 'no such"),
-    ('a' * 300, 'cannot answer on')])
+@pytest.mark.parametrize(
+    ('host', 'words'),
+    [
+        ('192.0.2.1', 'no address of this machine'),
+        ('no such host', "cannot answer on 'no such"),
+        ('a' * 300, 'cannot answer on'),
+    ],
+)
 def test_a_host_that_is_not_here_is_refused(
-        host: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    host: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert words in refusal(capsys, 'demo', '--page-host', host, '--seconds', '1')
 
 
-def test_a_short_token_is_refused_before_anything_runs(
-        capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_short_token_is_refused_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert 'at least 8' in refusal(capsys, 'demo', '--page-token', 'abc', '--seconds', '1')
 
 
@@ -68,6 +74,7 @@ def test_a_page_moves_only_where_it_may(taken_port: int) -> None:
     pytest.importorskip('viser', reason='the live page needs viser')
     from sensor_rig.page.app import Page
     from sensor_rig.page.controls import Setting
+
     with pytest.raises(RigError, match='another program does'):
         Page({'imu': Setting()}, port=taken_port)
     page = Page({'imu': Setting()}, port=taken_port, may_move=True)
@@ -81,6 +88,7 @@ def test_a_server_that_fails_in_its_thread_is_an_error() -> None:
     """viser waits for ever for a thread that died."""
     pytest.importorskip('viser', reason='the live page needs viser')
     from sensor_rig.page import serving
+
     before = threading.excepthook
     with pytest.raises(RigError, match=r'did not start on port 99999 of 127\.0\.0\.1: bind'):
         serving._Start(LOCAL, 99_999, 'page').wait(300.0)
@@ -90,6 +98,7 @@ def test_a_server_that_fails_in_its_thread_is_an_error() -> None:
 def test_a_server_that_never_answers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     viser = pytest.importorskip('viser', reason='the live page needs viser')
     from sensor_rig.page import serving
+
     release = threading.Event()
     monkeypatch.setattr(viser, 'ViserServer', lambda **_: release.wait())
     with pytest.raises(RigError, match=r'it said nothing for 0\.01 s'):

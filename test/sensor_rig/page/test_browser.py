@@ -55,11 +55,17 @@ def watching() -> Iterator[tuple[Watch, Spinner]]:
 
 def assert_scene_moves(page: Any) -> None:
     """The picture of the world has many colours, and changes: the rover drives."""
-    wait_until(lambda: len(np.unique(picture(page, **SCENE).reshape(-1, 3), axis=0)) > 20,
-               PATIENCE_S, 'a picture of the world')
+    wait_until(
+        lambda: len(np.unique(picture(page, **SCENE).reshape(-1, 3), axis=0)) > 20,
+        PATIENCE_S,
+        'a picture of the world',
+    )
     before = picture(page, **SCENE)
-    wait_until(lambda: (np.abs(picture(page, **SCENE) - before).max(-1) > 30).sum() > 20,
-               PATIENCE_S, 'a moving world')
+    wait_until(
+        lambda: (np.abs(picture(page, **SCENE) - before).max(-1) > 30).sum() > 20,
+        PATIENCE_S,
+        'a moving world',
+    )
 
 
 def assert_time_stops(page: Any) -> None:
@@ -69,8 +75,11 @@ def assert_time_stops(page: Any) -> None:
     said(page, r's simulated, (paused)')
     press(page, 'step')
     assert said(page, r'takes 100 steps from ([\d.]+) s') == paused_s
-    wait_until(lambda: abs(float(said(page, r'([\d.]+) s simulated')) - float(paused_s) - 0.1)
-               < 0.06, PATIENCE_S, 'the end of 100 steps')
+    wait_until(
+        lambda: abs(float(said(page, r'([\d.]+) s simulated')) - float(paused_s) - 0.1) < 0.06,
+        PATIENCE_S,
+        'the end of 100 steps',
+    )
     said(page, r's simulated, (paused)')
     press(page, 'resume')
     assert float(said(page, r'goes on from ([\d.]+) s')) == pytest.approx(float(paused_s) + 0.1)
@@ -89,6 +98,7 @@ def assert_clock_changes(page: Any, monitor: Watch, spinner: Spinner) -> None:
     def stamped() -> bool:
         spinner.turn(0.05)
         return abs(monitor.clock_errors_s.get('imu', 0.0) - 0.077) < 1e-3  # drift: -15 ppm
+
     wait_until(stamped, PATIENCE_S, 'stamps 77 ms ahead')
 
 
@@ -101,6 +111,7 @@ def assert_fault_happens(page: Any, monitor: Watch, spinner: Spinner) -> None:
         spinner.turn(0.05)
         last_ns = monitor.captures_ns.get('imu', START_NS) - START_NS
         return monitor.now_ns - last_ns > NS_PER_S
+
     wait_until(dead, PATIENCE_S, 'silence of a dead IMU')
 
 

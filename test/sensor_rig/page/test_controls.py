@@ -23,8 +23,10 @@ from sensor_rig.page.controls import (
 )
 from sim_sensors.timing_config import FaultConfig
 
-SETTINGS = {'imu': Setting((0.002, 0.003), 0.001, 0.012),
-            'camera': Setting((0.025, 0.035), 0.004, 0.037)}
+SETTINGS = {
+    'imu': Setting((0.002, 0.003), 0.001, 0.012),
+    'camera': Setting((0.025, 0.035), 0.004, 0.037),
+}
 
 
 @pytest.fixture
@@ -48,8 +50,7 @@ def shown(controls: Controls) -> tuple[float, float, str]:
 
 
 def test_the_first_sensor_is_shown_as_it_is(controls: Controls) -> None:
-    assert shown(controls) == (
-        2.5, 12.0, 'now: delay 2 to 3 ms and up to 1 ms more, clock +12 ms')
+    assert shown(controls) == (2.5, 12.0, 'now: delay 2 to 3 ms and up to 1 ms more, clock +12 ms')
 
 
 def test_another_sensor_brings_its_own_values(controls: Controls) -> None:
@@ -81,10 +82,18 @@ def test_a_value_out_of_range_is_refused_with_the_range(page: Page) -> None:
     assert [page.commands.get(timeout=5.0).action for _ in range(2)] == ['pause', 'delay']
 
 
-@pytest.mark.parametrize(('limit', 'value', 'now', 'taken'), [
-    (CLOCK, -10_000.0, 0.0, True), (CLOCK, -10_000.1, 0.0, False), (CLOCK, -1e6, -1e6, True),
-    (SPEED, 0.0, 1.0, False), (SPEED, 10.0, 1.0, True), (DELAY, -0.1, 0.0, False),
-    (DELAY, float('nan'), 0.0, False)])
+@pytest.mark.parametrize(
+    ('limit', 'value', 'now', 'taken'),
+    [
+        (CLOCK, -10_000.0, 0.0, True),
+        (CLOCK, -10_000.1, 0.0, False),
+        (CLOCK, -1e6, -1e6, True),
+        (SPEED, 0.0, 1.0, False),
+        (SPEED, 10.0, 1.0, True),
+        (DELAY, -0.1, 0.0, False),
+        (DELAY, float('nan'), 0.0, False),
+    ],
+)
 def test_limits(limit: Limit, value: float, now: float, taken: bool) -> None:
     assert (limit.refusal(value, now) is None) == taken
 
@@ -94,10 +103,17 @@ def test_what_is_said_is_plain_text(page: Page) -> None:
     assert page._said.content == r'front\_lidar: \*now\*'
 
 
-@pytest.mark.parametrize(('key', 'value', 'words'), [
-    ('clock.offset_s', 0.065, 'clock +65 ms'), ('delay_range_s', [0.02, 0.02], 'delay 20 ms'),
-    ('delay_range_s', [0.02, 0.03], 'delay 20 to 30 ms'), ('jitter_s', 0.0, None),
-    ('jitter_s', 0.001, 'jitter 1 ms'), ('noise', 0.5, 'noise 0.5')])
+@pytest.mark.parametrize(
+    ('key', 'value', 'words'),
+    [
+        ('clock.offset_s', 0.065, 'clock +65 ms'),
+        ('delay_range_s', [0.02, 0.02], 'delay 20 ms'),
+        ('delay_range_s', [0.02, 0.03], 'delay 20 to 30 ms'),
+        ('jitter_s', 0.0, None),
+        ('jitter_s', 0.001, 'jitter 1 ms'),
+        ('noise', 0.5, 'noise 0.5'),
+    ],
+)
 def test_changes_are_told_in_words(key: str, value: Any, words: str | None) -> None:
     assert Setting.change_in_words(key, value) == words
 

@@ -30,12 +30,21 @@ def marker(number: int, points: int, text: str) -> Marker:
 
 
 def test_poses_of_all_markers() -> None:
-    made = [marker(number, points, text) for number, points, text in
-            [(3, 0, ''), (7, 1, 'a'), (8, 2, 'abc'), (9, 5, 'abcde'), (12, 0, 'abcdef')]]
+    made = [
+        marker(number, points, text)
+        for number, points, text in [
+            (3, 0, ''),
+            (7, 1, 'a'),
+            (8, 2, 'abc'),
+            (9, 5, 'abcde'),
+            (12, 0, 'abcdef'),
+        ]
+    ]
     raw = serialize_message(MarkerArray(markers=made))
     poses = read_marker_poses(raw)
     assert {number: pose.tolist() for number, pose in poses.items()} == {
-        each.id: [float(each.id), 0.0, -2.5, 0.0, 0.6, 0.0, 0.8] for each in made}
+        each.id: [float(each.id), 0.0, -2.5, 0.0, 0.6, 0.0, 0.8] for each in made
+    }
     with pytest.raises(CdrError):
         read_marker_poses(raw[:-20])
     assert read_marker_poses(serialize_message(MarkerArray())) == {}

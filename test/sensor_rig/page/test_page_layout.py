@@ -57,9 +57,11 @@ def open_at(page: Any, address: str, width: int, height: int) -> None:
 
 def text_px(page: Any) -> float:
     """Return how large the text of the timeline is on the screen."""
-    return float(page.evaluate('''() => {
+    return float(
+        page.evaluate("""() => {
         const text = document.querySelector('.rig-timeline text')
-        return parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a }'''))
+        return parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a }""")
+    )
 
 
 def assert_story(page: Any, left: float, right: float) -> list[Box]:
@@ -75,12 +77,17 @@ def assert_story(page: Any, left: float, right: float) -> list[Box]:
 def assert_robot_in_the_middle(page: Any) -> None:
     """The rover, which drives, is in the middle third of the world."""
     world = box(page, 'canvas')
-    third = {'x': world.x + world.width / 3, 'y': world.y + world.height / 3,
-             'width': world.width / 3, 'height': world.height / 3}
+    third = {
+        'x': world.x + world.width / 3,
+        'y': world.y + world.height / 3,
+        'width': world.width / 3,
+        'height': world.height / 3,
+    }
 
     def painted() -> bool:
         away = np.abs(picture(page, **third) - np.array(ROVER_RGB)).max(-1)
         return bool((away < 40).sum() > 100)
+
     wait_until(painted, PATIENCE_S, 'the rover in the middle')
 
 

@@ -27,8 +27,12 @@ def parsed(text: str) -> ElementTree.Element:
 
 def ticks(drawing: ElementTree.Element, colour: str) -> list[float]:
     """Return the x of every mark of a colour."""
-    return [float(x) for path in drawing.iter(f'{SPACE}path') if path.get('stroke') == colour
-            for x in re.findall(r'M([\d.]+)', path.get('d', ''))]
+    return [
+        float(x)
+        for path in drawing.iter(f'{SPACE}path')
+        if path.get('stroke') == colour
+        for x in re.findall(r'M([\d.]+)', path.get('d', ''))
+    ]
 
 
 def x_of(time_s: float, now_s: float, *names: str, span_s: float = 2.0) -> float:
@@ -37,8 +41,11 @@ def x_of(time_s: float, now_s: float, *names: str, span_s: float = 2.0) -> float
 
 def events(drawing: ElementTree.Element) -> list[float]:
     """Return the x of every mark of an event."""
-    return [float(path.get('d', 'M0 ')[1:].split()[0]) for path in drawing.iter(f'{SPACE}path')
-            if path.get('class') == 'rig-event']
+    return [
+        float(path.get('d', 'M0 ')[1:].split()[0])
+        for path in drawing.iter(f'{SPACE}path')
+        if path.get('class') == 'rig-event'
+    ]
 
 
 def heights(drawing: ElementTree.Element, colour: str) -> list[float]:
@@ -54,12 +61,16 @@ def test_timeline_puts_the_three_times_of_a_sample_at_their_places() -> None:
     history.add_bundle({'lidar': 1 * S - 85 * MS, 'camera': 1 * S + 47 * MS})
     history.advance(2 * S)
     drawing = parsed(timeline(history))
-    for colour, times_s in ((svg.CAPTURE, (1.0, 1.01)), (svg.STAMP, (0.915, 1.047)),
-                            (svg.ARRIVAL, (1.15, 1.04))):
+    for colour, times_s in (
+        (svg.CAPTURE, (1.0, 1.01)),
+        (svg.STAMP, (0.915, 1.047)),
+        (svg.ARRIVAL, (1.15, 1.04)),
+    ):
         places = [x_of(time_s, 2.0, 'lidar', 'camera') for time_s in times_s]
         assert ticks(drawing, colour) == pytest.approx(places, abs=0.06)
-    bundle = next(line for line in drawing.iter(f'{SPACE}polyline')
-                  if line.get('stroke') == svg.BUNDLE)
+    bundle = next(
+        line for line in drawing.iter(f'{SPACE}polyline') if line.get('stroke') == svg.BUNDLE
+    )
     ends = [float(point.split(',')[0]) for point in bundle.get('points', '').split()]
     assert ends == pytest.approx([x_of(t, 2.0, 'lidar', 'camera') for t in (1.0, 1.01)], abs=0.06)
 
@@ -101,10 +112,17 @@ def test_offset_band_holds_the_line_and_the_truth_is_another_line() -> None:
 
 def test_a_clock_step_is_seen_as_a_step() -> None:
     """53 ms are most of the plot's height, in the truth at once and in the estimate later."""
-    line = [OffsetPoint(0.1 * index, 122.0 if index < 320 else 175.0, 0.5,
-                        122.0 if index < 300 else 175.0) for index in range(600)]
-    drawing = parsed(offsets({'camera': line}, 'lidar', 60.0, 60.0,
-                             [Occurrence(30.0, 'clock +90 ms', 'camera')]))
+    line = [
+        OffsetPoint(
+            0.1 * index, 122.0 if index < 320 else 175.0, 0.5, 122.0 if index < 300 else 175.0
+        )
+        for index in range(600)
+    ]
+    drawing = parsed(
+        offsets(
+            {'camera': line}, 'lidar', 60.0, 60.0, [Occurrence(30.0, 'clock +90 ms', 'camera')]
+        )
+    )
     frame = next(each for each in drawing.iter(f'{SPACE}rect') if each.get('fill') == svg.INK)
     high = float(frame.get('height', 0.0))
     for colour in (svg.BUNDLE, svg.STAMP):
@@ -115,12 +133,17 @@ def test_a_clock_step_is_seen_as_a_step() -> None:
     assert any(each.text == 'clock +90 ms' for each in drawing.iter(f'{SPACE}text'))
 
 
-@pytest.mark.parametrize(('points', 'least', 'most'), [
-    ([(10.0, 0.1, 10.0)], 4.0, 4.0),
-    ([(0.0, 900.0, 122.0), (122.0, 0.5, 122.0)], 4.0, 4.0),
-    ([(122.0, 0.5, 122.0), (122.0, 0.5, 175.0)], 53.0, 70.0)])
+@pytest.mark.parametrize(
+    ('points', 'least', 'most'),
+    [
+        ([(10.0, 0.1, 10.0)], 4.0, 4.0),
+        ([(0.0, 900.0, 122.0), (122.0, 0.5, 122.0)], 4.0, 4.0),
+        ([(122.0, 0.5, 122.0), (122.0, 0.5, 175.0)], 53.0, 70.0),
+    ],
+)
 def test_the_scale_holds_the_truth_and_sure_estimates(
-        points: list[tuple[float, float, float]], least: float, most: float) -> None:
+    points: list[tuple[float, float, float]], least: float, most: float
+) -> None:
     low, high = limits([OffsetPoint(0.0, *point) for point in points])
     assert least <= high - low <= most
     assert low <= points[-1][2] <= high
@@ -160,8 +183,10 @@ def test_joints_show_measured_over_true() -> None:
 
 
 def test_a_switch_is_a_block_while_it_is_closed() -> None:
-    body = Body(contacts={'foot': Trace(), 'wrist': Trace(), 'new': Trace()},
-                switches=frozenset(['foot', 'new']))
+    body = Body(
+        contacts={'foot': Trace(), 'wrist': Trace(), 'new': Trace()},
+        switches=frozenset(['foot', 'new']),
+    )
     for time_s, closed in ((1.0, 1.0), (2.0, 0.0), (2.01, 1.0), (2.02, 0.0)):
         body.contacts['foot'].add('measured', time_s, closed, switches=True)
     for time_s, force in ((1.0, 3.0), (2.0, 37.0)):

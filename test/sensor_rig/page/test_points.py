@@ -24,28 +24,47 @@ MODEL = """
 
 def pose(time_s: float) -> tuple[np.ndarray, Rotation]:
     """A body that drives along x and turns through a half circle, its quaternion flipping."""
-    return np.array([0.8 * time_s, 0.0, 0.1]), Rotation.from_euler('z', 170 + 120 * time_s,
-                                                                   degrees=True)
+    return np.array([0.8 * time_s, 0.0, 0.1]), Rotation.from_euler(
+        'z', 170 + 120 * time_s, degrees=True
+    )
 
 
 def driven(mount: Mount) -> Placer:
     placer = Placer(mount)
     for time_s in np.arange(0.0, 0.4, 0.01):
         place, turn = pose(time_s)
-        placer.add_pose(MotionMessage(round(time_s * S), tuple(place), tuple(turn.as_quat()),
-                                      (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
+        placer.add_pose(
+            MotionMessage(
+                round(time_s * S),
+                tuple(place),
+                tuple(turn.as_quat()),
+                (0.0, 0.0, 0.0),
+                (0.0, 0.0, 0.0),
+            )
+        )
     return placer
 
 
 def test_each_ray_starts_where_the_sensor_was_when_it_fired() -> None:
-    mount = Mount(Rotation.from_euler('x', 90, degrees=True).as_matrix(), np.array([0.3, 0, 0.4]),
-                  False)
-    template = msgs.laser_scan('l', 5, angle_min_rad=-1.0, angle_max_rad=1.0,
-                               angle_increment_rad=0.5, range_min_m=0.1, range_max_m=9.0,
-                               time_increment_s=0.02, scan_time_s=0.1, intensities=True)
+    mount = Mount(
+        Rotation.from_euler('x', 90, degrees=True).as_matrix(), np.array([0.3, 0, 0.4]), False
+    )
+    template = msgs.laser_scan(
+        'l',
+        5,
+        angle_min_rad=-1.0,
+        angle_max_rad=1.0,
+        angle_increment_rad=0.5,
+        range_min_m=0.1,
+        range_max_m=9.0,
+        time_increment_s=0.02,
+        scan_time_s=0.1,
+        intensities=True,
+    )
     ranges = [1.0, 2.0, np.inf, 3.0, 4.0]
-    placed = driven(mount).scan(template.fill(0, ranges=ranges, intensities=[1, 2, 0, 4, 2]),
-                                round(0.1 * S))
+    placed = driven(mount).scan(
+        template.fill(0, ranges=ranges, intensities=[1, 2, 0, 4, 2]), round(0.1 * S)
+    )
     assert placed is not None
     expected = []
     for ray, reach in enumerate(ranges):
@@ -61,9 +80,17 @@ def test_each_ray_starts_where_the_sensor_was_when_it_fired() -> None:
 
 def test_a_sweep_that_no_pose_covers_is_not_drawn() -> None:
     placer = driven(Mount(np.eye(3), np.zeros(3), False))
-    scan = msgs.laser_scan('l', 2, angle_min_rad=0, angle_max_rad=1, angle_increment_rad=1,
-                           range_min_m=0.1, range_max_m=9.0, time_increment_s=0.1,
-                           scan_time_s=0.2).fill(0, ranges=[1.0, 1.0])
+    scan = msgs.laser_scan(
+        'l',
+        2,
+        angle_min_rad=0,
+        angle_max_rad=1,
+        angle_increment_rad=1,
+        range_min_m=0.1,
+        range_max_m=9.0,
+        time_increment_s=0.1,
+        scan_time_s=0.2,
+    ).fill(0, ranges=[1.0, 1.0])
     assert placer.scan(scan, round(0.35 * S)) is None
     assert placer.scan(scan, -S) is None
     assert placer.scan(scan, round(0.1 * S)) is not None
@@ -74,7 +101,8 @@ def test_a_cloud_that_never_moves() -> None:
     points['x'] = [1.0, np.nan, 3.0]
     points['time'] = [0.0, 0.1, 0.2]
     placed = Placer(Mount(np.eye(3), np.array([0.0, 0.0, 1.0]), True)).cloud(
-        msgs.point_cloud2_message(0, 'l', points), 0)
+        msgs.point_cloud2_message(0, 'l', points), 0
+    )
     assert placed is not None
     np.testing.assert_allclose(placed.points_m, [[1, 0, 1], [3, 0, 1]])
     np.testing.assert_allclose(placed.time, [0.0, 1.0])

@@ -22,17 +22,22 @@ from sensor_rig.page.ros.node import PageNode
 pytestmark = pytest.mark.ros
 
 RUBBISH = (b'', b'\0\1\0\0', b'\0\1\0\0' + b'\xff' * 40, bytes(100_000))
-SENSORS = {'imu': {'type': 'imu', 'mount': {'body': 'plate'}, 'rate_hz': 50.0},
-           'scanner': {'type': 'lidar2d', 'mount': {'body': 'plate'}, 'rate_hz': 10.0,
-                       'num_rays': 10},
-           'joints': {'type': 'joint_state', 'joints': ['hinge'], 'rate_hz': 50.0}}
+SENSORS = {
+    'imu': {'type': 'imu', 'mount': {'body': 'plate'}, 'rate_hz': 50.0},
+    'scanner': {'type': 'lidar2d', 'mount': {'body': 'plate'}, 'rate_hz': 10.0, 'num_rays': 10},
+    'joints': {'type': 'joint_state', 'joints': ['hinge'], 'rate_hz': 50.0},
+}
 
 
 @pytest.fixture
 def page(tmp_path: Path) -> Iterator[PageNode]:
     """A page that believes that somebody looks at it."""
-    rig = write_rig(tmp_path, SENSORS, timestep_s=0.01,
-                    sync={'reference_sensor_id': 'imu', 'required_sensors': ['imu']})
+    rig = write_rig(
+        tmp_path,
+        SENSORS,
+        timestep_s=0.01,
+        sync={'reference_sensor_id': 'imu', 'required_sensors': ['imu']},
+    )
     with ros_context([]):
         node = PageNode(rig, port=0)
         node._is_watched = True
@@ -42,8 +47,7 @@ def page(tmp_path: Path) -> Iterator[PageNode]:
 
 
 def test_rubbish_on_every_topic(page: PageNode) -> None:
-    heard = [subscription.callback for subscription in page.subscriptions
-             if subscription.raw]
+    heard = [subscription.callback for subscription in page.subscriptions if subscription.raw]
     assert len(heard) >= 8
     for raw in RUBBISH:
         for take in heard:
@@ -54,10 +58,18 @@ def test_rubbish_on_every_topic(page: PageNode) -> None:
 def test_parameters_that_no_emulator_takes(page: PageNode) -> None:
     text = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value='x' * 10_000)
     for key in ('imu.delay_range_s', 'imu.jitter_s', 'imu.clock.offset_s', 'nobody.jitter_s', ''):
-        page._on_parameters(ParameterEvent(node='/emulator', changed_parameters=[
-            Parameter(name=f'sensors.{key}', value=text), Parameter(name=f'sensors.{key}')]))
-    event = ParameterEvent(node='/emulator', changed_parameters=[
-        Parameter(name='sensors.imu.noise', value=text)])
+        page._on_parameters(
+            ParameterEvent(
+                node='/emulator',
+                changed_parameters=[
+                    Parameter(name=f'sensors.{key}', value=text),
+                    Parameter(name=f'sensors.{key}'),
+                ],
+            )
+        )
+    event = ParameterEvent(
+        node='/emulator', changed_parameters=[Parameter(name='sensors.imu.noise', value=text)]
+    )
     for _ in range(MOST_EVENTS + 10):
         page._on_parameters(event)
     assert len(page._history._events) == MOST_EVENTS
@@ -66,8 +78,12 @@ def test_parameters_that_no_emulator_takes(page: PageNode) -> None:
 
 def test_invented_joints_are_not_kept_without_end(page: PageNode) -> None:
     from rclpy.serialization import serialize_message
+
     take = page._limbs._take('joints', JOINTS)
     for part in range(3):
-        take(serialize_message(JointState(name=[f'{part} {i}' for i in range(600)],
-                                          position=[0.0] * 600)))
+        take(
+            serialize_message(
+                JointState(name=[f'{part} {i}' for i in range(600)], position=[0.0] * 600)
+            )
+        )
     assert len(page._limbs.body.joints) == MOST_TRACES

@@ -58,16 +58,31 @@ def get(page: Page, path: str, **headers: str) -> tuple[int, str, str]:
 def socket_status(page: Page, path: str = '/', origin: str | None = None, **headers: str) -> int:
     """Return what a websocket is answered: 101 is an open one."""
     try:
-        with connect(f'ws://127.0.0.1:{page.server.get_port()}{path}', additional_headers=headers,
-                     origin=origin, subprotocols=[SUBPROTOCOL], proxy=None):
+        with connect(
+            f'ws://127.0.0.1:{page.server.get_port()}{path}',
+            additional_headers=headers,
+            origin=origin,
+            subprotocols=[SUBPROTOCOL],
+            proxy=None,
+        ):
             return 101
     except InvalidStatus as refused:
         return refused.response.status_code
 
 
-@pytest.mark.parametrize('path', [
-    '/', '/index.html', '/nothing', '/?token=', '/?token=wrong', '/?token=open%20sesame',
-    '/?Token=' + QUOTED, f'/{QUOTED}'])
+@pytest.mark.parametrize(
+    'path',
+    [
+        '/',
+        '/index.html',
+        '/nothing',
+        '/?token=',
+        '/?token=wrong',
+        '/?token=open%20sesame',
+        '/?Token=' + QUOTED,
+        f'/{QUOTED}',
+    ],
+)
 def test_without_the_token_there_is_nothing(page: Page, path: str) -> None:
     status, cookie, text = get(page, path)
     assert (status, cookie) == (401, '')
@@ -142,8 +157,9 @@ def test_a_browser_sees_the_rig_with_the_token_only(processes: Processes) -> Non
     pytest.importorskip('rclpy', reason='the live page listens to ROS')
     port = free_port()
     with browser_page(1240, 420) as window:
-        rig = processes.rig('demo', '--rig', str(RIG), '--page-port', str(port),
-                            **{TOKEN_VARIABLE: TOKEN})
+        rig = processes.rig(
+            'demo', '--rig', str(RIG), '--page-port', str(port), **{TOKEN_VARIABLE: TOKEN}
+        )
         rig.wait_for_output(f'http://localhost:{port}/?token=...')
         sockets: list[str] = []
         window.on('websocket', lambda opened: sockets.append(opened.url))
@@ -175,5 +191,6 @@ def test_a_page_for_other_machines_is_announced_loudly(processes: Processes) -> 
 def test_the_warning_says_what_is_at_stake() -> None:
     assert warning('0.0.0.0', 80, None) == (
         'WARNING: the live page answers on 0.0.0.0: whoever reaches port 80 of this machine can '
-        'watch the rig, stop it and inject faults. There is no password.')
+        'watch the rig, stop it and inject faults. There is no password.'
+    )
     assert 'whoever knows the token and reaches port 80' in warning('0.0.0.0', 80, TOKEN)

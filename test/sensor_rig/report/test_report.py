@@ -59,10 +59,21 @@ def run(tmp_path_factory):
     """A recording, its rig, and the data of its report."""
     folder = tmp_path_factory.mktemp('report')
     (folder / 'rig.yaml').write_text(RIG)
-    main(['record', str(folder / 'bag'), '--rig', str(folder / 'rig.yaml'), '--seconds', '8',
-          '--no-sync'])
-    assert main(['sync', str(folder / 'bag'), str(folder / 'out'), '--rig',
-                 str(folder / 'rig.yaml')]) == 0
+    main(
+        [
+            'record',
+            str(folder / 'bag'),
+            '--rig',
+            str(folder / 'rig.yaml'),
+            '--seconds',
+            '8',
+            '--no-sync',
+        ]
+    )
+    assert (
+        main(['sync', str(folder / 'bag'), str(folder / 'out'), '--rig', str(folder / 'rig.yaml')])
+        == 0
+    )
     return folder
 
 
@@ -95,7 +106,8 @@ def test_the_headline_doubts_what_is_wrong(run):
     own_s = wheels['pairing']['p95_s']
     wheels['truth']['pairing']['p95_s'] = 3.0 * own_s
     assert f'<b class="bad">{3e3 * own_s:.3g} ms</b><span>worst p95 pairing in truth' in (
-        sync_page(document))
+        sync_page(document)
+    )
     wheels['truth']['pairing']['count'] = 0
     assert 'pairing in truth' not in sync_page(document)
     wheels['last']['sigma_ms'] = 30.0
@@ -121,8 +133,12 @@ def test_the_page_escapes_what_it_is_given(run):
 
 def test_the_command_makes_the_page_of_a_recording_and_of_a_run(run, capsys):
     out = run / 'page.html'
-    assert main(['report', str(run / 'bag'), '--rig', str(run / 'rig.yaml'), '-o', str(out),
-                 '--json']) == 0
+    assert (
+        main(
+            ['report', str(run / 'bag'), '--rig', str(run / 'rig.yaml'), '-o', str(out), '--json']
+        )
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)['bundles'] > 60
     again = run / 'again.html'
     assert main(['report', str(run / 'out'), '-o', str(again)]) == 0
@@ -143,16 +159,27 @@ def test_mistakes_are_one_sentence(run, tmp_path, capsys):
 
 def test_a_faster_stream_has_spare_messages_which_are_no_drops() -> None:
     nothing = dict.fromkeys((*GOOD_FATES, *DROP_FATES), 0)
-    run = {'reference': 'lidar', 'sensors': {
-        'lidar': {'counts': {**nothing, 'received': 10, 'bundled': 9, 'unmatched': 1},
-                  'missing': {}},
-        'camera': {'counts': {**nothing, 'received': 15, 'bundled': 9, 'unmatched': 6},
-                   'missing': {'deadline': 1}}}}
+    run = {
+        'reference': 'lidar',
+        'sensors': {
+            'lidar': {
+                'counts': {**nothing, 'received': 10, 'bundled': 9, 'unmatched': 1},
+                'missing': {},
+            },
+            'camera': {
+                'counts': {**nothing, 'received': 15, 'bundled': 9, 'unmatched': 6},
+                'missing': {'deadline': 1},
+            },
+        },
+    }
     assert (fates(run, 'lidar')['spare'], fates(run, 'lidar')['unmatched']) == (0, 1)
     assert (fates(run, 'camera')['spare'], fates(run, 'camera')['unmatched']) == (5, 1)
     shown = drops(run)
-    for words in ('faster than the reference', 'a better partner was taken',
-                  'when the deadline passed'):
+    for words in (
+        'faster than the reference',
+        'a better partner was taken',
+        'when the deadline passed',
+    ):
         assert words in shown
 
 
@@ -165,9 +192,17 @@ def test_paths_are_laid_onto_the_start_of_the_true_one() -> None:
 
 def test_a_report_shows_paths_and_pictures() -> None:
     circle = [(0.1 * k, math.cos(0.1 * k), math.sin(0.1 * k), 0.1 * k) for k in range(60)]
-    made = ''.join(scenery_sections({'scenery': {
-        'paths': {'/truth/odom': circle, '/wheels/odom': circle}, 'camera': '/camera/image_raw',
-        'pictures': ['AAAA']}}))
+    made = ''.join(
+        scenery_sections(
+            {
+                'scenery': {
+                    'paths': {'/truth/odom': circle, '/wheels/odom': circle},
+                    'camera': '/camera/image_raw',
+                    'pictures': ['AAAA'],
+                }
+            }
+        )
+    )
     assert 'Trajectory' in made and 'class="truth"' in made and '/wheels/odom' in made
     assert 'data:image/jpeg;base64,AAAA' in made
     assert scenery_sections({}) == [], 'data of an older report'

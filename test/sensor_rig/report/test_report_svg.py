@@ -29,9 +29,15 @@ def test_ticks_are_few_round_and_inside(a, b):
         assert all(tick_label(tick, ticks) for tick in ticks)
 
 
-@pytest.mark.parametrize(('low', 'high', 'labels'), [
-    (0, 10, ['0', '2', '4', '6', '8', '10']), (-0.3, 0.3, ['-0.2', '0.0', '0.2']),
-    (1e-5, 3e-5, None), (5, 5, ['5'])])
+@pytest.mark.parametrize(
+    ('low', 'high', 'labels'),
+    [
+        (0, 10, ['0', '2', '4', '6', '8', '10']),
+        (-0.3, 0.3, ['-0.2', '0.0', '0.2']),
+        (1e-5, 3e-5, None),
+        (5, 5, ['5']),
+    ],
+)
 def test_tick_labels(low, high, labels):
     ticks = nice_ticks(low, high, 5 if high == 10 else 4)
     found = [tick_label(tick, ticks) for tick in ticks]

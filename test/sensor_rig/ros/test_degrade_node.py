@@ -39,8 +39,9 @@ class Bench:
 
     def __init__(self, streams: dict[str, Any], **options: Any) -> None:
         self.spinner = Spinner()
-        self.degrade = make_degrade(rig_from_parameters({'seed': 5, 'streams': streams}),
-                                    **options)
+        self.degrade = make_degrade(
+            rig_from_parameters({'seed': 5, 'streams': streams}), **options
+        )
         self.degrade.wake = self.spinner.wake
         self.node = rclpy.create_node('robot')
         for node in (self.degrade, self.node):
@@ -52,8 +53,12 @@ class Bench:
     def hear(self, topic: str, type_name: str = IMU.type_name) -> list[tuple[int, bytes]]:
         heard: list[tuple[int, bytes]] = []
         self.node.create_subscription(
-            message_class(type_name), topic, lambda raw: heard.append((time.time_ns(), raw)),
-            qos.sensor_in(500.0, reliable=True), raw=True)
+            message_class(type_name),
+            topic,
+            lambda raw: heard.append((time.time_ns(), raw)),
+            qos.sensor_in(500.0, reliable=True),
+            raw=True,
+        )
         return heard
 
     def until(self, condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
@@ -64,10 +69,16 @@ class Bench:
 
     def connect(self, *publishers: Any) -> None:
         """Wait until the node hears the driver and the reader hears the node."""
-        self.until(lambda: all(each.get_subscription_count() for each in publishers)
-                   and len(self.degrade._inputs) >= len(publishers)
-                   and all(self.degrade._publishers_of[topic].get_subscription_count()
-                           for topic in self.degrade._types))
+        self.until(
+            lambda: (
+                all(each.get_subscription_count() for each in publishers)
+                and len(self.degrade._inputs) >= len(publishers)
+                and all(
+                    self.degrade._publishers_of[topic].get_subscription_count()
+                    for topic in self.degrade._types
+                )
+            )
+        )
         self.degrade._look()
 
     def call(self, kind: Any, name: str, request: Any) -> Any:
@@ -78,9 +89,12 @@ class Bench:
         return future.result()
 
     def set(self, **values: Any) -> Any:
-        request = SetParameters.Request(parameters=[
-            Parameter(key.replace('__', '.'), value=value).to_parameter_msg()
-            for key, value in values.items()])
+        request = SetParameters.Request(
+            parameters=[
+                Parameter(key.replace('__', '.'), value=value).to_parameter_msg()
+                for key, value in values.items()
+            ]
+        )
         return self.call(SetParameters, '/degrade/set_parameters', request).results
 
     def close(self) -> None:
@@ -96,6 +110,7 @@ def bench() -> Iterator[Callable[..., Bench]]:
     def make(streams: dict[str, Any], **options: Any) -> Bench:
         made.append(Bench(streams, **options))
         return made[-1]
+
     with ros_context([]):
         yield make
         for each in made:
@@ -103,13 +118,23 @@ def bench() -> Iterator[Callable[..., Bench]]:
 
 
 def test_messages_come_late_and_stamped_by_the_wrong_clock(bench: Any) -> None:
-    live = bench({'imu': {'topics': ['/imu/data'], 'delay_range_s': [0.05, 0.05],
-                          'clock': {'offset_s': -0.25}}})
+    live = bench(
+        {
+            'imu': {
+                'topics': ['/imu/data'],
+                'delay_range_s': [0.05, 0.05],
+                'clock': {'offset_s': -0.25},
+            }
+        }
+    )
     out, truth = live.hear('/degraded/imu/data'), live.hear('/truth/time/imu', TIME)
     driver = live.talk('/imu/data')
     live.connect(driver)
-    live.until(lambda: not live.degrade.session.unread - {'/truth/fate/imu'} or
-               live.degrade._look() is None)
+    live.until(
+        lambda: (
+            not live.degrade.session.unread - {'/truth/fate/imu'} or live.degrade._look() is None
+        )
+    )
     sent = []
     for k in range(10):
         stamp_ns = 1_700_000_000_000_000_000 + k * 10_000_000
@@ -123,12 +148,20 @@ def test_messages_come_late_and_stamped_by_the_wrong_clock(bench: Any) -> None:
     assert [IMU.read(raw)[1]['linear_acceleration'][0] for _, raw in out] == list(range(10))
     pairs = [read_time_reference(raw) for _, raw in truth]
     assert [(each[0], each[2]) for each in pairs] == [
-        (stamp_ns, stamp_ns - 250_000_000) for _, stamp_ns in sent]
+        (stamp_ns, stamp_ns - 250_000_000) for _, stamp_ns in sent
+    ]
 
 
 def test_what_cannot_be_read_passes_as_it_is(bench: Any) -> None:
-    live = bench({'imu': {'topics': ['/imu/data'], 'delay_range_s': [0.05, 0.05],
-                          'clock': {'offset_s': -0.25}}})
+    live = bench(
+        {
+            'imu': {
+                'topics': ['/imu/data'],
+                'delay_range_s': [0.05, 0.05],
+                'clock': {'offset_s': -0.25},
+            }
+        }
+    )
     out, driver = live.hear('/degraded/imu/data'), live.talk('/imu/data')
     live.connect(driver)
     rubbish = [b'\0\1\0\0', b'\0\1\0\0' + b'\xff' * 40, bytes(1_000_000)]
@@ -167,6 +200,7 @@ def test_parameters_and_faults_change_a_running_stream(bench: Any) -> None:
     def send(k: int) -> None:
         driver.publish(IMU.fill(1_000_000_000_000 + k * 10_000_000))
         live.until(lambda: live.degrade.session.accounts['/imu/data'].read > k)
+
     send(0)
     live.until(lambda: len(out) == 1)
     assert live.set(streams__imu__clock__offset_s=0.5)[0].successful
@@ -186,8 +220,10 @@ def test_parameters_and_faults_change_a_running_stream(bench: Any) -> None:
 
 
 def test_simulated_time_releases_by_clock_and_starts_anew_when_it_goes_back(bench: Any) -> None:
-    live = bench({'imu': {'topics': ['/imu/data'], 'delay_range_s': [0.1, 0.1]}},
-                 parameter_overrides=[Parameter('use_sim_time', value=True)])
+    live = bench(
+        {'imu': {'topics': ['/imu/data'], 'delay_range_s': [0.1, 0.1]}},
+        parameter_overrides=[Parameter('use_sim_time', value=True)],
+    )
     out = live.hear('/degraded/imu/data')
     driver = live.talk('/imu/data')
     clock = live.node.create_publisher(message_class('rosgraph_msgs/msg/Clock'), '/clock', 10)
@@ -198,6 +234,7 @@ def test_simulated_time_releases_by_clock_and_starts_anew_when_it_goes_back(benc
     def tick(now_ns: int) -> None:
         clock.publish(template.fill(now_ns))
         live.until(lambda: live.degrade._now_ns() == now_ns)
+
     tick(5_000_000_000)
     driver.publish(IMU.fill(5_000_000_000))
     live.until(lambda: len(live.degrade.session) == 1)
@@ -213,9 +250,16 @@ def test_simulated_time_releases_by_clock_and_starts_anew_when_it_goes_back(benc
 
 
 def test_remapping_puts_it_between_a_driver_and_a_stack(bench: Any) -> None:
-    live = bench({'imu': {'topics': ['/imu/data'], 'clock': {'offset_s': 1.0}}},
-                 cli_args=['--ros-args', '-r', '/imu/data:=/driver/imu', '-r',
-                           'degraded/imu/data:=/imu/data'])
+    live = bench(
+        {'imu': {'topics': ['/imu/data'], 'clock': {'offset_s': 1.0}}},
+        cli_args=[
+            '--ros-args',
+            '-r',
+            '/imu/data:=/driver/imu',
+            '-r',
+            'degraded/imu/data:=/imu/data',
+        ],
+    )
     out = live.hear('/imu/data')
     driver = live.talk('/driver/imu')
     live.connect(driver)
@@ -231,13 +275,16 @@ def test_rig_without_streams_is_a_mistake() -> None:
         make_degrade(rig_from_parameters({}))
 
 
-def test_the_command_degrades_until_it_is_interrupted(processes: Any, tmp_path: Any,
-                                                      wait_until: Any) -> None:
+def test_the_command_degrades_until_it_is_interrupted(
+    processes: Any, tmp_path: Any, wait_until: Any
+) -> None:
     rig = tmp_path / 'faults.yaml'
-    rig.write_text('/**: {ros__parameters: {streams: {imu: {topics: [/imu/*], '
-                   'clock: {offset_s: 1.0}}}}}')
-    process = processes.start(sys.executable, '-m', 'sensor_rig', 'degrade', '--live', '--rig',
-                              str(rig), '--json')
+    rig.write_text(
+        '/**: {ros__parameters: {streams: {imu: {topics: [/imu/*], clock: {offset_s: 1.0}}}}}'
+    )
+    process = processes.start(
+        sys.executable, '-m', 'sensor_rig', 'degrade', '--live', '--rig', str(rig), '--json'
+    )
     with ros_context([]):
         spinner, node = Spinner(), rclpy.create_node('robot')
         spinner.add(node)
@@ -250,12 +297,13 @@ def test_the_command_degrades_until_it_is_interrupted(processes: Any, tmp_path: 
             driver.publish(IMU.fill(5_000_000_000))
             spinner.turn(0.05)
             return bool(heard)
+
         wait_until(sent, 60.0, 'a degraded message')
         spinner.close()
         node.destroy_node()
     assert read_stamp_ns(heard[0]) == 6_000_000_000
     process.interrupt()
     assert process.wait() == 0
-    document = json.loads(process.output[process.output.index('{'):])
+    document = json.loads(process.output[process.output.index('{') :])
     account = document['topics']['/imu/data']
     assert account['read'] == account['written'] >= len(heard)

@@ -9,12 +9,19 @@ from sensor_rig.rigfile import load_rig
 from sensor_rig.running.plan import planned_nodes
 
 
-@pytest.mark.parametrize(('only', 'emulators', 'wanted'), [
-    (['world'], 'per_sensor', {'world': None}),
-    (['sync', 'imu'], 'per_sensor', {'sync': None, 'emulator_imu': ['imu']}),
-    (['imu', 'wheels', 'world'], 'one', {'emulator_imu_wheels': ['imu', 'wheels'], 'world': None}),
-    ([], 'one', {'sync': None, 'emulator': None, 'world': None}),
-])
+@pytest.mark.parametrize(
+    ('only', 'emulators', 'wanted'),
+    [
+        (['world'], 'per_sensor', {'world': None}),
+        (['sync', 'imu'], 'per_sensor', {'sync': None, 'emulator_imu': ['imu']}),
+        (
+            ['imu', 'wheels', 'world'],
+            'one',
+            {'emulator_imu_wheels': ['imu', 'wheels'], 'world': None},
+        ),
+        ([], 'one', {'sync': None, 'emulator': None, 'world': None}),
+    ],
+)
 def test_a_host_starts_what_is_named(only, emulators, wanted) -> None:
     nodes = planned_nodes(load_rig('soak'), emulators=emulators, only=only)
     assert {node.name: node.parameters.get('only') for node in nodes} == wanted

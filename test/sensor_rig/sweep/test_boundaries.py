@@ -29,8 +29,11 @@ def test_intervals_are_clopper_and_pearsons(good: int, runs: int) -> None:
 def test_bounds_keep_their_promise() -> None:
     """Over all outcomes of a binomial, a lower bound is too high in at most 5 % of them."""
     for probability, runs in product((0.1, 0.5, 0.83, 0.99), (3, 8, 20)):
-        wrong = sum(comb(runs, good) * probability**good * (1 - probability) ** (runs - good)
-                    for good in range(runs + 1) if lower_bound(good, runs, 0.95) > probability)
+        wrong = sum(
+            comb(runs, good) * probability**good * (1 - probability) ** (runs - good)
+            for good in range(runs + 1)
+            if lower_bound(good, runs, 0.95) > probability
+        )
         assert wrong <= 0.05 + 1e-12
 
 
@@ -47,17 +50,17 @@ def line(*goods: int, runs: int = 6) -> list[FactorLevel]:
 
 
 def test_a_plain_boundary() -> None:
-    found, = boundaries(line(6, 6, 0, 0), 0.95)
+    (found,) = boundaries(line(6, 6, 0, 0), 0.95)
     assert (found.low, found.high, found.good_below) == (10.0, 20.0, True)
     assert found.confidence == pytest.approx(1 - 2 * 0.5**6)
     assert found.interval == (10.0, 20.0)
 
 
 def test_few_seeds_count_levels_together() -> None:
-    found, = boundaries(line(3, 3, 3, 0, 0, 0, runs=3), 0.95)
+    (found,) = boundaries(line(3, 3, 3, 0, 0, 0, runs=3), 0.95)
     assert found.confidence == pytest.approx(1 - 2 * 0.5**3)
     assert found.interval == (10.0, 40.0), 'two levels a side make six runs'
-    lonely, = boundaries(line(1, 0, runs=1), 0.95)
+    (lonely,) = boundaries(line(1, 0, runs=1), 0.95)
     assert lonely.confidence == 0.0 and lonely.interval is None
 
 
@@ -75,8 +78,10 @@ def test_the_interval_holds_the_boundary_as_often_as_it_says() -> None:
     for _ in range(400):
         true = rng.uniform(0.3, 0.7)
         chance = 1.0 / (1.0 + np.exp((values - true) / 0.04))
-        levels = [FactorLevel(float(value), int(rng.binomial(8, p)), 8)
-                  for value, p in zip(values, chance, strict=True)]
+        levels = [
+            FactorLevel(float(value), int(rng.binomial(8, p)), 8)
+            for value, p in zip(values, chance, strict=True)
+        ]
         for found in boundaries(levels, 0.9):
             if found.interval is not None and found.good_below:
                 told += 1

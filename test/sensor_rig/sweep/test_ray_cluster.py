@@ -22,8 +22,12 @@ pytest.importorskip('pyarrow', reason='pyarrow is not installed (extra sweep)')
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 MESH = 'v 0 0 0\nv .1 0 0\nv 0 .1 0\nv 0 0 .1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n'
 RAY = str(Path(sys.executable).with_name('ray'))
-ADVANCED = {'RAY_enable_metrics_collection': '0', 'PYTHONPATH': str(ROOT),
-            'RAY_AUTH_MODE': 'token', 'RAY_AUTH_TOKEN': secrets.token_hex(32)}
+ADVANCED = {
+    'RAY_enable_metrics_collection': '0',
+    'PYTHONPATH': str(ROOT),
+    'RAY_AUTH_MODE': 'token',
+    'RAY_AUTH_TOKEN': secrets.token_hex(32),
+}
 """The clusters of these tests have a token of their own; newer Ray asks for one."""
 
 
@@ -34,9 +38,12 @@ def meshed_plan(folder: Path, **keys: object) -> Path:
     (folder / 'model' / 'meshes').mkdir(parents=True)
     (folder / 'model' / 'meshes' / 'block.obj').write_text(MESH)
     (folder / 'model' / 'cart.xml').write_text(
-        MODEL.replace('<worldbody>', '<compiler meshdir="meshes"/><asset><mesh name="block" '
-                      'file="block.obj"/></asset><worldbody>')
-        .replace('<geom size="0.1" mass="1"/>', '<geom type="mesh" mesh="block" mass="1"/>'))
+        MODEL.replace(
+            '<worldbody>',
+            '<compiler meshdir="meshes"/><asset><mesh name="block" '
+            'file="block.obj"/></asset><worldbody>',
+        ).replace('<geom size="0.1" mass="1"/>', '<geom type="mesh" mesh="block" mass="1"/>')
+    )
     rig = folder / 'rig.yaml'
     rig.write_text(rig.read_text().replace('model: cart.xml', 'model: model/cart.xml'))
     return plan
@@ -49,8 +56,11 @@ def free_port() -> int:
 
 
 def can_hide() -> bool:
-    return shutil.which('unshare') is not None and subprocess.run(
-        ['unshare', '-m', 'true'], capture_output=True, check=False).returncode == 0
+    return (
+        shutil.which('unshare') is not None
+        and subprocess.run(['unshare', '-m', 'true'], capture_output=True, check=False).returncode
+        == 0
+    )
 
 
 class Cluster:
@@ -59,12 +69,18 @@ class Cluster:
     def __init__(self, processes: Processes, folder: Path, hidden: Path) -> None:
         self._processes, self._hidden = processes, hidden
         self.address = f'127.0.0.1:{free_port()}'
-        self._start('--head', f'--port={self.address.split(":")[1]}', '--num-cpus=0',
-                    f'--temp-dir={folder}', '--include-dashboard=false')
+        self._start(
+            '--head',
+            f'--port={self.address.split(":")[1]}',
+            '--num-cpus=0',
+            f'--temp-dir={folder}',
+            '--include-dashboard=false',
+        )
 
     def _start(self, *arguments: str, before: tuple[str, ...] = ()) -> Process:
         process = self._processes.start(
-            *before, RAY, 'start', '--block', '--disable-usage-stats', *arguments, **ADVANCED)
+            *before, RAY, 'start', '--block', '--disable-usage-stats', *arguments, **ADVANCED
+        )
         process.wait_for_output('Ray runtime started', timeout=120.0)
         return process
 
@@ -76,25 +92,48 @@ class Cluster:
 
 
 def raylet_of(node: Process) -> psutil.Process:
-    return next(each for each in psutil.Process(node.pid).children(recursive=True)
-                if each.name() == 'raylet')
+    return next(
+        each
+        for each in psutil.Process(node.pid).children(recursive=True)
+        if each.name() == 'raylet'
+    )
 
 
 def test_a_node_is_killed_and_the_table_is_the_same(
-        tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, processes: Processes,
-        wait_until: Callable[..., object]) -> None:
-    plan = meshed_plan(tmp_path / 'plan', seconds=40.0, seeds=4,
-                       vary={'sensors.imu.clock.offset_s': [0.0, 0.01, 0.02]})
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    processes: Processes,
+    wait_until: Callable[..., object],
+) -> None:
+    plan = meshed_plan(
+        tmp_path / 'plan',
+        seconds=40.0,
+        seeds=4,
+        vary={'sensors.imu.clock.offset_s': [0.0, 0.01, 0.02]},
+    )
     pool, results = tmp_path / 'pool', tmp_path / 'results'
     assert rig_command('sweep', plan, '--out', pool).returncode == 0
     short = Path('/tmp') / f'rays{free_port()}'  # sockets have short paths
     try:
         cluster = Cluster(processes, short, plan.parent)
         first, _second = cluster.node(), cluster.node()
-        sweep = processes.start(sys.executable, '-m', 'sensor_rig', 'sweep', str(plan), '--out',
-                                str(results), '--ray-address', cluster.address, **ADVANCED)
-        wait_until(lambda: (results / 'runs.jsonl').exists() and len(lines_of(results)) >= 2,
-                   timeout=240.0, what='two runs')
+        sweep = processes.start(
+            sys.executable,
+            '-m',
+            'sensor_rig',
+            'sweep',
+            str(plan),
+            '--out',
+            str(results),
+            '--ray-address',
+            cluster.address,
+            **ADVANCED,
+        )
+        wait_until(
+            lambda: (results / 'runs.jsonl').exists() and len(lines_of(results)) >= 2,
+            timeout=240.0,
+            what='two runs',
+        )
         raylet_of(first).kill()
         assert sweep.wait(timeout=500.0) == 0, sweep.output
     finally:
@@ -113,13 +152,15 @@ def test_ray_of_this_machine_alone(tmp_path: Path) -> None:
     plan = meshed_plan(tmp_path / 'plan', vary={'sensors.imu.clock.offset_s': [0.0, 0.01]})
     for way in ('--ray', '--workers=1'):
         assert rig_command('sweep', plan, '--out', tmp_path / way, way, **ADVANCED).returncode == 0
-    assert ((tmp_path / '--ray' / 'results.parquet').read_bytes()
-            == (tmp_path / '--workers=1' / 'results.parquet').read_bytes())
+    assert (tmp_path / '--ray' / 'results.parquet').read_bytes() == (
+        tmp_path / '--workers=1' / 'results.parquet'
+    ).read_bytes()
 
 
 def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
     plan = write_plan(tmp_path)
-    done = rig_command('sweep', plan, '--out', tmp_path / 'results', '--ray-address',
-                       f'127.0.0.1:{free_port()}')
+    done = rig_command(
+        'sweep', plan, '--out', tmp_path / 'results', '--ray-address', f'127.0.0.1:{free_port()}'
+    )
     assert done.returncode == 2
     assert done.stderr.startswith('error: Ray at ') and done.stderr.count('\n') == 1

@@ -20,12 +20,17 @@ from sensor_rig.sweep.study import Study, mean_interval
 
 def study(plan: Plan, function: Any) -> Study:
     """Return the study of a plan whose measure `e` is `function(values, seed)`."""
-    rows = [(index, values, seed) for index, values in enumerate(points(plan))
-            for seed in plan.seeds]
+    rows = [
+        (index, values, seed) for index, values in enumerate(points(plan)) for seed in plan.seeds
+    ]
     columns: dict[str, list[Any]] = {
-        'run_id': [str(number) for number in range(len(rows))], 'status': ['ok'] * len(rows),
-        'exit_code': [0] * len(rows), 'seed': [seed for _, _, seed in rows],
-        'recording': [None] * len(rows), 'point': [index for index, _, _ in rows]}
+        'run_id': [str(number) for number in range(len(rows))],
+        'status': ['ok'] * len(rows),
+        'exit_code': [0] * len(rows),
+        'seed': [seed for _, _, seed in rows],
+        'recording': [None] * len(rows),
+        'point': [index for index, _, _ in rows],
+    }
     for at, name in enumerate(plan.vary):
         columns[name] = [values[at] for _, values, _ in rows]
     columns['e'] = [function(values, seed) for _, values, seed in rows]
@@ -33,13 +38,19 @@ def study(plan: Plan, function: Any) -> Study:
 
 
 def grid(**keys: Any) -> Plan:
-    return plan_of({'rig': 'demo', 'limits': ['e < 1'], 'seeds': 6, **{
-        'vary': {'a': {'from': 0.0, 'to': 1.0, 'count': 11}}, **keys}})
+    return plan_of(
+        {
+            'rig': 'demo',
+            'limits': ['e < 1'],
+            'seeds': 6,
+            **{'vary': {'a': {'from': 0.0, 'to': 1.0, 'count': 11}}, **keys},
+        }
+    )
 
 
 def test_curve_boundary_and_page() -> None:
     found = study(grid(), lambda values, seed: 2.0 * values[0] + 0.01 * seed)
-    line, = found.lines
+    (line,) = found.lines
     assert (line.boundaries[0].low, line.boundaries[0].high) == (0.4, 0.5)
     curve = found.curve('a', 'e')
     assert curve[3].mean == pytest.approx(0.6 + 0.025) and curve[3].runs == 6
@@ -49,8 +60,10 @@ def test_curve_boundary_and_page() -> None:
     assert page.count('<svg') == 2 and 'http' not in page and '0.4 to 0.5' in page
 
 
-@pytest.mark.parametrize(('up_to', 'success', 'met'), [
-    (0.4, 0.5, True), (0.5, 0.5, False), (0.4, 0.9, False), (0.05, 0.5, True)])
+@pytest.mark.parametrize(
+    ('up_to', 'success', 'met'),
+    [(0.4, 0.5, True), (0.5, 0.5, False), (0.4, 0.9, False), (0.05, 0.5, True)],
+)
 def test_requirements(up_to: float, success: float, met: bool) -> None:
     plan = grid(require=[{'factor': 'a', 'up_to': up_to, 'success': success}])
     found = study(plan, lambda values, seed: 2.0 * values[0])
@@ -63,11 +76,14 @@ def test_requirements(up_to: float, success: float, met: bool) -> None:
 def test_two_factors_have_lines_and_a_heat_map() -> None:
     plan = grid(vary={'a': {'from': 0.0, 'to': 1.0, 'count': 5}, 'b': [0.0, 0.5]})
     found = study(plan, lambda values, seed: values[0] + values[1])
-    ends = {line.others['b']: line.boundaries for line in found.lines
-            if line.factor == 'a' and line.others}
+    ends = {
+        line.others['b']: line.boundaries
+        for line in found.lines
+        if line.factor == 'a' and line.others
+    }
     assert (ends[0.0][0].low, ends[0.0][0].high) == (0.75, 1.0)
     assert (ends[0.5][0].low, ends[0.5][0].high) == (0.25, 0.5)
-    heat, = found.interactions
+    (heat,) = found.interactions
     assert heat.good == ((1.0, 1.0, 1.0, 1.0, 0.0), (1.0, 1.0, 0.0, 0.0, 0.0))
     assert tolerance_page(found).count('aria-label="fraction of good runs"') == 1
 
@@ -81,15 +97,19 @@ def test_indices_of_a_known_function() -> None:
         a, b, c = values
         return float(np.sin(a) + 7.0 * np.sin(b) ** 2 + 0.1 * c**4 * np.sin(a))
 
-    found, good = study(grid(vary=three, seeds=1, limits=['e < 5'],
-                             sample={'method': 'saltelli', 'count': 1024}), ishigami).indices
+    found, good = study(
+        grid(vary=three, seeds=1, limits=['e < 5'], sample={'method': 'saltelli', 'count': 1024}),
+        ishigami,
+    ).indices
     first = [each.first for each in found.factors]
     total = [each.total for each in found.factors]
     assert first == pytest.approx([0.314, 0.442, 0.0], abs=0.05)
     assert total == pytest.approx([0.558, 0.442, 0.244], abs=0.05)
     assert good.measure == 'good'
-    effects, _ = study(grid(vary=three, seeds=1, limits=['e < 5'],
-                            sample={'method': 'morris', 'count': 60}), ishigami).indices
+    effects, _ = study(
+        grid(vary=three, seeds=1, limits=['e < 5'], sample={'method': 'morris', 'count': 60}),
+        ishigami,
+    ).indices
     assert all(each.total > 1.0 for each in effects.factors)
 
 
@@ -100,8 +120,10 @@ def test_a_limit_that_no_run_has() -> None:
 
 @pytest.mark.parametrize(('true', 'whole'), [(0.317, False), (37.0, True)])
 def test_bisecting_ends_around_the_boundary(true: float, whole: bool) -> None:
-    plan = grid(vary={'a': [0, 50, 100] if whole else {'from': 0.0, 'to': 1.0, 'count': 3}},
-                refine=True if whole else {'to': 0.01})
+    plan = grid(
+        vary={'a': [0, 50, 100] if whole else {'from': 0.0, 'to': 1.0, 'count': 3}},
+        refine=True if whole else {'to': 0.01},
+    )
     tasks: list[Task] = []
     results: dict[str, RunResult] = {}
     new = list(points(plan))

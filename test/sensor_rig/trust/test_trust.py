@@ -33,7 +33,9 @@ def test_honest_claims_hold_and_the_verdict_says_what_it_cannot_see():
     assert found.holds, verdict(found)
     assert BLIND in verdict(found)
     assert {response.name for response in found.responses if response.wanted == 'refuse'} == {
-        'motion removed', 'gyro replaced by noise'}
+        'motion removed',
+        'gyro replaced by noise',
+    }
     document = TrustReport('somewhere', (found,)).document()
     assert json.loads(json.dumps(document, allow_nan=False)) == document
 
@@ -96,8 +98,11 @@ def recording(tmp_path_factory):
         for k, arrival_ns in enumerate(streams.arrival_ns.tolist()):
             stamp_ns = int(streams.stamp_ns[k])
             if streams.is_imu[k]:
-                raw = imu.fill(stamp_ns, angular_velocity=streams.gyro[k],
-                               linear_acceleration=streams.accel[k])
+                raw = imu.fill(
+                    stamp_ns,
+                    angular_velocity=streams.gyro[k],
+                    linear_acceleration=streams.accel[k],
+                )
                 bag.write('/imu', arrival_ns, raw)
             else:
                 bag.write('/pose', arrival_ns, pose.fill(stamp_ns, orientation=next(orientations)))
@@ -107,6 +112,7 @@ def recording(tmp_path_factory):
 def _orientations(habits, captures):
     """Yield the attitude (xyzw) of the camera: the gyro's rates, integrated finely."""
     from rig_common.quaternions import product
+
     step_s = 1e-3
     times = np.arange(0.0, habits.duration_s, step_s)
     rates = habits.motion().rate(times + 0.5 * step_s) @ matrix_from_wxyz(OPTICAL_WXYZ)
@@ -146,10 +152,13 @@ def test_mistakes_are_one_sentence(recording, tmp_path, capsys):
     rig = tmp_path / 'rig.yaml'
     rig.write_text(RIG.replace('CUE', 'none'))
     for arguments, says in (
-            (['trust', str(recording), '--rig', str(rig)], 'has no stream with a cue'),
-            (['trust', str(tmp_path / 'nowhere')], 'there is no recording'),
-            (['trust', str(recording), '--html', str(tmp_path / 'no' / 'page.html')],
-             'a folder that exists')):
+        (['trust', str(recording), '--rig', str(rig)], 'has no stream with a cue'),
+        (['trust', str(tmp_path / 'nowhere')], 'there is no recording'),
+        (
+            ['trust', str(recording), '--html', str(tmp_path / 'no' / 'page.html')],
+            'a folder that exists',
+        ),
+    ):
         assert main(arguments) == 2
         assert says in capsys.readouterr().err
 

@@ -24,13 +24,17 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_trajectories_are_the_recorded_poses(recording: Path, tmp_path: Path,
-                                             capsys: pytest.CaptureFixture[str]) -> None:
+def test_trajectories_are_the_recorded_poses(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(['view', str(recording), '--tum', str(tmp_path / 'poses'), '--json']) == 0
     counts = json.loads(capsys.readouterr().out)['tum']['poses']
     with BagReader(recording) as bag:
-        wanted = {file_name(name): topic.message_count for name, topic in bag.topics.items()
-                  if topic.type_name == 'nav_msgs/msg/Odometry'}
+        wanted = {
+            file_name(name): topic.message_count
+            for name, topic in bag.topics.items()
+            if topic.type_name == 'nav_msgs/msg/Odometry'
+        }
     assert counts == wanted and len(wanted) >= 2
     rows = np.loadtxt(tmp_path / 'poses' / 'truth_odom.tum')
     assert rows.shape == (wanted['truth_odom.tum'], 8)
@@ -49,8 +53,9 @@ def test_a_layout_names_topics_that_exist(recording: Path, tmp_path: Path) -> No
     panels = made['configById']
     assert set(panels['3D!world']['topics']) <= set(topics)
     colours = {name: shown['flatColor'] for name, shown in panels['3D!world']['topics'].items()}
-    assert [colours[name] for name in ('/front_lidar/scan', '/synced/front_lidar/scan',
-                                       '/truth/odom')] == ['#d1495b', '#0f6cbd', '#1a9c5b']
+    assert [
+        colours[name] for name in ('/front_lidar/scan', '/synced/front_lidar/scan', '/truth/odom')
+    ] == ['#d1495b', '#0f6cbd', '#1a9c5b']
     for path in panels['Plot!motion']['paths']:
         assert path['value'].partition('.')[0] in topics
     assert panels['DiagnosticSummary!sync']['topicToRender'] == '/sync/bundle'
@@ -75,25 +80,31 @@ def test_a_recording_carries_what_foxglove_needs(recording: Path) -> None:
         made = reader.make_reader(file)
         assert made.get_header().profile == 'ros2'
         summary = made.get_summary()
-    names = {channel.topic: summary.schemas[channel.schema_id]
-             for channel in summary.channels.values()}
+    names = {
+        channel.topic: summary.schemas[channel.schema_id] for channel in summary.channels.values()
+    }
     assert {'/tf', '/tf_static', '/truth/odom', '/truth/time/imu'} <= set(names)
     assert all(schema.encoding == 'ros2msg' and schema.data for schema in names.values())
 
 
 def test_a_file_for_rerun_has_three_timelines(
-        recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str]) -> None:
+    recording: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     rerun = pytest.importorskip('rerun', reason='rerun-sdk is not installed')
     out, times, set_time = tmp_path / 'run.rrd', {}, rerun.RecordingStream.set_time
 
     def noted(stream: Any, name: str, **at: Any) -> None:
         times.setdefault(name, []).append(int(at['duration'] / np.timedelta64(1, 'ns')))
         set_time(stream, name, **at)
+
     monkeypatch.setattr(rerun.RecordingStream, 'set_time', noted)
     layouts: list[Any] = []
-    monkeypatch.setattr(rerun.RecordingStream, 'send_blueprint',
-                        lambda _, layout: layouts.append(layout))
+    monkeypatch.setattr(
+        rerun.RecordingStream, 'send_blueprint', lambda _, layout: layouts.append(layout)
+    )
     assert main(['view', str(recording), '--rerun', str(out), '--json']) == 0
     shown = json.loads(capsys.readouterr().out)['rerun']['messages']
     assert shown['/front_lidar/scan'] and shown['/truth/odom'] and shown['/imu/data_raw']
@@ -109,19 +120,27 @@ def test_a_file_for_rerun_has_three_timelines(
 
 
 def test_without_rerun_one_sentence_says_what_to_install(
-        recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str]) -> None:
+    recording: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.setitem(sys.modules, 'rerun', None)
     assert main(['view', str(recording), '--rerun', str(tmp_path / 'run.rrd')]) == 2
     assert 'needs rerun-sdk' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(('arguments', 'sentence'), [
-    (['--rerun', 'run.mcap'], 'run.mcap should end in .rrd'),
-    (['--foxglove', 'nowhere/layout.json'], 'there is no folder nowhere'),
-    (['--foxglove', 'layout.txt'], 'should end in .json')])
-def test_mistakes_are_one_sentence(recording: Path, arguments: list[str], sentence: str,
-                                   capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ('arguments', 'sentence'),
+    [
+        (['--rerun', 'run.mcap'], 'run.mcap should end in .rrd'),
+        (['--foxglove', 'nowhere/layout.json'], 'there is no folder nowhere'),
+        (['--foxglove', 'layout.txt'], 'should end in .json'),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    recording: Path, arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(['view', str(recording), *arguments]) == 2
     said = capsys.readouterr().err
     assert sentence in said and 'Traceback' not in said

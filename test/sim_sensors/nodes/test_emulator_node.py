@@ -51,13 +51,14 @@ def latencies_ms(run: LockstepRun, since_s: float, sensor: str = 'baro') -> dict
     """Return what the subscriber saw of captures since then: capture (ms) -> latency (ms)."""
     times = run.recorder.heard[f'truth/time/{sensor}']
     captures = [read_time_reference(raw)[0] - START_NS for raw in times.messages]
-    return {capture // MS: (arrival - capture) / MS
-            for capture, arrival in zip(captures, times.arrivals_ns, strict=True)
-            if capture >= since_s * 1e9}
+    return {
+        capture // MS: (arrival - capture) / MS
+        for capture, arrival in zip(captures, times.arrivals_ns, strict=True)
+        if capture >= since_s * 1e9
+    }
 
 
-def test_a_longer_delay_takes_effect_on_the_next_capture(run: LockstepRun,
-                                                        client: Client) -> None:
+def test_a_longer_delay_takes_effect_on_the_next_capture(run: LockstepRun, client: Client) -> None:
     start = run.now_s
     (result,) = client.set(run, NODE, sensors__baro__delay_range_s=[0.045, 0.045])
     assert result.successful, result.reason
@@ -81,40 +82,57 @@ def test_a_shorter_delay_is_kept_exactly_too(run: LockstepRun, client: Client) -
     assert set(after) == {20.0}
 
 
-@pytest.mark.parametrize(('key', 'value', 'reason'), [
-    ('delay_range_s', [0.05, 0.01], 'the first must not be larger'),
-    ('jitter_s', 0.03, 'must not be larger than the smallest delay'),
-    ('jitter_s', -0.01, 'out of bounds|range|greater'),
-    ('noise', float('nan'), 'finite|range'),
-    ('loss__probability', 1.0, 'less than 1'),
-    ('clock__offset_s', -1000.0, 'sensors.baro: its stamps would begin at 0 s'),
-    ('rate_hz', 10.0, 'read-only|read only'),
-    ('jitter_s', 'much', 'sensors.baro.jitter_s is .much.; it should be'),
-    ('noise', True, 'sensors.baro.noise is true; it should be a number'),
-    ('noise', 0, 'sensors.baro.noise is 0, which ROS takes for integers; .* write 0.0'),
-    ('delay_range_s', [0, 1], r'sensors.baro.delay_range_s is \[0, 1\], .* so write \[0.0, 1.0\]'),
-])
-def test_bad_values_are_refused_with_a_reason(run: LockstepRun, client: Client, key: str,
-                                              value: Any, reason: str) -> None:
+@pytest.mark.parametrize(
+    ('key', 'value', 'reason'),
+    [
+        ('delay_range_s', [0.05, 0.01], 'the first must not be larger'),
+        ('jitter_s', 0.03, 'must not be larger than the smallest delay'),
+        ('jitter_s', -0.01, 'out of bounds|range|greater'),
+        ('noise', float('nan'), 'finite|range'),
+        ('loss__probability', 1.0, 'less than 1'),
+        ('clock__offset_s', -1000.0, 'sensors.baro: its stamps would begin at 0 s'),
+        ('rate_hz', 10.0, 'read-only|read only'),
+        ('jitter_s', 'much', 'sensors.baro.jitter_s is .much.; it should be'),
+        ('noise', True, 'sensors.baro.noise is true; it should be a number'),
+        ('noise', 0, 'sensors.baro.noise is 0, which ROS takes for integers; .* write 0.0'),
+        (
+            'delay_range_s',
+            [0, 1],
+            r'sensors.baro.delay_range_s is \[0, 1\], .* so write \[0.0, 1.0\]',
+        ),
+    ],
+)
+def test_bad_values_are_refused_with_a_reason(
+    run: LockstepRun, client: Client, key: str, value: Any, reason: str
+) -> None:
 
     (result,) = client.set(run, NODE, **{f'sensors__baro__{key}': value})
     assert not result.successful
     assert re.search(reason, result.reason, re.IGNORECASE), result.reason
 
 
-def test_a_refused_value_leaves_the_type_of_its_parameter(run: LockstepRun, client: Client
-                                                           ) -> None:
+def test_a_refused_value_leaves_the_type_of_its_parameter(
+    run: LockstepRun, client: Client
+) -> None:
     (result,) = client.set(run, NODE, sensors__baro__noise=0)
-    answer = client.call(run, DescribeParameters, f'/{NODE}/describe_parameters',
-                         DescribeParameters.Request(names=['sensors.baro.noise']))
+    answer = client.call(
+        run,
+        DescribeParameters,
+        f'/{NODE}/describe_parameters',
+        DescribeParameters.Request(names=['sensors.baro.noise']),
+    )
     assert not result.successful
     assert answer.descriptors[0].type == ParameterType.PARAMETER_DOUBLE
 
 
 def test_parameters_are_described_with_their_range(run: LockstepRun, client: Client) -> None:
     names = ['sensors.baro.jitter_s', 'sensors.baro.rate_hz', 'sensors.baro.clock.stamp_at']
-    answer = client.call(run, DescribeParameters, f'/{NODE}/describe_parameters',
-                         DescribeParameters.Request(names=names))
+    answer = client.call(
+        run,
+        DescribeParameters,
+        f'/{NODE}/describe_parameters',
+        DescribeParameters.Request(names=names),
+    )
     jitter, rate, stamp_at = answer.descriptors
     assert 'uniform' in jitter.description
     assert jitter.floating_point_range[0].from_value == 0.0
@@ -152,15 +170,18 @@ def test_a_fault_that_stamps_before_zero_is_refused(run: LockstepRun, client: Cl
 
 def test_diagnostics_tell_what_it_does(run: LockstepRun, client: Client) -> None:
     seen = client.listen(DiagnosticArray, '/diagnostics')
-    run.until(lambda: any(status.name == 'emulator: mag' for array in seen
-                          for status in array.status))
+    run.until(
+        lambda: any(status.name == 'emulator: mag' for array in seen for status in array.status)
+    )
     (status,) = [status for status in seen[-1].status if status.name == 'emulator: mag'] or [
-        status for array in seen for status in array.status if status.name == 'emulator: mag'][-1:]
+        status for array in seen for status in array.status if status.name == 'emulator: mag'
+    ][-1:]
     values = {pair.key: pair.value for pair in status.values}
     assert float(values['configured rate (Hz)']) == 25.0
     assert float(values['latency p50 (ms)']) == 5.0
     assert int(values['published']) + int(values['lost']) + int(values['in flight']) == int(
-        values['captured'])
+        values['captured']
+    )
 
 
 def test_an_emulator_that_restarts_joins_in(run: LockstepRun) -> None:
@@ -204,26 +225,39 @@ def test_an_unknown_sensor_is_refused(run: LockstepRun) -> None:
         make_emulator(run.rig, ['sonar'], name='broken')
 
 
-@pytest.mark.parametrize(('key', 'value', 'sentence'), [
-    ('rate_hz', 20.0, 'sensors.baro.rate_hz is 20.0 here and .* so change the rig file'),
-    ('jitter_s', -1.0, 'sensors.baro.jitter_s is -1.0; it should be greater than or equal to 0'),
-    ('jitter_s', True, 'sensors.baro.jitter_s is true; it should be a number'),
-    ('clock.stamp_at', 3, 'sensors.baro.clock.stamp_at is 3; it should be'),
-    ('clock.offset_s', -2000.0, 'sensors.baro: its stamps would begin at -1000 s'),
-])
-def test_an_override_that_cannot_be_is_refused(run: LockstepRun, key: str, value: Any,
-                                               sentence: str) -> None:
+@pytest.mark.parametrize(
+    ('key', 'value', 'sentence'),
+    [
+        ('rate_hz', 20.0, 'sensors.baro.rate_hz is 20.0 here and .* so change the rig file'),
+        (
+            'jitter_s',
+            -1.0,
+            'sensors.baro.jitter_s is -1.0; it should be greater than or equal to 0',
+        ),
+        ('jitter_s', True, 'sensors.baro.jitter_s is true; it should be a number'),
+        ('clock.stamp_at', 3, 'sensors.baro.clock.stamp_at is 3; it should be'),
+        ('clock.offset_s', -2000.0, 'sensors.baro: its stamps would begin at -1000 s'),
+    ],
+)
+def test_an_override_that_cannot_be_is_refused(
+    run: LockstepRun, key: str, value: Any, sentence: str
+) -> None:
     with pytest.raises(RigError, match=sentence):
-        make_emulator(run.rig, name='other', parameter_overrides=[
-            Parameter(f'sensors.baro.{key}', value=value)])
+        make_emulator(
+            run.rig,
+            name='other',
+            parameter_overrides=[Parameter(f'sensors.baro.{key}', value=value)],
+        )
 
 
 def test_hidden_truth_is_hidden(tmp_path: Path, run: LockstepRun) -> None:
     rig = write_rig(tmp_path, {'secret': SENSORS['baro']}, hide_truth=True)
     emulator = make_emulator(rig, name='hidden', namespace='/elsewhere')
     try:
-        names = [name for name, _ in emulator.get_publisher_names_and_types_by_node(
-            'hidden', '/elsewhere')]
+        names = [
+            name
+            for name, _ in emulator.get_publisher_names_and_types_by_node('hidden', '/elsewhere')
+        ]
         assert '/elsewhere/_truth/time/secret' in names
         assert not any('/truth/' in name for name in names)
     finally:

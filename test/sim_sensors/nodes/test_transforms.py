@@ -24,9 +24,15 @@ from rig_common.ros import qos
 tf2_msgs = ros_package('tf2_msgs.msg')
 
 SENSORS = {
-    'wheels': {'type': 'wheel_odometry', 'mount': {'body': 'rover'}, 'rate_hz': 20.0,
-               'left_joints': ['wheel_rear_left'], 'right_joints': ['wheel_rear_right'],
-               'wheel_radius_m': 0.12, 'track_m': 0.48},
+    'wheels': {
+        'type': 'wheel_odometry',
+        'mount': {'body': 'rover'},
+        'rate_hz': 20.0,
+        'left_joints': ['wheel_rear_left'],
+        'right_joints': ['wheel_rear_right'],
+        'wheel_radius_m': 0.12,
+        'track_m': 0.48,
+    },
     'heat': {'type': 'temperature_grid', 'mount': {'body': 'rover', 'pos_m': [0.1, 0.2, 0.3]}},
     'load': {'type': 'contact_force', 'mount': {'body': 'wheel_rear_left'}, 'rate_hz': 20.0},
 }
@@ -38,8 +44,13 @@ LISTENED = qos.internal(100)
 
 @pytest.fixture
 def run(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LockstepRun]:
-    rig = write_rig(tmp_path, SENSORS, model=ROVER.read_text(), driver='figure_eight',
-                    **getattr(request, 'param', {}))
+    rig = write_rig(
+        tmp_path,
+        SENSORS,
+        model=ROVER.read_text(),
+        driver='figure_eight',
+        **getattr(request, 'param', {}),
+    )
     with LockstepRun(rig, extra=[Client]) as run:
         yield run
 
@@ -59,7 +70,8 @@ def poses(messages: list[Any]) -> dict[str, dict[int, tuple[np.ndarray, Rotation
         place, turn = each.transform.translation, each.transform.rotation
         found.setdefault(each.child_frame_id, {})[stamp_ns(each.header)] = (
             np.array([place.x, place.y, place.z]),
-            Rotation.from_quat([turn.x, turn.y, turn.z, turn.w]))
+            Rotation.from_quat([turn.x, turn.y, turn.z, turn.w]),
+        )
     return found
 
 
@@ -79,9 +91,15 @@ def test_frames_agree_with_the_truth_and_with_odometry(run: LockstepRun) -> None
     fixed = client.listen(tf2_msgs.TFMessage, '/tf_static', qos.latched(100))
     run.until(lambda: bool(fixed))  # long after it was sent
     assert parents(moving, fixed) == {
-        'rover': {'world'}, 'swing': {'world'}, 'turnstile': {'world'}, 'odom': {'world'},
-        'wheel_rear_left': {'rover'}, 'wheels': {'rover'}, 'heat': {'rover'},
-        'load': {'wheel_rear_left'}}
+        'rover': {'world'},
+        'swing': {'world'},
+        'turnstile': {'world'},
+        'odom': {'world'},
+        'wheel_rear_left': {'rover'},
+        'wheels': {'rover'},
+        'heat': {'rover'},
+        'load': {'wheel_rear_left'},
+    }
     assert poses(fixed)['heat'][START_NS][0].tolist() == [0.1, 0.2, 0.3]
     times = [stamp_ns(message.transforms[0].header) for message in moving]
     assert times == list(range(times[0], times[-1] + 1, 50 * MS))
@@ -116,8 +134,9 @@ def test_a_reset_begins_again_at_time_zero(run: LockstepRun) -> None:
     assert client.call(run, Trigger, '/world/reset').success
     run.until(lambda: run.now_s < 1.0)
     run.until(lambda: run.now_s > 2.0)
-    again = poses([each for each in moving if stamp_ns(each.transforms[0].header)
-                   < START_NS + 2000 * MS])
+    again = poses(
+        [each for each in moving if stamp_ns(each.transforms[0].header) < START_NS + 2000 * MS]
+    )
     both = sorted(before['rover'].keys() & again['rover'].keys())
     assert len(both) > 20
     for frame in ('rover', 'odom'):

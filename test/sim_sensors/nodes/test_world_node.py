@@ -28,14 +28,22 @@ from rig_common.ros.types import message_class
 from sensor_rig.nodes.building import make_world
 from sim_sensors.world.markers import Scene
 
-SENSORS = {'baro': {'type': 'barometer', 'mount': {'body': 'rover'}, 'rate_hz': 50.0,
-                    'delay_range_s': [0.003, 0.003], 'noise': 1.0}}
+SENSORS = {
+    'baro': {
+        'type': 'barometer',
+        'mount': {'body': 'rover'},
+        'rate_hz': 50.0,
+        'delay_range_s': [0.003, 0.003],
+        'noise': 1.0,
+    }
+}
 
 
 @pytest.fixture(scope='module')
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LockstepRun]:
-    rig = write_rig(tmp_path_factory.mktemp('world'), SENSORS, model=ROVER.read_text(),
-                    driver='commands')
+    rig = write_rig(
+        tmp_path_factory.mktemp('world'), SENSORS, model=ROVER.read_text(), driver='commands'
+    )
     with LockstepRun(rig, extra=[Client]) as run:
         run.run(0.1)
         yield run
@@ -68,8 +76,9 @@ def test_pause_and_resume(run: LockstepRun, client: Client) -> None:
     run.until(lambda: run.now_s > before + 0.01)
 
 
-def test_a_world_that_stands_still_shows_its_scene_to_whoever_comes(run: LockstepRun,
-                                                                    client: Client) -> None:
+def test_a_world_that_stands_still_shows_its_scene_to_whoever_comes(
+    run: LockstepRun, client: Client
+) -> None:
     scene = Scene(run.world.world.model)
     wanted = {shape.geom for shape in (*scene.static, *scene.moving)}
     ask(client, run, 'pause')
@@ -138,10 +147,12 @@ def test_parameters_are_described(run: LockstepRun, client: Client) -> None:
 @pytest.mark.parametrize('node', ['world', 'emulator_0'])
 def test_the_time_of_a_running_node_stays(run: LockstepRun, client: Client, node: str) -> None:
     change = Parameter('use_sim_time', value=True).to_parameter_msg()
-    answer = client.call(run, SetParameters, f'/{node}/set_parameters',
-                         SetParameters.Request(parameters=[change]))
+    answer = client.call(
+        run, SetParameters, f'/{node}/set_parameters', SetParameters.Request(parameters=[change])
+    )
     assert answer.results[0].reason == (
-        f'use_sim_time is false here, and {node} cannot change its time while it runs')
+        f'use_sim_time is false here, and {node} cannot change its time while it runs'
+    )
 
 
 def test_commands_move_the_rover(run: LockstepRun, client: Client) -> None:
@@ -221,8 +232,9 @@ def test_poses_and_trajectories_are_taken_by_topic(run: LockstepRun, client: Cli
     run.until(lambda: world.actuation.ctrl[0, index] == 0.0)
 
 
-def test_clock_comes_at_its_rate_and_markers_show_the_scene(run: LockstepRun,
-                                                          client: Client) -> None:
+def test_clock_comes_at_its_rate_and_markers_show_the_scene(
+    run: LockstepRun, client: Client
+) -> None:
     clocks = client.listen(Clock, '/clock', qos.clock())
     markers = client.listen(MarkerArray, 'world/markers', qos.latched(10))
     start = run.now_s
@@ -248,6 +260,7 @@ def test_truth_is_made_only_for_those_who_listen(run: LockstepRun) -> None:
     def counting(view: Any, *rest: Any) -> None:
         calls.append(view.time_ns)
         original(view, *rest)
+
     reader.read = counting  # type: ignore[method-assign]
     run.run(run.now_s + 0.2)
     assert calls
@@ -266,19 +279,29 @@ def test_truth_is_made_only_for_those_who_listen(run: LockstepRun) -> None:
 
 
 def test_a_bad_model_is_one_sentence(tmp_path: Path, run: LockstepRun) -> None:
-    rig = write_rig(tmp_path, {'imu': {'type': 'imu', 'mount': {'body': 'rovre'}}},
-                    model=ROVER.read_text())
+    rig = write_rig(
+        tmp_path, {'imu': {'type': 'imu', 'mount': {'body': 'rovre'}}}, model=ROVER.read_text()
+    )
     with pytest.raises(RigError, match="did you mean 'rover'"):
         make_world(rig, name='broken')
 
 
-@pytest.mark.parametrize(('key', 'value', 'sentence'), [
-    ('real_time_factor', -1.0, 'world.real_time_factor is -1.0; it should be greater than'),
-    ('start_time_s', 5000.0, 'world.start_time_s is 5000.0 here and 1000.0 in the rig file; all'),
-    ('hide_truth', True, 'world.hide_truth is true here and false in the rig file; all nodes'),
-])
-def test_an_override_that_cannot_be_is_refused(run: LockstepRun, key: str, value: Any,
-                                               sentence: str) -> None:
+@pytest.mark.parametrize(
+    ('key', 'value', 'sentence'),
+    [
+        ('real_time_factor', -1.0, 'world.real_time_factor is -1.0; it should be greater than'),
+        (
+            'start_time_s',
+            5000.0,
+            'world.start_time_s is 5000.0 here and 1000.0 in the rig file; all',
+        ),
+        ('hide_truth', True, 'world.hide_truth is true here and false in the rig file; all nodes'),
+    ],
+)
+def test_an_override_that_cannot_be_is_refused(
+    run: LockstepRun, key: str, value: Any, sentence: str
+) -> None:
     with pytest.raises(RigError, match=sentence):
-        make_world(run.rig, name='other', parameter_overrides=[
-            Parameter(f'world.{key}', value=value)])
+        make_world(
+            run.rig, name='other', parameter_overrides=[Parameter(f'world.{key}', value=value)]
+        )

@@ -14,20 +14,46 @@ from sim_sensors.rig import Rig
 from sim_sensors.timing_config import FaultConfig
 
 TRIAD = {'noise_density': 1e-3, 'bias_instability': 1e-4, 'random_walk': 1e-5}
-LATE = {'delay_range_s': (0.003, 0.008), 'jitter_s': 0.001, 'loss': {'probability': 0.1},
-        'accel': TRIAD, 'gyro': TRIAD, 'history_length': 3, 'phase_range_s': (0.0, 0.01),
-        'rate_hz': 100.0}
+LATE = {
+    'delay_range_s': (0.003, 0.008),
+    'jitter_s': 0.001,
+    'loss': {'probability': 0.1},
+    'accel': TRIAD,
+    'gyro': TRIAD,
+    'history_length': 3,
+    'phase_range_s': (0.0, 0.01),
+    'rate_hz': 100.0,
+}
 
 
-def make(together: bool, kind: str = 'imu', count: int = 4, num_envs: int = 3, odd: int = -1,
-         world: dict[str, Any] | None = None, **keys: Any) -> Rig:
+def make(
+    together: bool,
+    kind: str = 'imu',
+    count: int = 4,
+    num_envs: int = 3,
+    odd: int = -1,
+    world: dict[str, Any] | None = None,
+    **keys: Any,
+) -> Rig:
     """Return a rig of `count` sensors alike, but for the noise of number `odd`."""
     made = sensor_class(kind)
-    sensors = [made(f'{kind}_{place}', made.config_class(
-        type=kind, mount={'body': 'rover', 'pos_m': (0.1 * place, 0.0, 0.3)},
-        **(keys | ({'noise': 0.5} if place == odd else {})))) for place in range(count)]
-    return Rig(WorldConfig(model='rover_yard.xml', num_envs=num_envs, **(world or {})), sensors,
-               seed=3, together=together)
+    sensors = [
+        made(
+            f'{kind}_{place}',
+            made.config_class(
+                type=kind,
+                mount={'body': 'rover', 'pos_m': (0.1 * place, 0.0, 0.3)},
+                **(keys | ({'noise': 0.5} if place == odd else {})),
+            ),
+        )
+        for place in range(count)
+    ]
+    return Rig(
+        WorldConfig(model='rover_yard.xml', num_envs=num_envs, **(world or {})),
+        sensors,
+        seed=3,
+        together=together,
+    )
 
 
 @pytest.mark.parametrize('keys', [{'rate_hz': 200.0}, LATE, {'stack_history': True, **LATE}])

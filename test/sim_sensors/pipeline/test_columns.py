@@ -21,10 +21,11 @@ from sim_sensors.pipeline.columns import (
 VALUES = np.r_[0.0, 0.5, 1.5, 2.5, 1e-12, np.random.default_rng(3).normal(0.0, 9.0, 200)]
 
 
-@pytest.mark.parametrize('formula', [sin, cos, sine_ratio, rounded, truncated,
-                                     lambda x: sqrt(abs(x))])
+@pytest.mark.parametrize(
+    'formula', [sin, cos, sine_ratio, rounded, truncated, lambda x: sqrt(abs(x))]
+)
 def test_a_formula_of_numbers_has_the_bits_of_one_of_arrays(formula):
-    alone = [formula(column(VALUES[place:place + 1])) for place in range(len(VALUES))]
+    alone = [formula(column(VALUES[place : place + 1])) for place in range(len(VALUES))]
     assert all(type(each) in (int, float) for each in alone)
     np.testing.assert_array_equal(alone, formula(VALUES))
 

@@ -31,9 +31,10 @@ def rigs(draw: st.DrawFn) -> dict[str, Any]:
         'history_length': draw(st.sampled_from([0, 1, 5])),
     }
     if draw(st.booleans()):
-        keys['faults'] = {'slow': {'kind': 'slow', 'at_s': 0.04, 'duration_s': 0.03,
-                                   'offset': 0.02},
-                          'dead': {'kind': 'dead', 'at_s': 0.1, 'duration_s': 0.02}}
+        keys['faults'] = {
+            'slow': {'kind': 'slow', 'at_s': 0.04, 'duration_s': 0.03, 'offset': 0.02},
+            'dead': {'kind': 'dead', 'at_s': 0.1, 'duration_s': 0.02},
+        }
     return keys
 
 
@@ -51,7 +52,6 @@ class Oracle:
                     best = sample
         return best
 
-
     def top(self, env: int, now_ns: int, last_sent: int) -> int:
         """Return the capture of history entry 0; a lost one stands for the sample before it."""
         for k in range(last_sent, -1, -1):
@@ -61,8 +61,9 @@ class Oracle:
         return -1
 
 
-def play(pipeline: Pipeline, oracle: Oracle, start: int, stop: int,
-         resets: dict[int, list[int]]) -> None:
+def play(
+    pipeline: Pipeline, oracle: Oracle, start: int, stop: int, resets: dict[int, list[int]]
+) -> None:
     """Run the steps `start` to `stop`, comparing every read with the oracle's answer."""
     num_envs = pipeline.num_envs
     truth = np.zeros((num_envs, 2))
@@ -111,24 +112,32 @@ def check_history(pipeline: Pipeline, oracle: Oracle, now: int, length: int) -> 
 
 
 @settings(deadline=None, max_examples=40)
-@given(rigs(), st.dictionaries(st.integers(5, 110), st.lists(st.integers(0, 2), min_size=1,
-                                                             max_size=3, unique=True),
-                               max_size=3))
-def test_reads_give_the_newest_sample_that_has_arrived(keys: dict[str, Any],
-                                                       resets: dict[int, list[int]]) -> None:
+@given(
+    rigs(),
+    st.dictionaries(
+        st.integers(5, 110),
+        st.lists(st.integers(0, 2), min_size=1, max_size=3, unique=True),
+        max_size=3,
+    ),
+)
+def test_reads_give_the_newest_sample_that_has_arrived(
+    keys: dict[str, Any], resets: dict[int, list[int]]
+) -> None:
     pipeline = make(3, pipeline={'messages': True}, **keys)
     play(pipeline, Oracle(3), 0, 130, resets)
 
 
 @settings(deadline=None, max_examples=20)
 @given(rigs(), DELAYS)
-def test_a_changed_delay_holds_from_the_next_capture_on(keys: dict[str, Any],
-                                                        delay: tuple[float, float]) -> None:
+def test_a_changed_delay_holds_from_the_next_capture_on(
+    keys: dict[str, Any], delay: tuple[float, float]
+) -> None:
     pipeline = make(3, pipeline={'messages': True}, **keys)
     oracle = Oracle(3)
     play(pipeline, oracle, 0, 60, {})
-    pipeline.reconfigure(config(**{**keys, 'delay_range_s': delay,
-                                   'jitter_s': min(keys['jitter_s'], delay[0])}))
+    pipeline.reconfigure(
+        config(**{**keys, 'delay_range_s': delay, 'jitter_s': min(keys['jitter_s'], delay[0])})
+    )
     play(pipeline, oracle, 60, 130, {80: [1]})
 
 
@@ -157,8 +166,9 @@ def test_the_trace_of_a_fixed_delay() -> None:
 
 
 def test_the_ring_is_right_long_after_it_has_wrapped() -> None:
-    pipeline = make(4, rate_hz=400.0, delay_range_s=(0.02, 0.045), jitter_s=0.013,
-                    history_length=3)
+    pipeline = make(
+        4, rate_hz=400.0, delay_range_s=(0.02, 0.045), jitter_s=0.013, history_length=3
+    )
     for t in range(3000):
         pipeline.tick(None, t * MS, np.full((4, 2), float(t)))
     reading = pipeline.read(2999 * MS, history_length=3)
@@ -176,6 +186,7 @@ def test_delays_lie_in_their_range_and_differ() -> None:
 
 
 # ---- between captures ------------------------------------------------------------
+
 
 def wave(t_ms: float) -> float:
     return float(np.sin(t_ms / 17.0))
@@ -195,8 +206,9 @@ def test_interpolation_follows_a_smooth_signal(kind: str, tolerance: float) -> N
 
 
 def test_interpolated_history_steps_by_captures() -> None:
-    pipeline = make(2, rate_hz=100.0, delay_range_s=(0.02, 0.034), interpolation='linear',
-                    history_length=3)
+    pipeline = make(
+        2, rate_hz=100.0, delay_range_s=(0.02, 0.034), interpolation='linear', history_length=3
+    )
     for t in range(100):
         pipeline.tick(None, t * MS, np.full((2, 2), float(t)))
     reading = pipeline.read(99 * MS, history_length=3)

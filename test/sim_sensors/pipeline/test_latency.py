@@ -20,10 +20,15 @@ MODELS: dict[str, dict[str, Any]] = {
     'normal': {'mean_s': 8 * MS, 'sigma_s': 2 * MS, 'min_s': 3 * MS, 'max_s': 12 * MS},
     'gamma': {'min_s': 2 * MS, 'mean_s': 5 * MS, 'sigma_s': 3 * MS},
     'lognormal': {'min_s': 2 * MS, 'mean_s': 5 * MS, 'sigma_s': 2 * MS, 'max_s': 40 * MS},
-    'mixture': {'weights': [0.7, 0.3], 'means_s': [5 * MS, 20 * MS],
-                'sigmas_s': [0.5 * MS, 2 * MS]},
-    'empirical': {'quantiles_s': [1 * MS, 2 * MS, 4 * MS, 30 * MS],
-                  'probabilities': [0.0, 0.5, 0.9, 1.0]},
+    'mixture': {
+        'weights': [0.7, 0.3],
+        'means_s': [5 * MS, 20 * MS],
+        'sigmas_s': [0.5 * MS, 2 * MS],
+    },
+    'empirical': {
+        'quantiles_s': [1 * MS, 2 * MS, 4 * MS, 30 * MS],
+        'probabilities': [0.0, 0.5, 0.9, 1.0],
+    },
 }
 
 
@@ -42,11 +47,12 @@ def reference(model: str) -> Any:
         return stats.gamma(1.0, 2 * MS, 3 * MS).cdf  # (mean / sigma)^2 = 1
     if model == 'lognormal':
         width = np.sqrt(np.log1p((2 / 3) ** 2))
-        whole = stats.lognorm(width, 2 * MS, 3 * MS * np.exp(-width ** 2 / 2))
+        whole = stats.lognorm(width, 2 * MS, 3 * MS * np.exp(-(width**2) / 2))
         return lambda x: np.minimum(whole.cdf(x) / whole.cdf(40 * MS), 1.0)
     if model == 'mixture':
-        return lambda x: (0.7 * stats.norm(5 * MS, 0.5 * MS).cdf(x)
-                          + 0.3 * stats.norm(20 * MS, 2 * MS).cdf(x))
+        return lambda x: (
+            0.7 * stats.norm(5 * MS, 0.5 * MS).cdf(x) + 0.3 * stats.norm(20 * MS, 2 * MS).cdf(x)
+        )
     return lambda x: np.interp(x, keys['quantiles_s'], keys['probabilities'])
 
 
@@ -74,12 +80,18 @@ def test_unreachable_correlation_is_refused_with_the_range() -> None:
     validated(TimingConfig, config('uniform', correlation=-0.99), 'sensors.imu')
 
 
-@pytest.mark.parametrize('keys', [
-    config('gamma', correlation=0.6),
-    {**config('gamma', correlation=0.6), 'order': 'fifo', 'delay_range_s': [0.0, 0.02]},
-    {**config('mixture', stalls={'probability': 0.02, 'duration_range_s': [0.02, 0.2]}),
-     'loss': {'probability': 0.2, 'burst_mean': 3.0, 'bad_probability': 0.7}},
-], ids=['drawn', 'fifo', 'stalls'])
+@pytest.mark.parametrize(
+    'keys',
+    [
+        config('gamma', correlation=0.6),
+        {**config('gamma', correlation=0.6), 'order': 'fifo', 'delay_range_s': [0.0, 0.02]},
+        {
+            **config('mixture', stalls={'probability': 0.02, 'duration_range_s': [0.02, 0.2]}),
+            'loss': {'probability': 0.2, 'burst_mean': 3.0, 'bad_probability': 0.7},
+        },
+    ],
+    ids=['drawn', 'fifo', 'stalls'],
+)
 def test_same_bits_for_any_environments_and_any_skipping(keys: dict[str, Any]) -> None:
     alone, _ = arrivals(transit(keys, 1), 300)
     many, lost = arrivals(transit(keys, 70), 300)
@@ -92,8 +104,12 @@ def test_same_bits_for_any_environments_and_any_skipping(keys: dict[str, Any]) -
 
 
 def test_arrival_is_known_before_the_capture() -> None:
-    keys = {**config('gamma', correlation=0.6, stalls={
-        'probability': 0.05, 'duration_range_s': [0.02, 0.2]}), 'order': 'fifo'}
+    keys = {
+        **config(
+            'gamma', correlation=0.6, stalls={'probability': 0.05, 'duration_range_s': [0.02, 0.2]}
+        ),
+        'order': 'fifo',
+    }
     made = transit(keys, 3)
     for k in range(200):
         ahead = [made.capture(j) for j in (k, k + 5)]
@@ -122,14 +138,17 @@ def test_what_piles_up_behind_a_stall_comes_in_a_burst_in_order() -> None:
     starts = np.flatnonzero(latency == 105.0)
     assert 5 < len(starts) < 40
     for k in starts[starts < 1980]:
-        burst = found[k:k + 10, 0]
+        burst = found[k : k + 10, 0]
         assert (burst >= burst[0]).all()  # the nine behind it wait for its end
         assert latency[k + 1] >= 95.0
 
 
 def test_an_episode_begins_anew() -> None:
-    keys = {**config('gamma', correlation=0.9), 'order': 'fifo',
-            'clock': {'white_fm': 1e-6, 'servo': {'kind': 'ntp', 'period_s': 0.1}}}
+    keys = {
+        **config('gamma', correlation=0.9),
+        'order': 'fifo',
+        'clock': {'white_fm': 1e-6, 'servo': {'kind': 'ntp', 'period_s': 0.1}},
+    }
     again = transit(keys, 2)
     arrivals(again, 50)
     again.streams.reset(slice(None))
@@ -142,6 +161,7 @@ def test_an_episode_begins_anew() -> None:
 
 
 # ---- traces ----------------------------------------------------------------------------------
+
 
 def test_a_trace_is_played_in_a_loop_or_in_blocks(tmp_path: Path) -> None:
     file = tmp_path / 'latency.txt'
@@ -160,16 +180,25 @@ def test_a_trace_is_played_in_a_loop_or_in_blocks(tmp_path: Path) -> None:
 
 def test_a_trace_of_two_stamps(tmp_path: Path) -> None:
     file = tmp_path / 'stamps.txt'
-    file.write_text('recv_stamp,msg_stamp\n1588362894189941429,1588362894185874061\n'
-                    '1588362894290363036,1588362894286213250\n')
+    file.write_text(
+        'recv_stamp,msg_stamp\n1588362894189941429,1588362894185874061\n'
+        '1588362894290363036,1588362894286213250\n'
+    )
     keys = {'latency': {'model': 'trace', 'file': str(file), 'playback': 'loop'}}
     assert latencies_ns(keys, 2)[:, 0].tolist() == [4067368, 4149786]
 
 
-@pytest.mark.parametrize(('text', 'problem'), [
-    ('0.1\nx\n0.2\n', r'line 2: .x. is no row of numbers'), ('0.1\n', '1 rows of numbers'),
-    ('0.1\n0.2 0.3\n', 'line 2 has 2 columns'), ('1 2 3\n1 2 3\n', '3 columns'),
-    ('-0.1\n0.2\n', 'they must be 0 to 60 s'), ('1.5 2\n2.5 3\n', 'whole nanoseconds')])
+@pytest.mark.parametrize(
+    ('text', 'problem'),
+    [
+        ('0.1\nx\n0.2\n', r'line 2: .x. is no row of numbers'),
+        ('0.1\n', '1 rows of numbers'),
+        ('0.1\n0.2 0.3\n', 'line 2 has 2 columns'),
+        ('1 2 3\n1 2 3\n', '3 columns'),
+        ('-0.1\n0.2\n', 'they must be 0 to 60 s'),
+        ('1.5 2\n2.5 3\n', 'whole nanoseconds'),
+    ],
+)
 def test_a_bad_trace_is_a_sentence(tmp_path: Path, text: str, problem: str) -> None:
     file = tmp_path / 'bad.txt'
     file.write_text(text)
@@ -179,26 +208,37 @@ def test_a_bad_trace_is_a_sentence(tmp_path: Path, text: str, problem: str) -> N
 
 # ---- what is refused -------------------------------------------------------------------------
 
-@pytest.mark.parametrize(('keys', 'problem'), [
-    ({'model': 'uniform', 'min_s': 0.1}, 'max_s is missing'),
-    ({'model': 'uniform', 'min_s': 0.1, 'max_s': 0.05}, 'larger than min_s'),
-    ({'model': 'uniform', 'max_s': 0.1, 'mean_s': 0.1}, 'mean_s is not a key of the model'),
-    ({'model': 'normal', 'mean_s': 0.1}, 'sigma_s is missing'),
-    ({'model': 'gamma', 'mean_s': 0.1, 'min_s': 0.2, 'sigma_s': 0.1}, 'larger than min_s'),
-    ({'model': 'lognormal', 'mean_s': 0.1, 'sigma_s': 0.1, 'max_s': 0.1}, 'smaller than max_s'),
-    ({'model': 'mixture', 'weights': [1.0], 'means_s': [0.1]}, 'one of each for every mode'),
-    ({'model': 'mixture', 'weights': [1.0], 'means_s': [0.1], 'sigmas_s': [0.0]},
-     'greater than 0'),
-    ({'model': 'empirical', 'quantiles_s': [0.1]}, 'needs two or more'),
-    ({'model': 'empirical', 'quantiles_s': [0.2, 0.1]}, 'must rise'),
-    ({'model': 'empirical', 'quantiles_s': [0.1, 0.2], 'probabilities': [0.1, 1.0]},
-     'from 0 to 1'),
-    ({'model': 'trace'}, 'file is missing'),
-    ({'model': 'trace', 'file': 'x', 'correlation': 0.5}, 'has that of its file'),
-    ({'model': 'delay', 'correlation': 0.5}, 'draws independent jitter'),
-    ({'stalls': {'probability': 0.1}}, 'a stall needs both above 0'),
-    ({'model': 'gamma', 'mean_s': 70.0, 'sigma_s': 1.0}, 'less than or equal to 60'),
-])
+
+@pytest.mark.parametrize(
+    ('keys', 'problem'),
+    [
+        ({'model': 'uniform', 'min_s': 0.1}, 'max_s is missing'),
+        ({'model': 'uniform', 'min_s': 0.1, 'max_s': 0.05}, 'larger than min_s'),
+        ({'model': 'uniform', 'max_s': 0.1, 'mean_s': 0.1}, 'mean_s is not a key of the model'),
+        ({'model': 'normal', 'mean_s': 0.1}, 'sigma_s is missing'),
+        ({'model': 'gamma', 'mean_s': 0.1, 'min_s': 0.2, 'sigma_s': 0.1}, 'larger than min_s'),
+        (
+            {'model': 'lognormal', 'mean_s': 0.1, 'sigma_s': 0.1, 'max_s': 0.1},
+            'smaller than max_s',
+        ),
+        ({'model': 'mixture', 'weights': [1.0], 'means_s': [0.1]}, 'one of each for every mode'),
+        (
+            {'model': 'mixture', 'weights': [1.0], 'means_s': [0.1], 'sigmas_s': [0.0]},
+            'greater than 0',
+        ),
+        ({'model': 'empirical', 'quantiles_s': [0.1]}, 'needs two or more'),
+        ({'model': 'empirical', 'quantiles_s': [0.2, 0.1]}, 'must rise'),
+        (
+            {'model': 'empirical', 'quantiles_s': [0.1, 0.2], 'probabilities': [0.1, 1.0]},
+            'from 0 to 1',
+        ),
+        ({'model': 'trace'}, 'file is missing'),
+        ({'model': 'trace', 'file': 'x', 'correlation': 0.5}, 'has that of its file'),
+        ({'model': 'delay', 'correlation': 0.5}, 'draws independent jitter'),
+        ({'stalls': {'probability': 0.1}}, 'a stall needs both above 0'),
+        ({'model': 'gamma', 'mean_s': 70.0, 'sigma_s': 1.0}, 'less than or equal to 60'),
+    ],
+)
 def test_contradictions_are_refused(keys: dict[str, Any], problem: str) -> None:
     with pytest.raises(RigError, match=problem):
         validated(TimingConfig, {'latency': keys}, 'sensors.imu')

@@ -19,8 +19,11 @@ from sim_sensors.timing_config import LinkConfig
 
 
 @settings(deadline=None, max_examples=100)
-@given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30)), max_size=40),
-       st.integers(0, 60), st.sampled_from([0, 40, 100]))
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30)), max_size=40),
+    st.integers(0, 60),
+    st.sampled_from([0, 40, 100]),
+)
 def test_serving_is_a_queue(messages: list[tuple[int, int]], free: int, limit: int) -> None:
     enter = np.cumsum([gap for gap, _ in messages]).astype(np.int64)
     service = np.array([each for _, each in messages], np.int64)
@@ -36,8 +39,10 @@ def test_serving_is_a_queue(messages: list[tuple[int, int]], free: int, limit: i
 
 
 def line(bandwidth_bps: float = 100e6, **keys: Any) -> tuple[Link, dict[str, LinkMember]]:
-    members = {'camera': LinkMember(Schedule(10.0, MS), 5 * MS, 900_000),
-               'imu': LinkMember(Schedule(200.0, MS), 0, 500)}
+    members = {
+        'camera': LinkMember(Schedule(10.0, MS), 5 * MS, 900_000),
+        'imu': LinkMember(Schedule(200.0, MS), 0, 500),
+    }
     return Link('eth', LinkConfig(bandwidth_bps=bandwidth_bps, **keys), members), members
 
 
@@ -82,10 +87,13 @@ def test_a_reliable_link_sends_again_a_round_trip_later() -> None:
     assert again.max() <= 8
 
 
-@pytest.mark.parametrize(('keys', 'problem'), [
-    ({'bandwidth_bps': 50e6}, '146 % of what 5e[+]07 bit/s carry'),
-    ({'bandwidth_bps': 100e6, 'queue_bytes': 100_000}, 'would never fit'),
-])
+@pytest.mark.parametrize(
+    ('keys', 'problem'),
+    [
+        ({'bandwidth_bps': 50e6}, '146 % of what 5e[+]07 bit/s carry'),
+        ({'bandwidth_bps': 100e6, 'queue_bytes': 100_000}, 'would never fit'),
+    ],
+)
 def test_links_that_cannot_work_are_refused(keys: dict[str, Any], problem: str) -> None:
     with pytest.raises(RigError, match=problem):
         line(**keys)
@@ -94,16 +102,18 @@ def test_links_that_cannot_work_are_refused(keys: dict[str, Any], problem: str) 
 RIG: dict[str, Any] = {
     'world': {'model': 'rover_yard.xml'},
     'sensors': {'imu': {'type': 'imu', 'rate_hz': 200.0, 'link': 'eth'}},
-    'links': {'eth': {'bandwidth_bps': 1e9}}}
+    'links': {'eth': {'bandwidth_bps': 1e9}},
+}
 
 
 def test_links_of_a_rig_file() -> None:
     assert rig_from_parameters(RIG).links['eth'].bandwidth_bps == 1e9
     for change, problem in (
-            ({'links': {'eht': {'bandwidth_bps': 1e9}}}, "did you mean 'eht'"),
-            ({'links': {**RIG['links'], 'usb': {'bandwidth_bps': 1.0}}}, 'carries nothing'),
-            ({'links': {'eth': {}}}, 'links.eth.bandwidth_bps is missing'),
-            ({'links': {'eth': {'bandwidth_bps': 1e9, 'reliable': True}}}, 'round trip above 0'),
-            ({'links': {'eth': 3}}, 'should be a map')):
+        ({'links': {'eht': {'bandwidth_bps': 1e9}}}, "did you mean 'eht'"),
+        ({'links': {**RIG['links'], 'usb': {'bandwidth_bps': 1.0}}}, 'carries nothing'),
+        ({'links': {'eth': {}}}, 'links.eth.bandwidth_bps is missing'),
+        ({'links': {'eth': {'bandwidth_bps': 1e9, 'reliable': True}}}, 'round trip above 0'),
+        ({'links': {'eth': 3}}, 'should be a map'),
+    ):
         with pytest.raises(RigError, match=problem):
             rig_from_parameters({**RIG, **change}, Path('rig.yaml'))

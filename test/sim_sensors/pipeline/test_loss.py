@@ -21,14 +21,16 @@ def batch(envs: Any, index: list[int]) -> CaptureNumbers:
     return CaptureNumbers(envs, np.array(index), np.zeros(len(index), np.int64))
 
 
-def channel(keys: dict[str, float], num_envs: int = 1, size_bytes: int = 0, episode: int = 0
-            ) -> tuple[LossChannel, RandomStreams]:
+def channel(
+    keys: dict[str, float], num_envs: int = 1, size_bytes: int = 0, episode: int = 0
+) -> tuple[LossChannel, RandomStreams]:
     streams = RandomStreams(7, 'test', num_envs, episode=episode)
     return LossChannel(LossConfig(**keys), streams, size_bytes), streams
 
 
-def plain_chain(streams: RandomStreams, env: int, enter: float, stay: float, first: float,
-                in_bad: float = 1.0) -> list[bool]:
+def plain_chain(
+    streams: RandomStreams, env: int, enter: float, stay: float, first: float, in_bad: float = 1.0
+) -> list[bool]:
     """Run the two-state chain from its start; return which samples are lost."""
     bad, lost = False, []
     for k in range(COUNT):
@@ -43,13 +45,18 @@ def plain_chain(streams: RandomStreams, env: int, enter: float, stay: float, fir
 # in the bad state 1/5 of the time, left with 1/4: entered with 1/4 * 0.2 / 0.8
 # in the bad state 1/4 of the time, left with 1/5: entered with 1/5 * 0.25 / 0.75
 # shorter bursts than independent loss has: entered and stayed in with the fraction itself
-@pytest.mark.parametrize(('keys', 'chain'), [
-    (BURSTS, {'enter': 0.0625, 'stay': 0.75, 'first': 0.2}),
-    (FADING, {'enter': 0.2 / 3, 'stay': 0.8, 'first': 0.25, 'in_bad': 0.4}),
-    ({'probability': 0.3, 'burst_mean': 1.0}, {'enter': 0.3, 'stay': 0.3, 'first': 0.3})])
+@pytest.mark.parametrize(
+    ('keys', 'chain'),
+    [
+        (BURSTS, {'enter': 0.0625, 'stay': 0.75, 'first': 0.2}),
+        (FADING, {'enter': 0.2 / 3, 'stay': 0.8, 'first': 0.25, 'in_bad': 0.4}),
+        ({'probability': 0.3, 'burst_mean': 1.0}, {'enter': 0.3, 'stay': 0.3, 'first': 0.3}),
+    ],
+)
 @pytest.mark.parametrize('num_envs', [1, 3])
-def test_losses_are_those_of_the_chain(keys: dict[str, float], chain: dict[str, float],
-                                       num_envs: int) -> None:
+def test_losses_are_those_of_the_chain(
+    keys: dict[str, float], chain: dict[str, float], num_envs: int
+) -> None:
     made, streams = channel(keys, num_envs)
     lazy, _ = channel(keys, num_envs)
     assert made.probability == pytest.approx(keys['probability'])
@@ -111,11 +118,11 @@ def test_other_probabilities_hold_from_the_next_sample_on_and_the_state_stays() 
 @pytest.mark.parametrize(('size', 'packets'), [(0, 1), (1, 1), (1472, 1), (1473, 2), (14_720, 10)])
 def test_a_message_is_lost_with_any_of_its_packets(size: int, packets: int) -> None:
     made, streams = channel({'packet_probability': 0.1}, 500, size)
-    assert made.probability == pytest.approx(1.0 - 0.9 ** packets)
+    assert made.probability == pytest.approx(1.0 - 0.9**packets)
     both, _ = channel({'packet_probability': 0.1, 'probability': 0.2}, 500, size)
-    assert both.probability == pytest.approx(1.0 - 0.8 * 0.9 ** packets)
+    assert both.probability == pytest.approx(1.0 - 0.8 * 0.9**packets)
     first = streams.uniform_at('packet_loss', slice(None), np.zeros(500, np.int64), 1)[:, 0]
-    assert np.array_equal(made.lost(batch(slice(None), [0] * 500)), first < 1.0 - 0.9 ** packets)
+    assert np.array_equal(made.lost(batch(slice(None), [0] * 500)), first < 1.0 - 0.9**packets)
     for each in (made, both):
         lost = np.mean([each.advance(batch(slice(None), [k] * 500)) for k in range(20)])
         assert lost == pytest.approx(each.probability, abs=0.02)
@@ -124,12 +131,14 @@ def test_a_message_is_lost_with_any_of_its_packets(size: int, packets: int) -> N
 def test_what_is_lost_is_sent_again_until_it_passes() -> None:
     made, streams = channel({'probability': 0.5}, 500)
     draws = streams.uniform_at('retransmission', slice(None), np.full(500, 5), 1)[:, 0]
-    assert np.array_equal(made.tries(batch(slice(None), [5] * 500)),
-                          1 + np.minimum(np.floor(-np.log2(draws)), MOST_TRIES - 1))
+    assert np.array_equal(
+        made.tries(batch(slice(None), [5] * 500)),
+        1 + np.minimum(np.floor(-np.log2(draws)), MOST_TRIES - 1),
+    )
     tries = np.concatenate([made.tries(batch(slice(None), [k] * 500)) for k in range(40)])
     share = np.bincount(tries, minlength=MOST_TRIES + 1) / len(tries)
     assert share[0] == 0.0 and len(share) == MOST_TRIES + 1 == 9
-    expected = [0.5 ** n for n in range(1, MOST_TRIES)]
+    expected = [0.5**n for n in range(1, MOST_TRIES)]
     assert share[1:MOST_TRIES] == pytest.approx(expected, abs=0.015)
     assert share[MOST_TRIES] == pytest.approx(0.5 ** (MOST_TRIES - 1), abs=0.004)
 

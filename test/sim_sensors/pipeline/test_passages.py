@@ -24,8 +24,10 @@ from sim_sensors.timing_config import FaultConfig, LinkConfig, TimingConfig
 
 def share(**keys: Any) -> LinkShare:
     """Return the share of a stream of 500 bytes at 100 Hz, beside images."""
-    members = {'camera': LinkMember(Schedule(10.0, MS), 0, 90_000),
-               'test': LinkMember(Schedule(100.0, MS), 0, 500)}
+    members = {
+        'camera': LinkMember(Schedule(10.0, MS), 0, 90_000),
+        'test': LinkMember(Schedule(100.0, MS), 0, 500),
+    }
     return LinkShare(Link('eth', LinkConfig(bandwidth_bps=20e6, **keys), members), 'test')
 
 
@@ -33,14 +35,19 @@ SLOW = {'model': 'uniform', 'min_s': 0.002, 'max_s': 0.01}
 STALLS = {'probability': 0.05, 'duration_range_s': [0.02, 0.1]}
 
 
-@pytest.mark.parametrize(('keys', 'least_ms', 'most_ms'), [
-    ({'delay_range_s': [0.01, 0.01]}, 10, 10),
-    ({'delay_range_s': [0.01, 0.03], 'jitter_s': 0.004}, 10, 34),
-    ({'delay_range_s': [0.01, 0.03], 'latency': SLOW}, 12, 40),
-    ({'delay_range_s': [0.0, 0.0], 'latency': {**SLOW, 'stalls': STALLS}}, 2, 110),
-    ({'delay_range_s': [0.01, 0.01], 'order': 'fifo', 'jitter_s': 0.01}, 10, 20)])
-def test_nothing_is_earlier_or_later_than_said(keys: dict[str, Any], least_ms: int,
-                                               most_ms: int) -> None:
+@pytest.mark.parametrize(
+    ('keys', 'least_ms', 'most_ms'),
+    [
+        ({'delay_range_s': [0.01, 0.01]}, 10, 10),
+        ({'delay_range_s': [0.01, 0.03], 'jitter_s': 0.004}, 10, 34),
+        ({'delay_range_s': [0.01, 0.03], 'latency': SLOW}, 12, 40),
+        ({'delay_range_s': [0.0, 0.0], 'latency': {**SLOW, 'stalls': STALLS}}, 2, 110),
+        ({'delay_range_s': [0.01, 0.01], 'order': 'fifo', 'jitter_s': 0.01}, 10, 20),
+    ],
+)
+def test_nothing_is_earlier_or_later_than_said(
+    keys: dict[str, Any], least_ms: int, most_ms: int
+) -> None:
     made = transit(keys, 20, duration_ns=5 * MS)
     # 10 ns: a model is a table of quantiles that ends just inside its bounds
     assert made.transit.most_latency_ns == pytest.approx((5 + most_ms) * MS, abs=10)
@@ -56,13 +63,18 @@ def test_nothing_is_earlier_or_later_than_said(keys: dict[str, Any], least_ms: i
         assert len(set(late[0].tolist())) > 1
 
 
-@pytest.mark.parametrize(('keys', 'exact'), [
-    ({'delay_range_s': [0.03, 0.05], 'jitter_s': 0.03}, True),
-    ({'latency': {'model': 'gamma', 'mean_s': 0.03, 'sigma_s': 0.03}}, True),
-    ({'delay_range_s': [0.03, 0.03], 'jitter_s': 0.03, 'order': 'fifo'}, True),
-    ({'latency': {**SLOW, 'stalls': STALLS}}, False)])
-def test_the_earliest_arrival_is_that_of_the_captures_to_come(keys: dict[str, Any],
-                                                              exact: bool) -> None:
+@pytest.mark.parametrize(
+    ('keys', 'exact'),
+    [
+        ({'delay_range_s': [0.03, 0.05], 'jitter_s': 0.03}, True),
+        ({'latency': {'model': 'gamma', 'mean_s': 0.03, 'sigma_s': 0.03}}, True),
+        ({'delay_range_s': [0.03, 0.03], 'jitter_s': 0.03, 'order': 'fifo'}, True),
+        ({'latency': {**SLOW, 'stalls': STALLS}}, False),
+    ],
+)
+def test_the_earliest_arrival_is_that_of_the_captures_to_come(
+    keys: dict[str, Any], exact: bool
+) -> None:
     made = transit(keys, 3)
     found, _ = arrivals(transit(keys, 3), 200)
     for k in range(100):
@@ -80,7 +92,8 @@ def test_a_link_adds_its_longest_queue_and_every_round_trip() -> None:
     assert plain.most_ns > 30 * MS
     assert transit({}, link=plain).transit.most_latency_ns == plain.most_ns
     assert transit({}, link=reliable).transit.most_latency_ns == (
-        plain.most_ns + (MOST_TRIES + 1) * 10 * MS)
+        plain.most_ns + (MOST_TRIES + 1) * 10 * MS
+    )
     with pytest.raises(RigError, match="link of 'test' is 'eth', which is not there"):
         transit({'link': 'eth'})
 
@@ -101,7 +114,7 @@ def test_the_size_of_a_message_is_the_configs_or_else_the_sensors() -> None:
     loss = {'loss': {'packet_probability': 0.1}}
     for keys, size, packets in (({}, 14_720, 10), ({'size_bytes': 1000}, 14_720, 1), ({}, 0, 1)):
         _, lost = arrivals(transit({**loss, **keys}, 300, size_bytes=size), 20)
-        assert lost.mean() == pytest.approx(1.0 - 0.9 ** packets, abs=0.02)
+        assert lost.mean() == pytest.approx(1.0 - 0.9**packets, abs=0.02)
 
 
 def test_every_lost_capture_is_counted_once() -> None:
@@ -114,16 +127,21 @@ def test_every_lost_capture_is_counted_once() -> None:
         lost += int(passage.lost.sum())
     counts = made.transit.counts
     assert counts.pop(CaptureFate.CAPTURED) == 1500
-    assert set(counts) == {CaptureFate.LOST, CaptureFate.QUEUE_FULL, CaptureFate.FAULT_LOSS,
-                           CaptureFate.DEAD}
+    assert set(counts) == {
+        CaptureFate.LOST,
+        CaptureFate.QUEUE_FULL,
+        CaptureFate.FAULT_LOSS,
+        CaptureFate.DEAD,
+    }
     assert counts.total() == lost and min(counts.values()) > 0
     assert counts[CaptureFate.DEAD] == 250
     assert counts[CaptureFate.LOST] == pytest.approx(0.3 * 1250, abs=50)
 
 
 def test_where_nothing_is_lost_no_rows_are_named() -> None:
-    passage = transit({}, 2).transit.send(CaptureNumbers(slice(None), np.zeros(2, np.int64),
-                                                         np.zeros(2, np.int64)))
+    passage = transit({}, 2).transit.send(
+        CaptureNumbers(slice(None), np.zeros(2, np.int64), np.zeros(2, np.int64))
+    )
     assert passage.lost is None and passage.twice is None
 
 
@@ -146,11 +164,16 @@ def slow_faults() -> Faults:
     return Faults([FaultConfig(kind='slow', at_s=0.3, duration_s=0.2, offset=0.15)])
 
 
-@pytest.mark.parametrize('keys', [
-    {'order': 'fifo', 'delay_range_s': [0.0, 0.02], 'jitter_s': 0.0},
-    {'latency': {**SLOW, 'stalls': STALLS}}])
+@pytest.mark.parametrize(
+    'keys',
+    [
+        {'order': 'fifo', 'delay_range_s': [0.0, 0.02], 'jitter_s': 0.0},
+        {'latency': {**SLOW, 'stalls': STALLS}},
+    ],
+)
 def test_captures_that_nobody_made_hold_up_the_others_with_their_faults(
-        keys: dict[str, Any]) -> None:
+    keys: dict[str, Any],
+) -> None:
     def passages(chosen: list[int]) -> dict[int, list[int]]:
         made = transit(keys, 2)
         made.transit.faults = slow_faults()
@@ -169,6 +192,7 @@ def test_captures_that_nobody_made_hold_up_the_others_with_their_faults(
 
 
 # ---- on the way --------------------------------------------------------------------------------
+
 
 def sample(env: int, index: int, arrival_ns: int) -> Sample:
     return Sample('imu', env, index, 0, 0, arrival_ns, np.zeros(1), np.zeros(1))
@@ -201,8 +225,9 @@ def test_what_is_flushed_never_comes_and_the_rest_stays_in_order() -> None:
 def test_a_recorded_stream_is_stamped_for_its_capture_and_sent_from_its_arrival() -> None:
     made = transit({'clock': {'offset_s': 0.5}})
     received = CaptureNumbers(slice(None), np.array([3]), np.array([90 * MS]))
-    passage = made.transit.send(received, stamped=CaptureNumbers(
-        slice(None), np.array([3]), np.array([30 * MS])))
+    passage = made.transit.send(
+        received, stamped=CaptureNumbers(slice(None), np.array([3]), np.array([30 * MS]))
+    )
     assert (int(passage.stamp_ns), int(passage.arrival_ns)) == (530 * MS, 90 * MS)
 
 
@@ -210,8 +235,13 @@ def test_another_latency_and_loss_hold_from_the_next_capture_on() -> None:
     made = transit({'delay_range_s': [0.01, 0.01]}, 50)
     before, lost = arrivals(made, 20)
     assert not lost.any()
-    made.transit.take(validated(TimingConfig, {
-        'rate_hz': 100.0, 'delay_range_s': [0.04, 0.04], 'loss': {'probability': 0.5}}, 'test'))
+    made.transit.take(
+        validated(
+            TimingConfig,
+            {'rate_hz': 100.0, 'delay_range_s': [0.04, 0.04], 'loss': {'probability': 0.5}},
+            'test',
+        )
+    )
     after, lost = arrivals(made, 0, range(20, 60))
     times = made.schedule.times_of(np.arange(60))[:, None]
     assert (before - times[:20] == 10 * MS).all() and (after - times[20:] == 40 * MS).all()

@@ -57,13 +57,24 @@ def test_stages_run_in_order_on_both_branches() -> None:
         pipeline.tick(None, t * MS, np.full((1, 2), x))
     assert log == [
         # a capture: both branches, hardware noise only on the working copy
-        ('physics', True, 101.0), ('respond', True, 101.0), ('respond', False, 1.0),
-        ('hardware', True, 101.25), ('post', True, 101.25), ('post', False, 1.0),
+        ('physics', True, 101.0),
+        ('respond', True, 101.0),
+        ('respond', False, 1.0),
+        ('hardware', True, 101.25),
+        ('post', True, 101.25),
+        ('post', False, 1.0),
         # a truth tick between captures feeds the response only; 101.5 = (101 + 102) / 2
-        ('physics', True, 102.0), ('respond', True, 101.5), ('respond', False, 1.5),
+        ('physics', True, 102.0),
+        ('respond', True, 101.5),
+        ('respond', False, 1.5),
         # the response never sees the 0.25 of the hardware: 102.75 = (101.5 + 104) / 2
-        ('physics', True, 104.0), ('respond', True, 102.75), ('respond', False, 2.75),
-        ('hardware', True, 103.0), ('post', True, 103.0), ('post', False, 2.75)]
+        ('physics', True, 104.0),
+        ('respond', True, 102.75),
+        ('respond', False, 2.75),
+        ('hardware', True, 103.0),
+        ('post', True, 103.0),
+        ('post', False, 2.75),
+    ]
     assert pipeline.read(2 * MS).values.tolist() == [[True, True]]
     assert pipeline.read_ground_truth().values.tolist() == [[False, False]]
 
@@ -128,6 +139,7 @@ def test_state_of_the_branches_is_apart_and_zeroed_on_reset() -> None:
 
 # ---- laziness --------------------------------------------------------------------------------
 
+
 def test_nobody_reads_nothing_is_computed() -> None:
     clock = Clockwork(num_envs=4, rate_hz=100.0, noise=0.1)
     for t in range(100):
@@ -149,10 +161,17 @@ def test_only_the_environments_that_are_read_and_outdated_are_computed() -> None
     assert len(clock.calls) == 2
 
 
-@pytest.mark.parametrize('keys', [
-    {'eager': True}, {'history_length': 2}, {'delay_range_s': (0.01, 0.01)},
-    {'sensor': LowPass}, {'loss': {'probability': 0.1}},
-    {'faults': {'late': {'kind': 'dead', 'at_s': 9.0}}}])
+@pytest.mark.parametrize(
+    'keys',
+    [
+        {'eager': True},
+        {'history_length': 2},
+        {'delay_range_s': (0.01, 0.01)},
+        {'sensor': LowPass},
+        {'loss': {'probability': 0.1}},
+        {'faults': {'late': {'kind': 'dead', 'at_s': 9.0}}},
+    ],
+)
 def test_what_must_not_starve_is_captured_on_schedule(keys: dict[str, Any]) -> None:
     clock = Clockwork(num_envs=2, rate_hz=100.0, truth_rate_hz=100.0, **keys)
     for t in range(35):
@@ -162,8 +181,11 @@ def test_what_must_not_starve_is_captured_on_schedule(keys: dict[str, Any]) -> N
 
 def test_environments_by_number_mask_or_slice() -> None:
     clock = Clockwork(num_envs=4, rate_hz=100.0)
-    for envs, asked in (([2, 0, 2], [0, 2]), (np.array([False, True, False, False]), [1]),
-                        (slice(3, None), [3])):
+    for envs, asked in (
+        ([2, 0, 2], [0, 2]),
+        (np.array([False, True, False, False]), [1]),
+        (slice(3, None), [3]),
+    ):
         before = len(clock.calls)
         values = clock.at(0).read(envs=envs).values
         assert [call[1] for call in clock.calls[before:]] == [asked]
@@ -183,8 +205,13 @@ def test_a_watched_sensor_is_captured_while_it_is_watched() -> None:
 @settings(deadline=None, max_examples=25)
 @given(st.sets(st.integers(0, 40), min_size=1, max_size=8), st.integers(1, 5))
 def test_laziness_changes_no_sample(captures: set[int], num_envs: int) -> None:
-    keys: dict[str, Any] = {'num_envs': num_envs, 'rate_hz': 100.0, 'noise': 0.1,
-                            'random_walk': 0.2, 'bias': 1.0}
+    keys: dict[str, Any] = {
+        'num_envs': num_envs,
+        'rate_hz': 100.0,
+        'noise': 0.1,
+        'random_walk': 0.2,
+        'bias': 1.0,
+    }
     lazy, eager = Clockwork(**keys), Clockwork(eager=True, **keys)
     for t in range(0, 401, 10):
         lazy.at(t), eager.at(t)
@@ -196,13 +223,20 @@ def test_laziness_changes_no_sample(captures: set[int], num_envs: int) -> None:
 
 # ---- environments and resets -----------------------------------------------------------------
 
-RICH: dict[str, Any] = {'rate_hz': 100.0, 'noise': 0.1, 'random_walk': 0.05, 'history_length': 2,
-                        'delay_range_s': (0.004, 0.03), 'jitter_s': 0.004,
-                        'loss': {'probability': 0.2, 'burst_mean': 2.0}}
+RICH: dict[str, Any] = {
+    'rate_hz': 100.0,
+    'noise': 0.1,
+    'random_walk': 0.05,
+    'history_length': 2,
+    'delay_range_s': (0.004, 0.03),
+    'jitter_s': 0.004,
+    'loss': {'probability': 0.2, 'burst_mean': 2.0},
+}
 
 
-def stream(pipeline: Pipeline, env: int, steps: int,
-           resets: dict[int, list[int]] | None = None) -> list[tuple[bool, bytes, int]]:
+def stream(
+    pipeline: Pipeline, env: int, steps: int, resets: dict[int, list[int]] | None = None
+) -> list[tuple[bool, bytes, int]]:
     """Return what `env` reads at every step."""
     out = []
     for t in range(steps):
@@ -211,8 +245,9 @@ def stream(pipeline: Pipeline, env: int, steps: int,
         rows = np.full((pipeline.num_envs, 2), float(t))
         pipeline.tick(None, t * MS, rows)
         reading = pipeline.read(t * MS, envs=[env], history_length=2)
-        out.append((bool(reading.valid[0, 0]), reading.values.tobytes(),
-                    int(reading.stamp_ns[0, 0])))
+        out.append(
+            (bool(reading.valid[0, 0]), reading.values.tobytes(), int(reading.stamp_ns[0, 0]))
+        )
     return out
 
 
@@ -229,8 +264,9 @@ def test_a_partial_reset_leaves_the_others_bit_identical(sensor: type[Plain]) ->
     keys = {**RICH, 'rate_hz': 200.0}
     resets = {33: [0], 34: [2, 3], 77: [0, 2]}
     for env in (1, 4):
-        assert (stream(make(5, sensor, **keys), env, 120)
-                == stream(make(5, sensor, **keys), env, 120, resets))
+        assert stream(make(5, sensor, **keys), env, 120) == stream(
+            make(5, sensor, **keys), env, 120, resets
+        )
 
 
 def test_after_a_reset_nothing_of_before_is_read() -> None:
@@ -269,8 +305,14 @@ def test_a_partial_reset_forgets_the_last_output_in_both_branches() -> None:
 
 
 def test_a_pipeline_made_for_an_episode_is_one_that_was_reset_so_often() -> None:
-    keys = {'rate_hz': 100.0, 'noise': 1.0, 'random_walk': 0.1, 'delay_range_s': (0.01, 0.03),
-            'jitter_s': 0.01, 'loss': {'probability': 0.3, 'burst_mean': 3.0}}
+    keys = {
+        'rate_hz': 100.0,
+        'noise': 1.0,
+        'random_walk': 0.1,
+        'delay_range_s': (0.01, 0.03),
+        'jitter_s': 0.01,
+        'loss': {'probability': 0.3, 'burst_mean': 3.0},
+    }
     fresh = Pipeline(Plain('plain', config(**keys)), 3, seed=5, dt_ns=MS, episode=4)
     reset = Pipeline(Plain('plain', config(**keys)), 3, seed=5, dt_ns=MS)
     for _ in range(4):
@@ -313,6 +355,7 @@ def test_same_seed_same_bits_other_seed_other_bits() -> None:
 
 # ---- use -------------------------------------------------------------------------------------
 
+
 def test_what_cannot_change_at_run_time_is_refused() -> None:
     pipeline = make(1, rate_hz=100.0)
     with pytest.raises(RigError, match="rate_hz of 'toy' cannot change while it runs"):
@@ -334,8 +377,9 @@ def test_what_would_change_the_shape_of_things_is_refused() -> None:
         native.reconfigure(config(delay_range_s=(0.02, 0.02), delay_backend='mujoco'))
     smooth = make(1, delay_range_s=(0.01, 0.01), interpolation='linear')
     with pytest.raises(RigError, match='only zoh knows latencies'):
-        smooth.reconfigure(config(delay_range_s=(0.01, 0.01), interpolation='linear',
-                                  jitter_s=0.001))
+        smooth.reconfigure(
+            config(delay_range_s=(0.01, 0.01), interpolation='linear', jitter_s=0.001)
+        )
 
 
 def test_nothing_grows_with_time() -> None:
@@ -446,6 +490,7 @@ class SummedTogether(Plain):
 @pytest.mark.parametrize('rate_hz', [100.0, 2.0])
 def test_integrating_between_captures_gives_what_every_tick_would(rate_hz: float) -> None:
     """At 2 Hz more ticks pass between captures than are kept; one environment is reset alone."""
+
     def samples(sensor: type[Plain]) -> list[tuple[int, int, list[float], list[float]]]:
         pipeline, found = make(2, sensor, rate_hz=rate_hz, pipeline={'messages': True}), []
         for t in range(1200):
@@ -456,8 +501,10 @@ def test_integrating_between_captures_gives_what_every_tick_would(rate_hz: float
                 pipeline.tick(np.array([0]), 802 * MS, np.array([[5.0, 5.0]]))
                 pipeline.tick(np.array([1]), 802 * MS, np.array([[7.0, 7.0]]))
             found += pipeline.due(t * MS)
-        return [(each.env, each.capture_ns, each.values.tolist(), each.truth.tolist())
-                for each in found]
+        return [
+            (each.env, each.capture_ns, each.values.tolist(), each.truth.tolist())
+            for each in found
+        ]
 
     expected = samples(Summed)
     assert len(expected) >= 2 * int(1.2 * rate_hz)

@@ -26,6 +26,7 @@ def ramp(num_envs: int = 3, ticks: int = 40, **keys: Any) -> Pipeline:
 def drive(pipeline: Pipeline, now_ns: int, width: int) -> None:
     def supply(lanes: Any, out: Any) -> None:
         out[:] = (now_ns / MS + 100.0 * np.asarray(lanes))[:, None] * np.ones(width)
+
     pipeline.supplier = supply
     pipeline.update(now_ns)
 
@@ -93,8 +94,9 @@ def test_a_past_is_read_before_the_episode_has_one(keys: dict[str, Any]) -> None
 def test_a_past_with_a_phase_begins_an_episode_there() -> None:
     pipeline = ramp(2, 30, rate_hz=100.0, delay_range_s=(0.005, 0.005), history_length=4)
     width = pipeline.sensor.truth_layout.width
-    pipeline.start_history(np.array([[14, 24], [13, 23]]) * MS, np.ones((2, 2, width)),
-                           np.array([34, 33]) * MS)
+    pipeline.start_history(
+        np.array([[14, 24], [13, 23]]) * MS, np.ones((2, 2, width)), np.array([34, 33]) * MS
+    )
     for tick in range(30, 60):
         drive(pipeline, tick * MS, width)
     assert pipeline.read(34 * MS).values[:, 0].tolist() == [1.0, 1.0]

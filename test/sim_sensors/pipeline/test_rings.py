@@ -60,13 +60,22 @@ class Play:
         records, lost = [], [self.random.random() < lost_share for _ in envs]
         for env, k, is_lost in zip(envs, index.tolist(), lost, strict=True):
             self.number += 1
-            record = Record(self.number, 10 * k, 1000 + self.number,
-                            10 * k + self.random.randrange(25))
+            record = Record(
+                self.number, 10 * k, 1000 + self.number, 10 * k + self.random.randrange(25)
+            )
             records.append(record)
             self.lists.push(env, k, None if is_lost else record)
         value, capture, stamp, arrival = (np.array(each) for each in zip(*records, strict=True))
-        self.ring.push(rows, index, np.stack([value, value + 0.5], 1), capture, stamp, arrival,
-                       np.array(lost) if lost_share else None, self.ring.skipped(rows, index))
+        self.ring.push(
+            rows,
+            index,
+            np.stack([value, value + 0.5], 1),
+            capture,
+            stamp,
+            arrival,
+            np.array(lost) if lost_share else None,
+            self.ring.skipped(rows, index),
+        )
 
     def read(self, found: Found, place: tuple[int, ...], env: int) -> Record | None:
         """Return what the ring has there; a slot alone stands for all environments."""
@@ -77,8 +86,13 @@ class Play:
         ring = self.ring
         assert column == env
         assert ring.values[slot, env, 1] == ring.values[slot, env, 0] + 0.5
-        return Record(ring.values[slot, env, 0], *(int(array[slot, env]) for array in (
-            ring.capture_ns, ring.stamp_ns, ring.arrival_ns)))
+        return Record(
+            ring.values[slot, env, 0],
+            *(
+                int(array[slot, env])
+                for array in (ring.capture_ns, ring.stamp_ns, ring.arrival_ns)
+            ),
+        )
 
     def check(self, beyond: int = 2) -> None:
         """Compare the captures that are held and `beyond` older ones."""
@@ -95,7 +109,8 @@ class Play:
             for row, env in enumerate(envs.tolist()):
                 for back in range(min(beyond, 1) + 1):
                     assert self.read(some, (row, back), env) == self.lists.at(
-                        env, index - back, self.slots)
+                        env, index - back, self.slots
+                    )
         self.check_arrived(top)
 
     def check_arrived(self, top: int) -> None:
@@ -106,17 +121,21 @@ class Play:
         many = self.ring.arrived(ALL, index, now, SPREAD, HISTORY)
         for env in range(ENVS):
             start = min(int(index[env]), len(self.lists.made[env]) - 1)
-            column = [self.lists.at(env, start - back, self.slots) if start >= back else None
-                      for back in range(HISTORY + SPREAD)]
-            here = [back for back, record in enumerate(column)
-                    if record is not None and record.arrival_ns <= now_ns]
+            column = [
+                self.lists.at(env, start - back, self.slots) if start >= back else None
+                for back in range(HISTORY + SPREAD)
+            ]
+            here = [
+                back
+                for back, record in enumerate(column)
+                if record is not None and record.arrival_ns <= now_ns
+            ]
             one = [back for back in here if back <= SPREAD]
             assert self.read(newest, (env,), env) == (column[one[0]] if one else None)
             for entry in range(HISTORY):
                 wanted = min(here[0] + entry, HISTORY + SPREAD - 1) if here else 0
                 older = [back for back in here if back >= wanted]
-                assert self.read(many, (env, entry), env) == (
-                    column[older[0]] if older else None)
+                assert self.read(many, (env, entry), env) == (column[older[0]] if older else None)
 
 
 @pytest.mark.parametrize('lost_share', [0.0, 0.3])
@@ -126,8 +145,13 @@ def test_a_ring_says_what_lists_say(seed: int, lost_share: float) -> None:
     together = seed % 2 == 0
     for _ in range(40):
         skip = play.random.choice((0, 0, 0, 1, 7))
-        play.push(list(range(ENVS)) if together or play.random.random() < 0.5 else
-                  sorted(play.random.sample(range(ENVS), 2)), skip, lost_share)
+        play.push(
+            list(range(ENVS))
+            if together or play.random.random() < 0.5
+            else sorted(play.random.sample(range(ENVS), 2)),
+            skip,
+            lost_share,
+        )
         if not together and play.random.random() < 0.1:
             env = play.random.randrange(ENVS)
             play.ring.reset(np.array([env]))
@@ -163,8 +187,16 @@ def test_what_is_held_up_for_longer_than_expected_is_not_read_and_the_last_one_i
     ring = SampleRing(8, 1, LAYOUT)
     for k, arrival_ns in enumerate((0, 10, 900, 900, 900, 900)):
         here = np.array([k])
-        ring.push(ALL, here, np.full((1, 2), float(k)), 10 * here, 10 * here,
-                  np.array([arrival_ns]), None, None)
+        ring.push(
+            ALL,
+            here,
+            np.full((1, 2), float(k)),
+            10 * here,
+            10 * here,
+            np.array([arrival_ns]),
+            None,
+            None,
+        )
     found = ring.arrived(ALL, np.array([5]), 60, SPREAD, HISTORY)
     assert found.valid.all()
     assert ring.take(ring.values, found.place)[0, :, 0].tolist() == [1.0, 1.0, 1.0]
@@ -194,20 +226,26 @@ def test_a_past_can_be_given_to_an_episode() -> None:
     assert not ring.at_index(np.array([1]), np.array([-1])).valid.any()
     zero = np.zeros(1, np.int64)
     ring.push(np.array([1]), zero, np.ones((1, 2)), zero, zero, zero, None, None)
-    assert ring.at_index(ALL, np.array([[0, -1]] * 2)).valid.tolist() == [[True, True],
-                                                                          [True, False]]
+    assert ring.at_index(ALL, np.array([[0, -1]] * 2)).valid.tolist() == [
+        [True, True],
+        [True, False],
+    ]
     ring.reset(ALL)
     assert not ring.has_past
 
 
 # ---- the timeline of a response model ----------------------------------------------------------
 
+
 def test_the_timeline_gives_back_earlier_ticks_of_each_environment() -> None:
     line, made = TimelineRing(3, ENVS, LAYOUT), [[] for _ in range(ENVS)]
     chance = random.Random(4)
     for tick in range(60):
-        envs: Rows = ALL if tick < 8 or chance.random() < 0.5 else np.array(
-            sorted(chance.sample(range(ENVS), 2)))
+        envs: Rows = (
+            ALL
+            if tick < 8 or chance.random() < 0.5
+            else np.array(sorted(chance.sample(range(ENVS), 2)))
+        )
         rows = np.arange(ENVS)[envs]
         line.push(np.stack([rows * 100.0 + tick, rows * 0.0], 1), envs)
         for env in rows.tolist():

@@ -19,43 +19,85 @@ torch = pytest.importorskip('torch')
 pytest.importorskip('array_api_compat')
 
 MS = 1_000_000
-TRIAD = {'noise_density': 1e-3, 'bias_instability': 1e-4, 'random_walk': 1e-5, 'range': 3.0,
-         'turn_on_bias': 1e-2, 'resolution': 1e-4, 'temperature_bias': 0.01, 'scale_error': 0.01,
-         'cross_axis': 0.01, 'misalignment_rad': 0.01, 'bandwidth_hz': 100.0}
+TRIAD = {
+    'noise_density': 1e-3,
+    'bias_instability': 1e-4,
+    'random_walk': 1e-5,
+    'range': 3.0,
+    'turn_on_bias': 1e-2,
+    'resolution': 1e-4,
+    'temperature_bias': 0.01,
+    'scale_error': 0.01,
+    'cross_axis': 0.01,
+    'misalignment_rad': 0.01,
+    'bandwidth_hz': 100.0,
+}
 CASES: dict[str, dict[str, Any]] = {
     'everything': {
-        'accel': TRIAD, 'gyro': TRIAD, 'delay_range_s': (0.005, 0.015), 'jitter_s': 0.002,
-        'loss': {'probability': 0.05, 'burst_mean': 3.0}, 'history_length': 5, 'rate_hz': 333.0,
-        'clock': {'offset_s': 0.01, 'drift_ppm': 20.0, 'stamp_jitter_s': 1e-4}},
+        'accel': TRIAD,
+        'gyro': TRIAD,
+        'delay_range_s': (0.005, 0.015),
+        'jitter_s': 0.002,
+        'loss': {'probability': 0.05, 'burst_mean': 3.0},
+        'history_length': 5,
+        'rate_hz': 333.0,
+        'clock': {'offset_s': 0.01, 'drift_ppm': 20.0, 'stamp_jitter_s': 1e-4},
+    },
     'latencies and a counter': {
-        'rate_hz': 200.0, 'order': 'fifo', 'phase_range_s': (0.0, 0.01),
-        'latency': {'model': 'lognormal', 'mean_s': 0.02, 'sigma_s': 0.01, 'correlation': 0.5,
-                    'stalls': {'probability': 0.05, 'duration_range_s': (0.01, 0.05)}},
-        'clock': {'white_fm': 1e-6, 'random_walk_fm': 1e-7, 'resolution_s': 1e-6,
-                  'counter_bits': 24}},
+        'rate_hz': 200.0,
+        'order': 'fifo',
+        'phase_range_s': (0.0, 0.01),
+        'latency': {
+            'model': 'lognormal',
+            'mean_s': 0.02,
+            'sigma_s': 0.01,
+            'correlation': 0.5,
+            'stalls': {'probability': 0.05, 'duration_range_s': (0.01, 0.05)},
+        },
+        'clock': {
+            'white_fm': 1e-6,
+            'random_walk_fm': 1e-7,
+            'resolution_s': 1e-6,
+            'counter_bits': 24,
+        },
+    },
     'NTP and packets': {
-        'rate_hz': 200.0, 'history_length': 4, 'noise': 0.1, 'random_walk': 0.01,
+        'rate_hz': 200.0,
+        'history_length': 4,
+        'noise': 0.1,
+        'random_walk': 0.01,
         'clock': {'offset_s': 0.1, 'servo': {'kind': 'ntp', 'period_s': 0.1, 'sigma_s': 1e-3}},
-        'loss': {'probability': 0.3, 'bad_probability': 0.6, 'packet_probability': 0.01}},
+        'loss': {'probability': 0.3, 'bad_probability': 0.6, 'packet_probability': 0.01},
+    },
     'cubic, fast': {
-        'rate_hz': 100.0, 'delay_range_s': (0.005, 0.015), 'interpolation': 'cubic',
-        'gyro': TRIAD, 'fast_noise': True},
+        'rate_hz': 100.0,
+        'delay_range_s': (0.005, 0.015),
+        'interpolation': 'cubic',
+        'gyro': TRIAD,
+        'fast_noise': True,
+    },
     'slerp': {
-        'rate_hz': 100.0, 'delay_range_s': (0.005, 0.015), 'interpolation': 'slerp',
-        'orientation': True, 'orientation_noise_rad': 0.01},
+        'rate_hz': 100.0,
+        'delay_range_s': (0.005, 0.015),
+        'interpolation': 'slerp',
+        'orientation': True,
+        'orientation_noise_rad': 0.01,
+    },
 }
 
 
 def run(keys: dict[str, Any], num_envs: int, device: str) -> list[Any]:
     """Return all that is read in 300 steps with resets and faults, as NumPy arrays."""
-    pipeline = Pipeline(Imu('imu', ImuConfig(type='imu', **keys)), num_envs, seed=5, dt_ns=MS,
-                        device=device)
+    pipeline = Pipeline(
+        Imu('imu', ImuConfig(type='imu', **keys)), num_envs, seed=5, dt_ns=MS, device=device
+    )
     width = pipeline.sensor.truth_layout.width
     rng = np.random.default_rng(3)
     seen: list[Any] = []
 
     def supply(lanes: Any, out: Any) -> None:
         out[:] = pipeline.xp.asarray(truth)[lanes]
+
     pipeline.supplier = supply
     for tick in range(300):
         truth = rng.normal(size=(num_envs, width))

@@ -34,13 +34,25 @@ def run(pipeline: Pipeline, steps: int, start: int = 0) -> list[Sample]:
 
 # ---- order and conservation ------------------------------------------------------------------
 
+
 @settings(deadline=None, max_examples=40)
-@given(st.floats(0.0, 0.05), st.floats(0.0, 1.0), st.sampled_from([0.0, 0.3]),
-       st.sampled_from([0.0, 400.0, 100.0]), st.integers(1, 3))
-def test_every_sample_once_in_order_of_arrival(delay_s: float, jitter: float, loss: float,
-                                               rate: float, num_envs: int) -> None:
-    pipeline = emulator(num_envs, rate_hz=rate, delay_range_s=(delay_s, delay_s),
-                        jitter_s=delay_s * jitter, loss={'probability': loss, 'burst_mean': 2.0})
+@given(
+    st.floats(0.0, 0.05),
+    st.floats(0.0, 1.0),
+    st.sampled_from([0.0, 0.3]),
+    st.sampled_from([0.0, 400.0, 100.0]),
+    st.integers(1, 3),
+)
+def test_every_sample_once_in_order_of_arrival(
+    delay_s: float, jitter: float, loss: float, rate: float, num_envs: int
+) -> None:
+    pipeline = emulator(
+        num_envs,
+        rate_hz=rate,
+        delay_range_s=(delay_s, delay_s),
+        jitter_s=delay_s * jitter,
+        loss={'probability': loss, 'burst_mean': 2.0},
+    )
     samples = run(pipeline, 120)
     arrivals = [sample.arrival_ns for sample in samples]
     assert arrivals == sorted(arrivals)
@@ -53,8 +65,9 @@ def test_every_sample_once_in_order_of_arrival(delay_s: float, jitter: float, lo
     counts = pipeline.counts
     assert counts[CaptureFate.DELIVERED] == len(samples)
     under_way = len(pipeline.in_flight or ())
-    assert counts[CaptureFate.CAPTURED] == (counts[CaptureFate.DELIVERED]
-                                            + counts[CaptureFate.LOST] + under_way)
+    assert counts[CaptureFate.CAPTURED] == (
+        counts[CaptureFate.DELIVERED] + counts[CaptureFate.LOST] + under_way
+    )
 
 
 def test_jitter_lets_a_later_sample_arrive_first() -> None:
@@ -87,6 +100,7 @@ def test_a_reset_drops_what_is_on_its_way() -> None:
 
 # ---- clock -----------------------------------------------------------------------------------
 
+
 def test_stamps_follow_offset_and_drift_to_the_nanosecond() -> None:
     samples = run(emulator(clock={'offset_s': -0.085, 'drift_ppm': 20.0}), 300)
     for sample in samples:
@@ -101,22 +115,32 @@ def test_stamp_jitter_has_its_deviation() -> None:
 
 
 def test_a_host_stamped_sensor_says_when_it_arrived() -> None:
-    samples = run(emulator(delay_range_s=(0.02, 0.02), jitter_s=0.01,
-                           clock={'stamp_at': 'arrival', 'offset_s': 5.0}), 200)
+    samples = run(
+        emulator(
+            delay_range_s=(0.02, 0.02),
+            jitter_s=0.01,
+            clock={'stamp_at': 'arrival', 'offset_s': 5.0},
+        ),
+        200,
+    )
     assert samples and all(s.stamp_ns == s.arrival_ns for s in samples)
 
 
 # ---- loss ------------------------------------------------------------------------------------
+
 
 def bursts(lost: np.ndarray) -> np.ndarray:
     edges = np.diff(np.concatenate([[0], lost.astype(int), [0]]))
     return np.flatnonzero(edges == -1) - np.flatnonzero(edges == 1)
 
 
-@pytest.mark.parametrize(('probability', 'burst', 'expected'), [
-    (0.1, 5.0, 5.0), (0.3, 1.0, 1.0 / 0.7), (0.02, 3.0, 3.0)])
-def test_loss_has_its_fraction_and_its_bursts(probability: float, burst: float,
-                                              expected: float) -> None:
+@pytest.mark.parametrize(
+    ('probability', 'burst', 'expected'),
+    [(0.1, 5.0, 5.0), (0.3, 1.0, 1.0 / 0.7), (0.02, 3.0, 3.0)],
+)
+def test_loss_has_its_fraction_and_its_bursts(
+    probability: float, burst: float, expected: float
+) -> None:
     pipeline = emulator(200, loss={'probability': probability, 'burst_mean': burst})
     lost = np.ones((200, 300), np.bool_)
     for sample in run(pipeline, 300):
@@ -145,6 +169,7 @@ def test_captures_nobody_made_do_not_change_which_are_lost(gaps: list[int]) -> N
 
 
 # ---- faults ----------------------------------------------------------------------------------
+
 
 def faulty(kind: str, **keys: float) -> dict[str, Any]:
     return {'faults': {'f': {'kind': kind, 'at_s': 0.02, 'duration_s': 0.01, **keys}}}
@@ -234,12 +259,13 @@ def test_large_messages_are_lost_more_often() -> None:
     for size, packets in ((1000, 1), (14_720, 10)):
         keys: dict[str, Any] = {'size_bytes': size, 'loss': {'packet_probability': 0.05}}
         lost = _lost_rows(emulator(200, **keys), 100)
-        assert lost.mean() == pytest.approx(1.0 - 0.95 ** packets, abs=0.02)
+        assert lost.mean() == pytest.approx(1.0 - 0.95**packets, abs=0.02)
 
 
 def test_some_samples_arrive_twice() -> None:
-    pipeline = emulator(rate_hz=100.0, delay_range_s=(0.01, 0.01),
-                        loss={'duplicate_probability': 0.3})
+    pipeline = emulator(
+        rate_hz=100.0, delay_range_s=(0.01, 0.01), loss={'duplicate_probability': 0.3}
+    )
     samples = run(pipeline, 5000)
     indices = [sample.index for sample in samples]
     assert indices == sorted(indices)
@@ -263,13 +289,21 @@ def _lost_rows(pipeline: Pipeline, captures: int) -> Any:
 def test_the_short_form_keeps_its_bytes() -> None:
     """The digest is that of the version before latency models, links and clock noise came."""
     pipeline = emulator(
-        3, rate_hz=400.0, delay_range_s=(0.01, 0.03), jitter_s=0.008,
+        3,
+        rate_hz=400.0,
+        delay_range_s=(0.01, 0.03),
+        jitter_s=0.008,
         clock={'offset_s': 0.25, 'drift_ppm': -40.0, 'stamp_jitter_s': 1e-4},
         loss={'probability': 0.2, 'burst_mean': 3.0},
-        faults={'slow': {'kind': 'slow', 'at_s': 0.3, 'duration_s': 0.2, 'offset': 0.01},
-                'step': {'kind': 'clock_step', 'at_s': 0.5, 'offset': 0.1}})
-    rows = [(sample.env, sample.index, sample.capture_ns, sample.stamp_ns, sample.arrival_ns)
-            for sample in run(pipeline, 1000)]
+        faults={
+            'slow': {'kind': 'slow', 'at_s': 0.3, 'duration_s': 0.2, 'offset': 0.01},
+            'step': {'kind': 'clock_step', 'at_s': 0.5, 'offset': 0.1},
+        },
+    )
+    rows = [
+        (sample.env, sample.index, sample.capture_ns, sample.stamp_ns, sample.arrival_ns)
+        for sample in run(pipeline, 1000)
+    ]
     assert len(rows) == 861
     found = blake2b(np.array(rows, np.int64).tobytes(), digest_size=16).hexdigest()
     assert found == '47f9ad7042a67a91c22e0cc613cb6f8e'

@@ -12,8 +12,13 @@ from sim_sensors.randomness.lanes import Lanes
 EVERY = slice(None)
 
 
-def numbers(width: int = 6, kind: str = 'normal', dtype: type = np.float32,
-            names: tuple[str, ...] = ('imu',), num_envs: int = 50) -> HashedNumbers:
+def numbers(
+    width: int = 6,
+    kind: str = 'normal',
+    dtype: type = np.float32,
+    names: tuple[str, ...] = ('imu',),
+    num_envs: int = 50,
+) -> HashedNumbers:
     return HashedNumbers(Lanes(7, names, num_envs), 'white', width, 4, kind, dtype)
 
 
@@ -22,16 +27,24 @@ def test_the_words_are_those_of_splitmix64() -> None:
     assert words.tolist() == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
 
 
-@pytest.mark.parametrize(('kind', 'dtype', 'law'), [
-    ('normal', np.float32, 'norm'), ('normal', np.float64, 'norm'),
-    ('uniform', np.float64, 'uniform')])
+@pytest.mark.parametrize(
+    ('kind', 'dtype', 'law'),
+    [
+        ('normal', np.float32, 'norm'),
+        ('normal', np.float64, 'norm'),
+        ('uniform', np.float64, 'uniform'),
+    ],
+)
 def test_the_law_is_right(kind: str, dtype: type, law: str) -> None:
     stream = numbers(kind=kind, dtype=dtype)
     drawn = np.stack([stream.at(EVERY, np.full(50, k)) for k in range(400)])
     assert stats.kstest(drawn.ravel(), law).pvalue > 1e-3
     centred = (drawn - drawn.mean()) / drawn.std()
-    for shifted in (centred[1:] * centred[:-1], centred[:, 1:] * centred[:, :-1],
-                    centred[..., 1:] * centred[..., :-1]):
+    for shifted in (
+        centred[1:] * centred[:-1],
+        centred[:, 1:] * centred[:, :-1],
+        centred[..., 1:] * centred[..., :-1],
+    ):
         assert abs(shifted.mean()) < 5.0 / np.sqrt(shifted.size)
 
 

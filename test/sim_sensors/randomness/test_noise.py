@@ -17,37 +17,44 @@ from sim_sensors.randomness.processes import DriftSpec, DriftStream, MarkovStrea
 from sim_sensors.randomness.streams import NoiseStream
 
 
-def stream(num_envs: int = 1, width: int = 3, name: str = 'white', seed: int = 5,
-           **keys: Any) -> NoiseStream:
+def stream(
+    num_envs: int = 1, width: int = 3, name: str = 'white', seed: int = 5, **keys: Any
+) -> NoiseStream:
     return NoiseStream(Lanes(seed, ('imu',), num_envs), name, width, **keys)
 
 
 def walk(num_envs: int, decay: float = 0.9) -> MarkovStream:
     one = np.ones(2)
-    return MarkovStream(Lanes(3, ('imu',), num_envs), 'walk', decay=one * decay,
-                        gain=one * 0.5, start=one * 2.0)
+    return MarkovStream(
+        Lanes(3, ('imu',), num_envs), 'walk', decay=one * decay, gain=one * 0.5, start=one * 2.0
+    )
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 5000)), min_size=1, max_size=30),
-       st.sampled_from([1, 3, 40, 2000]))
-def test_order_batching_and_other_environments_change_nothing(wanted: list[tuple[int, int]],
-                                                              width: int) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 5000)), min_size=1, max_size=30),
+    st.sampled_from([1, 3, 40, 2000]),
+)
+def test_order_batching_and_other_environments_change_nothing(
+    wanted: list[tuple[int, int]], width: int
+) -> None:
     many = stream(7, width)
     for env, k in wanted:
         alone = stream(env + 1, width).at(np.array([env]), np.array([k]))
         assert np.array_equal(many.at(np.array([env]), np.array([k])), alone)
     k = np.array([7 * index for _, index in wanted[:1]] * 7)
     together = many.at(slice(None), k)
-    assert all(np.array_equal(together[e], stream(7, width).at(np.array([e]), k[:1])[0])
-               for e in range(7))
+    assert all(
+        np.array_equal(together[e], stream(7, width).at(np.array([e]), k[:1])[0]) for e in range(7)
+    )
 
 
 def test_the_first_environment_is_the_only_one_of_a_small_rig() -> None:
     single, first = stream(1), stream(64)
     for k in (0, 1, 170, 171, 100_000):
-        assert np.array_equal(single.at(slice(None), np.array([k])),
-                              first.at(np.array([0]), np.array([k])))
+        assert np.array_equal(
+            single.at(slice(None), np.array([k])), first.at(np.array([0]), np.array([k]))
+        )
 
 
 def test_every_part_of_the_address_matters() -> None:
@@ -58,20 +65,25 @@ def test_every_part_of_the_address_matters() -> None:
     lanes.episode[:] = [0, 1]
     later = NoiseStream(lanes, 'white', 3).at(np.array([1]), np.array([4]))[0, 0]
     other_sensor = NoiseStream(Lanes(5, ('gyro',), 2), 'white', 3)
-    numbers = {number(), number(seed=6), number(name='bias'), float(later),
-               float(other_sensor.at(np.array([1]), np.array([4]))[0, 0]),
-               float(stream(2).at(np.array([0]), np.array([4]))[0, 0]),
-               float(stream(2).at(np.array([1]), np.array([5]))[0, 0])}
+    numbers = {
+        number(),
+        number(seed=6),
+        number(name='bias'),
+        float(later),
+        float(other_sensor.at(np.array([1]), np.array([4]))[0, 0]),
+        float(stream(2).at(np.array([0]), np.array([4]))[0, 0]),
+        float(stream(2).at(np.array([1]), np.array([5]))[0, 0]),
+    }
     assert len(numbers) == 7
 
 
 def test_normals_are_normal_and_uniforms_uniform() -> None:
     k = np.arange(5000)
     white, flat = stream(width=4), stream(width=1, kind='uniform')
-    normal = np.concatenate([white.at(slice(None), k[i:i + 1]) for i in k])
+    normal = np.concatenate([white.at(slice(None), k[i : i + 1]) for i in k])
     assert abs(normal.mean()) < 0.03 and abs(normal.std() - 1.0) < 0.03
     assert abs(np.corrcoef(normal[:-1].ravel(), normal[1:].ravel())[0, 1]) < 0.03
-    uniform = np.array([flat.at(slice(None), k[i:i + 1])[0, 0] for i in k])
+    uniform = np.array([flat.at(slice(None), k[i : i + 1])[0, 0] for i in k])
     assert uniform.min() >= 0.0 and uniform.max() < 1.0 and abs(uniform.mean() - 0.5) < 0.02
 
 
@@ -100,8 +112,13 @@ def test_skipping_does_not_change_a_walk(gaps: list[int], decay: float) -> None:
 
 
 def drift(num_envs: int) -> DriftStream:
-    spec = DriftSpec(20, decay=np.array([0.9, 1.0]), gain=np.array([0.4, 0.1]),
-                     start=np.array([1.0, 0.0]), width=3)
+    spec = DriftSpec(
+        20,
+        decay=np.array([0.9, 1.0]),
+        gain=np.array([0.4, 0.1]),
+        start=np.array([1.0, 0.0]),
+        width=3,
+    )
     return DriftStream(Lanes(3, ('imu',), num_envs), 'bias', spec)
 
 

@@ -24,8 +24,9 @@ def every(k: int) -> Indices:
 def test_a_process_is_the_plain_recurrence_in_every_group(decay: float) -> None:
     one = np.ones(2)
     normals = NoiseStream(Lanes(3, ('imu',), ENVS), 'walk', 2)
-    process = MarkovStream(Lanes(3, ('imu',), ENVS), 'walk', decay=one * decay, gain=one * 0.5,
-                           start=one * 2.0)
+    process = MarkovStream(
+        Lanes(3, ('imu',), ENVS), 'walk', decay=one * decay, gain=one * 0.5, start=one * 2.0
+    )
     x = np.zeros((len(SOME), 2))
     for k in range(600):
         normal = normals.at(slice(None), every(k))[SOME]
@@ -43,15 +44,28 @@ def test_a_process_does_not_go_back() -> None:
 
 
 def drift(lanes: Lanes) -> DriftStream:
-    return DriftStream(lanes, 'bias', DriftSpec(
-        EVERY, decay=np.array([0.9, 1.0]), gain=np.array([0.4, 0.1]),
-        start=np.array([1.0, 0.3]), width=3))
+    return DriftStream(
+        lanes,
+        'bias',
+        DriftSpec(
+            EVERY,
+            decay=np.array([0.9, 1.0]),
+            gain=np.array([0.4, 0.1]),
+            start=np.array([1.0, 0.3]),
+            width=3,
+        ),
+    )
 
 
 def knots(lanes: Lanes, count: int) -> np.ndarray:
     """Return the weighted sum of the processes behind `drift`, step by step, [count, n, 3]."""
-    process = MarkovStream(lanes, 'bias', decay=np.repeat([0.9, 1.0], 3),
-                           gain=np.repeat([0.4, 0.1], 3), start=np.repeat([1.0, 0.3], 3))
+    process = MarkovStream(
+        lanes,
+        'bias',
+        decay=np.repeat([0.9, 1.0], 3),
+        gain=np.repeat([0.4, 0.1], 3),
+        start=np.repeat([1.0, 0.3], 3),
+    )
     found = []
     for k in range(count):
         values = process.at(slice(None), np.full(len(lanes), k))

@@ -70,7 +70,8 @@ def test_backends_agree_with_mj_ray_while_bodies_move(seed, count):
 @pytest.mark.parametrize('size', ['0 0 1', '500 500 1'])
 def test_the_ground_is_seen_far_from_its_centre(name, size):
     model = mujoco.MjModel.from_xml_string(
-        f'<mujoco><worldbody><geom type="plane" size="{size}"/></worldbody></mujoco>')
+        f'<mujoco><worldbody><geom type="plane" size="{size}"/></worldbody></mujoco>'
+    )
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     caster = CASTERS[name](model, visible_geoms(model))

@@ -128,11 +128,14 @@ def test_auto_is_embree_and_measures_nothing(world):
     model, data = world
     angles = np.linspace(0, 2 * np.pi, 90)
     directions = np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1)
-    auto, embree = (make_caster(each, model, 20.0, directions=directions)
-                    for each in ('auto', 'embree'))
+    auto, embree = (
+        make_caster(each, model, 20.0, directions=directions) for each in ('auto', 'embree')
+    )
     assert auto.reason == embree.reason
-    assert (auto.cast(data, np.zeros(3), directions).range_m.tobytes()
-            == embree.cast(data, np.zeros(3), directions).range_m.tobytes())
+    assert (
+        auto.cast(data, np.zeros(3), directions).range_m.tobytes()
+        == embree.cast(data, np.zeros(3), directions).range_m.tobytes()
+    )
 
 
 def test_without_embree_auto_is_mujoco(world, monkeypatch):
@@ -174,8 +177,10 @@ def test_a_scene_of_nothing_but_a_sensor(backend):
 @pytest.mark.parametrize('backend', BACKENDS)
 def test_each_of_hundreds_of_moving_geoms_is_hit_where_it_is(backend):
     count = 257  # where glibc writes into the memory of numbers that were freed too early
-    bodies = ''.join(f'<body pos="{number} 0 {0.01 * number}"><joint type="slide"/>'
-                     '<geom size=".1"/></body>' for number in range(count))
+    bodies = ''.join(
+        f'<body pos="{number} 0 {0.01 * number}"><joint type="slide"/><geom size=".1"/></body>'
+        for number in range(count)
+    )
     model = mujoco.MjModel.from_xml_string(f'<mujoco><worldbody>{bodies}</worldbody></mujoco>')
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)

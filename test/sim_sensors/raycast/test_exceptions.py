@@ -10,8 +10,13 @@ from support.ray_scenes import needs_embree
 from sim_sensors.raycast import make_caster
 
 SHAPES = ['sphere', 'capsule', 'ellipsoid', 'cylinder', 'box']
-FAR_END_M = {'sphere': (0.0, 0.0, 0.45), 'capsule': (0.0, 0.0, 3.4),
-             'ellipsoid': (0.0, 2.9, 0.0), 'cylinder': (0.3, 0.3, 2.9), 'box': (0.48, 2.9, 0.19)}
+FAR_END_M = {
+    'sphere': (0.0, 0.0, 0.45),
+    'capsule': (0.0, 0.0, 3.4),
+    'ellipsoid': (0.0, 2.9, 0.0),
+    'cylinder': (0.3, 0.3, 2.9),
+    'box': (0.48, 2.9, 0.19),
+}
 """Points inside geoms of the size 0.5 3 0.2, in their frames."""
 BACKENDS = ['mujoco', pytest.param('embree', marks=needs_embree), 'auto']
 RAYS = np.vstack([np.eye(3), -np.eye(3), np.random.default_rng(3).normal(size=(40, 3))])
@@ -37,12 +42,16 @@ def scene(xml: str) -> tuple[mujoco.MjModel, mujoco.MjData]:
 @pytest.mark.parametrize('joint', ['', '<freejoint/>'], ids=['fixed', 'moving'])
 @pytest.mark.parametrize('shape', SHAPES)
 def test_a_ray_from_inside_ends_at_the_inner_side(shape, joint, backend):
-    model, data = scene(f'<mujoco><worldbody><geom type="box" size="0.1 5 5" pos="12 0 0"/>'
-                        f'<body>{joint}<geom type="{shape}" size="0.05 0.04 0.03" '
-                        f'euler="20 0 0"/></body></worldbody></mujoco>')
+    model, data = scene(
+        f'<mujoco><worldbody><geom type="box" size="0.1 5 5" pos="12 0 0"/>'
+        f'<body>{joint}<geom type="{shape}" size="0.05 0.04 0.03" '
+        f'euler="20 0 0"/></body></worldbody></mujoco>'
+    )
     origin = np.array([0.002, 0.001, 0.0])
-    truth = [mujoco.mj_ray(model, data, origin, ray, None, 1, -1, np.zeros(1, np.int32), None)
-             for ray in RAYS]
+    truth = [
+        mujoco.mj_ray(model, data, origin, ray, None, 1, -1, np.zeros(1, np.int32), None)
+        for ray in RAYS
+    ]
     caster = make_caster(backend, model, 25.0, directions=RAYS)
     hits = caster.cast(data, origin, RAYS, 'incidence')
     np.testing.assert_allclose(hits.range_m, truth, atol=1e-4)
@@ -56,15 +65,19 @@ def test_a_ray_from_inside_ends_at_the_inner_side(shape, joint, backend):
 @pytest.mark.parametrize('joint', ['', '<freejoint/>'], ids=['fixed', 'moving'])
 @pytest.mark.parametrize('shape', SHAPES)
 def test_a_ray_from_the_far_end_of_a_turned_geom_is_inside_it_too(shape, joint, backend):
-    model, data = scene(f'<mujoco><worldbody><body pos="1 2 0" euler="20 30 40">{joint}<geom '
-                        f'type="{shape}" size="0.5 3 0.2"/></body></worldbody></mujoco>')
+    model, data = scene(
+        f'<mujoco><worldbody><body pos="1 2 0" euler="20 30 40">{joint}<geom '
+        f'type="{shape}" size="0.5 3 0.2"/></body></worldbody></mujoco>'
+    )
     caster = make_caster(backend, model, 25.0, directions=RAYS)
     if joint:
         data.qpos[:] = -4.0, 1.0, 2.0, 0.5, -0.5, 0.5, 0.5
         mujoco.mj_forward(model, data)
     origin = data.geom_xpos[0] + data.geom_xmat[0].reshape(3, 3) @ FAR_END_M[shape]
-    truth = [mujoco.mj_ray(model, data, origin, ray, None, 1, -1, np.zeros(1, np.int32), None)
-             for ray in RAYS]
+    truth = [
+        mujoco.mj_ray(model, data, origin, ray, None, 1, -1, np.zeros(1, np.int32), None)
+        for ray in RAYS
+    ]
     hits = caster.cast(data, origin, RAYS)
     np.testing.assert_allclose(hits.range_m, truth, atol=1e-4)
     assert (hits.geom == 0).all()

@@ -23,6 +23,7 @@ MAX_RANGE_M = 20.0
 def test_one_environment_has_the_surfaces_of_its_own_moving_geoms() -> None:
     from sim_sensors.raycast.embree import EmbreeCaster
     from sim_sensors.raycast.many import ManyCaster
+
     model = mujoco.MjModel.from_xml_string(MODEL)
     states = [mujoco.MjData(model) for _ in range(2)]
     for data, yaw in zip(states, (0.0, 0.6), strict=True):
@@ -42,6 +43,7 @@ def test_one_environment_has_the_surfaces_of_its_own_moving_geoms() -> None:
 
     check(states[0])  # before any rays of many were cast
     bodies = (np.stack([data.xpos for data in states]), np.stack([data.xmat for data in states]))
-    many.cast_many([0, 1], bodies, np.zeros((2, 1, 3)), np.stack([rays, rays]), 'normal',
-                   states.__getitem__)
+    many.cast_many(
+        [0, 1], bodies, np.zeros((2, 1, 3)), np.stack([rays, rays]), 'normal', states.__getitem__
+    )
     check(states[1])

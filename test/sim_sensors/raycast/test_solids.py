@@ -32,11 +32,17 @@ def test_the_middle_of_the_origins_decides(bodies: str, length_m: float) -> None
     exceptions = Exceptions(model, 20.0, visible_geoms(model))
     slack_m = 2.0 * float(np.abs(origins[:, -1] - origins[:, 0]).max())
     rows, ranks, points = Solids(model, exceptions.solids).near(
-        origins, slack_m, np.stack([data.xpos for data in states]),
-        np.stack([data.xmat for data in states]))
+        origins,
+        slack_m,
+        np.stack([data.xpos for data in states]),
+        np.stack([data.xmat for data in states]),
+    )
     inside = exceptions.holds(ranks, points)
     found = set(zip(rows[inside].tolist(), exceptions.solids[ranks[inside]].tolist(), strict=True))
-    expected = {(row, geom) for row, data in enumerate(states)
-                for geom in exceptions._around(data, origins[row])}
+    expected = {
+        (row, geom)
+        for row, data in enumerate(states)
+        for geom in exceptions._around(data, origins[row])
+    }
     assert found == expected
     assert {geom for _, geom in found} == set(range(model.ngeom))

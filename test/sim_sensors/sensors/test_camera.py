@@ -21,8 +21,11 @@ from sim_sensors.world.mounts import frame_pose
 pytestmark = needs_renderer
 
 RED, GREEN, BLUE = np.eye(3)
-MARKS = {'red': ([2.5, 1.3, 0.6], RED), 'green': ([3.0, -1.3, 1.9], GREEN),
-         'blue': ([2.0, -0.7, 0.3], BLUE)}
+MARKS = {
+    'red': ([2.5, 1.3, 0.6], RED),
+    'green': ([3.0, -1.3, 1.9], GREEN),
+    'blue': ([2.0, -0.7, 0.3], BLUE),
+}
 MOUNT = {'body': 'head', 'pos_m': [0.2, 0.1, 0.3], 'rpy_rad': [0.1, 0.05, -0.1]}
 HEAD_RPY = [0.05, -0.1, 0.08]
 LIT = '<visual><headlight ambient="1 1 1" diffuse="0 0 0" specular="0 0 0"/></visual>'
@@ -32,8 +35,12 @@ SCENE = f"""
   <compiler angle="radian" eulerseq="xyz"/>
   <worldbody>
     <body name="head" pos="0 0 0.7" euler="{' '.join(map(str, HEAD_RPY))}"/>
-    {''.join(f'<geom type="sphere" size="0.08" pos="{x} {y} {z}" rgba="{r} {g} {b} 1"/>'
-             for (x, y, z), (r, g, b) in MARKS.values())}
+    {
+    ''.join(
+        f'<geom type="sphere" size="0.08" pos="{x} {y} {z}" rgba="{r} {g} {b} 1"/>'
+        for (x, y, z), (r, g, b) in MARKS.values()
+    )
+}
   </worldbody>
 </mujoco>
 """
@@ -42,15 +49,23 @@ OPTICAL = Rotation.from_matrix([[0, 0, 1], [-1, 0, 0], [0, -1, 0]])
 
 
 def camera(**keys: Any) -> dict[str, Any]:
-    return {'type': 'camera', 'mount': MOUNT, 'width': 240, 'height': 180, 'fovy_deg': 60.0,
-            **keys}
+    return {
+        'type': 'camera',
+        'mount': MOUNT,
+        'width': 240,
+        'height': 180,
+        'fovy_deg': 60.0,
+        **keys,
+    }
 
 
 def picture(folder: Path, model: str = SCENE, **keys: Any) -> tuple[Array, Any]:
     """Return the first picture of a camera and its camera info."""
     done = run(folder, model, {'cam': camera(rate_hz=10.0, **keys)}, 0.0)
-    return (done.values('cam', 'data')[0],
-            decode('sensor_msgs/msg/CameraInfo', done.messages('cam')[0]['camera_info']))
+    return (
+        done.values('cam', 'data')[0],
+        decode('sensor_msgs/msg/CameraInfo', done.messages('cam')[0]['camera_info']),
+    )
 
 
 def directions() -> dict[str, Array]:
@@ -58,8 +73,7 @@ def directions() -> dict[str, Array]:
     head = Rotation.from_euler('XYZ', HEAD_RPY)
     eye = head.apply(MOUNT['pos_m']) + np.array([0.0, 0.0, 0.7])
     turn = head * Rotation.from_euler('xyz', MOUNT['rpy_rad']) * OPTICAL
-    seen = {name: turn.inv().apply(np.subtract(place, eye))
-            for name, (place, _) in MARKS.items()}
+    seen = {name: turn.inv().apply(np.subtract(place, eye)) for name, (place, _) in MARKS.items()}
     return {name: point[:2] / point[2] for name, point in seen.items()}
 
 
@@ -90,8 +104,10 @@ def test_distortion_is_what_camera_info_says(tmp_path: Path) -> None:
     for name, (x, y) in directions().items():
         r = np.hypot(x, y)
         radial = 1.0 + k1 * r**2 + k2 * r**4 + k3 * r**6
-        bent = [x * radial + 2 * p1 * x * y + p2 * (r**2 + 2 * x**2),
-                y * radial + p1 * (r**2 + 2 * y**2) + 2 * p2 * x * y]
+        bent = [
+            x * radial + 2 * p1 * x * y + p2 * (r**2 + 2 * x**2),
+            y * radial + p1 * (r**2 + 2 * y**2) + 2 * p2 * x * y,
+        ]
         expected = (k @ [*bent, 1.0])[:2]
         straight = (k @ [x, y, 1.0])[:2]
         found = centre_of(image, MARKS[name][1])
@@ -143,8 +159,9 @@ def bar_of(image: Array) -> Array:
 
 
 @pytest.mark.parametrize(('readout_s', 'lens'), [(0.0, {}), (0.06, {}), (0.06, {'k1': 1e-9})])
-def test_a_rolling_shutter_shears_what_moves(tmp_path: Path, readout_s: float,
-                                             lens: dict[str, float]) -> None:
+def test_a_rolling_shutter_shears_what_moves(
+    tmp_path: Path, readout_s: float, lens: dict[str, float]
+) -> None:
     keys = camera(mount={}, rate_hz=10.0, readout_s=readout_s, readout_bands=30, distortion=lens)
     done = run(tmp_path, SLIDING, {'cam': keys}, 0.19, keyframe='moving')
     first, second = done.values('cam', 'data')
@@ -166,7 +183,7 @@ def test_bands_are_drawn_at_the_physics_step_nearest_to_their_middle(tmp_path: P
     middles_ms = 30.0 * (np.arange(16) + 0.5) / 16
     parts_ms = np.array(reader.parts_ns) / 1e6
     np.testing.assert_array_equal(parts_ms, np.round(parts_ms))
-    assert np.abs(parts_ms - middles_ms).max() <= 0.6, "rows are whole, so are steps"
+    assert np.abs(parts_ms - middles_ms).max() <= 0.6, 'rows are whole, so are steps'
     fast = make_sensor('cam', **camera(mount={}, readout_s=0.002)).reader(done.world)
     assert len(fast.parts_ns) == 3, 'a step is drawn once, however many bands meet on it'
     rows = np.concatenate([np.arange(180)[band] for band in fast._bands])
@@ -174,8 +191,14 @@ def test_bands_are_drawn_at_the_physics_step_nearest_to_their_middle(tmp_path: P
 
 
 def test_pictures_arrive_after_exposure_and_readout(tmp_path: Path) -> None:
-    keys = camera(rate_hz=10.0, exposure_s=0.01, readout_s=0.02, delay_range_s=[0.03, 0.03],
-                  width=16, height=12)
+    keys = camera(
+        rate_hz=10.0,
+        exposure_s=0.01,
+        readout_s=0.02,
+        delay_range_s=[0.03, 0.03],
+        width=16,
+        height=12,
+    )
     done = run(tmp_path, SCENE, {'cam': keys}, 0.2)
     assert len(done.samples['cam']) == 2
     for sample in done.samples['cam']:
@@ -219,8 +242,9 @@ def test_grey_is_the_weighted_sum_of_the_colours(tmp_path: Path) -> None:
 def test_compressed_pictures_decode_to_the_raw_ones(tmp_path: Path, encoding: str) -> None:
     keys = camera(rate_hz=10.0, encoding=encoding, compressed=True)
     done = run(tmp_path, SCENE, {'cam': keys}, 0.0)
-    message = decode('sensor_msgs/msg/CompressedImage',
-                     done.messages('cam')[0]['image_raw/compressed'])
+    message = decode(
+        'sensor_msgs/msg/CompressedImage', done.messages('cam')[0]['image_raw/compressed']
+    )
     assert message.format.startswith(f'{encoding}; jpeg')
     unpacked = np.asarray(Image.open(io.BytesIO(message.data.tobytes())))
     raw = done.values('cam', 'data')[0]
@@ -236,8 +260,12 @@ def test_cameras_do_not_see_the_sites_of_other_sensors(tmp_path: Path) -> None:
 
 
 def test_the_frame_of_the_messages_is_the_optical_one(tmp_path: Path) -> None:
-    done = run(tmp_path, SCENE, {'cam': camera(rate_hz=10.0), 'tracker': {
-        'type': 'pose', 'mount': MOUNT}}, 0.0)
+    done = run(
+        tmp_path,
+        SCENE,
+        {'cam': camera(rate_hz=10.0), 'tracker': {'type': 'pose', 'mount': MOUNT}},
+        0.0,
+    )
     head = done.world.model.body('head').id
     turned = Rotation.from_euler('xyz', MOUNT['rpy_rad'])
     for name, expected in (('cam', turned * OPTICAL), ('tracker', turned)):

@@ -33,16 +33,20 @@ def switch(**keys: Any) -> dict[str, Any]:
 
 
 def test_a_switch_knows_what_it_touches(tmp_path: Path) -> None:
-    sensors = {'all': switch(mount={'body': 'crate'}, threshold_n=25.0),
-               'lid': switch(mount={'body': 'crate'}, against='lid', threshold_n=5.0),
-               'heavy': switch(mount={'body': 'crate'}, against='lid', threshold_n=15.0),
-               'air': switch(mount={'body': 'far'}, threshold_n=0.0)}
+    sensors = {
+        'all': switch(mount={'body': 'crate'}, threshold_n=25.0),
+        'lid': switch(mount={'body': 'crate'}, against='lid', threshold_n=5.0),
+        'heavy': switch(mount={'body': 'crate'}, against='lid', threshold_n=15.0),
+        'air': switch(mount={'body': 'far'}, threshold_n=0.0),
+    }
     done = run(tmp_path, TABLE, sensors, 0.4)
     closed = {name: bool(done.values(name, 'contact')[-1]) for name in sensors}
     # the crate carries the lid (9.8 N down) and is carried by the floor (29.4 N up): net 19.6 N
     assert closed == {'all': False, 'lid': True, 'heavy': False, 'air': False}
-    messages = {name: decode('sensor_msgs/msg/Range', done.messages(name)[-1]['contact'])
-                for name in sensors}
+    messages = {
+        name: decode('sensor_msgs/msg/Range', done.messages(name)[-1]['contact'])
+        for name in sensors
+    }
     assert messages['lid'].range == -np.inf
     assert messages['air'].range == np.inf
     assert messages['lid'].min_range == messages['lid'].max_range
@@ -68,12 +72,17 @@ def reference(forces: list[float], threshold: float, release: float, captures: i
 
 
 @settings(max_examples=60, deadline=None)
-@given(forces=st.lists(st.sampled_from([0.0, 2.0, 4.0, 6.0, 9.0]), min_size=1, max_size=40),
-       release=st.sampled_from([1.0, 3.0, 5.0]), debounce_ms=st.sampled_from([0, 5, 10, 25, 30]))
-def test_threshold_hysteresis_and_debounce(forces: list[float], release: float,
-                                           debounce_ms: int) -> None:
-    sensor = make_sensor('s', **switch(threshold_n=5.0, release_n=release,
-                                       debounce_s=debounce_ms / 1e3))
+@given(
+    forces=st.lists(st.sampled_from([0.0, 2.0, 4.0, 6.0, 9.0]), min_size=1, max_size=40),
+    release=st.sampled_from([1.0, 3.0, 5.0]),
+    debounce_ms=st.sampled_from([0, 5, 10, 25, 30]),
+)
+def test_threshold_hysteresis_and_debounce(
+    forces: list[float], release: float, debounce_ms: int
+) -> None:
+    sensor = make_sensor(
+        's', **switch(threshold_n=5.0, release_n=release, debounce_s=debounce_ms / 1e3)
+    )
     rows = np.zeros((len(forces), 3))
     rows[:, 1] = forces
     values = feed(sensor, rows, period_s=0.01)[:, 0, 0].astype(bool)
@@ -90,8 +99,13 @@ def test_a_change_must_last_its_whole_time() -> None:
 
 
 def test_a_delayed_switch_is_still_a_switch(tmp_path: Path) -> None:
-    keys = switch(mount={'body': 'far'}, delay_range_s=[0.03, 0.03], jitter_s=0.02,
-                  interpolation='zoh', history_length=5)
+    keys = switch(
+        mount={'body': 'far'},
+        delay_range_s=[0.03, 0.03],
+        jitter_s=0.02,
+        interpolation='zoh',
+        history_length=5,
+    )
     done = run(tmp_path, TABLE, {'s': keys}, 0.6)
     assert {each.values.dtype for each in done.samples['s']} == {np.dtype(bool)}
     assert {bool(each.values[0]) for each in done.samples['s']} == {False, True}
@@ -100,8 +114,9 @@ def test_a_delayed_switch_is_still_a_switch(tmp_path: Path) -> None:
         assert 30_000_000 <= sample.arrival_ns - sample.capture_ns < 50_000_000
 
 
-@pytest.mark.parametrize('keys', [{'mount': {'body': 'crate'}, 'against': 'lit'},
-                                  {'mount': {'body': 'world'}}])
+@pytest.mark.parametrize(
+    'keys', [{'mount': {'body': 'crate'}, 'against': 'lit'}, {'mount': {'body': 'world'}}]
+)
 def test_mistakes_are_one_sentence(tmp_path: Path, keys: dict[str, Any]) -> None:
     with pytest.raises(RigError, match=r"against is 'lit'.*'lid'|no contacts of its own"):
         run(tmp_path, TABLE, {'s': switch(**keys)}, 0.0)
@@ -129,8 +144,13 @@ HOIST = """
 
 
 def test_signed_distance_above_and_below_the_surface(tmp_path: Path) -> None:
-    keys = {'type': 'contact_probe', 'mount': {'body': 'arm', 'pos_m': [0.1, 0.0, -0.05]},
-            'radius_m': 0.02, 'max_range_m': 0.15, 'max_penetration_m': 0.08}
+    keys = {
+        'type': 'contact_probe',
+        'mount': {'body': 'arm', 'pos_m': [0.1, 0.0, -0.05]},
+        'radius_m': 0.02,
+        'max_range_m': 0.15,
+        'max_penetration_m': 0.08,
+    }
     done = run(tmp_path, HOIST, {'probe': keys}, 0.6, keyframe='sinking')
     height = 0.25 - 0.05 - 0.5 * done.times_s('probe') - 0.02
     expected = np.where(height >= 0.15, np.inf, np.where(height < -0.08, -np.inf, height))
@@ -142,8 +162,13 @@ def test_signed_distance_above_and_below_the_surface(tmp_path: Path) -> None:
 
 
 def test_a_probe_measures_against_one_body(tmp_path: Path) -> None:
-    keys = {'type': 'contact_probe', 'mount': {'body': 'arm'}, 'target': 'ball',
-            'radius_m': 0.05, 'max_range_m': 10.0}
+    keys = {
+        'type': 'contact_probe',
+        'mount': {'body': 'arm'},
+        'target': 'ball',
+        'radius_m': 0.05,
+        'max_range_m': 10.0,
+    }
     done = run(tmp_path, HOIST, {'probe': keys}, 0.0)
     expected = np.hypot(1.0, 1.75) - 0.3 - 0.05
     assert done.values('probe', 'range')[0] == pytest.approx(expected, abs=1e-6)
@@ -163,9 +188,13 @@ def test_many_probes_share_a_mount(tmp_path: Path) -> None:
     shared = {'type': 'contact_probe', 'radius_m': 0.02, 'max_range_m': 3.0}
     mount = {'body': 'arm', 'pos_m': [0.0, 0.0, 0.1], 'rpy_rad': [0.0, 0.0, 1.5707963267948966]}
     skin = {**shared, 'mount': mount, 'probes_m': [x for each in centres for x in each]}
-    single = {f'single_{k}': {**shared, 'mount': {
-        'body': 'arm', 'pos_m': [-centre[1], centre[0], 0.1 + centre[2]]}}
-        for k, centre in enumerate(centres)}
+    single = {
+        f'single_{k}': {
+            **shared,
+            'mount': {'body': 'arm', 'pos_m': [-centre[1], centre[0], 0.1 + centre[2]]},
+        }
+        for k, centre in enumerate(centres)
+    }
     done = run(tmp_path, HOIST, {'skin': skin, **single}, 0.2, keyframe='sinking')
     together = done.values('skin', 'ranges')
     assert together.shape[1:] == (3,)

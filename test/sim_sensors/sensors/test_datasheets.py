@@ -41,15 +41,18 @@ def test_every_figure_has_its_source_beside_it(file: Path) -> None:
     for key, number in loaded.lines.items():
         line = text[number - 1]
         is_map = line.rstrip().endswith(':')
-        if not is_map and key != 'type' and not any(
-                word in line.partition('#')[2] for word in SOURCES):
+        if (
+            not is_map
+            and key != 'type'
+            and not any(word in line.partition('#')[2] for word in SOURCES)
+        ):
             bare.append(f'line {number}: {key}')
     assert not bare, f'{file.name} does not say where these come from: {bare}'
 
 
 def test_a_rig_extends_a_datasheet(tmp_path: Path) -> None:
     file = tmp_path / 'rig.yaml'
-    file.write_text('''
+    file.write_text("""
 /**:
   ros__parameters:
     world: {model: rover_yard.xml}
@@ -59,35 +62,64 @@ def test_a_rig_extends_a_datasheet(tmp_path: Path) -> None:
         rate_hz: 100.0
         gyro: {range: 4.0}
         mount: {body: rover}
-''')
+""")
     config: Any = load_rig(file).sensors['imu']
     assert (config.type, config.rate_hz, config.mount.body) == ('imu', 100.0, 'rover')
     assert config.gyro.range == 4.0
     assert config.gyro.noise_density == (1.75e-4,) * 3
 
 
-@pytest.mark.parametrize(('name', 'figures'), [
-    ('imu_bosch_bmi088', {
-        'gyro.noise_density': radians(0.014), 'gyro.bias_instability': radians(2.0) / 3600,
-        'gyro.turn_on_bias': radians(1.0), 'gyro.temperature_bias': radians(0.015),
-        'gyro.range': radians(2000), 'gyro.resolution': radians(1 / 16.384),
-        'accel.noise_density': [160e-6 * G, 160e-6 * G, 190e-6 * G],
-        'gyro.g_sensitivity': radians(0.1) / G, 'accel.turn_on_bias': 0.02 * G,
-        'accel.temperature_bias': 0.2e-3 * G, 'accel.range': 12 * G,
-        'accel.resolution': 24 * G / 65536}),
-    ('imu_adi_adis16470', {
-        'gyro.noise_density': radians(0.008), 'gyro.bias_instability': radians(8) / 3600,
-        'accel.bias_instability': 13e-6 * G,
-        'accel.range': 40 * G}),
-    ('imu_adi_adis16495', {
-        'gyro.noise_density': radians(0.09) / 60, 'gyro.bias_instability': radians(0.8) / 3600,
-        'accel.bias_instability': 3.2e-6 * G,
-        'gyro.range': radians(125), 'accel.range': 8 * G}),
-    ('imu_xsens_mti1', {
-        'gyro.noise_density': radians(0.007), 'gyro.bias_instability': radians(10) / 3600,
-        'accel.noise_density': 120e-6 * G, 'accel.bias_instability': 0.03e-3 * G}),
-    ('magnetometer_st_lis3mdl', {'noise': 3.2e-7, 'resolution': 1e-4 / 6842}),
-])
+@pytest.mark.parametrize(
+    ('name', 'figures'),
+    [
+        (
+            'imu_bosch_bmi088',
+            {
+                'gyro.noise_density': radians(0.014),
+                'gyro.bias_instability': radians(2.0) / 3600,
+                'gyro.turn_on_bias': radians(1.0),
+                'gyro.temperature_bias': radians(0.015),
+                'gyro.range': radians(2000),
+                'gyro.resolution': radians(1 / 16.384),
+                'accel.noise_density': [160e-6 * G, 160e-6 * G, 190e-6 * G],
+                'gyro.g_sensitivity': radians(0.1) / G,
+                'accel.turn_on_bias': 0.02 * G,
+                'accel.temperature_bias': 0.2e-3 * G,
+                'accel.range': 12 * G,
+                'accel.resolution': 24 * G / 65536,
+            },
+        ),
+        (
+            'imu_adi_adis16470',
+            {
+                'gyro.noise_density': radians(0.008),
+                'gyro.bias_instability': radians(8) / 3600,
+                'accel.bias_instability': 13e-6 * G,
+                'accel.range': 40 * G,
+            },
+        ),
+        (
+            'imu_adi_adis16495',
+            {
+                'gyro.noise_density': radians(0.09) / 60,
+                'gyro.bias_instability': radians(0.8) / 3600,
+                'accel.bias_instability': 3.2e-6 * G,
+                'gyro.range': radians(125),
+                'accel.range': 8 * G,
+            },
+        ),
+        (
+            'imu_xsens_mti1',
+            {
+                'gyro.noise_density': radians(0.007),
+                'gyro.bias_instability': radians(10) / 3600,
+                'accel.noise_density': 120e-6 * G,
+                'accel.bias_instability': 0.03e-3 * G,
+            },
+        ),
+        ('magnetometer_st_lis3mdl', {'noise': 3.2e-7, 'resolution': 1e-4 / 6842}),
+    ],
+)
 def test_figures_are_the_maker_s_in_our_units(name: str, figures: dict[str, Any]) -> None:
     keys = keys_of(name)
     for path, expected in figures.items():
@@ -106,9 +138,18 @@ def test_white_and_slow_error_together_make_the_maker_s_cep(name: str, cep_m: fl
 
 def test_the_classes_that_rigs_ask_for_are_there() -> None:
     names = {file.stem for file in FILES}
-    assert names >= {'imu_consumer', 'imu_industrial', 'imu_tactical', 'gnss_plain', 'gnss_rtk',
-                     'camera_global_shutter', 'camera_rolling_shutter', 'lidar3d_spinning_16',
-                     'lidar3d_solid_state', 'lidar2d_safety_scanner'}
+    assert names >= {
+        'imu_consumer',
+        'imu_industrial',
+        'imu_tactical',
+        'gnss_plain',
+        'gnss_rtk',
+        'camera_global_shutter',
+        'camera_rolling_shutter',
+        'lidar3d_spinning_16',
+        'lidar3d_solid_state',
+        'lidar2d_safety_scanner',
+    }
 
 
 def test_the_list_names_every_file() -> None:

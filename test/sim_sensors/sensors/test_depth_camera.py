@@ -33,8 +33,15 @@ ROOM = """
 
 
 def depth_camera(**keys: Any) -> dict[str, Any]:
-    return {'type': 'depth_camera', 'rate_hz': 10.0, 'width': WIDTH, 'height': HEIGHT,
-            'fovy_deg': 70.0, 'baseline_m': 0.0, **keys}
+    return {
+        'type': 'depth_camera',
+        'rate_hz': 10.0,
+        'width': WIDTH,
+        'height': HEIGHT,
+        'fovy_deg': 70.0,
+        'baseline_m': 0.0,
+        **keys,
+    }
 
 
 def intrinsics(done: Run, name: str, topic: str) -> Array:
@@ -50,8 +57,9 @@ def cast(done: Run, k: Array) -> tuple[Array, Array]:
     found = np.zeros(1, np.int32)
     for pixel in np.ndindex(HEIGHT, WIDTH):
         along = np.array([1.0, -x[pixel], -y[pixel]])
-        distance = mujoco.mj_ray(done.world.model, done.world.data(0), np.zeros(3), along, None,
-                                 1, -1, found, None)
+        distance = mujoco.mj_ray(
+            done.world.model, done.world.data(0), np.zeros(3), along, None, 1, -1, found, None
+        )
         if found[0] >= 0:
             depth[pixel], geom[pixel] = distance, found[0]
     return depth, geom
@@ -61,15 +69,28 @@ def inner(geom: Array) -> Array:
     """Return the pixels whose neighbours show the same geom: no doubt about edges there."""
     same = np.zeros(geom.shape, bool)
     middle = geom[1:-1, 1:-1]
-    same[1:-1, 1:-1] = np.all([middle == geom[1 + dv:HEIGHT - 1 + dv, 1 + du:WIDTH - 1 + du]
-                               for dv in (-1, 0, 1) for du in (-1, 0, 1)], axis=0)
+    same[1:-1, 1:-1] = np.all(
+        [
+            middle == geom[1 + dv : HEIGHT - 1 + dv, 1 + du : WIDTH - 1 + du]
+            for dv in (-1, 0, 1)
+            for du in (-1, 0, 1)
+        ],
+        axis=0,
+    )
     return same
 
 
 def test_depth_and_ids_are_what_rays_say(tmp_path: Path) -> None:
-    sensors = {'depth': depth_camera(min_range_m=0.5, max_range_m=3.9),
-               'ids': {'type': 'segmentation', 'rate_hz': 10.0, 'width': WIDTH, 'height': HEIGHT,
-                       'fovy_deg': 70.0}}
+    sensors = {
+        'depth': depth_camera(min_range_m=0.5, max_range_m=3.9),
+        'ids': {
+            'type': 'segmentation',
+            'rate_hz': 10.0,
+            'width': WIDTH,
+            'height': HEIGHT,
+            'fovy_deg': 70.0,
+        },
+    }
     done = run(tmp_path, ROOM, sensors, 0.0)
     k = intrinsics(done, 'depth', 'depth/camera_info')
     np.testing.assert_array_equal(k, intrinsics(done, 'ids', 'segmentation/camera_info'))
@@ -86,8 +107,9 @@ def test_depth_and_ids_are_what_rays_say(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize('depth_m', [1.0, 2.0, 4.0])
 def test_stereo_noise_grows_with_the_square_of_the_depth(depth_m: float) -> None:
-    sensor: Any = make_sensor('d', **depth_camera(baseline_m=0.06, disparity_noise_px=0.05,
-                                                  edge_holes=False))
+    sensor: Any = make_sensor(
+        'd', **depth_camera(baseline_m=0.06, disparity_noise_px=0.05, edge_holes=False)
+    )
     row = np.full(sensor.truth_layout.width, depth_m, np.float32)
     error = feed(sensor, row[None], period_s=0.1)[0, 0] - depth_m
     focal = HEIGHT / 2 / np.tan(np.radians(35.0))
@@ -95,8 +117,12 @@ def test_stereo_noise_grows_with_the_square_of_the_depth(depth_m: float) -> None
 
 
 def test_disparities_come_in_steps() -> None:
-    sensor = make_sensor('d', **depth_camera(baseline_m=0.06, disparity_noise_px=0.0,
-                                             disparity_step_px=0.125, edge_holes=False))
+    sensor = make_sensor(
+        'd',
+        **depth_camera(
+            baseline_m=0.06, disparity_noise_px=0.0, disparity_step_px=0.125, edge_holes=False
+        ),
+    )
     row = np.linspace(0.5, 6.0, WIDTH * HEIGHT).astype(np.float32)
     depth = feed(sensor, row[None], period_s=0.1)[0, 0]
     focal_baseline = HEIGHT / 2 / np.tan(np.radians(35.0)) * 0.06
@@ -107,8 +133,9 @@ def test_disparities_come_in_steps() -> None:
 
 def test_holes_are_where_the_right_eye_cannot_see(tmp_path: Path) -> None:
     baseline = 0.4
-    done = run(tmp_path, ROOM, {'d': depth_camera(baseline_m=baseline, disparity_noise_px=0.0)},
-               0.0)
+    done = run(
+        tmp_path, ROOM, {'d': depth_camera(baseline_m=baseline, disparity_noise_px=0.0)}, 0.0
+    )
     k = intrinsics(done, 'd', 'depth/camera_info')
     missing = np.isnan(done.values('d', 'data')[0])
     eye = np.array([0.0, -baseline, 0.0])
@@ -118,8 +145,9 @@ def test_holes_are_where_the_right_eye_cannot_see(tmp_path: Path) -> None:
     for v, u in np.ndindex(HEIGHT, WIDTH):
         far = min(depth[v, u], 1e6)  # the sky is a point too, far away
         point = far * np.array([1.0, -(u - k[0, 2]) / k[0, 0], -(v - k[1, 2]) / k[1, 1]])
-        distance = mujoco.mj_ray(done.world.model, done.world.data(0), eye, point - eye, None, 1,
-                                 -1, found, None)
+        distance = mujoco.mj_ray(
+            done.world.model, done.world.data(0), eye, point - eye, None, 1, -1, found, None
+        )
         outside = u - k[0, 0] * baseline / far < -0.5
         expected[v, u] = outside or 0.0 <= distance < 0.995
     sure = inner(geom)
@@ -128,8 +156,8 @@ def test_holes_are_where_the_right_eye_cannot_see(tmp_path: Path) -> None:
     # to the left of the box, and nowhere to its right
     row = 50
     box = np.flatnonzero(geom[row] == 1)
-    assert missing[row, box[0] - 4:box[0]].all()
-    assert not missing[row, box[-1] + 2:box[-1] + 6].any()
+    assert missing[row, box[0] - 4 : box[0]].all()
+    assert not missing[row, box[-1] + 2 : box[-1] + 6].any()
 
 
 def test_points_lie_on_the_rays_of_their_pixels(tmp_path: Path) -> None:

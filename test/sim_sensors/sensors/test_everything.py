@@ -38,16 +38,23 @@ def truth(rig: Rig, messages: list[Message], sensor: str, field: str) -> tuple[A
     """Return capture times [n] s and the true `field` [n, ...] of `sensor`."""
     layout = rig.sensors[sensor].return_layout
     first = {each.sample.index: each.sample for each in messages if each.sample.sensor == sensor}
-    return (np.array([each.capture_ns for each in first.values()]) / 1e9,
-            np.array([layout.view(each.truth, field) for each in first.values()]))
+    return (
+        np.array([each.capture_ns for each in first.values()]) / 1e9,
+        np.array([layout.view(each.truth, field) for each in first.values()]),
+    )
 
 
 @pytest.fixture(scope='module')
 def whole() -> tuple[Rig, list[Message]]:
     """Return the rig with all that works here, and its messages of WHOLE_SECONDS."""
     config = load_rig('everything')
-    made = Rig(config.simulated_world, config.make_sensors().values(), seed=config.seed,
-               messages=True, arrays=False)
+    made = Rig(
+        config.simulated_world,
+        config.make_sensors().values(),
+        seed=config.seed,
+        messages=True,
+        arrays=False,
+    )
     return made, list(made.run(WHOLE_SECONDS))
 
 
@@ -76,8 +83,9 @@ def test_every_message_can_be_read_by_others(whole: tuple[Rig, list[Message]]) -
         assert stamp == message.stamp_ns
 
 
-def test_position_sensors_agree_about_where_the_rover_went(rig: Rig,
-                                                           messages: list[Message]) -> None:
+def test_position_sensors_agree_about_where_the_rover_went(
+    rig: Rig, messages: list[Message]
+) -> None:
     _, position = truth(rig, messages, 'tracker', 'position')
     way_m = np.linalg.norm(np.diff(position[:, :2], axis=0), axis=1).sum()
     assert way_m > 3.0, 'the driver does not move'

@@ -34,34 +34,43 @@ RPY = [0.4, -0.3, 0.9]
 
 
 def test_a_wrist_carries_the_weight_on_its_lever(tmp_path: Path) -> None:
-    keys = {'type': 'force_torque', 'mount': {'body': 'tool', 'pos_m': [0.05, 0.0, 0.0],
-                                              'rpy_rad': RPY}, **EXACT}
+    keys = {
+        'type': 'force_torque',
+        'mount': {'body': 'tool', 'pos_m': [0.05, 0.0, 0.0], 'rpy_rad': RPY},
+        **EXACT,
+    }
     done = run(tmp_path, BENCH, {'ft': keys}, 0.05)
     turn = Rotation.from_euler('z', 20, degrees=True) * Rotation.from_euler('xyz', RPY)
     weights = {0.15: 0.5, 0.3: 1.5}  # lever along the tool, mass
     axis = Rotation.from_euler('z', 20, degrees=True).apply([1.0, 0.0, 0.0])
     force = np.array([0.0, 0.0, 2.0 * G])
-    torque = sum(np.cross((lever - 0.05) * axis, [0.0, 0.0, mass * G])
-                 for lever, mass in weights.items())
+    torque = sum(
+        np.cross((lever - 0.05) * axis, [0.0, 0.0, mass * G]) for lever, mass in weights.items()
+    )
     np.testing.assert_allclose(done.values('ft', 'force')[-1], turn.inv().apply(force), atol=1e-6)
-    np.testing.assert_allclose(done.values('ft', 'torque')[-1], turn.inv().apply(torque),
-                               atol=1e-6)
+    np.testing.assert_allclose(
+        done.values('ft', 'torque')[-1], turn.inv().apply(torque), atol=1e-6
+    )
     message = decode('geometry_msgs/msg/WrenchStamped', done.messages('ft')[-1]['wrench'])
     assert message.wrench.force.z == done.values('ft', 'force')[-1, 2]
 
 
 def test_contact_force_carries_the_crate_about_the_mount(tmp_path: Path) -> None:
     place = np.array([0.08, -0.02, 0.03])
-    keys = {'type': 'contact_force', 'mount': {'body': 'crate', 'pos_m': place.tolist(),
-                                               'rpy_rad': RPY}, **EXACT}
+    keys = {
+        'type': 'contact_force',
+        'mount': {'body': 'crate', 'pos_m': place.tolist(), 'rpy_rad': RPY},
+        **EXACT,
+    }
     done = run(tmp_path, BENCH, {'cf': keys}, 2.0)
     turn = Rotation.from_euler('xyz', RPY)
     force = np.array([0.0, 0.0, 2.0 * G])
     np.testing.assert_allclose(done.values('cf', 'force')[-1], turn.inv().apply(force), atol=0.02)
     # in equilibrium the contacts act through the centre of mass
     torque = np.cross(-place, force)
-    np.testing.assert_allclose(done.values('cf', 'torque')[-1], turn.inv().apply(torque),
-                               atol=2e-3)
+    np.testing.assert_allclose(
+        done.values('cf', 'torque')[-1], turn.inv().apply(torque), atol=2e-3
+    )
 
 
 def test_a_sensor_that_nothing_carries_is_refused(tmp_path: Path) -> None:
@@ -83,8 +92,13 @@ def through(rows: Array, **keys: Any) -> Array:
 
 def test_range_and_deadband() -> None:
     rows = np.array([[50.0, -50.0, 0.3, 4.0, -4.0, 0.01]])
-    out = through(rows, force_range_n=40.0, torque_range_nm=3.0, force_deadband_n=0.5,
-                  torque_deadband_nm=0.02)
+    out = through(
+        rows,
+        force_range_n=40.0,
+        torque_range_nm=3.0,
+        force_deadband_n=0.5,
+        torque_deadband_nm=0.02,
+    )
     np.testing.assert_array_equal(out, [[40.0, -40.0, 0.0, 3.0, -3.0, 0.0]])
 
 
@@ -113,8 +127,14 @@ def test_overload_leaves_a_bias_for_good() -> None:
 
 
 def test_an_impact_between_two_captures_is_an_overload_too(tmp_path: Path) -> None:
-    keys = {'type': 'contact_force', 'mount': {'body': 'crate'}, **EXACT, 'rate_hz': 2.0,
-            'overload_n': 40.0, 'overload_bias': 0.5}
+    keys = {
+        'type': 'contact_force',
+        'mount': {'body': 'crate'},
+        **EXACT,
+        'rate_hz': 2.0,
+        'overload_n': 40.0,
+        'overload_bias': 0.5,
+    }
     dropped = BENCH.replace('pos="0 0 0.1"><freejoint', 'pos="0 0 0.3"><freejoint')
     done = run(tmp_path, dropped, {'cf': keys}, 2.0)
     assert np.abs(done.truth('cf', 'force')).max() < 40.0, 'no capture sees the impact'

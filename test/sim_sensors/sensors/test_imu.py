@@ -38,19 +38,27 @@ SPRING = """
 
 def test_lever_arm_on_a_turntable(tmp_path: Path) -> None:
     mount = {'body': 'table', 'pos_m': [0.3, 0.0, 0.1], 'rpy_rad': [0.0, 0.0, 0.0]}
-    done = run(tmp_path, TURNTABLE, {'imu': {'type': 'imu', 'mount': mount}}, 1.0,
-               keyframe='spinning')
+    done = run(
+        tmp_path, TURNTABLE, {'imu': {'type': 'imu', 'mount': mount}}, 1.0, keyframe='spinning'
+    )
     assert len(done.samples['imu']) == 201
-    np.testing.assert_allclose(done.values('imu', 'angular_velocity'), [[0.0, 0.0, 2.0]] * 201,
-                               atol=1e-9)
-    centripetal = [-2.0**2 * 0.3, 0.0, G]
-    np.testing.assert_allclose(done.values('imu', 'linear_acceleration'), [centripetal] * 201,
-                               atol=1e-9)
+    np.testing.assert_allclose(
+        done.values('imu', 'angular_velocity'), [[0.0, 0.0, 2.0]] * 201, atol=1e-9
+    )
+    centripetal = [-(2.0**2) * 0.3, 0.0, G]
+    np.testing.assert_allclose(
+        done.values('imu', 'linear_acceleration'), [centripetal] * 201, atol=1e-9
+    )
 
 
 def test_acceleration_belongs_to_the_time_of_its_stamp(tmp_path: Path) -> None:
-    done = run(tmp_path, SPRING, {'imu': {'type': 'imu', 'mount': {'body': 'cart'}}}, 2.0,
-               keyframe='pulled')
+    done = run(
+        tmp_path,
+        SPRING,
+        {'imu': {'type': 'imu', 'mount': {'body': 'cart'}}},
+        2.0,
+        keyframe='pulled',
+    )
     omega = np.sqrt(40.0)
     expected = -0.1 * omega**2 * np.cos(omega * done.times_s('imu'))
     measured = done.values('imu', 'linear_acceleration')[:, 0]
@@ -63,8 +71,14 @@ def test_the_rate_belongs_to_the_pose_of_its_stamp(tmp_path: Path, integrator: s
     """MuJoCo's own gyro is half a step old: 0.5 ms between the clocks of an IMU and a LiDAR."""
     model = TURNTABLE.replace('<option ', f'<option integrator="{integrator}" ')
     model = model.replace('axis="0 0 1"', 'axis="0 0 1" stiffness="2"')
-    sensors = {'imu': {'type': 'imu', 'mount': {'body': 'table', 'rpy_rad': [0.4, -0.3, 0.2]},
-                       'rate_hz': 0.0, 'orientation': True}}
+    sensors = {
+        'imu': {
+            'type': 'imu',
+            'mount': {'body': 'table', 'rpy_rad': [0.4, -0.3, 0.2]},
+            'rate_hz': 0.0,
+            'orientation': True,
+        }
+    }
     done = run(tmp_path, model, sensors, 3.0, keyframe='spinning')
     rates = done.values('imu', 'angular_velocity')
     turned = Rotation.from_quat(done.values('imu', 'orientation'))
@@ -86,17 +100,29 @@ def test_mount_turns_the_axes_and_orientation_follows(tmp_path: Path) -> None:
     turned = Rotation.from_euler('z', 2.0 * done.times_s('imu')[:, None]) * mounted
     difference = turned * Rotation.from_quat(done.values('imu', 'orientation')).inv()
     assert np.abs(difference.magnitude()).max() < 1e-9
-    np.testing.assert_allclose(done.values('imu', 'angular_velocity')[3],
-                               mounted.inv().apply([0.0, 0.0, 2.0]), atol=1e-9)
-    np.testing.assert_allclose(done.values('imu', 'linear_acceleration')[3],
-                               mounted.inv().apply([0.0, 0.0, G]), atol=1e-9)
+    np.testing.assert_allclose(
+        done.values('imu', 'angular_velocity')[3], mounted.inv().apply([0.0, 0.0, 2.0]), atol=1e-9
+    )
+    np.testing.assert_allclose(
+        done.values('imu', 'linear_acceleration')[3], mounted.inv().apply([0.0, 0.0, G]), atol=1e-9
+    )
 
 
 def test_messages_follow_rep_145(tmp_path: Path) -> None:
-    keys = {'type': 'imu', 'mount': {'body': 'table'}, 'orientation': True, 'rate_hz': 100.0,
-            'orientation_noise_rad': 0.01, 'gyro': {'noise_density': [0.001, 0.002, 0.003]},
-            'temperature': {'publish': True, 'ambient_c': 20.0, 'self_heating_k': 10.0,
-                            'time_constant_s': 0.1}}
+    keys = {
+        'type': 'imu',
+        'mount': {'body': 'table'},
+        'orientation': True,
+        'rate_hz': 100.0,
+        'orientation_noise_rad': 0.01,
+        'gyro': {'noise_density': [0.001, 0.002, 0.003]},
+        'temperature': {
+            'publish': True,
+            'ambient_c': 20.0,
+            'self_heating_k': 10.0,
+            'time_constant_s': 0.1,
+        },
+    }
     done = run(tmp_path, TURNTABLE, {'imu': keys}, 0.1)
     last = done.messages('imu')[-1]
     raw = decode('sensor_msgs/msg/Imu', last['data_raw'])
@@ -104,8 +130,9 @@ def test_messages_follow_rep_145(tmp_path: Path) -> None:
     assert raw.orientation_covariance[0] == -1.0
     assert full.orientation_covariance[0] == pytest.approx(1e-4)
     expected = np.array([0.001, 0.002, 0.003]) ** 2 * 100.0
-    np.testing.assert_allclose(np.reshape(raw.angular_velocity_covariance, (3, 3)),
-                               np.diag(expected))
+    np.testing.assert_allclose(
+        np.reshape(raw.angular_velocity_covariance, (3, 3)), np.diag(expected)
+    )
     assert not np.any(raw.linear_acceleration_covariance)
     warm = decode('sensor_msgs/msg/Temperature', last['temperature'])
     assert warm.temperature == pytest.approx(20.0 + 10.0 * (1.0 - np.exp(-1.0)))
@@ -126,13 +153,16 @@ def allan(noise: Array, rate_hz: float, taus_s: list[float], alpha: int) -> tupl
     allantools = pytest.importorskip('allantools', reason='allantools is not installed')
     variances = []
     for axis in noise.T:
-        taus, deviation, _, counts = allantools.oadev(axis, rate=rate_hz, data_type='freq',
-                                                      taus=taus_s)
+        taus, deviation, _, counts = allantools.oadev(
+            axis, rate=rate_hz, data_type='freq', taus=taus_s
+        )
         assert len(taus) == len(taus_s)
         assert np.all(counts > 0)
-        variances.append(deviation ** 2)
-    freedom = [allantools.edf_greenhall(alpha, 2, round(tau * rate_hz), len(noise),
-                                        overlapping=True) for tau in taus_s]
+        variances.append(deviation**2)
+    freedom = [
+        allantools.edf_greenhall(alpha, 2, round(tau * rate_hz), len(noise), overlapping=True)
+        for tau in taus_s
+    ]
     error = np.sqrt(0.5 / (noise.shape[1] * np.array(freedom)))
     return np.sqrt(np.mean(variances, axis=0)), error
 
@@ -175,37 +205,57 @@ def test_turn_on_bias_is_drawn_once_per_environment() -> None:
 
 def test_gain_misalignment_and_cross_axis() -> None:
     turn = np.array([0.01, -0.02, 0.03])
-    keys = {'scale_error': [0.01, 0.02, -0.01], 'misalignment_rad': turn.tolist(),
-            'cross_axis': 0.005, 'bias': 0.1}
+    keys = {
+        'scale_error': [0.01, 0.02, -0.01],
+        'misalignment_rad': turn.tolist(),
+        'cross_axis': 0.005,
+        'bias': 0.1,
+    }
     sensor = make_sensor('imu', type='imu', rate_hz=100.0, accel=keys)
     true = np.array([1.0, 2.0, 9.0])
     along = Rotation.from_rotvec(turn).inv().apply(true)
-    expected = [gain * (along[i] + 0.005 * (along.sum() - along[i])) + 0.1
-                for i, gain in enumerate((1.01, 1.02, 0.99))]
+    expected = [
+        gain * (along[i] + 0.005 * (along.sum() - along[i])) + 0.1
+        for i, gain in enumerate((1.01, 1.02, 0.99))
+    ]
     values = feed(sensor, np.array([[*true, 0.1, 0.2, 0.3]]), period_s=0.01)[0, 0]
     np.testing.assert_allclose(values[:3], expected, rtol=1e-12)
     np.testing.assert_allclose(values[3:], [0.1, 0.2, 0.3])
 
 
 def test_gyro_reads_acceleration_through_its_g_sensitivity() -> None:
-    sensor = make_sensor('imu', type='imu', rate_hz=100.0,
-                         gyro={'g_sensitivity': [1e-3, 0.0, 2e-3]})
+    sensor = make_sensor(
+        'imu', type='imu', rate_hz=100.0, gyro={'g_sensitivity': [1e-3, 0.0, 2e-3]}
+    )
     values = feed(sensor, np.array([[3.0, 5.0, 9.8, 0.0, 0.0, 1.0]]), period_s=0.01)[0, 0]
     np.testing.assert_allclose(values[3:], [0.003, 0.0, 1.0196])
 
 
 def test_range_and_resolution() -> None:
-    sensor = make_sensor('imu', type='imu', rate_hz=100.0,
-                         gyro={'range': 2.0, 'resolution': 0.25}, accel={'range': 20.0})
+    sensor = make_sensor(
+        'imu',
+        type='imu',
+        rate_hz=100.0,
+        gyro={'range': 2.0, 'resolution': 0.25},
+        accel={'range': 20.0},
+    )
     values = feed(sensor, np.array([[-25.0, 19.0, 0.0, 5.0, -0.3, 0.4]]), period_s=0.01)[0, 0]
     np.testing.assert_allclose(values, [-20.0, 19.0, 0.0, 2.0, -0.25, 0.5])
 
 
 def test_bias_follows_the_temperature() -> None:
-    sensor = make_sensor('imu', type='imu', rate_hz=10.0,
-                         gyro={'temperature_bias': [0.0, 1e-3, 0.0]},
-                         temperature={'ambient_c': 35.0, 'reference_c': 25.0,
-                                      'self_heating_k': 20.0, 'time_constant_s': 5.0})
+    sensor = make_sensor(
+        'imu',
+        type='imu',
+        rate_hz=10.0,
+        gyro={'temperature_bias': [0.0, 1e-3, 0.0]},
+        temperature={
+            'ambient_c': 35.0,
+            'reference_c': 25.0,
+            'self_heating_k': 20.0,
+            'time_constant_s': 5.0,
+        },
+    )
     drift = feed(sensor, np.zeros((100, 6)), period_s=0.1)[:, 0, 4]
     time_s = np.arange(100) * 0.1
     np.testing.assert_allclose(drift, 1e-3 * (10.0 + 20.0 * (1.0 - np.exp(-time_s / 5.0))))
@@ -234,17 +284,18 @@ def test_bandwidth_works_on_truth_between_captures(tmp_path: Path) -> None:
     pole = 2.0 * np.pi * 2.0
     time_s = done.times_s('slow')
     settled = time_s > 1.0
-    lagging = (-4.0 / np.hypot(1.0, omega / pole)
-               * np.cos(omega * time_s - np.arctan(omega / pole)))
+    lagging = -4.0 / np.hypot(1.0, omega / pole) * np.cos(omega * time_s - np.arctan(omega / pole))
     filtered = done.values('slow', 'linear_acceleration')[:, 0]
     np.testing.assert_allclose(filtered[settled], lagging[settled], atol=0.03)
-    np.testing.assert_array_equal(done.truth('slow', 'linear_acceleration'),
-                                  done.truth('fast', 'linear_acceleration'))
+    np.testing.assert_array_equal(
+        done.truth('slow', 'linear_acceleration'), done.truth('fast', 'linear_acceleration')
+    )
 
 
 def test_orientation_noise_has_its_size_and_stays_a_rotation() -> None:
-    sensor = make_sensor('imu', type='imu', rate_hz=100.0, orientation=True,
-                         orientation_noise_rad=0.02)
+    sensor = make_sensor(
+        'imu', type='imu', rate_hz=100.0, orientation=True, orientation_noise_rad=0.02
+    )
     true = Rotation.from_euler('xyz', [0.5, 0.2, -1.0])
     row = np.concatenate([np.zeros(6), true.as_quat()])
     quats = feed(sensor, np.tile(row, (2000, 1)), period_s=0.01)[:, 0, 6:]

@@ -32,10 +32,20 @@ ARM = """
 
 
 def test_position_velocity_and_effort(tmp_path: Path) -> None:
-    keys = {'type': 'joint_state', 'joints': ['lift', 'pan'], 'velocity_from': 'tachometer',
-            'rate_hz': 100.0}
-    done = run(tmp_path, ARM, {'arm': keys}, 1.0, keyframe='moving',
-               on_step=lambda world: world.command({'push': 3.0}))
+    keys = {
+        'type': 'joint_state',
+        'joints': ['lift', 'pan'],
+        'velocity_from': 'tachometer',
+        'rate_hz': 100.0,
+    }
+    done = run(
+        tmp_path,
+        ARM,
+        {'arm': keys},
+        1.0,
+        keyframe='moving',
+        on_step=lambda world: world.command({'push': 3.0}),
+    )
     time_s = done.times_s('arm')
     position, velocity = done.values('arm', 'position'), done.values('arm', 'velocity')
     np.testing.assert_allclose(position[:, 1], 1.5 * time_s, atol=1e-9)
@@ -49,8 +59,9 @@ def test_position_velocity_and_effort(tmp_path: Path) -> None:
 
 
 def test_counts_and_the_velocity_made_of_them() -> None:
-    sensor = make_sensor('enc', type='joint_state', joints=['a'], counts_per_rev=100.0,
-                         rate_hz=100.0)
+    sensor = make_sensor(
+        'enc', type='joint_state', joints=['a'], counts_per_rev=100.0, rate_hz=100.0
+    )
     angle = 0.7 * np.arange(500) * 0.01
     rows = np.stack([angle, np.full(500, 0.7), np.zeros(500)], axis=1)
     values = feed(sensor, rows, period_s=0.01)[:, 0]
@@ -73,8 +84,14 @@ def test_velocity_from_counts_uses_the_real_time_between_captures(tmp_path: Path
 
 
 def test_backlash_hides_reversals() -> None:
-    sensor = make_sensor('enc', type='joint_state', joints=['a'], backlash=0.2, rate_hz=0.0,
-                         velocity_from='tachometer')
+    sensor = make_sensor(
+        'enc',
+        type='joint_state',
+        joints=['a'],
+        backlash=0.2,
+        rate_hz=0.0,
+        velocity_from='tachometer',
+    )
     angle = np.concatenate([np.linspace(0.0, 1.0, 101), np.linspace(1.0, 0.0, 101)])
     read = feed(sensor, np.stack([angle, 0 * angle, 0 * angle], 1), period_s=0.01)[:, 0, 0]
     expected, held = [], angle[0]
@@ -88,8 +105,14 @@ def test_backlash_hides_reversals() -> None:
 
 
 def test_lost_counts_never_come_back() -> None:
-    sensor = make_sensor('enc', type='joint_state', joints=['a', 'b'], counts_per_rev=1000.0,
-                         drop_probability=0.01, rate_hz=100.0)
+    sensor = make_sensor(
+        'enc',
+        type='joint_state',
+        joints=['a', 'b'],
+        counts_per_rev=1000.0,
+        drop_probability=0.01,
+        rate_hz=100.0,
+    )
     angle = 0.05 * np.arange(2000)
     rows = np.zeros((2000, 6))
     rows[:, 0] = angle
@@ -102,19 +125,31 @@ def test_lost_counts_never_come_back() -> None:
 
 
 def test_noise_of_tachometer_and_effort() -> None:
-    sensor = make_sensor('enc', type='joint_state', joints=['a'], velocity_from='tachometer',
-                         velocity_noise=0.1, effort_noise=0.5, noise=0.01, rate_hz=100.0)
+    sensor = make_sensor(
+        'enc',
+        type='joint_state',
+        joints=['a'],
+        velocity_from='tachometer',
+        velocity_noise=0.1,
+        effort_noise=0.5,
+        noise=0.01,
+        rate_hz=100.0,
+    )
     values = feed(sensor, np.zeros((3000, 3)), period_s=0.01)[:, 0]
     np.testing.assert_allclose(values.std(axis=0), [0.01, 0.1, 0.5], rtol=0.06)
 
 
-@pytest.mark.parametrize(('keys', 'sentence'), [
-    ({'joints': ['pam']}, "joint is 'pam'.*did you mean 'pan'"),
-    ({'joints': ['free']}, 'neither a hinge nor a slide'),
-    ({'joints': ['lift'], 'counts_per_rev': 100.0}, 'makes no turns'),
-])
-def test_joints_that_cannot_be_measured(tmp_path: Path, keys: dict[str, object],
-                                        sentence: str) -> None:
+@pytest.mark.parametrize(
+    ('keys', 'sentence'),
+    [
+        ({'joints': ['pam']}, "joint is 'pam'.*did you mean 'pan'"),
+        ({'joints': ['free']}, 'neither a hinge nor a slide'),
+        ({'joints': ['lift'], 'counts_per_rev': 100.0}, 'makes no turns'),
+    ],
+)
+def test_joints_that_cannot_be_measured(
+    tmp_path: Path, keys: dict[str, object], sentence: str
+) -> None:
     with pytest.raises(RigError, match=sentence):
         run(tmp_path, ARM, {'arm': {'type': 'joint_state', **keys}}, 0.1)
 

@@ -63,10 +63,13 @@ def room(tmp_path: Path) -> Any:
     file.write_text(ROOM)
 
     def build(keyframe: str = 'still', num_envs: int = 1, **sensors: Any) -> Rig:
-        made = [make_sensor(name, **{'mount': ON_CART, **CLEAN, **keys})
-                for name, keys in sensors.items()]
+        made = [
+            make_sensor(name, **{'mount': ON_CART, **CLEAN, **keys})
+            for name, keys in sensors.items()
+        ]
         world = WorldConfig(model=str(file), keyframe=keyframe, num_envs=num_envs)
         return Rig(world, made, seed=3, messages=True)
+
     return build
 
 
@@ -90,8 +93,9 @@ def cast_from(positions: Any, yaws: Any, directions: Any) -> Any:
         cos, sin = np.cos(yaw), np.sin(yaw)
         turn = np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])
         origin = np.array([*position, 0.0]) + turn @ ON_CART['pos_m']
-        found.append(mujoco.mj_ray(model, data, origin, turn @ direction, None, 1, cart, geom,
-                                   None))
+        found.append(
+            mujoco.mj_ray(model, data, origin, turn @ direction, None, 1, cart, geom, None)
+        )
     return np.where(np.array(found) < 0.0, np.inf, found)
 
 
@@ -110,8 +114,18 @@ def test_a_still_scanner_measures_the_room(room: Any, backend: str) -> None:
 
 
 def test_laser_scan_fields_are_true(room: Any) -> None:
-    rig = room('moving', s={'type': 'lidar2d', 'num_rays': 5, 'fov_deg': 180.0, 'rate_hz': 20.0,
-                            'start_angle_deg': 90.0, 'clockwise': True, 'sweep_s': 0.04})
+    rig = room(
+        'moving',
+        s={
+            'type': 'lidar2d',
+            'num_rays': 5,
+            'fov_deg': 180.0,
+            'rate_hz': 20.0,
+            'start_angle_deg': 90.0,
+            'clockwise': True,
+            'sweep_s': 0.04,
+        },
+    )
     messages = [each for each in rig.run(0.2) if each.sample.sensor == 's']
     scan = decode('sensor_msgs/msg/LaserScan', messages[1].data)
     assert messages[1].topic == 's/scan'
@@ -135,10 +149,18 @@ def test_rep_117(room: Any) -> None:
 
 
 def test_own_body_and_chosen_bodies_are_invisible(room: Any) -> None:
-    right = {'type': 'lidar2d', 'num_rays': 1, 'start_angle_deg': -90.0,
-             'mount': {'body': 'cart'}, 'min_range_m': 0.0}
-    rig = room(seen=right, own=right | {'exclude_own_body': False},
-               chosen=right | {'exclude_bodies': ['ball']})
+    right = {
+        'type': 'lidar2d',
+        'num_rays': 1,
+        'start_angle_deg': -90.0,
+        'mount': {'body': 'cart'},
+        'min_range_m': 0.0,
+    }
+    rig = room(
+        seen=right,
+        own=right | {'exclude_own_body': False},
+        chosen=right | {'exclude_bodies': ['ball']},
+    )
     for name, expected in (('seen', 3.5), ('own', 0.3), ('chosen', 8.0)):
         assert ranges_of(rig, first(rig, name))[0] == pytest.approx(expected), name
         rig.reset()
@@ -146,9 +168,11 @@ def test_own_body_and_chosen_bodies_are_invisible(room: Any) -> None:
 
 def test_height_and_rays_that_keep_their_direction_in_the_world(room: Any) -> None:
     turned = {'body': 'cart', 'pos_m': [0.0, 0.0, 0.0], 'rpy_rad': [0.0, 0.3, 0.7]}
-    rig = room(level={'type': 'lidar2d', 'num_rays': 4, 'ray_frame': 'world', 'mount': turned},
-               tilted={'type': 'lidar2d', 'num_rays': 4, 'mount': turned},
-               high={'type': 'lidar2d', 'num_rays': 4, 'z_height_m': 4.0})
+    rig = room(
+        level={'type': 'lidar2d', 'num_rays': 4, 'ray_frame': 'world', 'mount': turned},
+        tilted={'type': 'lidar2d', 'num_rays': 4, 'mount': turned},
+        high={'type': 'lidar2d', 'num_rays': 4, 'z_height_m': 4.0},
+    )
     level = ranges_of(rig, first(rig, 'level'))
     np.testing.assert_allclose(level, [10.0, 8.0, 10.0, 3.5], atol=1e-5)
     rig.reset()
@@ -162,8 +186,7 @@ def test_height_and_rays_that_keep_their_direction_in_the_world(room: Any) -> No
 
 
 @pytest.mark.parametrize('backend', ['mujoco', EMBREE])
-def test_each_ray_is_cast_from_where_the_sensor_was_when_it_fired(room: Any,
-                                                                  backend: str) -> None:
+def test_each_ray_is_cast_from_where_the_sensor_was_when_it_fired(room: Any, backend: str) -> None:
     rig = room('moving', s={'type': 'lidar2d', 'num_rays': 500, 'backend': backend})
     second = [each for each in rig.run(0.35) if each.sample.sensor == 's'][1]
     sensor = rig.sensors['s']
@@ -175,16 +198,20 @@ def test_each_ray_is_cast_from_where_the_sensor_was_when_it_fired(room: Any,
     error = np.abs(ranges_of(rig, second) - expected)
     # mj_multiRay casts runs of neighbouring rays from one origin, within a millimetre
     assert np.quantile(error, 0.98) < (1e-5 if backend == 'embree' else 3e-3)
-    frozen = cast_from(np.tile(position[0], (500, 1)), np.full(500, TURN * times[0]),
-                       sensor.pattern.directions[0])
+    frozen = cast_from(
+        np.tile(position[0], (500, 1)), np.full(500, TURN * times[0]), sensor.pattern.directions[0]
+    )
     assert np.abs(ranges_of(rig, second) - frozen).max() > 0.15
 
 
 def test_the_switch_gives_an_undistorted_scan(room: Any) -> None:
     rig = room('moving', s={'type': 'lidar2d', 'num_rays': 360, 'motion_distortion': False})
     second = [each for each in rig.run(0.35) if each.sample.sensor == 's'][1]
-    frozen = cast_from(np.tile([SPEED * 0.1, 0.0], (360, 1)), np.full(360, TURN * 0.1),
-                       rig.sensors['s'].pattern.directions[0])
+    frozen = cast_from(
+        np.tile([SPEED * 0.1, 0.0], (360, 1)),
+        np.full(360, TURN * 0.1),
+        rig.sensors['s'].pattern.directions[0],
+    )
     np.testing.assert_allclose(ranges_of(rig, second), frozen, atol=2e-4)
     assert second.arrival_ns == second.stamp_ns
     assert decode('sensor_msgs/msg/LaserScan', second.data).time_increment == 0.0
@@ -195,20 +222,37 @@ def test_points_put_back_by_their_times_lie_on_the_walls(room: Any) -> None:
     rig = room('moving', s={'type': 'lidar3d', 'columns': 400, 'backend': 'embree'})
     second = [each for each in rig.run(0.35) if each.sample.sensor == 's'][1]
     cloud = decode('sensor_msgs/msg/PointCloud2', second.data)
-    points = np.frombuffer(bytes(cloud.data), np.dtype({
-        'names': [each.name for each in cloud.fields],
-        'formats': [{7: '<f4', 4: '<u2'}[each.datatype] for each in cloud.fields],
-        'offsets': [each.offset for each in cloud.fields], 'itemsize': cloud.point_step}))
+    points = np.frombuffer(
+        bytes(cloud.data),
+        np.dtype(
+            {
+                'names': [each.name for each in cloud.fields],
+                'formats': [{7: '<f4', 4: '<u2'}[each.datatype] for each in cloud.fields],
+                'offsets': [each.offset for each in cloud.fields],
+                'itemsize': cloud.point_step,
+            }
+        ),
+    )
     assert [each.name for each in cloud.fields] == ['x', 'y', 'z', 'intensity', 'time', 'ring']
     times = (second.stamp_ns - START_NS) / 1e9 + points['time'].astype(float)
     cos, sin = np.cos(TURN * times), np.sin(TURN * times)
     x, y = points['x'] + 0.2, points['y']
     world = np.stack([SPEED * times + cos * x - sin * y, sin * x + cos * y], axis=1)
-    to_walls = np.min([np.abs(world[:, 0] - 10), np.abs(world[:, 0] + 10),
-                       np.abs(world[:, 1] - 8), np.abs(world[:, 1] + 8)], axis=0)
-    to_round = np.minimum(np.abs(np.hypot(world[:, 0] - 4, world[:, 1] - 3) - 0.4),
-                          np.abs(np.sqrt(world[:, 0]**2 + (world[:, 1] + 4)**2
-                                         + (points['z'] + 0.1)**2) - 0.5))
+    to_walls = np.min(
+        [
+            np.abs(world[:, 0] - 10),
+            np.abs(world[:, 0] + 10),
+            np.abs(world[:, 1] - 8),
+            np.abs(world[:, 1] + 8),
+        ],
+        axis=0,
+    )
+    to_round = np.minimum(
+        np.abs(np.hypot(world[:, 0] - 4, world[:, 1] - 3) - 0.4),
+        np.abs(
+            np.sqrt(world[:, 0] ** 2 + (world[:, 1] + 4) ** 2 + (points['z'] + 0.1) ** 2) - 0.5
+        ),
+    )
     miss = np.minimum(to_walls, to_round)
     assert np.quantile(miss, 0.99) < 1e-4
     skewed = np.abs(points['x'] + 0.2 + SPEED * 0.1 - 10)[np.abs(points['y']) < 1]
@@ -216,14 +260,20 @@ def test_points_put_back_by_their_times_lie_on_the_walls(room: Any) -> None:
 
 
 def test_other_bodies_move_during_a_sweep(room: Any) -> None:
-    keys = {'type': 'lidar2d', 'num_rays': 3600, 'mount': {'body': 'world'}, 'segments': 50,
-            'exclude_bodies': ['cart']}
+    keys = {
+        'type': 'lidar2d',
+        'num_rays': 3600,
+        'mount': {'body': 'world'},
+        'segments': 50,
+        'exclude_bodies': ['cart'],
+    }
     rig = room('rolling', s=keys, frozen=keys | {'motion_distortion': False})
     for name, when in (('s', 0.075), ('frozen', 0.0)):
         rig.reset()
         ranges = ranges_of(rig, first(rig, name))
-        ball = np.flatnonzero(np.isfinite(ranges) & (ranges < 5.0) & (ranges > 3.0)
-                              & (np.arange(3600) > 1900))
+        ball = np.flatnonzero(
+            np.isfinite(ranges) & (ranges < 5.0) & (ranges > 3.0) & (np.arange(3600) > 1900)
+        )
         middle = np.deg2rad(ball.mean() * 0.1)  # seen at 270 degrees, three quarters of a turn
         assert 4.0 / np.tan(-middle) == pytest.approx(3.0 * when, abs=0.03)
 
@@ -290,16 +340,21 @@ def test_patterns_from_a_file(room: Any, tmp_path: Path) -> None:
 
 
 def test_intensity_follows_reflectivity_incidence_and_range(room: Any) -> None:
-    optics = {'weak_signal_noise': 0.0, 'intensity_range_m': 5.0, 'default_reflectivity': 0.4,
-              'reflectivity': {'pillar': 0.7}}
+    optics = {
+        'weak_signal_noise': 0.0,
+        'intensity_range_m': 5.0,
+        'default_reflectivity': 0.4,
+        'reflectivity': {'pillar': 0.7},
+    }
     rig = room(s={'type': 'lidar2d', 'num_rays': 360, 'optics': optics})
     message = first(rig)
     sensor = rig.sensors['s']
     got = sensor.return_layout.view(message.sample.values, 'intensities')
-    assert got[0] == pytest.approx(100 * 0.9 * (5 / 9.8)**2, rel=1e-4)     # chalk, by material
-    assert got[180] == pytest.approx(100 * 0.05 * (5 / 10.2)**2, rel=1e-4)  # tar
+    assert got[0] == pytest.approx(100 * 0.9 * (5 / 9.8) ** 2, rel=1e-4)  # chalk, by material
+    assert got[180] == pytest.approx(100 * 0.05 * (5 / 10.2) ** 2, rel=1e-4)  # tar
     assert got[30] == pytest.approx(
-        100 * 0.9 * np.cos(np.deg2rad(30)) * (5 * np.cos(np.deg2rad(30)) / 9.8)**2, rel=1e-3)
+        100 * 0.9 * np.cos(np.deg2rad(30)) * (5 * np.cos(np.deg2rad(30)) / 9.8) ** 2, rel=1e-3
+    )
     assert got[270] == pytest.approx(100 * 0.4 * np.cos(np.arcsin(0.2 / 0.5)), rel=0.1)  # ball
     toward = int(np.rad2deg(np.arctan2(3.0, 3.8)))
     assert got[toward] > 100 * 0.6  # the pillar is named
@@ -312,8 +367,13 @@ def rows_for(sensor: Any, count: int, **fields: float) -> Any:
 def test_noise_grows_with_range_and_weak_signals() -> None:
     keys = {'noise': 0.01, 'noise_per_m': 0.002, 'num_rays': 2000, 'max_range_m': 60.0}
     sensor = make_sensor('s', type='lidar2d', motion_distortion=False, **keys)
-    for distance, signal, expected in ((5.0, 0.8, 0.02), (40.0, 0.8, 0.09), (5.0, 1.0, 0.02),
-                                       (5.0, 0.05, 0.02 * 4), (40.0, 0.2, 0.18)):
+    for distance, signal, expected in (
+        (5.0, 0.8, 0.02),
+        (40.0, 0.8, 0.09),
+        (5.0, 1.0, 0.02),
+        (5.0, 0.05, 0.02 * 4),
+        (40.0, 0.2, 0.18),
+    ):
         rows = rows_for(sensor, 20, ranges=distance, signal=signal)
         ranges = feed(sensor, rows, period_s=0.1)[:, 0, :2000]
         assert ranges.std() == pytest.approx(expected, rel=0.03), (distance, signal)
@@ -321,20 +381,33 @@ def test_noise_grows_with_range_and_weak_signals() -> None:
 
 
 def test_weak_returns_are_lost() -> None:
-    sensor = make_sensor('s', type='lidar2d', num_rays=4000, max_range_m=200.0,
-                         motion_distortion=False, optics={'dark_range_m': 30.0})
+    sensor = make_sensor(
+        's',
+        type='lidar2d',
+        num_rays=4000,
+        max_range_m=200.0,
+        motion_distortion=False,
+        optics={'dark_range_m': 30.0},
+    )
+
     def seen(distance: float, signal: float) -> float:
         rows = rows_for(sensor, 5, ranges=distance, signal=signal)
         return float(np.isfinite(feed(sensor, rows, period_s=0.1)[:, 0, :4000]).mean())
-    assert seen(30.0, 0.1) == pytest.approx(0.5, abs=0.02)   # what dark_range_m says
-    assert seen(10.0, 0.1) > 0.999                           # dark but near
+
+    assert seen(30.0, 0.1) == pytest.approx(0.5, abs=0.02)  # what dark_range_m says
+    assert seen(10.0, 0.1) > 0.999  # dark but near
     assert seen(10.0, 0.1 * np.cos(np.deg2rad(88.5))) < 0.02  # grazing
-    assert seen(90.0, 0.9) == pytest.approx(0.5, abs=0.02)   # nine times as bright, thrice as far
+    assert seen(90.0, 0.9) == pytest.approx(0.5, abs=0.02)  # nine times as bright, thrice as far
 
 
 def test_a_fraction_is_lost_anyway() -> None:
-    sensor = make_sensor('s', type='lidar2d', num_rays=4000, motion_distortion=False,
-                         optics={'dropout_probability': 0.2})
+    sensor = make_sensor(
+        's',
+        type='lidar2d',
+        num_rays=4000,
+        motion_distortion=False,
+        optics={'dropout_probability': 0.2},
+    )
     rows = rows_for(sensor, 5, ranges=5.0, signal=0.8)
     lost = np.isinf(feed(sensor, rows, period_s=0.1)[:, 0, :4000]).mean()
     assert lost == pytest.approx(0.2, abs=0.02)
@@ -347,12 +420,16 @@ def test_wide_beams_mix_both_sides_of_an_edge(room: Any) -> None:
         message = first(rig)
         truth = rig.sensors['s'].return_layout.view(message.sample.truth, 'ranges')
         return ranges_of(rig, message), truth
+
     mixed, truth = scan('first', 100.0)
     near, _ = scan('first', 0.3)
     far, _ = scan('last', 0.3)
     strong, _ = scan('strongest', 0.3)
-    plain = cast_from(np.zeros((720, 2)), np.zeros(720), make_sensor(
-        's', type='lidar2d', num_rays=720).pattern.directions[0])
+    plain = cast_from(
+        np.zeros((720, 2)),
+        np.zeros(720),
+        make_sensor('s', type='lidar2d', num_rays=720).pattern.directions[0],
+    )
     np.testing.assert_allclose(truth, plain, atol=1e-4)
     edges = far - near > 1.0
     assert 4 <= edges.sum() <= 40
@@ -366,9 +443,15 @@ def test_wide_beams_mix_both_sides_of_an_edge(room: Any) -> None:
 # ---- what every sensor owes ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('keys', [{'type': 'lidar2d'}, {'type': 'lidar2d', 'beam': {'rays': 4}},
-                                  {'type': 'lidar3d', 'columns': 50},
-                                  {'type': 'lidar3d', 'pattern': 'rosette', 'num_rays': 40}])
+@pytest.mark.parametrize(
+    'keys',
+    [
+        {'type': 'lidar2d'},
+        {'type': 'lidar2d', 'beam': {'rays': 4}},
+        {'type': 'lidar3d', 'columns': 50},
+        {'type': 'lidar3d', 'pattern': 'rosette', 'num_rays': 40},
+    ],
+)
 def test_truth_survives_its_message(keys: dict[str, Any]) -> None:
     sensor = make_sensor('s', **keys)
     rng = np.random.default_rng(1)
@@ -392,26 +475,33 @@ def test_environments_do_not_change_each_other(room: Any) -> None:
     assert one != other
 
 
-@pytest.mark.parametrize(('keys', 'words'), [
-    ({'min_range_m': 5.0, 'max_range_m': 2.0}, 'min_range_m is 5.0'),
-    ({'sweep_s': 0.2}, 'sweep_s is 0.2; at 10.0 Hz'),
-    ({'type': 'lidar3d', 'rows': 20}, 'rows is 20; there are tables for 16, 32, 64, 128'),
-    ({'type': 'lidar3d', 'pattern': 'file'}, 'pattern_file must name one'),
-    ({'type': 'lidar3d', 'max_points': 5}, 'needs no_return: drop'),
-    ({'backend': 'gpu'}, 'backend'),
-    ({'num_ray': 5}, 'num_ray'),
-])
+@pytest.mark.parametrize(
+    ('keys', 'words'),
+    [
+        ({'min_range_m': 5.0, 'max_range_m': 2.0}, 'min_range_m is 5.0'),
+        ({'sweep_s': 0.2}, 'sweep_s is 0.2; at 10.0 Hz'),
+        ({'type': 'lidar3d', 'rows': 20}, 'rows is 20; there are tables for 16, 32, 64, 128'),
+        ({'type': 'lidar3d', 'pattern': 'file'}, 'pattern_file must name one'),
+        ({'type': 'lidar3d', 'max_points': 5}, 'needs no_return: drop'),
+        ({'backend': 'gpu'}, 'backend'),
+        ({'num_ray': 5}, 'num_ray'),
+    ],
+)
 def test_mistakes_are_explained(keys: dict[str, Any], words: str) -> None:
     values = {'world': {'model': 'rover_yard.xml'}, 'sensors': {'s': {'type': 'lidar2d', **keys}}}
     with pytest.raises(RigError, match=words):
         rig_from_parameters(values)
 
 
-@pytest.mark.parametrize(('keys', 'words'), [
-    ({'exclude_bodies': ['bal']}, r"exclude_bodies is 'bal'.*did you mean 'ball'"),
-    ({'optics': {'reflectivity': {'chalky': 0.5}}}, r"'chalky'.*did you mean 'chalk'"),
-])
-def test_names_that_the_model_lacks_are_explained(room: Any, keys: dict[str, Any],
-                                                  words: str) -> None:
+@pytest.mark.parametrize(
+    ('keys', 'words'),
+    [
+        ({'exclude_bodies': ['bal']}, r"exclude_bodies is 'bal'.*did you mean 'ball'"),
+        ({'optics': {'reflectivity': {'chalky': 0.5}}}, r"'chalky'.*did you mean 'chalk'"),
+    ],
+)
+def test_names_that_the_model_lacks_are_explained(
+    room: Any, keys: dict[str, Any], words: str
+) -> None:
     with pytest.raises(RigError, match=words):
         room(s={'type': 'lidar2d', **keys})

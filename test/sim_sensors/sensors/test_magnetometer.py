@@ -44,8 +44,9 @@ def test_without_a_field_the_model_s_own_counts_as_gauss(tmp_path: Path) -> None
 def test_iron_turns_the_sphere_into_a_shifted_ellipsoid() -> None:
     soft = [1.1, 0.02, 0.0, 0.02, 0.9, -0.03, 0.0, -0.03, 1.05]
     hard = [1e-5, -2e-5, 5e-6]
-    sensor = make_sensor('mag', type='magnetometer', rate_hz=50.0, soft_iron=soft,
-                         hard_iron_t=hard)
+    sensor = make_sensor(
+        'mag', type='magnetometer', rate_hz=50.0, soft_iron=soft, hard_iron_t=hard
+    )
     sphere = 5e-5 * Rotation.random(200, random_state=1).apply([1.0, 0.0, 0.0])
     values = feed(sensor, sphere, period_s=0.02)[:, 0]
     recovered = (values - hard) @ np.linalg.inv(np.reshape(soft, (3, 3))).T

@@ -36,10 +36,19 @@ print(sorted(topics))
 
 def blind(*command: str) -> subprocess.CompletedProcess[str]:
     """Run Python where the only GL library allowed needs a display that is not there."""
-    environment = {key: value for key, value in os.environ.items()
-                   if key not in ('DISPLAY', 'WAYLAND_DISPLAY')}
-    return subprocess.run([sys.executable, *command], env={**environment, 'MUJOCO_GL': 'glfw'},
-                          capture_output=True, text=True, timeout=120, check=False)
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in ('DISPLAY', 'WAYLAND_DISPLAY')
+    }
+    return subprocess.run(
+        [sys.executable, *command],
+        env={**environment, 'MUJOCO_GL': 'glfw'},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 @pytest.fixture(params=[True, False], ids=['skipping', 'strict'])

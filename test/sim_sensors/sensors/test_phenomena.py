@@ -40,8 +40,12 @@ def test_the_wind_is_the_worlds_less_the_mounts_motion(tmp_path) -> None:
     model.write_text("""<mujoco><option gravity="0 0 0"/><worldbody><body name="cart">
       <joint name="x" type="slide" axis="1 0 0"/><geom size="0.1" contype="0"/></body></worldbody>
       <keyframe><key name="go" qvel="2"/></keyframe></mujoco>""")
-    sensor = make('wind', mount={'body': 'cart', 'rpy_rad': (0.3, -0.2, 0.5)}, rate_hz=0.0,
-                  wind_m_s=(3.0, 1.0, -0.5))
+    sensor = make(
+        'wind',
+        mount={'body': 'cart', 'rpy_rad': (0.3, -0.2, 0.5)},
+        rate_hz=0.0,
+        wind_m_s=(3.0, 1.0, -0.5),
+    )
     rig = Rig(WorldConfig(model=str(model), keyframe='go', num_envs=2), [sensor])
     rig.step()
     mount = np.empty(9)
@@ -87,8 +91,15 @@ def test_a_contact_chatters_where_its_load_fluctuates() -> None:
 
 
 def test_a_thermometer_follows_disturbed_exposure_slowly() -> None:
-    keys: dict[str, Any] = {'rows': 2, 'columns': 2, 'noise': 0.0, 'truth_rate_hz': 0.0,
-                            'rate_hz': 0.0, 'diffusivity_m2_s': 0.0, 'time_constant_s': 0.5}
+    keys: dict[str, Any] = {
+        'rows': 2,
+        'columns': 2,
+        'noise': 0.0,
+        'truth_rate_hz': 0.0,
+        'rate_hz': 0.0,
+        'diffusivity_m2_s': 0.0,
+        'time_constant_s': 0.5,
+    }
     physics = {'turbulence': 5.0, 'turbulence_time_s': 0.02}
     measured, true = series(make('temperature_grid', physics=physics, **keys), 22.0, 1000)
     assert np.abs(true - 22.0).max() < 1e-3

@@ -33,17 +33,23 @@ def test_pose_and_twist_of_an_existing_site(tmp_path: Path) -> None:
     difference = marker.inv() * Rotation.from_quat(done.values('tracker', 'orientation'))
     assert difference.magnitude().max() < 1e-9
     velocity = np.array([0.5, -0.2, 0.1]) + np.cross([0.0, 0.0, 0.8], arm)
-    np.testing.assert_allclose(done.values('tracker', 'linear'), marker.inv().apply(velocity),
-                               atol=1e-9)
-    np.testing.assert_allclose(done.values('tracker', 'angular'), [[0.0, 0.0, 0.8]] * len(time_s),
-                               atol=1e-9)
+    np.testing.assert_allclose(
+        done.values('tracker', 'linear'), marker.inv().apply(velocity), atol=1e-9
+    )
+    np.testing.assert_allclose(
+        done.values('tracker', 'angular'), [[0.0, 0.0, 0.8]] * len(time_s), atol=1e-9
+    )
     message = decode('nav_msgs/msg/Odometry', done.messages('tracker')[0]['odom'])
     assert (message.header.frame_id, message.child_frame_id) == ('map', 'tracker')
 
 
 def test_noise_of_a_tracker_is_in_its_covariance() -> None:
-    keys = {'position_noise_m': 0.002, 'orientation_noise_rad': 0.01, 'linear_noise_m_s': 0.05,
-            'angular_noise_rad_s': 0.1}
+    keys = {
+        'position_noise_m': 0.002,
+        'orientation_noise_rad': 0.01,
+        'linear_noise_m_s': 0.05,
+        'angular_noise_rad_s': 0.1,
+    }
     sensor = make_sensor('tracker', type='pose', rate_hz=100.0, **keys)
     row = sensor.truth_layout.pack(orientation=[0.0, 0.0, 0.0, 1.0])
     values = feed(sensor, np.tile(row, (2000, 1)), period_s=0.01)[:, 0]

@@ -33,26 +33,42 @@ def test_the_nearest_surface_in_the_cone(tmp_path: Path, fov_deg: float) -> None
     keys = {'type': 'range', 'mount': MOUNT, 'fov_deg': fov_deg, 'num_rays': 200, 'noise': 0.0}
     done = run(tmp_path, CORRIDOR, {'sonar': keys}, 0.0)
     turn = Rotation.from_euler('z', 30, degrees=True) * Rotation.from_euler(
-        'xyz', MOUNT['rpy_rad'])
+        'xyz', MOUNT['rpy_rad']
+    )
     eye = Rotation.from_euler('z', 30, degrees=True).apply(MOUNT['pos_m']) + np.array(
-        [0.0, 0.0, 0.5])
+        [0.0, 0.0, 0.5]
+    )
     found = np.zeros(1, np.int32)
     half = np.radians(fov_deg / 2)
     distances = []
     for polar in np.linspace(0.0, half, 60):  # a grid of our own, much denser than the sensor's
         for around in np.linspace(0.0, 2 * np.pi, 120, endpoint=False):
-            along = turn.apply([np.cos(polar), np.sin(polar) * np.cos(around),
-                                np.sin(polar) * np.sin(around)])
-            distance = mujoco.mj_ray(done.world.model, done.world.data(0), eye, along, None, 1,
-                                     done.world.model.body('base').id, found, None)
+            along = turn.apply(
+                [np.cos(polar), np.sin(polar) * np.cos(around), np.sin(polar) * np.sin(around)]
+            )
+            distance = mujoco.mj_ray(
+                done.world.model,
+                done.world.data(0),
+                eye,
+                along,
+                None,
+                1,
+                done.world.model.body('base').id,
+                found,
+                None,
+            )
             distances.append(distance if found[0] >= 0 else np.inf)
     assert done.values('sonar', 'range')[0] == pytest.approx(min(distances), rel=0.02)
 
 
 def test_wide_cones_see_what_narrow_ones_miss(tmp_path: Path) -> None:
     keys = {'type': 'range', 'mount': {**MOUNT, 'rpy_rad': [0.0, 0.0, -0.2]}, 'noise': 0.0}
-    done = run(tmp_path, CORRIDOR, {'narrow': {**keys, 'fov_deg': 5.0},
-                                    'wide': {**keys, 'fov_deg': 60.0, 'num_rays': 200}}, 0.0)
+    done = run(
+        tmp_path,
+        CORRIDOR,
+        {'narrow': {**keys, 'fov_deg': 5.0}, 'wide': {**keys, 'fov_deg': 60.0, 'num_rays': 200}},
+        0.0,
+    )
     narrow, wide = (done.values(name, 'range')[0] for name in ('narrow', 'wide'))
     assert wide < 1.5 < narrow
 
@@ -83,8 +99,15 @@ def test_its_own_body_is_invisible_unless_asked_for(tmp_path: Path) -> None:
 
 
 def test_the_message_says_what_the_sensor_is(tmp_path: Path) -> None:
-    keys = {'type': 'range', 'mount': MOUNT, 'radiation': 'infrared', 'fov_deg': 10.0,
-            'min_range_m': 0.1, 'max_range_m': 5.0, 'noise': 0.02}
+    keys = {
+        'type': 'range',
+        'mount': MOUNT,
+        'radiation': 'infrared',
+        'fov_deg': 10.0,
+        'min_range_m': 0.1,
+        'max_range_m': 5.0,
+        'noise': 0.02,
+    }
     done = run(tmp_path, CORRIDOR, {'ir': keys}, 0.5)
     message = decode('sensor_msgs/msg/Range', done.messages('ir')[0]['range'])
     assert (message.radiation_type, message.header.frame_id) == (1, 'ir')

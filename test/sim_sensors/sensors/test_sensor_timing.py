@@ -16,8 +16,12 @@ from rig_common.cdr import read_stamp_ns
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_host_stamped_sensors_carry_the_time_of_arrival(tmp_path: Path, kind: str) -> None:
-    keys = entry(kind, delay_range_s=[0.02, 0.02], jitter_s=0.01,
-                 clock={'stamp_at': 'arrival', 'offset_s': 5.0})
+    keys = entry(
+        kind,
+        delay_range_s=[0.02, 0.02],
+        jitter_s=0.01,
+        clock={'stamp_at': 'arrival', 'offset_s': 5.0},
+    )
     done = run(tmp_path, SCENE, {'s': keys}, 0.5)
     samples = done.samples['s']
     assert len({each.arrival_ns - each.capture_ns for each in samples}) > 10
@@ -46,13 +50,18 @@ def test_triggered_sensors_capture_after_each_pulse(tmp_path: Path, kind: str) -
     pulses = [each.capture_ns for each in done.samples['pps']]
     assert pulses == [20_000_000 + round(k * 1e3 / 7.0) * 1_000_000 for k in range(14)]
     assert [each.capture_ns for each in done.samples['s']] == [
-        pulse_ns + 4_000_000 for pulse_ns in pulses]
+        pulse_ns + 4_000_000 for pulse_ns in pulses
+    ]
 
 
 def test_a_triggered_sensor_measures_at_its_own_delay(tmp_path: Path) -> None:
     pulse = {'type': 'clock_pps', 'rate_hz': 10.0}
-    tracker = {'type': 'pose', 'mount': {'body': 'plate'}, 'trigger': 'pps',
-               'trigger_delay_s': 0.05}
+    tracker = {
+        'type': 'pose',
+        'mount': {'body': 'plate'},
+        'trigger': 'pps',
+        'trigger_delay_s': 0.05,
+    }
     done = run(tmp_path, PLATE, {'pps': pulse, 'pose': tracker}, 1.0, keyframe='turning')
     quats = done.values('pose', 'orientation')
     yaw = 2.0 * np.arctan2(quats[:, 2], quats[:, 3])
@@ -62,11 +71,17 @@ def test_a_triggered_sensor_measures_at_its_own_delay(tmp_path: Path) -> None:
 def test_a_pulse_tells_which_time_it_marks(tmp_path: Path) -> None:
     keys = {'type': 'clock_pps', 'rate_hz': 4.0, 'clock': {'offset_s': 100.0}, 'source': 'gps'}
     done = run(tmp_path, PLATE, {'pps': keys}, 1.0)
-    messages = [decode('sensor_msgs/msg/TimeReference', each['pps'])
-                for each in done.messages('pps')]
+    messages = [
+        decode('sensor_msgs/msg/TimeReference', each['pps']) for each in done.messages('pps')
+    ]
     marked = [(each.time_ref.sec, each.time_ref.nanosec) for each in messages]
-    assert marked == [(1000, 0), (1000, 250_000_000), (1000, 500_000_000), (1000, 750_000_000),
-                      (1001, 0)]
+    assert marked == [
+        (1000, 0),
+        (1000, 250_000_000),
+        (1000, 500_000_000),
+        (1000, 750_000_000),
+        (1001, 0),
+    ]
     assert [each.header.stamp.sec for each in messages] == [100, 100, 100, 100, 101]
     assert {each.source for each in messages} == {'gps'}
 
@@ -81,12 +96,15 @@ def test_accuracy_of_a_pulse(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_faults_happen_when_the_config_says(tmp_path: Path, kind: str) -> None:
-    faults = {'silence': {'kind': 'dead', 'at_s': 0.1, 'duration_s': 0.1},
-              'leap': {'kind': 'clock_step', 'at_s': 0.3, 'offset': 1.5},
-              'frozen': {'kind': 'stuck', 'at_s': 0.4, 'duration_s': 0.05},
-              'late': {'kind': 'slow', 'at_s': 0.5, 'duration_s': 0.05, 'offset': 0.2}}
-    done = run(tmp_path, SCENE, {'s': entry(kind, rate_hz=100.0, faults=faults)}, 0.61,
-               keyframe='turning')
+    faults = {
+        'silence': {'kind': 'dead', 'at_s': 0.1, 'duration_s': 0.1},
+        'leap': {'kind': 'clock_step', 'at_s': 0.3, 'offset': 1.5},
+        'frozen': {'kind': 'stuck', 'at_s': 0.4, 'duration_s': 0.05},
+        'late': {'kind': 'slow', 'at_s': 0.5, 'duration_s': 0.05, 'offset': 0.2},
+    }
+    done = run(
+        tmp_path, SCENE, {'s': entry(kind, rate_hz=100.0, faults=faults)}, 0.61, keyframe='turning'
+    )
     samples = sorted(done.samples['s'], key=lambda each: each.index)[:51]
     ms = np.array([each.capture_ns for each in samples]) // 1_000_000
     np.testing.assert_array_equal(ms, [k for k in range(0, 601, 10) if not 100 <= k < 200])
@@ -103,14 +121,21 @@ def test_faults_happen_when_the_config_says(tmp_path: Path, kind: str) -> None:
 
 
 WRONG: dict[str, dict[str, Any]] = {
-    'contact': {'offset': 100.0, 'scale': 1.0}, 'clock_pps': {'offset': 0.0, 'scale': 1.2},
-    'range': {'offset': 0.0, 'scale': 1.5}, 'segmentation': {'offset': 1.0, 'scale': 1.0}}
+    'contact': {'offset': 100.0, 'scale': 1.0},
+    'clock_pps': {'offset': 0.0, 'scale': 1.2},
+    'range': {'offset': 0.0, 'scale': 1.5},
+    'segmentation': {'offset': 1.0, 'scale': 1.0},
+}
 
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_a_wrong_sensor_is_wrong_for_its_time(tmp_path: Path, kind: str) -> None:
-    fault = {'kind': 'wrong', 'at_s': 0.1, 'duration_s': 0.1,
-             **WRONG.get(kind, {'scale': 1.2, 'offset': 0.3})}
+    fault = {
+        'kind': 'wrong',
+        'at_s': 0.1,
+        'duration_s': 0.1,
+        **WRONG.get(kind, {'scale': 1.2, 'offset': 0.3}),
+    }
     keys = entry(kind, **EXACT.get(kind, {}), faults={'f': fault})
     if kind == 'contact':
         keys['threshold_n'] = 50.0
@@ -122,30 +147,46 @@ def test_a_wrong_sensor_is_wrong_for_its_time(tmp_path: Path, kind: str) -> None
             np.testing.assert_allclose(sample.values, sample.truth, rtol=1e-6, atol=1e-6)
 
 
-NOISE = {'camera': 5.0, 'imu': 0.05, 'magnetometer': 1e-6, 'barometer': 2.0, 'joint_state': 0.01,
-         'lidar2d': 0.02, 'lidar3d': 0.02, 'range': 0.01, 'contact_force': 0.2,
-         'force_torque': 0.2, 'contact_probe': 0.001, 'tactile': 1e-5, 'temperature_grid': 0.2,
-         'depth_camera': 0.01, 'wind': 0.2}
+NOISE = {
+    'camera': 5.0,
+    'imu': 0.05,
+    'magnetometer': 1e-6,
+    'barometer': 2.0,
+    'joint_state': 0.01,
+    'lidar2d': 0.02,
+    'lidar3d': 0.02,
+    'range': 0.01,
+    'contact_force': 0.2,
+    'force_torque': 0.2,
+    'contact_probe': 0.001,
+    'tactile': 1e-5,
+    'temperature_grid': 0.2,
+    'depth_camera': 0.01,
+    'wind': 0.2,
+}
 """White noise of the types that the generic noise suits, each in its own unit."""
 
 
 @pytest.mark.parametrize('kind', [param for param in KINDS if param.values[0] in NOISE])
 def test_a_noisy_sensor_is_noisier_for_its_time(tmp_path: Path, kind: str) -> None:
     fault = {'kind': 'noisy', 'at_s': 0.5, 'scale': 4.0}
-    keys = entry(kind, **{**EXACT.get(kind, {}), 'noise': NOISE[kind]}, rate_hz=100.0,
-                 faults={'f': fault})
+    keys = entry(
+        kind, **{**EXACT.get(kind, {}), 'noise': NOISE[kind]}, rate_hz=100.0, faults={'f': fault}
+    )
     done = run(tmp_path, SCENE, {'s': keys}, 1.0)
     with np.errstate(invalid='ignore'):
-        errors = np.array([each.values.astype(float) - each.truth.astype(float)
-                           for each in done.samples['s']])
+        errors = np.array(
+            [each.values.astype(float) - each.truth.astype(float) for each in done.samples['s']]
+        )
     if kind in ('contact_force', 'force_torque'):
         errors = errors[:, :3]
     elif kind == 'joint_state':
         errors = errors[:, :1]
     elif kind in ('lidar2d', 'lidar3d'):
-        errors = errors[:, :errors.shape[1] // 2]
-    calm, loud = (part[np.isfinite(part) & (part != 0.0)].std()
-                  for part in (errors[:50], errors[50:]))
+        errors = errors[:, : errors.shape[1] // 2]
+    calm, loud = (
+        part[np.isfinite(part) & (part != 0.0)].std() for part in (errors[:50], errors[50:])
+    )
     assert loud / calm == pytest.approx(4.0, rel=0.3), (calm, loud)
 
 

@@ -43,9 +43,19 @@ def bench(pad: str = '') -> str:
 
 
 def pad(**keys: Any) -> dict[str, Any]:
-    return {'type': 'tactile', 'mount': {'body': 'finger'}, 'rows': 5, 'columns': 7,
-            'height_m': 0.05, 'width_m': 0.07, 'thickness_m': 0.01, 'noise': 0.0, 'spread_m': 0.0,
-            'rate_hz': 50.0, **keys}
+    return {
+        'type': 'tactile',
+        'mount': {'body': 'finger'},
+        'rows': 5,
+        'columns': 7,
+        'height_m': 0.05,
+        'width_m': 0.07,
+        'thickness_m': 0.01,
+        'noise': 0.0,
+        'spread_m': 0.0,
+        'rate_hz': 50.0,
+        **keys,
+    }
 
 
 def cells() -> Array:
@@ -79,8 +89,9 @@ def test_what_slides_drags_the_surface_along(tmp_path: Path) -> None:
         np.testing.assert_allclose(field[..., 0], depth, atol=3e-6)
         always = (depth > 0.0) & (inside_ball(np.zeros(2)) > 0.0)
         dragged = field[always][:, 1:]
-        np.testing.assert_allclose(dragged, np.tile(SPEED_M_S * (t + 1e-3), (len(dragged), 1)),
-                                   atol=2e-6)
+        np.testing.assert_allclose(
+            dragged, np.tile(SPEED_M_S * (t + 1e-3), (len(dragged), 1)), atol=2e-6
+        )
     message = decode('sensor_msgs/msg/Image', done.messages('pad')[0]['tactile/image_raw'])
     assert (message.encoding, message.step) == ('32FC3', 7 * 12)
 
@@ -99,8 +110,9 @@ def test_beyond_friction_it_slips(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize('num_envs', [1, 3])
 def test_every_environment_has_its_own_pad(tmp_path: Path, num_envs: int) -> None:
-    done = run(tmp_path, bench(), {'pad': pad(friction=100.0)}, 0.1, keyframe='sliding',
-               num_envs=num_envs)
+    done = run(
+        tmp_path, bench(), {'pad': pad(friction=100.0)}, 0.1, keyframe='sliding', num_envs=num_envs
+    )
     for env in range(num_envs):
         assert np.abs(done.values('pad', 'data', env)[-1][..., 1:]).max() > 1e-3
 
@@ -125,8 +137,9 @@ def test_it_is_pressed_at_once_and_recovers_with_its_time_constant() -> None:
     field = play(presses, shear=False, recovery_s=0.05)[:, 2, 3]
     np.testing.assert_array_equal(field[:5], 0.0)
     np.testing.assert_allclose(field[5:10], 0.002)
-    np.testing.assert_allclose(field[10:], 0.002 * np.exp(-np.arange(1, 21) * 0.01 / 0.05),
-                               rtol=1e-4)
+    np.testing.assert_allclose(
+        field[10:], 0.002 * np.exp(-np.arange(1, 21) * 0.01 / 0.05), rtol=1e-4
+    )
 
 
 def test_shear_recovers_once_it_is_free() -> None:
@@ -151,7 +164,8 @@ def test_the_surface_beside_a_contact_is_pulled_along() -> None:
     for row, column in np.ndindex(5, 7):  # pitch 10 mm
         expected[row, column] = max(
             0.003 * np.exp(-(abs(row - 1) + abs(column - 2)) * 0.01 / 0.008),
-            0.001 * np.exp(-(abs(row - 3) + abs(column - 6)) * 0.01 / 0.008))
+            0.001 * np.exp(-(abs(row - 3) + abs(column - 6)) * 0.01 / 0.008),
+        )
     np.testing.assert_allclose(field, expected, rtol=1e-5)
 
 

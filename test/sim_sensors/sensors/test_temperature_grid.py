@@ -43,8 +43,10 @@ def warmed(sensor: Any, exposed: Array, seconds: float, rate_hz: float) -> tuple
 
 
 def test_cells_and_thermometers_follow_exponentially() -> None:
-    sensor = make_sensor('t', **grid(rate_hz=50.0, truth_rate_hz=50.0, ambient_c=20.0,
-                                     time_constant_s=2.0, lag_s=0.5))
+    sensor = make_sensor(
+        't',
+        **grid(rate_hz=50.0, truth_rate_hz=50.0, ambient_c=20.0, time_constant_s=2.0, lag_s=0.5),
+    )
     measured, true = warmed(sensor, np.full((4, 6), 70.0), 6.0, 50.0)
     time_s = np.arange(len(true)) / 50.0
     np.testing.assert_allclose(true[:, 0, 0], 70.0 - 50.0 * np.exp(-time_s / 2.0), atol=1e-3)
@@ -56,9 +58,19 @@ def test_cells_and_thermometers_follow_exponentially() -> None:
 @pytest.mark.parametrize('mode', [1, 3])
 def test_heat_spreads_as_the_diffusion_equation_says(mode: int) -> None:
     columns, diffusivity, tau = 24, 2e-4, 4.0
-    sensor = make_sensor('t', **grid(columns=columns, width_m=0.24, rate_hz=100.0, lag_s=0.0,
-                                     truth_rate_hz=100.0, ambient_c=20.0, time_constant_s=tau,
-                                     diffusivity_m2_s=diffusivity))
+    sensor = make_sensor(
+        't',
+        **grid(
+            columns=columns,
+            width_m=0.24,
+            rate_hz=100.0,
+            lag_s=0.0,
+            truth_rate_hz=100.0,
+            ambient_c=20.0,
+            time_constant_s=tau,
+            diffusivity_m2_s=diffusivity,
+        ),
+    )
     shape = np.cos(np.pi * mode * (np.arange(columns) + 0.5) / columns)
     _, true = warmed(sensor, 20.0 + 10.0 * np.tile(shape, (4, 1)), 5.0, 100.0)
     amplitude = (true - 20.0).mean(axis=1) @ shape * 2.0 / columns
@@ -71,15 +83,30 @@ def test_heat_spreads_as_the_diffusion_equation_says(mode: int) -> None:
 
 
 def test_exposure_falls_with_the_distance_to_each_source(tmp_path: Path) -> None:
-    sources = {'h': {'body': 'hot', 'temperature_c': 90.0, 'reach_m': 0.15},
-               'c': {'body': 'cold', 'temperature_c': -10.0, 'reach_m': 0.05}}
-    keys = grid(mount={'body': 'panel', 'pos_m': [0.01, 0.0, 0.0]}, sources=sources,
-                time_constant_s=1e-3, diffusivity_m2_s=0.0, lag_s=0.0, ambient_c=20.0,
-                rows=3, columns=5, height_m=0.12, width_m=0.1)
+    sources = {
+        'h': {'body': 'hot', 'temperature_c': 90.0, 'reach_m': 0.15},
+        'c': {'body': 'cold', 'temperature_c': -10.0, 'reach_m': 0.05},
+    }
+    keys = grid(
+        mount={'body': 'panel', 'pos_m': [0.01, 0.0, 0.0]},
+        sources=sources,
+        time_constant_s=1e-3,
+        diffusivity_m2_s=0.0,
+        lag_s=0.0,
+        ambient_c=20.0,
+        rows=3,
+        columns=5,
+        height_m=0.12,
+        width_m=0.1,
+    )
     done = run(tmp_path, OVEN, {'t': keys}, 0.3)
     # the panel is turned by 90 degrees: its +y is the world's -x, its face looks along +y
-    cells = np.array([[[0.0 - y, 0.01, 1.0 + z] for y in (0.04, 0.02, 0.0, -0.02, -0.04)]
-                      for z in (0.04, 0.0, -0.04)])
+    cells = np.array(
+        [
+            [[0.0 - y, 0.01, 1.0 + z] for y in (0.04, 0.02, 0.0, -0.02, -0.04)]
+            for z in (0.04, 0.0, -0.04)
+        ]
+    )
     to_hot = np.linalg.norm(cells - [0.05, 0.2, 1.04], axis=-1)
     to_cold = np.linalg.norm(cells - [-0.05, 0.2, 0.96], axis=-1)
     expected = 20.0 + 70.0 * np.exp(-to_hot / 0.15) - 30.0 * np.exp(-to_cold / 0.05)

@@ -13,9 +13,14 @@ from support.rendering import needs_renderer
 from support.sensor_run import run
 
 ASSETS = Path(gymnasium.__file__).parent / 'envs' / 'mujoco' / 'assets'
-ROBOTS = {'ant': ('torso', 'hip_1'), 'half_cheetah': ('torso', 'bfoot'),
-          'hopper': ('foot', 'leg_joint'), 'humanoid': ('pelvis', 'right_knee'),
-          'walker2d': ('torso', 'thigh_joint'), 'swimmer': ('back', 'motor2_rot')}
+ROBOTS = {
+    'ant': ('torso', 'hip_1'),
+    'half_cheetah': ('torso', 'bfoot'),
+    'hopper': ('foot', 'leg_joint'),
+    'humanoid': ('pelvis', 'right_knee'),
+    'walker2d': ('torso', 'thigh_joint'),
+    'swimmer': ('back', 'motor2_rot'),
+}
 STEPS = 60
 
 
@@ -24,8 +29,9 @@ def plain(file: Path, body: str, joint: str) -> dict[str, np.ndarray]:
     model = mujoco.MjModel.from_xml_path(str(file))
     data, now = mujoco.MjData(model), mujoco.MjData(model)
     place = model.body(body).id
-    seen: dict[str, list[np.ndarray]] = {key: [] for key in (
-        'position', 'quat_wxyz', 'velocity', 'acceleration', 'rate', 'joint')}
+    seen: dict[str, list[np.ndarray]] = {
+        key: [] for key in ('position', 'quat_wxyz', 'velocity', 'acceleration', 'rate', 'joint')
+    }
     for _ in range(STEPS):
         mujoco.mj_copyData(now, model, data)
         mujoco.mj_forward(model, now)
@@ -52,11 +58,20 @@ def test_sensors_on_a_model_by_somebody_else(tmp_path: Path, robot: str) -> None
     file = ASSETS / f'{robot}.xml'
     step_s = mujoco.MjModel.from_xml_path(str(file)).opt.timestep
     mount = {'mount': {'body': body}, 'rate_hz': 0.0}
-    sensors = {'imu': {'type': 'imu', **mount}, 'tracker': {'type': 'pose', **mount},
-               'baro': {'type': 'barometer', **mount}, 'mag': {'type': 'magnetometer', **mount},
-               'gnss': {'type': 'gnss', **mount}, 'wheels': {'type': 'wheel_odometry', **mount},
-               'joints': {'type': 'joint_state', 'joints': [joint], 'rate_hz': 0.0,
-                          'velocity_from': 'tachometer'}}
+    sensors = {
+        'imu': {'type': 'imu', **mount},
+        'tracker': {'type': 'pose', **mount},
+        'baro': {'type': 'barometer', **mount},
+        'mag': {'type': 'magnetometer', **mount},
+        'gnss': {'type': 'gnss', **mount},
+        'wheels': {'type': 'wheel_odometry', **mount},
+        'joints': {
+            'type': 'joint_state',
+            'joints': [joint],
+            'rate_hz': 0.0,
+            'velocity_from': 'tachometer',
+        },
+    }
     done = run(tmp_path, file, sensors, (STEPS - 1) * step_s, timestep_s=step_s)
     expected = plain(file, body, joint)
     np.testing.assert_allclose(done.values('tracker', 'position'), expected['position'], atol=1e-6)
@@ -64,35 +79,55 @@ def test_sensors_on_a_model_by_somebody_else(tmp_path: Path, robot: str) -> None
     np.testing.assert_allclose(quats, expected['quat_wxyz'], atol=1e-6)
     np.testing.assert_allclose(done.values('joints', 'position'), expected['joint'], atol=1e-6)
     scale = np.abs(expected['rate']).max()
-    np.testing.assert_allclose(done.values('imu', 'angular_velocity'), expected['rate'],
-                               atol=1e-4 * scale)
-    np.testing.assert_allclose(done.values('tracker', 'linear'), expected['velocity'][:, 3:],
-                               atol=1e-5)
+    np.testing.assert_allclose(
+        done.values('imu', 'angular_velocity'), expected['rate'], atol=1e-4 * scale
+    )
+    np.testing.assert_allclose(
+        done.values('tracker', 'linear'), expected['velocity'][:, 3:], atol=1e-5
+    )
     scale = np.abs(expected['acceleration']).max()
-    np.testing.assert_allclose(done.values('imu', 'linear_acceleration'),
-                               expected['acceleration'], atol=1e-4 * scale)
+    np.testing.assert_allclose(
+        done.values('imu', 'linear_acceleration'), expected['acceleration'], atol=1e-4 * scale
+    )
     assert all(len(done.samples[name]) == STEPS for name in sensors)
 
 
 @needs_renderer
 @pytest.mark.parametrize('robot', ROBOTS)
-def test_sensors_that_look_and_touch_on_a_model_by_somebody_else(tmp_path: Path,
-                                                                 robot: str) -> None:
+def test_sensors_that_look_and_touch_on_a_model_by_somebody_else(
+    tmp_path: Path, robot: str
+) -> None:
     body = ROBOTS[robot][0]
     file = ASSETS / f'{robot}.xml'
     model = mujoco.MjModel.from_xml_path(str(file))
     step_s = model.opt.timestep
-    above = {'mount': {'body': body, 'pos_m': [0.0, 0.0, 0.3], 'rpy_rad': [0.0, 0.3, 0.0]},
-             'rate_hz': 0.01 / step_s}
-    down = {'mount': {'body': body, 'pos_m': [0.0, 0.0, 0.3], 'rpy_rad': [0.0, np.pi / 2, 0.0]},
-            'rate_hz': 0.01 / step_s, 'width': 32, 'height': 24}
+    above = {
+        'mount': {'body': body, 'pos_m': [0.0, 0.0, 0.3], 'rpy_rad': [0.0, 0.3, 0.0]},
+        'rate_hz': 0.01 / step_s,
+    }
+    down = {
+        'mount': {'body': body, 'pos_m': [0.0, 0.0, 0.3], 'rpy_rad': [0.0, np.pi / 2, 0.0]},
+        'rate_hz': 0.01 / step_s,
+        'width': 32,
+        'height': 24,
+    }
     always = {'mount': {'body': body}, 'rate_hz': 0.0}
     sensors = {
-        'scan': {'type': 'lidar2d', 'num_rays': 90, 'noise': 0.0, 'motion_distortion': False,
-                 'exclude_own_body': False, 'min_range_m': 0.0, 'max_range_m': 100.0, **above},
-        'eye': {'type': 'camera', **down}, 'labels': {'type': 'segmentation', **down},
+        'scan': {
+            'type': 'lidar2d',
+            'num_rays': 90,
+            'noise': 0.0,
+            'motion_distortion': False,
+            'exclude_own_body': False,
+            'min_range_m': 0.0,
+            'max_range_m': 100.0,
+            **above,
+        },
+        'eye': {'type': 'camera', **down},
+        'labels': {'type': 'segmentation', **down},
         'touch': {'type': 'contact', 'threshold_n': 0.0, **always},
-        'load': {'type': 'contact_force', 'noise': 0.0, 'torque_noise_nm': 0.0, **always}}
+        'load': {'type': 'contact_force', 'noise': 0.0, 'torque_noise_nm': 0.0, **always},
+    }
     touched: list[float] = []
 
     def watch(world: Any) -> None:

@@ -14,17 +14,29 @@ from sim_sensors.rig import Rig
 from sim_sensors.sensors.traced import TracedReader
 from sim_sensors.world import render
 
-PICTURE: dict[str, Any] = {'width': 48, 'height': 36, 'rate_hz': 20.0,
-                           'mount': {'body': 'rover', 'pos_m': [0.5, 0.0, 0.6],
-                                     'rpy_rad': [0.0, 0.3, 0.2]}}
+PICTURE: dict[str, Any] = {
+    'width': 48,
+    'height': 36,
+    'rate_hz': 20.0,
+    'mount': {'body': 'rover', 'pos_m': [0.5, 0.0, 0.6], 'rpy_rad': [0.0, 0.3, 0.2]},
+}
 
 
 def rig_of(num_envs: int = 1, **keys: Any) -> Rig:
-    config = rig_from_parameters({
-        'world': {'model': 'rover_yard.xml', 'driver': 'figure_eight', 'timestep_s': 0.002,
-                  'num_envs': num_envs},
-        'sensors': {'depth': {'type': 'depth_camera', 'baseline_m': 0.0, **PICTURE, **keys},
-                    'ids': {'type': 'segmentation', **PICTURE, **keys}}})
+    config = rig_from_parameters(
+        {
+            'world': {
+                'model': 'rover_yard.xml',
+                'driver': 'figure_eight',
+                'timestep_s': 0.002,
+                'num_envs': num_envs,
+            },
+            'sensors': {
+                'depth': {'type': 'depth_camera', 'baseline_m': 0.0, **PICTURE, **keys},
+                'ids': {'type': 'segmentation', **PICTURE, **keys},
+            },
+        }
+    )
     return Rig(config.simulated_world, config.make_sensors().values(), seed=1)
 
 
@@ -48,6 +60,7 @@ def test_rays_see_what_the_renderer_draws() -> None:
 def test_rays_need_no_renderer(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise AssertionError('a renderer was asked for')
+
     monkeypatch.setattr(render, 'backend', refuse)
     monkeypatch.setattr(render, 'Renderer', refuse)
     rig = rig_of(renderer='rays')
@@ -56,8 +69,7 @@ def test_rays_need_no_renderer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(not has_embree(), reason='Embree is not installed here')
-def test_pictures_of_many_environments_are_those_of_each(
-        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pictures_of_many_environments_are_those_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
     together = rig_of(3, renderer='rays')
     monkeypatch.setattr(TracedReader, '_make_many', lambda self, model, num_envs: None)
     singly = rig_of(3, renderer='rays')

@@ -18,8 +18,12 @@ from sim_sensors.pipeline.digest import StreamDigests
 
 SECONDS = 0.5
 HARDER: dict[str, dict[str, Any]] = {
-    'camera': {'readout_s': 0.01, 'distortion': {'k1': -0.1}, 'shot_noise': 4.0,
-               'vignetting': 0.3},
+    'camera': {
+        'readout_s': 0.01,
+        'distortion': {'k1': -0.1},
+        'shot_noise': 4.0,
+        'vignetting': 0.3,
+    },
     'contact': {'threshold_n': 4.0, 'release_n': 3.0, 'debounce_s': 0.02, 'noise': 1.0},
     'contact_force': {'bandwidth_hz': 50.0, 'overload_n': 4.0, 'cross_talk': 0.01},
     'wheel_odometry': {'slip_noise': 0.01},
@@ -28,8 +32,12 @@ HARDER: dict[str, dict[str, Any]] = {
 
 def test_every_type_is_equal_to_no_ros(tmp_path: Path) -> None:
     kinds = [kind for kind in EVERY if renders() or kind not in DRAWN]
-    sensors = {f'a_{kind}': entry(kind, **HARDER.get(kind, {}), delay_range_s=[0.01, 0.02],
-                                  jitter_s=0.005) for kind in kinds}
+    sensors = {
+        f'a_{kind}': entry(
+            kind, **HARDER.get(kind, {}), delay_range_s=[0.01, 0.02], jitter_s=0.005
+        )
+        for kind in kinds
+    }
     rig = write_rig(tmp_path, sensors, model=SCENE, keyframe='turning', lockstep_timeout_s=60.0)
     expected = StreamDigests()
     plain = InProcessRig(rig, arrays=False)

@@ -27,11 +27,21 @@ PLATE = """
   <keyframe><key name="turning" qvel="0.5 4 -6"/></keyframe>
 </mujoco>
 """
-CIRCLE = {'type': 'wheel_odometry', 'rate_hz': 50.0,
-          'mount': {'body': 'arm', 'pos_m': [2.0, 0.0, 0.0], 'rpy_rad': [0.0, 0.0, np.pi / 2]}}
-WHEELS = {'type': 'wheel_odometry', 'rate_hz': 50.0, 'mount': {'body': 'base'},
-          'left_joints': ['left'], 'right_joints': ['right'], 'reverse': [False, True],
-          'wheel_radius_m': 0.1, 'track_m': 0.4}
+CIRCLE = {
+    'type': 'wheel_odometry',
+    'rate_hz': 50.0,
+    'mount': {'body': 'arm', 'pos_m': [2.0, 0.0, 0.0], 'rpy_rad': [0.0, 0.0, np.pi / 2]},
+}
+WHEELS = {
+    'type': 'wheel_odometry',
+    'rate_hz': 50.0,
+    'mount': {'body': 'base'},
+    'left_joints': ['left'],
+    'right_joints': ['right'],
+    'reverse': [False, True],
+    'wheel_radius_m': 0.1,
+    'track_m': 0.4,
+}
 
 
 def arc(speed: float, turn: float, time_s: Array) -> Array:
@@ -46,15 +56,17 @@ def test_base_on_a_circle(tmp_path: Path) -> None:
     expected = arc(1.0, 0.5, done.times_s('odom'))
     np.testing.assert_allclose(done.truth('odom', 'pose'), expected, atol=1e-6)
     np.testing.assert_allclose(done.values('odom', 'pose'), expected, atol=1e-6)
-    np.testing.assert_allclose(done.values('odom', 'twist'), [[1.0, 0.0, 0.5]] * len(expected),
-                               atol=1e-6)
+    np.testing.assert_allclose(
+        done.values('odom', 'twist'), [[1.0, 0.0, 0.5]] * len(expected), atol=1e-6
+    )
 
 
 def test_wheels_turn_the_base(tmp_path: Path) -> None:
     done = run(tmp_path, PLATE, {'odom': WHEELS}, 3.0, keyframe='turning')
     speed, turn = 0.1 * (4.0 + 6.0) / 2, 0.1 * (6.0 - 4.0) / 0.4
-    np.testing.assert_allclose(done.values('odom', 'pose'),
-                               arc(speed, turn, done.times_s('odom')), atol=1e-6)
+    np.testing.assert_allclose(
+        done.values('odom', 'pose'), arc(speed, turn, done.times_s('odom')), atol=1e-6
+    )
     message = decode('nav_msgs/msg/Odometry', done.messages('odom')[-1]['odom'])
     assert (message.header.frame_id, message.child_frame_id) == ('odom', 'odom')
     yaw = 2.0 * np.arctan2(message.pose.pose.orientation.z, message.pose.pose.orientation.w)
@@ -77,16 +89,24 @@ def test_systematic_errors(tmp_path: Path) -> None:
 
 
 def test_counts_make_steps_of_travel(tmp_path: Path) -> None:
-    done = run(tmp_path, PLATE, {'odom': {**WHEELS, 'counts_per_rev': 64.0}}, 3.0,
-               keyframe='turning')
+    done = run(
+        tmp_path, PLATE, {'odom': {**WHEELS, 'counts_per_rev': 64.0}}, 3.0, keyframe='turning'
+    )
     travel = done.values('odom', 'travel') / (2.0 * np.pi * 0.1 / 64.0)
     np.testing.assert_allclose(travel, np.round(travel), atol=1e-9)
     np.testing.assert_allclose(done.values('odom', 'pose'), done.truth('odom', 'pose'), atol=0.05)
 
 
 def test_covariance_is_that_of_many_runs() -> None:
-    sensor = make_sensor('odom', type='wheel_odometry', rate_hz=10.0, left_joints=['l'],
-                         right_joints=['r'], track_m=0.5, slip_noise=0.02)
+    sensor = make_sensor(
+        'odom',
+        type='wheel_odometry',
+        rate_hz=10.0,
+        left_joints=['l'],
+        right_joints=['r'],
+        track_m=0.5,
+        slip_noise=0.02,
+    )
     time_s = np.arange(101) * 0.1
     rows = np.stack([0.4 * time_s, 0.6 * time_s, 0.4 + 0 * time_s, 0.6 + 0 * time_s], axis=1)
     last = feed(sensor, rows, period_s=0.1, num_envs=4000)[-1]
@@ -98,8 +118,14 @@ def test_covariance_is_that_of_many_runs() -> None:
 
 
 def test_covariance_grows_and_the_twist_s_does_not() -> None:
-    sensor = make_sensor('odom', type='wheel_odometry', rate_hz=10.0, left_joints=['l'],
-                         right_joints=['r'], slip_noise=0.02)
+    sensor = make_sensor(
+        'odom',
+        type='wheel_odometry',
+        rate_hz=10.0,
+        left_joints=['l'],
+        right_joints=['r'],
+        slip_noise=0.02,
+    )
     time_s = np.arange(50) * 0.1
     rows = np.stack([time_s, time_s, 1 + 0 * time_s, 1 + 0 * time_s], axis=1)
     values = feed(sensor, rows, period_s=0.1)[:, 0]

@@ -28,15 +28,30 @@ class Stage:
 
     def __post_init__(self) -> None:
         self.conductor = Conductor(
-            dt_ns=MS, seed=3, lockstep=self.lockstep, sensors=['imu', 'lidar'],
-            collectors=self.collectors, timeout_s=10.0, send_tick=self.ticks.append,
-            send_settled=self.settled.append, connected=lambda readers: self.connected,
-            time_base=TimeBase(), run='r')
+            dt_ns=MS,
+            seed=3,
+            lockstep=self.lockstep,
+            sensors=['imu', 'lidar'],
+            collectors=self.collectors,
+            timeout_s=10.0,
+            send_tick=self.ticks.append,
+            send_settled=self.settled.append,
+            connected=lambda readers: self.connected,
+            time_base=TimeBase(),
+            run='r',
+        )
 
     def join(self, name: str, *serves: str, wake_ms: float = 2.5) -> None:
         conductor = self.conductor
-        conductor.on_ack(Ack(name, conductor._time_ns, int(wake_ms * MS), serves=serves,
-                             round=conductor._round if conductor.in_barrier else 0))
+        conductor.on_ack(
+            Ack(
+                name,
+                conductor._time_ns,
+                int(wake_ms * MS),
+                serves=serves,
+                round=conductor._round if conductor.in_barrier else 0,
+            )
+        )
 
     def open(self) -> None:
         """Let everybody join, in both rounds of the barrier."""

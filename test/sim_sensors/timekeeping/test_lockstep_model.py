@@ -62,8 +62,9 @@ def does_not_wait_for_data(self: Following) -> None:
     TRY(self)
 
 
-def counts_only_since_the_last_tick(self: Conductor, time_ns: int, wall_ns: int,
-                                    sent: Any) -> None:
+def counts_only_since_the_last_tick(
+    self: Conductor, time_ns: int, wall_ns: int, sent: Any
+) -> None:
     self._truths.clear()
     TICK(self, time_ns, wall_ns, sent)
 
@@ -76,17 +77,21 @@ HEAR, TRY, TICK = Following.hear, Following._try, Conductor.tick
 MISTAKES = [
     (Following, 'hear', answers_no_repeated_tick, Size(emulators=1, ticks=2, losses=1)),
     (Following, '_try', does_not_wait_for_data, Size(emulators=1, ticks=2)),
-    (Conductor, 'tick', counts_only_since_the_last_tick,
-     Size(emulators=1, ticks=3, losses=1)),
+    (Conductor, 'tick', counts_only_since_the_last_tick, Size(emulators=1, ticks=3, losses=1)),
     (Roster, 'readers', tells_nobody_who_reads, Size(emulators=1, ticks=2, discovery=True)),
 ]
 
 
-@pytest.mark.parametrize(('kind', 'name', 'mistake', 'size'), MISTAKES,
-                         ids=[each[2].__name__ for each in MISTAKES])
+@pytest.mark.parametrize(
+    ('kind', 'name', 'mistake', 'size'), MISTAKES, ids=[each[2].__name__ for each in MISTAKES]
+)
 def test_a_mistake_in_the_protocol_is_found(
-        monkeypatch: pytest.MonkeyPatch, kind: type, name: str, mistake: Callable[..., None],
-        size: Size) -> None:
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type,
+    name: str,
+    mistake: Callable[..., None],
+    size: Size,
+) -> None:
     monkeypatch.setattr(kind, name, mistake)
     with pytest.raises((WrongError, AssertionError)):
         no_deadlock(size)

@@ -12,8 +12,10 @@ from rig_common.errors import RigError
 from sim_sensors.timekeeping.schedule import Schedule, refuse_drawn_phases, schedules_of
 
 STEPS_NS = st.sampled_from([MS // 2, MS, 2 * MS, 5 * MS, 1_234_567, 16_666_667])
-RATES = st.one_of(st.sampled_from([0.0, 0.1, 1.0, 7.0, 10.0, 29.97, 30.0, 33.3333333, 59.94]),
-                  st.integers(1, 599).map(lambda n: n / 10))
+RATES = st.one_of(
+    st.sampled_from([0.0, 0.1, 1.0, 7.0, 10.0, 29.97, 30.0, 33.3333333, 59.94]),
+    st.integers(1, 599).map(lambda n: n / 10),
+)
 
 
 def nearest_step(k: int, rate: Fraction, dt_ns: int) -> int:
@@ -30,8 +32,9 @@ def test_400_hz_on_1_ms_steps() -> None:
 
 
 @given(RATES, STEPS_NS, st.integers(0, 10**8), st.sampled_from([0.0, 0.0123, 0.4]))
-def test_capture_k_is_k_over_rate_on_the_grid(rate: float, dt_ns: int, k: int,
-                                               phase_s: float) -> None:
+def test_capture_k_is_k_over_rate_on_the_grid(
+    rate: float, dt_ns: int, k: int, phase_s: float
+) -> None:
     schedule = Schedule(rate, dt_ns, phase_s)
     time_ns = schedule.time_of(k)
     expected = nearest_step(k, schedule.rate, dt_ns) * dt_ns + schedule.phase_ns
@@ -42,18 +45,22 @@ def test_capture_k_is_k_over_rate_on_the_grid(rate: float, dt_ns: int, k: int,
     assert schedule.next_time(time_ns - 1) == time_ns
 
 
-@given(RATES, STEPS_NS, st.lists(st.integers(0, 10**7), min_size=1, max_size=20),
-       st.integers(-2, 2))
-def test_arrays_agree_with_single_times(rate: float, dt_ns: int, ks: list[int],
-                                         off_ns: int) -> None:
+@given(
+    RATES, STEPS_NS, st.lists(st.integers(0, 10**7), min_size=1, max_size=20), st.integers(-2, 2)
+)
+def test_arrays_agree_with_single_times(
+    rate: float, dt_ns: int, ks: list[int], off_ns: int
+) -> None:
     schedule = Schedule(rate, dt_ns, 0.05)
     times = schedule.times_of(np.array(ks))
     assert times.tolist() == [schedule.time_of(k) for k in ks]
     around = times + off_ns
-    assert schedule.indices_before(around).tolist() == [schedule.index_before(t)
-                                                        for t in around.tolist()]
+    assert schedule.indices_before(around).tolist() == [
+        schedule.index_before(t) for t in around.tolist()
+    ]
     assert schedule.indices_at(around).tolist() == [
-        -1 if schedule.index_at(t) is None else schedule.index_at(t) for t in around.tolist()]
+        -1 if schedule.index_at(t) is None else schedule.index_at(t) for t in around.tolist()
+    ]
 
 
 def test_no_drift_in_ten_million_steps() -> None:
@@ -71,8 +78,9 @@ def test_nothing_before_the_phase() -> None:
 
 
 @given(RATES, STEPS_NS, st.integers(0, 10**9), st.integers(0, 10**5))
-def test_a_window_never_holds_more_captures_than_told(rate: float, dt_ns: int, window_ns: int,
-                                                      k: int) -> None:
+def test_a_window_never_holds_more_captures_than_told(
+    rate: float, dt_ns: int, window_ns: int, k: int
+) -> None:
     schedule = Schedule(rate, dt_ns)
     start = schedule.time_of(k)
     held = schedule.index_before(start + window_ns) - k + 1
@@ -101,8 +109,9 @@ def test_rate_and_period() -> None:
 def test_a_phase_that_is_drawn_is_refused_over_ros() -> None:
     refuse_drawn_phases({'imu': config(phase_s=0.01)})
     with pytest.raises(RigError, match=r'sensors.cam.phase_range_s is \[0.0, 0.01\]'):
-        refuse_drawn_phases({'imu': config(), 'cam': config(rate_hz=10.0,
-                                                            phase_range_s=(0.0, 0.01))})
+        refuse_drawn_phases(
+            {'imu': config(), 'cam': config(rate_hz=10.0, phase_range_s=(0.0, 0.01))}
+        )
 
 
 def test_a_rate_above_the_physics_is_refused() -> None:
@@ -122,9 +131,11 @@ def test_truth_ticks_contain_every_capture() -> None:
 
 
 def test_a_trigger_gives_its_schedule() -> None:
-    rig = {'flash': config(trigger='camera', trigger_delay_s=0.0021),
-           'camera': config(rate_hz=30.0, phase_s=0.01),
-           'lamp': config(trigger='flash', trigger_delay_s=0.001)}
+    rig = {
+        'flash': config(trigger='camera', trigger_delay_s=0.0021),
+        'camera': config(rate_hz=30.0, phase_s=0.01),
+        'lamp': config(trigger='flash', trigger_delay_s=0.001),
+    }
     schedules = schedules_of(rig, MS)
     for k in range(40):
         camera = schedules['camera'].time_of(k)

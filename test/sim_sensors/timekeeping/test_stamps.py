@@ -36,41 +36,56 @@ def step(offset: float, at_s: float = 10.0, duration_s: float = 0.0) -> dict[str
     return {'kind': 'clock_step', 'offset': offset, 'at_s': at_s, 'duration_s': duration_s}
 
 
-@pytest.mark.parametrize('keys', [
-    {},
-    {'clock': {'offset_s': -999.999}},
-    {'clock': {'offset_s': -1000.0}, 'phase_s': 0.013},
-    {'clock': {'offset_s': -1.5e9, 'stamp_at': 'arrival'}},
-    {'clock': {'offset_s': 2.1e9}},
-    {'faults': {'back': step(-1009.0)}},
-    {'clock': {'offset_s': -1500.0}, 'faults': {'ahead': step(1000.0, at_s=0.0)}},
-])
+@pytest.mark.parametrize(
+    'keys',
+    [
+        {},
+        {'clock': {'offset_s': -999.999}},
+        {'clock': {'offset_s': -1000.0}, 'phase_s': 0.013},
+        {'clock': {'offset_s': -1.5e9, 'stamp_at': 'arrival'}},
+        {'clock': {'offset_s': 2.1e9}},
+        {'faults': {'back': step(-1009.0)}},
+        {'clock': {'offset_s': -1500.0}, 'faults': {'ahead': step(1000.0, at_s=0.0)}},
+    ],
+)
 def test_stamps_above_zero_are_taken(keys: dict[str, Any]) -> None:
     assert refusal(**keys) == ''
 
 
-@pytest.mark.parametrize(('keys', 'words'), [
-    ({'clock': {'offset_s': -1000.0}}, 'begin at 0 s'),
-    ({'clock': {'offset_s': -1500.0}}, 'more than 1500, or its clock.offset_s (now -1500)'),
-    ({'clock': {'offset_s': -999.9, 'stamp_jitter_s': 0.02}}, 'more than 1000.1'),
-    ({'faults': {'back': step(-1011.0)}}, 'more than 1001, or its clock.offset_s (now 0) and the '
-                                          'offset of its clock_step faults'),
-    ({'faults': {'one': step(-600.0), 'two': step(-600.0, at_s=20.0)}}, 'more than 1180'),
-    ({'clock': {'offset_s': -1500.0}, 'faults': {'ahead': step(1000.0, 0.0, 5.0)}},
-     'more than 1495'),
-    ({'clock': {'offset_s': 2.1e9}, 'faults': {'ahead': step(1e9)}}, 'a smaller value'),
-])
+@pytest.mark.parametrize(
+    ('keys', 'words'),
+    [
+        ({'clock': {'offset_s': -1000.0}}, 'begin at 0 s'),
+        ({'clock': {'offset_s': -1500.0}}, 'more than 1500, or its clock.offset_s (now -1500)'),
+        ({'clock': {'offset_s': -999.9, 'stamp_jitter_s': 0.02}}, 'more than 1000.1'),
+        (
+            {'faults': {'back': step(-1011.0)}},
+            'more than 1001, or its clock.offset_s (now 0) and the '
+            'offset of its clock_step faults',
+        ),
+        ({'faults': {'one': step(-600.0), 'two': step(-600.0, at_s=20.0)}}, 'more than 1180'),
+        (
+            {'clock': {'offset_s': -1500.0}, 'faults': {'ahead': step(1000.0, 0.0, 5.0)}},
+            'more than 1495',
+        ),
+        ({'clock': {'offset_s': 2.1e9}, 'faults': {'ahead': step(1e9)}}, 'a smaller value'),
+    ],
+)
 def test_stamps_that_ros_does_not_know_are_refused_with_what_to_change(
-        keys: dict[str, Any], words: str) -> None:
+    keys: dict[str, Any], words: str
+) -> None:
     assert words in refusal(**keys)
 
 
 def test_check_refuses_a_clock_from_before_time_and_says_what_to_do(
-        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / 'rig.yaml'
-    text = ('/**:\n  ros__parameters:\n    world: {{model: rover_yard.xml{more}}}\n'
-            '    sensors: {{tag: {{type: pose, mount: {{body: rover}}, rate_hz: 10.0, '
-            'clock: {{offset_s: -2000.0}}}}}}\n')
+    text = (
+        '/**:\n  ros__parameters:\n    world: {{model: rover_yard.xml{more}}}\n'
+        '    sensors: {{tag: {{type: pose, mount: {{body: rover}}, rate_hz: 10.0, '
+        'clock: {{offset_s: -2000.0}}}}}}\n'
+    )
     file.write_text(text.format(more=''))
     assert main(['check', str(file)]) == 2
     said = capsys.readouterr().err
@@ -81,11 +96,14 @@ def test_check_refuses_a_clock_from_before_time_and_says_what_to_do(
 
 
 @pytest.mark.parametrize('start_s', ['0.0', '-1.0', '3.0e9'])
-def test_a_run_starts_at_a_time_that_ros_has(tmp_path: Path, start_s: str,
-                                             capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_starts_at_a_time_that_ros_has(
+    tmp_path: Path, start_s: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / 'rig.yaml'
-    file.write_text('/**:\n  ros__parameters:\n    world: {model: rover_yard.xml, '
-                    f'start_time_s: {start_s}}}\n')
+    file.write_text(
+        '/**:\n  ros__parameters:\n    world: {model: rover_yard.xml, '
+        f'start_time_s: {start_s}}}\n'
+    )
     assert main(['check', str(file)]) == 2
     assert 'world.start_time_s' in capsys.readouterr().err
 

@@ -65,8 +65,12 @@ def test_waiting_ends_at_its_limit() -> None:
     worker.close()
 
 
-LIDAR = {'type': 'lidar3d', 'mount': {'body': 'plate'}, 'rate_hz': 20.0,
-         'delay_range_s': [0.002, 0.002]}
+LIDAR = {
+    'type': 'lidar3d',
+    'mount': {'body': 'plate'},
+    'rate_hz': 20.0,
+    'delay_range_s': [0.002, 0.002],
+}
 
 
 def test_heavy_sensors_side_by_side_lose_nothing_over_resets(tmp_path: Path) -> None:

@@ -46,11 +46,26 @@ class Stage:
         self.pacer = Pacer(1.0)
         self.world = make_world(WorldConfig(model='rover_yard.xml', timestep_s=0.001))
         conductor = Conductor(
-            dt_ns=self.world.dt_ns, seed=1, lockstep=False, sensors=(), collectors=(),
-            timeout_s=10.0, send_tick=lambda tick: None, send_settled=lambda tick: None,
-            connected=lambda readers: True, time_base=self.world.time_base)
-        self.loop = WorldLoop(self.world, conductor, self.pacer, [self.channel],  # type: ignore[list-item]
-                              [], lambda: None, wall_s=lambda: self.wall_s)
+            dt_ns=self.world.dt_ns,
+            seed=1,
+            lockstep=False,
+            sensors=(),
+            collectors=(),
+            timeout_s=10.0,
+            send_tick=lambda tick: None,
+            send_settled=lambda tick: None,
+            connected=lambda readers: True,
+            time_base=self.world.time_base,
+        )
+        self.loop = WorldLoop(
+            self.world,
+            conductor,
+            self.pacer,
+            [self.channel],  # type: ignore[list-item]
+            [],
+            lambda: None,
+            wall_s=lambda: self.wall_s,
+        )
         self.loop.advance()
 
     def pass_s(self, seconds: float) -> None:
@@ -91,7 +106,8 @@ def test_truth_of_all_steps_of_a_waking_goes_out_together() -> None:
     stage.channel.released.clear()
     stage.pass_s(0.005)
     assert [each for each in stage.channel.released if each] == [
-        [first_ns + step * MS for step in range(5)]]
+        [first_ns + step * MS for step in range(5)]
+    ]
     assert stage.channel.held == []
 
 

@@ -13,10 +13,12 @@ from sim_sensors.world.actuators import ControlDelay
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.integers(1, 30), min_size=1, max_size=60), st.integers(1, 3),
-       st.integers(0, 2**32))
-def test_every_actuator_holds_the_newest_command_old_enough(gaps: list[int], num_envs: int,
-                                                            seed: int) -> None:
+@given(
+    st.lists(st.integers(1, 30), min_size=1, max_size=60), st.integers(1, 3), st.integers(0, 2**32)
+)
+def test_every_actuator_holds_the_newest_command_old_enough(
+    gaps: list[int], num_envs: int, seed: int
+) -> None:
     random = np.random.default_rng(seed)
     delay_s = random.integers(0, 50, (num_envs, 2)) * 1e-3 + 0.0003
     line = ControlDelay(num_envs, 2, delay_s, MS, initial=-1.0)
@@ -59,7 +61,11 @@ def test_a_history_can_be_given() -> None:
     line.start_history([-3 * MS, -1 * MS], [[[5.0], [6.0]], [[7.0], [8.0]]])
     line.set(0, [[0.0], [0.0]])
     assert [line.read(t * MS)[:, 0].tolist() for t in (0, 1, 2, 3)] == [
-        [5.0, 6.0], [5.0, 6.0], [7.0, 8.0], [0.0, 0.0]]
+        [5.0, 6.0],
+        [5.0, 6.0],
+        [7.0, 8.0],
+        [0.0, 0.0],
+    ]
     line.start_history([-1 * MS], [[[1.5]]], np.array([1]))
     assert line.read(2 * MS)[:, 0].tolist() == [7.0, 1.5]
     with pytest.raises(RigError, match='strictly increasing'):

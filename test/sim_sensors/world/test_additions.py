@@ -36,23 +36,40 @@ CART = """
       <geom size="0.1" mass="0.5"/></body>
   </body></worldbody><actuator>{}</actuator></mujoco>
 """
-DRIVE = {'body': 'base', 'left': ['left'], 'right': ['right'], 'wheel_radius_m': 0.1,
-         'track_m': 0.32}
+DRIVE = {
+    'body': 'base',
+    'left': ['left'],
+    'right': ['right'],
+    'wheel_radius_m': 0.1,
+    'track_m': 0.32,
+}
 
 
 def test_actuators_for_a_model_without_any(tmp_path):
-    world = world_of(tmp_path, arm(''), driver={'type': 'hold', 'pose': 'bent'}, actuators={
-        'lift': {'joint': 'shoulder', 'force_range': [-50.0, 50.0]},
-        'rest': {'joint': 'elb*', 'type': 'position', 'kp': 40.0}})
+    world = world_of(
+        tmp_path,
+        arm(''),
+        driver={'type': 'hold', 'pose': 'bent'},
+        actuators={
+            'lift': {'joint': 'shoulder', 'force_range': [-50.0, 50.0]},
+            'rest': {'joint': 'elb*', 'type': 'position', 'kp': 40.0},
+        },
+    )
     assert world.actuators == {'lift': 0, 'shoulder': 0, 'elbow': 1}
     run(world, 2.0)
     assert positions(world) == pytest.approx({'shoulder': 0.3, 'elbow': -0.8}, abs=0.02)
 
 
-@pytest.mark.parametrize(('given', 'sentence'), [
-    ({'a': {'joint': 'wrist'}}, r"world.actuators.a.joint is 'wrist', which the model does not"),
-    ({'m0': {'joint': 'elbow'}}, "world.actuators.m0: the model has an actuator 'm0' already"),
-])
+@pytest.mark.parametrize(
+    ('given', 'sentence'),
+    [
+        (
+            {'a': {'joint': 'wrist'}},
+            r"world.actuators.a.joint is 'wrist', which the model does not",
+        ),
+        ({'m0': {'joint': 'elbow'}}, "world.actuators.m0: the model has an actuator 'm0' already"),
+    ],
+)
 def test_wrong_actuators_are_refused(tmp_path, given, sentence):
     with pytest.raises(RigError, match=sentence):
         world_of(tmp_path, arm(), actuators=given)
@@ -72,10 +89,13 @@ def test_a_drive_in_the_rig_file_drives(tmp_path, wheels):
     assert world.base_poses()[0, 2] == pytest.approx(1.0, abs=0.25)
 
 
-@pytest.mark.parametrize(('change', 'sentence'), [
-    ({'body': 'bass'}, r"world.drive.body is 'bass'.*did you mean 'base'"),
-    ({'left': ['lost']}, r"world.drive.left is 'lost', which the model does not have"),
-])
+@pytest.mark.parametrize(
+    ('change', 'sentence'),
+    [
+        ({'body': 'bass'}, r"world.drive.body is 'bass'.*did you mean 'base'"),
+        ({'left': ['lost']}, r"world.drive.left is 'lost', which the model does not have"),
+    ],
+)
 def test_a_wrong_drive_is_refused(tmp_path, change, sentence):
     xml = CART.format('<velocity joint="left"/><velocity joint="right"/>')
     with pytest.raises(RigError, match=sentence):
@@ -83,8 +103,10 @@ def test_a_wrong_drive_is_refused(tmp_path, change, sentence):
 
 
 def test_a_ground_catches_what_would_fall(tmp_path):
-    ball = ('<mujoco><worldbody><body name="ball" pos="0 0 1"><freejoint/><geom size="0.1"/>'
-            '</body></worldbody></mujoco>')
+    ball = (
+        '<mujoco><worldbody><body name="ball" pos="0 0 1"><freejoint/><geom size="0.1"/>'
+        '</body></worldbody></mujoco>'
+    )
     world = world_of(tmp_path, ball, ground=True, keyframe='low', poses={'low': {'ball': 0.2}})
     assert world.bound('qpos')[0, 2] == 0.2
     run(world, 1.0)
@@ -107,7 +129,8 @@ def part_in(folder):
 
 
 def test_package_addresses_are_found_by_paths_by_the_own_package_and_by_ament(
-        tmp_path, monkeypatch):
+    tmp_path, monkeypatch
+):
     part_in(tmp_path / 'src' / 'parts' / 'meshes')
     address = 'package://parts/meshes/part.obj'
     model = urdf(tmp_path, address, package_paths=('src',))
@@ -129,12 +152,15 @@ def test_file_addresses_need_leave_to_go_outside(tmp_path):
     assert urdf(tmp_path, 'part.obj').nmesh == 1
 
 
-@pytest.mark.parametrize(('address', 'sentence'), [
-    ('package://nowhere/part.obj', "the package 'nowhere' is in none of world.package_paths"),
-    ('package://my_robot/gone.obj', r'there is no mesh file .*gone\.obj'),
-    ('package://my_robot/../../etc/passwd', 'outside its own folder'),
-    ('http://example.org/a.stl', 'neither package:// nor file://'),
-])
+@pytest.mark.parametrize(
+    ('address', 'sentence'),
+    [
+        ('package://nowhere/part.obj', "the package 'nowhere' is in none of world.package_paths"),
+        ('package://my_robot/gone.obj', r'there is no mesh file .*gone\.obj'),
+        ('package://my_robot/../../etc/passwd', 'outside its own folder'),
+        ('http://example.org/a.stl', 'neither package:// nor file://'),
+    ],
+)
 @pytest.mark.parametrize('sourced', ['', '/somewhere/ros:/elsewhere'], ids=['bare', 'sourced'])
 def test_bad_addresses_are_one_sentence(tmp_path, monkeypatch, address, sentence, sourced):
     monkeypatch.setenv('AMENT_PREFIX_PATH', sourced)
@@ -153,9 +179,17 @@ def test_a_urdf_gets_actuators_and_moves(tmp_path):
     part_in(tmp_path / 'my_robot' / 'urdf')
     urdf(tmp_path, 'part.obj')
     from sim_sensors.world.world import World
-    world = World(WorldConfig(model='my_robot/urdf/stick.urdf', driver={'type': 'hold', 'pose':
-                              'up'}, poses={'up': {'pivot': -0.6}}, timestep_s=0.002,
-                              actuators={'m': {'joint': 'pivot'}}), base_dir=tmp_path)
+
+    world = World(
+        WorldConfig(
+            model='my_robot/urdf/stick.urdf',
+            driver={'type': 'hold', 'pose': 'up'},
+            poses={'up': {'pivot': -0.6}},
+            timestep_s=0.002,
+            actuators={'m': {'joint': 'pivot'}},
+        ),
+        base_dir=tmp_path,
+    )
     run(world, 2.0)
     np.testing.assert_allclose(world.bound('qpos')[0], [-0.6], atol=0.02)
 

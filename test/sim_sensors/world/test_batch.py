@@ -40,8 +40,7 @@ def torque(env: int, tick: int) -> float:
 def test_every_environment_is_a_world_of_its_own(folder):
     config = WorldConfig(model='pendulum.xml', num_envs=5, timestep_s=0.002)
     batch = BatchWorld(config, base_dir=folder)
-    singles = [World(config.model_copy(update={'num_envs': 1}), base_dir=folder)
-               for _ in range(5)]
+    singles = [World(config.model_copy(update={'num_envs': 1}), base_dir=folder) for _ in range(5)]
     for tick in range(60):
         batch.command_all(np.array([[torque(env, tick)] for env in range(5)]))
         batch.step()
@@ -86,8 +85,9 @@ def test_the_number_of_threads_changes_nothing(folder):
 
 
 def test_drivers_steer_every_environment():
-    config = WorldConfig(model='rover_yard.xml', num_envs=3, driver='figure_eight',
-                         timestep_s=0.002)
+    config = WorldConfig(
+        model='rover_yard.xml', num_envs=3, driver='figure_eight', timestep_s=0.002
+    )
     batch = make_world(config)
     single = World(config.model_copy(update={'num_envs': 1}))
     for _ in range(1500):
@@ -95,15 +95,17 @@ def test_drivers_steer_every_environment():
         single.step()
     assert np.hypot(*single.poses(single.drive.body)[0, :2]) > 0.3
     for env in range(3):
-        np.testing.assert_array_equal(batch.poses(batch.drive.body)[env],
-                                      single.poses(single.drive.body)[0])
+        np.testing.assert_array_equal(
+            batch.poses(batch.drive.body)[env], single.poses(single.drive.body)[0]
+        )
 
 
 def test_the_unstable_environment_is_named_and_can_be_reset(tmp_path):
     (tmp_path / 'bomb.xml').write_text(
         '<mujoco><worldbody><body><joint name="fuse" type="slide"/>'
         '<geom size="0.1" mass="0.01"/></body></worldbody>'
-        '<actuator><motor name="match" joint="fuse"/></actuator></mujoco>')
+        '<actuator><motor name="match" joint="fuse"/></actuator></mujoco>'
+    )
     world = BatchWorld(WorldConfig(model='bomb.xml', num_envs=3), base_dir=tmp_path)
     world.step()
     world.command({'match': 9e9}, [2])

@@ -28,8 +28,11 @@ DT_S = 0.001
 
 def world_of(tmp_path: Path, num_envs: int = 1, seed: int = 3, **keys: Any) -> WorldBase:
     (tmp_path / 'arm.xml').write_text(ARM)
-    config = validated(WorldConfig, {'model': str(tmp_path / 'arm.xml'), 'timestep_s': DT_S,
-                                     'num_envs': num_envs, **keys}, 'world')
+    config = validated(
+        WorldConfig,
+        {'model': str(tmp_path / 'arm.xml'), 'timestep_s': DT_S, 'num_envs': num_envs, **keys},
+        'world',
+    )
     return make_world(config, seed=seed)
 
 
@@ -71,8 +74,9 @@ def test_an_episode_draws_anew(tmp_path: Path) -> None:
 
 
 def test_jitter_lets_the_newest_command_hold_that_has_arrived(tmp_path: Path) -> None:
-    world = world_of(tmp_path, 3, actuators={'lift': {'delay_range_s': [0.004, 0.004],
-                                                      'jitter_s': 0.0035}})
+    world = world_of(
+        tmp_path, 3, actuators={'lift': {'delay_range_s': [0.004, 0.004], 'jitter_s': 0.0035}}
+    )
     late_ns = []
     got = []
     for step in range(80):
@@ -97,19 +101,29 @@ def test_each_actuator_is_interpolated_as_it_says(tmp_path: Path, way: str) -> N
 
 
 def test_joints_patterns_and_added_actuators_are_named(tmp_path: Path) -> None:
-    world = world_of(tmp_path, actuators={
-        'elbow': {'delay_range_s': [0.003, 0.003]},
-        'extra': {'joint': 'shoulder', 'type': 'motor', 'delay_range_s': [0.006, 0.006]}})
+    world = world_of(
+        tmp_path,
+        actuators={
+            'elbow': {'delay_range_s': [0.003, 0.003]},
+            'extra': {'joint': 'shoulder', 'type': 'motor', 'delay_range_s': [0.006, 0.006]},
+        },
+    )
     world.command_all(np.zeros((1, 3)))
     assert world.actuation._latencies.high_s.tolist() == [0.006, 0.003, 0.006]
 
 
-@pytest.mark.parametrize(('actuators', 'text'), [
-    ({'lft': {'delay_range_s': [0.0, 0.1]}}, r"world.actuators.lft is 'lft'.*did you mean 'lift'"),
-    ({'lift': {'delay_range_s': [0.2, 0.1]}}, 'the first must not be larger'),
-    ({'lift': {'kp': 3.0}}, 'kp is given without a joint'),
-    ({'lift': {'jitter_s': 0.01, 'interpolation': 'linear'}}, 'only zoh'),
-])
+@pytest.mark.parametrize(
+    ('actuators', 'text'),
+    [
+        (
+            {'lft': {'delay_range_s': [0.0, 0.1]}},
+            r"world.actuators.lft is 'lft'.*did you mean 'lift'",
+        ),
+        ({'lift': {'delay_range_s': [0.2, 0.1]}}, 'the first must not be larger'),
+        ({'lift': {'kp': 3.0}}, 'kp is given without a joint'),
+        ({'lift': {'jitter_s': 0.01, 'interpolation': 'linear'}}, 'only zoh'),
+    ],
+)
 def test_mistakes_are_named(tmp_path: Path, actuators: dict[str, Any], text: str) -> None:
     with pytest.raises(RigError, match=text):
         world_of(tmp_path, actuators=actuators)

@@ -32,11 +32,31 @@ SCENE = """
 </mujoco>
 """
 PLACE = {'pos_m': [0.1, -0.2, 0.3], 'rpy_rad': [0.4, -0.5, 0.6]}
-PARENTS = {'on_world': 'world', 'on_bracket': 'bracket', 'bracket': 'pole', 'pole': 'world',
-           'on_target': 'target', 'target': 'world', 'on_base': 'base', 'base': 'world',
-           'on_hand_optical': 'hand', 'hand': 'base', 'on_mast': 'mast', 'mast': 'base'}
-STILL = {'on_world', 'on_bracket', 'bracket', 'pole', 'on_target', 'on_base', 'on_hand_optical',
-         'on_mast', 'mast'}
+PARENTS = {
+    'on_world': 'world',
+    'on_bracket': 'bracket',
+    'bracket': 'pole',
+    'pole': 'world',
+    'on_target': 'target',
+    'target': 'world',
+    'on_base': 'base',
+    'base': 'world',
+    'on_hand_optical': 'hand',
+    'hand': 'base',
+    'on_mast': 'mast',
+    'mast': 'base',
+}
+STILL = {
+    'on_world',
+    'on_bracket',
+    'bracket',
+    'pole',
+    'on_target',
+    'on_base',
+    'on_hand_optical',
+    'on_mast',
+    'mast',
+}
 
 
 def sensor(name: str, body: str, kind: str = 'range', **keys: Any) -> Sensor[Any]:
@@ -71,8 +91,10 @@ def in_world(placed: Iterable[PlacedFrame], frame: str) -> tuple[np.ndarray, Rot
 
 
 def test_every_frame_is_where_mujoco_has_its_site() -> None:
-    sensors = [sensor('on_hand', 'hand', 'camera'), *(sensor(f'on_{body}', body) for body in (
-        'world', 'bracket', 'target', 'base', 'mast'))]
+    sensors = [
+        sensor('on_hand', 'hand', 'camera'),
+        *(sensor(f'on_{body}', body) for body in ('world', 'bracket', 'target', 'base', 'mast')),
+    ]
     model, data = compiled(sensors)
     tree = FrameTree(model, sensors)
     fixed, moving = tree.fixed(), tree.moving(data)
@@ -118,10 +140,14 @@ def test_the_frame_of_a_levelled_scanner_does_not_turn() -> None:
 def test_a_frame_has_one_parent_whoever_names_it() -> None:
     same = {'mount': {'body': 'base'}}
     sensors = [
-        sensor('rgb', 'base', frame_id='eye'), sensor('depth', 'base', frame_id='eye'),
-        sensor('a', 'base', **same, frame_id='base'), sensor('far', 'hand', frame_id='eye'),
-        sensor('b', 'hand', frame_id='mast'), sensor('c', 'base', frame_id='world'),
-        make_sensor('nothing', type='clock_pps')]
+        sensor('rgb', 'base', frame_id='eye'),
+        sensor('depth', 'base', frame_id='eye'),
+        sensor('a', 'base', **same, frame_id='base'),
+        sensor('far', 'hand', frame_id='eye'),
+        sensor('b', 'hand', frame_id='mast'),
+        sensor('c', 'base', frame_id='world'),
+        make_sensor('nothing', type='clock_pps'),
+    ]
     model, data = compiled(sensors)
     tree = FrameTree(model, sensors)
     children = [each.child for each in [*tree.fixed(), *tree.moving(data)]]
@@ -130,8 +156,11 @@ def test_a_frame_has_one_parent_whoever_names_it() -> None:
 
 
 def test_odometry_counts_from_the_start_of_an_episode_and_the_map_is_the_world() -> None:
-    sensors = [sensor('wheels', 'base', 'wheel_odometry'), sensor('tracker', 'base', 'pose'),
-               sensor('gnss', 'base', 'gnss', enu_frame_id='enu', datum={'yaw_rad': 0.3})]
+    sensors = [
+        sensor('wheels', 'base', 'wheel_odometry'),
+        sensor('tracker', 'base', 'pose'),
+        sensor('gnss', 'base', 'gnss', enu_frame_id='enu', datum={'yaw_rad': 0.3}),
+    ]
     model, data = compiled(sensors)
     tree = FrameTree(model, sensors)
     tree.begin(data)
@@ -151,10 +180,12 @@ def test_odometry_counts_from_the_start_of_an_episode_and_the_map_is_the_world()
 
 
 def test_two_origins_of_one_name_at_two_places_are_told() -> None:
-    sensors = [sensor('tracker', 'base', 'pose'),
-               sensor('gnss', 'base', 'gnss', datum={'yaw_rad': 0.3})]
+    sensors = [
+        sensor('tracker', 'base', 'pose'),
+        sensor('gnss', 'base', 'gnss', datum={'yaw_rad': 0.3}),
+    ]
     model, _ = compiled(sensors)
-    conflict, = FrameTree(model, sensors).conflicts
+    (conflict,) = FrameTree(model, sensors).conflicts
     assert conflict.startswith("sensor 'gnss': its frame 'map' is already somewhere else")
 
 

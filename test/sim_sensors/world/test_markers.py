@@ -65,15 +65,18 @@ def test_meshes_and_height_fields_are_triangles():
     model = mujoco.MjModel.from_xml_string(
         f'<mujoco><asset><hfield name="h" nrow="2" ncol="3" size="2 1 4 0.1" elevation="{text}"/>'
         '<mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset><worldbody>'
-        '<geom type="hfield" hfield="h"/><geom type="mesh" mesh="m"/></worldbody></mujoco>')
+        '<geom type="hfield" hfield="h"/><geom type="mesh" mesh="m"/></worldbody></mujoco>'
+    )
     field, mesh = Scene(model).static
     assert field.vertices.shape == (6, 3)
     assert field.faces.shape == (4, 3)
     # MuJoCo stores rows from the bottom (negative y) up, as the attribute gives them from the top.
     top = field.vertices[field.vertices[:, 1] > 0]
     np.testing.assert_allclose(np.sort(top[:, 2]), [0, 2, 4])
-    area = np.cross(field.vertices[field.faces[:, 1]] - field.vertices[field.faces[:, 0]],
-                    field.vertices[field.faces[:, 2]] - field.vertices[field.faces[:, 0]])
+    area = np.cross(
+        field.vertices[field.faces[:, 1]] - field.vertices[field.faces[:, 0]],
+        field.vertices[field.faces[:, 2]] - field.vertices[field.faces[:, 0]],
+    )
     assert (area[:, 2] > 0).all()
     assert area[:, 2].sum() / 2 == pytest.approx(8)
     assert mesh.faces.shape == (4, 3)

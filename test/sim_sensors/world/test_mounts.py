@@ -54,8 +54,9 @@ angles = st.floats(-7.0, 7.0)
 def test_rpy_is_fixed_axis_x_then_y_then_z(roll, pitch, yaw):
     matrix = np.empty(9)
     mujoco.mju_quat2Mat(matrix, np.array(quat_wxyz_from_rpy((roll, pitch, yaw))))
-    np.testing.assert_allclose(matrix.reshape(3, 3),
-                               turn(2, yaw) @ turn(1, pitch) @ turn(0, roll), atol=1e-12)
+    np.testing.assert_allclose(
+        matrix.reshape(3, 3), turn(2, yaw) @ turn(1, pitch) @ turn(0, roll), atol=1e-12
+    )
 
 
 def test_a_body_carries_the_sensor_whatever_the_models_angle_unit():
@@ -63,8 +64,9 @@ def test_a_body_carries_the_sensor_whatever_the_models_angle_unit():
     model, data = compiled(mount)
     body, site = model.body('elbow').id, model.site('imu').id
     frame = data.xmat[body].reshape(3, 3)
-    np.testing.assert_allclose(data.site_xpos[site],
-                               data.xpos[body] + frame @ np.array(mount.pos_m), atol=1e-12)
+    np.testing.assert_allclose(
+        data.site_xpos[site], data.xpos[body] + frame @ np.array(mount.pos_m), atol=1e-12
+    )
     expected = frame @ turn(2, 0.6) @ turn(1, -0.5) @ turn(0, 0.4)
     np.testing.assert_allclose(data.site_xmat[site].reshape(3, 3), expected, atol=1e-12)
 
@@ -82,11 +84,14 @@ def test_a_sensor_may_have_the_name_of_the_site_it_sits_on():
     assert model.nsite == 2
 
 
-@pytest.mark.parametrize(('mount', 'sentence'), [
-    (MountConfig(body='elbov'), r"mount.body is 'elbov', .*did you mean 'elbow'\?"),
-    (MountConfig(body='torso'), r"mount.body is 'torso', .*there are elbow, shoulder, world"),
-    (MountConfig(site='tol'), r"mount.site is 'tol', .*did you mean 'tool'\?"),
-])
+@pytest.mark.parametrize(
+    ('mount', 'sentence'),
+    [
+        (MountConfig(body='elbov'), r"mount.body is 'elbov', .*did you mean 'elbow'\?"),
+        (MountConfig(body='torso'), r"mount.body is 'torso', .*there are elbow, shoulder, world"),
+        (MountConfig(site='tol'), r"mount.site is 'tol', .*did you mean 'tool'\?"),
+    ],
+)
 def test_unknown_places_are_named_with_near_ones(mount, sentence):
     with pytest.raises(RigError, match=sentence):
         compiled(mount)

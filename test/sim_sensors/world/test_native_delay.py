@@ -32,8 +32,9 @@ XML = """
 
 def native(delay_s: float, interpolation: str = 'zoh', **keys: Any) -> mujoco.MjModel:
     spec = mujoco.MjSpec.from_string(XML)
-    native_delay.delay_sensors(spec.sensors, delay_s, STEP_NS, interpolation,
-                               keys.get('interval_s', 0.0))
+    native_delay.delay_sensors(
+        spec.sensors, delay_s, STEP_NS, interpolation, keys.get('interval_s', 0.0)
+    )
     for sensor in spec.sensors:
         sensor.nsample = keys.get('nsample', sensor.nsample)
     native_delay.delay_actuators(spec, delay_s, STEP_NS, interpolation)
@@ -62,8 +63,9 @@ def test_sensor_reads_agree(interpolation: str, delay_s: float) -> None:
     plain = mujoco.MjModel.from_xml_string(XML)
     model = native(delay_s, interpolation)
     truth, delayed = moving(plain), moving(model)
-    pipeline = make(1, dt_ns=STEP_NS, delay_range_s=(delay_s, delay_s),
-                    interpolation=interpolation)
+    pipeline = make(
+        1, dt_ns=STEP_NS, delay_range_s=(delay_s, delay_s), interpolation=interpolation
+    )
     random = np.random.default_rng(1)
     settled = round(delay_s * 1e9) + 3 * STEP_NS  # before: zeros there, nothing here
     for step in range(120):
@@ -74,8 +76,9 @@ def test_sensor_reads_agree(interpolation: str, delay_s: float) -> None:
         pipeline.tick(None, now, truth.sensordata[None, :2])
         reading = pipeline.read(now)
         if now >= settled:
-            np.testing.assert_allclose(reading.values[0], delayed.sensordata[:2], rtol=1e-9,
-                                       atol=1e-12)
+            np.testing.assert_allclose(
+                reading.values[0], delayed.sensordata[:2], rtol=1e-9, atol=1e-12
+            )
 
 
 @pytest.mark.parametrize('interpolation', ['zoh', 'linear', 'cubic'])
@@ -110,6 +113,7 @@ def test_histories_start_with_the_present() -> None:
 
 
 # ---- where MuJoCo is not exact ---------------------------------------------------------------
+
 
 def test_inexact_shorter_than_a_step_is_one_step() -> None:
     assert clock_ms(native(0.0005), 6)[3:] == [4.0, 6.0, 8.0]
@@ -159,11 +163,16 @@ def test_inexact_orientations_leave_the_sphere() -> None:
 
 # ---- as a backend ----------------------------------------------------------------------------
 
-@pytest.mark.parametrize(('keys', 'message'), [
-    ({'delay_range_s': (0.01, 0.02)}, 'one fixed delay and no jitter'),
-    ({'delay_range_s': (0.01, 0.01), 'jitter_s': 0.001}, 'one fixed delay and no jitter'),
-    ({'delay_range_s': (0.001, 0.001)}, 'shortest delay is one physics step, 0.002 s'),
-    ({'delay_range_s': (0.01, 0.01), 'interpolation': 'slerp'}, 'zoh, linear and cubic')])
+
+@pytest.mark.parametrize(
+    ('keys', 'message'),
+    [
+        ({'delay_range_s': (0.01, 0.02)}, 'one fixed delay and no jitter'),
+        ({'delay_range_s': (0.01, 0.01), 'jitter_s': 0.001}, 'one fixed delay and no jitter'),
+        ({'delay_range_s': (0.001, 0.001)}, 'shortest delay is one physics step, 0.002 s'),
+        ({'delay_range_s': (0.01, 0.01), 'interpolation': 'slerp'}, 'zoh, linear and cubic'),
+    ],
+)
 def test_what_mujoco_cannot_do_is_refused(keys: dict[str, Any], message: str) -> None:
     sensor = Plain('toy', config(delay_backend='mujoco', **keys))
     with pytest.raises(RigError, match=message):
@@ -175,27 +184,36 @@ class Slider(Plain):
 
     def mount(self, spec: mujoco.MjSpec) -> None:
         spec.add_sensor(name=f'{self.name}_clock', type=mujoco.mjtSensor.mjSENS_CLOCK)
-        spec.add_sensor(name=f'{self.name}_pos', type=mujoco.mjtSensor.mjSENS_JOINTPOS,
-                        objtype=mujoco.mjtObj.mjOBJ_JOINT, objname='slide')
+        spec.add_sensor(
+            name=f'{self.name}_pos',
+            type=mujoco.mjtSensor.mjSENS_JOINTPOS,
+            objtype=mujoco.mjtObj.mjOBJ_JOINT,
+            objname='slide',
+        )
 
     def reader(self, view: Any) -> ColumnReader:
         return ColumnReader(view.model, [f'{self.name}_clock', f'{self.name}_pos'])
 
 
-def rig_of(tmp_path: Path, num_envs: int, sensor_keys: dict[str, Any],
-           **world: Any) -> Rig:
-    (tmp_path / 'slider.xml').write_text(XML.replace(
-        '</mujoco>', '<keyframe><key name="home" qpos="2 1 0 0 0" ctrl="3"/></keyframe></mujoco>'))
+def rig_of(tmp_path: Path, num_envs: int, sensor_keys: dict[str, Any], **world: Any) -> Rig:
+    (tmp_path / 'slider.xml').write_text(
+        XML.replace(
+            '</mujoco>',
+            '<keyframe><key name="home" qpos="2 1 0 0 0" ctrl="3"/></keyframe></mujoco>',
+        )
+    )
     sensor = Slider('slider', config(history_length=2, noise=0.1, **sensor_keys))
-    keys = WorldConfig(model='slider.xml', timestep_s=0.002, num_envs=num_envs, keyframe='home',
-                       **world)
+    keys = WorldConfig(
+        model='slider.xml', timestep_s=0.002, num_envs=num_envs, keyframe='home', **world
+    )
     return Rig(keys, [sensor], seed=3, base_dir=tmp_path)
 
 
 @pytest.mark.parametrize('num_envs', [1, 3])
 @pytest.mark.parametrize('delay_s', [0.006, 0.0091])
-def test_a_rig_gives_the_same_with_either_backend(tmp_path: Path, num_envs: int,
-                                                  delay_s: float) -> None:
+def test_a_rig_gives_the_same_with_either_backend(
+    tmp_path: Path, num_envs: int, delay_s: float
+) -> None:
     keys = {'rate_hz': 100.0, 'delay_range_s': (delay_s, delay_s)}
     ours = rig_of(tmp_path, num_envs, keys)
     theirs = rig_of(tmp_path, num_envs, {**keys, 'delay_backend': 'mujoco'})
@@ -203,17 +221,23 @@ def test_a_rig_gives_the_same_with_either_backend(tmp_path: Path, num_envs: int,
         ours.step(), theirs.step()
         if step == 43:
             ours.reset([num_envs - 1]), theirs.reset([num_envs - 1])
-        for one, other in zip(ours.read('slider', history_length=2),
-                              theirs.read('slider', history_length=2), strict=True):
+        for one, other in zip(
+            ours.read('slider', history_length=2),
+            theirs.read('slider', history_length=2),
+            strict=True,
+        ):
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
     assert ours.read('slider').valid.all()
 
 
 @pytest.mark.parametrize('num_envs', [1, 3])
-def test_commands_reach_a_world_the_same_way_with_either_backend(tmp_path: Path,
-                                                                 num_envs: int) -> None:
-    rigs = [rig_of(tmp_path, num_envs, {}, control_delay_s=0.01, control_delay_backend=backend)
-            for backend in ('rig', 'mujoco')]
+def test_commands_reach_a_world_the_same_way_with_either_backend(
+    tmp_path: Path, num_envs: int
+) -> None:
+    rigs = [
+        rig_of(tmp_path, num_envs, {}, control_delay_s=0.01, control_delay_backend=backend)
+        for backend in ('rig', 'mujoco')
+    ]
     for step in range(60):
         for rig in rigs:
             rig.world.command_all(np.full((num_envs, 1), np.sin(step) * 100.0))

@@ -41,8 +41,20 @@ def rays(world, camera):
     vectors = local @ data.cam_xmat[camera].reshape(3, 3).T
     count = len(vectors)
     distance, geom = np.empty(count), np.empty(count, np.int32)
-    mujoco.mj_multiRay(model, data, data.cam_xpos[camera], np.ascontiguousarray(vectors).ravel(),
-                       None, 1, -1, geom, distance, None, count, 1e6)
+    mujoco.mj_multiRay(
+        model,
+        data,
+        data.cam_xpos[camera],
+        np.ascontiguousarray(vectors).ravel(),
+        None,
+        1,
+        -1,
+        geom,
+        distance,
+        None,
+        count,
+        1e6,
+    )
     distance[geom < 0] = np.inf
     return distance.reshape(HEIGHT, WIDTH), geom.reshape(HEIGHT, WIDTH)
 

@@ -22,8 +22,10 @@ from sim_sensors.world.actuators import ControlDelay
 warp = pytest.importorskip('warp', reason='mujoco-warp is not installed')
 mjw = pytest.importorskip('mujoco_warp', reason='mujoco-warp is not installed')
 if tuple(map(int, mjw.__version__.split('.')[:2])) < (4, 0):
-    pytest.skip(f'mujoco-warp {mjw.__version__} has no delay of its own for each world',
-                allow_module_level=True)
+    pytest.skip(
+        f'mujoco-warp {mjw.__version__} has no delay of its own for each world',
+        allow_module_level=True,
+    )
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -93,8 +95,9 @@ def test_every_environment_reads_what_a_world_of_its_delay_reads(interpolation: 
         _, forces, sensors = delayed.step()
         truth.push(forces[:, 0])
         settled = now_ns >= delay_ns + 3 * STEP_NS  # before: zeros there, nothing here
-        np.testing.assert_allclose(pipeline.read(now_ns).values[settled], sensors[settled],
-                                   rtol=2e-5, atol=2e-6)
+        np.testing.assert_allclose(
+            pipeline.read(now_ns).values[settled], sensors[settled], rtol=2e-5, atol=2e-6
+        )
         compared += settled
     assert (compared > 35).all()
 

@@ -30,6 +30,8 @@ CART = """
   <keyframe><key name="rolling" qvel="3" ctrl="0"/></keyframe>
 </mujoco>
 """
+
+
 def steps(world: World, count: int) -> None:
     for _ in range(count):
         world.step()
@@ -165,8 +167,10 @@ def test_meshes_outside_the_models_folder_are_refused_unless_allowed(tmp_path):
     folder = tmp_path / 'robot'
     folder.mkdir()
     (tmp_path / 'part.obj').write_text(TRIANGLES)
-    xml = ('<mujoco><asset><mesh name="part" file="../part.obj"/></asset>'
-           '<worldbody><geom type="mesh" mesh="part"/></worldbody></mujoco>')
+    xml = (
+        '<mujoco><asset><mesh name="part" file="../part.obj"/></asset>'
+        '<worldbody><geom type="mesh" mesh="part"/></worldbody></mujoco>'
+    )
     with pytest.raises(RigError, match=r'mesh file .*part.obj, which is outside its own folder'):
         model_of(folder, xml)
     assert model_of(folder, xml, allow_outside_files=True).model.nmesh == 1
@@ -175,9 +179,12 @@ def test_meshes_outside_the_models_folder_are_refused_unless_allowed(tmp_path):
 def test_meshes_inside_the_models_folder_are_read(tmp_path):
     (tmp_path / 'meshes').mkdir()
     (tmp_path / 'meshes' / 'part.obj').write_text(TRIANGLES)
-    world = model_of(tmp_path, '<mujoco><compiler meshdir="meshes"/><asset>'
-                     '<mesh name="part" file="part.obj"/></asset>'
-                     '<worldbody><geom type="mesh" mesh="part"/></worldbody></mujoco>')
+    world = model_of(
+        tmp_path,
+        '<mujoco><compiler meshdir="meshes"/><asset>'
+        '<mesh name="part" file="part.obj"/></asset>'
+        '<worldbody><geom type="mesh" mesh="part"/></worldbody></mujoco>',
+    )
     assert world.model.nmesh == 1
 
 
@@ -204,8 +211,11 @@ def test_an_unstable_simulation_is_one_sentence_and_can_be_reset(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     world = model_of(tmp_path, BOMB, timestep_s=0.01)
     for _ in range(2):
-        with pytest.raises(RigError, match=r"unstable at 0\.\d+ s: the acceleration of joint "
-                                           r"'fuse' is not finite or huge; use a smaller"):
+        with pytest.raises(
+            RigError,
+            match=r'unstable at 0\.\d+ s: the acceleration of joint '
+            r"'fuse' is not finite or huge; use a smaller",
+        ):
             steps(world, 100)
         world.reset()
     assert not (tmp_path / 'MUJOCO_LOG.TXT').exists()
@@ -219,19 +229,27 @@ def test_a_model_that_switches_the_check_off_is_caught_too(tmp_path):
 
 
 BED_OF_BALLS = ''.join(f'<geom size="0.1" pos="{i % 20} {i // 20} 0"/>' for i in range(400))
-LOOSE_BALLS = ''.join(f'<body pos="{i % 6} {i // 6} 0.09"><freejoint/><geom size="0.1"/></body>'
-                      for i in range(36))
+LOOSE_BALLS = ''.join(
+    f'<body pos="{i % 6} {i // 6} 0.09"><freejoint/><geom size="0.1"/></body>' for i in range(36)
+)
 
 
-@pytest.mark.parametrize(('bodies', 'sentence'), [
-    (LOOSE_BALLS, 'MuJoCo stopped at 0.000 s: mj_stackAlloc: out of memory'),
-    (f'<body pos="-9 -9 0.09"><freejoint/>{BED_OF_BALLS}</body>',
-     r'ran out of memory for (contacts|constraints) at 0\.\d+ s'  # MuJoCo 4
-     r'|MuJoCo stopped at 0.000 s: mj_stackAlloc: out of memory'),  # MuJoCo 3
-])
+@pytest.mark.parametrize(
+    ('bodies', 'sentence'),
+    [
+        (LOOSE_BALLS, 'MuJoCo stopped at 0.000 s: mj_stackAlloc: out of memory'),
+        (
+            f'<body pos="-9 -9 0.09"><freejoint/>{BED_OF_BALLS}</body>',
+            r'ran out of memory for (contacts|constraints) at 0\.\d+ s'  # MuJoCo 4
+            r'|MuJoCo stopped at 0.000 s: mj_stackAlloc: out of memory',
+        ),  # MuJoCo 3
+    ],
+)
 def test_too_little_memory_is_one_sentence(tmp_path, bodies, sentence):
-    xml = ('<mujoco><size memory="60K"/><worldbody><geom type="plane" size="30 30 1"/>'
-           f'{bodies}</worldbody></mujoco>')
+    xml = (
+        '<mujoco><size memory="60K"/><worldbody><geom type="plane" size="30 30 1"/>'
+        f'{bodies}</worldbody></mujoco>'
+    )
     with pytest.raises(RigError, match=sentence) as caught:
         steps(model_of(tmp_path, xml), 600)
     assert '\n' not in str(caught.value)
@@ -246,9 +264,11 @@ def test_unknown_names_come_with_near_ones(tmp_path):
 
 
 def test_actuators_answer_to_their_joints_name_where_that_is_clear(tmp_path):
-    arm = ('<mujoco><worldbody><body><joint name="a"/><geom size="0.1"/><body><joint name="b"/>'
-           '<geom size="0.1"/></body></body></worldbody><actuator><motor joint="a"/>'
-           '<motor name="left" joint="b"/><motor name="right" joint="b"/></actuator></mujoco>')
+    arm = (
+        '<mujoco><worldbody><body><joint name="a"/><geom size="0.1"/><body><joint name="b"/>'
+        '<geom size="0.1"/></body></body></worldbody><actuator><motor joint="a"/>'
+        '<motor name="left" joint="b"/><motor name="right" joint="b"/></actuator></mujoco>'
+    )
     world = model_of(tmp_path, arm)
     assert world.actuators == {'a': 0, 'left': 1, 'right': 2}
     world.command({'a': 0.5, 'right': -1.0})
@@ -276,7 +296,8 @@ def test_the_rovers_wheels_follow_a_twist():
     for _ in range(1500):
         world.step()
     velocity = np.zeros(6)
-    mujoco.mj_objectVelocity(world.model, world.data(), mujoco.mjtObj.mjOBJ_XBODY,
-                             world.drive.body, velocity, 1)
+    mujoco.mj_objectVelocity(
+        world.model, world.data(), mujoco.mjtObj.mjOBJ_XBODY, world.drive.body, velocity, 1
+    )
     assert velocity[2] == pytest.approx(0.5, abs=0.05)
     assert velocity[3] == pytest.approx(0.6, abs=0.05)

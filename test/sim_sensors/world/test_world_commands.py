@@ -16,35 +16,66 @@ def ctrl(world) -> list[float]:
     return world.actuation.ctrl[0].tolist()
 
 
-@pytest.mark.parametrize(('actuators', 'command', 'wanted'), [
-    (MOTORS, {'shoulder': {'effort': 2.0}, 'elbow': {'effort': 10.0}}, [2.0, 2.0]),
-    (MOTORS, {'m0': {'effort': 1.0}, '1': {'effort': 5.0}}, [1.0, 1.0]),
-    (SERVOS, {'shoulder': {'position': 0.3}, 'p1': {'position': -0.2}}, [0.3, -0.2]),
-    (SERVOS, {'shoulder': {'position': 0.3, 'velocity': 9.0, 'effort': 9.0}}, [0.3, 0.0]),
-    (SPEEDS, {'shoulder': {'velocity': 0.5}, 'elbow': {'velocity': -0.5}}, [0.5, -0.5]),
-    (STRINGS, {'string': {'effort': 3.0}}, [0.0, 3.0]),
-    (MOTORS, {'shoulder': {'effort': 2.0, 'position': np.nan}}, [2.0, 0.0]),
-    ('<position joint="elbow" kp="9"/><motor joint="elbow"/>',
-     {'elbow': {'position': 0.4, 'effort': 1.5}}, [0.4, 1.5]),
-])
+@pytest.mark.parametrize(
+    ('actuators', 'command', 'wanted'),
+    [
+        (MOTORS, {'shoulder': {'effort': 2.0}, 'elbow': {'effort': 10.0}}, [2.0, 2.0]),
+        (MOTORS, {'m0': {'effort': 1.0}, '1': {'effort': 5.0}}, [1.0, 1.0]),
+        (SERVOS, {'shoulder': {'position': 0.3}, 'p1': {'position': -0.2}}, [0.3, -0.2]),
+        (SERVOS, {'shoulder': {'position': 0.3, 'velocity': 9.0, 'effort': 9.0}}, [0.3, 0.0]),
+        (SPEEDS, {'shoulder': {'velocity': 0.5}, 'elbow': {'velocity': -0.5}}, [0.5, -0.5]),
+        (STRINGS, {'string': {'effort': 3.0}}, [0.0, 3.0]),
+        (MOTORS, {'shoulder': {'effort': 2.0, 'position': np.nan}}, [2.0, 0.0]),
+        (
+            '<position joint="elbow" kp="9"/><motor joint="elbow"/>',
+            {'elbow': {'position': 0.4, 'effort': 1.5}},
+            [0.4, 1.5],
+        ),
+    ],
+)
 def test_each_field_goes_to_what_takes_it(tmp_path, actuators, command, wanted):
     world = world_of(tmp_path, arm(actuators))
     world.command_joints(command)
     assert ctrl(world) == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize(('actuators', 'bad', 'sentence'), [
-    (MOTORS, {'elbow': {'position': 1.0}}, "'elbow' is given a position but driven by a torque"),
-    (MOTORS, {'elbow': {'position': 1.0, 'effort': 1.0}}, 'a PD layer takes both'),
-    (MOTORS, {'elbow': {'velocity': 1.0}}, "'elbow' is given a velocity but driven by a torque"),
-    (MOTORS, {'wrist': {'effort': 1.0}}, "the command is 'wrist', which the model does not have"),
-    (SERVOS.split('<position name')[0], {'elbow': {'position': 1.0}},
-     "'elbow', a joint that no actuator drives; add one with world.actuators"),
-    (SERVOS, {'elbow': {'effort': 1.0}}, "'elbow' is given effort but driven by a position servo"),
-    (MOTORS, {'elbow': {'effort': np.inf}}, "the effort of 'elbow' is inf; it must be finite"),
-    (MOTORS + '<motor name="m2" joint="elbow"/>', {'elbow': {'effort': 1.0}},
-     '2 actuators of one kind drive; name one of elbow, m2'),
-])
+@pytest.mark.parametrize(
+    ('actuators', 'bad', 'sentence'),
+    [
+        (
+            MOTORS,
+            {'elbow': {'position': 1.0}},
+            "'elbow' is given a position but driven by a torque",
+        ),
+        (MOTORS, {'elbow': {'position': 1.0, 'effort': 1.0}}, 'a PD layer takes both'),
+        (
+            MOTORS,
+            {'elbow': {'velocity': 1.0}},
+            "'elbow' is given a velocity but driven by a torque",
+        ),
+        (
+            MOTORS,
+            {'wrist': {'effort': 1.0}},
+            "the command is 'wrist', which the model does not have",
+        ),
+        (
+            SERVOS.split('<position name')[0],
+            {'elbow': {'position': 1.0}},
+            "'elbow', a joint that no actuator drives; add one with world.actuators",
+        ),
+        (
+            SERVOS,
+            {'elbow': {'effort': 1.0}},
+            "'elbow' is given effort but driven by a position servo",
+        ),
+        (MOTORS, {'elbow': {'effort': np.inf}}, "the effort of 'elbow' is inf; it must be finite"),
+        (
+            MOTORS + '<motor name="m2" joint="elbow"/>',
+            {'elbow': {'effort': 1.0}},
+            '2 actuators of one kind drive; name one of elbow, m2',
+        ),
+    ],
+)
 @pytest.mark.parametrize('first', [True, False])
 def test_a_refused_command_changes_nothing(tmp_path, actuators, bad, sentence, first):
     world = world_of(tmp_path, arm(actuators))
@@ -74,27 +105,38 @@ def test_positions_move_what_the_pd_layer_holds(tmp_path):
 
 def test_a_trajectory_is_followed_and_stopped(tmp_path):
     world = world_of(tmp_path, arm(), driver=HOLD, num_envs=2)
-    path = JointPath(('elbow', 'shoulder'), np.array([0.5, 1.0]),
-                     np.array([[0.4, 0.1], [0.8, 0.2]]), np.array([[0.8, 0.2], [0.0, 0.0]]))
+    path = JointPath(
+        ('elbow', 'shoulder'),
+        np.array([0.5, 1.0]),
+        np.array([[0.4, 0.1], [0.8, 0.2]]),
+        np.array([[0.8, 0.2], [0.0, 0.0]]),
+    )
     world.command_trajectory(path, 1)
     run(world, 0.5)
     assert positions(world, 1) == pytest.approx({'shoulder': 0.1, 'elbow': 0.4}, abs=0.04)
     assert positions(world, 0) == pytest.approx({'shoulder': 0.0, 'elbow': 0.0}, abs=0.01)
     run(world, 1.5)
     assert positions(world, 1) == pytest.approx({'shoulder': 0.2, 'elbow': 0.8}, abs=0.01)
-    world.command_trajectory(JointPath(('elbow',), np.array([0.0, 9.0]),
-                                       np.array([[0.8], [-0.8]])), 1)
+    world.command_trajectory(
+        JointPath(('elbow',), np.array([0.0, 9.0]), np.array([[0.8], [-0.8]])), 1
+    )
     run(world, 0.5)
     world.command_trajectory(None, 1)
     run(world, 1.0)
     assert positions(world, 1)['elbow'] == pytest.approx(0.71, abs=0.03)
 
 
-@pytest.mark.parametrize(('make', 'sentence'), [
-    (lambda: JointPath(('elbow',), np.array([1.0, 1.0]), np.zeros((2, 1))), 'increase strictly'),
-    (lambda: JointPath(('elbow',), np.array([1.0]), np.array([[np.nan]])), 'not finite'),
-    (lambda: JointPath(('elbow',), np.array([1.0]), np.zeros((1, 2))), 'of shape'),
-])
+@pytest.mark.parametrize(
+    ('make', 'sentence'),
+    [
+        (
+            lambda: JointPath(('elbow',), np.array([1.0, 1.0]), np.zeros((2, 1))),
+            'increase strictly',
+        ),
+        (lambda: JointPath(('elbow',), np.array([1.0]), np.array([[np.nan]])), 'not finite'),
+        (lambda: JointPath(('elbow',), np.array([1.0]), np.zeros((1, 2))), 'of shape'),
+    ],
+)
 def test_bad_trajectories_are_refused(make, sentence):
     with pytest.raises(RigError, match=sentence):
         make()
@@ -119,11 +161,14 @@ def test_every_actuator_has_its_own_latency(tmp_path):
     assert [row[1] for row in got] == [0, 0, 0, 0, 0, 1, 1]
 
 
-@pytest.mark.parametrize(('integrator', 'keys', 'sentence'), [
-    ('RK4', {'control_delay_s': 0.004}, 'uses the integrator RK4, whose substeps'),
-    ('Euler', {'control_delays_s': {'elbow': 0.004}}, 'has one latency for all actuators'),
-    ('Euler', {'control_delay_s': 0.004, 'driver': HOLD}, 'would delay what the PD layer'),
-])
+@pytest.mark.parametrize(
+    ('integrator', 'keys', 'sentence'),
+    [
+        ('RK4', {'control_delay_s': 0.004}, 'uses the integrator RK4, whose substeps'),
+        ('Euler', {'control_delays_s': {'elbow': 0.004}}, 'has one latency for all actuators'),
+        ('Euler', {'control_delay_s': 0.004, 'driver': HOLD}, 'would delay what the PD layer'),
+    ],
+)
 def test_what_mujocos_own_delay_cannot_do_is_refused(tmp_path, integrator, keys, sentence):
     with pytest.raises(RigError, match=sentence):
         world_of(tmp_path, arm(integrator=integrator), control_delay_backend='mujoco', **keys)

@@ -40,8 +40,11 @@ def test_the_median_is_taken_where_messages_are_early_by_chance(seed: int) -> No
 def test_what_is_taken_does_not_jump_when_the_measure_changes() -> None:
     rng = np.random.default_rng(3)
     late = 20_000 + rng.exponential(500.0, 1500)
-    early = 20_000 + rng.exponential(500.0, 6000) - np.where(
-        rng.random(6000) < 0.05, rng.exponential(6000.0, 6000), 0.0)
+    early = (
+        20_000
+        + rng.exponential(500.0, 6000)
+        - np.where(rng.random(6000) < 0.05, rng.exponential(6000.0, 6000), 0.0)
+    )
     found, blocks = levels(np.concatenate([late, early]))
     assert blocks.rank > 0.0
     assert np.median(found[-60:]) > 13_000

@@ -13,8 +13,16 @@ from sync_engine.clocks.smoothing import Tape
 from sync_engine.config import AdaKFConfig
 
 CONFIG = AdaKFConfig()
-PRIOR = ClockPrior(offset_s=0.005, offset_sigma_s=0.001, latency_s=0.02, latency_sigma_s=0.008,
-                   skew_sigma=3e-5, anchor_sigma_s=0.002, is_anchor=False, tied=True)
+PRIOR = ClockPrior(
+    offset_s=0.005,
+    offset_sigma_s=0.001,
+    latency_s=0.02,
+    latency_sigma_s=0.008,
+    skew_sigma=3e-5,
+    anchor_sigma_s=0.002,
+    is_anchor=False,
+    tied=True,
+)
 LEVEL = PRIOR.offset_s - PRIOR.latency_s
 """o - l, which arrivals show."""
 
@@ -38,8 +46,7 @@ def test_before_anything_is_measured_the_filter_is_its_prior() -> None:
     assert tied.arrival_var == pytest.approx(0.001**2)
     assert tied.anchored_var == pytest.approx(0.001**2 + 0.008**2 + 0.002**2)
     assert tied.sigma_s == pytest.approx(np.hypot(0.001, 0.008))
-    assert (loose.offset_var, loose.arrival_var) == pytest.approx(
-        (0.001**2, 0.001**2 + 0.008**2))
+    assert (loose.offset_var, loose.arrival_var) == pytest.approx((0.001**2, 0.001**2 + 0.008**2))
     assert imu.anchored_var == imu.arrival_var == pytest.approx(0.001**2)
     assert imu.sigma_s == pytest.approx(0.001)
 
@@ -144,9 +151,14 @@ def test_motion_is_counted_and_moves_offset_and_latency_together() -> None:
     assert (other.time_s, other.motion_count, other.sigma_s) == (0.0, 10, clock.sigma_s)
 
 
-@pytest.mark.parametrize(('key', 'value'), [
-    ('x', [0.0, float('inf'), 0.0, 0.0]), ('p', [[float('nan')] * 4] * 4),
-    ('p', np.diag([1.0, 1.0, -1.0, 1.0]).tolist())])
+@pytest.mark.parametrize(
+    ('key', 'value'),
+    [
+        ('x', [0.0, float('inf'), 0.0, 0.0]),
+        ('p', [[float('nan')] * 4] * 4),
+        ('p', np.diag([1.0, 1.0, -1.0, 1.0]).tolist()),
+    ],
+)
 def test_a_dump_that_cannot_be_is_refused(key: str, value: list[object]) -> None:
     with pytest.raises(ValueError, match='finite and positive'):
         ClockFilter(PRIOR, CONFIG).load({**settled(5).dump(), key: value})
@@ -195,8 +207,12 @@ def test_after_a_jump_the_smoother_looks_back_no_further_than_the_jump() -> None
         clock.observe_arrival(LEVEL + (0.25 if second > 60 else 0.0))
     clock.finish_tape()
     track = clock.tape.smoothed()
-    for second, offset_s in ((30, PRIOR.offset_s), (58, PRIOR.offset_s),
-                             (63, PRIOR.offset_s + 0.25), (110, PRIOR.offset_s + 0.25)):
+    for second, offset_s in (
+        (30, PRIOR.offset_s),
+        (58, PRIOR.offset_s),
+        (63, PRIOR.offset_s + 0.25),
+        (110, PRIOR.offset_s + 0.25),
+    ):
         known = track.at(second * 10**9)
         assert known is not None
         assert known.offset_ns / 1e9 == pytest.approx(offset_s, abs=0.002)
@@ -214,8 +230,9 @@ def test_what_jumped_stays_loose_for_a_while_and_the_rest_does_not() -> None:
         clock.predict(float(second))
     before = clock.covariance
     clock.predict(160.0)
-    assert (clock.covariance - before)[2, 2] == pytest.approx(0.2 * CONFIG.latency_walk_s**2,
-                                                              rel=0.05)
+    assert (clock.covariance - before)[2, 2] == pytest.approx(
+        0.2 * CONFIG.latency_walk_s**2, rel=0.05
+    )
 
 
 def test_a_wander_that_motion_shows_is_part_of_the_skew() -> None:

@@ -78,8 +78,10 @@ def turn(engine: SyncEngine, start_ms: int, end_ms: int, last_off_ms: dict[str, 
 @pytest.mark.parametrize('in_doubt', ['a', 'imu'])
 def test_turns_are_not_compared_while_a_clock_may_have_stepped(in_doubt: str) -> None:
     """A turn from before a step to after it would be wrong by the step."""
-    inputs = {'a': {'latency_s': 0.0, 'imu_quat_wxyz': (1.0, 0.0, 0.0, 0.0)},
-              'imu': {'latency_s': 0.0, 'member': False}}
+    inputs = {
+        'a': {'latency_s': 0.0, 'imu_quat_wxyz': (1.0, 0.0, 0.0, 0.0)},
+        'imu': {'latency_s': 0.0, 'member': False},
+    }
     engine = SyncEngine(config(inputs, 'a', imu_sensor_id='imu'))
     assert turn(engine, 0, 3000, {in_doubt: -40}) == 0
     assert turn(engine, 3000, 3100, {}) == 1  # it was a glitch, and the others wait no longer

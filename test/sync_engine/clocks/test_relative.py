@@ -18,11 +18,18 @@ from sync_engine.engine import SyncEngine
 INF = float('inf')
 
 
-def run(partner: dict[str, Any], reference: dict[str, Any] | None = None, seconds: int = 4,
-        offset_ms: int = 30, **more: Any) -> tuple[SyncEngine, Bundle]:
+def run(
+    partner: dict[str, Any],
+    reference: dict[str, Any] | None = None,
+    seconds: int = 4,
+    offset_ms: int = 30,
+    **more: Any,
+) -> tuple[SyncEngine, Bundle]:
     """Play 10 Hz of `ref` and of `cam`, whose clock is `offset_ms` ahead; all arrive 5 ms late."""
-    inputs = {'ref': {'latency_s': 0.005, 'latency_sigma_s': 1e-4, **(reference or {})},
-              'cam': {'latency_s': 0.005, 'latency_sigma_s': 1e-4, **partner}}
+    inputs = {
+        'ref': {'latency_s': 0.005, 'latency_sigma_s': 1e-4, **(reference or {})},
+        'cam': {'latency_s': 0.005, 'latency_sigma_s': 1e-4, **partner},
+    }
     feeder = Feeder(SyncEngine(config(inputs, 'ref', required_sensors=['ref', 'cam'], **more)))
     for frame in range(10 * seconds):
         feeder.push('ref', 100 * frame, 100 * frame + 5)
@@ -40,7 +47,9 @@ def test_a_bundle_shows_the_offset_that_paired_it_with_its_sigma_and_state() -> 
     own = engine.offset_to_host('cam').sigma_s, engine.offset_to_host('ref').sigma_s
     assert cam.offset_sigma_s == pytest.approx(math.hypot(*own), rel=0.15)
     assert (bundle.members['ref'].offset_ns, bundle.members['ref'].offset_state) == (
-        0, OffsetState.LOCKED)
+        0,
+        OffsetState.LOCKED,
+    )
     assert bundle.members['ref'].offset_sigma_s == pytest.approx(own[1], rel=0.1)
 
 
@@ -55,8 +64,9 @@ def test_a_wide_latency_keeps_an_offset_from_locking() -> None:
 @pytest.mark.parametrize('blind', ['cam', 'ref'])
 def test_what_cannot_be_observed_corrects_nothing(blind: str) -> None:
     wide = {'latency_s': 0.5, 'latency_sigma_s': 0.5}
-    _, bundle = run(wide if blind == 'cam' else {}, wide if blind == 'ref' else {},
-                    window={'max_ms': 60.0})
+    _, bundle = run(
+        wide if blind == 'cam' else {}, wide if blind == 'ref' else {}, window={'max_ms': 60.0}
+    )
     cam = bundle.members['cam']
     assert cam.offset_state is OffsetState.UNOBSERVABLE
     assert cam.offset_sigma_s == INF
@@ -112,8 +122,11 @@ def test_the_reference_has_no_offset_to_itself() -> None:
 
 def test_the_sigma_of_pairs_is_the_square_root_of_their_filters_variance() -> None:
     _, bundle = run({}, estimator='pairing', seconds=1, adakf={'process_noise': 1e-4})
-    alone = PairingOffset(load_config({
-        'inputs': {'a': {}}, 'reference_sensor_id': 'a', 'adakf': {'process_noise': 1e-4}}).adakf)
+    alone = PairingOffset(
+        load_config(
+            {'inputs': {'a': {}}, 'reference_sensor_id': 'a', 'adakf': {'process_noise': 1e-4}}
+        ).adakf
+    )
     for _ in range(bundle.sequence - 1):
         alone.update(0.03)
     cam = bundle.members['cam']
@@ -123,8 +136,12 @@ def test_the_sigma_of_pairs_is_the_square_root_of_their_filters_variance() -> No
 
 def clock(offset_ns: int, to_host: float, to_imu: float, bias: float, anchor_ns: int) -> Any:
     """Return a clock of known variances (s^2), to the host and to the IMU."""
-    return SimpleNamespace(variances=(to_host, to_imu), bias_var=bias, anchor_ns=anchor_ns,
-                           offset_ns=lambda time_ns: offset_ns)
+    return SimpleNamespace(
+        variances=(to_host, to_imu),
+        bias_var=bias,
+        anchor_ns=anchor_ns,
+        offset_ns=lambda time_ns: offset_ns,
+    )
 
 
 def test_two_clocks_are_compared_over_the_surer_of_host_and_imu() -> None:
@@ -139,8 +156,10 @@ def test_two_clocks_are_compared_over_the_surer_of_host_and_imu() -> None:
 
 
 def test_stamps_that_cannot_be_observed_are_host_time_to_a_reference_whose_clock_is_off() -> None:
-    inputs = {'ref': {'latency_s': 0.005, 'latency_sigma_s': 1e-4},
-              'cam': {'latency_s': 0.5, 'latency_sigma_s': 0.5}}
+    inputs = {
+        'ref': {'latency_s': 0.005, 'latency_sigma_s': 1e-4},
+        'cam': {'latency_s': 0.5, 'latency_sigma_s': 0.5},
+    }
     feeder = Feeder(SyncEngine(config(inputs, 'ref', required_sensors=['ref', 'cam'])))
     for frame in range(40):
         feeder.push('ref', 100 * frame - 80, 100 * frame + 5)  # its clock is 80 ms behind

@@ -27,20 +27,30 @@ LOSSY = [33, 66, 33, 33] * 12
 VARYING = [20, 31, 47, 26, 38, 55, 23, 41] * 6
 
 
-@pytest.mark.parametrize(('seen', 'spacing_ms', 'step_ms', 'cause', 'size_ms'), [
-    (STEADY, 83, 50, CLOCK, 50),        # an odd spacing: the clock stepped
-    (STEADY, -17, -50, CLOCK, -50),
-    (STEADY, 33, -50, LATENCY, None),   # the usual one: messages were held up
-    (STEADY, 66, 33, CLOCK, 33),        # a whole period: the clock, more likely
-    (LOSSY, 66, 33, UNCLEAR, 33),       # where frames get lost, nobody can say
-    (STEADY, 58, 50, UNCLEAR, None),    # the grid moved by 25, arrival - stamp by 50
-    (STEADY, 66, 20, UNCLEAR, None),    # a lost frame, and a delay lower than any before
-    (VARYING, 90, 50, CLOCK, None),     # 90 was never seen, 40 was: no grid gives a size
-    (VARYING, 31, -300, LATENCY, None),
-    (VARYING, 47, 300, UNCLEAR, None),  # the first message after a step may have been a slow one
-])
-def test_the_spacing_shows_what_moved(seen: list[int], spacing_ms: int, step_ms: int,
-                                      cause: Cause, size_ms: int | None) -> None:
+@pytest.mark.parametrize(
+    ('seen', 'spacing_ms', 'step_ms', 'cause', 'size_ms'),
+    [
+        (STEADY, 83, 50, CLOCK, 50),  # an odd spacing: the clock stepped
+        (STEADY, -17, -50, CLOCK, -50),
+        (STEADY, 33, -50, LATENCY, None),  # the usual one: messages were held up
+        (STEADY, 66, 33, CLOCK, 33),  # a whole period: the clock, more likely
+        (LOSSY, 66, 33, UNCLEAR, 33),  # where frames get lost, nobody can say
+        (STEADY, 58, 50, UNCLEAR, None),  # the grid moved by 25, arrival - stamp by 50
+        (STEADY, 66, 20, UNCLEAR, None),  # a lost frame, and a delay lower than any before
+        (VARYING, 90, 50, CLOCK, None),  # 90 was never seen, 40 was: no grid gives a size
+        (VARYING, 31, -300, LATENCY, None),
+        (
+            VARYING,
+            47,
+            300,
+            UNCLEAR,
+            None,
+        ),  # the first message after a step may have been a slow one
+    ],
+)
+def test_the_spacing_shows_what_moved(
+    seen: list[int], spacing_ms: int, step_ms: int, cause: Cause, size_ms: int | None
+) -> None:
     found, size = finder(seen).judge(spacing_ms * MS, step_ms * MS, 0.0, queued=False)
     assert found is cause
     assert size == (None if size_ms is None else pytest.approx(size_ms * MS))
@@ -78,10 +88,13 @@ def test_what_was_late_already_is_no_part_of_the_step() -> None:
     assert (cause, size) == (CLOCK, pytest.approx(-50 * MS))
 
 
-@pytest.mark.parametrize(('slip_ms', 'moved_ms', 'cause'), [
-    (12, 0, CLOCK), (12, -3, CLOCK), (4, 0, LATENCY), (24, 0, LATENCY)])
-def test_a_grid_that_moved_a_moment_ago_explains_a_step(slip_ms: int, moved_ms: int,
-                                                       cause: Cause) -> None:
+@pytest.mark.parametrize(
+    ('slip_ms', 'moved_ms', 'cause'),
+    [(12, 0, CLOCK), (12, -3, CLOCK), (4, 0, LATENCY), (24, 0, LATENCY)],
+)
+def test_a_grid_that_moved_a_moment_ago_explains_a_step(
+    slip_ms: int, moved_ms: int, cause: Cause
+) -> None:
     steady = finder(STEADY)
     steady.note_slip((33 + slip_ms) * MS, moved_ms * MS)
     found, size = steady.judge(33 * MS, 12 * MS, 0.0, queued=False)

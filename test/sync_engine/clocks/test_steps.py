@@ -62,8 +62,9 @@ def test_the_size_of_a_step_does_not_hang_on_the_frame_before_it(step_ms: float)
     assert found == [pytest.approx(step_ms, abs=0.5)]
 
 
-@pytest.mark.parametrize(('step_ms', 'period_ms'), [(-700.0, 33), (-150.0, 33), (300.0, 33),
-                                                   (-700.0, 400)])
+@pytest.mark.parametrize(
+    ('step_ms', 'period_ms'), [(-700.0, 33), (-150.0, 33), (300.0, 33), (-700.0, 400)]
+)
 def test_a_large_step_is_seen_before_the_period_is_known(step_ms: float, period_ms: int) -> None:
     """A node that starts while a clock is wrong sees it set right a moment later."""
     detector, found = StepDetector(S), []

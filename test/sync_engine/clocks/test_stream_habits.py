@@ -35,11 +35,22 @@ def test_no_step_is_seen_where_there_is_none(name: str) -> None:
 @example(0.4284, 2, 0.0, 1.0634, 1, 642701, 30.0)  # no grid, two late by chance
 @example(0.1665, 1, 0.0, 1.3855, 1, 268076, 5.0)  # a stamp just beside the grid, two late
 @example(0.15625, 4, 0.0, 0.0, 2, 1438, 5.0)  # one message a second, and some of them late
-@given(loss=st.floats(0.0, 0.5), keep_every=st.integers(1, 4), vary=st.floats(0.0, 0.3),
-       stamp_jitter_ms=st.floats(0.0, 2.0), stalls=st.integers(0, 4), seed=st.integers(0, 10**6),
-       rate_hz=st.sampled_from([5.0, 10.0, 20.0, 30.0]))
+@given(
+    loss=st.floats(0.0, 0.5),
+    keep_every=st.integers(1, 4),
+    vary=st.floats(0.0, 0.3),
+    stamp_jitter_ms=st.floats(0.0, 2.0),
+    stalls=st.integers(0, 4),
+    seed=st.integers(0, 10**6),
+    rate_hz=st.sampled_from([5.0, 10.0, 20.0, 30.0]),
+)
 def test_no_mixture_of_habits_is_a_step(
-    loss: float, keep_every: int, vary: float, stamp_jitter_ms: float, stalls: int, seed: int,
+    loss: float,
+    keep_every: int,
+    vary: float,
+    stamp_jitter_ms: float,
+    stalls: int,
+    seed: int,
     rate_hz: float,
 ) -> None:
     habits = Habits(rate_hz, loss, keep_every, vary, stamp_jitter_ms, stalls=stalls)
@@ -60,8 +71,18 @@ def test_a_real_step_is_found_with_its_size(name: str, spreads: float) -> None:
         assert jumps[0][2] == pytest.approx(step_ms, abs=2.0 * spread_ms(plain))
 
 
-@pytest.mark.parametrize('name', ['plain', 'half is lost', 'throttled', 'varying rate',
-                                  'stamps jitter by 2 ms', 'batches', 'correlated'])
+@pytest.mark.parametrize(
+    'name',
+    [
+        'plain',
+        'half is lost',
+        'throttled',
+        'varying rate',
+        'stamps jitter by 2 ms',
+        'batches',
+        'correlated',
+    ],
+)
 def test_a_step_just_above_the_limit_is_doubted_until_it_is_found(name: str) -> None:
     """Slow messages after it look as usual, and late ones before it like a part of it."""
     frames = frames_of(HABITS[name])
@@ -112,4 +133,4 @@ def test_after_a_step_the_state_is_not_locked(name: str, periods: float) -> None
         engine.push('a', stamp_ns, None, arrival_ns)
         states.append(engine.offset_to_host('a').state)
     assert states[at - 1] is OffsetState.LOCKED
-    assert OffsetState.CONVERGING in states[at:at + 3]
+    assert OffsetState.CONVERGING in states[at : at + 3]

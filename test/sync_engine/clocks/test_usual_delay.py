@@ -76,10 +76,13 @@ def test_what_came_early_by_chance_moves_the_level_and_how_low_it_may_be() -> No
     assert usual.is_new_low(14 * MS - 0.51 * usual.threshold_ns)
 
 
-@pytest.mark.parametrize(('by_ms', 'is_clock', 'floor_ms'), [
-    (-8, True, 12), (-8, False, 12), (8, True, 28), (8, False, 20)])
+@pytest.mark.parametrize(
+    ('by_ms', 'is_clock', 'floor_ms'),
+    [(-8, True, 12), (-8, False, 12), (8, True, 28), (8, False, 20)],
+)
 def test_a_risen_latency_may_fall_again_but_a_clock_that_stepped_may_not(
-        by_ms: int, is_clock: bool, floor_ms: int) -> None:
+    by_ms: int, is_clock: bool, floor_ms: int
+) -> None:
     usual = learnt(*[20] * 400)
     usual.shift(by_ms * MS, is_clock)
     assert usual.level_ns == pytest.approx((20 + by_ms) * MS)

@@ -28,13 +28,15 @@ def test_the_trace_in_the_text_is_what_happens():
     rows = [line.split('|') for line in (wander.__doc__ or '').splitlines() if '|' in line][1:]
     found = Wander((10.0 * MS) ** 2, 0.4)
     assert [float(part) for part in rows[0][1].split()] == [
-        round(100.0 * belief) for belief in found.beliefs]
+        round(100.0 * belief) for belief in found.beliefs
+    ]
     still = [0.3, -1.1, 0.8, 0.2, -0.4, 1.2, -0.9, 0.1, -0.6, 0.5] * 2
     known, _ = _tell(found, [each * MS for each in still])
     for row, fixes in ((rows[1], []), (rows[2], [1.9, 2.7, 1.4, 2.2])):
         known, variance = _tell(found, [each * MS for each in fixes], known)
         assert [float(part) for part in row[1].split()] == pytest.approx(
-            [100.0 * belief for belief in found.beliefs], abs=0.6)
+            [100.0 * belief for belief in found.beliefs], abs=0.6
+        )
         mean, sigma = (float(part) for part in row[2].split('+-'))
         assert known / MS == pytest.approx(mean, abs=0.006)
         assert variance**0.5 / MS == pytest.approx(sigma, abs=0.006)

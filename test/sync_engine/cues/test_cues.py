@@ -139,8 +139,9 @@ def test_an_empty_yard_tells_nothing() -> None:
         assert cue.feed(T0 + k * 100 * MS, scan_values(np.full(RAYS, np.inf))) is None
 
 
-@pytest.mark.parametrize(('columns', 'limit_deg'), [(2048, 0.02), (1024, 0.02), (640, 0.03),
-                                                    (512, 0.03), (360, 0.05)])
+@pytest.mark.parametrize(
+    ('columns', 'limit_deg'), [(2048, 0.02), (1024, 0.02), (640, 0.03), (512, 0.03), (360, 0.05)]
+)
 def test_yaw_from_clouds(columns: int, limit_deg: float) -> None:
     rng = np.random.default_rng(0)
     cue, found = CloudCue(), []
@@ -168,8 +169,9 @@ def test_a_cloud_that_becomes_denser_is_seen_at_once() -> None:
         columns = 128 if k == 0 else 512
         angles = 2.0 * np.pi * np.arange(columns) / columns
         flat = sweep(YARD, pose, k * 0.1, columns, 0.0, 0.01, np.random.default_rng(k))
-        points = np.stack([flat * np.cos(angles - np.pi), flat * np.sin(angles - np.pi),
-                           0.0 * flat], axis=1)
+        points = np.stack(
+            [flat * np.cos(angles - np.pi), flat * np.sin(angles - np.pi), 0.0 * flat], axis=1
+        )
         rotation = cue.feed(T0 + k * 100 * MS, {'points': points})
         assert (rotation is not None) == (k >= 2)
 
@@ -265,18 +267,27 @@ def scene(kind: type[Cue]) -> Callable[[int], dict[str, Any]]:
 
     def cloud(k: int) -> FloatArray:
         flat = ranges(k)
-        return np.concatenate([np.stack([flat * np.cos(angles), flat * np.sin(angles),
-                                         flat * height], axis=1) for height in (-0.02, 0.02)])
+        return np.concatenate(
+            [
+                np.stack([flat * np.cos(angles), flat * np.sin(angles), flat * height], axis=1)
+                for height in (-0.02, 0.02)
+            ]
+        )
 
     turn = 0.05
     seen: dict[type[Cue], Callable[[int], dict[str, Any]]] = {
         ScanCue: lambda k: scan_values(ranges(k)),
         CloudCue: lambda k: {'points': cloud(k)},
-        ImageCue: lambda k: {'gray': render(np.array([0.0, turn * k, 0.0])),  # type: ignore[misc]
-                             'fx': 140.0, 'fy': 140.0},
+        ImageCue: lambda k: {
+            'gray': render(np.array([0.0, turn * k, 0.0])),  # type: ignore[misc]
+            'fx': 140.0,
+            'fy': 140.0,
+        },
         RateCue: lambda k: {'angular_velocity': [0.0, 0.0, 0.2]},
-        OdometryCue: lambda k: {'orientation': np.array([0.0, 0.0, np.sin(turn * k / 2),
-                                                         np.cos(turn * k / 2)])}}
+        OdometryCue: lambda k: {
+            'orientation': np.array([0.0, 0.0, np.sin(turn * k / 2), np.cos(turn * k / 2)])
+        },
+    }
     return seen[kind]
 
 

@@ -30,8 +30,14 @@ def texture(points: FloatArray) -> FloatArray:
 def picture(position: FloatArray, body: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Return what a camera at `position` [3] sees of a square room with a ground, [h, w]."""
     rows, columns = np.mgrid[0:HEIGHT, 0:WIDTH]
-    seen = np.stack([(columns - 0.5 * (WIDTH - 1)) / FOCAL_PX,
-                     (rows - 0.5 * (HEIGHT - 1)) / FOCAL_PX, np.ones(rows.shape)], axis=-1)
+    seen = np.stack(
+        [
+            (columns - 0.5 * (WIDTH - 1)) / FOCAL_PX,
+            (rows - 0.5 * (HEIGHT - 1)) / FOCAL_PX,
+            np.ones(rows.shape),
+        ],
+        axis=-1,
+    )
     rays = seen.reshape(-1, 3) @ (body @ OPTICAL).T
     with np.errstate(divide='ignore'):
         walls = (np.sign(rays[:, :2]) * HALF_ROOM_M - position[:2]) / rays[:, :2]
@@ -58,15 +64,21 @@ def pose(time_s: float, speed_m_s: float) -> tuple[FloatArray, FloatArray]:
     return axle + body @ np.array([lever_m, 0.0, 0.0]), body
 
 
-def errors(speed_m_s: float, frames: int = FRAMES, gyro: GyroLookup | None = None,
-           ) -> tuple[FloatArray, FloatArray, FloatArray]:
+def errors(
+    speed_m_s: float,
+    frames: int = FRAMES,
+    gyro: GyroLookup | None = None,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return error (rad), claimed sigma (rad) and change of the rate (rad/s) of every turn."""
     cue, rng = ImageCue(), np.random.default_rng(4)
     wrong, claimed, change = [], [], []
     for k in range(frames):
         here, body = pose(k * FRAME_S, speed_m_s)
-        found = cue.feed(1 + round(k * FRAME_S * 1e9),
-                         {'gray': picture(here, body, rng), 'fx': FOCAL_PX, 'fy': FOCAL_PX}, gyro)
+        found = cue.feed(
+            1 + round(k * FRAME_S * 1e9),
+            {'gray': picture(here, body, rng), 'fx': FOCAL_PX, 'fy': FOCAL_PX},
+            gyro,
+        )
         if found is None:
             continue
         true = turn(k - 1, k, speed_m_s)
@@ -94,14 +106,20 @@ def turn(start: float, end: float, speed_m_s: float) -> FloatArray:
     """Return the true rotation vector [3] between two frames, optical axes (rad)."""
     one, two = (pose(k * FRAME_S, speed_m_s)[1] @ OPTICAL for k in (start, end))
     between = one.T @ two
-    sine = 0.5 * np.array([between[2, 1] - between[1, 2], between[0, 2] - between[2, 0],
-                           between[1, 0] - between[0, 1]])
+    sine = 0.5 * np.array(
+        [
+            between[2, 1] - between[1, 2],
+            between[0, 2] - between[2, 0],
+            between[1, 0] - between[0, 1],
+        ]
+    )
     size = float(np.linalg.norm(sine))
     return np.asarray(sine * (np.arcsin(size) / size if size > 1e-12 else 1.0))
 
 
-@pytest.mark.parametrize(('speed_m_s', 'worst_mrad', 'worst_lag_s'), [
-    (0.0, 0.4, 1e-4), (1.2, 1.5, 0.7e-3)])
+@pytest.mark.parametrize(
+    ('speed_m_s', 'worst_mrad', 'worst_lag_s'), [(0.0, 0.4, 1e-4), (1.2, 1.5, 0.7e-3)]
+)
 def test_turns_are_right_on_the_spot_and_while_driving(
     speed_m_s: float, worst_mrad: float, worst_lag_s: float
 ) -> None:
@@ -118,11 +136,15 @@ def test_turns_are_right_on_the_spot_and_while_driving(
 def test_a_blank_wall_and_another_room_tell_nothing() -> None:
     rng = np.random.default_rng(5)
     here, body = pose(0.0, 0.0)
-    for pictures in ([np.full((HEIGHT, WIDTH), 128.0)] * 2,
-                     [picture(here, body, rng), rng.uniform(0.0, 255.0, (HEIGHT, WIDTH))]):
+    for pictures in (
+        [np.full((HEIGHT, WIDTH), 128.0)] * 2,
+        [picture(here, body, rng), rng.uniform(0.0, 255.0, (HEIGHT, WIDTH))],
+    ):
         cue = ImageCue()
-        found = [cue.feed(1 + k * 10**8, {'gray': gray, 'fx': FOCAL_PX, 'fy': FOCAL_PX})
-                 for k, gray in enumerate([pictures[0], *pictures])]
+        found = [
+            cue.feed(1 + k * 10**8, {'gray': gray, 'fx': FOCAL_PX, 'fy': FOCAL_PX})
+            for k, gray in enumerate([pictures[0], *pictures])
+        ]
         assert found[-1] is None
 
 

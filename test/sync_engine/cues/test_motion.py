@@ -113,9 +113,15 @@ def test_noise_of_the_gyro_is_no_motion() -> None:
         turned = 0.02 * np.sin(3.0 * np.arange(1.0, 9.0, 1 / 30))
         turns = np.diff(turned)[:, None] + rng.normal(0.0, 8e-4, (len(turned) - 1, 3))
         stamps = [START + round((1.0 + k / 30) * S) for k in range(len(turned))]
-        rows = TurnRows([Rotation(*at, tuple(turn), XYZ, (8e-4**2,) * 3)
-                         for *at, turn in zip(stamps, stamps[1:], turns, strict=False)],
-                        0, np.zeros(3), np.full(3, 4e-4))
+        rows = TurnRows(
+            [
+                Rotation(*at, tuple(turn), XYZ, (8e-4**2,) * 3)
+                for *at, turn in zip(stamps, stamps[1:], turns, strict=False)
+            ],
+            0,
+            np.zeros(3),
+            np.full(3, 4e-4),
+        )
         rows.look_at(gyro, 0.1)
         fits.append(rows.fit(0.05, 0.01, Mounting(np.eye(3))))
     scaled = [fix.delta_s / fix.sigma_s for fix in fits]

@@ -49,9 +49,16 @@ class Drive:
         seen = np.diff(self.angle(times), axis=0) @ mounting  # R' g: in the sensor's frame
         seen += np.random.default_rng(5).normal(0.0, SIGMA_RAD, seen.shape)
         stamps = [START + round((time + OFFSET_S) * S) for time in times]
-        return [Rotation(one, two, tuple(turn[list(axes)]), tuple(XYZ_AXES[i] for i in axes),
-                         (SIGMA_RAD**2,) * len(axes))
-                for one, two, turn in zip(stamps, stamps[1:], seen, strict=False)]
+        return [
+            Rotation(
+                one,
+                two,
+                tuple(turn[list(axes)]),
+                tuple(XYZ_AXES[i] for i in axes),
+                (SIGMA_RAD**2,) * len(axes),
+            )
+            for one, two, turn in zip(stamps, stamps[1:], seen, strict=False)
+        ]
 
 
 def followed(
@@ -72,9 +79,15 @@ def angle_deg(one: FloatArray, other: FloatArray) -> float:
     return float(np.degrees(np.arccos(np.clip((np.trace(one.T @ other) - 1.0) / 2.0, -1.0, 1.0))))
 
 
-@pytest.mark.parametrize('mounting', [
-    OPTICAL, np.eye(3), turned_by(np.array([1.0, -2.0, 0.5])),
-    turned_by(np.array([0.0, 3.1, 0.0]))])
+@pytest.mark.parametrize(
+    'mounting',
+    [
+        OPTICAL,
+        np.eye(3),
+        turned_by(np.array([1.0, -2.0, 0.5])),
+        turned_by(np.array([0.0, 3.1, 0.0])),
+    ],
+)
 def test_an_unknown_rotation_is_found_with_the_offset(mounting: FloatArray) -> None:
     drive = Drive()
     fit = RotationFit(MotionConfig(), Mounting())
@@ -114,8 +127,10 @@ def test_turns_about_one_axis_leave_the_rotation_open_but_not_the_offset() -> No
     assert seen == pytest.approx(OPTICAL.T @ np.array([0.0, 0.0, 1.0]), abs=0.02)
 
 
-@pytest.mark.parametrize(('declared', 'off_deg'), [
-    (np.eye(3), 120.0), (OPTICAL @ turned_by(np.array([0.0, 0.2, 0.0])), 11.5)])
+@pytest.mark.parametrize(
+    ('declared', 'off_deg'),
+    [(np.eye(3), 120.0), (OPTICAL @ turned_by(np.array([0.0, 0.2, 0.0])), 11.5)],
+)
 def test_a_wrong_declaration_is_contradicted_and_not_used(
     declared: FloatArray, off_deg: float
 ) -> None:
@@ -143,8 +158,10 @@ def test_a_right_declaration_stands() -> None:
 def test_turns_of_something_else_are_refused() -> None:
     """No rotation and no offset explain them: nothing is believed, declared or not."""
     other = np.random.default_rng(9).normal(0.0, 0.02, (400, 3))
-    turns = [Rotation(turn.stamp_from_ns, turn.stamp_to_ns, tuple(noise), XYZ_AXES, (1e-6,) * 3)
-             for turn, noise in zip(Drive().turns(OPTICAL), other, strict=False)]
+    turns = [
+        Rotation(turn.stamp_from_ns, turn.stamp_to_ns, tuple(noise), XYZ_AXES, (1e-6,) * 3)
+        for turn, noise in zip(Drive().turns(OPTICAL), other, strict=False)
+    ]
     for mounting in (Mounting(), Mounting(np.eye(3))):
         fit = RotationFit(MotionConfig(), mounting)
         assert followed(fit, Drive().gyro(), turns) == []

@@ -22,10 +22,14 @@ def test_a_member_is_the_message_as_it_came() -> None:
     feed.push('b', 95, 99)
     feed.push('a', 100, 105)
     (bundle,) = feed.push('b', 130, 139)
-    found = {name: (each.payload, each.stamp_ns - T0, each.arrival_ns - T0)
-             for name, each in bundle.members.items()}
-    assert found == {'a': (f'a@{T0 + 100 * MS}', 100 * MS, 105 * MS),
-                     'b': (f'b@{T0 + 95 * MS}', 95 * MS, 99 * MS)}
+    found = {
+        name: (each.payload, each.stamp_ns - T0, each.arrival_ns - T0)
+        for name, each in bundle.members.items()
+    }
+    assert found == {
+        'a': (f'a@{T0 + 100 * MS}', 100 * MS, 105 * MS),
+        'b': (f'b@{T0 + 95 * MS}', 95 * MS, 99 * MS),
+    }
     assert bundle.reference_id == 'a'
 
 
@@ -82,14 +86,15 @@ def test_bundles_are_numbered_and_their_stamps_rise_while_the_clock_is_corrected
 def test_two_reference_frames_of_one_moment_get_stamps_that_differ() -> None:
     """A known clock that jumps by just the time between two frames puts both at one moment."""
     feed = Feeder(SyncEngine(config({'ref': {}}, 'ref', required_sensors=['ref'])))
-    pieces = [(at_ns, [SmoothedClock(at_ns, offset_ns, 0.0, 0, 1e-8, 1e-8, 1e-8, 0.0)])
-              for at_ns, offset_ns in ((T0, 0), (T0 + 105 * MS, 10 * MS))]
+    pieces = [
+        (at_ns, [SmoothedClock(at_ns, offset_ns, 0.0, 0, 1e-8, 1e-8, 1e-8, 0.0)])
+        for at_ns, offset_ns in ((T0, 0), (T0 + 105 * MS, 10 * MS))
+    ]
     feed.engine.clocks.play({'ref': ClockTrack(pieces)})
     feed.push('ref', 100, 101)
     feed.push('ref', 110, 111)
     feed.push('ref', 140, 141)
-    assert [bundle.stamp_ns - T0 for bundle in feed.bundles] == [
-        100 * MS, 100 * MS + 1, 130 * MS]
+    assert [bundle.stamp_ns - T0 for bundle in feed.bundles] == [100 * MS, 100 * MS + 1, 130 * MS]
 
 
 def test_a_new_epoch_may_begin_before_the_last_one_ended() -> None:
@@ -121,7 +126,12 @@ def test_a_reference_that_starts_over_after_output_begins_an_epoch_of_its_own() 
     feed.poll(9000)
     numbered = [(bundle.epoch, (bundle.stamp_ns - T0) // MS) for bundle in feed.bundles]
     assert numbered == [(0, at) for at in range(5000, 6001, 100)] + [
-        (1, 6100), (1, 6200), (2, 2000), (2, 2100), (2, 2200)]
+        (1, 6100),
+        (1, 6200),
+        (2, 2000),
+        (2, 2100),
+        (2, 2200),
+    ]
     reasons = feed.engine.status().epochs
     assert [reason for _, _, reason in reasons] == ['c started over', 'c started over']
 
@@ -156,8 +166,12 @@ def test_a_reference_frame_without_its_partner_goes_and_the_next_one_is_served()
 
 
 def test_an_optional_partner_may_be_missing_and_says_why() -> None:
-    feed = feeder_of('a b', required_sensors=['a'], window={'min_ms': 5.0, 'max_ms': 20.0},
-                     inputs={'b': {'deadline_s': 0.1}})
+    feed = feeder_of(
+        'a b',
+        required_sensors=['a'],
+        window={'min_ms': 5.0, 'max_ms': 20.0},
+        inputs={'b': {'deadline_s': 0.1}},
+    )
     feed.push('b', 0)
     feed.push('a', 50)
     (bundle,) = feed.push('b', 100)
@@ -170,8 +184,17 @@ def test_an_optional_partner_may_be_missing_and_says_why() -> None:
 
 def test_a_missing_or_collected_partner_teaches_the_pairing_estimator_nothing() -> None:
     inputs = {'ref': {}, 'cam': {'deadline_s': 0.05}, 'imu': {'collect': True}}
-    feed = Feeder(SyncEngine(config(inputs, 'ref', required_sensors=['ref'], estimator='pairing',
-                                    window={'min_ms': 5.0, 'max_ms': 20.0})))
+    feed = Feeder(
+        SyncEngine(
+            config(
+                inputs,
+                'ref',
+                required_sensors=['ref'],
+                estimator='pairing',
+                window={'min_ms': 5.0, 'max_ms': 20.0},
+            )
+        )
+    )
     for k in range(10):
         feed.push('imu', 100 * k - 3, 100 * k)
         feed.push('ref', 100 * k, 100 * k + 1)
@@ -229,11 +252,21 @@ def test_a_reference_that_comes_out_of_order_is_waited_for_as_long_as_it_was_lat
 
 def known_clocks(offsets_ms: dict[str, int], **inputs: dict[str, Any]) -> Feeder:
     """Return an engine whose clocks are known: each is so far ahead of the host's (ms)."""
-    feed = Feeder(SyncEngine(config({name: {'deadline_s': 0.5, **inputs.get(name, {})}
-                                     for name in offsets_ms}, 'ref')))
-    feed.engine.clocks.play({
-        name: ClockTrack([(T0, [SmoothedClock(T0, ahead * MS, 0.0, 0, 1e-8, 1e-8, 1e-8, 0.0)])])
-        for name, ahead in offsets_ms.items()})
+    feed = Feeder(
+        SyncEngine(
+            config(
+                {name: {'deadline_s': 0.5, **inputs.get(name, {})} for name in offsets_ms}, 'ref'
+            )
+        )
+    )
+    feed.engine.clocks.play(
+        {
+            name: ClockTrack(
+                [(T0, [SmoothedClock(T0, ahead * MS, 0.0, 0, 1e-8, 1e-8, 1e-8, 0.0)])]
+            )
+            for name, ahead in offsets_ms.items()
+        }
+    )
     return feed
 
 

@@ -50,8 +50,11 @@ def test_orientations_that_hardly_differ_have_one_between_them() -> None:
 
 
 def test_the_length_of_a_quaternion_is_no_weight() -> None:
-    many = slerp(np.array([about_z(0.0), 3.0 * about_z(1.0)]),
-                 np.array([5.0 * about_z(1.0), about_z(2.0)]), 0.25)
+    many = slerp(
+        np.array([about_z(0.0), 3.0 * about_z(1.0)]),
+        np.array([5.0 * about_z(1.0), about_z(2.0)]),
+        0.25,
+    )
     assert many == pytest.approx(np.array([about_z(0.25), about_z(1.25)]))
 
 
@@ -71,7 +74,8 @@ def test_angles_turn_the_short_way_and_stay_within_half_a_turn(
     step = np.pi / 16
     turn = (end - start + 16) % 32 - 16
     (result,) = interpolate_field(
-        Kind.ANGLE_RAD, np.array([start * step]), np.array([end * step]), fraction)
+        Kind.ANGLE_RAD, np.array([start * step]), np.array([end * step]), fraction
+    )
     assert -np.pi < result <= np.pi + 1e-12
     if turn != -16:  # else both ways are equally short
         expected = start * step + fraction * turn * step
@@ -88,8 +92,10 @@ def test_what_is_not_interpolated_is_that_of_the_nearer_packet() -> None:
         def encode(self, payload: Any, values: Mapping[str, FloatArray]) -> Any:
             return payload[0], float(values['value'][0])
 
-    found = [interpolate(Reading(), ('first', 10.0), ('second', 20.0), part)
-             for part in (0.25, 0.5, 0.75)]
+    found = [
+        interpolate(Reading(), ('first', 10.0), ('second', 20.0), part)
+        for part in (0.25, 0.5, 0.75)
+    ]
     assert found == [('first', 12.5), ('second', 15.0), ('second', 17.5)]
 
 

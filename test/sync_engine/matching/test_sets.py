@@ -18,8 +18,9 @@ Event = tuple[int, int, int]
 """Arrival, input, stamp (ns)."""
 
 
-def play(events: Iterable[Event], streams: int = 2, queue_size: int = 10, slop_ns: int = 5 * MS
-         ) -> tuple[list[list[int]], SetMatcher]:
+def play(
+    events: Iterable[Event], streams: int = 2, queue_size: int = 10, slop_ns: int = 5 * MS
+) -> tuple[list[list[int]], SetMatcher]:
     """Return the sets as lists of stamps, without a flush."""
     matcher = SetMatcher([str(index) for index in range(streams)], queue_size, slop_ns)
     sets: list[list[int]] = []
@@ -39,8 +40,11 @@ def regular(index: int, period_ms: float, count: int, phase_ms: float = 0.0) -> 
 def late_streams(share: float, late_ns: int, seed: int, streams: int = 2) -> list[Event]:
     """1000 frames of 50 Hz on every input, a share of them late."""
     rng = np.random.default_rng(seed)
-    return [(arrival + late_ns * int(rng.random() < share), index, stamp)
-            for index in range(streams) for arrival, _, stamp in regular(index, 20.0, 1000)]
+    return [
+        (arrival + late_ns * int(rng.random() < share), index, stamp)
+        for index in range(streams)
+        for arrival, _, stamp in regular(index, 20.0, 1000)
+    ]
 
 
 def assert_sound(sets: list[list[int]], matcher: SetMatcher) -> None:
@@ -57,8 +61,7 @@ def test_late_frames_lose_no_set(share: float, seed: int, streams: int) -> None:
     sets, matcher = play(late_streams(share, 25 * MS, seed, streams), streams)
     sets += matcher.flush()
     assert_sound(sets, matcher)
-    assert [set(stamps) for stamps in sets] == [
-        {START_NS + k * 20 * MS} for k in range(1000)]
+    assert [set(stamps) for stamps in sets] == [{START_NS + k * 20 * MS} for k in range(1000)]
 
 
 def test_the_wait_is_reported_and_is_the_disorder_once_that_is_known() -> None:
@@ -118,9 +121,11 @@ def test_in_order_every_set_is_the_nearest(seed: int) -> None:
     sets += matcher.flush()
     assert_sound(sets, matcher)
     stamps = [event[2] for event in partner]
-    expected = [[head, near] for _, _, head in reference
-                if abs((near := min(stamps, key=lambda s, head=head: abs(s - head))) - head)
-                < slop_ns]
+    expected = [
+        [head, near]
+        for _, _, head in reference
+        if abs((near := min(stamps, key=lambda s, head=head: abs(s - head))) - head) < slop_ns
+    ]
     assert sets == expected
 
 
@@ -136,8 +141,9 @@ def test_time_that_goes_back_starts_over() -> None:
 
 def test_sets_that_wait_when_time_goes_back_leave_first() -> None:
     """A lost reference frame: those behind it wait for it until the bag begins again."""
-    bag = regular(1, 100, 30) + [event for event in regular(0, 100, 30)
-                                 if event[2] != START_NS + 2_700 * MS]
+    bag = regular(1, 100, 30) + [
+        event for event in regular(0, 100, 30) if event[2] != START_NS + 2_700 * MS
+    ]
     sets, matcher = play(bag)
     assert len(sets) == 27
     for arrival_ns, index, stamp_ns in sorted(stream(0, 0, 100)):
@@ -150,17 +156,23 @@ def test_patience_ends() -> None:
     sets, matcher = play(stream(0, 100) + stream(1, 98), slop_ns=50 * MS)
     assert sets == []
     assert matcher.poll(START_NS + 100 * MS + PATIENCE_NS + 1) == [
-        [START_NS + 100 * MS, START_NS + 98 * MS]]
+        [START_NS + 100 * MS, START_NS + 98 * MS]
+    ]
 
 
 @given(st.data())
 def test_whatever_comes_is_accounted_for(data: st.DataObject) -> None:
     streams = data.draw(st.integers(2, 4))
-    events = data.draw(st.lists(st.tuples(st.integers(0, streams - 1), st.integers(0, 60)),
-                                max_size=120))
+    events = data.draw(
+        st.lists(st.tuples(st.integers(0, streams - 1), st.integers(0, 60)), max_size=120)
+    )
     queue_size, slop = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 8))
-    matcher = SetMatcher([str(index) for index in range(streams)], queue_size, slop,
-                         data.draw(st.integers(0, streams - 1)))
+    matcher = SetMatcher(
+        [str(index) for index in range(streams)],
+        queue_size,
+        slop,
+        data.draw(st.integers(0, streams - 1)),
+    )
     sets: list[list[int]] = []
     for arrival_ns, (index, stamp_ns) in enumerate(events):
         sets += matcher.push(index, stamp_ns, stamp_ns, arrival_ns) or []

@@ -127,8 +127,9 @@ def test_the_status_says_how_the_imu_is() -> None:
     inputs = {'a': {'stamp_source': 'ptp'}, 'imu': {'member': False}}
     without = Feeder(SyncEngine(config({'a': inputs['a']}, 'a')))
     assert without.engine.status().imu == 'none'
-    feeder = Feeder(SyncEngine(config(inputs, 'a', imu_sensor_id='imu',
-                                      window={'stale_after_s': 0.5})))
+    feeder = Feeder(
+        SyncEngine(config(inputs, 'a', imu_sensor_id='imu', window={'stale_after_s': 0.5}))
+    )
     assert feeder.engine.status().imu == 'waiting'
     feeder.poll(0)
     feeder.engine.push_imu(T0, (0.0, 0.0, 0.0), REST)

@@ -28,8 +28,15 @@ from sensor_rig.rigfile import rig_from_parameters
 
 pytestmark = pytest.mark.ros
 
-SCAN = msgs.laser_scan('lidar', 16, angle_min_rad=0, angle_max_rad=1, angle_increment_rad=0.1,
-                       range_min_m=0, range_max_m=9)
+SCAN = msgs.laser_scan(
+    'lidar',
+    16,
+    angle_min_rad=0,
+    angle_max_rad=1,
+    angle_increment_rad=0.1,
+    range_min_m=0,
+    range_max_m=9,
+)
 IMAGE = msgs.image('cam', 8, 8, 'mono8')
 IMU = msgs.imu('imu')
 TEMPLATES = {'lidar/scan': SCAN, 'camera/image_raw': IMAGE, 'imu/data_raw': IMU}
@@ -42,10 +49,15 @@ def sync_section(**changes):
         'inputs': {
             'lidar': {'topic': 'lidar/scan', 'type': SCAN.type_name, 'latency_s': 0.01},
             'camera': {'topic': 'camera/image_raw', 'type': IMAGE.type_name, 'latency_s': 0.01},
-            'imu': {'topic': 'imu/data_raw', 'type': IMU.type_name, 'latency_s': 0.001,
-                    'collect': True},
+            'imu': {
+                'topic': 'imu/data_raw',
+                'type': IMU.type_name,
+                'latency_s': 0.001,
+                'collect': True,
+            },
         },
-        'reference_sensor_id': 'lidar', 'required_sensors': ['lidar', 'camera'],
+        'reference_sensor_id': 'lidar',
+        'required_sensors': ['lidar', 'camera'],
         'imu_sensor_id': 'imu',
     }
     section.update(changes)
@@ -63,18 +75,27 @@ class Robot:
             self.spinner.add(node)
         self.publishers = {
             topic: self.node.create_publisher(
-                message_class(template.type_name), topic,
+                message_class(template.type_name),
+                topic,
                 QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-                if topic in best_effort else qos.sensor_out())
-            for topic, template in TEMPLATES.items()}
+                if topic in best_effort
+                else qos.sensor_out(),
+            )
+            for topic, template in TEMPLATES.items()
+        }
         self.heard = {}
         self.sent = dict.fromkeys(TEMPLATES, 0)
         self._due = dict.fromkeys(TEMPLATES, time.monotonic())
 
     def listen(self, topic, type_name):
         messages = self.heard.setdefault(topic, [])
-        self.node.create_subscription(message_class(type_name), topic, messages.append,
-                                      qos.sensor_in(500.0, reliable=True), raw=True)
+        self.node.create_subscription(
+            message_class(type_name),
+            topic,
+            messages.append,
+            qos.sensor_in(500.0, reliable=True),
+            raw=True,
+        )
         return messages
 
     def drive(self, until, timeout_s=60.0, publish=True):
@@ -84,10 +105,12 @@ class Robot:
             assert time.monotonic() < end, 'the condition did not come true'
             for topic in TEMPLATES if publish else ():
                 while time.monotonic() >= self._due[topic]:
-                    self._due[topic] = max(self._due[topic] + PERIODS_S[topic],
-                                           time.monotonic() - 1.0)
+                    self._due[topic] = max(
+                        self._due[topic] + PERIODS_S[topic], time.monotonic() - 1.0
+                    )
                     self.publishers[topic].publish(
-                        TEMPLATES[topic].fill(time.time_ns() - 5_000_000))
+                        TEMPLATES[topic].fill(time.time_ns() - 5_000_000)
+                    )
                     self.sent[topic] += 1
             self.spinner.turn(0.002)
 
@@ -99,9 +122,12 @@ class Robot:
         return future.result()
 
     def set(self, **values):
-        request = SetParameters.Request(parameters=[
-            Parameter(key.replace('__', '.'), value=value).to_parameter_msg()
-            for key, value in values.items()])
+        request = SetParameters.Request(
+            parameters=[
+                Parameter(key.replace('__', '.'), value=value).to_parameter_msg()
+                for key, value in values.items()
+            ]
+        )
         return self.call('/sync/set_parameters', SetParameters, request).results
 
     def close(self):
@@ -115,10 +141,12 @@ def robot():
     """Return a function that makes the robot of a sync section; all are closed."""
     made = []
     with ros_context([]):
+
         def make(section=None, **options):
             rig = rig_from_parameters({'sync': section or sync_section()})
             made.append(Robot(rig, **options))
             return made[-1]
+
         yield make
         for each in made:
             each.close()
@@ -131,8 +159,9 @@ def test_bundles_come_out_under_one_stamp_and_nothing_is_lost_without_a_name(rob
     bundles = run.listen('sync/bundle', DIAGNOSTICS)
     offsets = run.listen('sync/offset/camera', 'sensor_msgs/msg/TimeReference')
     collected = run.listen('synced/imu/data_raw', IMU.type_name)
-    run.drive(lambda: min(map(len, (scans, images, bundles, offsets))) >= 10
-              and len(collected) > 50)
+    run.drive(
+        lambda: min(map(len, (scans, images, bundles, offsets))) >= 10 and len(collected) > 50
+    )
     stamps = [read_stamp_ns(raw) for raw in scans]
     assert stamps == sorted(set(stamps))
     assert set(stamps[:9]) <= {read_stamp_ns(raw) for raw in images}
@@ -151,10 +180,15 @@ def test_a_plain_exact_synchronizer_behind_it_gets_every_bundle(robot):
     message_filters = ros_package('message_filters')
     run = robot()
     sets = []
-    inputs = [message_filters.Subscriber(run.node, message_class(kind), topic,
-                                         qos_profile=qos.sensor_in(100.0, reliable=True))
-              for topic, kind in (('synced/lidar/scan', SCAN.type_name),
-                                  ('synced/camera/image_raw', IMAGE.type_name))]
+    inputs = [
+        message_filters.Subscriber(
+            run.node, message_class(kind), topic, qos_profile=qos.sensor_in(100.0, reliable=True)
+        )
+        for topic, kind in (
+            ('synced/lidar/scan', SCAN.type_name),
+            ('synced/camera/image_raw', IMAGE.type_name),
+        )
+    ]
     exact = message_filters.TimeSynchronizer(inputs, 10)
     exact.registerCallback(lambda scan, image: sets.append((scan, image)))
     run.drive(lambda: len(sets) >= 8)
@@ -176,20 +210,31 @@ def test_a_best_effort_publisher_is_heard_too(robot):
     run.drive(lambda: ledger['imu'].received > 20 and ledger['lidar'].received > 3)
 
     def told():
-        return any(status.name == 'sync: reliability' and 'imu' in status.message
-                   for raw in diagnostics for status in msgs.read_diagnostic_array(raw)[1])
+        return any(
+            status.name == 'sync: reliability' and 'imu' in status.message
+            for raw in diagnostics
+            for status in msgs.read_diagnostic_array(raw)[1]
+        )
+
     run.drive(told)
 
 
 def test_a_mismatch_that_cannot_be_helped_is_in_the_diagnostics(robot):
     rig = sync_section()
-    run = robot(rig, best_effort=['imu/data_raw'], parameter_overrides=[
-        Parameter('reliability', value='reliable')])
+    run = robot(
+        rig,
+        best_effort=['imu/data_raw'],
+        parameter_overrides=[Parameter('reliability', value='reliable')],
+    )
     diagnostics = run.listen('/diagnostics', DIAGNOSTICS)
 
     def told():
-        return any(status.level == msgs.Level.ERROR and 'imu/data_raw' in status.values
-                   for raw in diagnostics for status in msgs.read_diagnostic_array(raw)[1])
+        return any(
+            status.level == msgs.Level.ERROR and 'imu/data_raw' in status.values
+            for raw in diagnostics
+            for status in msgs.read_diagnostic_array(raw)[1]
+        )
+
     run.drive(told)
     assert run.sync.engine.ledger['imu'].received == 0
 
@@ -203,14 +248,23 @@ def test_the_diagnostics_say_how_every_input_does(robot):
         for raw in diagnostics:
             found.update({status.name: status for status in msgs.read_diagnostic_array(raw)[1]})
         return int(found['sync: engine'].values['bundles'] if 'sync: engine' in found else 0) > 3
+
     run.drive(complete)
     assert {'sync: engine', 'sync: lidar', 'sync: camera', 'sync: imu'} <= set(found)
     for key in ('state', 'latency p50 (ms)', 'latency p99 (ms)', 'bytes held', 'window (ms)'):
         assert key in found['sync: engine'].values
     camera = found['sync: camera']
     assert camera.hardware_id == 'camera/image_raw'
-    for key in ('rate (Hz)', 'offset to reference (ms)', 'sigma to reference (ms)',
-                'observability', 'received', 'unmatched', 'late', 'duplicate'):
+    for key in (
+        'rate (Hz)',
+        'offset to reference (ms)',
+        'sigma to reference (ms)',
+        'observability',
+        'received',
+        'unmatched',
+        'late',
+        'duplicate',
+    ):
         assert key in camera.values
     assert found['sync: engine'].values['time'] == 'host'
 
@@ -218,16 +272,24 @@ def test_the_diagnostics_say_how_every_input_does(robot):
 def test_silence_is_told(robot):
     run = robot()
     diagnostics = run.listen('/diagnostics', DIAGNOSTICS)
-    run.drive(lambda: any(status.level == msgs.Level.ERROR and 'no data from' in status.message
-                          for raw in diagnostics
-                          for status in msgs.read_diagnostic_array(raw)[1]), publish=False)
+    run.drive(
+        lambda: any(
+            status.level == msgs.Level.ERROR and 'no data from' in status.message
+            for raw in diagnostics
+            for status in msgs.read_diagnostic_array(raw)[1]
+        ),
+        publish=False,
+    )
 
 
 def test_settings_change_while_running_and_nonsense_is_refused(robot):
     run = robot()
     engine = run.sync.engine
-    results = run.set(sync__window__min_ms=5.0, sync__inputs__camera__deadline_s=0.3,
-                      sync__missing_strategy='empty')
+    results = run.set(
+        sync__window__min_ms=5.0,
+        sync__inputs__camera__deadline_s=0.3,
+        sync__missing_strategy='empty',
+    )
     assert all(result.successful for result in results), results
     assert engine.config.window.min_ms == 5.0
     assert engine.config.inputs['camera'].deadline_s == 0.3
@@ -265,8 +327,11 @@ def test_reset_and_learned_offsets(robot, tmp_path):
 
 def test_a_type_without_header_is_an_input(robot):
     section = sync_section()
-    section['inputs']['contact'] = {'topic': 'contact', 'type': 'std_msgs/msg/Bool',
-                                    'stamp_source': 'host'}
+    section['inputs']['contact'] = {
+        'topic': 'contact',
+        'type': 'std_msgs/msg/Bool',
+        'stamp_source': 'host',
+    }
     run = robot(section)
     contact = run.node.create_publisher(message_class('std_msgs/msg/Bool'), 'contact', 10)
     out = run.listen('synced/contact', 'std_msgs/msg/Bool')
@@ -274,6 +339,7 @@ def test_a_type_without_header_is_an_input(robot):
     def enough():
         contact.publish(msgs.bool_message(True))
         return len(out) >= 5
+
     run.drive(enough)
     assert set(out) == {msgs.bool_message(True)}
 
@@ -281,8 +347,9 @@ def test_a_type_without_header_is_an_input(robot):
 def test_a_clock_that_goes_back_begins_a_new_epoch(robot):
     """A bag played in a loop with --clock, no world around."""
     run = robot(parameter_overrides=[Parameter('use_sim_time', value=True)])
-    clock = run.node.create_publisher(message_class('rosgraph_msgs/msg/Clock'), '/clock',
-                                      qos.sensor_out())
+    clock = run.node.create_publisher(
+        message_class('rosgraph_msgs/msg/Clock'), '/clock', qos.sensor_out()
+    )
     template = msgs.clock()
     played = {'ns': 10 * 10**9}
 
@@ -294,6 +361,7 @@ def test_a_clock_that_goes_back_begins_a_new_epoch(robot):
                 if topic != 'lidar/scan' or played['ns'] % 100_000_000 == 0:
                     run.publishers[topic].publish(each.fill(played['ns'] - 5_000_000))
             return until()
+
         run.drive(step, publish=False)
 
     engine = run.sync.engine
@@ -306,11 +374,14 @@ def test_a_clock_that_goes_back_begins_a_new_epoch(robot):
     play(lambda: engine.status().bundles > bundles)
 
 
-@pytest.mark.parametrize(('change', 'sentence'), [
-    ({'type': 'no_such_msgs/msg/Thing'}, 'no_such_msgs is not installed'),
-    ({'type': 'sensor_msgs/msg/Imx'}, 'has no message Imx'),
-    ({'type': 'Imu'}, 'package/msg/Name'),
-])
+@pytest.mark.parametrize(
+    ('change', 'sentence'),
+    [
+        ({'type': 'no_such_msgs/msg/Thing'}, 'no_such_msgs is not installed'),
+        ({'type': 'sensor_msgs/msg/Imx'}, 'has no message Imx'),
+        ({'type': 'Imu'}, 'package/msg/Name'),
+    ],
+)
 def test_a_wrong_type_is_one_sentence(change, sentence):
     section = sync_section()
     section['inputs']['camera'] = {**section['inputs']['camera'], **change}
@@ -334,8 +405,16 @@ def test_the_process_ends_cleanly_and_saves_what_it_learned(processes, wait_unti
     offsets = tmp_path / 'offsets.json'
     rig = tmp_path / 'rig.yaml'
     rig.write_text(RIG.replace('    offsets_file: "{offsets}"\n', '').format())
-    node = processes.start(sys.executable, '-m', 'sensor_rig.nodes.sync', '--rig', str(rig),
-                           '--ros-args', '-p', f'offsets_file:={offsets}')
+    node = processes.start(
+        sys.executable,
+        '-m',
+        'sensor_rig.nodes.sync',
+        '--rig',
+        str(rig),
+        '--ros-args',
+        '-p',
+        f'offsets_file:={offsets}',
+    )
     node.wait_for_output('starting without saved offsets')
     node.interrupt()
     assert node.wait() == 0
@@ -345,11 +424,14 @@ def test_the_process_ends_cleanly_and_saves_what_it_learned(processes, wait_unti
 
 def test_the_process_says_what_is_wrong_and_exits_with_2(processes, tmp_path):
     rig = tmp_path / 'rig.yaml'
-    rig.write_text(RIG.format(offsets='').replace('imu_sensor_id: imu', 'imu_sensor_id: imx')
-                   .replace('    offsets_file: ""\n', ''))
+    rig.write_text(
+        RIG.format(offsets='')
+        .replace('imu_sensor_id: imu', 'imu_sensor_id: imx')
+        .replace('    offsets_file: ""\n', '')
+    )
     node = processes.start(sys.executable, '-m', 'sensor_rig.nodes.sync', '--rig', str(rig))
     assert node.wait() == 2
-    assert "imx" in node.output
+    assert 'imx' in node.output
     assert 'Traceback' not in node.output
 
 
@@ -370,8 +452,16 @@ sys.exit(main(['sync', *sys.argv[1:]]))
 def test_a_rig_with_sync_alone_runs_without_a_simulator(processes, tmp_path):
     rig = tmp_path / 'rig.yaml'
     rig.write_text(RIG.replace('    offsets_file: "{offsets}"\n', '').format())
-    node = processes.start(sys.executable, '-c', WITHOUT_SIMULATOR, '--rig', str(rig),
-                           '--ros-args', '-p', f'offsets_file:={tmp_path / "none.json"}')
+    node = processes.start(
+        sys.executable,
+        '-c',
+        WITHOUT_SIMULATOR,
+        '--rig',
+        str(rig),
+        '--ros-args',
+        '-p',
+        f'offsets_file:={tmp_path / "none.json"}',
+    )
     node.wait_for_output('starting without saved offsets')
     node.interrupt()
     assert node.wait() == 0, node.output

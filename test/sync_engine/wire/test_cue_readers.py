@@ -14,16 +14,31 @@ from sync_engine.wire.session import WireSync
 
 
 def test_a_scan():
-    template = msgs.laser_scan('l', 3, angle_min_rad=-1, angle_max_rad=1, angle_increment_rad=1,
-                               range_min_m=0.5, range_max_m=9, time_increment_s=0.25)
+    template = msgs.laser_scan(
+        'l',
+        3,
+        angle_min_rad=-1,
+        angle_max_rad=1,
+        angle_increment_rad=1,
+        range_min_m=0.5,
+        range_max_m=9,
+        time_increment_s=0.25,
+    )
     values = READERS['scan'][template.type_name](template.fill(1, ranges=[1, 2, 3]))
     np.testing.assert_array_equal(values['ranges'], [1, 2, 3])
-    assert (values['angle_min'], values['angle_increment'], values['time_increment'],
-            values['range_min'], values['range_max']) == (-1, 1, 0.25, 0.5, 9)
+    assert (
+        values['angle_min'],
+        values['angle_increment'],
+        values['time_increment'],
+        values['range_min'],
+        values['range_max'],
+    ) == (-1, 1, 0.25, 0.5, 9)
 
 
-@pytest.mark.parametrize(('kind', 'times'), [('<f4', [0, 0.05]), ('<u4', [0, 50_000_000]),
-                                             ('<f8', [1.7e9, 1.7e9 + 0.05])])
+@pytest.mark.parametrize(
+    ('kind', 'times'),
+    [('<f4', [0, 0.05]), ('<u4', [0, 50_000_000]), ('<f8', [1.7e9, 1.7e9 + 0.05])],
+)
 def test_a_cloud_with_times_of_any_kind(kind, times):
     points = np.zeros(2, [('x', '<f4'), ('y', '<f4'), ('z', '<f4'), ('time', kind)])
     points['y'], points['time'] = [3, 4], times
@@ -40,8 +55,9 @@ def test_a_cloud_without_places_is_refused():
         READERS['cloud']['sensor_msgs/msg/PointCloud2'](raw)
 
 
-@pytest.mark.parametrize(('encoding', 'gray'), [('mono8', 200), ('rgb8', 200), ('bgra8', 200),
-                                                ('mono16', 200 / 256)])
+@pytest.mark.parametrize(
+    ('encoding', 'gray'), [('mono8', 200), ('rgb8', 200), ('bgra8', 200), ('mono16', 200 / 256)]
+)
 def test_an_image_becomes_gray(encoding, gray):
     template = msgs.image('c', 2, 3, encoding)
     raw = template.fill(0, data=np.full(template.blocks['data'].shape, 200))
@@ -53,25 +69,36 @@ def test_an_image_becomes_gray(encoding, gray):
 def test_rates_and_orientations():
     odom = msgs.odometry('o', 'b').fill(0, orientation=[0, 0, 1, 0])
     np.testing.assert_array_equal(
-        READERS['odometry']['nav_msgs/msg/Odometry'](odom)['orientation'], [0, 0, 1, 0])
+        READERS['odometry']['nav_msgs/msg/Odometry'](odom)['orientation'], [0, 0, 1, 0]
+    )
     pose = msgs.pose_stamped('map').fill(0, orientation=[0, 1, 0, 0])
     np.testing.assert_array_equal(
-        READERS['odometry']['geometry_msgs/msg/PoseStamped'](pose)['orientation'], [0, 1, 0, 0])
-    for raw, type_name in ((msgs.imu('i').fill(0, angular_velocity=[1, 2, 3]),
-                            'sensor_msgs/msg/Imu'),
-                           (msgs.twist_stamped('b').fill(0, angular=[1, 2, 3]),
-                            'geometry_msgs/msg/TwistStamped')):
+        READERS['odometry']['geometry_msgs/msg/PoseStamped'](pose)['orientation'], [0, 1, 0, 0]
+    )
+    for raw, type_name in (
+        (msgs.imu('i').fill(0, angular_velocity=[1, 2, 3]), 'sensor_msgs/msg/Imu'),
+        (msgs.twist_stamped('b').fill(0, angular=[1, 2, 3]), 'geometry_msgs/msg/TwistStamped'),
+    ):
         np.testing.assert_array_equal(
-            READERS['rate'][type_name](raw)['angular_velocity'], [1, 2, 3])
+            READERS['rate'][type_name](raw)['angular_velocity'], [1, 2, 3]
+        )
     assert 'nav_msgs/msg/Odometry' not in READERS['rate']  # a mean over its period, not a rate
 
 
 def test_the_focal_length_comes_from_the_camera_info_beside_the_image():
-    config = load_config({
-        'inputs': {'cam': {'topic': 'c/image', 'type': 'sensor_msgs/msg/Image', 'cue': 'image'},
-                   'info': {'topic': 'c/camera_info', 'type': 'sensor_msgs/msg/CameraInfo',
-                            'clock_of': 'cam'}},
-        'reference_sensor_id': 'cam'})
+    config = load_config(
+        {
+            'inputs': {
+                'cam': {'topic': 'c/image', 'type': 'sensor_msgs/msg/Image', 'cue': 'image'},
+                'info': {
+                    'topic': 'c/camera_info',
+                    'type': 'sensor_msgs/msg/CameraInfo',
+                    'clock_of': 'cam',
+                },
+            },
+            'reference_sensor_id': 'cam',
+        }
+    )
     focal = FocalLengths(config)
     read = readers_of(config, focal)['cam']
     raw = msgs.image('c', 2, 2, 'mono8').fill(5)
@@ -81,8 +108,13 @@ def test_the_focal_length_comes_from_the_camera_info_beside_the_image():
     WireSync(config).push('info', b'\0\1\0\0' + bytes(10), 1)  # too short to be read: no matter
 
 
-TF = {'type': 'tf2_msgs/msg/TFMessage', 'cue': 'odometry', 'member': False,
-      'frame_id': 'map', 'child_frame_id': 'base'}
+TF = {
+    'type': 'tf2_msgs/msg/TFMessage',
+    'cue': 'odometry',
+    'member': False,
+    'frame_id': 'map',
+    'child_frame_id': 'base',
+}
 
 
 def tf_config(**changes):
@@ -106,16 +138,21 @@ def test_of_tf_the_transform_that_is_named_is_read_and_stamped():
     assert (counts.received, counts.invalid) == (1, 0)  # a message about other frames is not ours
 
 
-@pytest.mark.parametrize(('changes', 'says'), [
-    ({'child_frame_id': ''}, 'must say which one is meant'), ({'member': True}, 'member: false')])
+@pytest.mark.parametrize(
+    ('changes', 'says'),
+    [({'child_frame_id': ''}, 'must say which one is meant'), ({'member': True}, 'member: false')],
+)
 def test_an_input_of_tf_says_what_it_lacks(changes, says):
     with pytest.raises(RigError, match=says):
         tf_config(**changes)
 
 
 def test_a_transform_topic_and_a_pose_with_covariance_are_cues():
-    for type_name in ('geometry_msgs/msg/TransformStamped', 'geometry_msgs/msg/PoseStamped',
-                      'geometry_msgs/msg/PoseWithCovarianceStamped'):
+    for type_name in (
+        'geometry_msgs/msg/TransformStamped',
+        'geometry_msgs/msg/PoseStamped',
+        'geometry_msgs/msg/PoseWithCovarianceStamped',
+    ):
         config = tf_config(type=type_name, member=True)
         assert set(readers_of(config, FocalLengths(config))) == {'pose'}
     config = tf_config(type='geometry_msgs/msg/TransformStamped', child_frame_id='', frame_id='')

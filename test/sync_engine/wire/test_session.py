@@ -16,8 +16,15 @@ from sync_engine.wire.session import WireSync
 
 MS = 1_000_000
 START_NS = 1_700_000_000_000_000_000
-SCAN = msgs.laser_scan('lidar', 4, angle_min_rad=0, angle_max_rad=1, angle_increment_rad=0.3,
-                       range_min_m=0, range_max_m=9)
+SCAN = msgs.laser_scan(
+    'lidar',
+    4,
+    angle_min_rad=0,
+    angle_max_rad=1,
+    angle_increment_rad=0.3,
+    range_min_m=0,
+    range_max_m=9,
+)
 IMAGE = msgs.image('cam', 2, 2, 'mono8')
 IMU = msgs.imu('imu')
 
@@ -25,15 +32,27 @@ IMU = msgs.imu('imu')
 def config(**changes):
     values = {
         'inputs': {
-            'lidar': {'topic': 'lidar/scan', 'type': 'sensor_msgs/msg/LaserScan',
-                      'stamp_source': 'ptp'},
-            'camera': {'topic': '/camera/image_raw', 'type': 'sensor_msgs/msg/Image',
-                       'stamp_source': 'ptp'},
-            'imu': {'topic': 'imu/data_raw', 'type': 'sensor_msgs/msg/Imu',
-                    'stamp_source': 'ptp', 'collect': True},
+            'lidar': {
+                'topic': 'lidar/scan',
+                'type': 'sensor_msgs/msg/LaserScan',
+                'stamp_source': 'ptp',
+            },
+            'camera': {
+                'topic': '/camera/image_raw',
+                'type': 'sensor_msgs/msg/Image',
+                'stamp_source': 'ptp',
+            },
+            'imu': {
+                'topic': 'imu/data_raw',
+                'type': 'sensor_msgs/msg/Imu',
+                'stamp_source': 'ptp',
+                'collect': True,
+            },
         },
-        'reference_sensor_id': 'lidar', 'imu_sensor_id': 'imu',
-        'required_sensors': ['lidar', 'camera'], 'estimator': 'none',
+        'reference_sensor_id': 'lidar',
+        'imu_sensor_id': 'imu',
+        'required_sensors': ['lidar', 'camera'],
+        'estimator': 'none',
     }
     values.update(changes)
     return load_config(values)
@@ -43,8 +62,9 @@ def run(sync, seconds=1.0, camera_late_ns=4 * MS):
     """Feed 10 Hz scans, 30 Hz images that are 4 ms off, a 100 Hz IMU; return bundle, outputs."""
     events = []
     for k in range(int(seconds * 100)):
-        events.append((k * 10 * MS, 'imu', IMU.fill(START_NS + k * 10 * MS,
-                                                    linear_acceleration=[0, 0, 9.8])))
+        events.append(
+            (k * 10 * MS, 'imu', IMU.fill(START_NS + k * 10 * MS, linear_acceleration=[0, 0, 9.8]))
+        )
     for k in range(int(seconds * 30)):
         stamp = START_NS + k * 33 * MS + camera_late_ns
         image = IMAGE.fill(stamp, data=np.full((2, 2), k))
@@ -78,8 +98,11 @@ def test_members_leave_with_one_stamp_and_their_bytes_untouched():
 
 def test_the_imu_is_collected_with_its_own_stamps():
     made = run(WireSync(config()))
-    collected = [read_stamp_ns(raw) for _, outputs in made
-                 for raw in by_topic(outputs)['synced/imu/data_raw']]
+    collected = [
+        read_stamp_ns(raw)
+        for _, outputs in made
+        for raw in by_topic(outputs)['synced/imu/data_raw']
+    ]
     assert collected == sorted(set(collected))
     steps = set(np.diff(collected))
     assert steps == {10 * MS}
@@ -117,8 +140,9 @@ def test_other_stamp_policies_keep_each_members_own_time(policy):
     for bundle, outputs in run(WireSync(config(stamp_policy=policy))):
         image = by_topic(outputs)['synced/camera/image_raw'][0]
         member = bundle.members['camera']
-        assert read_stamp_ns(image) == (member.stamp_ns if policy == 'raw'
-                                        else member.corrected_timestamp_ns)
+        assert read_stamp_ns(image) == (
+            member.stamp_ns if policy == 'raw' else member.corrected_timestamp_ns
+        )
 
 
 def test_the_facts_of_a_bundle_say_everything():
@@ -126,7 +150,10 @@ def test_the_facts_of_a_bundle_say_everything():
     stamp_ns, (head, *members) = msgs.read_diagnostic_array(by_topic(outputs)['sync/bundle'][0])
     assert stamp_ns == bundle.stamp_ns
     assert (head.message, head.values['sequence'], head.values['reference']) == (
-        'complete', str(bundle.sequence), 'lidar')
+        'complete',
+        str(bundle.sequence),
+        'lidar',
+    )
     camera = next(status for status in members if status.name == 'camera')
     assert camera.hardware_id == '/camera/image_raw'
     member = bundle.members['camera']
@@ -139,7 +166,8 @@ def test_the_facts_of_a_bundle_say_everything():
 def test_offsets_pair_the_reference_clock_with_the_sensors():
     bundle, outputs = run(WireSync(config()))[3]
     stamp_ns, frame, time_ref_ns, source = msgs.read_time_reference(
-        by_topic(outputs)['sync/offset/camera'][0])
+        by_topic(outputs)['sync/offset/camera'][0]
+    )
     assert (frame, source) == ('lidar', 'camera')
     assert stamp_ns == bundle.members['lidar'].stamp_ns
     assert time_ref_ns - stamp_ns == bundle.members['camera'].offset_ns
@@ -150,7 +178,8 @@ def test_what_nobody_wants_is_not_made():
     run(sync)
     bundle = next(iter(run(WireSync(config()))))[0]
     assert [o.topic for o in sync.outputs(bundle, lambda topic: topic == 'sync/bundle')] == [
-        'sync/bundle']
+        'sync/bundle'
+    ]
     assert list(sync.outputs(bundle, lambda topic: False)) == []
 
 
@@ -173,8 +202,14 @@ def test_bytes_that_are_no_message_are_booked_as_invalid():
     assert sync.engine.ledger.imbalance(sync.engine.buffered()) == {}
 
 
-EVENTS = st.lists(st.tuples(st.sampled_from(['lidar', 'camera', 'imu', 'poll']),
-                            st.integers(0, 60), st.integers(-30, 250)), max_size=150)
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(['lidar', 'camera', 'imu', 'poll']),
+        st.integers(0, 60),
+        st.integers(-30, 250),
+    ),
+    max_size=150,
+)
 
 
 @given(EVENTS)
@@ -201,21 +236,29 @@ def test_messages_that_are_kept_for_a_while_give_the_same_bundles(events):
     assert at_once.engine.ledger.as_dict() == later.engine.ledger.as_dict()
     status = later.engine.status()
     assert at_once.engine.status() == status
-    assert not some_later or any(each.clock_steps or each.resets
-                                 for each in status.sensors.values())
+    assert not some_later or any(
+        each.clock_steps or each.resets for each in status.sensors.values()
+    )
 
 
 def test_a_type_without_header_goes_by_arrival_and_leaves_as_it_came():
     values = config().model_dump()
-    values['inputs']['contact'] = {'topic': 'contact', 'type': 'std_msgs/msg/Bool',
-                                   'stamp_source': 'host'}
+    values['inputs']['contact'] = {
+        'topic': 'contact',
+        'type': 'std_msgs/msg/Bool',
+        'stamp_source': 'host',
+    }
     sync = WireSync(load_config(values), headerless=['contact'])
     raw = msgs.bool_message(True)
     sent = 0
     for k in range(30):
         now = START_NS + k * 100 * MS
-        for name, message in (('contact', raw), ('camera', IMAGE.fill(now)),
-                              ('imu', IMU.fill(now)), ('lidar', SCAN.fill(now))):
+        for name, message in (
+            ('contact', raw),
+            ('camera', IMAGE.fill(now)),
+            ('imu', IMU.fill(now)),
+            ('lidar', SCAN.fill(now)),
+        ):
             for bundle in sync.push(name, message, now + 1):
                 for output in sync.outputs(bundle):
                     if output.topic == 'synced/contact':

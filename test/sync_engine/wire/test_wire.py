@@ -21,8 +21,9 @@ TEMPLATES = {
     'sensor_msgs/msg/Temperature': msgs.temperature('b'),
     'sensor_msgs/msg/NavSatFix': msgs.nav_sat_fix('gnss'),
     'sensor_msgs/msg/JointState': msgs.joint_state(['l', 'r'], effort=True),
-    'sensor_msgs/msg/Range': msgs.range_reading('s', radiation_type=0, field_of_view_rad=1,
-                                                min_range_m=0, max_range_m=9),
+    'sensor_msgs/msg/Range': msgs.range_reading(
+        's', radiation_type=0, field_of_view_rad=1, min_range_m=0, max_range_m=9
+    ),
     'geometry_msgs/msg/TwistStamped': msgs.twist_stamped('b'),
     'geometry_msgs/msg/WrenchStamped': msgs.wrench_stamped('b'),
     'geometry_msgs/msg/Vector3Stamped': msgs.vector3_stamped('b'),
@@ -36,8 +37,11 @@ KEPT = {'orientation', 'status', 'variance', 'position_covariance_type'}
 @pytest.mark.parametrize('type_name', TEMPLATES)
 def test_every_field_but_the_kept_ones_lies_in_the_middle(type_name):
     template = TEMPLATES[type_name]
-    moving = {name: block for name, block in template.blocks.items()
-              if name not in KEPT and not name.endswith('covariance')}
+    moving = {
+        name: block
+        for name, block in template.blocks.items()
+        if name not in KEPT and not name.endswith('covariance')
+    }
     first = {name: np.full(block.shape, 1.0) for name, block in moving.items()}
     second = {name: np.full(block.shape, 2.0) for name, block in moving.items()}
     codec = codec_of(type_name)
@@ -59,8 +63,12 @@ def test_an_orientation_turns_and_covariances_stay():
 def test_an_imu_without_orientation_is_interpolated_all_the_same():
     template = msgs.imu('imu')
     zeros = {'orientation': np.zeros(4)}
-    middle = interpolate(codec_of(template.type_name), template.fill(0, **zeros),
-                         template.fill(1, **zeros, angular_velocity=[2, 4, 6]), 0.5)
+    middle = interpolate(
+        codec_of(template.type_name),
+        template.fill(0, **zeros),
+        template.fill(1, **zeros, angular_velocity=[2, 4, 6]),
+        0.5,
+    )
     assert decode.read_imu(middle)[0] == (1, 2, 3)
     _, blocks = template.read(middle)
     assert not blocks['orientation'].any()
@@ -68,17 +76,24 @@ def test_an_imu_without_orientation_is_interpolated_all_the_same():
 
 def test_longitudes_go_the_short_way():
     template = TEMPLATES['sensor_msgs/msg/NavSatFix']
-    middle = interpolate(codec_of(template.type_name), template.fill(0, position=[10, 179, 0]),
-                         template.fill(0, position=[10, -179.5, 0]), 0.5)
+    middle = interpolate(
+        codec_of(template.type_name),
+        template.fill(0, position=[10, 179, 0]),
+        template.fill(0, position=[10, -179.5, 0]),
+        0.5,
+    )
     np.testing.assert_allclose(template.read(middle)[1]['position'], [10, 179.75, 0])
 
 
-@pytest.mark.parametrize(('first', 'second'), [
-    (msgs.joint_state(['a', 'b']).fill(0), msgs.joint_state(['b', 'a']).fill(0)),
-    (msgs.joint_state(['a']).fill(0), msgs.joint_state(['a', 'b']).fill(0)),
-    (msgs.joint_state(['a']).fill(0), msgs.joint_state(['a']).fill(0)[:-9]),
-    (msgs.joint_state(['a']).fill(0), msgs.joint_state(['a']).fill(0, position=[np.nan])),
-])
+@pytest.mark.parametrize(
+    ('first', 'second'),
+    [
+        (msgs.joint_state(['a', 'b']).fill(0), msgs.joint_state(['b', 'a']).fill(0)),
+        (msgs.joint_state(['a']).fill(0), msgs.joint_state(['a', 'b']).fill(0)),
+        (msgs.joint_state(['a']).fill(0), msgs.joint_state(['a']).fill(0)[:-9]),
+        (msgs.joint_state(['a']).fill(0), msgs.joint_state(['a']).fill(0, position=[np.nan])),
+    ],
+)
 def test_messages_that_do_not_fit_have_no_middle(first, second):
     with pytest.raises(CannotInterpolate):
         interpolate(CODECS['sensor_msgs/msg/JointState'], first, second, 0.5)
@@ -87,8 +102,12 @@ def test_messages_that_do_not_fit_have_no_middle(first, second):
 def test_a_fix_and_no_fix_have_no_middle():
     template = TEMPLATES['sensor_msgs/msg/NavSatFix']
     with pytest.raises(CannotInterpolate, match='status'):
-        interpolate(codec_of(template.type_name), template.fill(0, status=0),
-                    template.fill(0, status=-1), 0.5)
+        interpolate(
+            codec_of(template.type_name),
+            template.fill(0, status=0),
+            template.fill(0, status=-1),
+            0.5,
+        )
 
 
 def test_what_cannot_be_interpolated_has_no_codec():
@@ -104,8 +123,13 @@ def cloud(kind, times):
 @pytest.mark.parametrize(('kind', 'unit'), [('<f4', 1e9), ('<f8', 1e9), ('<u4', 1), ('<i4', 1)])
 def test_point_times_stay_true_when_the_stamp_moves(kind, unit):
     """Stamp 1.000 s was captured at host time 1.500 s; the bundle is stamped 1.480 s."""
-    raw, shift_ns = restamp('sensor_msgs/msg/PointCloud2', cloud(kind, [0, 0.05e9 / unit]),
-                            1_000_000_000, 1_480_000_000, 1_500_000_000)
+    raw, shift_ns = restamp(
+        'sensor_msgs/msg/PointCloud2',
+        cloud(kind, [0, 0.05e9 / unit]),
+        1_000_000_000,
+        1_480_000_000,
+        1_500_000_000,
+    )
     assert read_stamp_ns(raw) == 1_480_000_000
     assert shift_ns == 20_000_000
     times_ns = decode.read_cloud(raw).points['time'].astype(float) * unit
@@ -113,18 +137,29 @@ def test_point_times_stay_true_when_the_stamp_moves(kind, unit):
 
 
 def test_unsigned_times_that_would_go_below_zero_are_left_and_it_is_told():
-    raw, shift_ns = restamp('sensor_msgs/msg/PointCloud2', cloud('<u4', [0, 5]),
-                            1_000_000_000, 1_500_000_000, 1_480_000_000)
+    raw, shift_ns = restamp(
+        'sensor_msgs/msg/PointCloud2',
+        cloud('<u4', [0, 5]),
+        1_000_000_000,
+        1_500_000_000,
+        1_480_000_000,
+    )
     assert shift_ns == 0
     assert read_stamp_ns(raw) == 1_500_000_000
     np.testing.assert_array_equal(decode.read_cloud(raw).points['time'], [0, 5])
 
 
 def test_absolute_point_times_move_with_the_clock_not_with_the_header():
-    raw, _ = restamp('sensor_msgs/msg/PointCloud2', cloud('<f8', [1.7e9, 1.7e9 + 0.5]),
-                     1_000_000_000, 1_480_000_000, 1_500_000_000)
-    np.testing.assert_allclose(decode.read_cloud(raw).points['time'],
-                               [1.7e9 + 0.5, 1.7e9 + 1.0], rtol=0, atol=1e-6)
+    raw, _ = restamp(
+        'sensor_msgs/msg/PointCloud2',
+        cloud('<f8', [1.7e9, 1.7e9 + 0.5]),
+        1_000_000_000,
+        1_480_000_000,
+        1_500_000_000,
+    )
+    np.testing.assert_allclose(
+        decode.read_cloud(raw).points['time'], [1.7e9 + 0.5, 1.7e9 + 1.0], rtol=0, atol=1e-6
+    )
 
 
 def test_everything_else_only_gets_the_stamp():

@@ -52,8 +52,13 @@ class Broken:
 class Wide(Broken):
     def act(self, seen): return np.zeros(7)
 '''
-ENCODERS = {'type': 'joint_state', 'joints': ('shoulder', 'elbow'), 'rate_hz': 250.0,
-            'noise': 0.001, 'delay_range_s': (0.004, 0.008)}
+ENCODERS = {
+    'type': 'joint_state',
+    'joints': ('shoulder', 'elbow'),
+    'rate_hz': 250.0,
+    'noise': 0.001,
+    'delay_range_s': (0.004, 0.008),
+}
 
 
 @pytest.fixture
@@ -83,8 +88,12 @@ def test_it_sees_the_truth_and_moves_the_arm(folder):
 def test_readings_are_those_of_the_rigs_sensors_and_the_same_in_a_batch(folder):
     def rig(**keys):
         (folder / 'model.xml').write_text(arm())
-        return Rig(WorldConfig(model='model.xml', timestep_s=0.002, driver=driver('Blind'),
-                               **keys), encoders(), seed=3, base_dir=folder)
+        return Rig(
+            WorldConfig(model='model.xml', timestep_s=0.002, driver=driver('Blind'), **keys),
+            encoders(),
+            seed=3,
+            base_dir=folder,
+        )
 
     one, many = rig(), rig(num_envs=2)
     for _ in range(400):
@@ -99,8 +108,12 @@ def test_readings_are_those_of_the_rigs_sensors_and_the_same_in_a_batch(folder):
 
 def test_a_reset_with_the_seed_gives_the_same_run(folder):
     (folder / 'model.xml').write_text(arm())
-    rig = Rig(WorldConfig(model='model.xml', timestep_s=0.002, driver=driver('Blind')),
-              encoders(), seed=3, base_dir=folder)
+    rig = Rig(
+        WorldConfig(model='model.xml', timestep_s=0.002, driver=driver('Blind')),
+        encoders(),
+        seed=3,
+        base_dir=folder,
+    )
     ends = []
     for seed in (3, None, 3):
         rig.reset(seed=seed)
@@ -111,20 +124,30 @@ def test_a_reset_with_the_seed_gives_the_same_run(folder):
     assert np.abs(ends[0] - ends[1]).max() > 0.0
 
 
-@pytest.mark.parametrize(('config', 'sentence'), [
-    (driver('Nobody'), "has no class 'Nobody' with a method act"),
-    ({'type': 'python', 'class': 'nowhere_at_all:X'}, 'it cannot be imported: No module named'),
-    (driver('Balance', gaol=1.0), r"Balance: making it failed.*keyword argument 'gaol'"),
-    (driver('Blind'), r"Blind.reads is 'joint_states', which the model does not have"),
-])
+@pytest.mark.parametrize(
+    ('config', 'sentence'),
+    [
+        (driver('Nobody'), "has no class 'Nobody' with a method act"),
+        (
+            {'type': 'python', 'class': 'nowhere_at_all:X'},
+            'it cannot be imported: No module named',
+        ),
+        (driver('Balance', gaol=1.0), r"Balance: making it failed.*keyword argument 'gaol'"),
+        (driver('Blind'), r"Blind.reads is 'joint_states', which the model does not have"),
+    ],
+)
 def test_mistakes_at_the_start_are_one_sentence(folder, config, sentence):
     with pytest.raises(RigError, match=sentence):
         world_of(folder, arm(), driver=config)
 
 
-@pytest.mark.parametrize(('name', 'sentence'), [
-    ('Broken', r'Broken: its act failed in mine.py, line \d+: ZeroDivisionError'),
-    ('Wide', r'Wide.act returned an array of shape \[7\]; it should be \[1, 2\]')])
+@pytest.mark.parametrize(
+    ('name', 'sentence'),
+    [
+        ('Broken', r'Broken: its act failed in mine.py, line \d+: ZeroDivisionError'),
+        ('Wide', r'Wide.act returned an array of shape \[7\]; it should be \[1, 2\]'),
+    ],
+)
 def test_mistakes_while_running_are_one_sentence(folder, name, sentence):
     world = world_of(folder, arm(), driver=driver(name))
     with pytest.raises(RigError, match=sentence):

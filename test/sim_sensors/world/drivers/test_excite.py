@@ -21,18 +21,20 @@ def moved(world, seconds: float) -> np.ndarray:
 
 
 def test_it_moves_every_joint_within_its_amplitude_and_band(tmp_path):
-    world = world_of(tmp_path, arm(), driver={**EXCITE, 'amplitude_rad': 0.4,
-                                              'band_hz': [0.5, 2.0]})
+    world = world_of(
+        tmp_path, arm(), driver={**EXCITE, 'amplitude_rad': 0.4, 'band_hz': [0.5, 2.0]}
+    )
     rows = moved(world, 11.0)[300:]
     assert (np.abs(rows).max(0) < 0.45).all() and (rows.std(0) > 0.05).all()
-    power = np.abs(np.fft.rfft(rows - rows.mean(0), axis=0))**2
+    power = np.abs(np.fft.rfft(rows - rows.mean(0), axis=0)) ** 2
     hz = np.fft.rfftfreq(len(rows), 0.01)
     assert (power[(hz > 0.3) & (hz < 2.3)].sum(0) > 0.95 * power.sum(0)).all()
 
 
 def test_it_stays_inside_limits(tmp_path):
-    tight = arm().replace('name="elbow" axis="0 1 0" range="-2 2"',
-                          'name="elbow" axis="0 1 0" range="-0.05 0.1"')
+    tight = arm().replace(
+        'name="elbow" axis="0 1 0" range="-2 2"', 'name="elbow" axis="0 1 0" range="-0.05 0.1"'
+    )
     rows = moved(world_of(tmp_path, tight, driver={**EXCITE, 'amplitude_rad': 0.5}), 6.0)
     assert rows[:, 1].min() > -0.052 and rows[:, 1].max() < 0.102
 

@@ -50,15 +50,28 @@ def test_a_pose_command_sends_it_elsewhere():
     assert np.linalg.norm(world.bound('qpos')[0, :3] - pose[:3]) > 0.3
 
 
-@pytest.mark.parametrize(('xml', 'driver', 'sentence'), [
-    (PLAIN.format('</mujoco>'), {'type': 'waypoints'}, 'no actuator acts on a body with a free'),
-    (PLAIN.format('</mujoco>'), {'type': 'waypoints', 'body': 'bird'},
-     r"world.driver.body is 'bird', which the model does not have; there are stone"),
-    (PLAIN.format('<actuator><motor body="stone"/></actuator></mujoco>').replace(
-        '<motor body="stone"/>', '<motor site="s" gear="0 0 1 0 0 0"/>').replace(
-        '<geom size', '<site name="s"/><geom size'), {'type': 'waypoints'},
-     'cannot give it thrust along z and torque about every axis'),
-])
+@pytest.mark.parametrize(
+    ('xml', 'driver', 'sentence'),
+    [
+        (
+            PLAIN.format('</mujoco>'),
+            {'type': 'waypoints'},
+            'no actuator acts on a body with a free',
+        ),
+        (
+            PLAIN.format('</mujoco>'),
+            {'type': 'waypoints', 'body': 'bird'},
+            r"world.driver.body is 'bird', which the model does not have; there are stone",
+        ),
+        (
+            PLAIN.format('<actuator><motor body="stone"/></actuator></mujoco>')
+            .replace('<motor body="stone"/>', '<motor site="s" gear="0 0 1 0 0 0"/>')
+            .replace('<geom size', '<site name="s"/><geom size'),
+            {'type': 'waypoints'},
+            'cannot give it thrust along z and torque about every axis',
+        ),
+    ],
+)
 def test_what_cannot_fly_is_refused(tmp_path, xml, driver, sentence):
     with pytest.raises(RigError, match=sentence):
         world_of(tmp_path, xml, driver=driver)

@@ -19,8 +19,13 @@ PULLED = """
   <equality><weld body1="handle" body2="tool"/></equality>
 </mujoco>
 """
-WAY = {'type': 'mocap', 'waypoints_m': [0.2, 0.0, 1.0, 0.2, 0.2, 1.1], 'speed_m_s': 0.4,
-       'rest_s': 0.1, 'tilt_rad': 0.3}
+WAY = {
+    'type': 'mocap',
+    'waypoints_m': [0.2, 0.0, 1.0, 0.2, 0.2, 1.1],
+    'speed_m_s': 0.4,
+    'rest_s': 0.1,
+    'tilt_rad': 0.3,
+}
 
 
 def place(world, body: str, env: int = 0) -> np.ndarray:
@@ -63,11 +68,14 @@ def test_a_mocap_body_is_late_by_the_control_delay(tmp_path):
     assert x == pytest.approx([0, 0, 0, 0.1, 0.1, 0.1])
 
 
-@pytest.mark.parametrize(('pose', 'sentence'), [
-    (('hundle', (0, 0, 0), (1, 0, 0, 0)), "pose command is 'hundle'.*did you mean 'handle'"),
-    (('handle', (0, 0, np.nan), (1, 0, 0, 0)), 'finite position and a unit quaternion'),
-    (('handle', (0, 0, 0), (0, 0, 0, 0)), 'finite position and a unit quaternion'),
-])
+@pytest.mark.parametrize(
+    ('pose', 'sentence'),
+    [
+        (('hundle', (0, 0, 0), (1, 0, 0, 0)), "pose command is 'hundle'.*did you mean 'handle'"),
+        (('handle', (0, 0, np.nan), (1, 0, 0, 0)), 'finite position and a unit quaternion'),
+        (('handle', (0, 0, 0), (0, 0, 0, 0)), 'finite position and a unit quaternion'),
+    ],
+)
 def test_bad_poses_are_refused(tmp_path, pose, sentence):
     with pytest.raises(RigError, match=sentence):
         world_of(tmp_path, PULLED).command_pose(*pose)

@@ -21,8 +21,10 @@ def play(folder, file: str, **keys):
 
 
 def write_csv(folder) -> str:
-    rows = ['time_s,shoulder,elbow', *(f'{t},{a},{b}' for t, a, b in zip(
-        TIMES, SHOULDER, ELBOW, strict=True))]
+    rows = [
+        'time_s,shoulder,elbow',
+        *(f'{t},{a},{b}' for t, a, b in zip(TIMES, SHOULDER, ELBOW, strict=True)),
+    ]
     (folder / 'way.csv').write_text('\n'.join(rows))
     return 'way.csv'
 
@@ -34,8 +36,14 @@ def write_npz(folder) -> str:
 
 def write_bag(folder) -> str:
     types = get_typestore(Stores.ROS2_KILTED)
-    state, header, time = (types.types[name] for name in (
-        'sensor_msgs/msg/JointState', 'std_msgs/msg/Header', 'builtin_interfaces/msg/Time'))
+    state, header, time = (
+        types.types[name]
+        for name in (
+            'sensor_msgs/msg/JointState',
+            'std_msgs/msg/Header',
+            'builtin_interfaces/msg/Time',
+        )
+    )
     none = np.empty(0)
     with Writer(folder / 'way', version=9) as writer:
         topic = writer.add_connection('/joint_states', state.__msgtype__, typestore=types)
@@ -54,8 +62,12 @@ def test_joints_follow_the_file_and_begin_again(tmp_path, write):
         run(world, 1.0 + elapsed_s - world.time_ns * 1e-9)
         inside = elapsed_s % 2.0
         assert positions(world) == pytest.approx(
-            {'shoulder': np.interp(inside, TIMES, SHOULDER),
-             'elbow': np.interp(inside, TIMES, ELBOW)}, abs=0.03)
+            {
+                'shoulder': np.interp(inside, TIMES, SHOULDER),
+                'elbow': np.interp(inside, TIMES, ELBOW),
+            },
+            abs=0.03,
+        )
 
 
 def test_a_file_that_does_not_loop_ends_where_it_ends(tmp_path):
@@ -71,8 +83,14 @@ def test_a_driven_base_follows_a_track(tmp_path):
     track = np.stack([t, 1.5 * np.cos(yaw), 1.5 + 1.5 * np.sin(yaw), yaw + np.pi / 2], 1)
     lines = ['time_s,x,y,yaw', *(','.join(map(str, row)) for row in track)]
     (tmp_path / 'circle.csv').write_text('\n'.join(lines))
-    world = make_world(WorldConfig(model='rover_yard.xml', timestep_s=0.002, driver={
-        'type': 'trajectory', 'file': 'circle.csv'}), base_dir=tmp_path)
+    world = make_world(
+        WorldConfig(
+            model='rover_yard.xml',
+            timestep_s=0.002,
+            driver={'type': 'trajectory', 'file': 'circle.csv'},
+        ),
+        base_dir=tmp_path,
+    )
     for at_s in (4.0, 8.0):
         run(world, at_s - world.time_ns * 1e-9)
         x, y, heading = world.base_poses()[0]
@@ -81,15 +99,18 @@ def test_a_driven_base_follows_a_track(tmp_path):
         assert np.cos(heading - np.interp(at_s, t, track[:, 3])) > 0.98
 
 
-@pytest.mark.parametrize(('name', 'text', 'sentence'), [
-    ('a.csv', 'elbow\n1\n', 'it has no column time_s'),
-    ('a.csv', 't,elbow\n0,1\n1\n', "row 3 should be 2 numbers, it is '1'"),
-    ('a.csv', 't,elbow\n0,1\n0,2\n', 'times that increase strictly'),
-    ('a.csv', 't,wrist\n0,1\n1,2\n', r"the column is 'wrist', which the model does not have"),
-    ('a.txt', '', 'it should be a .csv, an .npz or a rosbag2 recording'),
-    ('a.npz', 'nonsense', 'it cannot be read as NPZ'),
-    ('a.mcap', 'nonsense', 'it cannot be read'),
-])
+@pytest.mark.parametrize(
+    ('name', 'text', 'sentence'),
+    [
+        ('a.csv', 'elbow\n1\n', 'it has no column time_s'),
+        ('a.csv', 't,elbow\n0,1\n1\n', "row 3 should be 2 numbers, it is '1'"),
+        ('a.csv', 't,elbow\n0,1\n0,2\n', 'times that increase strictly'),
+        ('a.csv', 't,wrist\n0,1\n1,2\n', r"the column is 'wrist', which the model does not have"),
+        ('a.txt', '', 'it should be a .csv, an .npz or a rosbag2 recording'),
+        ('a.npz', 'nonsense', 'it cannot be read as NPZ'),
+        ('a.mcap', 'nonsense', 'it cannot be read'),
+    ],
+)
 def test_bad_files_are_one_sentence(tmp_path, name, text, sentence):
     (tmp_path / name).write_text(text)
     with pytest.raises(RigError, match=sentence):

@@ -16,7 +16,8 @@ from sim_sensors.world.foreign.rebuild import Names, same_structure, spec_of
 
 ASSETS = Path(gymnasium.__file__).parent / 'envs/mujoco/assets'
 MODELS = [ASSETS / f'{name}.xml' for name in ('ant', 'half_cheetah', 'humanoid', 'pusher_v5')] + [
-    ROOT / 'worlds' / f'{name}.xml' for name in ('arm', 'hand', 'drone', 'rover_yard')]
+    ROOT / 'worlds' / f'{name}.xml' for name in ('arm', 'hand', 'drone', 'rover_yard')
+]
 
 ODD = """
 <mujoco>
@@ -114,6 +115,7 @@ def test_textures_and_materials_are_rebuilt() -> None:
 def test_soft_bodies_are_refused_in_one_sentence() -> None:
     model = mujoco.MjModel.from_xml_string(
         '<mujoco><worldbody><flexcomp name="f" type="grid" count="3 3 1" spacing=".1 .1 .1" '
-        'dim="2" mass="1"/></worldbody></mujoco>')
+        'dim="2" mass="1"/></worldbody></mujoco>'
+    )
     with pytest.raises(RigError, match=r'has flexes .* name its file as world\.model'):
         spec_of(model, Names(model))
