@@ -22,7 +22,7 @@ from bench.figures import Figure
 from rig_common.paths import share_dir
 from rig_common.times import NS_PER_S
 from sensor_rig.inprocess import InProcessRig, open_rig
-from sync_engine.bundle import OffsetState
+from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.cues.image import ImageCue
 
 RUN_S = 60.0

@@ -22,7 +22,7 @@ from sensor_rig.rigfile import RigConfig, load_attached, load_rig
 from sim_sensors.attached import AttachedRig
 from sim_sensors.outbox import Message
 from sim_sensors.rig import Rig
-from sync_engine.bundle import Bundle
+from sync_engine.matching.bundle import Bundle
 from sync_engine.wire.session import Output, WireSync
 
 if TYPE_CHECKING:

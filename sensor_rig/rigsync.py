@@ -9,7 +9,7 @@ from rig_common.errors import RigError
 from rig_common.paramevents import Parameters
 from rig_common.paramfile import merged
 from rig_common.quaternions import conjugate, product
-from sync_engine.input_config import IMAGE_TYPES
+from sync_engine.config import IMAGE_TYPES
 
 if TYPE_CHECKING:
     from sim_sensors.config import SensorConfig

@@ -20,27 +20,27 @@ from collections.abc import Callable, Mapping, Sequence, Set
 
 from rig_common.errors import RigError
 from rig_common.times import MAX_STAMP_NS, NEVER_NS, NS_PER_S
-from sync_engine.bundle import Bundle
 from sync_engine.clocks.epochs import Epochs
 from sync_engine.clocks.offset import ClockEstimate, Offset
 from sync_engine.clocks.prior import imu_sigma_s
-from sync_engine.clocks.relative import relative_offset
-from sync_engine.clocks.states import StateMachine, SyncState
 from sync_engine.clocks.steps import Verdict
 from sync_engine.config import SyncConfig
+from sync_engine.config.runtime import changed_config
 from sync_engine.cues.motion import Rotation
 from sync_engine.cues.runner import CueRunner, rotation_of
-from sync_engine.learned_clocks import LearnedClocks
-from sync_engine.ledger import Ledger
 from sync_engine.matching.assembly import Assembler
-from sync_engine.matching.buffer import Packet
+from sync_engine.matching.bundle import Bundle
 from sync_engine.matching.interpolate import Codec
 from sync_engine.matching.waiting import Pending
 from sync_engine.matching.window import AdaptiveWindow
-from sync_engine.parameters import changed_config
-from sync_engine.payload import Payload, PayloadReader
-from sync_engine.status import EngineStatus, engine_status
-from sync_engine.stream import Stream
+from sync_engine.state.learned_clocks import LearnedClocks
+from sync_engine.state.machine import StateMachine, SyncState
+from sync_engine.state.status import EngineStatus, engine_status
+from sync_engine.streams.buffer import Packet
+from sync_engine.streams.ledger import Ledger
+from sync_engine.streams.payload import Payload, PayloadReader
+from sync_engine.streams.relative_clocks import relative_offset
+from sync_engine.streams.stream import Stream
 
 
 class SyncEngine:

@@ -19,9 +19,9 @@ from sensor_rig.bags.writer import BagWriter
 from sensor_rig.report.scenery import Scenery
 from sensor_rig.report.sync_data import SyncRecord
 from sensor_rig.report.sync_page import sync_page
-from sync_engine.bundle import Bundle
 from sync_engine.config import SyncConfig
 from sync_engine.engine import SyncEngine
+from sync_engine.matching.bundle import Bundle
 from sync_engine.wire.batch import BATCH
 from sync_engine.wire.session import SYNCED, WireSync, synced_topic
 

@@ -199,7 +199,7 @@ def _print_sensors(summary: Summary, again: str) -> None:
 
 
 def _print_sync(summary: Summary, whole: str) -> None:
-    from sync_engine.ledger import MEANING
+    from sync_engine.streams.ledger import MEANING
 
     print_table(
         ['sync input', 'offset (ms)', 'true', 'error', 'sigma', 'state'],

@@ -108,7 +108,7 @@ def summary(document: JsonObject) -> JsonObject:
 
 def print_document(document: JsonObject) -> None:
     """Print what a run came to."""
-    from sync_engine.ledger import USED
+    from sync_engine.streams.ledger import USED
 
     print(
         f'{document["bundles"]} bundles in {document["duration_s"]:.1f} s, '

@@ -16,7 +16,7 @@ from sensor_rig.findings.imu import ImuDelay, ImuMotion
 from sensor_rig.findings.model import Finding, Severity
 from sensor_rig.findings.turning import AgreementCurve, Turning
 from sensor_rig.rigfile import rig_from_parameters
-from sync_engine.bundle import OffsetState
+from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.engine import SyncEngine
 from sync_engine.wire.session import WireSync
 

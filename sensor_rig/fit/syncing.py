@@ -13,7 +13,7 @@ from sensor_rig.bags.starter import IMU_TYPE, LATENCY_S, input_names, starter_ri
 from sensor_rig.bags.sync import BagSync
 from sensor_rig.fit.fitting import KnownClock
 from sensor_rig.rigfile import load_rig
-from sync_engine.bundle import OffsetState
+from sync_engine.clocks.offset_state import OffsetState
 
 ENOUGH_S = 0.01
 """Largest sigma of an offset to the IMU that is worth more than none."""

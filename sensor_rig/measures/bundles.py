@@ -10,10 +10,10 @@ from rig_common.cdr import CdrError
 from rig_common.msgs import Status, read_diagnostic_array
 from sensor_rig.measures.keys import Measures, measures_of
 from sensor_rig.report.sync_data import SyncRecord
-from sync_engine.bundle import Bundle, Member, MissingReason, OffsetState
-from sync_engine.config import SyncConfig
-from sync_engine.input_config import InputConfig
-from sync_engine.matching.buffer import Packet
+from sync_engine.clocks.offset_state import OffsetState
+from sync_engine.config import InputConfig, SyncConfig
+from sync_engine.matching.bundle import Bundle, Member, MissingReason
+from sync_engine.streams.buffer import Packet
 
 MOST_WAITING = 10_000
 MOST_INPUTS = 1000

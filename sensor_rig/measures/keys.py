@@ -11,7 +11,7 @@ from math import isfinite
 from typing import TypeAlias
 
 from rig_common.jsonable import JsonObject
-from sync_engine.ledger import USED
+from sync_engine.streams.ledger import USED
 
 Measures: TypeAlias = dict[str, float]
 QUANTILES = ('p50', 'p95', 'p99', 'max')

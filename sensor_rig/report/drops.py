@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rig_common.jsonable import JsonObject
 from sensor_rig.report import page
 from sensor_rig.report.svg import lanes, legend
-from sync_engine.ledger import DROPPED, MEANING, USED, Outcome
+from sync_engine.streams.ledger import DROPPED, MEANING, USED, Outcome
 
 GOOD_FATES = (*(each.value for each in USED), 'buffered')
 DROP_FATES = tuple(each.value for each in DROPPED)

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 from rig_common.jsonable import JsonObject
 from rig_common.quantiles import ExactQuantiles, LogHistogram
 from sensor_rig.report.series import Decimated, Presence
-from sync_engine.bundle import Bundle, Member
 from sync_engine.config import SyncConfig
+from sync_engine.matching.bundle import Bundle, Member
 
 ZOOM_BUNDLES = 12
 ZOOM_MESSAGES = 400

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 
 from rig_common.jsonable import JsonObject, jsonable
-from sync_engine.ledger import USED
+from sync_engine.streams.ledger import USED
 
 VERSION = 1
 """Of the keys of `rig run --json`; see docs/sweep.md."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from rig_common.times import NS_PER_S
 from sensor_rig.trust.streams import Floats, Ints, Streams
-from sync_engine.bundle import OffsetState
+from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.engine import SyncEngine
 
 

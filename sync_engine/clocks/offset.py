@@ -12,15 +12,14 @@ from typing import NamedTuple
 
 from rig_common.jsonable import JsonObject
 from rig_common.times import NEVER_NS, NS_PER_S
-from sync_engine.bundle import OffsetState
 from sync_engine.clocks.arrivals import ArrivalBlocks
 from sync_engine.clocks.channel import GateResult
 from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior
+from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.clocks.prior import declared_prior
 from sync_engine.clocks.smoothing import ClockTrack, SmoothedClock, Tape
 from sync_engine.clocks.steps import StepDetector, Verdict
-from sync_engine.config import AdaKFConfig, EpochConfig
-from sync_engine.input_config import InputConfig
+from sync_engine.config import AdaKFConfig, EpochConfig, InputConfig
 
 _FIRST_BLOCK_SHARE = 0.2
 """The first block is short, so that something is known soon."""

@@ -9,8 +9,7 @@ arrivals take away the second part only.
 from __future__ import annotations
 
 from sync_engine.clocks.clock_filter import ClockPrior
-from sync_engine.config import AdaKFConfig, SyncConfig
-from sync_engine.input_config import InputConfig
+from sync_engine.config import AdaKFConfig, InputConfig, SyncConfig
 
 _FIRST_ARRIVAL_SIGMA_S = 0.005
 """Jitter allowed for in the single arrival that starts a device clock."""

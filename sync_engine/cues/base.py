@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sync_engine.cues.motion import Axis, Rotation
-from sync_engine.payload import CueValues
+from sync_engine.streams.payload import CueValues
 
 FloatArray = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from rig_common.times import NS_PER_S
 from sync_engine.cues.base import XYZ_AXES, FloatArray, GyroLookup
 from sync_engine.cues.image_motion import TRUST, ImageMotion, MeasuredTurn
 from sync_engine.cues.motion import Rotation
-from sync_engine.payload import CueValues
+from sync_engine.streams.payload import CueValues
 
 _WIDTH = 160
 _LONGEST_NS = NS_PER_S // 2

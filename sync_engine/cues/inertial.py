@@ -10,7 +10,7 @@ import numpy as np
 from rig_common.times import NS_PER_S
 from sync_engine.cues.base import XYZ_AXES, FloatArray, GyroLookup, rotation_vector
 from sync_engine.cues.motion import Rotation
-from sync_engine.payload import CueValues
+from sync_engine.streams.payload import CueValues
 
 _RATE_SIGMA_RAD_S = 0.01
 """Noise of a rate where its message states none."""

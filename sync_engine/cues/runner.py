@@ -14,8 +14,7 @@ import numpy as np
 
 from rig_common.times import NS_PER_S
 from sync_engine.clocks.channel import GateResult
-from sync_engine.clocks.relative import relative_offset
-from sync_engine.config import SyncConfig
+from sync_engine.config import CueAxes, InputConfig, SyncConfig
 from sync_engine.cues.base import XYZ_AXES, Cue, FloatArray, GyroLookup, matrix_from_wxyz
 from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.image import ImageCue
@@ -23,10 +22,10 @@ from sync_engine.cues.inertial import OdometryCue, RateCue
 from sync_engine.cues.motion import Axis, LastingErrors, MotionFix, Rotation, RotationFit
 from sync_engine.cues.mounting import Mounting, MountingStatus
 from sync_engine.cues.scan import CloudCue, ScanCue
-from sync_engine.input_config import CueAxes, InputConfig
-from sync_engine.matching.buffer import Packet
-from sync_engine.payload import Payload, PayloadReader
-from sync_engine.stream import Stream
+from sync_engine.streams.buffer import Packet
+from sync_engine.streams.payload import Payload, PayloadReader
+from sync_engine.streams.relative_clocks import relative_offset
+from sync_engine.streams.stream import Stream
 
 """Decodes a payload into the named arrays that the sensor's cue wants."""
 

@@ -11,7 +11,7 @@ from rig_common.times import NS_PER_S
 from sync_engine.cues.base import Z_AXIS, FloatArray, GyroLookup
 from sync_engine.cues.motion import Rotation
 from sync_engine.cues.scan_match import BoolArray, Match, ScanGeometry, ScanShape
-from sync_engine.payload import CueValues
+from sync_engine.streams.payload import CueValues
 
 _LONGEST_S = 0.5
 """Two scans further apart have too little in common."""

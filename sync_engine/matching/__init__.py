@@ -1,1 +1,1 @@
-"""Which messages belong together: buffers, window, selection, assembly of bundles."""
+"""Which messages belong together: window, selection, assembly of bundles."""

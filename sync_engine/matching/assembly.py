@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections import Counter
 
 from rig_common.times import LONG_AGO_NS, NS_PER_S
-from sync_engine.bundle import Bundle, Member, MissingReason
 from sync_engine.clocks.epochs import Epochs
 from sync_engine.clocks.pairing import PairingOffset, TriggerOffset
-from sync_engine.clocks.relative import RelativeClocks
 from sync_engine.config import SyncConfig
-from sync_engine.ledger import Outcome
-from sync_engine.matching.buffer import Packet
+from sync_engine.matching.bundle import Bundle, Member, MissingReason
 from sync_engine.matching.interpolate import Codec
 from sync_engine.matching.members import MemberMaker
 from sync_engine.matching.selection import choose, choose_again
 from sync_engine.matching.waiting import Pending, WaitingRoom
 from sync_engine.matching.window import AdaptiveWindow
-from sync_engine.stream import Stream
+from sync_engine.streams.buffer import Packet
+from sync_engine.streams.ledger import Outcome
+from sync_engine.streams.relative_clocks import RelativeClocks
+from sync_engine.streams.stream import Stream
 
 
 class Assembler:

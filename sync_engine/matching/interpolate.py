@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sync_engine.payload import Payload
+from sync_engine.streams.payload import Payload
 
 FloatArray = NDArray[np.float64]
 

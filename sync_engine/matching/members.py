@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rig_common.times import NS_PER_S
-from sync_engine.bundle import Member, MissingReason
+from sync_engine.matching.bundle import Member, MissingReason
 from sync_engine.matching.interpolate import CannotInterpolate, Codec, interpolate
 from sync_engine.matching.waiting import Pending
-from sync_engine.stream import Stream
+from sync_engine.streams.stream import Stream
 
 
 class MemberMaker:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sync_engine.bundle import MissingReason
-from sync_engine.matching.buffer import Packet, SensorBuffer
+from sync_engine.matching.bundle import MissingReason
+from sync_engine.streams.buffer import Packet, SensorBuffer
 
 
 class Choice(NamedTuple):

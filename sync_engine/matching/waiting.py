@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sync_engine.clocks.offset import Offset
-from sync_engine.clocks.relative import RelativeClocks
-from sync_engine.matching.buffer import Packet
 from sync_engine.matching.selection import Choice
-from sync_engine.stream import Stream
+from sync_engine.streams.buffer import Packet
+from sync_engine.streams.relative_clocks import RelativeClocks
+from sync_engine.streams.stream import Stream
 
 
 class Pending:

@@ -22,10 +22,10 @@ from rig_common.ros.follower import Follower
 from rig_common.ros.matching import Matching
 from rig_common.ros.parameters import ConfigParameters, fix_sim_time
 from rig_common.ros.types import is_stamped, message_class
-from sync_engine.bundle import Bundle
 from sync_engine.config import SyncConfig
+from sync_engine.config.runtime import runtime_parameters
 from sync_engine.engine import SyncEngine
-from sync_engine.parameters import runtime_parameters
+from sync_engine.matching.bundle import Bundle
 from sync_engine.ros.inputs import RELIABILITIES, Inputs
 from sync_engine.ros.publishers import BundlePublishers
 from sync_engine.ros.services import SyncServices

@@ -11,7 +11,7 @@ from rclpy.qos import QoSProfile
 from rig_common.ros import qos
 from rig_common.ros.diagnostics import QosMismatches
 from rig_common.ros.types import message_class
-from sync_engine.bundle import Bundle
+from sync_engine.matching.bundle import Bundle
 from sync_engine.wire.session import WireSync
 
 

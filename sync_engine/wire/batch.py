@@ -17,8 +17,8 @@ import numpy as np
 from rig_common import msgs
 from rig_common.cdr import CdrError, Reader
 from rig_common.times import NS_PER_S
-from sync_engine.bundle import Bundle, Member
-from sync_engine.matching.buffer import Packet
+from sync_engine.matching.bundle import Bundle, Member
+from sync_engine.streams.buffer import Packet
 from sync_engine.wire.codecs import Run, WireCodec
 
 BATCH = '/batch'

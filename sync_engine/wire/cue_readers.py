@@ -18,9 +18,8 @@ from rig_common.msgs.decode import (
     read_transforms,
     read_twist,
 )
-from sync_engine.config import SyncConfig
-from sync_engine.input_config import TF_TYPE, InputConfig
-from sync_engine.payload import CueValues, PayloadReader
+from sync_engine.config import TF_TYPE, InputConfig, SyncConfig
+from sync_engine.streams.payload import CueValues, PayloadReader
 from sync_engine.wire.restamp import point_times_s
 
 INFO_TYPE = 'sensor_msgs/msg/CameraInfo'

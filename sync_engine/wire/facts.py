@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from rig_common import msgs
 from rig_common.cdr import Template
 from rig_common.msgs import Level, Status
-from sync_engine.bundle import Bundle, Member
+from sync_engine.matching.bundle import Bundle, Member
 
 BUNDLE_TOPIC = 'sync/bundle'
 BUNDLE_TYPE = 'diagnostic_msgs/msg/DiagnosticArray'

@@ -18,10 +18,9 @@ from typing import NamedTuple
 from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.msgs.decode import read_imu
 from rig_common.times import NEVER_NS, NS_PER_S
-from sync_engine.bundle import Bundle, Member
-from sync_engine.config import SyncConfig
+from sync_engine.config import IMU_TYPE, SyncConfig
 from sync_engine.engine import SyncEngine
-from sync_engine.input_config import IMU_TYPE
+from sync_engine.matching.bundle import Bundle, Member
 from sync_engine.wire.batch import BATCH, BATCH_TYPE, batch_message
 from sync_engine.wire.codecs import codec_of
 from sync_engine.wire.cue_readers import TRANSFORMS, FocalLengths, find_transform, readers_of

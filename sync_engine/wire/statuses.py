@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from rig_common.facts import fact, to_values
 from rig_common.msgs import Level, Status
 from rig_common.quantiles import LogHistogram
-from sync_engine.bundle import OffsetState
+from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.config import SyncConfig
 from sync_engine.cues.mounting import MountingStatus
-from sync_engine.ledger import Counts
-from sync_engine.status import EngineStatus, SensorStatus
+from sync_engine.state.status import EngineStatus, SensorStatus
+from sync_engine.streams.ledger import Counts
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from rig_common.errors import RigError
 from rig_common.validation import validated
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.rigfile import rig_from_parameters
-from sync_engine.input_config import InputConfig
+from sync_engine.config import InputConfig
 
 
 def synced(point: str, policy: str) -> tuple[list[int], list[int]]:

@@ -12,7 +12,7 @@ from rig_common.lockstep import Ack, Tick
 from rig_common.times import MAX_STAMP_NS, seconds_to_ns
 from sim_sensors.timekeeping.schedule import Schedule
 from sync_engine.engine import SyncEngine
-from sync_engine.ledger import Counts, Ledger, Outcome
+from sync_engine.streams.ledger import Counts, Ledger, Outcome
 
 YEAR_S = 365 * 86400
 TEN_YEARS_NS = 10 * YEAR_S * S

@@ -13,8 +13,7 @@ from sim_sensors.config import SensorConfig, WorldConfig
 from sim_sensors.registry import sensor_class, type_names
 from sim_sensors.timing_config import FaultConfig, LinkConfig
 from support.parameter_table import parameter_table
-from sync_engine.config import SyncConfig
-from sync_engine.input_config import InputConfig
+from sync_engine.config import InputConfig, SyncConfig
 
 PAGE = Path(__file__).resolve().parents[2] / 'docs' / 'rig_file.md'
 MODELS = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sync_engine.bundle import Bundle
 from sync_engine.config import SyncConfig, load_config
 from sync_engine.engine import SyncEngine
+from sync_engine.matching.bundle import Bundle
 
 MS = 1_000_000
 S = 1_000_000_000

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from support.sync_streams import IMU_PRIOR_SIGMA_S, START_S, FloatArray, Message, Pairs, Scenario
-from sync_engine.bundle import OffsetState
+from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.config import SyncConfig, load_config
 from sync_engine.engine import SyncEngine
 

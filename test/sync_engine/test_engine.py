@@ -6,9 +6,9 @@ import pytest
 from support.sync_feeder import MS, T0, Feeder, S, exact, stamps_ms
 
 from rig_common.errors import RigError
-from sync_engine.bundle import MissingReason
-from sync_engine.clocks.states import SyncState
 from sync_engine.engine import SyncEngine
+from sync_engine.matching.bundle import MissingReason
+from sync_engine.state.machine import SyncState
 
 
 def test_a_bundle_leaves_with_the_message_that_settles_it() -> None:

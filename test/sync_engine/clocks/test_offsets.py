@@ -11,7 +11,7 @@ from support.sync_runs import Run, give_rotation, make_config, run_engine
 from support.sync_streams import Scenario
 
 from rig_common.errors import RigError
-from sync_engine.bundle import OffsetState
+from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.engine import SyncEngine
 
 

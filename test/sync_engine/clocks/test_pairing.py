@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.sync_feeder import MS, T0, Feeder, config
 
-from sync_engine.bundle import OffsetState
+from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.clocks.pairing import PairingOffset, TriggerOffset
 from sync_engine.config import AdaKFConfig
 from sync_engine.engine import SyncEngine

@@ -7,7 +7,7 @@ import pytest
 from support.sync_runs import Run, make_config, run_engine, run_twice
 from support.sync_streams import Scenario
 
-from sync_engine.bundle import OffsetState
+from sync_engine.clocks.offset_state import OffsetState
 
 
 def wrong_pairs(run: Run, scenario: Scenario) -> int:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.bad_habits import HABITS, MS, Habits, Pairs, frames_of, pairs, spread_ms
 from support.sync_feeder import S, config
 
-from sync_engine.bundle import OffsetState
+from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.clocks.steps import JUMPS, StepDetector, Verdict
 from sync_engine.engine import SyncEngine
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from support.sync_feeder import MS, T0, Feeder, config, exact, stamps_ms
 
-from sync_engine.bundle import MissingReason, OffsetState
+from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.clocks.smoothing import ClockTrack, SmoothedClock
 from sync_engine.engine import SyncEngine
+from sync_engine.matching.bundle import MissingReason
 
 
 def feeder_of(names: str, **more: Any) -> Feeder:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.sync_feeder import MS, T0, Feeder, exact
 
-from sync_engine.bundle import MissingReason
 from sync_engine.engine import SyncEngine
+from sync_engine.matching.bundle import MissingReason
 from sync_engine.matching.interpolate import (
     CannotInterpolate,
     FloatArray,

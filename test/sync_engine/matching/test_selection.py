@@ -4,10 +4,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.sync_feeder import Feeder, exact, stamps_ms
 
-from sync_engine.bundle import MissingReason
 from sync_engine.engine import SyncEngine
-from sync_engine.matching.buffer import Packet, SensorBuffer
+from sync_engine.matching.bundle import MissingReason
 from sync_engine.matching.selection import choose, choose_again
+from sync_engine.streams.buffer import Packet, SensorBuffer
 
 frames = st.lists(st.integers(0, 14), unique=True, max_size=6)
 """A short axis of time, so that ties and the edges of the window are usual."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from rig_common.errors import RigError
 from rig_common.jsonable import JsonObject
 from sync_engine.clocks.smoothing import ClockTrack
-from sync_engine.stream import Stream
+from sync_engine.streams.stream import Stream
 
 _VERSION = 1
 

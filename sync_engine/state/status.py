@@ -7,17 +7,17 @@ from typing import Protocol
 
 from rig_common.jsonable import JsonObject, jsonable
 from rig_common.times import NS_PER_MS, NS_PER_S
-from sync_engine.bundle import OffsetState
 from sync_engine.clocks.epochs import Epochs
+from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.clocks.pairing import PairingOffset
-from sync_engine.clocks.states import SyncState
 from sync_engine.config import SyncConfig
 from sync_engine.cues.mounting import MountingStatus
 from sync_engine.cues.runner import CueRunner
-from sync_engine.ledger import Counts
 from sync_engine.matching.assembly import Assembler
 from sync_engine.matching.window import AdaptiveWindow
-from sync_engine.stream import Stream
+from sync_engine.state.machine import SyncState
+from sync_engine.streams.ledger import Counts
+from sync_engine.streams.stream import Stream
 
 
 @dataclass(slots=True)

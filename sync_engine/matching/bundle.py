@@ -7,19 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from rig_common.times import in_seconds
-from sync_engine.matching.buffer import Packet
-from sync_engine.payload import Payload
-
-
-class OffsetState(str, Enum):
-    """How far a clock offset can be believed."""
-
-    UNOBSERVABLE = 'unobservable'
-    """Nothing pins it; it corrects nothing."""
-    CONVERGING = 'converging'
-    """Known to its sigma, which is still wide."""
-    LOCKED = 'locked'
-    """Sigma below `adakf.lock_sigma_s`."""
+from sync_engine.clocks.offset_state import OffsetState
+from sync_engine.streams.buffer import Packet
+from sync_engine.streams.payload import Payload
 
 
 class MissingReason(str, Enum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sync_engine.ledger import DROPPED, MEANING, USED, Counts, Ledger, Outcome
+from sync_engine.streams.ledger import DROPPED, MEANING, USED, Counts, Ledger, Outcome
 
 
 def test_every_end_has_a_counter_that_starts_at_zero_and_counts_by_one_or_many() -> None:

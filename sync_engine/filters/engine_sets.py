@@ -7,12 +7,12 @@ from importlib import import_module
 
 from rig_common.errors import RigError
 from rig_common.times import seconds_to_ns
-from sync_engine.bundle import Bundle
 from sync_engine.config import SyncConfig
 from sync_engine.engine import SyncEngine
-from sync_engine.matching.waits import WaitLog, Waits
-from sync_engine.payload import MessageSet, Payload
-from sync_engine.wire.typed import TypedCodec, typed_imu, typed_reader
+from sync_engine.filters.typed_messages import TypedCodec, typed_imu, typed_reader
+from sync_engine.filters.waits import WaitLog, Waits
+from sync_engine.matching.bundle import Bundle
+from sync_engine.streams.payload import MessageSet, Payload
 
 _NO_STAMP_NS = -1
 """A stamp that the engine refuses and counts."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from sync_engine.payload import Payload
+from sync_engine.streams.payload import Payload
 
 
 class Packet:

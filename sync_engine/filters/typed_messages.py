@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sync_engine.matching.interpolate import CannotInterpolate, FloatArray, Kind
-from sync_engine.payload import CueValues, Payload, PayloadReader
+from sync_engine.streams.payload import CueValues, Payload, PayloadReader
 from sync_engine.wire.codecs import codec_of
 from sync_engine.wire.cue_readers import READERS
 

@@ -23,10 +23,10 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from rig_common.times import LONG_AGO_NS, NS_PER_MS, NS_PER_S
-from sync_engine.ledger import Ledger
-from sync_engine.matching.set_queue import BLOCK, EARLY, SetQueue
-from sync_engine.matching.waits import WaitLog, Waits
-from sync_engine.payload import MessageSet, Payload
+from sync_engine.filters.set_queue import BLOCK, EARLY, SetQueue
+from sync_engine.filters.waits import WaitLog, Waits
+from sync_engine.streams.ledger import Ledger
+from sync_engine.streams.payload import MessageSet, Payload
 
 _BACK_NS = NS_PER_S
 """Two messages in a row, each this far behind what was given out: time went back."""

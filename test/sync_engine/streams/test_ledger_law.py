@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.sync_feeder import MS, T0, Feeder, S, config
 
 from sync_engine.engine import SyncEngine
-from sync_engine.ledger import Counts
+from sync_engine.streams.ledger import Counts
 
 NAMES = ('cam', 'lidar', 'imu', 'odom')
 

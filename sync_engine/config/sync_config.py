@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 from rig_common.errors import RigError
 from rig_common.text import near
 from rig_common.validation import Strict
-from sync_engine.input_config import IMU_TYPE, InputConfig
+from sync_engine.config.input_config import IMU_TYPE, InputConfig
 
 MissingStrategy = Literal['drop', 'empty', 'interpolate']
 StampPolicy = Literal['bundle', 'corrected', 'raw']

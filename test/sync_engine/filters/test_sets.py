@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_engine.matching.sets import PATIENCE_NS, SetMatcher
+from sync_engine.filters.sets import PATIENCE_NS, SetMatcher
 
 MS = 1_000_000
 START_NS = 1_700_000_000_000_000_000

@@ -19,8 +19,8 @@ from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sync_engine.config import SyncConfig, load_config
 from sync_engine.engine import SyncEngine
-from sync_engine.engine_sets import EngineSets
-from sync_engine.filter_inputs import (
+from sync_engine.filters.engine_sets import EngineSets
+from sync_engine.filters.inputs import (
     AnyNode,
     Input,
     TimeGetter,
@@ -30,9 +30,9 @@ from sync_engine.filter_inputs import (
     node_of,
     stamp_reader,
 )
-from sync_engine.matching.sets import SetMatcher
-from sync_engine.matching.waits import Waits
-from sync_engine.payload import MessageSet, Payload
+from sync_engine.filters.sets import SetMatcher
+from sync_engine.filters.waits import Waits
+from sync_engine.streams.payload import MessageSet, Payload
 
 try:
     from message_filters import SimpleFilter

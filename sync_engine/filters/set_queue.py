@@ -6,8 +6,8 @@ from bisect import bisect_left, insort
 from itertools import pairwise
 
 from rig_common.times import LONG_AGO_NS, NEVER_NS, NS_PER_MS
-from sync_engine.ledger import Counts
-from sync_engine.payload import Payload
+from sync_engine.streams.ledger import Counts
+from sync_engine.streams.payload import Payload
 
 EARLY = 4
 """Frames that are needed before the spacing of a stream counts as known."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_engine.matching.buffer import Packet, SensorBuffer
+from sync_engine.streams.buffer import Packet, SensorBuffer
 
 stamps = st.lists(st.integers(0, 60), max_size=40)
 

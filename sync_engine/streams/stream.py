@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rig_common.times import MAX_STAMP_NS, NEVER_NS, NS_PER_S
-from sync_engine.arrivals import Arrivals
 from sync_engine.clocks.offset import ClockEstimate
 from sync_engine.clocks.pairing import PairingOffset, TriggerOffset
 from sync_engine.clocks.steps import JUMPS, Verdict
 from sync_engine.config import SyncConfig
-from sync_engine.ledger import Counts, Outcome
-from sync_engine.matching.buffer import Packet, SensorBuffer
-from sync_engine.payload import Payload
-from sync_engine.stamp_order import StampOrder
+from sync_engine.streams.arrival_rate import Arrivals
+from sync_engine.streams.buffer import Packet, SensorBuffer
+from sync_engine.streams.ledger import Counts, Outcome
+from sync_engine.streams.payload import Payload
+from sync_engine.streams.stamp_order import StampOrder
 
 
 class Stream:

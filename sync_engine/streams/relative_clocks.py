@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import sqrt
 
-from sync_engine.bundle import OffsetState
 from sync_engine.clocks.offset import ClockEstimate, Offset
+from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.clocks.pairing import TriggerOffset
-from sync_engine.stream import Stream
+from sync_engine.streams.stream import Stream
 
 _UNKNOWN = float('inf')
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rig_common.errors import RigError
-from sync_engine.config import SyncConfig, load_config
+from sync_engine.config.sync_config import SyncConfig, load_config
 
 _PLAIN = ('missing_strategy', 'stamp_policy')
 _PER_INPUT = ('deadline_s', 'missing_strategy', 'max_gap_s', 'reuse', 'zero_stamp')

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from rig_common.cdr import read_stamp_ns
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
-from sync_engine.payload import Payload
+from sync_engine.streams.payload import Payload
 
 Input: TypeAlias = Any
 """A message_filters filter or an rclpy subscription; neither package need be installed."""

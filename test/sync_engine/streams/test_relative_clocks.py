@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from support.sync_feeder import MS, Feeder, config
 
-from sync_engine.bundle import Bundle, OffsetState
+from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.clocks.pairing import PairingOffset
-from sync_engine.clocks.relative import relative_offset
 from sync_engine.config import load_config
 from sync_engine.engine import SyncEngine
+from sync_engine.matching.bundle import Bundle
+from sync_engine.streams.relative_clocks import relative_offset
 
 INF = float('inf')
 

@@ -1,0 +1,1 @@
+"""What the engine does and has learned, as plain data."""

@@ -1,0 +1,1 @@
+"""One input: its messages in order, its clock, its counters, and who gets in."""
