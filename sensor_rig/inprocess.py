@@ -152,11 +152,7 @@ class InProcessRig(Rig):
         )
         if not arrived and now_ns < sync.next_deadline_ns:
             return []
-        made = sync.push_together(arrived, now_ns)
-        made += sync.poll(now_ns)
-        while sync.run_cues():
-            pass
-        return made
+        return list(sync.advance(arrived, now_ns))
 
     def outputs(self, bundle: Bundle) -> list[Output]:
         """Return the messages of a bundle: `synced/...`, `sync/bundle`, `sync/offset/...`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
@@ -129,10 +129,8 @@ class BagSync:
         for receive_ns, messages in _moments(self._bag.messages([*self._names])):
             seen.start(receive_ns)
             inputs = [(self._names[topic], raw) for topic, _, raw in messages]
-            for bundle in first.push_together(inputs, receive_ns):
+            for bundle in first.advance(inputs, receive_ns):
                 seen.bundle(bundle)
-            while first.run_cues():
-                pass
             done = _tell(advance, done + len(messages))
         self.sync.engine.clocks.play(first.engine.clocks.smoothed())
         self._first = first.engine
@@ -160,9 +158,7 @@ class BagSync:
                 elif topic in self._names:
                     inputs.append((self._names[topic], raw))
                     self._note(self._names[topic], raw, receive_ns)
-            self._write(self.sync.push_together(inputs, receive_ns))
-            while self._first is None and self.sync.run_cues():
-                pass
+            self._write(self.sync.advance(inputs, receive_ns, cues=self._first is None))
             done = _tell(advance, done + len(messages))
         self._write(self.sync.poll_until(self._bag.end_ns + AFTER_NS))
         return self.document()
@@ -197,7 +193,7 @@ class BagSync:
                 shift_ns = self.sync.config.inputs[name].stamp_shift_ns
                 self.record.truth(name, stamp_ns + shift_ns, capture_ns + shift_ns)
 
-    def _write(self, bundles: list[Bundle]) -> None:
+    def _write(self, bundles: Iterable[Bundle]) -> None:
         for bundle in bundles:
             self.record.bundle(bundle)
             if self._writer is None:

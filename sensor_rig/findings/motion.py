@@ -134,9 +134,8 @@ def _engine_after(bag: BagReader, rig_text: str, imu: str) -> tuple[SyncEngine, 
             break
         if message.topic == imu:
             turning.add_imu(message.raw)
-        sync.push(names[message.topic], message.raw, message.receive_ns)
-        while sync.run_cues():
-            pass
+        for _ in sync.advance([(names[message.topic], message.raw)], message.receive_ns):
+            pass  # the clocks are wanted, not the bundles
     return sync.engine, turning
 
 

@@ -192,9 +192,8 @@ class _Gathered:
                     self._arrivals[name].append((receive_ns, stamp_ns))
             except CdrError:
                 pass  # the engine counts it as invalid
-        self._sync.push_together([(name, raw)], receive_ns)
-        while self._sync.run_cues():
-            pass
+        for _ in self._sync.advance([(name, raw)], receive_ns):
+            pass  # the turns are wanted, not the bundles
 
     def _keep(self, name: str, rotation: Rotation) -> None:
         if name in self._turns:

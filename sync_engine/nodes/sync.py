@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -200,7 +200,7 @@ class SyncNode(Node):
         if self.sync.has_cues:
             self.sync.run_cues(1)
 
-    def _publish(self, bundles: Sequence[Bundle], began_ns: int) -> None:
+    def _publish(self, bundles: Iterable[Bundle], began_ns: int) -> None:
         for bundle in bundles:
             self._outputs.publish(self.sync, bundle)
             self.latency.add((time.perf_counter_ns() - began_ns) / 1e9)
@@ -217,10 +217,7 @@ class SyncNode(Node):
         """Handle a tick of the world: what has come by now, then the deadlines up to now."""
         began_ns = time.perf_counter_ns()
         queue, self._queue = self._queue, []
-        self._publish(self.sync.push_together(queue, now_ns), began_ns)
-        self._publish(self.sync.poll(now_ns), began_ns)
-        while self.sync.run_cues():
-            pass
+        self._publish(self.sync.advance(queue, now_ns), began_ns)
         return self.sync.next_deadline_ns
 
     @property

@@ -164,6 +164,19 @@ class WireSync:
             bundles += self.push(sensor_id, raw, arrival_ns)
         return bundles
 
+    def advance(
+        self, messages: Sequence[tuple[str, bytes]], now_ns: int, cues: bool = True
+    ) -> Iterator[Bundle]:
+        """Take what arrived at `now_ns`, yield the bundles up to then, and run the cues dry.
+
+        The cues run last, when the caller has handled every bundle, so iterate to the end.
+        `cues=False` is for clocks that are known already.
+        """
+        yield from self.push_together(messages, now_ns)
+        yield from self.poll(now_ns)
+        while cues and self.run_cues():
+            pass
+
     def poll_until(self, end_ns: int) -> list[Bundle]:
         """Let every deadline before `end_ns` pass at its own time."""
         bundles: list[Bundle] = []
