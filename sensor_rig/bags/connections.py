@@ -4,23 +4,48 @@ from __future__ import annotations
 
 from typing import Any
 
-from rosbags.interfaces import Nodetype, QosDurability, QosReliability
+from rosbags.interfaces import (
+    Nodetype,
+    Qos,
+    QosDurability,
+    QosHistory,
+    QosLiveliness,
+    QosReliability,
+    QosTime,
+)
 
 HEADER_TYPE = 'std_msgs/msg/Header'
+LATCHED = frozenset({'tf_static', 'robot_description'})
+"""Last parts of the names of topics that are offered to late joiners by convention: listeners of
+`/tf_static` (tf2) and `/robot_description` (RViz) ask for it, and hear nothing else."""
+_FOREVER = QosTime(2147483647, 4294967295)
 
 
-def is_latched(connection: Any) -> bool:
-    """Whether a late subscriber gets the last message."""
+def offered(*, latched: bool = False, best_effort: bool = False, depth: int = 0) -> Qos:
+    """Return the QoS of a publisher, as `ros2 bag play` will offer it."""
+    return Qos(
+        QosHistory.KEEP_LAST,
+        depth or (1 if latched else 10),
+        QosReliability.BEST_EFFORT if best_effort else QosReliability.RELIABLE,
+        QosDurability.TRANSIENT_LOCAL if latched else QosDurability.VOLATILE,
+        _FOREVER,
+        _FOREVER,
+        QosLiveliness.AUTOMATIC,
+        _FOREVER,
+        False,
+    )
+
+
+def usual_qos(topic: str) -> tuple[Qos, ...]:
+    """Return what the publishers of a topic offer by convention."""
+    return (offered(latched=topic.rpartition('/')[2] in LATCHED),)
+
+
+def qos_of(connection: Any) -> tuple[Qos, ...]:
+    """Return what the publishers of a recorded topic offered; nothing where it is not told."""
     if getattr(connection.ext, 'latching', None):  # ROS 1
-        return True
-    profiles = getattr(connection.ext, 'offered_qos_profiles', ())
-    return bool(profiles) and all(p.durability == QosDurability.TRANSIENT_LOCAL for p in profiles)
-
-
-def is_best_effort(connection: Any) -> bool:
-    """Whether a publisher offered best effort."""
-    profiles = getattr(connection.ext, 'offered_qos_profiles', ())
-    return any(p.reliability == QosReliability.BEST_EFFORT for p in profiles)
+        return (offered(latched=True),)
+    return tuple(getattr(connection.ext, 'offered_qos_profiles', ()))
 
 
 def starts_with_header(types: Any, type_name: str) -> bool:

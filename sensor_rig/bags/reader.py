@@ -11,14 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from rosbags.interfaces import Qos, QosDurability, QosReliability
+
 from rig_common.errors import LONGEST, RigError
 from rig_common.text import shortened
-from sensor_rig.bags.connections import (
-    definition_of,
-    is_best_effort,
-    is_latched,
-    starts_with_header,
-)
+from sensor_rig.bags.connections import definition_of, qos_of, starts_with_header
 from sensor_rig.bags.opening import Opening, sentence
 from sensor_rig.bags.ros1 import Ros1Types
 from sensor_rig.bags.sidecar import load_sidecar
@@ -37,10 +34,20 @@ class BagTopic(NamedTuple):
     """Whether the message starts with a std_msgs/Header."""
     definition: tuple[str, str] | None
     """(definition text, type hash) as recorded, so that a copy can carry it on."""
-    latched: bool = False
-    """Whether it was offered to late joiners (transient local), as /tf_static is."""
-    best_effort: bool = False
-    """Whether it was offered with best effort."""
+    qos: tuple[Qos, ...] = ()
+    """What its publishers offered; empty where the recording does not tell."""
+
+    @property
+    def latched(self) -> bool:
+        """Whether it was offered to late joiners (transient local), as /tf_static is."""
+        return bool(self.qos) and all(
+            each.durability == QosDurability.TRANSIENT_LOCAL for each in self.qos
+        )
+
+    @property
+    def best_effort(self) -> bool:
+        """Whether a publisher offered best effort."""
+        return any(each.reliability == QosReliability.BEST_EFFORT for each in self.qos)
 
 
 class Recorded(NamedTuple):
@@ -183,8 +190,7 @@ class BagReader:
                 count,
                 starts_with_header(types, type_name),
                 definition if all(definition) else None,
-                is_latched(connection),
-                is_best_effort(connection),
+                qos_of(connection),
             )
             for other, left_out in by_type[1:]:
                 self._miss(

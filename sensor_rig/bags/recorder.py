@@ -134,7 +134,7 @@ class Recorder:
         arrived = rig.step()
         if rig.elapsed_ns == 0:
             for topic, raw in around.latched():
-                self._write(topic, around.types[topic], rig.time_ns, raw, latched=True)
+                self._write(topic, around.types[topic], rig.time_ns, raw)
         for topic, raw in around.due():
             self._write(topic, around.types[topic], rig.time_ns, raw)
         for message in arrived:
@@ -162,10 +162,8 @@ class Recorder:
             self._times[topic].fill(sample.capture_ns, time_ref=divmod(sample.stamp_ns, NS_PER_S)),
         )
 
-    def _write(
-        self, topic: str, type_name: str, time_ns: int, raw: bytes, *, latched: bool = False
-    ) -> None:
+    def _write(self, topic: str, type_name: str, time_ns: int, raw: bytes) -> None:
         if self._only and topic not in self._only:
             return
-        self._writer.add_topic('/' + topic, type_name, latched=latched)
+        self._writer.add_topic('/' + topic, type_name)
         self._writer.write('/' + topic, time_ns, raw)

@@ -23,7 +23,7 @@ from sync_engine.config import SyncConfig
 from sync_engine.engine import SyncEngine
 from sync_engine.matching.bundle import Bundle
 from sync_engine.wire.batch import BATCH
-from sync_engine.wire.session import SYNCED, WireSync, synced_topic
+from sync_engine.wire.session import SYNCED, WireSync, is_made_by_sync, synced_topic
 
 AFTER_NS = 10**12
 """How far time runs on after the last message, so that every deadline passes."""
@@ -87,6 +87,8 @@ class BagSync:
         headerless = [name for topic, name in self._names.items() if not bag.topics[topic].stamped]
         self.sync = WireSync(config, headerless)
         self.record = SyncRecord(config, title, str(bag.path), exact=exact)
+        self.replaced: list[str] = []
+        """Topics of an earlier sync that are not copied."""
         self._first: SyncEngine | None = None
         """The engine that has learned the clocks; None where they are learned on the way."""
         self._filtered: dict[str, list[Any]] = {}
@@ -141,15 +143,13 @@ class BagSync:
 
         `copy` puts the messages of the recording itself into the new one, too.
         """
-        topics = None if copy else list({*self._names, *self._truths, *self._scenes})
-        if copy and self._writer is not None:
-            for known in self._bag.topics.values():
-                self._writer.add_topic(known.name, known.type_name, definition=known.definition)
+        topics = list({*self._names, *self._truths, *self._scenes})
+        copied = self._copied() if copy and self._writer is not None else frozenset()
         done = 0
-        for receive_ns, messages in _moments(self._bag.messages(topics)):
+        for receive_ns, messages in _moments(self._bag.messages({*topics, *copied})):
             inputs = []
             for topic, _, raw in messages:
-                if copy and self._writer is not None:
+                if topic in copied and self._writer is not None:
                     self._writer.write(topic, receive_ns, raw)
                 if topic in self._scenes:
                     self._scenery.take(topic, raw)
@@ -162,6 +162,24 @@ class BagSync:
             done = _tell(advance, done + len(messages))
         self._write(self.sync.poll_until(self._bag.end_ns + AFTER_NS))
         return self.document()
+
+    def _copied(self) -> frozenset[str]:
+        """Announce and return the topics of the recording that are copied.
+
+        What a sync made before is replaced, not mixed with what this one makes.
+        """
+        assert self._writer is not None
+        mine = {'/' + topic for topic in self.sync.output_topics()}
+        kept = []
+        for name, known in self._bag.topics.items():
+            if name in mine or (is_made_by_sync(name) and name not in self._names):
+                self.replaced.append(name)
+                continue
+            self._writer.add_topic_like(known)
+            kept.append(name)
+        for key, value in self._bag.note.items():
+            self._writer.note(key, value)
+        return frozenset(kept)
 
     def document(self) -> JsonObject:
         """Return the report's data."""

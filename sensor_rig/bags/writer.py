@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from rosbags.interfaces import (
-    Connection,
-    Qos,
-    QosDurability,
-    QosHistory,
-    QosLiveliness,
-    QosReliability,
-    QosTime,
-)
+from rosbags.interfaces import Connection, Qos
 from rosbags.rosbag2 import (
     CompressionFormat,
     CompressionMode,
@@ -26,8 +19,12 @@ from rosbags.typesys import Stores, get_typestore
 
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
+from sensor_rig.bags.connections import usual_qos
 from sensor_rig.bags.opening import URI_SIGNS
 from sensor_rig.bags.quick_mcap import QuickWriter
+
+if TYPE_CHECKING:
+    from sensor_rig.bags.reader import BagTopic
 
 Storage = Literal['mcap', 'sqlite3']
 STORAGES: tuple[Storage, ...] = ('mcap', 'sqlite3')
@@ -39,23 +36,6 @@ RESERVE_BYTES = 16 << 20
 """Kept free on the disk: what is buffered, the index and the metadata must still fit."""
 LOOK_BYTES = 1 << 20
 """Payload between two looks at the disk."""
-
-_FOREVER = QosTime(2147483647, 4294967295)
-
-
-def _qos(latched: bool) -> Qos:
-    """Offer what our publishers offer, so that `ros2 bag play` does the same."""
-    return Qos(
-        QosHistory.KEEP_LAST,
-        1 if latched else 10,
-        QosReliability.RELIABLE,
-        QosDurability.TRANSIENT_LOCAL if latched else QosDurability.VOLATILE,
-        _FOREVER,
-        _FOREVER,
-        QosLiveliness.AUTOMATIC,
-        _FOREVER,
-        False,
-    )
 
 
 class BagWriter:
@@ -105,25 +85,32 @@ class BagWriter:
         topic: str,
         type_name: str,
         *,
-        latched: bool = False,
         definition: tuple[str, str] | None = None,
+        qos: Sequence[Qos] = (),
     ) -> None:
-        """Announce a topic; a type that is no standard one needs its (definition, hash)."""
+        """Announce a topic; `definition` is (text, hash), needed for types of your own.
+
+        `qos` is what `ros2 bag play` will offer; without it, what is usual for such a topic.
+        """
         if topic in self._connections:
             return
         known = type_name in self._types.fielddefs
         if not known and definition is None:
             raise RigError(f'{topic} has the type {type_name}, of which no definition is known')
-        text, digest = (None, None) if known or definition is None else definition
+        text, digest = (None, None) if definition is None else definition
         self._connections[topic] = self._writer.add_connection(
             topic,
             type_name,
             typestore=self._types,
             msgdef=text,
             rihs01=digest,
-            offered_qos_profiles=[_qos(latched)],
+            offered_qos_profiles=qos or usual_qos(topic),
         )
         self.counts[topic] = 0
+
+    def add_topic_like(self, topic: BagTopic) -> None:
+        """Announce a topic as another recording has it: type, definition, QoS."""
+        self.add_topic(topic.name, topic.type_name, definition=topic.definition, qos=topic.qos)
 
     @property
     def seconds(self) -> float:

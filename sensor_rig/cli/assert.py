@@ -20,6 +20,10 @@ EPILOG = """examples:
   rig assert drive/                            list what can be asserted
 exit code: 0 all hold; 1 one does not; 2 a mistake, also a measure that the run does not have"""
 VERSION = 1
+OFFSETS = {
+    'live': 'live, as a node knows them at each moment',
+    'smoothed': 'smoothed over the whole recording, in two passes',
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--smoothed',
         action='store_true',
-        help='with --rig: process the recording in two passes, as "rig sync" does',
+        help='with --rig: process the recording in two passes, as "rig sync" does; without it the '
+        'offsets are those that a live node had, with wider sigmas',
     )
     add_sidecar_argument(parser)
     add_json_argument(parser)
@@ -53,9 +58,9 @@ def run(args: argparse.Namespace) -> int:
     from sensor_rig.measures.claims import Claim
 
     claims = [Claim.parse(text, '--that ') for text in args.that]
-    found = _measures(args)
+    found, offsets = _measures(args)
     if not claims:
-        _list(found, args.json)
+        _list(found, offsets, args.json)
         return 0
     judged = [(claim, value := claim.value_in(found), claim.holds(value)) for claim in claims]
     holds = all(held for _, _, held in judged)
@@ -64,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
             {
                 'version': VERSION,
                 'holds': holds,
+                'offsets': offsets,
                 'claims': [
                     {'claim': str(claim), 'key': claim.key, 'value': value, 'holds': held}
                     for claim, value, held in judged
@@ -75,19 +81,29 @@ def run(args: argparse.Namespace) -> int:
             ('claim', 'value', 'holds'),
             [(str(claim), f'{value:g}', 'yes' if held else 'NO') for claim, value, held in judged],
         )
+        _tell_offsets(offsets)
     return 0 if holds else 1
 
 
-def _list(found: dict[str, float], as_json: bool) -> None:
+def _list(found: dict[str, float], offsets: str, as_json: bool) -> None:
     if as_json:
-        print_json({'version': VERSION, 'measures': dict(sorted(found.items()))})
+        print_json(
+            {'version': VERSION, 'offsets': offsets, 'measures': dict(sorted(found.items()))}
+        )
     else:
         print_table(
             ('measure', 'value'), [(key, f'{value:g}') for key, value in sorted(found.items())]
         )
+        _tell_offsets(offsets)
 
 
-def _measures(args: argparse.Namespace) -> dict[str, float]:
+def _tell_offsets(offsets: str) -> None:
+    if offsets:
+        print(f'\noffsets and their sigma: {OFFSETS[offsets]}')
+
+
+def _measures(args: argparse.Namespace) -> tuple[dict[str, float], str]:
+    """Return the measures, and how the offsets in them were estimated (a key of `OFFSETS`)."""
     from rig_common.errors import RigError
     from sensor_rig.measures.summaries import is_summary, summary_measures
 
@@ -102,7 +118,8 @@ def _measures(args: argparse.Namespace) -> dict[str, float]:
             if given:
                 raise RigError(f'{option} is for a recording, and {args.run} is a summary')
         return summary_measures(args.run)
-    return _recorded(args)
+    offsets = '' if args.rig is None else 'smoothed' if args.smoothed else 'live'
+    return _recorded(args), offsets
 
 
 def _recorded(args: argparse.Namespace) -> dict[str, float]:

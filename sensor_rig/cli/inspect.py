@@ -158,7 +158,13 @@ def _listen(seconds: float) -> Inspection:
     topics: dict[str, TopicRecord] = {}
     listen(
         seconds,
-        lambda topic, kind, stamped: topics.update({topic: TopicRecord(topic, kind, stamped)}),
+        lambda topic: topics.update(
+            {
+                topic.name: TopicRecord(
+                    topic.name, topic.type_name, topic.stamped, best_effort=topic.best_effort
+                )
+            }
+        ),
         lambda topic, raw, arrival_ns: topics[topic].add(raw, arrival_ns),
         what='listening',
     )

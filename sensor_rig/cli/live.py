@@ -5,9 +5,13 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
 
 from rig_common.errors import RigError
 from sensor_rig.cli.progress import note, progress
+
+if TYPE_CHECKING:
+    from sensor_rig.ros.listening import OnTopic
 
 
 def need_ros() -> None:
@@ -22,7 +26,7 @@ def need_ros() -> None:
 
 def listen(
     seconds: float | None,
-    on_topic: Callable[[str, str, bool], None],
+    on_topic: OnTopic,
     on_message: Callable[[str, bytes, int], None],
     *,
     topics: Collection[str] = (),

@@ -100,6 +100,7 @@ def _simulated(args: argparse.Namespace) -> Callable[[BagWriter], None]:
 
 
 def _live(args: argparse.Namespace) -> Callable[[BagWriter], None]:
+    from sensor_rig.bags.connections import offered
     from sensor_rig.cli.live import listen, need_ros
     from sensor_rig.cli.progress import note
 
@@ -108,7 +109,11 @@ def _live(args: argparse.Namespace) -> Callable[[BagWriter], None]:
     def record(writer: BagWriter) -> None:
         listen(
             args.seconds,
-            lambda topic, kind, _: writer.add_topic(topic, kind),
+            lambda topic: writer.add_topic(
+                topic.name,
+                topic.type_name,
+                qos=[offered(latched=topic.latched, best_effort=topic.best_effort)],
+            ),
             lambda topic, raw, arrival_ns: writer.write(topic, arrival_ns, raw),
             topics=args.topics,
             what='recording the live graph',

@@ -30,7 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--storage', choices=('mcap', 'sqlite3'), default='mcap', help='how OUT is stored (mcap)'
     )
     parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
-    parser.add_argument('--copy', action='store_true', help='copy the messages of IN to OUT, too')
+    parser.add_argument(
+        '--copy',
+        action='store_true',
+        help='copy the messages of IN to OUT, too, but for what an earlier sync made',
+    )
     add_sidecar_argument(parser)
     parser.add_argument(
         '--causal',
@@ -77,21 +81,28 @@ def run(args: argparse.Namespace) -> int:
                 'output': str(args.output),
                 'report': str(page),
                 'problems': problems,
+                'replaced': job.replaced,
                 **summary(document),
             }
         )
     else:
         print_document(document)
+        if job.replaced:
+            print(f'\nof an earlier sync, so not copied: {", ".join(job.replaced)}')
         print(f'\nwritten: {args.output} and {page}')
     return tell_problems(problems)
 
 
 def summary(document: JsonObject) -> JsonObject:
     """Return the figures of a run without its series."""
+    from sensor_rig.measures.keys import measures_of
+
     return {
         'bundles': document['bundles'],
         'complete': document['complete'],
         'duration_s': document['duration_s'],
+        'causal': document['causal'],
+        'measures': measures_of(document),
         'sensors': {
             name: {
                 'topic': sensor['topic'],

@@ -257,9 +257,7 @@ class BagDegrade:
 
     def _announce(self, writer: BagWriter) -> None:
         for topic in self._bag.topics.values():
-            writer.add_topic(
-                topic.name, topic.type_name, definition=topic.definition, latched=topic.latched
-            )
+            writer.add_topic_like(topic)
         for name, type_name in self.session.truth_topics().items():
             writer.add_topic(name, type_name)
         for key, value in self._bag.note.items():

@@ -18,8 +18,11 @@ def is_summary(path: Path) -> bool:
     return path.is_file() and path.suffix.lower() not in RECORDINGS
 
 
-def summary_measures(path: Path) -> Measures:
-    """Return the numbers of a document: its measures, and every number by its dotted place."""
+def summary_measures(path: Path) -> tuple[Measures, str]:
+    """Return the numbers of a document: its measures, and every number by its dotted place.
+
+    Also how its offsets were estimated, `live` or `smoothed`; empty where it does not tell.
+    """
     try:
         if path.stat().st_size > MAX_BYTES:
             raise RigError(f'{path} is larger than {MAX_BYTES >> 20} MiB, which no summary is')
@@ -39,7 +42,8 @@ def summary_measures(path: Path) -> Measures:
             raise RigError(f'{path} is not the data of a sync report') from None
     if isinstance(measures, Mapping):
         found |= dict(_numbers(measures, ''))
-    return found
+    causal = document.get('causal')
+    return found, '' if causal is None else 'live' if causal else 'smoothed'
 
 
 def _numbers(part: Mapping[str, object], prefix: str) -> Iterator[tuple[str, float]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from rig_common.jsonable import JsonObject
 from sensor_rig.report import page
 from sensor_rig.report.svg import LEFT, RIGHT, Plot, legend
@@ -27,7 +29,7 @@ def _paths(paths: Mapping[str, Rows]) -> list[str]:
     if not paths:
         return []
     true = paths.get(TRUTH)
-    drawn = {topic: laid(rows, true[0] if true else rows[0]) for topic, rows in paths.items()}
+    drawn = {topic: laid(rows, true or rows) for topic, rows in paths.items()}
     points = [point for path in drawn.values() for point in path]
     plot = _map(points)
     measured = [topic for topic in drawn if topic != TRUTH]
@@ -36,7 +38,8 @@ def _paths(paths: Mapping[str, Rows]) -> list[str]:
     if true:
         plot.polyline(drawn[TRUTH], 'truth')
     words = (
-        'Seen from above. Dashed: the true path; measured ones are laid onto its start.'
+        'Seen from above. Dashed: the true path; measured ones are turned and moved so that '
+        'they fit it best, as a whole.'
         if (true)
         else 'Seen from above, each path in its own frame.'
     )
@@ -50,18 +53,27 @@ def _paths(paths: Mapping[str, Rows]) -> list[str]:
     ]
 
 
-def laid(rows: Rows, onto: Sequence[float]) -> list[tuple[float, float]]:
-    """Return a path [(x, y)] m, turned and moved so that its first pose lies on `onto`.
+def laid(rows: Rows, onto: Rows) -> list[tuple[float, float]]:
+    """Return a path [(x, y)] m, turned and moved so that it lies on the path `onto`.
 
-    Rows and `onto` are (time s, x m, y m, yaw rad).
+    Rows are (time s, x m, y m, yaw rad). Yaws are not compared: a sensor may be mounted turned.
+    Times of another clock are taken to begin when those of `onto` do.
     """
-    _, x0, y0, yaw0 = rows[0]
-    turn = onto[3] - yaw0
+    path, true = np.array(rows, float), np.array(onto, float)
+    times = path[:, 0]
+    if times[-1] < true[0, 0] or times[0] > true[-1, 0]:
+        times = times - times[0] + true[0, 0]
+    inside = (times >= true[0, 0]) & (times <= true[-1, 0])
+    where = np.stack([np.interp(times, true[:, 0], true[:, axis]) for axis in (1, 2)], axis=1)
+    mine = path[:, 1:3]
+    if not inside.any():
+        inside[0] = True
+    centre, target = mine[inside].mean(axis=0), where[inside].mean(axis=0)
+    a, b = mine[inside] - centre, where[inside] - target
+    turn = math.atan2(float((a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]).sum()), float((a * b).sum()))
     cos, sin = math.cos(turn), math.sin(turn)
-    return [
-        (onto[1] + cos * (x - x0) - sin * (y - y0), onto[2] + sin * (x - x0) + cos * (y - y0))
-        for _, x, y, _ in rows
-    ]
+    moved = (mine - centre) @ np.array([[cos, sin], [-sin, cos]]) + target
+    return [(float(x), float(y)) for x, y in moved]
 
 
 def _map(points: Sequence[tuple[float, float]]) -> Plot:

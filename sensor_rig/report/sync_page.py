@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from rig_common.jsonable import JsonObject
 from sensor_rig.report import page
 from sensor_rig.report.drops import DROP_FATES, GOOD_FATES, SPARE, drops, fates
@@ -73,6 +75,8 @@ def _pairing_tiles(run: JsonObject) -> list[tuple[str, str, str]]:
     show in it: bad is where the offsets are less certain, or the truth is known and far worse.
     """
     paired = [sensor for sensor in run['sensors'].values() if sensor['pairing']['count']]
+    if not paired:
+        return []
     own_s = max((sensor['pairing']['p95_s'] for sensor in paired), default=NAN)
     sigma_ms = max(
         (sensor['last']['sigma_ms'] for sensor in paired if sensor['last']), default=NAN
@@ -89,7 +93,7 @@ def _pairing_tiles(run: JsonObject) -> list[tuple[str, str, str]]:
     tiles = [
         (f'{_ms(own_s)} ms', 'worst p95 pairing, as estimated', 'bad' if is_doubtful else ''),
         (
-            f'± {2.0 * sigma_ms:.3g} ms',
+            f'± {2.0 * sigma_ms:.3g} ms' if isfinite(sigma_ms) else 'not known',
             'least certain offset, 2 sigma',
             'bad' if is_doubtful else '',
         ),
@@ -117,7 +121,7 @@ def _sensor_table(run: JsonObject) -> str:
             'reference'
             if reference
             else f'{last["offset_ms"]:+.3f} ± {last["sigma_ms"]:.3f}'
-            if last
+            if last and isfinite(last['sigma_ms'])
             else '-'
         )
         rows.append(
@@ -248,7 +252,7 @@ def _offsets(run: JsonObject) -> str:
             caption += '; dashed: the truth'
         figures.append(page.figure(plot.svg(f'clock offset of {name}'), caption))
     if not figures:
-        return page.section('Clock offsets', page.text('There were too few bundles to draw.'))
+        return page.section('Clock offsets', page.text(_nothing_to_draw(run)))
     return page.section('Clock offsets', *figures)
 
 
@@ -337,7 +341,7 @@ def _pairing(run: JsonObject) -> str:
         if len(sensor['delta']) > 1
     ]
     if not drawn:
-        return page.section('Pairing error', page.text('There were too few bundles to draw.'))
+        return page.section('Pairing error', page.text(_nothing_to_draw(run)))
     reach = max(abs(delta) for _, rows in drawn for _, delta in rows) or 1.0
     plot = Plot(
         (0.0, run['duration_s']),
@@ -357,6 +361,15 @@ def _pairing(run: JsonObject) -> str:
         ),
         legend([name for name, _ in drawn]),
         page.figure(plot.svg('pairing error')),
+    )
+
+
+def _nothing_to_draw(run: JsonObject) -> str:
+    if run['bundles'] < 2:
+        return 'There were too few bundles to draw.'
+    return (
+        f'None of the {run["bundles"]} bundles has a member of its own moment besides the '
+        'reference: the other streams are collected, interpolated or missing.'
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -28,8 +28,22 @@ SILENT = frozenset({'/rosout', '/parameter_events'})
 
 OnMessage = Callable[[str, bytes, int], None]
 """Topic, bytes, arrival in ns: of /clock in a simulation, else of the host's clock."""
-OnTopic = Callable[[str, str, bool], None]
-"""Topic, type name, whether it is stamped."""
+
+
+class HeardTopic(NamedTuple):
+    """A topic of the graph to which somebody publishes."""
+
+    name: str
+    type_name: str
+    stamped: bool
+    """Whether its type has a header."""
+    latched: bool
+    """Whether all publishers offer it to late joiners (transient local)."""
+    best_effort: bool
+    """Whether a publisher offers best effort."""
+
+
+OnTopic = Callable[[HeardTopic], None]
 
 
 class Listener(Node):
@@ -75,15 +89,24 @@ class Listener(Node):
             if publishers:
                 self._subscribe(topic, types[0], publishers)
 
-    def _subscribe(self, topic: str, type_name: str, publishers: Collection[object]) -> None:
+    def _subscribe(self, topic: str, type_name: str, publishers: Collection[Any]) -> None:
         try:
             kind = message_class(type_name, topic)
         except RigError as error:
             self.skipped[topic] = str(error)
             return
-        self._on_topic(topic, type_name, is_stamped(kind))
+        offer = as_offered(publishers)
+        self._on_topic(
+            HeardTopic(
+                topic,
+                type_name,
+                is_stamped(kind),
+                offer.durability == DurabilityPolicy.TRANSIENT_LOCAL,
+                offer.reliability == ReliabilityPolicy.BEST_EFFORT,
+            )
+        )
         self.heard[topic] = self.create_subscription(
-            kind, topic, partial(self._receive, topic), as_offered(publishers), raw=True
+            kind, topic, partial(self._receive, topic), offer, raw=True
         )
 
     def _receive(self, topic: str, raw: bytes) -> None:

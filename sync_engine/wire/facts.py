@@ -11,12 +11,13 @@ from sync_engine.matching.bundle import Bundle, Member
 
 BUNDLE_TOPIC = 'sync/bundle'
 BUNDLE_TYPE = 'diagnostic_msgs/msg/DiagnosticArray'
+OFFSET_TOPICS = 'sync/offset/'
 OFFSET_TYPE = 'sensor_msgs/msg/TimeReference'
 
 
 def offset_topic(sensor_id: str) -> str:
     """Return the topic of a sensor's clock offset."""
-    return f'sync/offset/{sensor_id}'
+    return OFFSET_TOPICS + sensor_id
 
 
 def offset_template(sensor_id: str, reference_id: str) -> Template:

@@ -27,6 +27,7 @@ from sync_engine.wire.cue_readers import TRANSFORMS, FocalLengths, find_transfor
 from sync_engine.wire.facts import (
     BUNDLE_TOPIC,
     BUNDLE_TYPE,
+    OFFSET_TOPICS,
     OFFSET_TYPE,
     bundle_message,
     offset_template,
@@ -280,6 +281,11 @@ class WireSync:
     def _payloads(member: Member) -> list[bytes]:
         collected = [packet.payload for packet in member.collected]
         return collected or [member.payload]
+
+
+def is_made_by_sync(topic: str) -> bool:
+    """Whether a topic, absolute or relative, has a name that only a sync gives."""
+    return topic.lstrip('/').startswith((SYNCED, BUNDLE_TOPIC, OFFSET_TOPICS))
 
 
 def synced_topic(topic: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from rosbags.highlevel import AnyReader
 
 from rig_common import msgs
 from rig_common.errors import RigError
+from sensor_rig.bags.connections import offered
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.writer import STORAGES, BagWriter
 
@@ -89,6 +92,34 @@ def test_the_metadata_is_what_ros2_bag_reads(tmp_path):
     assert dict(rows) == {'/contact': 1, '/imu/data_raw': 50}
 
 
+def test_type_hashes_are_those_of_the_installed_messages(tmp_path):
+    """`ros2 bag` compares them with its own; the packages of ROS bring theirs as JSON."""
+    sensor_msgs = pytest.importorskip('sensor_msgs', reason='ROS messages are not installed')
+    share = Path(sensor_msgs.__file__).parents[4] / 'share'
+    if not (share / 'sensor_msgs/msg/Imu.json').exists():
+        pytest.skip('the installed messages bring no hashes')
+    types = (
+        'sensor_msgs/msg/Imu', 'sensor_msgs/msg/PointCloud2', 'sensor_msgs/msg/LaserScan',
+        'sensor_msgs/msg/Image', 'sensor_msgs/msg/CameraInfo', 'sensor_msgs/msg/NavSatFix',
+        'sensor_msgs/msg/TimeReference', 'nav_msgs/msg/Odometry', 'tf2_msgs/msg/TFMessage',
+        'diagnostic_msgs/msg/DiagnosticArray', 'std_msgs/msg/String',
+    )  # fmt: skip
+    with BagWriter(tmp_path / 'bag') as writer:
+        for index, name in enumerate(types):
+            writer.add_topic(f'/topic_{index}', name)
+    metadata = yaml.safe_load((tmp_path / 'bag/metadata.yaml').read_text())
+    compared = 0
+    for each in metadata['rosbag2_bagfile_information']['topics_with_message_count']:
+        about = each['topic_metadata']
+        told = share / f'{about["type"]}.json'
+        if told.exists():
+            known = {e['type_name']: e['hash_string'] for e in json.loads(told.read_text())[
+                'type_hashes']}  # fmt: skip
+            assert about['type_description_hash'] == known[about['type']]
+            compared += 1
+    assert compared >= 8
+
+
 def test_an_independent_mcap_reader_agrees(tmp_path):
     make_reader = pytest.importorskip('mcap.reader', reason='mcap is not installed').make_reader
     path = write_imu(tmp_path / 'bag')
@@ -99,6 +130,42 @@ def test_an_independent_mcap_reader_agrees(tmp_path):
         ]
     assert len(found) == 51
     assert found[0] == ('/contact', 'std_msgs/msg/Bool', 3, msgs.bool_message(True))
+
+
+@pytest.mark.parametrize('storage', STORAGES)
+def test_what_late_joiners_ask_for_is_offered_to_them(tmp_path, storage):
+    """tf2 listens to /tf_static with transient local, and hears nothing that offers less."""
+    with BagWriter(tmp_path / 'bag', storage) as writer:
+        for topic in ('/tf_static', '/robot/tf_static', '/tf'):
+            writer.add_topic(topic, 'tf2_msgs/msg/TFMessage')
+        writer.add_topic('/robot_description', 'std_msgs/msg/String')
+        writer.add_topic(
+            '/map', 'nav_msgs/msg/OccupancyGrid', qos=[offered(latched=True, best_effort=True)]
+        )
+    with BagReader(tmp_path / 'bag') as bag, BagWriter(tmp_path / 'copy', storage) as writer:
+        for topic in bag.topics.values():
+            writer.add_topic_like(topic)
+    for path in (tmp_path / 'bag', tmp_path / 'copy'):
+        with BagReader(path) as bag:
+            latched = {name for name, topic in bag.topics.items() if topic.latched}
+            assert latched == {'/tf_static', '/robot/tf_static', '/robot_description', '/map'}
+            assert [name for name, topic in bag.topics.items() if topic.best_effort] == ['/map']
+
+
+def test_a_copy_keeps_the_profiles_to_the_last_field(tmp_path):
+    path = write_imu(tmp_path / 'bag')
+    metadata = path / 'metadata.yaml'
+    values = yaml.safe_load(metadata.read_text())
+    for each in values['rosbag2_bagfile_information']['topics_with_message_count']:
+        each['topic_metadata']['offered_qos_profiles'] = PROFILE
+    metadata.write_text(yaml.safe_dump(values))
+    with BagReader(path) as bag, BagWriter(tmp_path / 'copy') as writer:
+        for topic in bag.topics.values():
+            writer.add_topic_like(topic)
+        before = bag.topics['/imu/data_raw']
+    with BagReader(tmp_path / 'copy') as bag:
+        assert bag.topics['/imu/data_raw'].qos == before.qos
+        assert bag.topics['/imu/data_raw'].definition == before.definition
 
 
 def test_a_type_of_the_users_own_is_carried_on(tmp_path):

@@ -142,6 +142,35 @@ def test_copy_keeps_the_messages_of_the_recording(tmp_path, rig_file):
         assert [m.raw for m in before.messages()] == [m.raw for m in after.messages(before.topics)]
 
 
+def test_a_copy_of_what_was_synced_already_has_one_sync_only(tmp_path, rig_file, capsys):
+    once, twice = tmp_path / 'once', tmp_path / 'twice'
+    source = record(tmp_path / 'in')
+    assert main(['sync', str(source), str(once), '--rig', str(rig_file), '--copy']) == 0
+    capsys.readouterr()
+    assert main(['sync', str(once), str(twice), '--rig', str(rig_file), '--copy', '--json']) == 0
+    assert '/synced/lidar/scan' in json.loads(capsys.readouterr().out)['replaced']
+    with BagReader(once) as before, BagReader(twice) as after:
+        counts = [
+            {name: topic.message_count for name, topic in bag.topics.items()}
+            for bag in (before, after)
+        ]
+        assert counts[0] == counts[1]
+        stamps = [read_stamp_ns(m.raw) for m in after.messages(['/synced/lidar/scan'])]
+        assert stamps == sorted(stamps)
+
+
+def test_what_is_documented_can_be_asserted_on_the_json(tmp_path, rig_file, capsys):
+    out, summary = tmp_path / 'out', tmp_path / 'sync.json'
+    main(['sync', str(record(tmp_path / 'in')), str(out), '--rig', str(rig_file), '--json'])
+    summary.write_text(capsys.readouterr().out)
+    for run in (summary, out / 'report.json'):
+        assert main(['assert', str(run), '--that', 'camera.sigma_ms >= 0', '--json']) == 0
+        assert json.loads(capsys.readouterr().out)['offsets'] == 'smoothed'
+    source = [str(tmp_path / 'in'), '--rig', str(rig_file)]
+    assert main(['assert', *source, '--that', 'camera.sigma_ms >= 0', '--json']) == 0
+    assert json.loads(capsys.readouterr().out)['offsets'] == 'live'
+
+
 def test_the_same_recording_gives_the_same_bundles(tmp_path, rig_file):
     source = record(tmp_path / 'in')
     for name in ('a', 'b'):

@@ -183,11 +183,30 @@ def test_a_faster_stream_has_spare_messages_which_are_no_drops() -> None:
         assert words in shown
 
 
-def test_paths_are_laid_onto_the_start_of_the_true_one() -> None:
-    rows = [(0.0, 5.0, 5.0, 0.0), (1.0, 6.0, 5.0, 0.0)]
-    start, end = laid(rows, (0.0, 1.0, 2.0, math.pi / 2))
-    assert start == (1.0, 2.0)
-    assert end == pytest.approx((1.0, 3.0)), 'east has become north'
+@pytest.mark.parametrize('clock_s', [0.0, 0.3, -5000.0])
+def test_a_path_lies_on_the_true_one_however_its_sensor_is_mounted(clock_s: float) -> None:
+    """The yaw of an odometry is that of its sensor, which may look to the side."""
+    times = [0.05 * k for k in range(80)]
+    true = [(t, 3.0 + math.cos(t), math.sin(t), t + math.pi / 2) for t in times]
+    turned = [(t + clock_s, -math.sin(t), math.cos(t), t + 2.0) for t in times]
+    moved = laid(turned, true)
+    if clock_s == 0.3:  # its times are late, so only the shape lies there
+        assert max(abs(math.hypot(x - 3.0, y) - 1.0) for x, y in moved) < 0.2
+    else:
+        assert moved == [pytest.approx(row[1:3], abs=1e-9) for row in true]
+
+
+def test_no_tile_and_no_excuse_is_made_up_where_nothing_is_paired(run) -> None:
+    """A rig whose only partner is collected has bundles, and no pairing."""
+    document = json.loads((run / 'out' / 'report.json').read_text())
+    for sensor in document['sensors'].values():
+        sensor['pairing'] = {**sensor['pairing'], 'count': 0}
+        sensor['delta'], sensor['offset'] = [], []
+        sensor['truth']['pairing']['count'] = 0
+    page = sync_page(document)
+    assert 'nan' not in page.lower().replace('nanosec', '')
+    assert 'too few bundles' not in page
+    assert f'None of the {document["bundles"]} bundles' in page
 
 
 def test_a_report_shows_paths_and_pictures() -> None:
