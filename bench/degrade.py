@@ -29,7 +29,7 @@ from bench.figures import Figure
 from rig_common import msgs
 from rig_common.memory import keep_freed_memory
 from sensor_rig.bags.writer import BagWriter
-from sensor_rig.cli.progress import note
+from sensor_rig.cli.support.progress import note
 from sensor_rig.degrade.recording import degrade_recording
 from sensor_rig.rigfile import RigConfig, rig_from_parameters
 

@@ -29,11 +29,11 @@ from bench.figures import Figure, absent
 from bench.realtime import without
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
-from sensor_rig.cli.progress import note
+from sensor_rig.cli.support.progress import note
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.rigfile import RigConfig, load_rig
 from sensor_rig.running.middleware import prepare_middleware
-from sensor_rig.running.plan import planned_nodes
+from sensor_rig.running.node_plan import planned_nodes
 
 IMU_RIG = {
     'seed': 1,
@@ -107,7 +107,7 @@ def one_process(seconds: float) -> dict[str, float]:
 def _run_nodes(rig: RigConfig, seconds: float) -> float:
     """Run in lockstep and return the CPU time it took, without the start."""
     from rig_common.ros.executor import Spinner, ros_context
-    from sensor_rig.ros.one_process import OneProcess
+    from sensor_rig.running.ros.one_process import OneProcess
 
     rig = rig.with_world(real_time_factor=0.0, lockstep=True)
     with ros_context([]) as context:
@@ -130,7 +130,7 @@ def _cpu_of(work: Callable[[], Any]) -> float:
 
 def real_time(name: str, seconds: float) -> dict[str, float]:
     """Return how a rig holds real time in one process."""
-    from sensor_rig.ros.one_process import run_in_one_process
+    from sensor_rig.running.ros.one_process import run_in_one_process
 
     rig = load_rig(name)
     cpu, wall = time.process_time(), time.monotonic()
@@ -149,7 +149,7 @@ def real_time(name: str, seconds: float) -> dict[str, float]:
 def imu_shares(seconds: float) -> dict[str, float]:
     """Return the CPU time per simulated second of the IMU's emulator and of bare relays, in %."""
     from rig_common.ros.executor import Spinner, ros_context
-    from sensor_rig.ros.monitor import Monitor
+    from sensor_rig.running.ros.monitor import Monitor
 
     with tempfile.TemporaryDirectory() as folder, ros_context([]) as context:
         file = Path(folder) / 'rig.yaml'

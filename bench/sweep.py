@@ -25,7 +25,7 @@ from rich.console import Console
 
 from bench.figures import Figure
 from sensor_rig.sweep.driving import SweepJob
-from sensor_rig.sweep.pool import Pool
+from sensor_rig.sweep.running.pool import Pool
 
 PLANNED = 10_000
 RUN_S = 10.0

@@ -33,7 +33,7 @@ import psutil
 from bench.command import Result, run_as_program
 from bench.figures import Figure
 from bench.sync_node_roles import CAMERAS, CLOUDS, FLOOD, FLOOD_REFERENCE, IMU
-from sensor_rig.cli.progress import note
+from sensor_rig.cli.support.progress import note
 from sensor_rig.running.middleware import prepare_middleware
 
 ROLES = [sys.executable, '-m', 'bench.sync_node_roles']

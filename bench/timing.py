@@ -19,7 +19,7 @@ import numpy as np
 
 from bench.figures import Figure
 from bench.realtime import without
-from sensor_rig.cli.progress import note
+from sensor_rig.cli.support.progress import note
 from sensor_rig.rigfile import RigConfig, load_rig
 from sensor_rig.running.middleware import prepare_middleware
 
@@ -74,7 +74,7 @@ def timer_errors_s(seconds: float) -> np.ndarray:
 def emulator_errors_s(rig: RigConfig, seconds: float) -> np.ndarray:
     """Return how late every sample of every sensor is published, s of wall time."""
     from rig_common.ros.executor import Spinner, ros_context
-    from sensor_rig.ros.one_process import OneProcess
+    from sensor_rig.running.ros.one_process import OneProcess
 
     errors: list[float] = []
     with ros_context([]) as context:

@@ -27,15 +27,20 @@ from rig_common.installing import pip_install
 from rig_common.msgs.decode import read_cloud, read_imu
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.recorder import record_rig
-from sensor_rig.bags.sync import BagSync
 from sensor_rig.bags.writer import BagWriter
-from sensor_rig.cli.progress import note, progress
+from sensor_rig.cli.support.progress import note, progress
 from sensor_rig.degrade.recording import degrade_recording
+from sensor_rig.drawing import html_page as page
+from sensor_rig.drawing.plots import Plot, legend
 from sensor_rig.inprocess import InProcessRig
-from sensor_rig.report import page
-from sensor_rig.report.svg import Plot, legend
 from sensor_rig.rigfile import RigConfig, load_rig
-from sensor_rig.sweep.trajectories import Trajectory, TrajectoryScore, recorded_truth, scored
+from sensor_rig.sweep.running.trajectory_error import (
+    Trajectory,
+    TrajectoryScore,
+    recorded_truth,
+    scored,
+)
+from sensor_rig.syncing.bag_sync import BagSync
 from sync_engine.wire.restamp import point_times_s
 
 RIG = Path(__file__).with_name('lidar_odometry.yaml')

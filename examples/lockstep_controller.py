@@ -21,7 +21,7 @@ from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 
-from rig_common.lockstep import SETTLED_TOPIC, Tick
+from rig_common.lockstep.messages import SETTLED_TOPIC, Tick
 from rig_common.ros.executor import run_node
 from rig_common.ros.follower import Follower
 from rig_common.times import NEVER_NS

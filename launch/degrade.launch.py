@@ -2,7 +2,7 @@
 
 from launch import LaunchDescription
 
-from sensor_rig.ros.launching import declared, degrade_node
+from sensor_rig.running.ros.launching import declared, degrade_node
 
 
 def generate_launch_description() -> LaunchDescription:

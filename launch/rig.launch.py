@@ -2,7 +2,7 @@
 
 from launch import LaunchDescription
 
-from sensor_rig.ros.launching import declared, rig_nodes, tools
+from sensor_rig.running.ros.launching import declared, rig_nodes, tools
 
 
 def generate_launch_description() -> LaunchDescription:

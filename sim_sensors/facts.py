@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rig_common.facts import fact
+from rig_common.diagnostic_fields import fact
 
 
 @dataclass(frozen=True)

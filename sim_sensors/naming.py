@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rig_common.lockstep import TICK_TOPIC
+from rig_common.lockstep.messages import TICK_TOPIC
 
 if TYPE_CHECKING:
     from sim_sensors.sensors.base import AnySensor

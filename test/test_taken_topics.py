@@ -18,10 +18,10 @@ IN_THE_TABLE = {
     'sim_sensors/ros/controls.py': 1,
     'sync_engine/ros/inputs.py': 1,
     'sync_engine/ros/services.py': 1,
-    'sensor_rig/page/ros/node.py': 2,
-    'sensor_rig/ros/monitor.py': 4,
-    'sensor_rig/ros/listening.py': 1,
-    'sensor_rig/ros/degrade.py': 1,
+    'sensor_rig/page/ros/page_node.py': 2,
+    'sensor_rig/running/ros/monitor.py': 4,
+    'sensor_rig/bags/ros/listening.py': 1,
+    'sensor_rig/degrade/ros/degrade_node.py': 1,
 }
 """Places that docs/security.md, "What the nodes take from the graph", has a row for."""
 

@@ -20,7 +20,16 @@ from rig_common.msgs.body import (
     vector3_stamped,
     wrench_stamped,
 )
-from rig_common.msgs.facts import (
+from rig_common.msgs.scene import (
+    IMAGE_ENCODINGS,
+    camera_info,
+    compressed_image,
+    image,
+    laser_scan,
+    point_cloud2,
+    point_cloud2_message,
+)
+from rig_common.msgs.system import (
     Level,
     Status,
     Transform,
@@ -34,15 +43,6 @@ from rig_common.msgs.facts import (
     tf_message,
     time_reference,
     uint64_message,
-)
-from rig_common.msgs.scene import (
-    IMAGE_ENCODINGS,
-    camera_info,
-    compressed_image,
-    image,
-    laser_scan,
-    point_cloud2,
-    point_cloud2_message,
 )
 
 __all__ = [

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from rig_common.arrays import AnyArray
 from rig_common.cdr import HEADER_BYTES, Buffer, CdrError, Reader, endianness
-from rig_common.msgs.facts import Transform
 from rig_common.msgs.scene import IMAGE_ENCODINGS
+from rig_common.msgs.system import Transform
 
 Vector = NDArray[np.float64]
 

@@ -9,9 +9,9 @@ from rclpy.node import Node
 from sensor_msgs.msg import TimeReference
 
 from rig_common.cdr import CdrError
-from rig_common.following import Following, OnTime
-from rig_common.handover import Handover
-from rig_common.lockstep import ACK_TOPIC, TICK_TOPIC, Ack, Tick
+from rig_common.lockstep.following import Following, OnTime
+from rig_common.lockstep.handover import Handover
+from rig_common.lockstep.messages import ACK_TOPIC, TICK_TOPIC, Ack, Tick
 from rig_common.malformed import Malformed
 from rig_common.ros import qos
 

@@ -11,7 +11,7 @@ import yaml
 from rosbags.rosbag2 import reader, storage_mcap
 
 from rig_common.errors import RigError
-from rig_common.paramevents import MAX_DEPTH
+from rig_common.paramfile.events import MAX_DEPTH
 from sensor_rig.bags.salvage import unpacked, zstd
 
 SMALLEST_LIMIT = 1 << 30

@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sensor_rig.cli.arguments import add_sidecar_argument
-from sensor_rig.cli.output import add_json_argument, print_json, print_table
+from sensor_rig.cli.support.arguments import add_sidecar_argument
+from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 NAME = 'assert'
 HELP = 'assert measures of a run, with an exit code for CI'
@@ -125,7 +125,7 @@ def _measures(args: argparse.Namespace) -> tuple[dict[str, float], str]:
 def _recorded(args: argparse.Namespace) -> dict[str, float]:
     from rig_common.errors import RigError
     from sensor_rig.bags.reader import BagReader
-    from sensor_rig.cli.progress import progress, tell_problems
+    from sensor_rig.cli.support.progress import progress, tell_problems
     from sensor_rig.measures.recorded import recorded_measures
     from sensor_rig.rigfile import load_rig
 

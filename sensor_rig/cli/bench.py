@@ -15,7 +15,7 @@ from typing import Any
 
 from rig_common.errors import RigError
 from rig_common.jsonable import JsonObject
-from sensor_rig.cli.output import add_json_argument, print_json, print_table
+from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 NAME = 'bench'
 HELP = 'measure speed and accuracy, also beside other tools'
@@ -111,7 +111,7 @@ def measure(
     driver: Any, chosen: list[Any], args: argparse.Namespace, keeper: Any | None
 ) -> JsonObject:
     """Run `chosen` with a progress bar; what ended is said, and kept by `keeper`, at once."""
-    from sensor_rig.cli.progress import note, progress
+    from sensor_rig.cli.support.progress import note, progress
 
     command = './rig bench ' + ' '.join([*args.names] + ['--quick'] * args.quick)
     with progress('benchmarks', sum(each.limit_s for each in chosen)) as advance:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from rig_common.errors import RigError
 from rig_common.text import printable
-from sensor_rig.cli.output import add_json_argument, print_json, print_table
-from sensor_rig.cli.progress import note
+from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
+from sensor_rig.cli.support.progress import note
 
 if TYPE_CHECKING:
     from rig_common.errors import Mistake
@@ -47,8 +47,8 @@ def run(args: argparse.Namespace) -> int:
             print(f'error: {printable(mistake.sentence)}', file=sys.stderr)
         return error.EXIT_CODE
     if args.json:
-        from sensor_rig.timing_figures import timing_figures
-        from sensor_rig.unit_slips import unit_slips
+        from sensor_rig.rigfile.timing_figures import timing_figures
+        from sensor_rig.rigfile.unit_slips import unit_slips
 
         figures = {name: each.as_json() for name, each in timing_figures(rig).items()}
         print_json({**rig.as_json(), 'timing': figures, 'warnings': unit_slips(rig)})
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
 def checked(file: str) -> RigConfig:
     """Return the rig of a file that is valid in itself and fits its model."""
-    from sensor_rig.rendering import begin_trial_for
+    from sensor_rig.cli.support.rendering import begin_trial_for
 
     begin_trial_for(file)
     from sensor_rig.rigfile import load_rig
@@ -80,7 +80,7 @@ def check_against_model(rig: RigConfig) -> None:
     if importlib.util.find_spec('mujoco') is None:
         note('MuJoCo is not installed here, so the model was not looked at')
         return
-    from sensor_rig.rigreading import Mistakes
+    from sensor_rig.rigfile.rig_reading import Mistakes
 
     one = rig.with_world(num_envs=1, skip_unavailable=True)
     mistakes = Mistakes(rig.path, rig.places)
@@ -100,7 +100,7 @@ def _build(rig: RigConfig) -> None:
 
 def _found_alone(rig: RigConfig) -> list[Mistake]:
     """Return what is wrong with the world alone, else with each sensor alone in it."""
-    from sensor_rig.rigreading import Mistakes
+    from sensor_rig.rigfile.rig_reading import Mistakes
 
     alone = Mistakes(rig.path, rig.places)
     bare = replace(rig, sensors={}, sync=None, links={})
@@ -134,7 +134,7 @@ def _with_triggers(name: str, sensors: Mapping[str, SensorConfig]) -> dict[str, 
 
 def print_summary(rig: RigConfig) -> None:
     """Print the world, the sensors with their timing, and the sync engine's inputs."""
-    from sensor_rig.unit_slips import unit_slips
+    from sensor_rig.rigfile.unit_slips import unit_slips
 
     print(f'{rig.path} is valid')
     if rig.world is not None:
@@ -185,7 +185,7 @@ def print_summary(rig: RigConfig) -> None:
 
 def _print_timing(rig: RigConfig) -> None:
     """Print what latency and clocks come to."""
-    from sensor_rig.timing_figures import ClockError, timing_figures
+    from sensor_rig.rigfile.timing_figures import ClockError, timing_figures
 
     def error(given: ClockError) -> str:
         spread = f' +- {_milliseconds(float(f"{given.sigma_s:.3g}"))}' if given.sigma_s else ''

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 
 from rig_common.paths import shared_names
-from sensor_rig.cli import registry
+from sensor_rig.cli.support import registry
 
 NAME = 'completion'
 HELP = 'print the tab completion for bash and zsh'

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sensor_rig.cli.output import add_json_argument, print_json, print_table
+from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
     from sensor_rig.degrade.ledger import Account
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     from rig_common.errors import RigError
     from rig_common.memory import keep_freed_memory
     from sensor_rig.bags.reader import BagReader
-    from sensor_rig.cli.progress import note, progress, tell_problems
+    from sensor_rig.cli.support.progress import note, progress, tell_problems
     from sensor_rig.degrade.recording import degrade_recording
     from sensor_rig.rigfile import load_rig
 
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _live(args: argparse.Namespace) -> int:
     from rig_common.errors import RigError
-    from sensor_rig.cli.live import need_ros
+    from sensor_rig.cli.support.live import need_ros
     from sensor_rig.rigfile import load_rig
 
     if args.input is not None:
@@ -96,8 +96,8 @@ def _live(args: argparse.Namespace) -> int:
         )
     need_ros()
     from rig_common.ros.executor import run_node
+    from sensor_rig.degrade.ros.degrade_node import DegradeNode
     from sensor_rig.nodes.building import make_degrade
-    from sensor_rig.ros.degrade import DegradeNode
 
     rig = load_rig(args.rig)
     made: list[DegradeNode] = []

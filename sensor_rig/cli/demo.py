@@ -7,8 +7,8 @@ import ipaddress
 import os
 import sys
 
-from sensor_rig.cli.arguments import port
-from sensor_rig.cli.running import add_run_arguments, loaded, print_summary, run_rig
+from sensor_rig.cli.support.arguments import port
+from sensor_rig.cli.support.rig_runs import add_run_arguments, loaded, print_summary, run_rig
 from sensor_rig.page.access import DEFAULT_PORT, LOCAL, PagePlace
 
 NAME = 'demo'

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sensor_rig.cli.arguments import port
+from sensor_rig.cli.support.arguments import port
 
 NAME = 'docs'
 HELP = 'build the documentation site'
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
             f'the site is built by MkDocs, which is not installed: '
             f'{pip_install("mkdocs-material")}'
         ) from None
-    from sensor_rig.site import build_site
+    from sensor_rig.cli.support.site import build_site
 
     problems = build_site(source_root(), args.output.absolute())
     for problem in problems:

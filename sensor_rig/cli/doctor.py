@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from sensor_rig.cli.output import add_json_argument, print_json, print_table
+from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 NAME = 'doctor'
 HELP = 'check what works on this machine, and say how to install what is missing'
@@ -26,8 +26,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the findings, and fail if a required one is not well."""
     from rich.text import Text
 
-    from sensor_rig.cli.progress import spinner
-    from sensor_rig.probes import examine
+    from sensor_rig.cli.support.probes import examine
+    from sensor_rig.cli.support.progress import spinner
 
     with spinner('looking at ROS, renderers and optional parts'):
         findings = examine()

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sensor_rig.cli.arguments import add_sidecar_argument, not_negative, output_file
-from sensor_rig.cli.output import add_json_argument, print_json, print_table
+from sensor_rig.cli.support.arguments import add_sidecar_argument, not_negative, output_file
+from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
     from sensor_rig.bags.inspect import TopicTimes
@@ -61,9 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Fit every topic, say what was found, and write what was asked for."""
     from rig_common.errors import RigError, why
-    from sensor_rig.cli.progress import tell_problems
+    from sensor_rig.cli.support.progress import tell_problems
+    from sensor_rig.fit.fit_page import fit_page
     from sensor_rig.fit.output import as_json, datasheet, rig_file
-    from sensor_rig.fit.page import fit_page
 
     for file in (args.write, args.html):
         if file is not None and file.exists():
@@ -144,8 +144,8 @@ def _read(path: Path, problems: list[str], sidecar: Path | None) -> list[TopicTi
     """Return the times of a recording's topics; add to `problems` what is missing of it."""
     from sensor_rig.bags.inspect import TopicTimes
     from sensor_rig.bags.reader import BagReader
-    from sensor_rig.bags.sync import ADVANCE_EVERY
-    from sensor_rig.cli.progress import progress
+    from sensor_rig.cli.support.progress import progress
+    from sensor_rig.syncing.bag_sync import ADVANCE_EVERY
 
     with BagReader(path, sidecar) as bag:
         topics = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from sensor_rig.cli.arguments import not_negative, output_file, positive
+from sensor_rig.cli.support.arguments import not_negative, output_file, positive
 
 NAME = 'gallery'
 HELP = 'draw what every sensor of a rig measures, against the truth'
@@ -40,9 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Simulate the rig, draw the sheet."""
-    from sensor_rig.cli.progress import progress, spinner
-    from sensor_rig.report.figures import require_picture
-    from sensor_rig.report.gallery import draw, record
+    from sensor_rig.cli.support.progress import progress, spinner
+    from sensor_rig.pictures.figures import require_picture
+    from sensor_rig.pictures.gallery import draw, record
     from sensor_rig.rigfile import load_rig
 
     require_picture(args.output)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rig_common.text import printable
-from sensor_rig.cli import output
-from sensor_rig.cli.arguments import output_file, positive, refuse_existing
-from sensor_rig.cli.output import (
+from sensor_rig.cli.support import output
+from sensor_rig.cli.support.arguments import output_file, positive, refuse_existing
+from sensor_rig.cli.support.output import (
     add_json_argument,
     fits,
     print_json,
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     from sensor_rig.bags.inspect import as_dict
     from sensor_rig.bags.sidecar import sidecar_text
     from sensor_rig.bags.starter import starter_rig
-    from sensor_rig.cli.progress import tell_problems
+    from sensor_rig.cli.support.progress import tell_problems
     from sensor_rig.findings.corrections import corrections_of, stamp_points_of
     from sensor_rig.findings.model import VERSION, Severity
     from sensor_rig.findings.page import findings_page
@@ -139,7 +139,7 @@ def _save(path: Path, text: str) -> str:
 def _read(path: Path, problems: list[str], *, motion: bool) -> Inspection:
     """Return the facts of a recording; add to `problems` what is missing of it."""
     from sensor_rig.bags.reader import BagReader
-    from sensor_rig.cli.progress import progress
+    from sensor_rig.cli.support.progress import progress
     from sensor_rig.findings.recording import inspect_recording
 
     with BagReader(path) as bag:
@@ -150,7 +150,7 @@ def _read(path: Path, problems: list[str], *, motion: bool) -> Inspection:
 
 
 def _listen(seconds: float) -> Inspection:
-    from sensor_rig.cli.live import listen
+    from sensor_rig.cli.support.live import listen
     from sensor_rig.findings.record import TopicRecord
     from sensor_rig.findings.recording import Inspection
     from sensor_rig.findings.search import search

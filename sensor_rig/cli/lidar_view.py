@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rig_common.errors import RigError, why
-from sensor_rig.cli.arguments import not_negative, output_file, positive
+from sensor_rig.cli.support.arguments import not_negative, output_file, positive
 
 if TYPE_CHECKING:
     from sim_sensors.outbox import Message
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _open(path: str, wanted: str | None) -> tuple[Rig, Lidar[LidarConfig]]:
     """Return the rig's world with one LiDAR in it, and that LiDAR."""
-    from sensor_rig.report.lidars import lidar_of
+    from sensor_rig.pictures.lidars import lidar_of
     from sensor_rig.rigfile import load_rig
     from sim_sensors.rig import Rig
 
@@ -128,7 +128,7 @@ class LidarPlot:
 
         if window and plt.get_backend().lower() in ('agg', 'pdf', 'svg', 'ps', 'cairo'):
             raise RigError('there is no display to open a window on; use --png FILE')
-        from sensor_rig.report.gallery_style import STYLE
+        from sensor_rig.pictures.gallery_style import STYLE
 
         self._plt: Any = plt
         plt.rcParams.update(STYLE)
@@ -149,7 +149,7 @@ class LidarPlot:
         """Draw a scan instead of the one before."""
         import numpy as np
 
-        from sensor_rig.report.gallery_style import FIRST, RULE, SECOND, SOFT, TRUE_OF
+        from sensor_rig.pictures.gallery_style import FIRST, RULE, SECOND, SOFT, TRUE_OF
 
         sensor, sample = self._sensor, message.sample
         from sim_sensors.sensors.lidar.reader import frame_of

@@ -15,7 +15,7 @@ import sensor_rig
 from rig_common.early import interrupt_as_usual
 from rig_common.errors import RigError
 from rig_common.text import near
-from sensor_rig.cli import registry
+from sensor_rig.cli.support import registry
 
 INTERRUPTED = 128 + signal.SIGINT
 BROKEN_PIPE = 128 + signal.SIGPIPE

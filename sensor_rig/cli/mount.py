@@ -11,8 +11,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sensor_rig.cli.arguments import output_file
-from sensor_rig.cli.output import add_json_argument, print_json, print_table
+from sensor_rig.cli.support.arguments import output_file
+from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
     from rig_common.jsonable import JsonObject
@@ -77,7 +77,7 @@ def _require_free(files: list[Path], force: bool) -> None:
 def _write(survey: Survey, out: Path, *, picture: bool) -> dict[str, object]:
     """Write the rig file, and the picture where something renders here."""
     from rig_common.errors import RigError, UnavailableError
-    from sensor_rig.cli.progress import note
+    from sensor_rig.cli.support.progress import note
     from sensor_rig.inprocess import InProcessRig
     from sensor_rig.mounting.guess import Guess
     from sensor_rig.mounting.picture import draw_mounts

@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sensor_rig.cli.arguments import not_negative, positive
+from sensor_rig.cli.support.arguments import not_negative, positive
 
 if TYPE_CHECKING:
     from sensor_rig.rigfile import RigConfig
@@ -70,9 +70,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _before_after(args: argparse.Namespace) -> int:
-    from sensor_rig.cli.progress import progress, spinner
-    from sensor_rig.report.before_after import draw, fuse
-    from sensor_rig.report.figures import require_picture
+    from sensor_rig.cli.support.progress import progress, spinner
+    from sensor_rig.pictures.before_after import draw, fuse
+    from sensor_rig.pictures.figures import require_picture
     from sensor_rig.rigfile import load_rig
 
     require_picture(args.output)
@@ -88,9 +88,9 @@ def _before_after(args: argparse.Namespace) -> int:
 
 
 def _clock_step(args: argparse.Namespace) -> int:
-    from sensor_rig.cli.progress import progress
+    from sensor_rig.cli.support.progress import progress
     from sensor_rig.page import film
-    from sensor_rig.report.figures import require_picture
+    from sensor_rig.pictures.figures import require_picture
     from sensor_rig.rigfile import load_rig
 
     require_picture(args.output, film.FORMATS)

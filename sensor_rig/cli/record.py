@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sensor_rig.cli.arguments import positive
-from sensor_rig.cli.output import add_json_argument, print_json, print_table
+from sensor_rig.cli.support.arguments import positive
+from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
     from sensor_rig.bags.writer import BagWriter
@@ -77,11 +77,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _simulated(args: argparse.Namespace) -> Callable[[BagWriter], None]:
-    from sensor_rig.rendering import begin_trial_for
+    from sensor_rig.cli.support.rendering import begin_trial_for
 
     begin_trial_for(args.rig)
     from sensor_rig.bags.recorder import record_rig, require_topics
-    from sensor_rig.cli.progress import note, progress
+    from sensor_rig.cli.support.progress import note, progress
     from sensor_rig.inprocess import InProcessRig
     from sensor_rig.rigfile import load_rig
 
@@ -101,8 +101,8 @@ def _simulated(args: argparse.Namespace) -> Callable[[BagWriter], None]:
 
 def _live(args: argparse.Namespace) -> Callable[[BagWriter], None]:
     from sensor_rig.bags.connections import offered
-    from sensor_rig.cli.live import listen, need_ros
-    from sensor_rig.cli.progress import note
+    from sensor_rig.cli.support.live import listen, need_ros
+    from sensor_rig.cli.support.progress import note
 
     need_ros()
 

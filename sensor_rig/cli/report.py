@@ -6,8 +6,8 @@ import argparse
 import json
 from pathlib import Path
 
-from sensor_rig.cli.arguments import output_file
-from sensor_rig.cli.output import add_json_argument, print_json
+from sensor_rig.cli.support.arguments import output_file
+from sensor_rig.cli.support.output import add_json_argument, print_json
 
 NAME = 'report'
 HELP = 'make one self-contained HTML page of a run or a recording'
@@ -37,9 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make the page and say where it is."""
     from rig_common.errors import RigError, why
-    from sensor_rig.bags.sync import REPORT_PAGE
-    from sensor_rig.cli.progress import tell_problems
-    from sensor_rig.report.sync_page import sync_page
+    from sensor_rig.cli.support.progress import tell_problems
+    from sensor_rig.syncing.bag_sync import REPORT_PAGE
+    from sensor_rig.syncing.sync_page import sync_page
 
     problems: list[str] = []
     document = _saved(args.run) if args.rig is None else _synced(args.run, args.rig, problems)
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 def _saved(folder: Path) -> dict[str, object]:
     """Return the data that a run kept."""
     from rig_common.errors import RigError
-    from sensor_rig.bags.sync import REPORT_DATA
+    from sensor_rig.syncing.bag_sync import REPORT_DATA
 
     if not folder.exists():
         raise RigError(f'there is no run at {folder}')
@@ -86,9 +86,9 @@ def _synced(path: Path, rig_file: str, problems: list[str]) -> dict[str, object]
     """Sync a recording and keep nothing but the report's data, and what is missing of it."""
     from rig_common.errors import RigError
     from sensor_rig.bags.reader import BagReader
-    from sensor_rig.bags.sync import BagSync
-    from sensor_rig.cli.progress import progress
+    from sensor_rig.cli.support.progress import progress
     from sensor_rig.rigfile import load_rig
+    from sensor_rig.syncing.bag_sync import BagSync
 
     rig = load_rig(rig_file)
     if rig.sync is None:

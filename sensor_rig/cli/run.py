@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from sensor_rig.cli.running import add_run_arguments, loaded, print_summary, run_rig
+from sensor_rig.cli.support.rig_runs import add_run_arguments, loaded, print_summary, run_rig
 
 NAME = 'run'
 TAKES_SIGNALS = True

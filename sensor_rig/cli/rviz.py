@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from sensor_rig.cli.arguments import output_file
+from sensor_rig.cli.support.arguments import output_file
 
 NAME = 'rviz'
 HELP = 'write the RViz view of a rig file'
@@ -30,9 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the view."""
     from rig_common.errors import RigError
-    from sensor_rig.cli.progress import note
+    from sensor_rig.cli.support.progress import note
     from sensor_rig.rigfile import load_rig
-    from sensor_rig.rviz import not_shown, view_text
+    from sensor_rig.view.rviz_config import not_shown, view_text
 
     rig = load_rig(args.rig)
     text = view_text(rig, args.namespace)

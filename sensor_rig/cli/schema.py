@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from sensor_rig.cli.arguments import output_file
-from sensor_rig.cli.output import print_json
+from sensor_rig.cli.support.arguments import output_file
+from sensor_rig.cli.support.output import print_json
 
 NAME = 'schema'
 HELP = 'print the JSON Schema of a rig file'
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print or write the schema."""
-    from sensor_rig.rigschema import rig_schema
+    from sensor_rig.rigfile.rig_schema import rig_schema
 
     schema = rig_schema()
     if args.output is None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from sensor_rig.cli.arguments import positive
-from sensor_rig.cli.output import add_json_argument, print_json, print_table
-from sensor_rig.cli.running import require_ros
+from sensor_rig.cli.support.arguments import positive
+from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
+from sensor_rig.cli.support.rig_runs import require_ros
 
 if TYPE_CHECKING:
-    from sensor_rig.ros.soaking import SoakReport
+    from sensor_rig.running.ros.soaking import SoakReport
 
 NAME = 'soak'
 TAKES_SIGNALS = True
@@ -45,14 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Soak, print what happened, and fail on a violation."""
-    from sensor_rig.cli.progress import note, progress
+    from sensor_rig.cli.support.progress import note, progress
     from sensor_rig.rigfile import load_rig
     from sensor_rig.running.middleware import prepare_middleware
 
     rig = load_rig(args.rig)
     prepare_middleware(note)
     require_ros()
-    from sensor_rig.ros.soaking import soak
+    from sensor_rig.running.ros.soaking import soak
 
     with progress(f'soaking {rig.path.stem}', args.minutes * 60.0) as advance:
         report = soak(rig, args.minutes * 60.0, args.seed, advance)

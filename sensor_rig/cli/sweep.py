@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rig_common.cores import usable_cores
-from sensor_rig.cli.output import add_json_argument, print_json, print_table
+from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
     from rig_common.jsonable import JsonObject
     from sensor_rig.sweep.driving import SweepJob
-    from sensor_rig.sweep.outcome import RunOutcome
-    from sensor_rig.sweep.pool import Executor
+    from sensor_rig.sweep.running.outcome import RunOutcome
+    from sensor_rig.sweep.running.pool import Executor
 
 NAME = 'sweep'
 HELP = 'run a plan of many runs, on all cores or on a Ray cluster'
@@ -71,9 +71,9 @@ def _count(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Carry out the plan and say what came of it."""
-    from sensor_rig.cli.progress import note
+    from sensor_rig.cli.support.progress import note
     from sensor_rig.sweep.driving import SweepJob
-    from sensor_rig.sweep.table import require_pyarrow
+    from sensor_rig.sweep.running.table import require_pyarrow
 
     require_pyarrow()
     sweep = SweepJob.of(
@@ -99,10 +99,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _executor(sweep: SweepJob, args: argparse.Namespace) -> Executor:
     if args.ray or args.ray_address:
-        from sensor_rig.sweep.ray_cluster import RayCluster
+        from sensor_rig.sweep.running.ray_cluster import RayCluster
 
         return RayCluster(sweep.experiment, sweep.files, args.ray_address, args.workers)
-    from sensor_rig.sweep.pool import Pool
+    from sensor_rig.sweep.running.pool import Pool
 
     wanted = args.workers or usable_cores()
     return Pool(sweep.experiment, min(wanted, len(sweep.todo)) or 1, sweep.scratch)
@@ -140,7 +140,7 @@ class _Telling:
 
     def settled(self, outcome: RunOutcome) -> None:
         """Count a run that has ended, and show it."""
-        from sensor_rig.cli.progress import note
+        from sensor_rig.cli.support.progress import note
 
         self._done += 1
         if outcome.status.value != 'ok':
@@ -151,7 +151,7 @@ class _Telling:
 
     def show(self) -> None:
         """Tell in a line of its own now and then, where there is no terminal."""
-        from sensor_rig.cli.progress import note
+        from sensor_rig.cli.support.progress import note
 
         if time.monotonic() - self._told >= TELL_EVERY_S:
             self._told = time.monotonic()

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from rig_common.jsonable import JsonObject
-from sensor_rig.cli.arguments import add_sidecar_argument
-from sensor_rig.cli.output import add_json_argument, print_json, print_table
+from sensor_rig.cli.support.arguments import add_sidecar_argument
+from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 NAME = 'sync'
 HELP = 'sync a recording into a new one, with a report'
@@ -51,10 +51,10 @@ def run(args: argparse.Namespace) -> int:
 
     from rig_common.errors import RigError
     from sensor_rig.bags.reader import BagReader
-    from sensor_rig.bags.sync import BagSync, fitted, write_report
     from sensor_rig.bags.writer import BagWriter
-    from sensor_rig.cli.progress import progress, tell_problems
+    from sensor_rig.cli.support.progress import progress, tell_problems
     from sensor_rig.rigfile import load_rig
+    from sensor_rig.syncing.bag_sync import BagSync, fitted, write_report
 
     rig = load_rig(args.rig)
     if rig.sync is None:

@@ -10,10 +10,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sensor_rig.cli.output import add_json_argument, print_json, print_table
+from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
-    from sensor_rig.sweep.study import Study
+    from sensor_rig.sweep.analysis.study import Study
 
 NAME = 'tolerance'
 HELP = 'find the limits within which a system works, from the results of a sweep'
@@ -45,10 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Study the results, write page and figures, judge the requirements."""
     from rig_common.errors import RigError, why
-    from sensor_rig.sweep.document import document
-    from sensor_rig.sweep.page import tolerance_page
-    from sensor_rig.sweep.pictures import write_pictures
-    from sensor_rig.sweep.study import study_of
+    from sensor_rig.sweep.analysis.document import document
+    from sensor_rig.sweep.analysis.study import study_of
+    from sensor_rig.sweep.analysis.study_pictures import write_pictures
+    from sensor_rig.sweep.analysis.tolerance_page import tolerance_page
 
     study = study_of(args.results)
     html = args.html or args.results / PAGE
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(study: Study) -> None:
-    from sensor_rig.sweep.page import shown, span
+    from sensor_rig.sweep.analysis.tolerance_page import shown, span
 
     ended = ', '.join(f'{count} {status}' for status, count in study.statuses.items())
     print(f'{len(study.rows)} runs: {ended}')

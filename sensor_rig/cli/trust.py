@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sensor_rig.cli.arguments import add_sidecar_argument, output_file
-from sensor_rig.cli.output import add_json_argument, print_json, print_table
+from sensor_rig.cli.support.arguments import add_sidecar_argument, output_file
+from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
     from sync_engine.config import SyncConfig
@@ -37,9 +37,9 @@ def run(args: argparse.Namespace) -> int:
     """Score the recording and say what can be trusted."""
     from rig_common.errors import RigError, why
     from sensor_rig.bags.reader import BagReader
-    from sensor_rig.cli.progress import progress, tell_problems
-    from sensor_rig.report.trust_page import trust_page
+    from sensor_rig.cli.support.progress import progress, tell_problems
     from sensor_rig.trust.report import trust_recording
+    from sensor_rig.trust.trust_page import trust_page
 
     if args.html is not None and not args.html.parent.is_dir():
         raise RigError(f'there is no folder {args.html.parent} to write {args.html.name} to')

@@ -10,8 +10,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sensor_rig.cli.arguments import add_sidecar_argument, refuse_existing
-from sensor_rig.cli.output import add_json_argument, print_json
+from sensor_rig.cli.support.arguments import add_sidecar_argument, refuse_existing
+from sensor_rig.cli.support.output import add_json_argument, print_json
 
 if TYPE_CHECKING:
     from sensor_rig.bags.reader import BagReader
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write what was asked for and say where it is."""
     from sensor_rig.bags.reader import BagReader
-    from sensor_rig.cli.progress import tell_problems
+    from sensor_rig.cli.support.progress import tell_problems
 
     if not (args.rerun or args.foxglove or args.tum):
         args.rerun = Path(f'{str(args.recording).rstrip("/")}.rrd')
@@ -104,7 +104,7 @@ def _tum(bag: BagReader, folder: Path) -> dict[str, object]:
 
 
 def _rerun(bag: BagReader, out: Path) -> dict[str, object]:
-    from sensor_rig.cli.progress import progress
+    from sensor_rig.cli.support.progress import progress
     from sensor_rig.view.rerun_file import RerunFile
 
     file = RerunFile(out)

@@ -15,7 +15,7 @@ import numpy as np
 from rig_common.arrays import AnyArray
 from rig_common.cdr import CdrError, Reader
 from rig_common.msgs.decode import read_cloud
-from sensor_rig.degrade.config import TYPES, StreamConfig
+from sensor_rig.rigfile.stream_keys import TYPES, StreamConfig
 from sim_sensors.pipeline.faults import Condition
 from sim_sensors.pipeline.imperfections import ReadoutErrors
 from sim_sensors.pipeline.layout import Array

@@ -23,8 +23,8 @@ from sensor_rig.degrade.ledger import Account, require_balance
 from sensor_rig.degrade.messages import Incoming, Outgoing
 from sensor_rig.degrade.session import Degraded, DegradeSession
 from sensor_rig.degrade.stream import SAME_EPOCH_NS
-from sensor_rig.degrade.topics import assign
 from sensor_rig.rigfile import RigConfig
+from sensor_rig.rigfile.stream_topics import assign
 from sim_sensors.clock_config import ClockConfig
 
 VERSION = 1

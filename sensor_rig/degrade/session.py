@@ -20,12 +20,12 @@ from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.errors import RigError
 from rig_common.quantiles import LogHistogram
 from rig_common.times import NS_PER_S
-from sensor_rig.degrade.config import StreamConfig
 from sensor_rig.degrade.ledger import Account, Fate
 from sensor_rig.degrade.messages import Incoming, Outgoing
 from sensor_rig.degrade.stream import DegradedStream
-from sensor_rig.degrade.topics import find_stream
 from sensor_rig.degrade.truth import TIME_TYPE, StreamTruth
+from sensor_rig.rigfile.stream_keys import StreamConfig
+from sensor_rig.rigfile.stream_topics import find_stream
 from sim_sensors.clock_config import ClockConfig
 from sim_sensors.timing_config import FaultConfig
 

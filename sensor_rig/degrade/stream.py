@@ -17,9 +17,9 @@ from rig_common.cdr import CdrError, read_stamp_ns, with_stamp_ns
 from rig_common.errors import RigError
 from rig_common.msgs.decode import read_cloud
 from rig_common.times import NS_PER_S, rational_rate, seconds_to_ns
-from sensor_rig.degrade.config import StreamConfig
 from sensor_rig.degrade.ledger import Fate
 from sensor_rig.degrade.messages import Incoming, Outgoing
+from sensor_rig.rigfile.stream_keys import StreamConfig
 from sim_sensors.pipeline.fates import CaptureFate
 from sim_sensors.pipeline.faults import HEALTHY, Condition, Faults
 from sim_sensors.pipeline.transit import CaptureNumbers, StreamTraits, Transit

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rig_common.errors import RigError
-from rig_common.paramfile import parse
+from rig_common.paramfile.reader import parse
 from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.starter import IMU_TYPE, input_names, starter_rig, usable
-from sensor_rig.bags.sync import fitted
 from sensor_rig.findings.imu import ImuDelay, ImuMotion
 from sensor_rig.findings.model import Finding, Severity
 from sensor_rig.findings.turning import AgreementCurve, Turning
 from sensor_rig.rigfile import rig_from_parameters
+from sensor_rig.syncing.bag_sync import fitted
 from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.engine import SyncEngine
 from sync_engine.wire.session import WireSync

@@ -7,14 +7,14 @@ from html import escape
 import numpy as np
 
 from sensor_rig.bags.inspect import TopicFacts
+from sensor_rig.drawing import html_page as page
+from sensor_rig.drawing.plots import Plot
 from sensor_rig.findings.imu import ImuDelay
 from sensor_rig.findings.model import Finding, Severity
 from sensor_rig.findings.record import TopicRecord
 from sensor_rig.findings.recording import Inspection
 from sensor_rig.findings.timeline import Seconds, Times, between
 from sensor_rig.findings.turning import AgreementCurve
-from sensor_rig.report import page
-from sensor_rig.report.svg import Plot
 
 MOST_POINTS = 1500
 SPACING = (

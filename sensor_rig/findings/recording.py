@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.bags.reader import BagReader
-from sensor_rig.bags.sync import ADVANCE_EVERY
 from sensor_rig.findings.imu import ImuDelay
 from sensor_rig.findings.model import Finding, worst_first
 from sensor_rig.findings.motion import compare_motion
 from sensor_rig.findings.record import TopicRecord
 from sensor_rig.findings.search import search
 from sensor_rig.findings.turning import AgreementCurve
+from sensor_rig.syncing.bag_sync import ADVANCE_EVERY
 
 
 @dataclass(frozen=True)

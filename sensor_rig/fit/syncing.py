@@ -10,9 +10,9 @@ from rig_common.errors import RigError
 from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.starter import IMU_TYPE, LATENCY_S, input_names, starter_rig, usable
-from sensor_rig.bags.sync import BagSync
 from sensor_rig.fit.fitting import KnownClock
 from sensor_rig.rigfile import load_rig
+from sensor_rig.syncing.bag_sync import BagSync
 from sync_engine.clocks.offset_state import OffsetState
 
 ENOUGH_S = 0.01

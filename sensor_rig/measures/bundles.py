@@ -9,7 +9,7 @@ from contextlib import suppress
 from rig_common.cdr import CdrError
 from rig_common.msgs import Status, read_diagnostic_array
 from sensor_rig.measures.keys import Measures, measures_of
-from sensor_rig.report.sync_data import SyncRecord
+from sensor_rig.syncing.sync_record import SyncRecord
 from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.config import InputConfig, SyncConfig
 from sync_engine.matching.bundle import Bundle, Member, MissingReason

@@ -12,11 +12,11 @@ from rig_common.msgs import read_time_reference
 from rig_common.quantiles import ExactQuantiles
 from rig_common.times import NS_PER_S
 from sensor_rig.bags.reader import BagReader
-from sensor_rig.bags.sync import BagSync
 from sensor_rig.bags.writer import BagWriter
 from sensor_rig.degrade.ledger import Fate
 from sensor_rig.measures.bundles import HeardBundles
 from sensor_rig.measures.keys import Measures, measures_of, quantiles
+from sensor_rig.syncing.bag_sync import BagSync
 from sync_engine.config import SyncConfig
 
 TIME, FATE, BUNDLE = '/truth/time/', '/truth/fate/', '/sync/bundle'

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rig_common.quantiles import ExactQuantiles
 from rig_common.times import NS_PER_S
 from sensor_rig.measures.keys import Measures, measures_of, quantiles
-from sensor_rig.report.sync_data import SyncRecord
+from sensor_rig.syncing.sync_record import SyncRecord
 
 if TYPE_CHECKING:
     from sensor_rig.inprocess import InProcessRig

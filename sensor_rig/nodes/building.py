@@ -9,7 +9,7 @@ from rig_common.errors import RigError
 from sensor_rig.rigfile import RigConfig
 
 if TYPE_CHECKING:
-    from sensor_rig.ros.degrade import DegradeNode
+    from sensor_rig.degrade.ros.degrade_node import DegradeNode
     from sim_sensors.nodes.emulator import EmulatorNode
     from sim_sensors.nodes.world import WorldNode
     from sync_engine.nodes.sync import SyncNode
@@ -45,6 +45,6 @@ def make_sync(rig: RigConfig, **options: Any) -> SyncNode:
 
 def make_degrade(rig: RigConfig, **options: Any) -> DegradeNode:
     """Return the node that degrades the live topics of `rig.streams`."""
-    from sensor_rig.ros.degrade import DegradeNode
+    from sensor_rig.degrade.ros.degrade_node import DegradeNode
 
     return DegradeNode(rig, **options)

@@ -24,7 +24,7 @@ from sensor_rig.page.gate import Gate
 from sensor_rig.page.history import History
 from sensor_rig.page.offsets import offsets, window
 from sensor_rig.page.serving import start_server
-from sensor_rig.page.timeline import timeline
+from sensor_rig.page.timeline_lanes import timeline
 
 SHADES = ('time', 'intensity')
 """What the points of a LiDAR can be coloured by."""

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from sensor_rig.drawing.plots import nice_ticks
 from sensor_rig.page import svg
 from sensor_rig.page.history import Occurrence
 from sensor_rig.page.svg import BUNDLE, CAPTURE, INK, TimeAxis
-from sensor_rig.report.svg import nice_ticks
 
 SPAN_S = 5.0
 SPACING_S = 0.04

@@ -19,7 +19,7 @@ from sensor_rig.page import svg
 from sensor_rig.page.controls import fault_in_words
 from sensor_rig.page.history import History, Mark, Occurrence, OffsetPoint
 from sensor_rig.page.offsets import offsets
-from sensor_rig.page.timeline import timeline
+from sensor_rig.page.timeline_lanes import timeline
 from sensor_rig.rigfile import RigConfig
 from sim_sensors.timing_config import FaultConfig
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sensor_rig.drawing.plots import nice_ticks, tick_label
 from sensor_rig.page import svg
 from sensor_rig.page.history import Occurrence, OffsetPoint, WindowPoint
 from sensor_rig.page.svg import ARRIVAL, BUNDLE, CAPTURE, INK, STAMP, TimeAxis
-from sensor_rig.report.svg import nice_ticks, tick_label
 
 LEFT = 46
 HEAD = 38

@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from sensor_rig.sweep.boundaries import Boundary, FactorLevel, boundaries, is_good
-from sensor_rig.sweep.experiment import Task
-from sensor_rig.sweep.plan import Factor, Plan, Value
-from sensor_rig.sweep.sampling import levels, numeric, rounded
+from sensor_rig.sweep.analysis.boundaries import Boundary, FactorLevel, boundaries, is_good
+from sensor_rig.sweep.plan.sampling import levels, numeric, rounded
+from sensor_rig.sweep.plan.sweep_plan import Factor, Plan, Value
+from sensor_rig.sweep.running.experiment import Task
 
 if TYPE_CHECKING:
-    from sensor_rig.sweep.store import RunResult
+    from sensor_rig.sweep.running.store import RunResult
 
 DEFAULT_PART = 50
 """A boundary is narrow enough at this part of the factor's span."""

@@ -17,7 +17,9 @@ from pathlib import Path
 
 from rig_common.errors import RigError
 from sensor_rig.sweep.bisecting import further_points
-from sensor_rig.sweep.experiment import (
+from sensor_rig.sweep.plan.sampling import points
+from sensor_rig.sweep.plan.sweep_plan import MAX_RUNS, Value, load_plan
+from sensor_rig.sweep.running.experiment import (
     Experiment,
     Task,
     experiment_of,
@@ -25,12 +27,10 @@ from sensor_rig.sweep.experiment import (
     identity,
     run_id,
 )
-from sensor_rig.sweep.files import Digests, inside
-from sensor_rig.sweep.outcome import RunOutcome, RunStatus
-from sensor_rig.sweep.plan import MAX_RUNS, Value, load_plan
-from sensor_rig.sweep.pool import Executor
-from sensor_rig.sweep.sampling import points
-from sensor_rig.sweep.store import Store
+from sensor_rig.sweep.running.files import Digests, inside
+from sensor_rig.sweep.running.outcome import RunOutcome, RunStatus
+from sensor_rig.sweep.running.pool import Executor
+from sensor_rig.sweep.running.store import Store
 
 SCRATCH, DIGESTS = '.scratch', '.digests.json'
 MOST_ATTEMPTS = {'pool': 2, 'ray': 6}

@@ -18,7 +18,7 @@ from rig_common.errors import RigError
 from rig_common.msgs.decode import read_imu
 from rig_common.times import NS_PER_S
 from sensor_rig.bags.reader import BagReader
-from sensor_rig.bags.sync import fitted
+from sensor_rig.syncing.bag_sync import fitted
 from sync_engine.config import InputConfig, SyncConfig
 from sync_engine.cues.motion import Rotation
 from sync_engine.wire.session import WireSync

@@ -29,7 +29,7 @@ from rig_common.msgs.decode import (
     read_transforms,
 )
 from sensor_rig.bags.reader import BagReader
-from sensor_rig.view.colours import RAW, SYNCED, TRUTH
+from sensor_rig.drawing.colours import RAW, SYNCED, TRUTH
 
 TRUE_POSE, TRUE_TIME = '/truth/odom', '/truth/time/'
 OFFSET = '/sync/offset/'

@@ -10,10 +10,10 @@ from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 
 from rig_common.cdr import CdrError
+from rig_common.diagnostic_fields import to_values
 from rig_common.errors import RigError
-from rig_common.facts import to_values
-from rig_common.handover import Handover
-from rig_common.lockstep import Tick
+from rig_common.lockstep.handover import Handover
+from rig_common.lockstep.messages import Tick
 from rig_common.msgs import Level, Status
 from rig_common.ros.clock import steady_timer
 from rig_common.ros.diagnostics import Diagnostics

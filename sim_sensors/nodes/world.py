@@ -15,10 +15,10 @@ from rclpy.publisher import Publisher
 from sensor_msgs.msg import TimeReference
 
 from rig_common.cdr import CdrError
+from rig_common.diagnostic_fields import to_values
 from rig_common.errors import RigError
-from rig_common.facts import to_values
-from rig_common.handover import Handover
-from rig_common.lockstep import ACK_TOPIC, SETTLED_TOPIC, Ack, Tick
+from rig_common.lockstep.handover import Handover
+from rig_common.lockstep.messages import ACK_TOPIC, SETTLED_TOPIC, Ack, Tick
 from rig_common.malformed import Malformed
 from rig_common.msgs import Level, Status
 from rig_common.ros import qos

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rig_common.errors import RigError
-from rig_common.paramfile import flatten
+from rig_common.paramfile.reader import flatten
 from sim_sensors.config import SensorConfig
 from sim_sensors.sensors.base import AnySensor
 

@@ -13,7 +13,7 @@ from sensor_msgs.msg import TimeReference
 
 from rig_common.cdr import CdrError
 from rig_common.errors import RigError
-from rig_common.lockstep import Tick
+from rig_common.lockstep.messages import Tick
 from rig_common.ros import qos
 from rig_common.ros.clock import steady_timer
 from sim_sensors.naming import CLOCK_TOPIC, tick_topic

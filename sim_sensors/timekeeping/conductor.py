@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from rig_common.errors import RigError
-from rig_common.lockstep import Ack, Tick
+from rig_common.lockstep.messages import Ack, Tick
 from rig_common.times import NS_PER_MS, NS_PER_S, TimeBase
 from sim_sensors.timekeeping.roster import SLACK_NS, Roster
 

@@ -14,8 +14,8 @@ from rclpy.duration import Duration
 from rclpy.node import Node
 
 from rig_common.errors import RigError
-from rig_common.handover import Handover
-from rig_common.lockstep import SETTLED_TOPIC, Tick
+from rig_common.lockstep.handover import Handover
+from rig_common.lockstep.messages import SETTLED_TOPIC, Tick
 from rig_common.quantiles import LogHistogram
 from rig_common.ros.diagnostics import Diagnostics
 from rig_common.ros.follower import Follower

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from rig_common.facts import fact, to_values
+from rig_common.diagnostic_fields import fact, to_values
 from rig_common.msgs import Level, Status
 from rig_common.quantiles import LogHistogram
 from sync_engine.clocks.offset_state import OffsetState

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rig_common import msgs, paramfile
+from rig_common import msgs
 from rig_common.cdr import CdrError, Reader, read_stamp_ns
 from rig_common.errors import RigError
-from rig_common.lockstep import Ack, Tick
+from rig_common.lockstep.messages import Ack, Tick
 from rig_common.msgs import Level, Status, decode
+from rig_common.paramfile import reader as paramfile
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.writer import BagWriter
 from sensor_rig.rigfile import load_rig, rig_from_parameters

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.markdown import PAGES, ROOT, blocks, named
 
-from rig_common import paramfile
 from rig_common.errors import RigError
+from rig_common.paramfile import reader as paramfile
 from sensor_rig.rigfile import rig_from_parameters
 
 SECTION = re.compile(r'(world|sensors|streams|sync|seed|extends):')

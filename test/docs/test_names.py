@@ -14,7 +14,7 @@ import pytest
 from support.markdown import PAGES, ROOT, anchors, blocks, links, named, words
 from support.rig_file_page import PAGE, with_fresh_tables
 
-from sensor_rig.cli import registry
+from sensor_rig.cli.support import registry
 
 FOLDERS = (
     'bench',

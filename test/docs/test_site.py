@@ -12,7 +12,7 @@ from support.markdown import ROOT
 
 pytest.importorskip('mkdocs', reason='needs mkdocs-material (the extra "docs")')
 
-from sensor_rig.site import build_site
+from sensor_rig.cli.support.site import build_site
 
 LINK = re.compile(r'<(?:a|link|script|img|source|iframe)\b[^>]*?\b(href|src)="([^"]*)"')
 FETCHED = re.compile(r'<(?:link|script|img|source|iframe)\b[^>]*?\b(?:href|src)="(?:https?:)?//')

@@ -26,12 +26,12 @@ from support.processes import Processes
 from support.ros_rigs import write_rig
 
 from rig_common import msgs
-from rig_common.lockstep import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC, Ack, Tick
+from rig_common.lockstep.messages import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC, Ack, Tick
 from rig_common.ros import qos
 from rig_common.ros.executor import Spinner, close_node, ros_context
 from rig_common.times import MAX_STAMP_NS
 from sensor_rig.nodes.building import make_emulator, make_sync, make_world
-from sensor_rig.ros.monitor import MOST_STATUSES, Monitor
+from sensor_rig.running.ros.monitor import MOST_STATUSES, Monitor
 from sim_sensors.ros import other_worlds
 from sim_sensors.timekeeping.roster import MOST_MEMBERS
 

@@ -20,12 +20,12 @@ from support.faults import Observer
 from support.places import SMALL_RIG as RIG
 from support.processes import Process, Processes
 
-from rig_common.lockstep import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC
+from rig_common.lockstep.messages import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC
 from rig_common.ros import qos
 from rig_common.ros.executor import Spinner, close_node, ros_context
 from rig_common.ros.types import message_class
 from sensor_rig.rigfile import load_rig
-from sensor_rig.running.plan import planned_nodes
+from sensor_rig.running.node_plan import planned_nodes
 
 pytestmark = [pytest.mark.ros, pytest.mark.xdist_group('nodes')]
 
@@ -118,7 +118,7 @@ def test_nonsense_between_the_nodes_is_dropped_and_said(
 
 
 def test_a_stranger_that_answers_ticks_cannot_stop_the_world(observer: Observer) -> None:
-    from rig_common.lockstep import Ack
+    from rig_common.lockstep.messages import Ack
 
     publisher = observer.create_publisher(TimeReference, ACK_TOPIC, qos.internal())
     observer.until(publisher.get_subscription_count, 'the world')

@@ -15,7 +15,7 @@ from rig_common.ros.executor import Spinner, close_node, ros_context
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.nodes.building import make_sync
 from sensor_rig.rigfile import RigConfig, load_rig
-from sensor_rig.running.plan import planned_nodes
+from sensor_rig.running.node_plan import planned_nodes
 from sim_sensors.pipeline.digest import StreamDigests
 
 SENSORS: dict[str, Any] = {

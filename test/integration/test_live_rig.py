@@ -7,7 +7,7 @@ from support.places import SMALL_RIG as RIG
 from support.processes import Processes
 
 from sensor_rig.rigfile import load_rig
-from sensor_rig.running.plan import planned_nodes
+from sensor_rig.running.node_plan import planned_nodes
 
 
 def test_processes_come_up_survive_a_kill_and_end_cleanly(processes: Processes) -> None:

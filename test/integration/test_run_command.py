@@ -13,7 +13,7 @@ from support.processes import Processes
 from support.ros_rigs import write_rig
 
 from sensor_rig.rigfile import RigConfig
-from sensor_rig.running.plan import planned_nodes
+from sensor_rig.running.node_plan import planned_nodes
 
 SENSORS: dict[str, Any] = {
     'imu': {

@@ -18,7 +18,7 @@ from launch.utilities import perform_substitutions
 from support.processes import Process, Processes
 
 from rig_common.errors import RigError
-from sensor_rig.ros.launching import ARGUMENTS, degrade_node, rig_nodes, tools
+from sensor_rig.running.ros.launching import ARGUMENTS, degrade_node, rig_nodes, tools
 
 HERE = Path(__file__).resolve().parent
 RIG = HERE / 'rig.yaml'

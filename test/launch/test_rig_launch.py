@@ -35,7 +35,7 @@ from support.live_rig import pid_of, watching
 from support.processes import Processes
 
 from sensor_rig.rigfile import load_rig
-from sensor_rig.running.plan import planned_nodes
+from sensor_rig.running.node_plan import planned_nodes
 
 RIG = Path(__file__).with_name('rig.yaml')
 

@@ -18,8 +18,8 @@ from rig_common.paths import shared_names
 from rig_common.ros.executor import Spinner, ros_context
 from sensor_rig.cli.main import main
 from sensor_rig.rigfile import load_rig
-from sensor_rig.ros.one_process import OneProcess
-from sensor_rig.rviz import DISPLAYS, PLUGINS, view
+from sensor_rig.running.ros.one_process import OneProcess
+from sensor_rig.view.rviz_config import DISPLAYS, PLUGINS, view
 from sim_sensors.world.frames import WORLD_FRAME
 from sim_sensors.world.pose_messages import FrameMessages
 from sim_sensors.world.world import make_world

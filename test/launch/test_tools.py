@@ -17,7 +17,7 @@ from support.processes import Processes
 
 from rig_common.errors import RigError
 from sensor_rig.rigfile import load_rig
-from sensor_rig.ros.launching import require_known, tools, write_view
+from sensor_rig.running.ros.launching import require_known, tools, write_view
 
 HERE = Path(__file__).resolve().parent
 

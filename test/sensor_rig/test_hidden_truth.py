@@ -126,7 +126,7 @@ def test_a_recording_holds_no_truth(tmp_path: Path, yard: str) -> None:
 
 
 def test_the_summary_still_knows(tmp_path: Path, yard: str) -> None:
-    from sensor_rig.ros.one_process import run_in_one_process
+    from sensor_rig.running.ros.one_process import run_in_one_process
 
     rig = write_rig(tmp_path, SENSORS, sync=SYNC, model=yard, hide_truth=True)
     summary = run_in_one_process(rig, 1.0)

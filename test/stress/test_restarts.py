@@ -18,7 +18,7 @@ from support.ros_rigs import write_rig
 from support.waiting import wait_until
 
 from rig_common.ros.executor import Spinner, ros_context
-from sensor_rig.ros.one_process import OneProcess
+from sensor_rig.running.ros.one_process import OneProcess
 
 pytestmark = pytest.mark.ros
 

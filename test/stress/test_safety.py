@@ -22,7 +22,7 @@ CALLS = {
     'yaml.full_load',
 }
 
-SHIPS_TO_RAY = ('sensor_rig/sweep/ray_cluster.py', 'pickle')
+SHIPS_TO_RAY = ('sensor_rig/sweep/running/ray_cluster.py', 'pickle')
 """Ray pickles whatever goes to its workers; here it is our own experiment, and no file is read."""
 
 

@@ -14,7 +14,7 @@ from rclpy.node import Node
 
 from rig_common import msgs
 from rig_common.cdr import Template, read_stamp_ns
-from rig_common.facts import from_values
+from rig_common.diagnostic_fields import from_values
 from rig_common.msgs import Status, read_diagnostic_array
 from rig_common.ros import qos
 from rig_common.ros.executor import Spinner

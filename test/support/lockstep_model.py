@@ -16,8 +16,8 @@ from functools import partial
 from types import MethodType
 from typing import Any
 
-from rig_common.following import Following
-from rig_common.lockstep import Ack, Tick
+from rig_common.lockstep.following import Following
+from rig_common.lockstep.messages import Ack, Tick
 from rig_common.times import TimeBase
 from sim_sensors.timekeeping.conductor import REPEAT_S, Conductor
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sensor_rig.degrade.config import StreamKeys
+from sensor_rig.rigfile.stream_keys import StreamKeys
 from sim_sensors.config import SensorConfig, WorldConfig
 from sim_sensors.registry import sensor_class, type_names
 from sim_sensors.timing_config import FaultConfig, LinkConfig

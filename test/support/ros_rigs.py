@@ -16,7 +16,7 @@ pytest.importorskip('rclpy', reason='rclpy is not installed')
 
 from rclpy.node import Node
 
-from rig_common.lockstep import SETTLED_TOPIC, TYPE_NAME, Tick
+from rig_common.lockstep.messages import SETTLED_TOPIC, TYPE_NAME, Tick
 from rig_common.ros import qos
 from rig_common.ros.executor import Spinner, close_node, ros_context
 from rig_common.ros.follower import Follower

@@ -11,7 +11,7 @@ from rclpy.node import Node
 from sensor_rig.page.access import PagePlace
 from sensor_rig.rigfile import RigConfig
 
-MODULE = 'sensor_rig.page.ros.node'
+MODULE = 'sensor_rig.page.ros.page_node'
 
 
 def page_factory(rig: RigConfig, place: PagePlace) -> list[Callable[[], Node]]:

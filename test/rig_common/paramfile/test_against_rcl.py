@@ -12,8 +12,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rig_common import paramevents, paramfile
 from rig_common.errors import RigError
+from rig_common.paramfile import events as paramevents
+from rig_common.paramfile import reader as paramfile
 
 rclpy = pytest.importorskip('rclpy', reason='rcl is the oracle here and needs ROS 2')
 pytestmark = pytest.mark.ros

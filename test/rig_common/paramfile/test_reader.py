@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rig_common import paramfile
 from rig_common.errors import RigError
+from rig_common.paramfile import reader as paramfile
 
 HEAD = '/**:\n  ros__parameters:\n'
 

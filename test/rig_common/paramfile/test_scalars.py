@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rig_common.paramscalar import scalar
+from rig_common.paramfile.scalars import scalar
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.strtoll.restype = ctypes.c_longlong

@@ -496,7 +496,7 @@ def test_a_run_that_fails_leaves_nothing(
     def fail(*_: object) -> Path:
         raise RigError('the page could not be made')
 
-    monkeypatch.setattr('sensor_rig.bags.sync.write_report', fail)
+    monkeypatch.setattr('sensor_rig.syncing.bag_sync.write_report', fail)
     assert main(['sync', str(path), str(tmp_path / 'out'), '--rig', str(rig)]) == 2
     assert not (tmp_path / 'out').exists()
 

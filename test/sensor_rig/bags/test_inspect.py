@@ -265,7 +265,7 @@ def test_what_inspect_writes_finds_the_offsets_of_the_demo(tmp_path, capsys):
 @pytest.mark.parametrize('columns', [80, 100, 140])
 def test_names_and_headers_are_whole_on_every_screen(recording, capsys, monkeypatch, columns):
     monkeypatch.setattr(
-        'sensor_rig.cli.output.console', lambda: Console(highlight=False, width=columns)
+        'sensor_rig.cli.support.output.console', lambda: Console(highlight=False, width=columns)
     )
     assert main(['inspect', str(recording)]) == 0
     lines = capsys.readouterr().out.splitlines()

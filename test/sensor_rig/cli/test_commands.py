@@ -10,9 +10,9 @@ import pytest
 
 from rig_common import probing
 from rig_common.paths import find_shared, share_dir
-from sensor_rig import probes
 from sensor_rig.cli.main import main
-from sensor_rig.cli.output import print_json, print_table
+from sensor_rig.cli.support import probes
+from sensor_rig.cli.support.output import print_json, print_table
 
 HEAD = '/**:\n  ros__parameters:\n'
 

@@ -11,9 +11,9 @@ from PIL import Image
 from support.rendering import needs_renderer
 
 from sensor_rig.cli.main import main
-from sensor_rig.report import gallery_pictures
-from sensor_rig.report.gallery import record
-from sensor_rig.report.gallery_panels import PANELS
+from sensor_rig.pictures import gallery_images as gallery_pictures
+from sensor_rig.pictures.gallery import record
+from sensor_rig.pictures.gallery_panels import PANELS
 from sensor_rig.rigfile import load_rig, rig_from_parameters
 from sim_sensors.registry import BUILT_IN
 

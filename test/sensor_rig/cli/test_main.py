@@ -12,8 +12,8 @@ import pytest
 import sensor_rig
 from rig_common.errors import RigError
 from sensor_rig.cli import main as entry
-from sensor_rig.cli import registry
 from sensor_rig.cli.completion import script
+from sensor_rig.cli.support import registry
 
 
 def command_that(action: object) -> ModuleType:

@@ -13,7 +13,7 @@ from support.places import SMALL_RIG
 from rig_common.errors import UnavailableError
 from sensor_rig.cli.main import main
 from sensor_rig.page.film import Frame, require_browser, save
-from sensor_rig.report.before_after import fuse
+from sensor_rig.pictures.before_after import fuse
 from sensor_rig.rigfile import RigConfig, rig_from_parameters
 
 

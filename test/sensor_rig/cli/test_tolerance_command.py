@@ -11,11 +11,11 @@ import pytest
 pytest.importorskip('pyarrow', reason='pyarrow is not installed (extra sweep)')
 
 from sensor_rig.cli.main import main
-from sensor_rig.sweep.experiment import Task
-from sensor_rig.sweep.outcome import RunOutcome, RunStatus
-from sensor_rig.sweep.plan import plan_of
-from sensor_rig.sweep.sampling import points
-from sensor_rig.sweep.store import Store
+from sensor_rig.sweep.plan.sampling import points
+from sensor_rig.sweep.plan.sweep_plan import plan_of
+from sensor_rig.sweep.running.experiment import Task
+from sensor_rig.sweep.running.outcome import RunOutcome, RunStatus
+from sensor_rig.sweep.running.store import Store
 
 
 def results(folder: Path, **keys: Any) -> Path:

@@ -8,7 +8,7 @@ import pytest
 from support.blind import Recording
 from support.defects import DEFECTS
 
-from rig_common.paramfile import parse
+from rig_common.paramfile.reader import parse
 from sensor_rig.bags.starter import starter_rig
 from sensor_rig.findings.corrections import corrections_of, stamp_points_of
 from sensor_rig.findings.search import search

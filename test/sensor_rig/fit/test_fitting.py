@@ -16,10 +16,10 @@ from rig_common.errors import RigError
 from sensor_rig.cli.main import main
 from sensor_rig.fit.choosing import CLOSE, TAIL_MISFIT, choose, tail_misfit
 from sensor_rig.fit.clock import resolution, unwrapped, without_steps
+from sensor_rig.fit.fit_page import allan
 from sensor_rig.fit.fitting import KnownClock, fit_stream
 from sensor_rig.fit.models import CANDIDATES
 from sensor_rig.fit.output import as_json, datasheet
-from sensor_rig.fit.page import allan
 from sensor_rig.fit.simulating import simulated_latencies
 from sensor_rig.fit.statistics import Estimate, harrell_davis, lag_one
 from sensor_rig.fit.times import StreamTimes, of_trace

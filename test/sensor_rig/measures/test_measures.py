@@ -21,7 +21,7 @@ from sensor_rig.measures.claims import Claim
 from sensor_rig.measures.recorded import recorded_measures
 from sensor_rig.measures.simulated import simulated_measures
 from sensor_rig.rigfile import load_rig
-from sensor_rig.running.summary import InputSummary, SensorSummary, Summary, run_measures
+from sensor_rig.running.run_summary import InputSummary, SensorSummary, Summary, run_measures
 from sync_engine.streams.ledger import Outcome
 
 

@@ -13,7 +13,7 @@ from support.robots import arm, quadruped
 
 from rig_common.errors import RigError
 from sensor_rig.cli import mount
-from sensor_rig.cli.registry import parse
+from sensor_rig.cli.support.registry import parse
 from sensor_rig.inprocess import open_rig
 from sensor_rig.mounting.guess import Guess
 from sensor_rig.mounting.survey import look_at

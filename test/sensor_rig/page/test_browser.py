@@ -21,7 +21,7 @@ from rig_common.msgs import read_time_reference
 from rig_common.ros.executor import Spinner, close_node, ros_context
 from rig_common.times import NS_PER_S
 from sensor_rig.rigfile import load_rig
-from sensor_rig.ros.monitor import Monitor
+from sensor_rig.running.ros.monitor import Monitor
 
 SCENE = {'x': 600, 'y': 100, 'width': 250, 'height': 280}
 """Where nothing but the world is seen, px."""

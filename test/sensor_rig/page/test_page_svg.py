@@ -14,7 +14,7 @@ from sensor_rig.page.app import table
 from sensor_rig.page.body import Body, Trace, contacts, joints
 from sensor_rig.page.history import History, Mark, Occurrence, OffsetPoint, WindowPoint
 from sensor_rig.page.offsets import limits, offsets, window
-from sensor_rig.page.timeline import timeline
+from sensor_rig.page.timeline_lanes import timeline
 
 MS = 10**6
 S = 10**9

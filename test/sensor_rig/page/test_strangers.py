@@ -17,7 +17,7 @@ from support.ros_rigs import write_rig
 from rig_common.ros.executor import close_node, ros_context
 from sensor_rig.page.history import MOST_EVENTS
 from sensor_rig.page.ros.limbs import JOINTS, MOST_TRACES
-from sensor_rig.page.ros.node import PageNode
+from sensor_rig.page.ros.page_node import PageNode
 
 pytestmark = pytest.mark.ros
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sensor_rig.probes import shared_memory
+from sensor_rig.cli.support.probes import shared_memory
 from sensor_rig.running.middleware import (
     FILE_VARIABLES,
     RANGE_VARIABLE,

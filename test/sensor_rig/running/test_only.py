@@ -6,7 +6,7 @@ import pytest
 
 from rig_common.errors import RigError
 from sensor_rig.rigfile import load_rig
-from sensor_rig.running.plan import planned_nodes
+from sensor_rig.running.node_plan import planned_nodes
 
 
 @pytest.mark.parametrize(

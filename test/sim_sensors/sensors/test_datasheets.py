@@ -9,7 +9,7 @@ import pytest
 from support.places import ROOT
 from support.sensor_run import make_sensor
 
-from rig_common import paramfile
+from rig_common.paramfile import reader as paramfile
 from sensor_rig.rigfile import load_rig
 
 FOLDER = ROOT / 'datasheets'

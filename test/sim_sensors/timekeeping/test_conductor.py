@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from rig_common.errors import RigError
-from rig_common.lockstep import Ack, Tick
+from rig_common.lockstep.messages import Ack, Tick
 from rig_common.times import NEVER_NS, TimeBase
 from sim_sensors.timekeeping.conductor import GONE_S, HEARTBEAT_NS, REPEAT_S, Conductor
 from sim_sensors.timekeeping.roster import MOST_MEMBERS, SLACK_NS

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from support.lockstep_model import Size, WrongError, search
 
-from rig_common.following import Following
-from rig_common.lockstep import Tick
+from rig_common.lockstep.following import Following
+from rig_common.lockstep.messages import Tick
 from sim_sensors.timekeeping.conductor import Conductor
 from sim_sensors.timekeeping.roster import Roster
 

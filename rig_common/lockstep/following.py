@@ -1,0 +1,199 @@
+"""How a node follows the world's time: hears ticks, does what is due, says when to call it next.
+
+The same object serves an emulator (on `world/tick`) and the sync node (on `world/settled`, which
+comes when every emulator has answered). Outside lockstep nobody waits for its answers, but the
+world still uses their wake times: a tick goes out where somebody needs one, not at every step.
+
+Pure bookkeeping: no ROS. `rig_common.ros.follower` connects it to topics, and
+`test/sim_sensors/timekeeping/test_lockstep_model.py` tries every order of its messages.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from rig_common.lockstep.messages import Ack, Tick
+from rig_common.times import NEVER_NS
+
+OnTime = Callable[[int], int]
+"""Called with the simulated time; publishes what is due and returns when it must be called next.
+Nothing may be published between the two."""
+
+
+class Following:
+    """A node's place in the rig's time."""
+
+    def __init__(
+        self,
+        name: str,
+        on_time: OnTime,
+        answer: Callable[[Ack], None],
+        *,
+        serves: Sequence[str] = (),
+        on_episode: Callable[[Tick], None] | None = None,
+        ready: Callable[[], bool] | None = None,
+    ) -> None:
+        """Follow the ticks that `hear` is called with; `answer` sends to the world.
+
+        `name` is the node's, `serves` names the sensors it answers for. `on_episode` is called
+        when the world starts again at time 0, and once at the start. `ready` says whether all
+        connections of the node stand; until then it does not join.
+        """
+        self._name = name
+        self._on_time = on_time
+        self._answer = answer
+        self._serves = tuple(serves)
+        self._on_episode = on_episode
+        self._ready = ready or (lambda: True)
+        self._waiting: Tick | None = None
+        self._heard_ns = -1
+        self._answered: Ack | None = None
+        """Answer to the last tick, in case it gets lost."""
+        self._due: Mapping[str, int] = {}
+        """Messages sent since the episode began, as the last tick counts them."""
+        self._received: Counter[str] = Counter()
+        """Messages that have come, counted as ticks do: a reader that joins late starts with what
+        had been sent before the barrier."""
+        self._settled_in: set[str] = set()
+        """Keys that are counted since a barrier; the others start with the next one."""
+        self._sent: Counter[str] = Counter()
+        self.counted: set[str] = set()
+        """What this node receives, by the names ticks use; other counts do not concern it."""
+        self.readers: Mapping[str, Collection[str]] = {}
+        """Nodes that count what is sent, as the last barrier says; `ready` looks for its own."""
+        self.joined = False
+        """Whether the world knows this node."""
+        self.now_ns = 0
+        """Latest simulated time heard of, ns."""
+        self.wake_ns = 0
+        """Time of the next tick this node needs, ns."""
+        self._episode: tuple[str, int] | None = None
+        self._joined_in = self._round = 0
+        """Rounds of barriers: the first that this node answered in this episode, and the last."""
+        self.lockstep = False
+        """Whether the world waits for this node's answers."""
+
+    def received(self, key: str) -> None:
+        """Count a message that ticks count too: truth by sensor, samples by topic."""
+        if self.lockstep:
+            self._received[key] += 1
+            if self._waiting is not None:
+                self._try()
+
+    def sent(self, topic: str) -> None:
+        """Count a published message, so that those behind this node can wait for it."""
+        if self.lockstep:
+            self._sent[topic] += 1
+
+    def wake_at(self, wake_ns: int) -> None:
+        """Ask for an earlier tick than the one promised, after a change or late data."""
+        if self.joined and wake_ns < self.wake_ns:
+            self.wake_ns = wake_ns
+            self._answer(Ack(self._name, self.now_ns, wake_ns))
+
+    def leave(self) -> None:
+        """Say that nobody needs to wait for this node any more; lockstep still misses it."""
+        if self.joined and not self.lockstep:
+            self._answer(Ack(self._name, self.now_ns))
+
+    def rejoin(self) -> None:
+        """Have the world wait for new connections of this node before it goes on (lockstep)."""
+        if self.lockstep:
+            self.joined = False
+
+    # ---- ticks ------------------------------------------------------------------------------
+
+    def hear(self, tick: Tick) -> None:
+        """Take a tick; what is due then is done as soon as all that it counts has come."""
+        self.lockstep = tick.lockstep
+        if (tick.run, tick.episode) != self._episode:
+            self._begin(tick)
+        if tick.round or not self._is_in:
+            self._join(tick)
+        elif tick.time_ns > self._heard_ns:
+            self._heard_ns = tick.time_ns
+            self._settled_in = set(self.counted)
+            self._due = tick.sent
+            # In lockstep one that collects is called for everything that was sent.
+            if tick.time_ns >= self.wake_ns or (tick.lockstep and not self._serves):
+                self._waiting = tick
+                self._try()
+            else:
+                self.now_ns = tick.time_ns
+        elif (
+            tick.lockstep and self._answered is not None and self._answered.time_ns == tick.time_ns
+        ):
+            self._answer(self._answered)  # a tick is repeated until its answer is heard
+
+    @property
+    def _is_in(self) -> bool:
+        """Whether this node takes part: it has joined, and answered more than one round.
+
+        In lockstep, one that has not was started again when all others had answered: they do not
+        know that it is new, and it does not know what they have sent.
+        """
+        return self.joined and not (self.lockstep and self._round == self._joined_in)
+
+    def _begin(self, tick: Tick) -> None:
+        """Start over with a new world, or a new episode of the same."""
+        self.joined = False
+        self._episode = (tick.run, tick.episode)
+        self.now_ns = self.wake_ns = tick.time_ns
+        self._waiting = self._answered = None
+        self._received.clear()
+        self._sent.clear()
+        self._settled_in.clear()
+        self._joined_in = 0
+        if self._on_episode is not None:
+            self._on_episode(tick)
+
+    def _join(self, tick: Tick) -> None:
+        """Answer a barrier, or ask for one.
+
+        Its ticks are repeated until all have answered, so one may come when the counting is on.
+        What was counted before goes on: messages of before the barrier may still be on their way.
+        """
+        if self.joined and tick.round == self._round:
+            self._answer(self._joining(tick))
+            return
+        self._due = tick.sent
+        self._waiting = None
+        self.now_ns = self._heard_ns = tick.time_ns
+        self.readers = tick.readers
+        if not self._ready():
+            return
+        for key in self.counted - self._settled_in:  # `ready` may have added some
+            self._received[key] = tick.sent.get(key, 0)
+        self._joined_in = self._joined_in or tick.round
+        self.joined, self._round = bool(tick.round) or not tick.lockstep, tick.round
+        self._call()
+        self._answer(self._joining(tick))
+
+    def _joining(self, tick: Tick) -> Ack:
+        return Ack(
+            self._name,
+            tick.time_ns,
+            self.wake_ns,
+            serves=self._serves,
+            round=tick.round,
+            reads=tuple(sorted(self.counted)),
+        )
+
+    def _try(self) -> None:
+        """Handle the waiting tick once everything it counts is here."""
+        tick = self._waiting
+        if tick is None or (
+            tick.lockstep
+            and any(self._received[key] < self._due.get(key, 0) for key in self.counted)
+        ):
+            return
+        self._waiting = None
+        self.now_ns = tick.time_ns
+        self._call()
+        sent, self._sent = self._sent, Counter()
+        self._answered = Ack(self._name, tick.time_ns, self.wake_ns, sent)
+        self._answer(self._answered)
+
+    def _call(self) -> None:
+        self.wake_ns = min(max(self._on_time(self.now_ns), self.now_ns + 1), NEVER_NS)

@@ -1,0 +1,1 @@
+"""Messages of the live ROS graph, as a recording would hold them."""

@@ -1,0 +1,1 @@
+"""PNG pictures: the gallery of a rig, scans before and after sync."""

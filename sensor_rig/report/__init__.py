@@ -1,1 +1,0 @@
-"""Reports of a run: plain data, small SVG plots, one self-contained HTML file."""

@@ -1,0 +1,141 @@
+"""Keys of the sync engine that follow from the simulated sensors of a rig file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rig_common.errors import RigError
+from rig_common.paramfile.events import Parameters
+from rig_common.paramfile.reader import merged
+from rig_common.quaternions import conjugate, product
+from sync_engine.config import IMAGE_TYPES
+
+if TYPE_CHECKING:
+    from sim_sensors.config import SensorConfig
+    from sim_sensors.sensors.base import AnySensor
+
+CUES = {
+    'nav_msgs/msg/Odometry': 'odometry',
+    'sensor_msgs/msg/Image': 'image',
+    'sensor_msgs/msg/LaserScan': 'scan',
+    'sensor_msgs/msg/PointCloud2': 'cloud',
+}
+"""The cue that a message type offers."""
+CUE_BIAS_S = {'image': 4e-4, 'scan': 1.5e-4, 'cloud': 1.5e-4}
+"""Time error of a cue that does not average out (s), against the true turns (docs/offsets.md):
+what parallax leaves of an image's rotation was at most 0.4 ms after a minute on figure eights of
+three sizes, scan matching 0.05 to 0.15 ms over 120 and 180 s of two drives; clouds are matched as
+scans are."""
+CUE_WANDER = 0.02
+"""Chance that the times of turns wander against the stamps. A simulated sensor has one clock for
+both, so they never do; the rest is for faults that nobody has thought of."""
+
+
+def simulated_inputs(sensors: Mapping[str, AnySensor]) -> dict[str, Parameters]:
+    """Return sync inputs by sensor, and refuse two sensors on one topic."""
+    owners: dict[str, str] = {}
+    inputs: dict[str, Parameters] = {}
+    for name, sensor in sensors.items():
+        topics = {topic.of(name): topic.type_name for topic in sensor.topics()}
+        for topic in topics:
+            if topic in owners:
+                raise RigError(
+                    f'sensors.{name} and sensors.{owners[topic]} both '
+                    f'publish {topic}; give one of them another name'
+                )
+            owners[topic] = name
+        inputs.update(_inputs_of(sensor, topics))
+    return inputs
+
+
+def _inputs_of(sensor: AnySensor, topics: Mapping[str, str]) -> dict[str, Parameters]:
+    """Return an input for each topic: the first by the sensor's name, the others on its clock.
+
+    `camera/camera_info` becomes `camera_camera_info`; it is used only where the file names it.
+    """
+    config = sensor.config
+    low, high = config.delay_range_s
+    facts = {
+        'stamp_source': 'host' if config.clock.stamp_at == 'arrival' else 'device',
+        'latency_s': sensor.duration_ns / 1e9 + (low + high) / 2 + _least_s(config),
+        'latency_sigma_s': max((high - low) / 12**0.5, 1e-3),
+    }
+    inputs: dict[str, Parameters] = {}
+    for topic, type_name in topics.items():
+        given = {'topic': topic, 'type': type_name, **facts, **_stamp_point(sensor, type_name)}
+        if not inputs:
+            cue = CUES.get(type_name, 'none')
+            bias_s = CUE_BIAS_S.get(cue, 0.0)
+            inputs[sensor.name] = {
+                **given,
+                'cue': cue,
+                'cue_bias_s': bias_s,
+                'cue_wander': CUE_WANDER,
+                **sensor.sync_facts(),
+            }
+        else:
+            inputs[topic.replace('/', '_')] = {**given, 'clock_of': sensor.name}
+    return inputs
+
+
+def _least_s(config: SensorConfig) -> float:
+    """Return the latency that nine of ten samples of a latency model have at least, s."""
+    if config.latency.model == 'delay':
+        return 0.0
+    from sim_sensors.pipeline.marginals import usual_least_s
+
+    return usual_least_s(config.latency)
+
+
+def _stamp_point(sensor: AnySensor, type_name: str) -> Parameters:
+    """Return which instant the stamps mean, where it is not the default one."""
+    point = sensor.config.clock.stamp_point
+    shift_s = abs(sensor.stamp_points_ns.get(point, 0)) / 1e9
+    if not shift_s:
+        return {}
+    whole = type_name not in IMAGE_TYPES and point == 'end'
+    return {'stamp_point': point, 'capture_s': shift_s if whole else 2.0 * shift_s}
+
+
+def add_imu_rotations(
+    inputs: dict[str, Parameters], sensors: Mapping[str, AnySensor], imu: object
+) -> None:
+    """Tell each input how its frame is turned against the IMU's, where both mounts say so.
+
+    A mount on a site of the model counts as lying along its body's axes.
+    """
+    if not isinstance(imu, str) or imu not in sensors:
+        return
+    from sim_sensors.world.mounts import quat_wxyz_from_rpy
+
+    to_imu = conjugate(quat_wxyz_from_rpy(sensors[imu].config.mount.rpy_rad))
+    for name, sensor in sensors.items():
+        if name in inputs and name != imu:
+            turned = product(
+                quat_wxyz_from_rpy(sensor.config.mount.rpy_rad), sensor.frame_quat_wxyz
+            )
+            inputs[name]['imu_quat_wxyz'] = list(product(to_imu, turned))
+
+
+def merged_inputs(
+    raw_sync: Mapping[str, object], simulated: Mapping[str, Parameters]
+) -> Parameters:
+    """Return the inputs the file names, completed from the sensors where they are simulated."""
+    named = raw_sync.get('inputs', {})
+    if not isinstance(named, dict):
+        raise RigError(f'sync.inputs is {named!r}; it should be a map')
+    wanted = dict(named)
+    required = raw_sync.get('required_sensors')
+    mentioned = [
+        raw_sync.get('reference_sensor_id'),
+        raw_sync.get('imu_sensor_id'),
+        *(required if isinstance(required, list) else []),
+    ]
+    for name in mentioned:
+        if isinstance(name, str) and name in simulated:
+            wanted.setdefault(name, {})
+    return {
+        name: merged(simulated.get(name, {}), given) if isinstance(given, dict) else given
+        for name, given in wanted.items()
+    }

@@ -1,0 +1,206 @@
+"""A node that only watches: what the others report, what the clocks truly are, what time it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.node import Node
+from sensor_msgs.msg import TimeReference
+
+from rig_common.cdr import CdrError
+from rig_common.diagnostic_fields import from_values
+from rig_common.lockstep.messages import Tick
+from rig_common.msgs import Level, Status, read_diagnostic_array, read_time_reference
+from rig_common.ros import qos
+from rig_common.times import NS_PER_S, TimeBase
+from sensor_rig.measures.bundles import HeardBundles
+from sensor_rig.rigfile import RigConfig
+from sensor_rig.running.run_summary import InputSummary, SensorSummary, Summary, run_measures
+from sim_sensors.facts import SensorFacts, WorldFacts
+from sim_sensors.naming import (
+    diagnostics_topic,
+    env_prefix,
+    tick_topic,
+    truth_time_topic,
+)
+from sync_engine.wire.facts import BUNDLE_TOPIC
+from sync_engine.wire.statuses import EngineFacts, InputFacts
+
+FactsT = TypeVar('FactsT')
+MOST_STATUSES = 10_000
+"""Names on /diagnostics that are kept; more come from nobody who means well."""
+
+
+class Monitor(Node):
+    """Collects, for a summary, the latest report of every part of a running rig."""
+
+    def __init__(
+        self,
+        rig: RigConfig,
+        name: str = 'monitor',
+        *,
+        now_ns: Callable[[], int] | None = None,
+        **node_options: Any,
+    ) -> None:
+        """Watch `rig`; `now_ns` returns the time of the run where the world is in this process."""
+        super().__init__(name, **node_options)
+        self._sync = rig.sync
+        self._base = TimeBase() if rig.world is None else rig.world.time_base
+        self._sensor_reports = {f'emulator: {sensor}' for sensor in rig.sensors}
+        self._expected = {'world: time', *self._sensor_reports}
+        if rig.runs_sync:
+            self._expected.add('sync: engine')
+        self.statuses: dict[str, Status] = {}
+        """Latest status by name, from /diagnostics."""
+        self._tick = b''
+        self._times: dict[str, bytes] = {}
+        self._heard = HeardBundles(exact=False)
+        hidden = rig.world is not None and rig.world.hide_truth
+        # With hidden truth, the figures of the sensors are beside it.
+        for topic in {'/diagnostics', diagnostics_topic(hidden=hidden)}:
+            self.create_subscription(
+                DiagnosticArray, topic, self._on_diagnostics, qos.internal(100), raw=True
+            )
+        self._now_ns = now_ns
+        if now_ns is None:
+            self.create_subscription(
+                TimeReference, tick_topic(hidden=hidden), self._on_tick, qos.internal(), raw=True
+            )
+        if rig.runs_sync:
+            self.create_subscription(
+                DiagnosticArray, BUNDLE_TOPIC, self._heard_bundle, qos.internal(100), raw=True
+            )
+        for sensor in rig.sensors:
+            # The first of several environments stands for all; its reader wakes the sensor.
+            topic = env_prefix(0, rig.num_envs) + truth_time_topic(sensor, hidden=hidden)
+            self.create_subscription(
+                TimeReference, topic, partial(self._on_time, sensor), qos.internal(10), raw=True
+            )
+
+    def _on_diagnostics(self, buf: bytes) -> None:
+        with suppress(CdrError):  # whoever sent it; this node only watches
+            for status in read_diagnostic_array(buf)[1]:
+                known = status.name in self.statuses or len(self.statuses) < MOST_STATUSES
+                if known and (status.values or status.name not in self._sensor_reports):
+                    self.statuses[status.name] = status
+
+    def _on_tick(self, buf: bytes) -> None:
+        self._tick = buf  # many come, few are looked at
+
+    def _heard_bundle(self, buf: bytes) -> None:
+        self._heard.bundle(buf)
+
+    def _on_time(self, sensor: str, buf: bytes) -> None:
+        self._times[sensor] = buf
+        with suppress(CdrError):
+            capture_ns, _, stamp_ns, _ = read_time_reference(buf)
+            self._heard.truth(sensor, stamp_ns, capture_ns)
+
+    @property
+    def has_heard_all(self) -> bool:
+        """Whether every part of the rig has reported, and its final report will be heard."""
+        return self._expected <= self.statuses.keys()
+
+    @property
+    def now_ns(self) -> int:
+        """Time since the start of the run, ns; negative before the world runs."""
+        if self._now_ns is not None:
+            return self._now_ns()
+        with suppress(CdrError):
+            return self._base.run_ns(Tick.decode(self._tick).time_ns) if self._tick else -1
+        return -1
+
+    @property
+    def clock_errors_s(self) -> dict[str, float]:
+        """Latest true error of every sensor's stamp (stamp minus capture), s."""
+        errors = {}
+        for sensor, buf in self._times.items():
+            with suppress(CdrError):
+                capture_ns, _, stamp_ns, _ = read_time_reference(buf)
+                errors[sensor] = (stamp_ns - capture_ns) / NS_PER_S
+        return errors
+
+    def forget(self) -> None:
+        """Start afresh, for another run."""
+        self.statuses.clear()
+        self._tick = b''
+        self._times.clear()
+        self._heard = HeardBundles(exact=False)
+
+    # ---- the summary --------------------------------------------------------------------------
+
+    def summary(self) -> Summary:
+        """Return what the parts of the rig have reported, with the true offsets beside it."""
+        world, engine = self.world_facts(), self.engine_facts()
+        sensors = {name: _sensor(facts) for name, facts in self._all('emulator', SensorFacts)}
+        inputs = {name: self._input(name, facts) for name, facts in self._all('sync', InputFacts)}
+        return Summary(
+            simulated_s=max(self.now_ns, 0) / NS_PER_S,
+            real_time_factor=world.factor_achieved if world else None,
+            slowed_s=world.slowed_s if world else None,
+            resets=world.resets if world else 0,
+            sensors=sensors,
+            bundles=engine.bundles if engine else None,
+            inputs=inputs,
+            measures=run_measures(sensors, inputs, self._heard.measures({})),
+            warnings=[
+                f'{status.name}: {status.message}'
+                for status in self.statuses.values()
+                if status.level != Level.OK
+            ],
+        )
+
+    def world_facts(self) -> WorldFacts | None:
+        """Return what the world has reported; None before it was heard."""
+        return self._facts('world: time', WorldFacts)
+
+    def engine_facts(self) -> EngineFacts | None:
+        """Return what the sync engine has reported; None before it was heard."""
+        return self._facts('sync: engine', EngineFacts)
+
+    def _facts(self, name: str, kind: type[FactsT]) -> FactsT | None:
+        status = self.statuses.get(name)
+        return None if status is None else from_values(kind, status.values)
+
+    def _all(self, part: str, kind: type[FactsT]) -> Iterator[tuple[str, FactsT]]:
+        """Yield (sensor, facts) for every status `<part>: <sensor>` that holds such facts."""
+        for status in sorted(self.statuses):
+            facts = self._facts(status, kind) if status.startswith(f'{part}: ') else None
+            if facts is not None:
+                yield status.removeprefix(f'{part}: '), facts
+
+    def _input(self, name: str, facts: InputFacts) -> InputSummary:
+        return InputSummary(
+            facts.offset_to_reference_ms,
+            facts.sigma_to_reference_ms,
+            self._true_offset_ms(name),
+            facts.offset_state,
+            facts.ledger(),
+        )
+
+    def _true_offset_ms(self, name: str) -> float | None:
+        """Return the true offset of an input's clock to the reference's, as last seen."""
+        if self._sync is None or name not in self._sync.inputs:
+            return None
+        inputs, errors = self._sync.inputs, self.clock_errors_s
+        mine = inputs[name].clock_of or name
+        reference = self._sync.reference_sensor_id
+        if mine not in errors or reference not in errors:
+            return None
+        return (errors[mine] - errors[reference]) * 1e3
+
+
+def _sensor(facts: SensorFacts) -> SensorSummary:
+    return SensorSummary(
+        facts.rate_hz,
+        facts.achieved_hz,
+        facts.latency_p50_ms,
+        facts.latency_p99_ms,
+        facts.published,
+        facts.lost,
+        facts.lost / facts.captured if facts.captured else None,
+    )

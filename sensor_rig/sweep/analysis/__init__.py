@@ -1,0 +1,1 @@
+"""What the results of a sweep say: curves, boundaries, indices, verdicts, the page."""

@@ -1,0 +1,1 @@
+"""One run of a sweep, the workers that carry runs out, and the results on disk."""

@@ -1,0 +1,123 @@
+"""The process that carries out runs, one after the other.
+
+Started as `python -m sensor_rig.sweep.running.worker FD`.
+
+It gets the experiment and then tasks through a socket, and answers each with an outcome. Whoever
+started it enforces the limits by killing its process group. When that one is gone, so is this.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import queue
+import shutil
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from rig_common.errors import RigError
+from sensor_rig.sweep.running.experiment import Experiment, Task
+from sensor_rig.sweep.running.outcome import RunOutcome, RunStatus
+
+BEGUN = 'begun'
+"""Sent when a task is taken up; its time counts from here."""
+LOG_BYTES = 64 * 1024
+"""Of what a run writes, the end that is kept."""
+
+
+def serve(connection: Connection) -> None:
+    """Carry out what comes until the other end closes."""
+    incoming: queue.Queue[Any] = queue.Queue()
+    threading.Thread(target=_listen, args=(connection, incoming), daemon=True).start()
+    experiment: Experiment = incoming.get()
+    importlib.import_module(
+        'sensor_rig.sweep.running.systems'
+    )  # takes a second, and is no run's fault
+    while True:
+        task, scratch, log = incoming.get()
+        connection.send(BEGUN)
+        connection.send(carried_out(experiment, task, scratch, log))
+
+
+def _listen(connection: Connection, incoming: queue.Queue[Any]) -> None:
+    """Hand on what comes; when the other end is gone, end this process and all it started."""
+    try:
+        while True:
+            incoming.put(connection.recv())
+    except (EOFError, OSError):
+        os.killpg(0, signal.SIGKILL)
+
+
+def carried_out(experiment: Experiment, task: Task, scratch: Path, log: Path) -> RunOutcome:
+    """Return the outcome of one run; everything that it writes goes into `log`."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    _write_into(log)
+    begun = time.monotonic()
+    status, measures, code, reason = _tried(experiment, task, scratch)
+    seconds = time.monotonic() - begun
+    sys.stdout.flush()
+    sys.stderr.flush()
+    _end_children()
+    shutil.rmtree(scratch, ignore_errors=True)
+    return RunOutcome(
+        task.id, status, measures, code, reason, seconds, socket.gethostname(), end_of(log)
+    )
+
+
+def _tried(
+    experiment: Experiment, task: Task, scratch: Path
+) -> tuple[RunStatus, dict[str, float], int | None, str]:
+    from sensor_rig.sweep.running.systems import ProgramError, measured
+
+    try:
+        return RunStatus.OK, measured(experiment, task, scratch), 0, ''
+    except RigError as error:
+        return RunStatus.REFUSED, {}, None, str(error)
+    except ProgramError as error:
+        return RunStatus.FAILED, error.measures, error.code, str(error)
+    except (Exception, SystemExit) as error:
+        traceback.print_exc()
+        return RunStatus.FAILED, {}, None, f'{type(error).__name__}: {error}'.splitlines()[0]
+
+
+def _write_into(log: Path) -> None:
+    """Let stdout and stderr, also of programs that are started, go into a file."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    os.close(file)
+
+
+def _end_children() -> None:
+    """End what a program left running."""
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            child.kill()
+
+
+def end_of(log: Path) -> str:
+    """Return the end of a log."""
+    try:
+        with log.open('rb') as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - LOG_BYTES))
+            return stream.read().decode(errors='replace')
+    except OSError:
+        return ''
+
+
+if __name__ == '__main__':
+    serve(Connection(int(sys.argv[1])))
