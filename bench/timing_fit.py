@@ -3,13 +3,16 @@
     ./rig python -m bench.timing_fit proof FOLDER       traces perf_node-*.txt (or any two columns)
     ./rig python -m bench.timing_fit splits FOLDER      the same over eight splits of each trace
     ./rig python -m bench.timing_fit coverage [DRAWS]   how often 95 % intervals hold the truth
+    ./rig python -m bench.timing_fit servo LOG          a log of ptp4l, phc2sys, pmc or chrony
     ./rig python -m bench.timing_fit cost               the demo, every sensor's latency correlated
 
 `proof` leaves out the first 5 s of each trace, fits the first half, simulates it and compares with
 the second half: two-sample KS at 1 % (median of 20 draws of the half's length), lag 1 within 0.12
 and p99 minus median within 10 % (both from a simulation 100 times as long). The last is counted
 twice: against the second half's own p99 minus median, and against its p99. Beside it stands how
-far the two halves are apart. `splits` swaps and shifts the halves and puts quarters together: nine
+far the two halves are apart. `early` is the error of median minus p1, in parts of p99 minus p1;
+`later` is the root mean square error of the autocorrelation at lags 2 to 20. The fit is not chosen
+by these two. `splits` swaps and shifts the halves and puts quarters together: nine
 traces are few to choose a method by.
 """
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from sensor_rig.fit.times import StreamTimes
 
 SKIP_S, DRAWS, LONGER = 5.0, 20, 100
-LAG, TAIL, KS = 0.12, 0.10, 0.01
+LAG, TAIL, KS, LAGS = 0.12, 0.10, 0.01, 20
 
 
 def tail(x: Any) -> float:
@@ -37,6 +40,18 @@ def tail(x: Any) -> float:
 def lag_one(x: Any) -> float:
     """Return the lag-1 correlation of runs in columns."""
     return float(np.corrcoef(x[:-1].ravel(), x[1:].ravel())[0, 1])
+
+
+def early(x: Any) -> float:
+    """Return median minus p1."""
+    return float(np.median(x) - np.quantile(x, 0.01))
+
+
+def later_lags(x: Any) -> Any:
+    """Return the mean autocorrelation at lags 2 to LAGS of runs in columns."""
+    from sensor_rig.fit.statistics import autocorrelation
+
+    return np.mean([autocorrelation(run, LAGS)[2:] for run in x.T], axis=0)
 
 
 Parts = tuple[Any, Any]
@@ -75,7 +90,10 @@ def compare(times: StreamTimes, parts: Parts) -> dict[str, Any]:
     runs = simulated_latencies(fit.config(), len(second), DRAWS + LONGER)
     draws, long = runs[:, :DRAWS].T, runs[:, DRAWS:]
 
-    def row(ks: float, lag: float, ends: float) -> dict[str, Any]:
+    spread = float(np.ptp(np.quantile(second, [0.01, 0.99])))
+    wanted = later_lags(second[:, None])
+
+    def row(ks: float, lag: float, ends: float, sample: Any) -> dict[str, Any]:
         fine, apart = ks >= KS and abs(lag) <= LAG, ends - tail(second)
         relative, of_p99 = apart / tail(second), apart / float(np.quantile(second, 0.99))
         return {
@@ -83,6 +101,8 @@ def compare(times: StreamTimes, parts: Parts) -> dict[str, Any]:
             'lag': lag,
             'tail': relative,
             'tail_p99': of_p99,
+            'early': (early(sample) - early(second)) / spread,
+            'later': float(np.sqrt(np.mean((later_lags(sample) - wanted) ** 2))),
             'strict': fine and abs(relative) <= TAIL,
             'loose': fine and abs(of_p99) <= TAIL,
         }
@@ -94,11 +114,13 @@ def compare(times: StreamTimes, parts: Parts) -> dict[str, Any]:
             float(np.median([stats.ks_2samp(draw, second).pvalue for draw in draws])),
             lag_one(long) - lag_one(second),
             tail(long),
+            long,
         ),
         'halves': row(
             float(stats.ks_2samp(first, second).pvalue),
             lag_one(first) - lag_one(second),
             tail(first),
+            first[:, None],
         ),
     }
 
@@ -109,8 +131,8 @@ def proof(folder: Path, ways: Callable[[int], list[Parts]]) -> None:
 
     rows = []
     print(
-        f'{"trace":42} {"model":13} {"KS p":>6} {"lag 1":>6} {"tail":>6} {"of p99":>6}   '
-        'halves: KS p, lag 1, tail'
+        f'{"trace":42} {"model":13} {"KS p":>6} {"lag 1":>6} {"tail":>6} {"of p99":>6} '
+        f'{"early":>6} {"later":>6}   halves: KS p, lag 1, tail, early, later'
     )
     for file in sorted(folder.glob('perf*.txt')) or sorted(folder.glob('*.txt')):
         times = of_trace(file).between(SKIP_S)
@@ -120,8 +142,9 @@ def proof(folder: Path, ways: Callable[[int], list[Parts]]) -> None:
             own = row['halves']
             print(
                 f'{file.stem:42} {row["model"]:13} {row["ks"]:6.3f} {row["lag"]:+6.2f} '
-                f'{row["tail"]:+6.0%} {row["tail_p99"]:+6.1%}   {own["ks"]:.3f} '
-                f'{own["lag"]:+.2f} {own["tail"]:+.0%}',
+                f'{row["tail"]:+6.0%} {row["tail_p99"]:+6.1%} '
+                f'{row["early"]:+6.1%} {row["later"]:6.3f}   {own["ks"]:.3f} '
+                f'{own["lag"]:+.2f} {own["tail"]:+.0%} {own["early"]:+.1%} {own["later"]:.3f}',
                 flush=True,
             )
     for who, chosen in (('the models', rows), ('the halves', [row['halves'] for row in rows])):
@@ -151,6 +174,38 @@ def coverage(draws: int, count: int = 800) -> None:
             '  '.join(f'{key} {100 * hit / draws:.1f} %' for key, hit in hits.items()),
             flush=True,
         )
+
+
+def servo(log: Path) -> None:
+    """Fit the first half of a log of corrections, and compare the second with a simulation."""
+    from support.transits import stamps, transit
+
+    from sensor_rig.fit.servo import Corrections, fit_servo, read_log
+    from sensor_rig.fit.statistics import autocorrelation
+
+    whole = read_log(log)
+    if whole is None:
+        raise SystemExit(f'{log} is no log of corrections')
+    middle = len(whole.offset_s) // 2
+    fit = fit_servo(Corrections('first half', whole.time_s[5:middle], whole.offset_s[5:middle]))
+    made = transit({'clock': {'servo': fit.keys()}}, 50, rate_hz=1.0 / fit.period_s, seed=1)
+    count = 10 * middle
+    errors = stamps(made, range(count)) - made.schedule.times_of(np.arange(count))[:, None]
+    rows = {
+        'first half': autocorrelation(whole.offset_s[5:middle], LAGS),
+        'second half': autocorrelation(whole.offset_s[middle:], LAGS),
+        'simulated': np.mean(
+            [autocorrelation(run.astype(float), LAGS) for run in errors.T], axis=0
+        ),
+    }
+    print(
+        f'order {len(fit.correlations)}, every {fit.period_s:.3g} s; correlation at lag 1, 2, ...'
+    )
+    for name, row in rows.items():
+        print(f'{name:12}', ' '.join(f'{each:+.2f}' for each in row[1:11]))
+    for name in ('first half', 'simulated'):
+        off = float(np.sqrt(np.mean((rows[name] - rows['second half'])[1:] ** 2)))
+        print(f'{name} against the second half, root mean square over {LAGS} lags: {off:.3f}')
 
 
 def cost(turns: int = 12, steps: int = 1500) -> None:
@@ -201,6 +256,8 @@ def main(argv: list[str]) -> int:
         proof(Path(argv[1]), splits if argv[0] == 'splits' else lambda count: [halves(count)])
     elif argv[:1] == ['coverage'] and len(argv) <= 2:
         coverage(int(argv[1]) if len(argv) == 2 else 200)
+    elif len(argv) == 2 and argv[0] == 'servo':
+        servo(Path(argv[1]))
     elif argv == ['cost']:
         cost()
     else:

@@ -52,6 +52,9 @@ class DisciplineConfig(Strict):
     """Time between corrections, s."""
     sigma_s: NonNegative = 0.0
     """Standard deviation of what is left (ptp) or of the measurement (ntp), s."""
+    correlations: tuple[Annotated[float, Field(gt=-1.0, lt=1.0)], ...] = ()
+    """Of what is left, with what was left one correction before, two before, ... (ptp): for a
+    residual that swings or wanders. None: each is drawn anew."""
     start_s: Annotated[float, Field(ge=0.0, le=1e6)] = 0.0
     """First correction, s; the clock runs free before."""
     slew_ppm: Annotated[float, Field(gt=0.0, le=100_000.0)] = 500.0
@@ -63,15 +66,19 @@ class DisciplineConfig(Strict):
     def _keys_are_used(self) -> DisciplineConfig:
         fields = type(self).model_fields
         unused = {
-            'none': ('period_s', 'sigma_s', 'start_s', 'slew_ppm', 'step_s'),
+            'none': ('period_s', 'sigma_s', 'correlations', 'start_s', 'slew_ppm', 'step_s'),
             'ptp': ('slew_ppm', 'step_s'),
-            'ntp': (),
+            'ntp': ('correlations',),
         }[self.kind]
         for name in unused:
             if getattr(self, name) != fields[name].default:
                 raise ValueError(
                     f'{name} is {getattr(self, name)}, which kind {self.kind} does not read'
                 )
+        if self.correlations:
+            from sim_sensors.pipeline.marginals import filter_taps
+
+            filter_taps(self.correlations)
         return self
 
 

@@ -21,7 +21,7 @@ MODEL_KEYS: dict[str, tuple[str, ...]] = {
     'trace': ('file', 'playback', 'block_length'),
 }
 """The keys that each model reads; others must keep their defaults."""
-_SHARED = ('model', 'correlation', 'stalls')
+_SHARED = ('model', 'correlation', 'correlations', 'stalls')
 
 
 class StallConfig(Strict):
@@ -89,6 +89,9 @@ class LatencyConfig(Strict):
     correlation: Annotated[float, Field(gt=-1.0, lt=1.0)] = 0.0
     """Correlation of the latency with the one before (lag 1). What the distribution cannot reach
     is refused; a trace has that of its file."""
+    correlations: tuple[Annotated[float, Field(gt=-1.0, lt=1.0)], ...] = ()
+    """The same for lag 1, lag 2, ...: for latencies with a slow or a periodic part. Beyond the
+    last lag they go on as the autoregression of that order does."""
     stalls: StallConfig = StallConfig()
     """Rare long latencies, with what piles up behind them."""
 
@@ -101,9 +104,10 @@ class LatencyConfig(Strict):
                     f'{name} is not a key of the model {self.model}; it reads '
                     f'{", ".join(used) or "none of the keys of latency"}'
                 )
-        if self.correlation and self.model in ('delay', 'trace'):
+        if self.lags and self.model in ('delay', 'trace'):
+            name = 'correlation' if self.correlation else 'correlations'
             raise ValueError(
-                f'correlation is {self.correlation}, but the model {self.model} '
+                f'{name} is {getattr(self, name)}, but the model {self.model} '
                 + (
                     'has that of its file'
                     if self.model == 'trace'
@@ -115,17 +119,31 @@ class LatencyConfig(Strict):
             raise ValueError(problem)
         return self
 
+    @property
+    def lags(self) -> tuple[float, ...]:
+        """The correlations at lag 1, 2, ..., under whichever of the two names they were given."""
+        return self.correlations or ((self.correlation,) if self.correlation else ())
+
     @model_validator(mode='after')
     def _correlation_is_reachable(self) -> LatencyConfig:
-        if self.correlation:
-            from sim_sensors.pipeline.marginals import marginal_of, reachable
+        if self.correlation and self.correlations:
+            raise ValueError('correlation and correlations are both given; they mean the same')
+        if self.lags:
+            from sim_sensors.pipeline.marginals import (
+                filter_taps,
+                marginal_of,
+                normal_lags,
+                reachable,
+            )
 
             low, high = reachable(marginal_of(self))
-            if not low <= self.correlation <= high:
-                raise ValueError(
-                    f'correlation is {self.correlation}; with this distribution it '
-                    f'can be {low:.2f} to {high:.2f}'
-                )
+            for given in self.lags:
+                if not low <= given <= high:
+                    raise ValueError(
+                        f'correlation is {given}; with this distribution it '
+                        f'can be {low:.2f} to {high:.2f}'
+                    )
+            filter_taps(normal_lags(self))
         return self
 
 

@@ -12,13 +12,15 @@ from sensor_rig.cli.support.output import add_json_argument, print_json, print_t
 if TYPE_CHECKING:
     from sensor_rig.bags.inspect import TopicTimes
     from sensor_rig.fit.fitting import TopicFit
+    from sensor_rig.fit.servo import ServoFit
     from sensor_rig.fit.statistics import Estimate
 
 NAME = 'fit'
 HELP = 'fit latency, clock and loss of a recording or a trace; write a rig file or datasheet'
 EPILOG = """examples:
   rig fit drive/ --write drive.yaml --html drive.html
-  rig fit trace.txt --skip 5 --write datasheets/timing_lidar.yaml"""
+  rig fit trace.txt --skip 5 --write datasheets/timing_lidar.yaml
+  rig fit ptp4l.log --write clock.yaml"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'recording',
         metavar='RECORDING',
         type=Path,
-        help='a rosbag2 folder, .mcap or .db3, or a text file with receive and '
-        'message stamps in ns, two columns',
+        help='a rosbag2 folder, .mcap or .db3, a text file with receive and message stamps in '
+        'ns (two columns), or a log of ptp4l, phc2sys or chrony',
     )
     parser.add_argument('--topic', metavar='NAME', help='fit this topic alone')
     parser.add_argument(
@@ -60,35 +62,83 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Fit every topic, say what was found, and write what was asked for."""
-    from rig_common.errors import RigError, why
+    from rig_common.errors import RigError
     from sensor_rig.cli.support.progress import tell_problems
     from sensor_rig.fit.fit_page import fit_page
     from sensor_rig.fit.output import as_json, datasheet, rig_file
+    from sensor_rig.fit.servo import fit_servo, read_log
 
     for file in (args.write, args.html):
         if file is not None and file.exists():
             raise RigError(f'{file} exists already; choose another name or remove it first')
     problems: list[str] = []
-    fits = _fits(args, problems)
     source = args.recording.name
+    if _is_text(args.recording) and (log := read_log(args.recording)) is not None:
+        return _tell_servo(args, fit_servo(log, args.skip), source)
+    fits = _fits(args, problems)
     texts = {}
     if args.write is not None:
         one = len(fits) == 1
         texts[args.write] = datasheet(fits[0], source) if one else rig_file(fits, source)
     if args.html is not None:
         texts[args.html] = fit_page(fits, source)
+    _write(texts)
+    if args.json:
+        print_json({**as_json(fits, source), 'problems': problems})
+    else:
+        _print(fits)
+        _tell_written(texts)
+    return tell_problems(problems)
+
+
+def _is_text(path: Path) -> bool:
+    return path.is_file() and path.suffix not in ('.mcap', '.db3', '.bag')
+
+
+def _tell_servo(args: argparse.Namespace, fit: ServoFit, source: str) -> int:
+    from sensor_rig.fit.fit_page import servo_page
+    from sensor_rig.fit.output import servo_datasheet, servo_json
+
+    texts = {}
+    if args.write is not None:
+        texts[args.write] = servo_datasheet(fit, source)
+    if args.html is not None:
+        texts[args.html] = servo_page(fit, source)
+    _write(texts)
+    if args.json:
+        print_json(servo_json(fit, source))
+        return 0
+    print_table(
+        ('log', 'corrections', 'every s', 'sigma us', 'correlated over'),
+        [
+            (
+                fit.corrections.name,
+                str(len(fit.corrections.offset_s)),
+                f'{fit.period_s:.3g}',
+                _shown(fit.sigma_s, 1e6),
+                f'{len(fit.correlations)} corrections' if fit.correlations else 'none',
+            )
+        ],
+    )
+    for note in fit.notes:
+        print(f'  {note}')
+    _tell_written(texts)
+    return 0
+
+
+def _write(texts: dict[Path, str]) -> None:
+    from rig_common.errors import RigError, why
+
     for file, content in texts.items():
         try:
             file.write_text(content, encoding='utf-8')
         except OSError as error:
             raise RigError(f'cannot write {file}: {why(error)}') from None
-    if args.json:
-        print_json({**as_json(fits, source), 'problems': problems})
-    else:
-        _print(fits)
-        for file in texts:
-            print(f'written: {file}')
-    return tell_problems(problems)
+
+
+def _tell_written(texts: dict[Path, str]) -> None:
+    for file in texts:
+        print(f'written: {file}')
 
 
 def _fits(args: argparse.Namespace, problems: list[str]) -> list[TopicFit]:
@@ -96,7 +146,7 @@ def _fits(args: argparse.Namespace, problems: list[str]) -> list[TopicFit]:
     from sensor_rig.fit.times import of_trace
 
     path: Path = args.recording
-    if path.is_file() and path.suffix not in ('.mcap', '.db3', '.bag'):
+    if _is_text(path):
         return [fit_stream(of_trace(path).between(args.skip), model=args.model)]
     return _bag_fits(args, problems)
 
@@ -134,7 +184,12 @@ def _bag_fits(args: argparse.Namespace, problems: list[str]) -> list[TopicFit]:
     for topic in chosen:
         stream = of_topic(times[topic.name], topic).between(args.skip)
         if stream.without_strays().is_enough or args.topic is not None:
-            found.append(fit_stream(stream, model=args.model, known=known.get(topic.name)))
+            try:
+                found.append(fit_stream(stream, model=args.model, known=known.get(topic.name)))
+            except RigError as error:
+                if args.topic is not None or len(chosen) == 1:
+                    raise
+                problems.append(f'not fitted: {error}')
     if not found:
         raise RigError(f'{args.recording} has no stamped topic of {FEWEST} messages or more')
     return found
@@ -189,5 +244,5 @@ def _row(fit: TopicFit) -> tuple[str, ...]:
 
 
 def _shown(given: Estimate, factor: float = 1.0) -> str:
-    value, low, high = (each * factor for each in given)
+    value, low, high = (round(each * factor, 9) for each in given)
     return f'{value:.3g} ({low:.3g} to {high:.3g})'

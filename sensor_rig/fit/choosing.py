@@ -14,7 +14,7 @@ import numpy as np
 from rig_common.errors import RigError
 from rig_common.validation import hint, validated
 from sensor_rig.fit.fitted import Fitted
-from sensor_rig.fit.models import CANDIDATES
+from sensor_rig.fit.models import CANDIDATES, fixed
 from sensor_rig.fit.statistics import Array, harrell_davis
 from sim_sensors.latency_config import LatencyConfig
 from sim_sensors.pipeline.marginals import quantile_of
@@ -27,6 +27,10 @@ TAIL, TAIL_MISFIT = (0.95, 0.99), 0.05
 CLOSE = 0.02
 """Of the mean log density: models that are about as likely as the best. A model that is right is
 often further ahead than this of those that are not."""
+LEAST_LOG = -50.0
+"""Log density of a latency that a model holds for impossible."""
+NOISELESS_S = 1e-8
+"""Standard deviation below which a latency is fixed."""
 
 
 @dataclass(frozen=True)
@@ -50,25 +54,47 @@ def choose(x: Array, only: str = '') -> ChosenModel:
         kinds = sorted({name.partition('_')[0] for name in CANDIDATES})
         raise RigError(f'the model {only!r} cannot be fitted; {hint(only, kinds, "there are")}')
     x = x[:: -(-len(x) // MOST)]
-    scores: dict[str, float] = {}
+    if x.std() < NOISELESS_S:
+        return ChosenModel(fixed(x), {})
+    models, scores = {}, {}
     for name in names:
-        found = [_held_out(name, x, part) for part in np.array_split(np.arange(len(x)), FOLDS)]
-        scores[name] = float(np.concatenate(found).mean())
+        found = _fitted(name, x)
+        parts = [_held_out(name, x, part) for part in np.array_split(np.arange(len(x)), FOLDS)]
+        if found is not None and config_of(found) is not None:
+            models[name], scores[name] = found, float(np.concatenate(parts).mean())
+    if not models:
+        return ChosenModel(fixed(x), {})
     best = max(scores.values())
     close = sorted(
-        (name for name in names if scores[name] > best - CLOSE), key=lambda name: -scores[name]
+        (name for name in models if scores[name] > best - CLOSE), key=lambda name: -scores[name]
     )
-    models = [CANDIDATES[name](x) for name in close]
-    right = next((i for i, model in enumerate(models) if tail_misfit(model, x) <= TAIL_MISFIT), 0)
-    return ChosenModel(models[right], scores, tuple(close[:right]))
+    misfits = [tail_misfit(models[name], x) for name in close]
+    right = next((i for i, misfit in enumerate(misfits) if misfit <= TAIL_MISFIT), 0)
+    return ChosenModel(models[close[right]], scores, tuple(close[:right]))
+
+
+def _fitted(name: str, x: Array) -> Fitted | None:
+    """Return the model fitted to `x`; None where these latencies have no such model."""
+    try:
+        found = CANDIDATES[name](x)
+    except (ArithmeticError, ValueError, np.linalg.LinAlgError):
+        return None
+    return found if np.isfinite(found.values).all() else None
+
+
+def config_of(fitted: Fitted) -> LatencyConfig | None:
+    """Return the model as a rig file has it; None where a rig file cannot have it."""
+    try:
+        return validated(LatencyConfig, fitted.keys(), fitted.name)
+    except RigError:
+        return None
 
 
 def tail_misfit(fitted: Fitted, x: Array) -> float:
     """Return how far the tail of a model is off, as a part of the measured one."""
-    try:
-        config = validated(LatencyConfig, fitted.keys(), fitted.name)
-    except RigError:
-        return np.inf  # no model of a rig file
+    config = config_of(fitted)
+    if config is None:
+        return np.inf
     at = np.array([0.5, *TAIL])
     theirs, ours = quantile_of(config, at), harrell_davis(x, at)
     measured = np.maximum(ours[1:] - ours[0], 1e-9)
@@ -76,7 +102,8 @@ def tail_misfit(fitted: Fitted, x: Array) -> float:
 
 
 def _held_out(name: str, x: Array, part: np.typing.NDArray[np.intp]) -> Array:
-    kept = np.delete(x, part)
-    fitted = CANDIDATES[name](kept)
+    fitted = _fitted(name, np.delete(x, part))
+    if fitted is None:
+        return np.full(len(part), LEAST_LOG)
     found = fitted.log_density(x[part], fitted.values)
-    return np.where(np.isfinite(found), np.maximum(found, -50.0), -50.0)
+    return np.where(np.isfinite(found), np.maximum(found, LEAST_LOG), LEAST_LOG)

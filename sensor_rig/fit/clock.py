@@ -82,9 +82,12 @@ def fit_clock(receive_ns: Times, stamp_ns: Times) -> ClockFit:
             np.array_split(time_s, 2), np.array_split(delay_s, 2), strict=True
         )
     ]
-    sigma = (slope.high - slope.low) / (2.0 * Z95)
+    rounding = 1e-9 / max(float(time_s[-1]), 1e-9)
+    sigma = (slope.high - slope.low) / (2.0 * Z95) + rounding
     has_drift = abs(slope.value) > DRIFT_Z * sigma and all(
-        half.low <= slope.value <= half.high and half.value * slope.value > 0.0 for half in halves
+        half.low - 4.0 * rounding <= slope.value <= half.high + 4.0 * rounding
+        and half.value * slope.value > 0.0
+        for half in halves
     )
     if has_drift:
         delay_s = delay_s - slope.value * time_s
@@ -174,6 +177,8 @@ def fit_wander(time_s: Array, delay_s: Array) -> tuple[Estimate, Estimate]:
         return Estimate(0.0, 0.0, np.inf), Estimate(0.0, 0.0, np.inf)
     y, t = -_means(delay_s, parts), _means(time_s, parts)
     step_s = float(np.median(np.diff(t)))
+    if not step_s > 0.0:  # received in bursts: no time passes between blocks
+        return Estimate(0.0, 0.0, np.inf), Estimate(0.0, 0.0, np.inf)
     white = float(np.std(np.diff(y)) / np.sqrt(2.0)) or 1e-9
     scale = np.array([white, white / np.sqrt(step_s), white / step_s**1.5])
     scales = scale * (1.0, SMOOTHED, 1.0)
@@ -253,6 +258,8 @@ def _interval(
                 logs[a] += up * step
                 logs[b] += side * step
                 curvature[a, b] += sign * cost(logs) / (4.0 * step * step)
+    if not np.isfinite(curvature).all():
+        return Estimate(float(np.exp(best[place])) * scale, 0.0, np.inf)
     used = [i for i in range(3) if best[i] > ABSENT + 1.0]
     covariance = np.linalg.pinv(curvature[np.ix_(used, used)])
     sigma = SMALL_SAMPLE * float(
@@ -298,7 +305,7 @@ def _wander_cost(y: Array, step_s: float, sigmas: Array) -> float:
         p00 += 2.0 * step_s * p01 + step_s**2 * p11 + q00
         p01 += step_s * p11 + q01
         p11 += q11
-        variance = p00 + white
+        variance = max(p00 + white, 1e-30)
         error = seen - x0
         if k:  # the first one tells the rate
             total += error * error / variance + np.log(variance)

@@ -9,8 +9,10 @@ import numpy as np
 from sensor_rig.drawing.html_page import figure, page, section, table, text, tiles
 from sensor_rig.drawing.plots import Plot, legend
 from sensor_rig.fit.fitting import TopicFit
+from sensor_rig.fit.servo import ServoFit
 from sensor_rig.fit.simulating import simulated_latencies
 from sensor_rig.fit.statistics import Array, Estimate, autocorrelation
+from sim_sensors.pipeline.marginals import filter_taps
 
 LAGS = 30
 RUNS = 40
@@ -24,6 +26,42 @@ def fit_page(fits: Sequence[TopicFit], source: str) -> str:
         f'{source}; measured against what the fitted models give',
         [_stream(fit) for fit in fits],
     )
+
+
+def servo_page(fit: ServoFit, source: str) -> str:
+    """Return the page of a disciplined clock: its offsets, and how they follow each other."""
+    offset_us = (fit.corrections.offset_s - fit.corrections.offset_s.mean()) * 1e6
+    at_s: Array = fit.period_s * np.arange(len(offset_us), dtype=float)
+    if len(fit.corrections.time_s):
+        at_s = fit.corrections.time_s - fit.corrections.time_s[0]
+    course = Plot(_limits(at_s), _limits(offset_us), xlabel='time (s)', ylabel='offset (us)')
+    course.line(at_s.tolist(), offset_us.tolist(), 0)
+    lags = list(range(1, min(LAGS, len(offset_us) - 1) + 1))
+    ours = autocorrelation(offset_us, lags[-1])[1:]
+    taps = np.pad(filter_taps(fit.correlations), (0, lags[-1]))
+    theirs = np.array([float(taps[lag:] @ taps[: len(taps) - lag]) for lag in lags])
+    plot = Plot(
+        (0.5, lags[-1] + 0.5),
+        _limits(ours, theirs),
+        xlabel='lag (corrections)',
+        ylabel='autocorrelation',
+    )
+    plot.line([float(lag) for lag in lags], theirs.tolist(), 1)
+    plot.dots([float(lag) for lag in lags], ours.tolist(), 0, radius=3.0)
+    parts = [
+        tiles(
+            [
+                (f'{fit.sigma_s.value * 1e6:.3g} us', 'left by a correction', ''),
+                (f'{fit.period_s:.3g} s', 'between corrections', ''),
+                (f'{len(offset_us)}', 'corrections', ''),
+            ]
+        ),
+        *(text(_sentence(note)) for note in fit.notes),
+        figure(course.svg('offsets'), 'What each correction left of the error.'),
+        legend(['measured', 'modelled']),
+        figure(plot.svg('autocorrelation'), 'How one offset follows from those before it.'),
+    ]
+    return page('Clock fit', source, [section(fit.corrections.name, *parts)])
 
 
 def _stream(fit: TopicFit) -> str:
@@ -106,9 +144,8 @@ def _correlations(measured: Array, modelled: Array) -> str:
     plot.dots(lags, ours.tolist(), 0, radius=3.0)
     return figure(
         plot.svg('autocorrelation'),
-        'How latencies are correlated in time. The '
-        'model has the measured lag 1; what lies outside the band beyond it is '
-        'not modelled.',
+        'How latencies are correlated in time. The model has as many of the measured lags as the '
+        'data support; what lies outside the band is not modelled.',
     )
 
 

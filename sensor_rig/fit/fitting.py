@@ -20,8 +20,10 @@ from sensor_rig.fit.statistics import (
     lag_one,
     mean_estimate,
     normal_scores,
+    order_of,
     quantile_estimate,
     slope_estimate,
+    weakened,
 )
 from sensor_rig.fit.times import FEWEST, StreamTimes
 from sim_sensors.latency_config import LatencyConfig
@@ -31,8 +33,8 @@ from sim_sensors.timing_config import TimingConfig
 QUANTILES = {'p5_s': 0.05, 'p50_s': 0.5, 'p95_s': 0.95, 'p99_s': 0.99}
 LONGEST_S = 60.0
 """Largest latency of a rig file."""
-NOISELESS_S = 1e-8
-"""Latencies that vary less have no model to speak of."""
+MOST_DRIFT_PPM = 1000.0
+"""Largest drift of a rig file."""
 LINK_Z = 5.0
 """Standard errors from which on large messages are taken to be later."""
 SIZE_SPREAD = 0.02
@@ -65,6 +67,9 @@ class TopicFit:
     figures: dict[str, Estimate]
     """Mean, standard deviation and quantiles of the latency, whatever the model."""
     correlation: Estimate
+    lags: tuple[float, ...]
+    """Correlations at lag 1, 2, ... as far as the data ask for an autoregression; fewer than two
+    where one lag says it all."""
     offset_s: float
     """Clock minus host that is written."""
     bandwidth_bps: Estimate | None
@@ -74,10 +79,11 @@ class TopicFit:
     def keys(self) -> dict[str, Any]:
         """Return the timing keys of a rig file."""
         found: dict[str, Any] = {'rate_hz': _round_rate(self.gaps.rate_hz.value)}
-        if self.choice is not None:
+        if self.choice is not None and self.choice.fitted.model == 'fixed':
+            found['delay_range_s'] = [_rounded(float(self.choice.fitted.values[0]))] * 2
+        elif self.choice is not None:
             found['latency'] = _rounded(self.choice.fitted.keys())
-            if found_correlation := self._reachable_correlation(found['latency']):
-                found['latency']['correlation'] = found_correlation
+            found['latency'].update(self._correlation_keys(found['latency']))
         clock = self._clock_keys()
         if clock:
             found['clock'] = clock
@@ -99,13 +105,22 @@ class TopicFit:
         """Return the same as a config, as a rig file with these keys gives it."""
         return validated(TimingConfig, self.keys(), self.times.name)
 
-    def _reachable_correlation(self, keys: dict[str, Any]) -> float:
-        """Return the correlation if it is there beyond doubt, inside what the model can reach."""
+    def _correlation_keys(self, keys: dict[str, Any]) -> dict[str, Any]:
+        """Return what is there beyond doubt, inside what the model can reach."""
+        table = marginal_of(validated(LatencyConfig, keys, self.times.name))
+        low, high = reachable(table)
+        if len(self.lags) > 1:
+            lags = weakened(
+                self.lags,
+                (low, high),
+                lambda found: validated(LatencyConfig, {**keys, 'correlations': found}, 'latency'),
+            )
+            if lags:
+                return {'correlations': lags}
         if self.correlation.low <= 0.0 <= self.correlation.high:
-            return 0.0
-        low, high = reachable(marginal_of(validated(LatencyConfig, keys, self.times.name)))
+            return {}
         inside = min(max(self.correlation.value, low + 1e-3), high - 1e-3)
-        return float(f'{inside:.4f}')
+        return {'correlation': float(f'{inside:.4f}')}
 
     def _clock_keys(self) -> dict[str, Any]:
         clock = self.clock
@@ -157,6 +172,12 @@ def fit_stream(
     if not gaps.regular:
         notes.append('its intervals vary too much to see losses')
     clock = fit_clock(times.receive_ns, times.stamp_ns)
+    if clock.has_drift and abs(clock.drift_ppm.value) > MOST_DRIFT_PPM:
+        raise RigError(
+            f'the stamps of {times.name} advance {1.0 + clock.drift_ppm.value * 1e-6:.4g} s in a '
+            f'second of arrivals; a clock is at most {MOST_DRIFT_PPM:g} ppm off, so they are no '
+            'times that can be fitted (rig inspect says what is wrong with them)'
+        )
     if clock.steps:
         notes.append(
             f'{len(clock.steps)} jumps of arrival minus stamp are taken for steps of the '
@@ -173,6 +194,7 @@ def fit_stream(
             {},
             {},
             Estimate(0.0, 0.0, 0.0),
+            (),
             0.0,
             None,
             notes,
@@ -199,6 +221,7 @@ def fit_stream(
         parameters,
         _figures(latency_s),
         correlation,
+        order_of(latency_s, gaps.follows),
         offset_s,
         bandwidth,
         notes,
@@ -212,7 +235,7 @@ def _correlation(x: Array, fitted: Fitted, follows: NDArray[np.bool_], name: str
     latency is what the model says; the interval holds both.
     """
     direct = lag_one(x, follows)
-    if x.std() < NOISELESS_S:
+    if fitted.model == 'fixed':
         return direct
     table = marginal_of(validated(LatencyConfig, _rounded(fitted.keys()), name))
     ranks = lag_one(normal_scores(x), follows)

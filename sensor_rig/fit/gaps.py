@@ -62,11 +62,13 @@ def _intervals(times_ns: Times) -> tuple[float, NDArray[np.int64], float]:
     """Return the period (s), the periods between neighbours, and how far off these are (s)."""
     gaps_s = np.diff(times_ns) / 1e9
     gaps_s = np.where(gaps_s > 0.0, gaps_s, 0.0)
-    period_s = float(np.median(gaps_s)) or 1e-9
+    period_s = float(np.median(gaps_s[gaps_s > 0.0])) if gaps_s.any() else 1e-9
     steps = np.ones(len(gaps_s), np.int64)
     for _ in range(5):
         steps = np.maximum(np.rint(gaps_s / period_s).astype(np.int64), 1)
         typical = gaps_s < 20.0 * period_s
+        if not gaps_s[typical].any():
+            break
         period_s = float(gaps_s[typical].sum() / steps[typical].sum())
     rest = gaps_s - steps * period_s
     return period_s, steps, float(rest[steps == 1].std()) if (steps == 1).any() else np.inf

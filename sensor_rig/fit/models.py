@@ -24,6 +24,17 @@ LEAST_SIGMA = 0.01
 """Of a mode, as a part of the latency's standard deviation: narrower ones are single samples."""
 
 
+def fixed(x: Array) -> Fitted:
+    """Return the median alone: no distribution."""
+
+    def density(y: Array, v: Array) -> Array:
+        return np.zeros(len(y))
+
+    return Fitted(
+        'fixed', ('delay_s',), np.array([max(float(np.median(x)), 0.0)]), density, (False,)
+    )
+
+
 def fit_uniform(x: Array) -> Fitted:
     """Return the uniform: its ends lie a mean gap outside the samples."""
     gap = (x.max() - x.min()) / max(len(x) - 1, 1)

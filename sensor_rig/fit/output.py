@@ -12,6 +12,7 @@ from rig_common.errors import RigError
 from rig_common.text import printable
 from sensor_rig.bags.starter import input_names
 from sensor_rig.fit.fitting import TopicFit
+from sensor_rig.fit.servo import ServoFit
 from sensor_rig.fit.statistics import Estimate
 
 VERSION = 1
@@ -36,6 +37,33 @@ def datasheet(fit: TopicFit, source: str) -> str:
     return _head(
         [fit], source, 'A datasheet of timing: take it with extends: in a sensor.'
     ) + _dumped(fit.keys())
+
+
+def servo_datasheet(fit: ServoFit, source: str) -> str:
+    """Return the text of a datasheet with a disciplined clock."""
+    lines = [
+        '# A datasheet of a clock: take it with extends: in a sensor.',
+        f'# Fitted by rig fit from {printable(source)}: '
+        f'{len(fit.corrections.offset_s)} corrections',
+        *(f'#   {note}' for note in fit.notes),
+    ]
+    return '\n'.join(lines) + '\n' + _dumped({'clock': {'servo': fit.keys()}})
+
+
+def servo_json(fit: ServoFit, source: str) -> dict[str, Any]:
+    """Return a fitted servo as JSON values."""
+    return {
+        'version': VERSION,
+        'source': source,
+        'servo': {
+            'corrections': len(fit.corrections.offset_s),
+            'period_s': fit.period_s,
+            'sigma_s': _estimate(fit.sigma_s),
+            'correlations': list(fit.correlations),
+            'keys': {'clock': {'servo': fit.keys()}},
+            'notes': list(fit.notes),
+        },
+    }
 
 
 def rig_file(fits: Sequence[TopicFit], source: str) -> str:
@@ -130,6 +158,7 @@ def _topic(fit: TopicFit) -> dict[str, Any]:
             'passed_over': list(fit.choice.passed_over),
             'parameters': {name: _estimate(each) for name, each in fit.parameters.items()},
             'correlation': _estimate(fit.correlation),
+            'correlations': list(fit.lags),
             **{name: _estimate(each) for name, each in fit.figures.items()},
         }
     return found

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from rig_common.errors import RigError
+from sim_sensors.pipeline.marginals import autoregressions
+
 Array = NDArray[np.float64]
 Z95 = 1.96
+MOST_LAGS, FEWEST_PAIRS = 40, 50
+"""Lags that are looked at, and pairs of samples that one needs."""
 
 
 class Estimate(NamedTuple):
@@ -88,6 +94,51 @@ def lag_one(x: Array, after: NDArray[np.bool_] | None = None) -> Estimate:
     return Estimate(min(max(found, -0.999), 0.999), float(low), float(high))
 
 
+def correlations(x: Array, follows: NDArray[np.bool_], most: int) -> Array:
+    """Return the correlations at lag 0 .. `most` of pairs with none lost in between."""
+    z = (x - x.mean()) / (x.std() or 1.0)
+    run = np.cumsum(~follows)
+    found = [1.0]
+    for lag in range(1, most + 1):
+        pairs = run[lag:] == run[:-lag]
+        if pairs.sum() < FEWEST_PAIRS:
+            break
+        found.append(float((z[lag:] * z[:-lag])[pairs].mean()))
+    return np.array(found)
+
+
+def order_of(x: Array, follows: NDArray[np.bool_]) -> tuple[float, ...]:
+    """Return the correlations at lag 1 .. p, p being the order of the autoregression of `x`.
+
+    The order is that of the least Bayesian information criterion: each lag has to earn the
+    logarithm of the number of samples.
+    """
+    seen = correlations(x, follows, min(MOST_LAGS, len(x) // 10))
+    count, left = len(x), 1.0
+    costs = []
+    for order, taps in enumerate(autoregressions(seen.tolist())):
+        if order:
+            left *= 1.0 - float(taps[-1]) ** 2
+        costs.append(count * np.log(left) + order * np.log(count))
+    return tuple(seen[1 : int(np.argmin(costs)) + 1].tolist())
+
+
+def weakened(
+    lags: Sequence[float], reach: tuple[float, float], check: Callable[[list[float]], object]
+) -> list[float]:
+    """Return correlations fading with the lag as fast as `check` needs; [] for none."""
+    order = np.arange(1, len(lags) + 1)
+    for fading in (0.0, *np.geomspace(0.001, 0.3, 20)) if lags else ():
+        inside = np.clip(lags * (1.0 - fading) ** order, reach[0] + 1e-3, reach[1] - 1e-3)
+        found = [float(f'{lag:.4f}') for lag in inside]
+        try:
+            check(found)
+        except RigError:
+            continue
+        return found
+    return []
+
+
 def normal_scores(x: Array) -> Array:
     """Return unit normals in the order of the samples."""
     ranks = np.argsort(np.argsort(x, kind='stable'), kind='stable')
@@ -98,6 +149,8 @@ def slope_estimate(t: Array, x: Array) -> Estimate:
     """Return the slope of `x` over `t`."""
     u = t - t.mean()
     power = float((u * u).mean())
+    if not power:
+        return Estimate(0.0, -np.inf, np.inf)
     slope = float((u * x).mean()) / power
     rest = x - x.mean() - slope * u
     variance = max(float(long_run_covariance((u * rest)[:, None])[0, 0]), 0.0)

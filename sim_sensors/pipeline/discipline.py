@@ -12,9 +12,11 @@ from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.clock_config import ClockTemperatureConfig, DisciplineConfig
 from sim_sensors.pipeline.arrays import NUMPY, Arrays
 from sim_sensors.pipeline.layout import Array
+from sim_sensors.pipeline.marginals import filter_taps
 from sim_sensors.randomness.lanes import Indices, Rows
 from sim_sensors.randomness.noise import RandomStreams
 from sim_sensors.randomness.streams import NoiseStream
+from sim_sensors.randomness.timing import FilteredNormals
 from sim_sensors.timekeeping.schedule import Schedule
 
 FreeError = Callable[[Rows, Indices, Indices], Indices]
@@ -43,6 +45,8 @@ class PtpServo:
     """Every correction leaves a new random residual; in between the error is linear.
 
     error(t) = r_j + (r_(j+1) - r_j) * (t - t_j) / period        r_j normal, of sigma_s
+
+    Residuals are independent, or correlated by `correlations`.
     """
 
     def __init__(
@@ -58,12 +62,15 @@ class PtpServo:
             seconds_to_ns(config.period_s),
             seconds_to_ns(config.start_s),
         )
-        self._residuals = streams.keep(
-            'ptp_residual', NoiseStream(streams.lanes, 'ptp_residual', 1)
-        )
-        self._next = streams.keep(
-            'ptp_residual_next', NoiseStream(streams.lanes, 'ptp_residual', 1)
-        )
+        taps = filter_taps(config.correlations)
+
+        def residuals() -> NoiseStream:
+            if config.correlations:
+                return FilteredNormals(streams.lanes, 'ptp_residual', taps)
+            return NoiseStream(streams.lanes, 'ptp_residual', 1)
+
+        self._residuals = streams.keep('ptp_residual', residuals())
+        self._next = streams.keep('ptp_residual_next', residuals())
 
     def corrections(self, envs: Rows, index: Indices, times_ns: Indices) -> Indices:
         """Return the residual less the free error, ns [n]; 0 before the first correction."""

@@ -11,7 +11,7 @@ from sim_sensors.pipeline.marginals import (
     Z_MAX,
     filter_taps,
     marginal_of,
-    normal_correlation,
+    normal_lags,
     trace_of,
 )
 from sim_sensors.randomness.lanes import Indices, Rows
@@ -24,7 +24,7 @@ class DrawnLatency:
 
     def __init__(self, config: LatencyConfig, streams: RandomStreams) -> None:
         """Draw for every environment of `streams`."""
-        taps = filter_taps(normal_correlation(config))
+        taps = filter_taps(normal_lags(config))
         self._normals = streams.keep('latency', FilteredNormals(streams.lanes, 'latency', taps))
         table_ns = marginal_of(config) * 1e9
         self._table_ns = streams.xp.asarray(table_ns)

@@ -8,6 +8,7 @@ correlation rho is sum c_n^2 rho^n / sum c_n^2 (n >= 1; Price's theorem), which 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -25,6 +26,8 @@ TERMS = 200
 """Of the Hermite series; what is left of the variance counts as one more."""
 MOST_TAPS = 256
 """Of the filter that correlates normals: two blocks of a random stream hold them."""
+MOST_CUT = 0.05
+"""Of the variance, lost by ending the taps."""
 MOST_RHO = (MOST_TAPS - 1) / MOST_TAPS
 
 
@@ -132,27 +135,72 @@ def latency_correlation(table: Array, rho: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def normal_correlation(config: LatencyConfig) -> float:
-    """Return the lag-1 correlation of the normals that gives the latency its `correlation`."""
-    if not config.correlation:
-        return 0.0
+def normal_lags(config: LatencyConfig) -> tuple[float, ...]:
+    """Return the correlations of the normals that give the latency its own, at lag 1, 2, ..."""
+    if not config.lags:
+        return ()
     weights = _hermite_weights(marginal_of(config))
+    return tuple(_inverted(weights, wanted) for wanted in config.lags)
+
+
+def _inverted(weights: Array, wanted: float) -> float:
     low, high = -MOST_RHO, MOST_RHO
     for _ in range(60):
         middle = (low + high) / 2.0
-        if _correlation(weights, middle) < config.correlation:
+        if _correlation(weights, middle) < wanted:
             low = middle
         else:
             high = middle
     return (low + high) / 2.0
 
 
-def filter_taps(rho: float) -> Array:
-    """Return taps h of z_k = sum h_i n_(k-i): z is a unit normal with lag-1 correlation `rho`.
+def filter_taps(lags: Sequence[float]) -> Array:
+    """Return taps h of z_k = sum h_i n_(k-i): z is a unit normal with these correlations.
 
-    The taps fall geometrically and end, so that z follows from the last few normals alone. They
-    are solved for the exact lag 1 that the cut series has.
+    They are the impulse response of the autoregression whose first correlations are `lags`, and
+    end, so that z follows from the last few normals alone.
     """
+    if len(lags) < 2:
+        return _geometric_taps(lags[0] if lags else 0.0)
+    steps = autoregressions([1.0, *lags])
+    if len(steps) <= len(lags):
+        raise ValueError(
+            f'correlations contradict each other from lag {len(steps)} on: no series has them'
+        )
+    response = np.zeros(4 * MOST_TAPS)
+    response[0] = 1.0
+    for i in range(1, len(response)):
+        count = min(i, len(lags))
+        response[i] = steps[-1][:count] @ response[i - count : i][::-1]
+    power = np.cumsum(response**2) / (response**2).sum()
+    if not power[MOST_TAPS - 1] > 1.0 - MOST_CUT:
+        raise ValueError(
+            f'correlations last for more than {MOST_TAPS} samples, which is the longest possible'
+        )
+    taps = response[: min(int(np.searchsorted(power, 1.0 - 1e-8)) + 1, MOST_TAPS)]
+    return np.asarray(taps / np.sqrt((taps * taps).sum()))
+
+
+def autoregressions(correlations: Sequence[float]) -> list[Array]:
+    """Return the coefficients of every order from 0 on, given correlations from lag 0 on.
+
+    By Levinson's recursion; it ends before the first order that no series can have.
+    """
+    found = [np.zeros(0)]
+    rest = 1.0
+    for order in range(1, len(correlations)):
+        last = found[-1]
+        seen = np.asarray(correlations[1:order])[::-1]
+        partial = (correlations[order] - float(last @ seen)) / rest
+        rest *= 1.0 - partial**2
+        if not abs(partial) < 1.0 or rest < 1e-9:
+            break
+        found.append(np.concatenate([last - partial * last[::-1], [partial]]))
+    return found
+
+
+def _geometric_taps(rho: float) -> Array:
+    """Return falling taps, solved for the exact lag 1 that the cut series has."""
     if not rho:
         return np.ones(1)
     ratio = abs(rho)

@@ -72,6 +72,31 @@ def test_correlation_is_that_of_the_latency(model: str, correlation: float) -> N
     assert stats.kstest(apart, reference(model)).pvalue > 0.005
 
 
+def test_correlations_give_each_lag_and_go_on_as_an_autoregression() -> None:
+    wanted = [-0.2, -0.2, -0.2, 0.6]
+    latency = latencies_ns(config('gamma', correlations=wanted), 400, num_envs=500)
+    centred = latency - latency.mean()
+    found = [float((centred[k:] * centred[:-k]).mean() / centred.var()) for k in range(1, 9)]
+    np.testing.assert_allclose(found[:4], wanted, atol=0.03)
+    assert found[7] == pytest.approx(0.36, abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ('model', 'given', 'said'),
+    [
+        ('gamma', {'correlations': [0.2, 0.1, 0.99]}, 'contradict each other from lag 3'),
+        ('normal', {'correlations': [0.5376, -0.412]}, 'last for more than 256 samples'),
+        ('gamma', {'correlation': 0.2, 'correlations': [0.2, 0.1]}, 'they mean the same'),
+        ('gamma', {'correlations': [-0.9]}, 'can be -0.'),
+    ],
+)
+def test_correlations_that_no_series_has_are_refused(
+    model: str, given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(RigError, match=said):
+        validated(TimingConfig, config(model, **given), 'sensors.imu')
+
+
 def test_unreachable_correlation_is_refused_with_the_range() -> None:
     exponential = config('gamma', correlation=-0.7)
     with pytest.raises(RigError, match=r'correlation is -0\.7; .* can be -0\.64 to 1\.00'):
