@@ -29,6 +29,9 @@ WORKERS = 2
 """Test processes side by side; the suite is meant to fit two cores."""
 LONG = ('-m', 'long', '--timeout', '1800')
 """What selects the long tests, and gives each of them half an hour."""
+PACKAGES = ('rig_common', 'sensor_rig', 'sim_sensors', 'sync_engine')
+COVERED = ('-m', 'not long and not ros', '-q', '--no-header', '--timeout', '600')
+"""The tests that run again for the figure of coverage: all that need no other processes."""
 CHECKS_VARIABLE = 'RIG_FAILED_CHECKS'
 """Tells the test session's summary which checks failed, so that its end shows everything."""
 
@@ -58,7 +61,30 @@ def run(args: argparse.Namespace) -> int:
     which = [*_workers(args.passed_on), *(LONG if args.long else ())]
     command = [sys.executable, '-m', 'pytest', *which, *args.passed_on]
     code = subprocess.run(command, cwd=root, env=environment, check=False).returncode
+    if args.long and not args.passed_on:
+        tell_coverage(root)
     return code or (1 if failed else 0)  # pytest itself fails (5) when no test ran
+
+
+def tell_coverage(root: Path) -> None:
+    """Print which part of the lines the tests without ROS run, in all and for each package."""
+    import json
+    import subprocess
+
+    report = root / '.coverage.json'
+    packages = [f'--cov={name}' for name in PACKAGES]
+    command = [sys.executable, '-m', 'pytest', *_workers([]), *COVERED, *packages]
+    subprocess.run(
+        [*command, f'--cov-report=json:{report}'], cwd=root, capture_output=True, check=False
+    )
+    if not report.is_file():
+        print('coverage: the tests without ROS could not be run')
+        return
+    files = json.loads(report.read_text(encoding='utf-8'))['files']
+    for name in PACKAGES:
+        of = [each['summary'] for path, each in files.items() if path.startswith(name + '/')]
+        lines, run = (sum(each[key] for each in of) for key in ('num_statements', 'covered_lines'))
+        print(f'coverage of {name}: {100 * run / max(lines, 1):.1f} % of {lines} lines')
 
 
 def _workers(passed_on: list[str]) -> list[str]:
