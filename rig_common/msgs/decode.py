@@ -6,6 +6,7 @@ raises `CdrError`.
 
 from __future__ import annotations
 
+import re
 import struct
 from functools import lru_cache
 from typing import NamedTuple
@@ -22,6 +23,10 @@ Vector = NDArray[np.float64]
 
 _IMU = {order: struct.Struct(f'{sign}104x3d72x3d') for order, sign in ((0, '>'), (1, '<'))}
 _U32 = {0: struct.Struct('>I'), 1: struct.Struct('<I')}
+_PLAIN_PIXELS = re.compile(r'(8|16|32|64)([USF])C([1-9]\d?)?\Z')
+"""What OpenCV calls a type: bits, kind and channels."""
+_PLANAR = ('nv12', 'nv21', 'nv24')
+"""A plane of brightness, and colours after it, which are not read."""
 _POINT_DTYPES = {1: 'i1', 2: 'u1', 3: 'i2', 4: 'u2', 5: 'i4', 6: 'u4', 7: 'f4', 8: 'f8'}
 
 
@@ -58,13 +63,20 @@ class Cloud(NamedTuple):
 
 
 class Intrinsics(NamedTuple):
-    """sensor_msgs/CameraInfo, as far as a pinhole needs it."""
+    """sensor_msgs/CameraInfo: the lens and the picture that it makes on the whole sensor."""
 
     stamp_ns: int
     height: int
     width: int
     k: Vector
     """[3, 3] in pixels."""
+    model: str = 'plumb_bob'
+    """How `d` bends the picture: plumb_bob, rational_polynomial, equidistant, fisheye."""
+    d: Vector = np.zeros(0)
+    binning: tuple[int, int] = (1, 1)
+    """Pixels of the sensor, to the right and down, that make one of the image."""
+    corner: tuple[int, int] = (0, 0)
+    """Column and row of the sensor where the image begins."""
 
 
 class MotionMessage(NamedTuple):
@@ -143,16 +155,17 @@ def read_marker_poses(buf: Buffer) -> dict[int, NDArray[np.float64]]:
 
 
 def read_image(buf: Buffer) -> Pixels:
-    """Read a sensor_msgs/Image; rows may be padded, multi-byte pixels of either endianness."""
+    """Read a sensor_msgs/Image; rows may be padded, multi-byte pixels of either endianness.
+
+    Of a planar encoding (nv12, nv21, nv24) the pixels are the brightness alone.
+    """
     reader = Reader(buf)
     stamp_ns, _ = reader.header()
     height, width = reader.u32(), reader.u32()
     encoding = reader.string()
     big, step = reader.u8(), reader.u32()
     data = np.frombuffer(reader.octets(), np.uint8)
-    if encoding not in IMAGE_ENCODINGS:
-        raise CdrError(f'image encoding {encoding!r} is not one of {", ".join(IMAGE_ENCODINGS)}')
-    kind, channels = IMAGE_ENCODINGS[encoding]
+    kind, channels = _kind_of_pixels(encoding)
     dtype = np.dtype(kind).newbyteorder('>' if big else '<')
     row = width * channels * dtype.itemsize
     if step < row or data.size < step * height:
@@ -164,6 +177,22 @@ def read_image(buf: Buffer) -> Pixels:
     pixels = np.ascontiguousarray(rows).view(dtype) if step != row else rows.view(dtype)
     shape = (height, width) if channels == 1 else (height, width, channels)
     return Pixels(stamp_ns, encoding, pixels.reshape(shape))
+
+
+def _kind_of_pixels(encoding: str) -> tuple[str, int]:
+    """Return (dtype, channels) of an encoding."""
+    known = IMAGE_ENCODINGS.get(encoding)
+    if known is not None:
+        return known
+    if encoding in _PLANAR:
+        return 'u1', 1
+    plain = _PLAIN_PIXELS.match(encoding)
+    if plain is None or plain[1] + plain[2] in ('8F', '64U', '64S'):
+        raise CdrError(
+            f'image encoding {encoding!r} is not one of '
+            f'{", ".join((*IMAGE_ENCODINGS, *_PLANAR))}, 16SC1 and the like'
+        )
+    return f'{plain[2].lower().replace("s", "i")}{int(plain[1]) // 8}', int(plain[3] or 1)
 
 
 def read_cloud(buf: Buffer) -> Cloud:
@@ -216,15 +245,17 @@ def _point_dtype(
 
 
 def read_camera_info(buf: Buffer) -> Intrinsics:
-    """Read the size and the matrix of a sensor_msgs/CameraInfo."""
+    """Read a sensor_msgs/CameraInfo, without its rectification."""
     reader = Reader(buf)
     stamp_ns, _ = reader.header()
     height, width = reader.u32(), reader.u32()
-    reader.string()
-    reader.sequence('f8')
-    return Intrinsics(
-        stamp_ns, height, width, reader.array('f8', 9).astype(np.float64).reshape(3, 3)
-    )
+    model = reader.string()
+    d = reader.sequence('f8').astype(np.float64)
+    k = reader.array('f8', 9).astype(np.float64).reshape(3, 3)
+    reader.array('f8', 9 + 12)  # rectification and projection
+    across, down, left, top = (reader.u32() for _ in range(4))
+    binning = max(across, 1), max(down, 1)
+    return Intrinsics(stamp_ns, height, width, k, model, d, binning, (left, top))
 
 
 def read_odometry(buf: Buffer) -> MotionMessage:

@@ -21,6 +21,13 @@ IMAGE_ENCODINGS: dict[str, tuple[str, int]] = {
     '16UC1': ('u2', 1),
     '32FC1': ('f4', 1),
     '32FC3': ('f4', 3),
+    'rgb16': ('u2', 3),
+    'bgr16': ('u2', 3),
+    'rgba16': ('u2', 4),
+    'bgra16': ('u2', 4),
+    **{f'bayer_{order}8': ('u1', 1) for order in ('rggb', 'bggr', 'gbrg', 'grbg')},
+    **{f'bayer_{order}16': ('u2', 1) for order in ('rggb', 'bggr', 'gbrg', 'grbg')},
+    **dict.fromkeys(('yuv422', 'uyvy', 'yuv422_yuy2', 'yuyv'), ('u1', 2)),
 }
 """Encoding -> (dtype, channels)."""
 

@@ -66,9 +66,9 @@ def checked(file: str) -> RigConfig:
 
     rig = load_rig(file)
     if rig.sync is not None:
-        from sync_engine.wire.cue_readers import FocalLengths, readers_of
+        from sync_engine.wire.cue_readers import Lenses, readers_of
 
-        readers_of(rig.sync, FocalLengths(rig.sync))
+        readers_of(rig.sync, Lenses(rig.sync))
     check_against_model(rig)
     return rig
 

@@ -18,8 +18,11 @@ IMAGE_TYPES = (
     'sensor_msgs/msg/Image',
     'sensor_msgs/msg/CompressedImage',
     'sensor_msgs/msg/CameraInfo',
+    'foxglove_msgs/msg/CompressedImage',
+    'foxglove_msgs/msg/CompressedVideo',
+    'ffmpeg_image_transport_msgs/msg/FFMPEGPacket',
 )
-"""Types whose stamp is the middle of an exposure by default."""
+"""Types whose stamp is the middle of the first row's exposure by default."""
 
 
 class InputConfig(Strict):
@@ -38,9 +41,18 @@ class InputConfig(Strict):
     """How far off `latency_s` may be, one sigma (s). It limits what arrival times can show."""
     stamp_point: Literal['default', 'start', 'middle', 'end'] = 'default'
     """Which instant of a sweep or an exposure its stamps mean. `default` is the start of a sweep
-    and the middle of an exposure; the others need `capture_s`."""
+    and the middle of the exposure of an image's first row; the others need to know how long it
+    lasts. Of an image `start` is when the first row begins to be exposed, `middle` the middle of
+    the middle row's exposure, `end` when the last row's exposure ends."""
     capture_s: float = Field(0.0, ge=0.0, le=10.0)
-    """How long a sweep or an exposure lasts (s); needed unless `stamp_point` is `default`."""
+    """How long a sweep, or the exposure of an image without `readout_s`, lasts (s); needed unless
+    `stamp_point` is `default`."""
+    exposure_s: float = Field(0.0, ge=0.0, le=10.0)
+    """How long each row of an image is exposed (s); instead of `capture_s`."""
+    readout_s: float = Field(0.0, ge=0.0, le=1.0)
+    """Rolling shutter: time from the first row's exposure to the last one's (s). What the image
+    cue finds belongs to the middle row, half of it after the first. 0: a global shutter, or not
+    known; it is then estimated, and the offset is that of the middle row."""
     deadline_s: float = Field(0.2, gt=0.0, le=60.0)
     """How long after the reference frame's arrival a bundle waits for this stream (s)."""
     reuse: bool = False
@@ -60,7 +72,8 @@ class InputConfig(Strict):
     cue: CueKind = 'none'
     """How rotations are found in its payload; this is what makes its offset observable."""
     focal_px: float = Field(0.0, ge=0.0)
-    """Focal length for the image cue (px at the image's full size); 0: from the payload."""
+    """Focal length for the image cue (px at the image's full size). 0: from the camera_info that
+    shares this input's clock, and without one estimated together with the offset."""
     cue_bias_s: float = Field(0.0, ge=0.0, le=1.0)
     """Error of the cue that does not average out, one sigma (s): near things shift in images by
     translation too. It is part of every sigma of this input."""
@@ -85,20 +98,39 @@ class InputConfig(Strict):
     @property
     def stamp_shift_ns(self) -> int:
         """From its stamps to the instant that stamps mean by default, ns."""
-        parts = (
-            {'start': 0.5, 'middle': 0.0, 'end': -0.5}
-            if self.type in IMAGE_TYPES
-            else {'start': 0.0, 'middle': -0.5, 'end': -1.0}
-        )
-        return round(parts.get(self.stamp_point, 0.0) * self.capture_s * 1e9)
+        if self.type in IMAGE_TYPES:
+            exposure_s = self.exposure_s or self.capture_s
+            shifts_s = {
+                'start': 0.5 * exposure_s,
+                'middle': -0.5 * self.readout_s,
+                'end': -0.5 * exposure_s - self.readout_s,
+            }
+        else:
+            shifts_s = {'middle': -0.5 * self.capture_s, 'end': -self.capture_s}
+        return round(shifts_s.get(self.stamp_point, 0.0) * 1e9)
 
     @model_validator(mode='after')
     def _point_has_a_length(self) -> InputConfig:
-        if (self.stamp_point == 'default') != (self.capture_s == 0.0):
+        lasts_s = self.capture_s or self.exposure_s or self.readout_s
+        if (self.stamp_point == 'default' and self.capture_s) or (
+            self.stamp_point != 'default' and not lasts_s
+        ):
             raise ValueError(
                 f'stamp_point is {self.stamp_point} and capture_s is '
                 f'{self.capture_s:g}; a point of a sweep or an exposure needs its '
                 'length, and the default none'
+            )
+        return self
+
+    @model_validator(mode='after')
+    def _shutter_of_an_image(self) -> InputConfig:
+        for key in ('exposure_s', 'readout_s'):
+            if getattr(self, key) and self.type not in ('', *IMAGE_TYPES):
+                raise ValueError(f'{key} belongs to an image; the type is {self.type}')
+        if self.capture_s and (self.exposure_s or self.readout_s):
+            raise ValueError(
+                f'capture_s is {self.capture_s:g} beside exposure_s {self.exposure_s:g} and '
+                f'readout_s {self.readout_s:g}; of an image give the last two'
             )
         return self
 

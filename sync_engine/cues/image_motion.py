@@ -32,6 +32,10 @@ _SETTLED_PX = 0.02
 _LEAST_INSIDE = 0.3
 _DEPTH_SIGMA = 0.05
 """Inverse depth beside the way between two images: most things are twenty times as far."""
+_SWEEP_SIGMA = 0.02
+"""How much more the last row may have turned than the first one (rad)."""
+_GAINS = (0.5, 2.0)
+"""By how much an exposure may change from one image to the next."""
 _LEAST_SPREAD = 0.5
 """Brightness noise (0 to 255) that is always allowed for."""
 _LEAST_TEXTURE = 3.0
@@ -63,9 +67,13 @@ class PairMotion(NamedTuple):
     """What one pair of images shows."""
 
     turn: FloatArray
-    """[3] rotation vector of the camera, in its own frame (rad)."""
+    """[3] rotation vector of the camera at the middle row, in its own frame (rad)."""
     covariance: FloatArray
     """[3, 3] formal, for brightness errors that are independent."""
+    sweep: FloatArray
+    """[3] by how much more the camera turned at the last row than at the first one (rad)."""
+    sweep_covariance: FloatArray
+    """[3, 3] formal."""
     way: FloatArray
     """[3] unit direction of the translation."""
     depths: FloatArray
@@ -77,7 +85,13 @@ class PairMotion(NamedTuple):
 class ImageMotion:
     """Fits the motion between images of one size and focal length."""
 
-    def __init__(self, shape: tuple[int, int], focal_px: tuple[float, float]) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        focal_px: tuple[float, float],
+        row_shares: FloatArray | None = None,
+    ) -> None:
+        """`row_shares` [height, width] says where in the readout a pixel is, -0.5 to 0.5."""
         height, width = self._shape = shape
         self._focal = fx, fy = focal_px
         rows, columns = (
@@ -87,7 +101,7 @@ class ImageMotion:
         across = -(-width // _BLOCK[1])
         block = rows // _BLOCK[0] * across + columns // _BLOCK[1]
         order = np.argsort(block, kind='stable')
-        self._at = (rows * width + columns)[order]
+        at = self._at = (rows * width + columns)[order]
         """Flat indices of the pixels that are looked at, block by block."""
         block = block[order]
         self._starts = np.flatnonzero(np.diff(block, prepend=-1))
@@ -96,6 +110,9 @@ class ImageMotion:
         x = (columns[order] - 0.5 * (width - 1)) / fx
         y = (rows[order] - 0.5 * (height - 1)) / fy
         self._directions = np.stack([x, y, np.ones_like(x)])
+        self._row_shares: FloatArray = (
+            (at // width + 0.5) / height - 0.5 if row_shares is None else row_shares.ravel()[at]
+        )
         self.forget()
 
     def forget(self) -> None:
@@ -125,30 +142,30 @@ class ImageMotion:
         self._way.step()
         turn, depths = guess.copy(), np.zeros(len(self._starts))
         way, _ = self._way.predict(turn)
+        weight, sweep = np.ones_like(seen), np.zeros(3)
         for _ in range(_STEPS):
-            moved, inside = self._warp(after, turn, way, depths)
+            moved, inside = self._warp(after, turn, sweep, way, depths)
             if inside.mean() < _LEAST_INSIDE:
                 return None
-            error = np.where(inside, seen - moved, 0.0)
-            error -= _median(error[inside])  # exposure may have changed
+            error = np.where(inside, seen - _exposed_as(seen, moved, weight * inside), 0.0)
             weight, spread, good = self._weights(error, inside, texture)
             if good < _LEAST_BLOCKS:
                 return None
             prior = self._way.predict(turn)
             move, depth_move, covariance = self._step(error, weight, columns, way, depths, prior)
-            turn = turn + move[:3]
-            way = way + move[3:]
+            turn, sweep = turn + move[:3], sweep + move[6:]
+            way = way + move[3:6]
             way /= np.linalg.norm(way)
             depths = depths + depth_move
-            if np.abs(move[:3]).max() * self._focal[0] < _SETTLED_PX:
+            if np.abs(move[[0, 1, 2, 6, 7, 8]]).max() * self._focal[0] < _SETTLED_PX:
                 break
         known = (
-            (way, covariance[3:, 3:])
+            (way, covariance[3:6, 3:6])
             if measured is None
             else _way_with(measured, turn, way, covariance)
         )
         self._way.learn(turn, *known, TRUST**2)
-        return PairMotion(turn, covariance[:3, :3], way, depths, spread)
+        return PairMotion(turn, covariance[:3, :3], sweep, covariance[6:, 6:], way, depths, spread)
 
     def _weights(
         self, error: FloatArray, inside: NDArray[np.bool_], texture: FloatArray
@@ -178,11 +195,16 @@ class ImageMotion:
         return np.stack([y * radial + gy, -x * radial - gx, gx * y - gy * x, -gx, -gy, radial])
 
     def _warp(
-        self, image: FloatArray, turn: FloatArray, way: FloatArray, depths: FloatArray
+        self,
+        image: FloatArray,
+        turn: FloatArray,
+        sweep: FloatArray,
+        way: FloatArray,
+        depths: FloatArray,
     ) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return the brightness where every pixel's thing is seen now, and if it is in view."""
         placed = self._directions - way[:, None] * depths[self._of]
-        x, y, z = _back(turn) @ placed
+        x, y, z = _back(turn) @ placed - self._row_shares * (_skewed(sweep) @ placed)
         z = np.maximum(z, 0.05)
         height, width = self._shape
         return _sample(
@@ -200,27 +222,30 @@ class ImageMotion:
         depths: FloatArray,
         prior: tuple[FloatArray, FloatArray],
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """One step: (move of turn and way [6], of the depths [blocks], covariance [6, 6]).
+        """One step: (move of turn, way and sweep [9], of the depths [blocks], covariance [9, 9]).
 
-        `prior` is the expected way [3] and its information [3, 3].
+        `prior` is the expected way [3] and its information [3, 3]. The turn may differ from row
+        to row by the sweep, so that it is the middle row's, wherever the picture has its texture.
         """
-        table = np.empty((8, len(error)))
-        rows = table[:6]
+        table = np.empty((11, len(error)))
+        rows = table[:9]
         rows[:3] = columns[:3]
-        np.multiply(columns[3:], depths[self._of], out=rows[3:])
-        along = table[6] = way @ columns[3:]
-        table[7] = error
+        np.multiply(columns[3:], depths[self._of], out=rows[3:6])
+        np.multiply(columns[:3], self._row_shares, out=rows[6:])
+        along = table[9] = way @ columns[3:]
+        table[10] = error
         sums = self._per_block(table * (along * weight))
-        cross, own = sums[:6], sums[6] + _DEPTH_SIGMA**-2
-        pull = sums[7] - depths * _DEPTH_SIGMA**-2
+        cross, own = sums[:9], sums[9] + _DEPTH_SIGMA**-2
+        pull = sums[10] - depths * _DEPTH_SIGMA**-2
         normal = (rows * weight) @ rows.T - (cross / own) @ cross.T
         right = rows @ (weight * error) - cross @ (pull / own)
         # The length of the way goes with the depths. The prior counts as much more as the formal
         # sigma of the brightness is too small.
         sure = prior[1] * TRUST**2
-        normal[3:, 3:] += sure + _FIXED * np.outer(way, way)
-        right[3:] += sure @ (prior[0] - way)
+        normal[3:6, 3:6] += sure + _FIXED * np.outer(way, way)
+        right[3:6] += sure @ (prior[0] - way)
         normal[:3, :3] += _LEAST_INFORMATION * np.eye(3)
+        normal[6:, 6:] += _SWEEP_SIGMA**-2 * np.eye(3)
         inverse = np.asarray(np.linalg.inv(normal), dtype=np.float64)
         move = inverse @ right
         return move, (pull - move @ cross) / own, inverse
@@ -233,26 +258,39 @@ def _way_with(
 
     A pair hardly tells a turn from a way to the side; with the turn known the way is.
     """
-    cross = covariance[3:, :3]
+    cross = covariance[3:6, :3]
     gain = cross @ np.linalg.inv(covariance[:3, :3] + np.diag(measured.variances) / TRUST**2)
     moved = way + gain @ (measured.turn - turn)
-    return moved / np.linalg.norm(moved), covariance[3:, 3:] - gain @ cross.T
+    return moved / np.linalg.norm(moved), covariance[3:6, 3:6] - gain @ cross.T
 
 
 def _back(turn: FloatArray) -> FloatArray:
     """Return the matrix [3, 3] that takes directions before a turn to those after it."""
-    rx, ry, rz = turn
     angle = float(np.sqrt(turn @ turn))
-    skew = np.array([[0.0, -rz, ry], [rz, 0.0, -rx], [-ry, rx, 0.0]])
+    skew = _skewed(turn)
     first = np.sinc(angle / np.pi)
     second = 0.5 * np.sinc(0.5 * angle / np.pi) ** 2
     back: FloatArray = np.eye(3) - first * skew + second * (skew @ skew)
     return back
 
 
-def _median(values: FloatArray) -> float:
-    half = len(values) // 2
-    return float(np.partition(values, half)[half])
+def _skewed(vector: FloatArray) -> FloatArray:
+    """Return the matrix [3, 3] of the cross product with `vector`."""
+    x, y, z = vector
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+def _exposed_as(seen: FloatArray, moved: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return `moved` with the mean and the contrast of `seen`: the exposure may have changed."""
+    weight = weight / weight.sum()
+    means = weight @ seen, weight @ moved
+    spreads = [
+        float(np.sqrt(weight @ (values - mean) ** 2))
+        for values, mean in zip((seen, moved), means, strict=True)
+    ]
+    gain = min(max(spreads[0] / max(spreads[1], 1e-6), _GAINS[0]), _GAINS[1])
+    exposed: FloatArray = gain * (moved - means[1]) + means[0]
+    return exposed
 
 
 def _sample(

@@ -47,13 +47,13 @@ class CameraWay:
 
     def predict(self, turn: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the unit direction [3] for a turn [3] (rad), and its information [3, 3]."""
-        way = self._ahead + np.cross(turn, self._lever)
+        way = self._ahead + _skewed(turn) @ self._lever
         way /= np.linalg.norm(way)
         return way, self._tangents.T @ self._precision(turn) @ self._tangents
 
     def _rows(self, turn: FloatArray) -> FloatArray:
         """Return d (direction across) / d (direction ahead across, lever), [2, 5]."""
-        return np.hstack([np.eye(2), np.cross(self._tangents, turn)])
+        return np.hstack([np.eye(2), self._tangents @ _skewed(turn)])
 
     def _precision(self, turn: FloatArray) -> FloatArray:
         rows = self._rows(turn)
@@ -90,6 +90,12 @@ class CameraWay:
         ahead = self._ahead + across.T @ move[:2]
         self._ahead = ahead / np.linalg.norm(ahead)
         self._tangents = _tangents(self._ahead, across[0])
+
+
+def _skewed(vector: FloatArray) -> FloatArray:
+    """Return the matrix [3, 3] of the cross product with `vector` (np.cross is slow)."""
+    x, y, z = vector
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def _tangents(axis: FloatArray, near: FloatArray | None = None) -> FloatArray:

@@ -56,6 +56,9 @@ class Rotation:
     """Unit axes in the sensor's frame, one per value; None: the value is the size of the turn."""
     variances: tuple[float, ...]
     """Variance of each value (rad^2)."""
+    scale_sigmas: tuple[float, ...] = ()
+    """Prior sigma of the logarithm of a factor that all values with a sigma above 0 share, as a
+    camera's focal length is one about x and y; empty: the values are in true radians."""
 
 
 @dataclass(frozen=True, slots=True)

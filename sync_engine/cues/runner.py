@@ -59,7 +59,11 @@ class CueRunner:
             name: CUES[given.cue]() for name, given in config.inputs.items() if given.cue != 'none'
         }
         self._axes_used = {name: given.cue_axes for name, given in config.inputs.items()}
-        self._focal_px = {name: given.focal_px for name, given in config.inputs.items()}
+        self._facts = {
+            name: {'fx': given.focal_px, 'fy': given.focal_px, 'readout_s': given.readout_s}
+            for name, given in config.inputs.items()
+        }
+        """What an input declares of a camera."""
         self._fits = {
             name: RotationFit(
                 config.motion, Mounting(_declared(given)), _LASTING_ERRORS.get(given.cue)
@@ -81,8 +85,26 @@ class CueRunner:
         if stream.sensor_id not in self._readers:
             return
         if len(self._waiting) == _QUEUE:
-            self.skipped += 1
+            self._skip()
         self._waiting.append((stream.sensor_id, packet.stamp_ns, packet.payload))
+
+    def _skip(self) -> None:
+        """Make room: the oldest input goes, and of a camera all that wait.
+
+        So the pictures that are looked at come in runs of neighbours. With every second one gone
+        less would be found between two, at the same cost.
+        """
+        oldest = self._waiting[0][0]
+        if isinstance(self._cues[oldest], ImageCue):
+            gone = [item for item in self._waiting if item[0] == oldest]
+        else:
+            gone = [self._waiting[0]]
+        self.skipped += len(gone)
+        kept = (item for item in self._waiting if not any(item is each for each in gone))
+        self._waiting = deque(kept, maxlen=_QUEUE)
+        missed = getattr(self._readers[oldest], 'missed', None)
+        if missed is not None:
+            missed()
 
     def forget(self, sensor_id: str) -> None:
         """The sensor's clock jumped: what was queued on the old one is void."""
@@ -126,9 +148,8 @@ class CueRunner:
 
     def _feed(self, sensor_id: str, stamp_ns: int, payload: Payload) -> None:
         """Decode and feed one input. A payload that cannot be read must not stop the engine."""
-        focal_px = self._focal_px[sensor_id]
         try:
-            values = {'fx': focal_px, 'fy': focal_px, **self._readers[sensor_id](payload)}
+            values = {**self._facts[sensor_id], **self._readers[sensor_id](payload)}
             rotation = self._cues[sensor_id].feed(stamp_ns, values, self._lookup(sensor_id))
         except Exception as error:
             self.failed[sensor_id] = f'{type(error).__name__}: {error}'

@@ -8,9 +8,9 @@ from rig_common.cdr import CdrError, Reader
 from rig_common.errors import RigError
 from rig_common.msgs import Transform
 from rig_common.msgs.decode import (
+    Intrinsics,
     read_camera_info,
     read_cloud,
-    read_image,
     read_imu,
     read_odometry,
     read_scan,
@@ -19,15 +19,24 @@ from rig_common.msgs.decode import (
     read_twist,
 )
 from sync_engine.config import TF_TYPE, InputConfig, SyncConfig
+from sync_engine.cues.image_lens import MODELS, CameraLens
 from sync_engine.streams.payload import CueValues, PayloadReader
+from sync_engine.wire.image_readers import (
+    read_compressed_image,
+    read_foxglove_image,
+    read_raw_image,
+)
 from sync_engine.wire.restamp import point_times_s
+from sync_engine.wire.video_readers import VIDEO_TYPES, VideoReader
 
 INFO_TYPE = 'sensor_msgs/msg/CameraInfo'
+_PATIENCE = 8
+"""Pictures that a camera with a camera_info waits for the first one."""
 TRANSFORMS = frozenset({'geometry_msgs/msg/TransformStamped', TF_TYPE})
 
 
-class FocalLengths:
-    """Focal lengths of the cameras, from the camera_info inputs that share their clock."""
+class Lenses:
+    """Lenses of the cameras, from the camera_info inputs that share their clock."""
 
     def __init__(self, config: SyncConfig) -> None:
         self._camera_of = {
@@ -37,19 +46,39 @@ class FocalLengths:
             and given.clock_of
             and config.inputs[given.clock_of].cue == 'image'
         }
-        self.of: dict[str, dict[str, float]] = {}
-        """Camera -> fx, fy (px); a camera is not there before its first camera_info."""
+        self.of: dict[str, CameraLens] = {}
+        """By camera; one is not there before its first camera_info that is calibrated."""
+
+    def expect(self, camera: str) -> bool:
+        """Return whether some input is the camera's camera_info."""
+        return camera in self._camera_of.values()
 
     def offer(self, sensor_id: str, raw: bytes) -> None:
         """Take a message of any input; only camera_info is looked into."""
         camera = self._camera_of.get(sensor_id)
         if camera is not None:
-            k = read_camera_info(raw).k
-            if k[0, 0] > 0.0:
-                self.of[camera] = {'fx': float(k[0, 0]), 'fy': float(k[1, 1])}
+            info = read_camera_info(raw)
+            if info.k[0, 0] > 0.0 and info.k[1, 1] > 0.0:
+                self.of[camera] = lens_of(info)
 
 
-def readers_of(config: SyncConfig, focal: FocalLengths) -> dict[str, PayloadReader]:
+def lens_of(info: Intrinsics) -> CameraLens:
+    """Return the lens of a camera's pictures; an unknown model of distortion is left out."""
+    known = info.model in MODELS
+    (left, top), (across, down) = info.corner, info.binning
+    return CameraLens(
+        (float(info.k[0, 0]) / across, float(info.k[1, 1]) / down),
+        (
+            (float(info.k[0, 2]) - left + 0.5) / across - 0.5,
+            (float(info.k[1, 2]) - top + 0.5) / down - 0.5,
+        ),
+        0 if left or top else info.width // across,
+        info.model if known else 'plumb_bob',
+        tuple(info.d.tolist()) if known else (),
+    )
+
+
+def readers_of(config: SyncConfig, lenses: Lenses) -> dict[str, PayloadReader]:
     """Return the payload readers of all inputs that have a cue."""
     readers: dict[str, PayloadReader] = {}
     for name, given in config.inputs.items():
@@ -63,17 +92,37 @@ def readers_of(config: SyncConfig, focal: FocalLengths) -> dict[str, PayloadRead
             )
         if given.wrong_transform:
             raise RigError(f'sync.inputs.{name}: {given.wrong_transform}')
-        read = (
-            _transform_reader(given)
-            if given.type in TRANSFORMS
-            else (READERS[given.cue][given.type])
-        )
-        readers[name] = _with_focal(name, read, focal) if given.cue == 'image' else read
+        if given.type in TRANSFORMS:
+            readers[name] = _transform_reader(given)
+        elif given.cue == 'image':
+            readers[name] = CameraReader(name, given, lenses)
+        else:
+            readers[name] = READERS[given.cue][given.type]
     return readers
 
 
-def _with_focal(camera: str, read: PayloadReader, focal: FocalLengths) -> PayloadReader:
-    return lambda raw: {**read(raw), **focal.of.get(camera, {})}
+class CameraReader:
+    """Reads one camera's messages, and adds what is known of its lens."""
+
+    def __init__(self, camera: str, given: InputConfig, lenses: Lenses) -> None:
+        self._camera, self._lenses = camera, lenses
+        self._video = VideoReader(given.type) if given.type in VIDEO_TYPES else None
+        self._read = self._video or READERS['image'][given.type]
+        self._patience = _PATIENCE if lenses.expect(camera) else 0
+
+    def missed(self) -> None:
+        """Messages were left out."""
+        if self._video is not None:
+            self._video.missed()
+
+    def __call__(self, raw: bytes) -> CueValues:
+        """Return what the image cue wants; nothing while a camera_info may still come."""
+        lens = self._lenses.of.get(self._camera)
+        values = self._read(raw)
+        if lens is not None:
+            return {**values, 'lens': lens}
+        self._patience -= 1
+        return values if self._patience < 0 else {}
 
 
 def _scan(raw: bytes) -> CueValues:
@@ -95,15 +144,6 @@ def _cloud(raw: bytes) -> CueValues:
     points = np.stack([cloud.points[axis] for axis in 'xyz'], axis=1)
     times = point_times_s(cloud)
     return {'points': points} if times is None else {'points': points, 'times': times}
-
-
-def _gray(raw: bytes) -> CueValues:
-    _, encoding, pixels = read_image(raw)
-    if pixels.dtype.kind == 'f':
-        raise CdrError(f'an image of {encoding} holds no brightness')
-    if pixels.ndim == 3:
-        pixels = pixels[:, :, 1]  # green carries most of the brightness, in every order of colours
-    return {'gray': pixels if pixels.dtype.itemsize == 1 else pixels / 256.0}
 
 
 def _imu_rate(raw: bytes) -> CueValues:
@@ -155,7 +195,12 @@ def _imu_orientation(raw: bytes) -> CueValues:
 READERS: dict[str, dict[str, PayloadReader]] = {
     'scan': {'sensor_msgs/msg/LaserScan': _scan},
     'cloud': {'sensor_msgs/msg/PointCloud2': _cloud},
-    'image': {'sensor_msgs/msg/Image': _gray},
+    'image': {
+        'sensor_msgs/msg/Image': read_raw_image,
+        'sensor_msgs/msg/CompressedImage': read_compressed_image,
+        'foxglove_msgs/msg/CompressedImage': read_foxglove_image,
+        **{name: VideoReader(name) for name in VIDEO_TYPES},
+    },
     'rate': {
         'sensor_msgs/msg/Imu': _imu_rate,
         'geometry_msgs/msg/TwistStamped': _twist_rate,
@@ -168,4 +213,4 @@ READERS: dict[str, dict[str, PayloadReader]] = {
         'sensor_msgs/msg/Imu': _imu_orientation,
     },
 }
-"""Cue -> message type -> reader; transforms have one per input, which names its frames."""
+"""Cue -> message type -> reader; an input of transforms or of video has one of its own."""

@@ -23,7 +23,7 @@ from sync_engine.engine import SyncEngine
 from sync_engine.matching.bundle import Bundle, Member
 from sync_engine.wire.batch import BATCH, BATCH_TYPE, batch_message
 from sync_engine.wire.codecs import codec_of
-from sync_engine.wire.cue_readers import TRANSFORMS, FocalLengths, find_transform, readers_of
+from sync_engine.wire.cue_readers import TRANSFORMS, Lenses, find_transform, readers_of
 from sync_engine.wire.facts import (
     BUNDLE_TOPIC,
     BUNDLE_TYPE,
@@ -65,8 +65,8 @@ class WireSync:
             for name, given in config.inputs.items()
             if (codec := codec_of(given.type)) is not None
         }
-        self._focal = FocalLengths(config)
-        self.engine = SyncEngine(config, codecs, readers_of(config, self._focal))
+        self._lenses = Lenses(config)
+        self.engine = SyncEngine(config, codecs, readers_of(config, self._lenses))
         self.has_cues = any(given.cue != 'none' for given in config.inputs.values())
         self._transforms = {
             name: given for name, given in config.inputs.items() if given.type in TRANSFORMS
@@ -112,7 +112,7 @@ class WireSync:
             stamp_ns = found_ns
             if sensor_id == self._imu_id:
                 self.engine.push_imu(stamp_ns, *read_imu(raw))
-            self._focal.offer(sensor_id, raw)
+            self._lenses.offer(sensor_id, raw)
         except CdrError:
             stamp_ns = _NO_STAMP_NS
         return self.engine.push(sensor_id, stamp_ns, raw, arrival_ns, len(raw))

@@ -215,7 +215,7 @@ def test_rotation_from_images() -> None:
     assert np.sqrt(np.mean(np.square(scaled))) < 2.0
 
 
-def test_an_image_is_reduced_and_needs_a_focal_length() -> None:
+def test_an_image_is_reduced_and_may_lack_a_focal_length() -> None:
     render = picture(np.random.default_rng(1))
     cue, vector = ImageCue(), np.array([0.0, 0.05, 0.0])
     for k, at in enumerate((np.zeros(3), np.zeros(3), vector)):
@@ -223,8 +223,47 @@ def test_an_image_is_reduced_and_needs_a_focal_length() -> None:
         rotation = cue.feed(T0 + k * 33 * MS, {'gray': large, 'fx': 560.0, 'fy': 560.0})
     assert rotation is not None
     assert rotation.values_rad[1] == pytest.approx(0.05, abs=1e-3)
-    with pytest.raises(ValueError, match='focal length'):
-        cue.feed(T0, {'gray': large, 'fx': 0.0, 'fy': 0.0})
+    assert rotation.scale_sigmas == (0.01, 0.01, 0.0)
+    unknown = ImageCue()  # 0.6 of the width, 384 px, is taken for the 560 px
+    for k, at in enumerate((np.zeros(3), vector)):
+        large = np.kron(render(at), np.ones((4, 4), dtype=np.uint8))
+        rotation = unknown.feed(T0 + k * 33 * MS, {'gray': large, 'fx': 0.0, 'fy': 0.0})
+    assert rotation is not None
+    assert rotation.values_rad[1] == pytest.approx(0.05 * 560.0 / 384.0, abs=3e-3)
+    assert rotation.scale_sigmas == (0.5, 0.5, 0.0)
+
+
+def test_a_repeated_picture_is_passed_over() -> None:
+    """A driver that shows a picture twice does not say that the camera stood still."""
+    render = picture(np.random.default_rng(1))
+    cue, found = ImageCue(), []
+    pictures = [render(np.array([0.0, turn, 0.0])) for turn in (0.0, 0.02, 0.06)]
+    for k, gray in enumerate((pictures[0], pictures[1], pictures[1], pictures[2])):
+        found.append(cue.feed(T0 + k * 33 * MS, {'gray': gray, 'fx': 140.0, 'fy': 140.0}))
+    assert found[2] is None
+    assert found[3] is not None
+    assert (found[3].stamp_from_ns, cue.counts.repeated) == (T0 + 33 * MS, 1)
+    assert found[3].values_rad[1] == pytest.approx(0.04, abs=1e-3)
+
+
+def test_exposure_may_change_from_picture_to_picture() -> None:
+    render = picture(np.random.default_rng(1))
+    turns = []
+    for gain, level in ((1.0, 0.0), (0.7, 30.0)):
+        cue, vector = ImageCue(), np.array([0.01, 0.04, 0.0])
+        cue.feed(T0, {'gray': render(np.zeros(3)), 'fx': 140.0, 'fy': 140.0})
+        gray = np.clip(gain * render(vector) + level, 0, 255).astype(np.uint8)
+        rotation = cue.feed(T0 + 33 * MS, {'gray': gray, 'fx': 140.0, 'fy': 140.0})
+        assert rotation is not None
+        turns.append(rotation.values_rad)
+    assert turns[1] == pytest.approx(turns[0], abs=5e-4)
+
+
+def test_pictures_of_a_fast_camera_are_thinned_out() -> None:
+    cue, see = ImageCue(), scene(ImageCue)
+    found = [cue.feed(T0 + k * 5 * MS, see(0 if k % 3 else k // 3)) for k in range(12)]
+    assert sum(each is not None for each in found) == 3
+    assert cue.counts.pictures == 4
 
 
 def test_a_gray_wall_tells_nothing() -> None:

@@ -8,8 +8,10 @@ import pytest
 from rig_common import msgs
 from rig_common.cdr import CdrError, Writer
 from rig_common.errors import RigError
+from rig_common.msgs.decode import read_camera_info
 from sync_engine.config import load_config
-from sync_engine.wire.cue_readers import READERS, FocalLengths, readers_of
+from sync_engine.cues.image_lens import CameraLens
+from sync_engine.wire.cue_readers import READERS, Lenses, lens_of, readers_of
 from sync_engine.wire.session import WireSync
 
 
@@ -56,7 +58,7 @@ def test_a_cloud_without_places_is_refused():
 
 
 @pytest.mark.parametrize(
-    ('encoding', 'gray'), [('mono8', 200), ('rgb8', 200), ('bgra8', 200), ('mono16', 200 / 256)]
+    ('encoding', 'gray'), [('mono8', 200), ('rgb8', 200), ('bgra8', 200), ('mono16', 200)]
 )
 def test_an_image_becomes_gray(encoding, gray):
     template = msgs.image('c', 2, 3, encoding)
@@ -99,13 +101,41 @@ def test_the_focal_length_comes_from_the_camera_info_beside_the_image():
             'reference_sensor_id': 'cam',
         }
     )
-    focal = FocalLengths(config)
-    read = readers_of(config, focal)['cam']
+    lenses = Lenses(config)
+    read = readers_of(config, lenses)['cam']
     raw = msgs.image('c', 2, 2, 'mono8').fill(5)
-    assert 'fx' not in read(raw)
-    focal.offer('info', msgs.camera_info('c', 2, 2, [[50, 0, 1], [0, 60, 1], [0, 0, 1]]).fill(5))
-    assert (read(raw)['fx'], read(raw)['fy']) == (50, 60)
+    assert read(raw) == {}  # the lens may still come
+    k = [[50, 0, 1], [0, 60, 0.5], [0, 0, 1]]
+    info = msgs.camera_info('c', 2, 2, k, d=[0.1, 0, 0, 0], distortion_model='equidistant')
+    lenses.offer('info', info.fill(5))
+    assert read(raw)['lens'] == CameraLens((50, 60), (1, 0.5), 2, 'equidistant', (0.1, 0, 0, 0))
     WireSync(config).push('info', b'\0\1\0\0' + bytes(10), 1)  # too short to be read: no matter
+
+
+def test_a_camera_does_not_wait_for_ever_for_its_lens():
+    config = load_config(
+        {
+            'inputs': {
+                'cam': {'topic': 'i', 'type': 'sensor_msgs/msg/Image', 'cue': 'image'},
+                'info': {'topic': 'c', 'type': 'sensor_msgs/msg/CameraInfo', 'clock_of': 'cam'},
+            },
+            'reference_sensor_id': 'cam',
+        }
+    )
+    lenses = Lenses(config)
+    read = readers_of(config, lenses)['cam']
+    lenses.offer('info', msgs.camera_info('c', 2, 2, np.zeros((3, 3))).fill(5))  # not calibrated
+    shown = [read(msgs.image('c', 2, 2, 'mono8').fill(5)) for _ in range(9)]
+    assert shown[:8] == [{}] * 8
+    assert set(shown[8]) == {'gray', 'mosaic'}
+
+
+def test_binning_and_a_region_move_the_lens():
+    k = [[400, 0, 320], [0, 400, 240], [0, 0, 1]]
+    raw = bytearray(msgs.camera_info('c', 480, 640, k).fill(5))
+    raw[-28:-4] = np.array([2, 2, 100, 40, 0, 0], '<u4').tobytes()  # binning, region
+    lens = lens_of(read_camera_info(bytes(raw)))
+    assert lens == CameraLens((200, 200), (109.75, 99.75), 0)
 
 
 TF = {
@@ -130,7 +160,7 @@ def test_of_tf_the_transform_that_is_named_is_read_and_stamped():
     both, none = msgs.tf_message([other, wanted]), msgs.tf_message([other])
     assert sync.stamp_ns('pose', both) == 7_000_000_000
     assert sync.stamp_ns('pose', none) is None
-    read = readers_of(sync.config, FocalLengths(sync.config))['pose']
+    read = readers_of(sync.config, Lenses(sync.config))['pose']
     assert read(both)['orientation'] == pytest.approx(turned)
     sync.push('pose', both, 7_010_000_000)
     sync.push('pose', none, 7_020_000_000)
@@ -154,9 +184,9 @@ def test_a_transform_topic_and_a_pose_with_covariance_are_cues():
         'geometry_msgs/msg/PoseWithCovarianceStamped',
     ):
         config = tf_config(type=type_name, member=True)
-        assert set(readers_of(config, FocalLengths(config))) == {'pose'}
+        assert set(readers_of(config, Lenses(config))) == {'pose'}
     config = tf_config(type='geometry_msgs/msg/TransformStamped', child_frame_id='', frame_id='')
-    read = readers_of(config, FocalLengths(config))['pose']
+    read = readers_of(config, Lenses(config))['pose']
     writer = Writer()
     writer.header(5, 'map')
     writer.string('base')
