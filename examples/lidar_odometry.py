@@ -4,9 +4,11 @@
     ./rig python examples/lidar_odometry.py drive/ --rig mine.yaml --lidar /points --imu /imu/data
 
 The recording is taken as it is (clean), degraded as `streams:` of the rig file say, and the
-degraded one is put right by its `sync:`. Each of the three goes through rko-lio, a LiDAR-inertial
-odometry that nobody here wrote; evo aligns the trajectories with the truth (`--truth`, an
-Odometry) and gives the absolute trajectory error. Without a truth the clean run stands for it.
+degraded one is put right by its `sync:`, as bundles of a live run (synced) and by `rig correct`
+(corrected). Each of the four goes through rko-lio, a LiDAR-inertial odometry that nobody here
+wrote; evo aligns the trajectories with the truth (`--truth`, an Odometry) and gives the absolute
+trajectory error, the relative one over a metre, and the absolute one after all poses were moved
+by their best constant time. Without a truth the clean run stands for it.
 Needs two packages that nothing else needs: ./rig python -m pip install rko-lio evo
 """
 
@@ -17,6 +19,7 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +32,7 @@ from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.recorder import record_rig
 from sensor_rig.bags.writer import BagWriter
 from sensor_rig.cli.support.progress import note, progress
+from sensor_rig.correct.recording import correct_recording
 from sensor_rig.degrade.recording import degrade_recording
 from sensor_rig.drawing import html_page as page
 from sensor_rig.drawing.plots import Plot, legend
@@ -37,18 +41,20 @@ from sensor_rig.rigfile import RigConfig, load_rig
 from sensor_rig.sweep.running.trajectory_error import (
     Trajectory,
     TrajectoryScore,
+    best_shift_s,
     recorded_truth,
     scored,
+    shifted,
 )
 from sensor_rig.syncing.bag_sync import BagSync
 from sync_engine.wire.restamp import point_times_s
 
 RIG = Path(__file__).with_name('lidar_odometry.yaml')
-WAYS = ('clean', 'degraded', 'synced')
 MEANING = {
     'clean': 'the recording as it is',
     'degraded': 'clocks and delays of streams:',
-    'synced': 'the degraded one, put right by sync:',
+    'synced': 'the degraded one, put right by sync: as a live run does',
+    'corrected': 'the degraded one, put right by rig correct',
 }
 
 
@@ -216,7 +222,15 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def compare(args: argparse.Namespace, folder: Path) -> tuple[dict[str, TrajectoryScore], str]:
+class Compared(NamedTuple):
+    """One way: its score, the shift of its times that fits best, and the error after it."""
+
+    score: TrajectoryScore
+    shift_s: float
+    shifted_rmse_m: float
+
+
+def compare(args: argparse.Namespace, folder: Path) -> tuple[dict[str, Compared], str]:
     """Return the score of each way, and what they were scored against."""
     from rko_lio.util import quat_xyzw_xyz_to_transform
 
@@ -228,7 +242,9 @@ def compare(args: argparse.Namespace, folder: Path) -> tuple[dict[str, Trajector
         'clean': (clean, ''),
         'degraded': (folder / 'degraded', ''),
         'synced': (synced(folder / 'degraded', folder / 'synced', rig), '/synced'),
+        'corrected': (folder / 'corrected', ''),
     }
+    correct_recording(folder / 'degraded', folder / 'corrected', rig.sync)
     x, y, z, *quaternion = args.imu_pose
     imu_pose = quat_xyzw_xyz_to_transform(np.array([*quaternion, x, y, z]))
     found = {
@@ -236,9 +252,14 @@ def compare(args: argparse.Namespace, folder: Path) -> tuple[dict[str, Trajector
         for way, (place, prefix) in places.items()
     }
     truth = recorded_truth(clean, truth_topic) if truth_topic else found['clean']
-    return {way: scored(each, truth) for way, each in found.items()}, (
+    return {way: _compared(each, truth) for way, each in found.items()}, (
         truth_topic or 'the clean run, as there is no truth'
     )
+
+
+def _compared(found: Trajectory, truth: Trajectory) -> Compared:
+    shift_s = best_shift_s(found, truth)
+    return Compared(scored(found, truth), shift_s, scored(shifted(found, shift_s), truth).rmse_m)
 
 
 def sweep_run(recording: Path, synced: Path, source: Path) -> dict[str, float]:
@@ -265,16 +286,19 @@ def main() -> int:
         return 2
     try:
         with tempfile.TemporaryDirectory(prefix='lidar_odometry_') as folder:
-            scores, against = compare(args, Path(folder))
+            compared, against = compare(args, Path(folder))
     except RigError as error:
         note(f'error: {error}')
         return RigError.EXIT_CODE
     name = args.recording.name if args.recording else 'the simulated rover'
+    scores = {way: each.score for way, each in compared.items()}
     args.out.write_text(html(scores, f'LiDAR odometry on {name}', against), encoding='utf-8')
-    for way, each in scores.items():
+    for way, each in compared.items():
+        score = each.score
         print(
-            f'{way:9} ATE {each.rmse_m * 100:6.2f} cm  (largest {each.max_m * 100:.2f} cm, '
-            f'{each.poses} poses)'
+            f'{way:9} ATE {score.rmse_m * 100:6.2f} cm (largest {score.max_m * 100:.2f}), after '
+            f'{each.shift_s * 1e3:+6.1f} ms {each.shifted_rmse_m * 100:5.2f} cm, RPE over 1 m '
+            f'{score.measures["rpe_m.rmse"] * 100:.2f} cm, {score.poses} poses'
         )
     print(
         json.dumps(
@@ -282,6 +306,9 @@ def main() -> int:
                 'version': 1,
                 'page': str(args.out),
                 'ate_m': {way: each.rmse_m for way, each in scores.items()},
+                'rpe_m': {way: each.measures['rpe_m.rmse'] for way, each in scores.items()},
+                'shift_s': {way: each.shift_s for way, each in compared.items()},
+                'ate_after_shift_m': {way: each.shifted_rmse_m for way, each in compared.items()},
             }
         )
     )

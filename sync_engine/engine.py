@@ -333,6 +333,22 @@ class SyncEngine:
         offset_ns, sigma_s = relative_offset(stream.clock, other, self._now_ns)
         return Offset(offset_ns, sigma_s, stream.clock.judge(sigma_s, other))
 
+    def correction(self, sensor_id: str, *, to_host: bool) -> Offset:
+        """Return how far the sensor's stamps are ahead as of now, as bundles correct them.
+
+        On the reference's clock, or `to_host` on the host's by way of the reference; directly,
+        where that is surer.
+        """
+        clocks, clock = self._assembler.clocks, self._known(sensor_id).clock
+        found = clocks.of(self._known(sensor_id), self._now_ns)
+        if not to_host:
+            return found
+        if clock.host_sigma_s <= found.sigma_s < float('inf'):
+            return Offset(
+                clock.offset_ns(self._now_ns), clock.host_sigma_s, clock.judge(clock.host_sigma_s)
+            )
+        return found._replace(offset_ns=found.offset_ns + clocks.host_offset_ns(self._now_ns))
+
     def offset_to_host(self, sensor_id: str) -> Offset:
         """Return the sensor's clock minus the host's, with sigma and state, as of now."""
         clock = self._known(sensor_id).clock

@@ -45,11 +45,11 @@ def read_stamp_ns(buf: Buffer) -> int:
     return int(sec * NS_PER_S + nanosec)
 
 
-def write_stamp_ns(buf: bytearray | memoryview, stamp_ns: int) -> None:
-    """Overwrite the header stamp of a serialised stamped message in place."""
-    if len(buf) < STAMP_END:
-        raise CdrError(f'a stamped message has at least {STAMP_END} bytes, got {len(buf)}')
-    _STAMP[endianness(buf)].pack_into(buf, HEADER_BYTES, *split_stamp(stamp_ns))
+def write_stamp_ns(buf: bytearray | memoryview, stamp_ns: int, place: int = HEADER_BYTES) -> None:
+    """Overwrite the stamp at byte `place` of a serialised message, by default its header's."""
+    if len(buf) < place + STAMP_END - HEADER_BYTES:
+        raise CdrError(f'a message of {len(buf)} bytes has no stamp at byte {place}')
+    _STAMP[endianness(buf)].pack_into(buf, place, *split_stamp(stamp_ns))
 
 
 def with_stamp_ns(buf: Buffer, stamp_ns: int) -> bytes:

@@ -24,7 +24,7 @@ from rig_common.msgs.decode import read_cloud
 from rig_common.times import NS_PER_S
 from rig_common.validation import Strict, validated
 from sensor_rig.bags.inspect import CLOUD_TYPE, sweep_s
-from sync_engine.wire.restamp import point_times_s, restamp
+from sync_engine.wire.restamp import corrected, counts_from_stamp, point_times_s
 
 VERSION = 1
 
@@ -58,34 +58,26 @@ class Sidecar(Strict):
         if correction is None:
             return raw
         try:
-            stamp_ns = read_stamp_ns(raw)
-            late_ns, from_stamp = _late(correction, type_name, raw)
             clock = correction.clock
-            since_ns = stamp_ns - round(clock.offset_s * NS_PER_S) - start_ns
+            since_ns = read_stamp_ns(raw) - round(clock.offset_s * NS_PER_S) - start_ns
             error_ns = round(clock.offset_s * NS_PER_S + clock.drift_ppm * 1e-6 * since_ns)
-            capture_ns = stamp_ns - error_ns
-            # Point times that count from the stamp move with it; from the start, they are right.
-            anchor_ns = capture_ns if from_stamp else capture_ns - late_ns
-            return restamp(type_name, raw, stamp_ns, capture_ns - late_ns, anchor_ns)[0]
+            return corrected(type_name, raw, error_ns, _late_ns(correction, type_name, raw))
         except CdrError:
             return raw  # what cannot be read or held stays as it is
 
 
-def _late(correction: Correction, type_name: str, raw: bytes) -> tuple[int, bool]:
-    """Return how long after the start of its sweep a message is stamped (ns).
-
-    Also whether the times of its points count from that stamp: then the first is negative.
-    """
+def _late_ns(correction: Correction, type_name: str, raw: bytes) -> int:
+    """Return how long after the start of its sweep a message is stamped, ns."""
     if correction.stamp_point == 'start':
-        return 0, True
+        return 0
     share = 1.0 if correction.stamp_point == 'end' else 0.5
-    times = point_times_s(read_cloud(raw)) if type_name == CLOUD_TYPE else None
-    if times is None:
-        return round(sweep_s(type_name, raw) * share * NS_PER_S), True
-    first_s, span_s = float(times.min()), float(np.ptp(times))
-    if first_s < -0.1 * span_s:
-        return round(-first_s * NS_PER_S), True
-    return round(span_s * share * NS_PER_S), False
+    cloud = read_cloud(raw) if type_name == CLOUD_TYPE else None
+    times = None if cloud is None else point_times_s(cloud)
+    if cloud is None or times is None:
+        return round(sweep_s(type_name, raw) * share * NS_PER_S)
+    if counts_from_stamp(cloud):
+        return round(-float(times.min()) * NS_PER_S)
+    return round(float(np.ptp(times)) * share * NS_PER_S)
 
 
 def load_sidecar(path: Path) -> Sidecar:

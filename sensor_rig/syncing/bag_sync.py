@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,26 @@ def fitted(config: SyncConfig, bag: BagReader) -> tuple[SyncConfig, dict[str, st
     if found_config.wrong_imu:
         raise RigError(f'sync in {bag.path}: {found_config.wrong_imu}')
     return found_config, names
+
+
+def learn_clocks(
+    bag: BagReader,
+    names: Mapping[str, str],
+    sync: WireSync,
+    advance: Callable[[float], None],
+    on_bundle: Callable[[Bundle], None] = lambda bundle: None,
+) -> None:
+    """Run `sync` over a recording and let it note how it learns its clocks.
+
+    `names` says which topic is which input. What was learned is `sync.engine.clocks.smoothed()`.
+    """
+    sync.engine.clocks.record()
+    done = 0
+    for receive_ns, messages in _moments(bag.messages([*names])):
+        inputs = [(names[topic], raw) for topic, _, raw in messages]
+        for bundle in sync.advance(inputs, receive_ns):
+            on_bundle(bundle)
+        done = _tell(advance, done + len(messages))
 
 
 class BagSync:
@@ -125,15 +145,10 @@ class BagSync:
         if self.sync.config.estimator != 'adaptive':
             return
         first = WireSync(self.sync.config, self.sync.headerless)
-        first.engine.clocks.record()
         seen = SyncRecord(self.sync.config, '', '')
-        done = 0
-        for receive_ns, messages in _moments(self._bag.messages([*self._names])):
-            seen.start(receive_ns)
-            inputs = [(self._names[topic], raw) for topic, _, raw in messages]
-            for bundle in first.advance(inputs, receive_ns):
-                seen.bundle(bundle)
-            done = _tell(advance, done + len(messages))
+        for message in islice(self._bag.messages([*self._names]), 1):
+            seen.start(message.receive_ns)
+        learn_clocks(self._bag, self._names, first, advance, seen.bundle)
         self.sync.engine.clocks.play(first.engine.clocks.smoothed())
         self._first = first.engine
         self._filtered = seen.offsets()

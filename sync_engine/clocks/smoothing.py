@@ -68,6 +68,7 @@ class ClockTrack:
 
     def __init__(self, pieces: list[tuple[int, list[SmoothedClock]]]) -> None:
         """Take (host time from which on it holds, what is known) in order of time."""
+        self.pieces = pieces
         self._from_ns = [from_ns for from_ns, _ in pieces]
         self._pieces = [known for _, known in pieces]
         self._times_ns = [[each.time_ns for each in known] for known in self._pieces]

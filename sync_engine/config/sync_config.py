@@ -121,6 +121,20 @@ class EpochConfig(Strict):
     """Silence after which a device clock is learned again (s)."""
 
 
+class CorrectConfig(Strict):
+    """Single topics with right stamps: of a recording (`rig correct`), or live."""
+
+    inputs: tuple[str, ...] = ()
+    """Inputs that the sync node publishes as `corrected/<topic>`, each message at once and with
+    its own right stamp. For `rig correct`, inputs to correct; empty for all."""
+    to: Literal['host', 'reference'] = 'host'
+    """Clock that stamps are put on: the host's, or the reference input's."""
+    min_state: Literal['locked', 'converging'] = 'locked'
+    """How well a clock must be known; until then messages pass as they came."""
+    smooth_arrivals: bool = False
+    """Recordings only: whether the jitter of stamps written on arrival is taken out, too."""
+
+
 class SyncConfig(Strict):
     """Everything the engine is told. Unknown keys are refused."""
 
@@ -150,6 +164,8 @@ class SyncConfig(Strict):
     residual (hardware-triggered rigs only); `none`: stamps are taken as they are."""
     stamp_policy: StampPolicy = 'bundle'
     """Which stamp the members are published with; used by the shells."""
+    correct: CorrectConfig = CorrectConfig()
+    """Single topics with right stamps, without bundles."""
 
     @model_validator(mode='after')
     def _names_exist(self) -> SyncConfig:
@@ -157,6 +173,7 @@ class SyncConfig(Strict):
         named = {'reference_sensor_id': [self.reference_sensor_id]}
         named['required_sensors'] = list(self.required_sensors)
         named['imu_sensor_id'] = [self.imu_sensor_id] if self.imu_sensor_id else []
+        named['correct.inputs'] = list(self.correct.inputs)
         for key, names in named.items():
             for name in names:
                 if name not in self.inputs:

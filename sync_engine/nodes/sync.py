@@ -29,6 +29,7 @@ from sync_engine.matching.bundle import Bundle
 from sync_engine.ros.inputs import RELIABILITIES, Inputs
 from sync_engine.ros.publishers import BundlePublishers
 from sync_engine.ros.services import SyncServices
+from sync_engine.wire.live_correction import LiveCorrections
 from sync_engine.wire.session import WireSync, synced_topic
 from sync_engine.wire.statuses import statuses
 
@@ -96,9 +97,11 @@ class SyncNode(Node):
         collected = {
             synced_topic(given.topic) for given in config.inputs.values() if given.collect
         }
-        self._outputs = BundlePublishers(
-            self, self.sync.output_topics(), collected, self._diagnostics.qos
-        )
+        self._corrections = LiveCorrections(config, self.sync.engine)
+        topics = self.sync.output_topics() | {
+            topic: config.inputs[name].type for name, topic in self._corrections.topics.items()
+        }
+        self._outputs = BundlePublishers(self, topics, collected, self._diagnostics.qos)
         self._learned = SyncServices(
             self, lambda: self.engine, lambda: str(self.get_parameter('offsets_file').value)
         )
@@ -193,6 +196,9 @@ class SyncNode(Node):
                 return
             arrival_ns = self._now_ns()
         bundles = self.sync.offer(sensor_id, raw, arrival_ns)
+        if sensor_id in self._corrections.topics:
+            bundles += self.sync.catch_up()
+            self._publish_corrected(sensor_id, raw, arrival_ns)
         if bundles:
             self._publish(bundles, began_ns)
         if follower is not None and self._ticking:
@@ -204,6 +210,12 @@ class SyncNode(Node):
         for bundle in bundles:
             self._outputs.publish(self.sync, bundle)
             self.latency.add((time.perf_counter_ns() - began_ns) / 1e9)
+
+    def _publish_corrected(self, sensor_id: str, raw: bytes, arrival_ns: int) -> None:
+        """Publish a message that the engine has taken by itself, with its right stamp."""
+        topic = self._corrections.topics[sensor_id]
+        if self._outputs.wanted(topic):
+            self._outputs.send(topic, self._corrections.correct(sensor_id, raw, arrival_ns))
 
     # ---- time ------------------------------------------------------------------------------
 
@@ -218,6 +230,9 @@ class SyncNode(Node):
         began_ns = time.perf_counter_ns()
         queue, self._queue = self._queue, []
         self._publish(self.sync.advance(queue, now_ns), began_ns)
+        for sensor_id, raw in queue:
+            if sensor_id in self._corrections.topics:
+                self._publish_corrected(sensor_id, raw, now_ns)
         return self.sync.next_deadline_ns
 
     @property

@@ -53,5 +53,9 @@ class BundlePublishers:
     def publish(self, sync: WireSync, bundle: Bundle) -> None:
         """Send the members and facts of `bundle`."""
         for topic, _, raw in sync.outputs(bundle, self.wanted):
-            self.by_topic[topic].publish(raw)
-            self.sent[topic] += 1
+            self.send(topic, raw)
+
+    def send(self, topic: str, raw: bytes) -> None:
+        """Send one message."""
+        self.by_topic[topic].publish(raw)
+        self.sent[topic] += 1

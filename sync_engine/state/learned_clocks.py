@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from rig_common.errors import RigError
 from rig_common.jsonable import JsonObject
+from sync_engine.clocks.offset_track import OffsetTrack, offset_track
 from sync_engine.clocks.smoothing import ClockTrack
 from sync_engine.streams.stream import Stream
 
@@ -55,6 +56,23 @@ class LearnedClocks:
             name: stream.clock.smoothed()
             for name, stream in self._streams.items()
             if not stream.given.clock_of
+        }
+
+    def offset_tracks(self, reference_id: str, *, to_host: bool) -> dict[str, OffsetTrack]:
+        """Return every sensor's offset over the recording that was noted, where it is known.
+
+        Against the clock of `reference_id`, or by way of that against the host's.
+        """
+        known = self.smoothed()
+        clocks = {
+            name: known[stream.given.clock_of or name] for name, stream in self._streams.items()
+        }
+        tracks = {id(clock): offset_track(clock, clocks[reference_id], to_host=to_host)
+                  for clock in known.values()}  # fmt: skip
+        return {
+            name: track
+            for name, clock in clocks.items()
+            if (track := tracks[id(clock)]) is not None
         }
 
     def play(self, tracks: Mapping[str, ClockTrack]) -> None:

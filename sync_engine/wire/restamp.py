@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.arrays import AnyArray
-from rig_common.cdr import Buffer, CdrError, with_stamp_ns, write_stamp_ns
+from rig_common.cdr import Buffer, CdrError, read_stamp_ns, with_stamp_ns, write_stamp_ns
 from rig_common.msgs.decode import Cloud, read_cloud
 
 CLOUD_TYPE = 'sensor_msgs/msg/PointCloud2'
@@ -23,24 +23,45 @@ ABSOLUTE_FROM_S = 1e6
 """A point time above this many seconds is a date, not a time since the sweep began."""
 
 
+EARLY_SHARE = 0.1
+"""Share of a sweep by which its first point must be before the stamp, to be counted from it."""
+
+
+def corrected(type_name: str, raw: Buffer, offset_ns: int, late_ns: int = 0) -> bytes:
+    """Return the message with the stamp that it should have had.
+
+    `offset_ns` is how far the clock that stamped it is ahead, `late_ns` how long after the instant
+    that stamps mean (the start of a sweep) it was stamped.
+    """
+    stamp_ns = read_stamp_ns(raw)
+    capture_ns = stamp_ns - offset_ns
+    return restamp(type_name, raw, stamp_ns, capture_ns - late_ns, capture_ns, late_ns)[0]
+
+
 def restamp(
-    type_name: str, raw: Buffer, stamp_ns: int, new_stamp_ns: int, capture_ns: int
+    type_name: str,
+    raw: Buffer,
+    stamp_ns: int,
+    new_stamp_ns: int,
+    capture_ns: int,
+    late_ns: int = 0,
 ) -> tuple[bytes, int]:
     """Return (the message with `new_stamp_ns`, shift of its relative point times in ns).
 
     `stamp_ns` is the stamp it came with, on the sensor's clock; `capture_ns` is that moment on
-    the host's. The shift is 0 for everything but clouds with a time per point, and for a cloud
-    whose unsigned times cannot hold the shifted ones.
+    the host's. `late_ns` is how long after the start of its sweep it was stamped: points whose
+    times count from there are told by the first of them. The shift is 0 for everything but clouds
+    with a time per point, and for a cloud whose unsigned times cannot hold the shifted ones.
     """
     if type_name == CLOUD_TYPE:
-        shifted = _restamp_cloud(raw, stamp_ns, new_stamp_ns, capture_ns)
+        shifted = _restamp_cloud(raw, stamp_ns, new_stamp_ns, capture_ns, late_ns)
         if shifted is not None:
             return shifted
     return with_stamp_ns(raw, new_stamp_ns), 0
 
 
 def _restamp_cloud(
-    raw: Buffer, stamp_ns: int, new_stamp_ns: int, capture_ns: int
+    raw: Buffer, stamp_ns: int, new_stamp_ns: int, capture_ns: int, late_ns: int
 ) -> tuple[bytes, int] | None:
     relative_ns, absolute_ns = capture_ns - new_stamp_ns, capture_ns - stamp_ns
     if not relative_ns and not absolute_ns:
@@ -53,6 +74,8 @@ def _restamp_cloud(
     if name is None or not cloud.points.size:
         return None
     absolute = _is_absolute(cloud.points[name])
+    if late_ns and not absolute and not counts_from_stamp(cloud):
+        relative_ns -= late_ns
     shift_ns = absolute_ns if absolute else relative_ns
     changed = BytesIO(raw)  # its bytes can be written to and are handed out without another copy
     with changed.getbuffer() as copy:
@@ -87,6 +110,15 @@ def point_times_s(cloud: Cloud) -> NDArray[np.float64] | None:
     elif _is_absolute(cloud.points[name]):
         times -= cloud.stamp_ns / 1e9
     return times
+
+
+def counts_from_stamp(cloud: Cloud) -> bool:
+    """Whether the times of a cloud that is not stamped at its start count from the stamp.
+
+    Then those of its first points are negative; else they count from the start of the sweep.
+    """
+    times = point_times_s(cloud)
+    return times is not None and float(times.min()) < -EARLY_SHARE * float(np.ptp(times))
 
 
 def has_absolute_times(cloud: Cloud) -> bool:

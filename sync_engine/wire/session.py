@@ -262,7 +262,7 @@ class WireSync:
                 stamp_ns = packet.stamp_ns - shift_ns
                 capture_ns = stamp_ns + to_host_ns
                 new_ns = stamp_ns if policy == 'raw' else capture_ns + shift_ns
-                yield restamp(type_name, packet.payload, stamp_ns, new_ns, capture_ns)
+                yield restamp(type_name, packet.payload, stamp_ns, new_ns, capture_ns, -shift_ns)
         else:
             capture_ns = member.corrected_timestamp_ns
             stamp_ns = {
@@ -274,7 +274,12 @@ class WireSync:
             if policy == 'raw':
                 capture_ns = stamp_ns  # nothing moves, so the points' times do not either
             yield restamp(
-                type_name, member.payload, member.stamp_ns - shift_ns, stamp_ns, capture_ns
+                type_name,
+                member.payload,
+                member.stamp_ns - shift_ns,
+                stamp_ns,
+                capture_ns,
+                0 if policy == 'raw' else -shift_ns,
             )
 
     @staticmethod

@@ -24,20 +24,23 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.long
-def test_clean_degraded_synced(tmp_path: Path) -> None:
+def test_clean_degraded_synced_corrected(tmp_path: Path) -> None:
     pytest.importorskip('rko_lio', reason='rko-lio is not installed (extra odometry)')
     pytest.importorskip('evo', reason='evo is not installed (extra odometry)')
     page = tmp_path / 'page.html'
     done = run('--seconds', '40', '--out', str(page))
     assert done.returncode == 0, done.stderr
     line = next(line for line in done.stdout.splitlines() if line.startswith('{'))
-    ate_m = json.loads(line)['ate_m']
+    found = json.loads(line)
+    ate_m, rpe_m, after_m = (found[key] for key in ('ate_m', 'rpe_m', 'ate_after_shift_m'))
     assert ate_m['clean'] < 0.03
     assert ate_m['degraded'] > 0.08
     assert ate_m['synced'] < ate_m['clean'] + 0.005
+    for errors in (ate_m, rpe_m, after_m):
+        assert errors['corrected'] < 1.15 * errors['clean']
     text = page.read_text()
     assert text.count('<svg') == 2 and 'http' not in text
-    for way in ('clean', 'degraded', 'synced'):
+    for way in ('clean', 'degraded', 'synced', 'corrected'):
         assert f'<td>{way}</td>' in text
 
 

@@ -197,6 +197,25 @@ def test_a_plain_exact_synchronizer_behind_it_gets_every_bundle(robot):
         assert (scan.header.frame_id, image.header.frame_id) == ('lidar', 'cam')
 
 
+def test_single_topics_come_out_at_once_with_their_right_stamps(robot):
+    """The camera is stamped 5 ms before it is sent, and declares a latency of 25 ms."""
+    section = sync_section(correct={'inputs': ['camera']})
+    section['inputs']['camera'] |= {'latency_s': 0.025, 'latency_sigma_s': 0.0005}
+    run = robot(section)
+    images = run.listen('corrected/camera/image_raw', IMAGE.type_name)
+    given = run.listen('camera/image_raw', IMAGE.type_name)
+
+    def moved_ms():
+        return [(read_stamp_ns(a) - read_stamp_ns(b)) / 1e6 for a, b in
+                zip(images, given, strict=False)]  # fmt: skip
+
+    run.drive(lambda: len(images) >= 60 and moved_ms()[-1] != 0.0)
+    assert -40.0 < moved_ms()[-1] < -19.0
+    stamps = [read_stamp_ns(raw) for raw in images]
+    settled = stamps[-20:]
+    assert settled == sorted(settled)
+
+
 def test_nothing_is_published_for_nobody(robot):
     run = robot()
     run.drive(lambda: run.sync.engine.status().bundles >= 5)

@@ -1,0 +1,1 @@
+"""The same recording with right stamps."""
