@@ -21,7 +21,7 @@ from bench.figures import Figure, absent
 from sensor_rig.rigfile import rig_from_parameters
 from sim_sensors.raycast.embree_api import has_embree
 from sim_sensors.rig import Rig
-from sim_sensors.sensors.lidar.reader import SweepReader
+from sim_sensors.sensors.lidar.ray_reader import SweepReader
 
 SMALL: dict[str, Any] = {
     'imu': {

@@ -84,9 +84,9 @@ def run(quick: bool = False, recordings: int = 0, only: Sequence[str] = ()) -> d
 def clean_rig(name: str, seed: int) -> RigConfig:
     """Return a shipped rig with ideal clocks, no loss and little jitter."""
     from sensor_rig.rigfile import load_rig
-    from sim_sensors.clock_config import ClockConfig
-    from sim_sensors.latency_config import LatencyConfig
-    from sim_sensors.timing_config import LossConfig
+    from sim_sensors.timing.clock_config import ClockConfig
+    from sim_sensors.timing.config import LossConfig
+    from sim_sensors.timing.latency_config import LatencyConfig
 
     config = load_rig(name)
     ideal = {

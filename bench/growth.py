@@ -26,11 +26,11 @@ from bench.pipeline import TRIAD
 from bench.realtime import without
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.rigfile import load_rig
-from sim_sensors.config import WorldConfig
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.registry import sensor_class
 from sim_sensors.rig import Rig
 from sim_sensors.sensors.imu import Imu, ImuConfig
+from sim_sensors.world.config.world import WorldConfig
 
 SIZES = {
     'sensors': (1, 2, 4, 8, 16, 32),

@@ -29,12 +29,12 @@ from bench.command import run_as_program
 from bench.figures import Figure, absent
 from rig_common import msgs
 from rig_common.cdr import Template
-from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline.layout import Array, Layout
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.interface.truth import WorldView
 from sim_sensors.pipeline.pipeline import Pipeline
-from sim_sensors.sensors.base import Sample, Sensor, Topic
 from sim_sensors.sensors.imu import Imu, ImuConfig
-from sim_sensors.world.truth import WorldView
+from sim_sensors.timing.arrays.layout import Array, Layout
 
 ENVS, SLOTS, WIDTH = 4096, 50, 6
 STEP_NS = 1_000_000

@@ -20,13 +20,13 @@ import numpy as np
 
 from bench.command import Result, run_as_program
 from bench.figures import Figure, absent, greatest, least
-from sim_sensors.raycast import make_caster, visible_geoms
 from sim_sensors.raycast.arrangement import Arrangement, neighbour_rows
-from sim_sensors.raycast.base import F64, Bool, RayCaster
+from sim_sensors.raycast.choice import make_caster
 from sim_sensors.raycast.embree import EmbreeCaster
 from sim_sensors.raycast.embree_api import has_embree
 from sim_sensors.raycast.multiray import MujocoCaster
 from sim_sensors.raycast.patterns import ELEVATION_TABLES_DEG, Pattern, multi_beam, single_plane
+from sim_sensors.raycast.ray_caster import F64, Bool, RayCaster, visible_geoms
 from sim_sensors.sensors.lidar.cloud import Lidar3d
 from sim_sensors.sensors.lidar.config import Lidar3dConfig
 

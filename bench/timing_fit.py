@@ -215,7 +215,7 @@ def cost(turns: int = 12, steps: int = 1500) -> None:
 
     from sensor_rig.inprocess import InProcessRig
     from sensor_rig.rigfile import load_rig
-    from sim_sensors.latency_config import LatencyConfig
+    from sim_sensors.timing.latency_config import LatencyConfig
 
     plain = load_rig('demo')
     plain = replace(

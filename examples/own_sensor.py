@@ -16,12 +16,14 @@ import numpy as np
 from pydantic import Field
 
 from rig_common import msgs
-from sim_sensors.config import SensorConfig, WorldConfig
-from sim_sensors.pipeline.layout import Array, Layout
+from sim_sensors.interface.batch import Batch
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.rig import Rig
-from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
-from sim_sensors.sensors.native import add_native, native_name
-from sim_sensors.world.truth import ColumnReader, TruthReader, WorldView
+from sim_sensors.sensors.common.native import add_native, native_name
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.world.config.world import WorldConfig
 
 VELOCITY = Topic('velocity', 'geometry_msgs/msg/TwistStamped')
 

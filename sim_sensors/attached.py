@@ -15,12 +15,12 @@ from pathlib import Path
 
 import mujoco
 
-from sim_sensors.config import WorldConfig
+from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.outbox import Message
 from sim_sensors.rig import Rig
-from sim_sensors.sensors.base import AnySensor
-from sim_sensors.timing_config import LinkConfig
-from sim_sensors.world.foreign.world import AttachedWorld
+from sim_sensors.timing.config import LinkConfig
+from sim_sensors.world.config.world import WorldConfig
+from sim_sensors.world.foreign.attached_world import AttachedWorld
 
 
 class AttachedRig(Rig):

@@ -7,10 +7,10 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from rig_common.times import NEVER_NS, TimeBase, in_seconds
-from sim_sensors.naming import sensor_topics
+from sim_sensors.interface.sensor import AnySensor, Sample
+from sim_sensors.interface.topics import sensor_topics
 from sim_sensors.pipeline.in_flight import InFlight
 from sim_sensors.pipeline.pipeline import Pipeline
-from sim_sensors.sensors.base import AnySensor, Sample
 
 
 class Message(NamedTuple):

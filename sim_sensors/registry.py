@@ -9,16 +9,16 @@ from typing import Any
 
 from rig_common.errors import RigError
 from rig_common.text import near
-from sim_sensors.sensors.base import AnySensor, Sensor
+from sim_sensors.interface.sensor import AnySensor, Sensor
 
 BUILT_IN: dict[str, str] = {
     'barometer': 'sim_sensors.sensors.barometer:Barometer',
-    'camera': 'sim_sensors.sensors.camera:Camera',
+    'camera': 'sim_sensors.sensors.cameras.camera:Camera',
     'clock_pps': 'sim_sensors.sensors.clock_pps:ClockPps',
     'contact': 'sim_sensors.sensors.contact:Contact',
     'contact_force': 'sim_sensors.sensors.force_torque:ContactForce',
     'contact_probe': 'sim_sensors.sensors.contact_probe:ContactProbe',
-    'depth_camera': 'sim_sensors.sensors.depth_camera:DepthCamera',
+    'depth_camera': 'sim_sensors.sensors.cameras.depth_camera:DepthCamera',
     'force_torque': 'sim_sensors.sensors.force_torque:ForceTorque',
     'gnss': 'sim_sensors.sensors.gnss:Gnss',
     'imu': 'sim_sensors.sensors.imu:Imu',
@@ -28,7 +28,7 @@ BUILT_IN: dict[str, str] = {
     'magnetometer': 'sim_sensors.sensors.magnetometer:Magnetometer',
     'pose': 'sim_sensors.sensors.pose:Pose',
     'range': 'sim_sensors.sensors.range_finder:Range',
-    'segmentation': 'sim_sensors.sensors.segmentation:Segmentation',
+    'segmentation': 'sim_sensors.sensors.cameras.segmentation:Segmentation',
     'tactile': 'sim_sensors.sensors.tactile:Tactile',
     'temperature_grid': 'sim_sensors.sensors.temperature_grid:TemperatureGrid',
     'wheel_odometry': 'sim_sensors.sensors.wheel_odometry:WheelOdometry',

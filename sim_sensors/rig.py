@@ -18,23 +18,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from rig_common.errors import RigError
 from rig_common.times import NEVER_NS, NS_PER_S, in_seconds
-from sim_sensors.config import WorldConfig
+from sim_sensors.interface.mounts import unknown_name
+from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.outbox import Message, Outbox
-from sim_sensors.pipeline.classes import classes_of
+from sim_sensors.pipeline.alike import classes_of
+from sim_sensors.pipeline.assembly import link_shares, schedules_of
 from sim_sensors.pipeline.pipeline import Pipeline
-from sim_sensors.pipeline.readout import Reading, beside
-from sim_sensors.pipeline.rows import Envs
+from sim_sensors.pipeline.reading.readout import Reading, beside
 from sim_sensors.pipeline.sources import Source, make_source
-from sim_sensors.pipeline.wiring import link_shares
-from sim_sensors.sensors.base import AnySensor
-from sim_sensors.timekeeping.schedule import schedules_of
-from sim_sensors.timekeeping.stamps import require_stamps
-from sim_sensors.timing_config import LinkConfig
-from sim_sensors.world.base import WorldBase
+from sim_sensors.timing.arrays.rows import Envs
+from sim_sensors.timing.config import LinkConfig
+from sim_sensors.timing.stamp_limits import require_stamps
+from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.envs import ALL_ENVS, EnvIndex
-from sim_sensors.world.mounts import unknown_name
 from sim_sensors.world.readers import truth_readers
 from sim_sensors.world.world import make_world
+from sim_sensors.world.world_base import WorldBase
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rig_common import msgs
-from sim_sensors.naming import env_prefix, truth_topic
-from sim_sensors.world.pose_messages import (
+from sim_sensors.interface.topics import env_prefix, truth_topic
+from sim_sensors.world.scene.pose_messages import (
     DESCRIPTION_TOPIC,
     DESCRIPTION_TYPE,
     ODOM_RATE_HZ,

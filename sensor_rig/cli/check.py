@@ -21,9 +21,9 @@ from sensor_rig.cli.support.progress import note
 if TYPE_CHECKING:
     from rig_common.errors import Mistake
     from sensor_rig.rigfile import RigConfig
-    from sim_sensors.config import SensorConfig
-    from sim_sensors.sensors.base import AnySensor
-    from sim_sensors.timing_config import TimingConfig
+    from sim_sensors.interface.config import SensorConfig
+    from sim_sensors.interface.sensor import AnySensor
+    from sim_sensors.timing.config import TimingConfig
 
 NAME = 'check'
 HELP = 'validate a rig file and say what is in it'

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sim_sensors.outbox import Message
     from sim_sensors.rig import Rig
     from sim_sensors.sensors.lidar.config import LidarConfig
-    from sim_sensors.sensors.lidar.lidar import Lidar
+    from sim_sensors.sensors.lidar.scanner import Lidar
 
 NAME = 'lidar-view'
 HELP = 'show a LiDAR of a rig as a polar plot (PNG or live)'
@@ -152,7 +152,7 @@ class LidarPlot:
         from sensor_rig.pictures.gallery_style import FIRST, RULE, SECOND, SOFT, TRUE_OF
 
         sensor, sample = self._sensor, message.sample
-        from sim_sensors.sensors.lidar.reader import frame_of
+        from sim_sensors.sensors.lidar.ray_reader import frame_of
 
         frame = frame_of(sample.elapsed_ns, sensor.config.rate_hz, sensor.pattern.frames)
         rays = sensor.pattern.directions[frame]

@@ -16,13 +16,12 @@ from rig_common.arrays import AnyArray
 from rig_common.cdr import CdrError, Reader
 from rig_common.msgs.decode import read_cloud
 from sensor_rig.rigfile.stream_keys import TYPES, StreamConfig
-from sim_sensors.pipeline.faults import Condition
-from sim_sensors.pipeline.imperfections import ReadoutErrors
-from sim_sensors.pipeline.layout import Array
+from sim_sensors.interface.batch import Batch, NoiseSource, ReadoutErrors
+from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.pipeline.stages import Stages
-from sim_sensors.randomness.noise import NoiseSource
 from sim_sensors.registry import sensor_class
-from sim_sensors.sensors.base import AnySensor, Batch
+from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.faults import Condition
 
 NO_FIX = -1
 FARTHEST_M = 10_000.0

@@ -25,7 +25,7 @@ from sensor_rig.degrade.session import Degraded, DegradeSession
 from sensor_rig.degrade.stream import SAME_EPOCH_NS
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.rigfile.stream_topics import assign
-from sim_sensors.clock_config import ClockConfig
+from sim_sensors.timing.clock_config import ClockConfig
 
 VERSION = 1
 """Of the JSON document; it grows when a key changes its meaning or goes."""

@@ -26,8 +26,8 @@ from sensor_rig.degrade.stream import DegradedStream
 from sensor_rig.degrade.truth import TIME_TYPE, StreamTruth
 from sensor_rig.rigfile.stream_keys import StreamConfig
 from sensor_rig.rigfile.stream_topics import find_stream
-from sim_sensors.clock_config import ClockConfig
-from sim_sensors.timing_config import FaultConfig
+from sim_sensors.timing.clock_config import ClockConfig
+from sim_sensors.timing.config import FaultConfig
 
 
 class Degraded(NamedTuple):

@@ -20,11 +20,11 @@ from rig_common.times import NS_PER_S, rational_rate, seconds_to_ns
 from sensor_rig.degrade.ledger import Fate
 from sensor_rig.degrade.messages import Incoming, Outgoing
 from sensor_rig.rigfile.stream_keys import StreamConfig
-from sim_sensors.pipeline.fates import CaptureFate
-from sim_sensors.pipeline.faults import HEALTHY, Condition, Faults
-from sim_sensors.pipeline.transit import CaptureNumbers, StreamTraits, Transit
-from sim_sensors.randomness.noise import RandomStreams
-from sim_sensors.timing_config import FaultConfig
+from sim_sensors.timing.config import FaultConfig
+from sim_sensors.timing.fates import CaptureFate
+from sim_sensors.timing.faults import HEALTHY, Condition, Faults
+from sim_sensors.timing.randomness.random_streams import RandomStreams
+from sim_sensors.timing.transit import CaptureNumbers, StreamTraits, Transit
 from sync_engine.wire.restamp import CLOUD_TYPE, has_absolute_times, restamp
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from rig_common.times import MAX_STAMP_NS, NS_PER_S
 from sensor_rig.degrade.ledger import Fate
 from sensor_rig.degrade.messages import Outgoing
 from sensor_rig.degrade.stream import KEPT
-from sim_sensors.naming import truth_time_topic, truth_topic
+from sim_sensors.interface.topics import truth_time_topic, truth_topic
 
 TIME_TYPE = 'sensor_msgs/msg/TimeReference'
 

@@ -16,8 +16,8 @@ from rig_common.validation import hint, validated
 from sensor_rig.fit.fitted import Fitted
 from sensor_rig.fit.models import CANDIDATES, fixed
 from sensor_rig.fit.statistics import Array, harrell_davis
-from sim_sensors.latency_config import LatencyConfig
-from sim_sensors.pipeline.marginals import quantile_of
+from sim_sensors.timing.latency_config import LatencyConfig
+from sim_sensors.timing.marginals import quantile_of
 
 FOLDS = 5
 MOST = 6000

@@ -26,9 +26,9 @@ from sensor_rig.fit.statistics import (
     weakened,
 )
 from sensor_rig.fit.times import FEWEST, StreamTimes
-from sim_sensors.latency_config import LatencyConfig
-from sim_sensors.pipeline.marginals import latency_correlation, marginal_of, reachable
-from sim_sensors.timing_config import TimingConfig
+from sim_sensors.timing.config import TimingConfig
+from sim_sensors.timing.latency_config import LatencyConfig
+from sim_sensors.timing.marginals import latency_correlation, marginal_of, reachable
 
 QUANTILES = {'p5_s': 0.05, 'p50_s': 0.5, 'p95_s': 0.95, 'p99_s': 0.99}
 LONGEST_S = 60.0

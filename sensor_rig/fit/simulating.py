@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from sensor_rig.fit.statistics import Array
-from sim_sensors.pipeline.transit import CaptureNumbers, StreamTraits, Transit
-from sim_sensors.randomness.noise import RandomStreams
-from sim_sensors.timekeeping.schedule import Schedule
-from sim_sensors.timing_config import TimingConfig
+from sim_sensors.timing.config import TimingConfig
+from sim_sensors.timing.randomness.random_streams import RandomStreams
+from sim_sensors.timing.schedule import Schedule
+from sim_sensors.timing.transit import CaptureNumbers, StreamTraits, Transit
 
 
 def simulated_latencies(config: TimingConfig, count: int, runs: int = 1, seed: int = 1) -> Array:

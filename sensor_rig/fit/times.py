@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rig_common.errors import RigError
 from sensor_rig.bags.inspect import TopicFacts, TopicTimes
 from sensor_rig.fit.statistics import Array
-from sim_sensors.pipeline.tracefile import read_columns, read_stamps
+from sim_sensors.timing.trace_file import read_columns, read_stamps
 
 Times = NDArray[np.int64]
 FEWEST = 30

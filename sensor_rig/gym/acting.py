@@ -8,7 +8,7 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError
-from sim_sensors.world.base import WorldBase
+from sim_sensors.world.world_base import WorldBase
 
 Floats = NDArray[np.float64]
 

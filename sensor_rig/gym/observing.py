@@ -10,8 +10,8 @@ from gymnasium.spaces import Box, Dict, MultiBinary, Space
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError
+from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.rig import Rig
-from sim_sensors.sensors.base import AnySensor
 
 Array = NDArray[Any]
 OWN = 'env'

@@ -75,7 +75,7 @@ class RigWatch:
         return found
 
     def _streams(self) -> Iterator[tuple[str, float]]:
-        from sim_sensors.pipeline.fates import LOSSES, CaptureFate
+        from sim_sensors.timing.fates import LOSSES, CaptureFate
 
         for name, latency in self._latencies.items():
             counts = self._rig.pipelines[name].counts

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sensor_rig.mounting.survey import Survey
-from sim_sensors.world.drive import custom_text
-from sim_sensors.world.poses import keyframe_names, start_qpos
-from sim_sensors.world.stance import Stance, is_free, stand
-from sim_sensors.world.transmissions import ONE_DOF, Actuators
+from sim_sensors.world.actuation.diff_drive import custom_text
+from sim_sensors.world.actuation.transmissions import ONE_DOF, Actuators
+from sim_sensors.world.model.poses import keyframe_names, start_qpos
+from sim_sensors.world.model.stance import Stance, is_free, stand
 
 Floats = NDArray[np.float64]
 Values = dict[str, Any]

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from sim_sensors.sensors.base import AnySensor
-from sim_sensors.world.mounts import frame_pose
-from sim_sensors.world.render import overview
+from sim_sensors.interface.sensor import AnySensor, frame_pose
+from sim_sensors.world.rendering.renderer import overview
 
 Floats = NDArray[np.float64]
 

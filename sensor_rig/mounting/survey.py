@@ -10,10 +10,10 @@ import mujoco
 
 from rig_common.errors import RigError
 from rig_common.jsonable import JsonObject
-from sim_sensors.config import WorldConfig
-from sim_sensors.world.modelfile import compile_model
-from sim_sensors.world.poses import keyframe_names
-from sim_sensors.world.transmissions import Actuators
+from sim_sensors.world.actuation.transmissions import Actuators
+from sim_sensors.world.config.world import WorldConfig
+from sim_sensors.world.model.model_file import compile_model
+from sim_sensors.world.model.poses import keyframe_names
 
 VERSION = 1
 """Version of the keys of `rig mount --json`."""

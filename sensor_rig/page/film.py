@@ -21,7 +21,7 @@ from sensor_rig.page.history import History, Mark, Occurrence, OffsetPoint
 from sensor_rig.page.offsets import offsets
 from sensor_rig.page.timeline_lanes import timeline
 from sensor_rig.rigfile import RigConfig
-from sim_sensors.timing_config import FaultConfig
+from sim_sensors.timing.config import FaultConfig
 
 FORMATS = ('.webp', '.gif')
 BROWSERS = ('chromium', 'chromium-browser', 'google-chrome')

@@ -9,8 +9,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_sensors.world.markers import Scene, Shape
-from sim_sensors.world.pose_messages import base_body
+from sim_sensors.world.scene.markers import Scene, Shape
+from sim_sensors.world.scene.pose_messages import base_body
 from sim_sensors.world.world import World
 
 Floats = NDArray[np.float64]

@@ -23,7 +23,12 @@ from sensor_rig.pictures.figures import figure, save
 from sensor_rig.pictures.gallery_style import FIRST, INK, SECOND, SOFT, TRUE
 from sensor_rig.pictures.lidars import lidar_of
 from sensor_rig.rigfile import RigConfig
-from sim_sensors.world.pose_messages import ODOM_RATE_HZ, TrueOdometry, base_body, schedule_of
+from sim_sensors.world.scene.pose_messages import (
+    ODOM_RATE_HZ,
+    TrueOdometry,
+    base_body,
+    schedule_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

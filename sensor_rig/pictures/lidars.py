@@ -5,7 +5,7 @@ from __future__ import annotations
 from rig_common.errors import RigError
 from sensor_rig.rigfile import RigConfig
 from sim_sensors.sensors.lidar.config import LidarConfig
-from sim_sensors.sensors.lidar.lidar import Lidar
+from sim_sensors.sensors.lidar.scanner import Lidar
 
 
 def lidar_of(config: RigConfig, wanted: str | None) -> Lidar[LidarConfig]:

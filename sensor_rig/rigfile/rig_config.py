@@ -34,9 +34,11 @@ from sync_engine.config import SyncConfig
 
 if TYPE_CHECKING:
     from sensor_rig.rigfile.stream_keys import StreamConfig
-    from sim_sensors.config import SensorConfig, Simulation, WorldConfig
-    from sim_sensors.sensors.base import AnySensor
-    from sim_sensors.timing_config import LinkConfig
+    from sim_sensors.interface.config import SensorConfig
+    from sim_sensors.interface.sensor import AnySensor
+    from sim_sensors.simulation import Simulation
+    from sim_sensors.timing.config import LinkConfig
+    from sim_sensors.world.config.world import WorldConfig
 
 PartT = TypeVar('PartT')
 
@@ -90,7 +92,7 @@ class RigConfig:
     @property
     def simulation(self) -> Simulation:
         """The part of the rig that is simulated."""
-        from sim_sensors.config import Simulation
+        from sim_sensors.simulation import Simulation
 
         return Simulation(
             self.simulated_world, self.sensors, self.seed, self.links, self.path.parent
@@ -118,7 +120,7 @@ class RigConfig:
 
     def with_world(self, **changes: object) -> RigConfig:
         """Return this rig with other values for keys of `world:`, which are checked."""
-        from sim_sensors.config import WorldConfig
+        from sim_sensors.world.config.world import WorldConfig
 
         values = {**self.simulated_world.model_dump(), **changes}
         return replace(self, world=validated(WorldConfig, values, 'world'))
@@ -166,7 +168,7 @@ def load_attached(rig: str | Path | Mapping[str, object], timestep_s: float) -> 
     It needs no `world:`. Where there is one, its model is that of the simulation, and what moves
     the robot or paces the run does not count.
     """
-    from sim_sensors.world.foreign.world import ATTACHED
+    from sim_sensors.world.foreign.attached_world import ATTACHED
 
     file = Path('rig') if isinstance(rig, Mapping) else resolve_rig(rig)
     values = dict(rig) if isinstance(rig, Mapping) else read_parameters(file)

@@ -15,8 +15,9 @@ from sensor_rig.rigfile.rig_reading import Mistakes, extended_file
 
 if TYPE_CHECKING:
     from sensor_rig.rigfile.stream_keys import StreamConfig
-    from sim_sensors.config import SensorConfig, WorldConfig
-    from sim_sensors.timing_config import LinkConfig
+    from sim_sensors.interface.config import SensorConfig
+    from sim_sensors.timing.config import LinkConfig
+    from sim_sensors.world.config.world import WorldConfig
 
 SENSOR_NAME = re.compile(r'[a-z][a-z0-9_]*\Z')
 RESERVED_NAMES = frozenset(
@@ -35,7 +36,7 @@ def section(values: Mapping[str, object], key: str) -> Parameters:
 
 def world_config(values: Mapping[str, object]) -> WorldConfig:
     """Return the validated `world:`."""
-    from sim_sensors.config import WorldConfig
+    from sim_sensors.world.config.world import WorldConfig
 
     return validated(WorldConfig, section(values, 'world'), 'world')
 
@@ -101,7 +102,7 @@ def link_configs(
     links: dict[str, LinkConfig] = {}
     if not raw and used <= {''}:
         return links
-    from sim_sensors.timing_config import LinkConfig
+    from sim_sensors.timing.config import LinkConfig
 
     for name, config in sensors.items():
         if config.link and config.link not in raw:
@@ -164,8 +165,8 @@ def check_stamps(
     sensors: Mapping[str, SensorConfig], world: WorldConfig, mistakes: Mistakes
 ) -> None:
     """Refuse clocks that are so far off that their stamps are no ROS time."""
-    from sim_sensors.timekeeping.schedule import schedules_of
-    from sim_sensors.timekeeping.stamps import require_stamps
+    from sim_sensors.pipeline.assembly import schedules_of
+    from sim_sensors.timing.stamp_limits import require_stamps
 
     odd = [
         name

@@ -16,9 +16,9 @@ from rig_common.paramfile.events import ALL_NODES, PARAMETERS
 from sensor_rig.rigfile import SeedConfig
 from sensor_rig.rigfile.rig_parts import RESERVED_NAMES, SENSOR_NAME
 from sensor_rig.rigfile.stream_keys import TYPES, StreamConfig, typed_config
-from sim_sensors.config import WorldConfig
 from sim_sensors.registry import sensor_class, type_names
-from sim_sensors.timing_config import LinkConfig
+from sim_sensors.timing.config import LinkConfig
+from sim_sensors.world.config.world import WorldConfig
 from sync_engine.config import SyncConfig
 
 Schema: TypeAlias = dict[str, Any]

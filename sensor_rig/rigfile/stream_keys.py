@@ -11,9 +11,9 @@ from pydantic import Field, field_validator, model_validator
 from rig_common.errors import Mistake, RigError
 from rig_common.text import near
 from rig_common.validation import Strict, validated
-from sim_sensors.clock_config import ClockConfig
-from sim_sensors.timing_config import TimingConfig
-from sim_sensors.units import NonNegative
+from sim_sensors.timing.clock_config import ClockConfig
+from sim_sensors.timing.config import TimingConfig
+from sim_sensors.timing.units import NonNegative
 
 AUTOMATIC = -1.0
 """Stands for "as the recording says"; ROS parameters know no null."""

@@ -12,8 +12,8 @@ from rig_common.quaternions import conjugate, product
 from sync_engine.config import IMAGE_TYPES
 
 if TYPE_CHECKING:
-    from sim_sensors.config import SensorConfig
-    from sim_sensors.sensors.base import AnySensor
+    from sim_sensors.interface.config import SensorConfig
+    from sim_sensors.interface.sensor import AnySensor
 
 CUES = {
     'nav_msgs/msg/Odometry': 'odometry',
@@ -83,7 +83,7 @@ def _least_s(config: SensorConfig) -> float:
     """Return the latency that nine of ten samples of a latency model have at least, s."""
     if config.latency.model == 'delay':
         return 0.0
-    from sim_sensors.pipeline.marginals import usual_least_s
+    from sim_sensors.timing.marginals import usual_least_s
 
     return usual_least_s(config.latency)
 
@@ -107,7 +107,7 @@ def add_imu_rotations(
     """
     if not isinstance(imu, str) or imu not in sensors:
         return
-    from sim_sensors.world.mounts import quat_wxyz_from_rpy
+    from sim_sensors.interface.mounts import quat_wxyz_from_rpy
 
     to_imu = conjugate(quat_wxyz_from_rpy(sensors[imu].config.mount.rpy_rad))
     for name, sensor in sensors.items():

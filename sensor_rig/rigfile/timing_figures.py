@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from sensor_rig.rigfile import RigConfig
-    from sim_sensors.pipeline.transit import Transit
-    from sim_sensors.timekeeping.schedule import Schedule
-    from sim_sensors.timing_config import TimingConfig
+    from sim_sensors.timing.config import TimingConfig
+    from sim_sensors.timing.schedule import Schedule
+    from sim_sensors.timing.transit import Transit
 
 RUNS, CAPTURES = 20, 300
 """Simulated runs and captures of each that quantiles are taken from."""
@@ -50,10 +50,9 @@ class TimingFigures:
 def timing_figures(rig: RigConfig) -> dict[str, TimingFigures]:
     """Return the figures of every simulated sensor, faults left out."""
     from rig_common.times import seconds_to_ns
-    from sim_sensors.pipeline.transit import Transit
-    from sim_sensors.pipeline.wiring import link_shares, stream_of
-    from sim_sensors.randomness.noise import RandomStreams
-    from sim_sensors.timekeeping.schedule import schedules_of
+    from sim_sensors.pipeline.assembly import link_shares, schedules_of, stream_of
+    from sim_sensors.timing.randomness.random_streams import RandomStreams
+    from sim_sensors.timing.transit import Transit
 
     sensors = rig.make_sensors()
     if not sensors:
@@ -79,7 +78,7 @@ def timing_figures(rig: RigConfig) -> dict[str, TimingFigures]:
 
 
 def _latencies(transit: Transit, schedule: Schedule) -> NDArray[np.float64]:
-    from sim_sensors.pipeline.transit import CaptureNumbers
+    from sim_sensors.timing.transit import CaptureNumbers
 
     envs, rows = np.arange(RUNS), []
     for k in range(CAPTURES):
@@ -99,7 +98,7 @@ def _correlation(latency_s: NDArray[np.float64]) -> float:
 
 def clock_error(config: TimingConfig, time_s: float) -> ClockError:
     """Return the error of a clock `time_s` after the start, before rounding and TAI."""
-    from sim_sensors.pipeline.discipline import warmth_s
+    from sim_sensors.timing.discipline import warmth_s
 
     clock = config.clock
     if clock.stamp_at == 'arrival':
@@ -115,10 +114,10 @@ def clock_error(config: TimingConfig, time_s: float) -> ClockError:
 
 
 def _simulated_error(config: TimingConfig, time_s: float) -> ClockError:
-    from sim_sensors.pipeline.clocks import SensorClock
-    from sim_sensors.pipeline.transit import CaptureNumbers
-    from sim_sensors.randomness.noise import RandomStreams
-    from sim_sensors.timekeeping.schedule import Schedule
+    from sim_sensors.timing.clocks import SensorClock
+    from sim_sensors.timing.randomness.random_streams import RandomStreams
+    from sim_sensors.timing.schedule import Schedule
+    from sim_sensors.timing.transit import CaptureNumbers
 
     schedule = Schedule(1.0, 1_000_000)
     plain = config.model_copy(

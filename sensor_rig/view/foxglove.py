@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from rig_common.jsonable import JsonObject
 from sensor_rig.bags.reader import BagTopic
 from sensor_rig.drawing.colours import RAW, SYNCED, TRUTH
-from sim_sensors.world.frames import WORLD_FRAME
+from sim_sensors.world.scene.frames import WORLD_FRAME
 from sync_engine.wire.batch import BATCH
 
 IN_SPACE = (

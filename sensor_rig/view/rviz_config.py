@@ -14,7 +14,7 @@ import yaml
 from rig_common.jsonable import JsonObject
 from sensor_rig.drawing import colours
 from sensor_rig.rigfile import RigConfig
-from sim_sensors.naming import env_prefix, truth_topic
+from sim_sensors.interface.topics import env_prefix, truth_topic
 
 RAW, SYNCED, TRUTH = (
     '; '.join(map(str, rgb)) for rgb in (colours.RAW, colours.SYNCED, colours.TRUTH)
@@ -189,8 +189,8 @@ def _fixed_frame(rig: RigConfig) -> str:
         return ROBOT_FRAME
     if not rig.world.hide_truth:
         return WORLD_FRAME
-    from sim_sensors.world.frames import FrameTree
-    from sim_sensors.world.pose_messages import base_body
+    from sim_sensors.world.scene.frames import FrameTree
+    from sim_sensors.world.scene.pose_messages import base_body
     from sim_sensors.world.world import make_world
 
     sensors = list(rig.make_sensors().values())

@@ -21,18 +21,18 @@ from rig_common.ros.follower import Follower
 from rig_common.ros.matching import Matching
 from rig_common.ros.parameters import ConfigParameters, fix_sim_time
 from rig_common.times import NEVER_NS, NS_PER_S
-from sim_sensors.config import SensorConfig, Simulation
-from sim_sensors.facts import SensorFacts
-from sim_sensors.naming import diagnostics_topic, parameter_events_topic, tick_topic
-from sim_sensors.pipeline.changes import FIXED_KEYS
-from sim_sensors.pipeline.fates import LOSSES, CaptureFate
+from sim_sensors.diagnostic_values import SensorFacts
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.topics import diagnostics_topic, parameter_events_topic, tick_topic
+from sim_sensors.pipeline.assembly import link_shares, schedules_of
+from sim_sensors.pipeline.changes_at_run_time import FIXED_KEYS
 from sim_sensors.pipeline.pipeline import Pipeline
-from sim_sensors.pipeline.wiring import link_shares
 from sim_sensors.ros.emulator_channel import EmulatorChannel
 from sim_sensors.ros.fault_service import FaultService
-from sim_sensors.timekeeping.schedule import schedules_of
-from sim_sensors.timekeeping.stamps import require_stamps
-from sim_sensors.world.modelfile import whole_timestep_ns
+from sim_sensors.simulation import Simulation
+from sim_sensors.timing.fates import LOSSES, CaptureFate
+from sim_sensors.timing.stamp_limits import require_stamps
+from sim_sensors.world.model.model_file import whole_timestep_ns
 
 LISTEN_PERIOD_S = 0.1
 """Wall time between two looks at who reads our topics."""

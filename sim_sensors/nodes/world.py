@@ -26,9 +26,10 @@ from rig_common.ros.diagnostics import Diagnostics
 from rig_common.ros.matching import Matching
 from rig_common.ros.parameters import ConfigParameters, fix_sim_time
 from rig_common.times import NS_PER_S, seconds_to_ns
-from sim_sensors.config import Simulation, WorldConfig
-from sim_sensors.facts import WorldFacts
-from sim_sensors.naming import CLOCK_TOPIC, tick_topic
+from sim_sensors.diagnostic_values import WorldFacts
+from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface.topics import CLOCK_TOPIC, tick_topic
+from sim_sensors.pipeline.assembly import refuse_drawn_phases, schedules_of
 from sim_sensors.ros.commands import Commands
 from sim_sensors.ros.controls import WorldServices
 from sim_sensors.ros.other_worlds import OtherWorlds
@@ -40,11 +41,12 @@ from sim_sensors.ros.scene import (
     transforms_available,
 )
 from sim_sensors.ros.truth_channels import HeavyChannel, TruthChannel
-from sim_sensors.sensors.base import AnySensor
+from sim_sensors.simulation import Simulation
 from sim_sensors.timekeeping.conductor import Conductor
 from sim_sensors.timekeeping.pacer import Pacer
-from sim_sensors.timekeeping.schedule import Schedule, refuse_drawn_phases, schedules_of
 from sim_sensors.timekeeping.world_loop import WorldLoop
+from sim_sensors.timing.schedule import Schedule
+from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.readers import truth_readers
 from sim_sensors.world.world import make_world
 

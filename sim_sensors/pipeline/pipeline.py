@@ -21,26 +21,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rig_common.errors import RigError
-from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline.arrays import arrays_of
-from sim_sensors.pipeline.changes import check_change
-from sim_sensors.pipeline.fates import CaptureFate
-from sim_sensors.pipeline.faults import HEALTHY, Faults
-from sim_sensors.pipeline.imperfections import ReadoutErrors
+from sim_sensors.interface.batch import Batch, NoiseSource, ReadoutErrors
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import AnySensor, Sample
+from sim_sensors.pipeline.assembly import on_arrays, schedule_of, stream_of
+from sim_sensors.pipeline.changes_at_run_time import check_change
 from sim_sensors.pipeline.in_flight import InFlight
-from sim_sensors.pipeline.lags import Lags
-from sim_sensors.pipeline.layout import Array
-from sim_sensors.pipeline.link import LinkShare
 from sim_sensors.pipeline.progress import Progress, TickNumbers, drawn_phases_ns
-from sim_sensors.pipeline.readout import Reading, Readout, asked_history
-from sim_sensors.pipeline.rows import ALL, Envs, RowChoice, Rows
+from sim_sensors.pipeline.reading.lags import Lags
+from sim_sensors.pipeline.reading.readout import Reading, Readout, asked_history
 from sim_sensors.pipeline.stages import Stages, rows_of
-from sim_sensors.pipeline.transit import Transit
-from sim_sensors.pipeline.wiring import on_arrays, stream_of
-from sim_sensors.randomness.noise import NoiseSource
-from sim_sensors.sensors.base import AnySensor, Batch, Sample
-from sim_sensors.timekeeping.schedule import Schedule
-from sim_sensors.timing_config import FaultConfig
+from sim_sensors.timing.arrays.devices import arrays_of
+from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays.rows import ALL, Envs, RowChoice, Rows
+from sim_sensors.timing.config import FaultConfig
+from sim_sensors.timing.fates import CaptureFate
+from sim_sensors.timing.faults import HEALTHY, Faults
+from sim_sensors.timing.link import LinkShare
+from sim_sensors.timing.schedule import Schedule
+from sim_sensors.timing.transit import Transit
 
 Supplier = Callable[[NDArray[np.intp], Array], None]
 """`supplier(lanes, out)` writes the present truth of `lanes` into `out` [len(lanes), width]."""
@@ -87,7 +86,7 @@ class Pipeline:
         self.names, self.num_envs = names or (sensor.name,), num_envs
         if messages and len(self.names) > 1:
             raise ValueError('sensors that share a pipeline send no messages')
-        self.schedule = schedule or Schedule.of(sensor.name, config, dt_ns)
+        self.schedule = schedule or schedule_of(sensor.name, config, dt_ns)
         self.ticks = sensor.truth_ticks(self.schedule)
         """When truth is needed: at captures, or more often for a stateful response."""
         self._tick_s, self._capture_s = self.ticks.period_s, self.schedule.period_s

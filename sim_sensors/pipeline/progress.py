@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.times import seconds_to_ns
-from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline.arrays import NUMPY, Arrays
-from sim_sensors.pipeline.rows import Rows
-from sim_sensors.randomness.noise import RandomStreams
-from sim_sensors.timekeeping.schedule import Schedule
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
+from sim_sensors.timing.arrays.rows import Rows
+from sim_sensors.timing.randomness.random_streams import RandomStreams
+from sim_sensors.timing.schedule import Schedule
 
 Numbers = NDArray[np.int64]
 

@@ -3,19 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_sensors.pipeline.classes import ClassReader
-from sim_sensors.pipeline.layout import Array
+from sim_sensors.interface.truth import TruthReader, WorldView
+from sim_sensors.pipeline.alike import ClassReader
 from sim_sensors.pipeline.pipeline import Pipeline
-from sim_sensors.world.base import WorldBase
-from sim_sensors.world.readers import Capture
-from sim_sensors.world.truth import TruthReader
+from sim_sensors.timing.arrays.layout import Array
 
 Envs = NDArray[np.intp]
+
+
+@dataclass(slots=True)
+class Capture:
+    """A capture under way.
+
+    A sweep of 100 ms in four parts that begins at 200 ms has `parts_ns` 0, 33, 67 and 100 ms: its
+    truth is read at 200, 233, 267 and 300 ms, and is complete then.
+    """
+
+    parts_ns: Sequence[int]
+    """When each part is read, ns after `time_ns`."""
+    time_ns: int
+    """When it began; its message carries this time."""
+    envs: Sequence[int]
+    rows: Array
+    """Truth [len(envs), width], filled part by part."""
+    part: int = 0
+    """The part to read next."""
+
+    @property
+    def due_ns(self) -> int:
+        """When the next part is read, ns."""
+        return self.time_ns + self.parts_ns[self.part]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every part was read."""
+        return self.part == len(self.parts_ns)
+
+    def read(self, reader: TruthReader, view: WorldView) -> None:
+        """Read the next part."""
+        reader.read(view, self.envs, self.part, self.rows)
+        self.part += 1
 
 
 class Source(Protocol):
@@ -34,7 +67,7 @@ class Source(Protocol):
         """Begin a new episode of `envs` at `now_ns`, the world having been reset."""
 
 
-def make_source(world: WorldBase, readers: Sequence[TruthReader], pipeline: Pipeline) -> Source:
+def make_source(world: WorldView, readers: Sequence[TruthReader], pipeline: Pipeline) -> Source:
     """Return the source of a pipeline, given the reader of each of its sensors.
 
     It is lazy for an instant, and gathers for a capture that lasts.
@@ -48,7 +81,7 @@ class Instant:
     """Truth of an instant: the pipeline asks for it when it needs it."""
 
     def __init__(
-        self, world: WorldBase, readers: Sequence[TruthReader], pipeline: Pipeline
+        self, world: WorldView, readers: Sequence[TruthReader], pipeline: Pipeline
     ) -> None:
         self.pipeline = pipeline
         everyone = range(world.num_envs)
@@ -87,7 +120,7 @@ class Instant:
 class Sweep:
     """Truth that takes time: gathered over ticks, handed over with its last part."""
 
-    def __init__(self, world: WorldBase, reader: TruthReader, pipeline: Pipeline) -> None:
+    def __init__(self, world: WorldView, reader: TruthReader, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
         self._world, self._reader = world, reader
         self._parts = [int(part) for part in reader.parts_ns]

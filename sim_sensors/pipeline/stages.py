@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_sensors.pipeline.arrays import NUMPY, Arrays
-from sim_sensors.pipeline.faults import Condition
-from sim_sensors.pipeline.imperfections import clip_to
-from sim_sensors.pipeline.layout import Array
-from sim_sensors.pipeline.rows import ALL, Rows
-from sim_sensors.pipeline.timeline import TimelineRing
-from sim_sensors.sensors.base import AnySensor, Batch, Sensor
+from sim_sensors.interface.batch import Batch, clip_to
+from sim_sensors.interface.sensor import AnySensor, Sensor
+from sim_sensors.pipeline.tick_history import TimelineRing
+from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
+from sim_sensors.timing.arrays.rows import ALL, Rows
+from sim_sensors.timing.faults import Condition
 
 MOST_PASSED = 256
 """Ticks between captures that are kept at most; beyond it costs no more to integrate twice."""

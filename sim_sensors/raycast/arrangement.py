@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim_sensors.raycast.base import F64
+from sim_sensors.raycast.ray_caster import F64
 
 _MOST_ROWS = 256
 _CLEARLY_CLOSER = 0.75

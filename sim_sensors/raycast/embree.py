@@ -19,12 +19,12 @@ import numpy.typing as npt
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast import embree_shapes as shapes
 from sim_sensors.raycast.arrangement import Arrangement
-from sim_sensors.raycast.base import F32, F64, Bool, Hits, RayCaster, Surface
-from sim_sensors.raycast.exceptions import Exceptions
 from sim_sensors.raycast.instances import Instances
 from sim_sensors.raycast.multiray import MujocoCaster
 from sim_sensors.raycast.packets import Packets
 from sim_sensors.raycast.planes import Planes
+from sim_sensors.raycast.ray_caster import F32, F64, Bool, Hits, RayCaster, Surface
+from sim_sensors.raycast.shape_exceptions import Exceptions
 
 _FAR_FROM_ZERO_M = 100.0
 """Worlds whose static middle lies farther out than this are baked around that middle."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sim_sensors.raycast import embree_api as api
-from sim_sensors.raycast.base import F32, F64
+from sim_sensors.raycast.ray_caster import F32, F64
 
 _BOX_CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
 _BOX_FACES = np.array(

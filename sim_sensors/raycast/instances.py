@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast import embree_shapes as shapes
-from sim_sensors.raycast.base import F32, F64, I32
+from sim_sensors.raycast.ray_caster import F32, F64, I32
 
 
 class _Shapes:

@@ -17,11 +17,11 @@ import numpy.typing as npt
 from rig_common.arrays import AnyArray
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast.arrangement import Arrangement
-from sim_sensors.raycast.base import F32, F64, Bool, Hits, Surface
 from sim_sensors.raycast.embree import EmbreeCaster
 from sim_sensors.raycast.instances import Instances
 from sim_sensors.raycast.packets import Packets
 from sim_sensors.raycast.poses import ROUNDING_M, Poses, Solids
+from sim_sensors.raycast.ray_caster import F32, F64, Bool, Hits, Surface
 
 _WIDTH = 16
 """Rays a call; the rays of an environment fill whole calls, so that none is of two."""

@@ -7,8 +7,8 @@ import copy
 import mujoco
 import numpy as np
 
-from sim_sensors.raycast.base import F64, Bool, Hits, RayCaster, Surface, visible_geoms
-from sim_sensors.raycast.exceptions import Exceptions
+from sim_sensors.raycast.ray_caster import F64, Bool, Hits, RayCaster, Surface, visible_geoms
+from sim_sensors.raycast.shape_exceptions import Exceptions
 
 ORIGIN_TOLERANCE_M = 1e-3
 """Neighbouring rays whose origins lie within this share one `mj_multiRay` call."""

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast.arrangement import Arrangement
-from sim_sensors.raycast.base import F32, F64, Hits
+from sim_sensors.raycast.ray_caster import F32, F64, Hits
 
 # Arrays, as numpy takes longer to convert a number than to go through a hundred rays.
 _FIRST_GEOM, _NO_NORMAL = np.array(0, np.int32), np.array(1e-30, np.float32)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rig_common.errors import RigError
-from sim_sensors.raycast.base import F64
+from sim_sensors.raycast.ray_caster import F64
 
 ELEVATION_TABLES_DEG: dict[int, tuple[float, ...]] = {
     16: tuple(float(value) for value in np.linspace(-15.0, 15.0, 16)),

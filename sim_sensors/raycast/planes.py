@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from sim_sensors.raycast.base import F64, I32
+from sim_sensors.raycast.ray_caster import F64, I32
 
 
 class Planes:

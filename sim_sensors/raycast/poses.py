@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from sim_sensors.raycast.base import F64
+from sim_sensors.raycast.ray_caster import F64
 
 Indices = npt.NDArray[np.intp]
 Found = tuple[Indices, Indices, F64]

@@ -13,10 +13,10 @@ from sensor_msgs.msg import JointState
 from rig_common.errors import RigError
 from rig_common.ros.types import message_class
 from rig_common.times import join_ns
-from sim_sensors.naming import env_prefix
-from sim_sensors.world.base import WorldBase
-from sim_sensors.world.following import JointPath
-from sim_sensors.world.frames import WORLD_FRAME
+from sim_sensors.interface.topics import env_prefix
+from sim_sensors.world.actuation.path_following import JointPath
+from sim_sensors.world.scene.frames import WORLD_FRAME
+from sim_sensors.world.world_base import WorldBase
 
 FIELDS = ('position', 'velocity', 'effort')
 MOST_BODIES = 64

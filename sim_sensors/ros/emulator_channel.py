@@ -15,20 +15,20 @@ from rig_common.cdr import CdrError
 from rig_common.ros import qos
 from rig_common.ros.types import message_class
 from rig_common.times import NEVER_NS, NS_PER_S, TimeBase
-from sim_sensors.config import SensorConfig
-from sim_sensors.naming import (
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import Sample
+from sim_sensors.interface.topics import (
     env_prefix,
     sensor_topics,
     truth_key,
     truth_time_topic,
     truth_topic,
 )
-from sim_sensors.pipeline.fates import CaptureFate
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.pipeline.stream_stats import StreamStats
-from sim_sensors.sensors.base import Sample
-from sim_sensors.timekeeping.stamps import require_stamps
-from sim_sensors.timing_config import FaultConfig
+from sim_sensors.timing.config import FaultConfig
+from sim_sensors.timing.fates import CaptureFate
+from sim_sensors.timing.stamp_limits import require_stamps
 
 FAR_AHEAD_NS = 3600 * NS_PER_S
 """Truth this far ahead of the last tick is no world's: drifts and walks would be computed through

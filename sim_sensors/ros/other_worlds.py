@@ -16,7 +16,7 @@ from rig_common.errors import RigError
 from rig_common.lockstep.messages import Tick
 from rig_common.ros import qos
 from rig_common.ros.clock import steady_timer
-from sim_sensors.naming import CLOCK_TOPIC, tick_topic
+from sim_sensors.interface.topics import CLOCK_TOPIC, tick_topic
 
 LOOK_PERIOD_S = 1.0
 NEW_S = 5.0

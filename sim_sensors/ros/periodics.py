@@ -10,10 +10,10 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from rig_common import msgs
 from rig_common.ros import qos
-from sim_sensors.naming import CLOCK_TOPIC, env_prefix, truth_topic
-from sim_sensors.timekeeping.schedule import Schedule
-from sim_sensors.world.base import WorldBase
-from sim_sensors.world.pose_messages import ODOM_RATE_HZ, TrueOdometry, schedule_of
+from sim_sensors.interface.topics import CLOCK_TOPIC, env_prefix, truth_topic
+from sim_sensors.timing.schedule import Schedule
+from sim_sensors.world.scene.pose_messages import ODOM_RATE_HZ, TrueOdometry, schedule_of
+from sim_sensors.world.world_base import WorldBase
 
 
 class PeriodicTopic(ABC):

@@ -16,13 +16,12 @@ from rig_common.errors import RigError
 from rig_common.ros import qos
 from rig_common.ros.types import message_class
 from rig_common.times import split_ns
-from sim_sensors.naming import truth_topic
+from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface.topics import truth_topic
 from sim_sensors.ros.periodics import PeriodicTopic
-from sim_sensors.sensors.base import AnySensor
-from sim_sensors.world.base import WorldBase
-from sim_sensors.world.frames import WORLD_FRAME
-from sim_sensors.world.markers import Scene, Shape
-from sim_sensors.world.pose_messages import (
+from sim_sensors.world.scene.frames import WORLD_FRAME
+from sim_sensors.world.scene.markers import Scene, Shape
+from sim_sensors.world.scene.pose_messages import (
     DESCRIPTION_TOPIC,
     SCENE_RATE_HZ,
     TF_TYPE,
@@ -30,6 +29,7 @@ from sim_sensors.world.pose_messages import (
     robot_description,
     schedule_of,
 )
+from sim_sensors.world.world_base import WorldBase
 
 MARKER_TYPES = {
     'plane': Marker.CUBE,

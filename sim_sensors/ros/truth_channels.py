@@ -11,14 +11,14 @@ from rclpy.publisher import Publisher
 from rig_common.ros import qos
 from rig_common.ros.types import message_class
 from rig_common.times import NEVER_NS
-from sim_sensors.naming import env_prefix, truth_key, truth_topic
-from sim_sensors.sensors.base import AnySensor
-from sim_sensors.timekeeping.schedule import Schedule
+from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface.topics import env_prefix, truth_key, truth_topic
+from sim_sensors.interface.truth import TruthReader
+from sim_sensors.pipeline.sources import Capture
 from sim_sensors.timekeeping.worker import Worker
-from sim_sensors.world.base import WorldBase
-from sim_sensors.world.readers import Capture
+from sim_sensors.timing.schedule import Schedule
 from sim_sensors.world.snapshot import Snapshot
-from sim_sensors.world.truth import TruthReader
+from sim_sensors.world.world_base import WorldBase
 
 LISTENERS_REFRESH_NS = 10_000_000
 """Simulated time between two looks at how many subscribers a topic has."""

@@ -10,17 +10,18 @@ import numpy as np
 from pydantic import Field
 
 from rig_common import msgs
-from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.sensors import atmosphere
-from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
-from sim_sensors.sensors.drift import LowPass, gauss_markov
-from sim_sensors.sensors.native import add_native, native_name
-from sim_sensors.units import NonNegative
-from sim_sensors.world.truth import ColumnReader
+from sim_sensors.interface.batch import Batch, Timeline
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.interface.truth import ColumnReader
+from sim_sensors.sensors.common import atmosphere
+from sim_sensors.sensors.common.drift import LowPass, gauss_markov
+from sim_sensors.sensors.common.native import add_native, native_name
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.units import NonNegative
 
 if TYPE_CHECKING:
-    from sim_sensors.world.truth import TruthReader, WorldView
+    from sim_sensors.interface.truth import TruthReader, WorldView
 
 PRESSURE = Topic('pressure', 'sensor_msgs/msg/FluidPressure')
 TEMPERATURE = Topic('temperature', 'sensor_msgs/msg/Temperature')

@@ -9,15 +9,16 @@ import numpy as np
 
 from rig_common import msgs
 from rig_common.times import NS_PER_S
-from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
-from sim_sensors.units import NonNegative
+from sim_sensors.interface.batch import Batch
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.units import NonNegative
 
 if TYPE_CHECKING:
     import mujoco
 
-    from sim_sensors.world.truth import TruthReader, WorldView
+    from sim_sensors.interface.truth import TruthReader, WorldView
 
 PULSE = Topic('pps', 'sensor_msgs/msg/TimeReference')
 

@@ -10,15 +10,16 @@ import numpy as np
 from pydantic import model_validator
 
 from rig_common import msgs
-from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.sensors.base import Batch, Sample, Topic
-from sim_sensors.sensors.netforce import NetForceReader, add_net_force
-from sim_sensors.sensors.phenomena import PhysicalConfig, PhysicalSensor
-from sim_sensors.units import NonNegative
+from sim_sensors.interface.batch import Batch
+from sim_sensors.interface.sensor import Sample, Topic
+from sim_sensors.sensors.common.net_force import NetForceReader, add_net_force
+from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.units import NonNegative
 
 if TYPE_CHECKING:
     from rig_common.cdr import Template
-    from sim_sensors.world.truth import TruthReader, WorldView
+    from sim_sensors.interface.truth import TruthReader, WorldView
 
 CONTACT = Topic('contact', 'sensor_msgs/msg/Range')
 INFRARED = 1

@@ -11,16 +11,17 @@ from pydantic import Field, model_validator
 
 from rig_common import msgs
 from rig_common.errors import RigError
-from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
-from sim_sensors.sensors.native import native_name
-from sim_sensors.units import NonNegative
-from sim_sensors.world.mounts import add_frame, find_body
-from sim_sensors.world.truth import ColumnReader
+from sim_sensors.interface.batch import Batch
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.mounts import add_frame, find_body
+from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.interface.truth import ColumnReader
+from sim_sensors.sensors.common.native import native_name
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.units import NonNegative
 
 if TYPE_CHECKING:
-    from sim_sensors.world.truth import TruthReader, WorldView
+    from sim_sensors.interface.truth import TruthReader, WorldView
 
 DISTANCE = Topic('distance', 'sensor_msgs/msg/Range')
 DISTANCES = Topic('distances', 'sensor_msgs/msg/PointCloud2')

@@ -11,17 +11,18 @@ from pydantic import Field
 
 from rig_common import msgs
 from rig_common.errors import RigError
-from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
-from sim_sensors.sensors.drift import LowPass
-from sim_sensors.sensors.native import add_native, native_name
-from sim_sensors.sensors.netforce import NetForceReader, add_net_force
-from sim_sensors.units import NonNegative
-from sim_sensors.world.truth import ColumnReader
+from sim_sensors.interface.batch import Batch, Timeline
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.interface.truth import ColumnReader
+from sim_sensors.sensors.common.drift import LowPass
+from sim_sensors.sensors.common.native import add_native, native_name
+from sim_sensors.sensors.common.net_force import NetForceReader, add_net_force
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.units import NonNegative
 
 if TYPE_CHECKING:
-    from sim_sensors.world.truth import TruthReader, WorldView
+    from sim_sensors.interface.truth import TruthReader, WorldView
 
 WRENCH = Topic('wrench', 'geometry_msgs/msg/WrenchStamped')
 FORCE, TORQUE = slice(0, 3), slice(3, 6)

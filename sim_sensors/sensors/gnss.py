@@ -15,19 +15,20 @@ from rig_common import msgs
 from rig_common.errors import UnavailableError
 from rig_common.installing import pip_install
 from rig_common.validation import Strict
-from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.sensors.base import Batch, Origin, Sample, Sensor, Topic
-from sim_sensors.sensors.drift import gauss_markov
-from sim_sensors.sensors.native import add_native, native_name
-from sim_sensors.units import NonNegative
-from sim_sensors.world.truth import ColumnReader
+from sim_sensors.interface.batch import Batch
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import Origin, Sample, Sensor, Topic
+from sim_sensors.interface.truth import ColumnReader
+from sim_sensors.sensors.common.drift import gauss_markov
+from sim_sensors.sensors.common.native import add_native, native_name
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.units import NonNegative
 
 if TYPE_CHECKING:
     from pyproj import Transformer
 
     from rig_common.cdr import Template
-    from sim_sensors.world.truth import TruthReader, WorldView
+    from sim_sensors.interface.truth import TruthReader, WorldView
 
 FIX = Topic('fix', 'sensor_msgs/msg/NavSatFix')
 VELOCITY = Topic('vel', 'geometry_msgs/msg/TwistStamped')

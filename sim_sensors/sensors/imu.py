@@ -13,22 +13,23 @@ from pydantic import Field
 from rig_common import msgs
 from rig_common.times import NS_PER_S
 from rig_common.validation import Strict
-from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline.arrays import NUMPY, Arrays, Movable
-from sim_sensors.pipeline.columns import columns_of, write_columns
-from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.pipeline.tiles import Tile
-from sim_sensors.sensors.axes import NonNegativePerAxis, PerAxis, quantise, sensitivity
-from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
-from sim_sensors.sensors.drift import AllanNoise, LowPass
-from sim_sensors.sensors.native import add_native, native_name
-from sim_sensors.sensors.rotations import rotate
-from sim_sensors.units import NonNegative
-from sim_sensors.world.truth import ColumnReader
+from sim_sensors.interface.batch import Batch, Timeline
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.interface.truth import ColumnReader
+from sim_sensors.sensors.common.axes import NonNegativePerAxis, PerAxis, quantise, sensitivity
+from sim_sensors.sensors.common.drift import AllanNoise, LowPass
+from sim_sensors.sensors.common.native import add_native, native_name
+from sim_sensors.sensors.common.rotations import rotate
+from sim_sensors.timing.arrays.columns import columns_of, write_columns
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays.namespace import NUMPY, Arrays, Movable
+from sim_sensors.timing.arrays.tiles import Tile
+from sim_sensors.timing.units import NonNegative
 
 if TYPE_CHECKING:
     from rig_common.cdr import Template
-    from sim_sensors.world.truth import TruthReader, WorldView
+    from sim_sensors.interface.truth import TruthReader, WorldView
 
 DATA_RAW = Topic('data_raw', 'sensor_msgs/msg/Imu')
 DATA = Topic('data', 'sensor_msgs/msg/Imu')

@@ -13,17 +13,18 @@ from pydantic import Field, model_validator
 from rig_common import msgs
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
-from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.sensors.axes import quantise
-from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
-from sim_sensors.sensors.native import add_joint_native
-from sim_sensors.units import NonNegative
-from sim_sensors.world.truth import ColumnReader
+from sim_sensors.interface.batch import Batch, Timeline
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.interface.truth import ColumnReader
+from sim_sensors.sensors.common.axes import quantise
+from sim_sensors.sensors.common.native import add_joint_native
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.units import NonNegative
 
 if TYPE_CHECKING:
     from rig_common.cdr import Template
-    from sim_sensors.world.truth import TruthReader, WorldView
+    from sim_sensors.interface.truth import TruthReader, WorldView
 
 TYPE = 'sensor_msgs/msg/JointState'
 NATIVE = {'position': 'jointpos', 'velocity': 'jointvel', 'effort': 'jointactfrc'}

@@ -10,15 +10,16 @@ import numpy as np
 
 from rig_common import msgs
 from rig_common.errors import RigError
-from sim_sensors.config import SensorConfig, Vector3
-from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.sensors.axes import PerAxis
-from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
-from sim_sensors.sensors.native import LinearReader, add_native, native_name
-from sim_sensors.units import NonNegative
+from sim_sensors.interface.batch import Batch
+from sim_sensors.interface.config import SensorConfig, Vector3
+from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.sensors.common.axes import PerAxis
+from sim_sensors.sensors.common.native import LinearReader, add_native, native_name
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.units import NonNegative
 
 if TYPE_CHECKING:
-    from sim_sensors.world.truth import TruthReader, WorldView
+    from sim_sensors.interface.truth import TruthReader, WorldView
 
 MAG = Topic('mag', 'sensor_msgs/msg/MagneticField')
 

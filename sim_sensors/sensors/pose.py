@@ -9,16 +9,17 @@ import mujoco
 import numpy as np
 
 from rig_common import msgs
-from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.sensors.base import Batch, Origin, Sample, Sensor, Topic
-from sim_sensors.sensors.native import add_native, native_name
-from sim_sensors.sensors.rotations import rotate
-from sim_sensors.units import NonNegative
-from sim_sensors.world.truth import ColumnReader
+from sim_sensors.interface.batch import Batch
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import Origin, Sample, Sensor, Topic
+from sim_sensors.interface.truth import ColumnReader
+from sim_sensors.sensors.common.native import add_native, native_name
+from sim_sensors.sensors.common.rotations import rotate
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.units import NonNegative
 
 if TYPE_CHECKING:
-    from sim_sensors.world.truth import TruthReader, WorldView
+    from sim_sensors.interface.truth import TruthReader, WorldView
 
 ODOM = Topic('odom', 'nav_msgs/msg/Odometry')
 NATIVE = ('framepos', 'framequat', 'velocimeter', 'gyro')

@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from rig_common import msgs
-from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.raycast import make_caster, subtree_bodies, visible_geoms
-from sim_sensors.sensors.base import Batch, Sample, Sensor, Topic
-from sim_sensors.units import NonNegative
+from sim_sensors.interface.batch import Batch
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.raycast.choice import make_caster
+from sim_sensors.raycast.ray_caster import subtree_bodies, visible_geoms
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.units import NonNegative
 
 if TYPE_CHECKING:
-    from sim_sensors.world.truth import TruthReader, WorldView
+    from sim_sensors.interface.truth import TruthReader, WorldView
 
 RANGE = Topic('range', 'sensor_msgs/msg/Range')
 RADIATION = {'ultrasound': 0, 'infrared': 1}

@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from rig_common import msgs
-from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.sensors.base import Batch, Sample, Timeline, Topic
-from sim_sensors.sensors.grids import ResponseGrid, grid_points
-from sim_sensors.sensors.taxels import TaxelReader, add_taxels
-from sim_sensors.units import NonNegative
+from sim_sensors.interface.batch import Batch, Timeline
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import Sample, Topic
+from sim_sensors.sensors.common.grids import ResponseGrid, grid_points
+from sim_sensors.sensors.common.taxels import TaxelReader, add_taxels
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.units import NonNegative
 
 if TYPE_CHECKING:
-    from sim_sensors.world.truth import TruthReader, WorldView
+    from sim_sensors.interface.truth import TruthReader, WorldView
 
 FIELD = Topic('tactile/image_raw', 'sensor_msgs/msg/Image')
 SHEAR_TO_DEPTH = 3.0

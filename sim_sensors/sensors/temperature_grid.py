@@ -11,17 +11,18 @@ from pydantic import Field
 
 from rig_common import msgs
 from rig_common.validation import Strict
-from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.sensors.base import Batch, Sample, Timeline, Topic
-from sim_sensors.sensors.grids import ResponseGrid, grid_points
-from sim_sensors.sensors.native import native_name
-from sim_sensors.sensors.phenomena import PhysicalConfig, PhysicalSensor
-from sim_sensors.units import NonNegative
-from sim_sensors.world.mounts import find_body
-from sim_sensors.world.truth import ColumnReader
+from sim_sensors.interface.batch import Batch, Timeline
+from sim_sensors.interface.mounts import find_body
+from sim_sensors.interface.sensor import Sample, Topic
+from sim_sensors.interface.truth import ColumnReader
+from sim_sensors.sensors.common.grids import ResponseGrid, grid_points
+from sim_sensors.sensors.common.native import native_name
+from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.units import NonNegative
 
 if TYPE_CHECKING:
-    from sim_sensors.world.truth import TruthReader, WorldView
+    from sim_sensors.interface.truth import TruthReader, WorldView
 
 GRID = Topic('temperature/image_raw', 'sensor_msgs/msg/Image')
 MEAN = Topic('temperature', 'sensor_msgs/msg/Temperature')

@@ -12,8 +12,18 @@ from pydantic import Field, model_validator
 
 from rig_common import msgs
 from rig_common.times import NS_PER_S
-from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline.columns import (
+from sim_sensors.interface.batch import Batch, Timeline
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import Origin, Sample, Sensor, Topic
+from sim_sensors.sensors.common.axes import quantise
+from sim_sensors.sensors.common.native import (
+    LinearReader,
+    add_joint_native,
+    add_native,
+    native_name,
+)
+from sim_sensors.sensors.common.rotations import yaw_quat
+from sim_sensors.timing.arrays.columns import (
     Column,
     absolute,
     columns_of,
@@ -23,16 +33,12 @@ from sim_sensors.pipeline.columns import (
     sqrt,
     write_columns,
 )
-from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.sensors.axes import quantise
-from sim_sensors.sensors.base import Batch, Origin, Sample, Sensor, Timeline, Topic
-from sim_sensors.sensors.native import LinearReader, add_joint_native, add_native, native_name
-from sim_sensors.sensors.rotations import yaw_quat
-from sim_sensors.units import NonNegative
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.units import NonNegative
 
 if TYPE_CHECKING:
     from rig_common.cdr import Template
-    from sim_sensors.world.truth import TruthReader, WorldView
+    from sim_sensors.interface.truth import TruthReader, WorldView
 
 ODOM = Topic('odom', 'nav_msgs/msg/Odometry')
 BASE_NATIVE = ('velocimeter', 'gyro')

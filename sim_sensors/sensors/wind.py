@@ -10,19 +10,20 @@ import numpy as np
 
 from rig_common import msgs
 from rig_common.errors import RigError
-from sim_sensors.config import Vector3
-from sim_sensors.pipeline.arrays import Arrays
-from sim_sensors.pipeline.layout import Array, Layout
-from sim_sensors.sensors.base import Batch, Sample, Timeline, Topic
-from sim_sensors.sensors.drift import LowPass
-from sim_sensors.sensors.native import add_native, native_name
-from sim_sensors.sensors.phenomena import PhysicalConfig, PhysicalSensor
-from sim_sensors.sensors.rotations import cross
-from sim_sensors.units import NonNegative
-from sim_sensors.world.truth import ColumnReader
+from sim_sensors.interface.batch import Batch, Timeline
+from sim_sensors.interface.config import Vector3
+from sim_sensors.interface.sensor import Sample, Topic
+from sim_sensors.interface.truth import ColumnReader
+from sim_sensors.sensors.common.drift import LowPass
+from sim_sensors.sensors.common.native import add_native, native_name
+from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
+from sim_sensors.sensors.common.rotations import cross
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays.namespace import Arrays
+from sim_sensors.timing.units import NonNegative
 
 if TYPE_CHECKING:
-    from sim_sensors.world.truth import TruthReader, WorldView
+    from sim_sensors.interface.truth import TruthReader, WorldView
 
 WIND = Topic('wind', 'geometry_msgs/msg/Vector3Stamped')
 

@@ -14,7 +14,7 @@ from typing import Protocol
 from rig_common.times import NEVER_NS
 from sim_sensors.timekeeping.conductor import REPEAT_S, Conductor
 from sim_sensors.timekeeping.pacer import Pacer
-from sim_sensors.world.base import WorldBase
+from sim_sensors.world.world_base import WorldBase
 
 BUDGET_S = 0.01
 """Longest time in `advance` before callbacks get their turn."""

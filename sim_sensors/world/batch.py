@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from rig_common.arrays import AnyArray
 from rig_common.cores import usable_cores
-from sim_sensors.config import WorldConfig
-from sim_sensors.sensors.base import AnySensor
-from sim_sensors.timing_config import LinkConfig
-from sim_sensors.world.base import Floats, WorldBase
+from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.timing.config import LinkConfig
+from sim_sensors.world.config.world import WorldConfig
+from sim_sensors.world.drivers.choice import make_driver
 from sim_sensors.world.instability import FULL, UNSTABLE
+from sim_sensors.world.world_base import Floats, WorldBase
 
 WATCHED = np.array([int(kind) for kind in (*UNSTABLE, *FULL)])
 
@@ -42,7 +43,7 @@ class BatchWorld(WorldBase):
         links: Mapping[str, LinkConfig] | None = None,
     ) -> None:
         """Compile `config.model` with `sensors` mounted; `threads` 0 takes every usable core."""
-        super().__init__(config, sensors, base_dir, config.num_envs, seed, links)
+        super().__init__(config, sensors, base_dir, config.num_envs, seed, links, make_driver)
         # Persistent: every environment keeps its derived arrays, which readers of `data` need.
         self._batch = Batch(self.model, self.num_envs, threads or usable_cores(), persistent=True)
         self._sensordata: Floats = self._batch.bind('sensordata')

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_sensors.world.base import WorldBase
+from sim_sensors.world.world_base import WorldBase
 
 
 class Snapshot:

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.arrays import AnyArray
-from sim_sensors.config import WorldConfig
-from sim_sensors.sensors.base import AnySensor
-from sim_sensors.timing_config import LinkConfig
-from sim_sensors.world.base import Floats, WorldBase
+from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.timing.config import LinkConfig
+from sim_sensors.world.config.world import WorldConfig
+from sim_sensors.world.drivers.choice import make_driver
 from sim_sensors.world.instability import FULL_KINDS
+from sim_sensors.world.world_base import Floats, WorldBase
 
 
 class World(WorldBase):
@@ -31,7 +32,7 @@ class World(WorldBase):
         links: Mapping[str, LinkConfig] | None = None,
     ) -> None:
         """Compile `config.model` with `sensors` mounted; files are looked up in `base_dir`."""
-        super().__init__(config, sensors, base_dir, 1, seed, links)
+        super().__init__(config, sensors, base_dir, 1, seed, links, make_driver)
         self._data = mujoco.MjData(self.model)
         self._sensordata: Floats = self._data.sensordata[None]
         self._ctrl: Floats = self._data.ctrl

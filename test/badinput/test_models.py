@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rig_common.errors import RigError
-from sim_sensors.config import WorldConfig
-from sim_sensors.world.modelfile import compile_model
+from sim_sensors.world.config.world import WorldConfig
+from sim_sensors.world.model.model_file import compile_model
 
 SOLID = 'v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n'
 ATTACH = '<worldbody><attach model="part" body="part" prefix="p_"/></worldbody>'

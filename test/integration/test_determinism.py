@@ -11,12 +11,12 @@ from support.body_sensors import PLATE
 from support.processes import Processes
 from support.ros_rigs import MS, LockstepRun, Recorder, topics_of, write_rig
 
+from rig_common.digest import StreamDigests
 from rig_common.ros.executor import Spinner, close_node, ros_context
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.nodes.building import make_sync
 from sensor_rig.rigfile import RigConfig, load_rig
 from sensor_rig.running.node_plan import planned_nodes
-from sim_sensors.pipeline.digest import StreamDigests
 
 SENSORS: dict[str, Any] = {
     'imu': {

@@ -14,7 +14,7 @@ from support.start import START_NS
 
 from rig_common.cdr import read_stamp_ns
 from rig_common.msgs import read_time_reference
-from sim_sensors.sensors.base import Sample
+from sim_sensors.interface.sensor import Sample
 
 SECONDS = 60
 BAROMETER = {'type': 'barometer', 'mount': {'body': 'plate'}}

@@ -21,9 +21,9 @@ import numpy as np
 import pytest
 from numpy._core._multiarray_umath import __cpu_features__
 
+from rig_common.digest import StreamDigests
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.rigfile import load_rig
-from sim_sensors.pipeline.digest import StreamDigests
 
 FILE = Path(__file__).with_name('same_bytes.json')
 RIGS = ('demo', 'everything', 'arm', 'quadruped')

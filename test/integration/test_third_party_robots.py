@@ -12,7 +12,7 @@ import pytest
 from sensor_rig.cli import mount
 from sensor_rig.cli.support.registry import parse
 from sensor_rig.inprocess import open_rig
-from sim_sensors.config import WorldConfig
+from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.world import World
 
 pytestmark = pytest.mark.long

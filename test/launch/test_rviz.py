@@ -20,8 +20,8 @@ from sensor_rig.cli.main import main
 from sensor_rig.rigfile import load_rig
 from sensor_rig.running.ros.one_process import OneProcess
 from sensor_rig.view.rviz_config import DISPLAYS, PLUGINS, view
-from sim_sensors.world.frames import WORLD_FRAME
-from sim_sensors.world.pose_messages import FrameMessages
+from sim_sensors.world.scene.frames import WORLD_FRAME
+from sim_sensors.world.scene.pose_messages import FrameMessages
 from sim_sensors.world.world import make_world
 
 RIGS = list(shared_names('config', '.yaml'))

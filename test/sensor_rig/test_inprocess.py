@@ -6,10 +6,10 @@ import pytest
 
 from bench.realtime import without
 from rig_common.cdr import read_stamp_ns
+from rig_common.digest import StreamDigests
 from rig_common.errors import RigError
 from sensor_rig.inprocess import InProcessRig, open_rig
 from sensor_rig.rigfile import load_rig, rig_from_parameters
-from sim_sensors.pipeline.digest import StreamDigests
 
 MS = 1_000_000
 PARAMETERS = {

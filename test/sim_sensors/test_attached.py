@@ -13,7 +13,7 @@ from rig_common.errors import RigError
 from sensor_rig.inprocess import attach
 from sensor_rig.rigfile import read_parameters, resolve_rig, rig_from_parameters
 from sim_sensors.rig import Rig
-from sim_sensors.world.modelfile import find_model
+from sim_sensors.world.model.model_file import find_model
 
 MODEL = """
 <mujoco>

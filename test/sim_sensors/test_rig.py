@@ -11,9 +11,9 @@ from support.start import START_NS
 
 from rig_common import msgs
 from rig_common.cdr import read_stamp_ns
+from rig_common.digest import StreamDigests
 from rig_common.errors import RigError, UnavailableError
 from sensor_rig.rigfile import rig_from_parameters
-from sim_sensors.pipeline.digest import StreamDigests
 from sim_sensors.rig import Rig
 
 IMU = {

@@ -10,7 +10,7 @@ from rig_common import msgs
 from rig_common.cdr import CdrError, read_stamp_ns, with_stamp_ns
 from rig_common.lockstep.messages import Ack, Tick
 from rig_common.times import MAX_STAMP_NS, seconds_to_ns
-from sim_sensors.timekeeping.schedule import Schedule
+from sim_sensors.timing.schedule import Schedule
 from sync_engine.engine import SyncEngine
 from sync_engine.streams.ledger import Counts, Ledger, Outcome
 

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from rig_common import msgs
-from sim_sensors.config import SensorConfig, WorldConfig
-from sim_sensors.pipeline.layout import Array, Layout
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.interface.truth import WorldView
 from sim_sensors.rig import Rig
-from sim_sensors.sensors.base import Sample, Sensor, Topic
-from sim_sensors.world.truth import WorldView
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.world.config.world import WorldConfig
 
 MS = 1_000_000
 SPEED_M_S = 3.0

@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from rig_common.field_docs import fields_of
-from sim_sensors.config import SensorConfig
+from sim_sensors.interface.config import SensorConfig
 from sim_sensors.registry import sensor_class
 
 SIGNS = {Ge: '>=', Gt: '>', Le: '<=', Lt: '<'}

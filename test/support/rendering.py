@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from rig_common.errors import UnavailableError
-from sim_sensors.world import render
+from sim_sensors.world.rendering import renderer as render
 
 
 @cache

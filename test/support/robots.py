@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sim_sensors.config import WorldConfig
-from sim_sensors.world.base import WorldBase
+from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.world import make_world
+from sim_sensors.world.world_base import WorldBase
 
 ARM = """
 <mujoco>

@@ -16,6 +16,7 @@ pytest.importorskip('rclpy', reason='rclpy is not installed')
 
 from rclpy.node import Node
 
+from rig_common.digest import StreamDigests
 from rig_common.lockstep.messages import SETTLED_TOPIC, TYPE_NAME, Tick
 from rig_common.ros import qos
 from rig_common.ros.executor import Spinner, close_node, ros_context
@@ -24,8 +25,7 @@ from rig_common.ros.types import message_class
 from rig_common.times import NEVER_NS
 from sensor_rig.nodes.building import make_emulator, make_world
 from sensor_rig.rigfile import RigConfig, load_rig
-from sim_sensors.naming import truth_time_topic
-from sim_sensors.pipeline.digest import StreamDigests
+from sim_sensors.interface.topics import truth_time_topic
 from support.body_sensors import PLATE
 from support.start import START_NS
 

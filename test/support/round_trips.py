@@ -8,10 +8,10 @@ import numpy as np
 
 from rig_common.validation import validated
 from sensor_rig.fit.times import StreamTimes
-from sim_sensors.pipeline.transit import CaptureNumbers, StreamTraits, Transit
-from sim_sensors.randomness.noise import RandomStreams
-from sim_sensors.timekeeping.schedule import Schedule
-from sim_sensors.timing_config import TimingConfig
+from sim_sensors.timing.config import TimingConfig
+from sim_sensors.timing.randomness.random_streams import RandomStreams
+from sim_sensors.timing.schedule import Schedule
+from sim_sensors.timing.transit import CaptureNumbers, StreamTraits, Transit
 
 MS = 1e-3
 CASES: dict[str, dict[str, Any]] = {

@@ -12,17 +12,17 @@ import numpy as np
 from rosbags.typesys import Stores, get_typestore
 
 from rig_common.times import NEVER_NS
-from sim_sensors.config import WorldConfig
-from sim_sensors.pipeline.layout import Array
+from sim_sensors.interface.sensor import Sample, Sensor
+from sim_sensors.interface.truth import WorldView
+from sim_sensors.pipeline.assembly import schedules_of
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.pipeline.sources import Source, make_source
 from sim_sensors.registry import sensor_class
-from sim_sensors.sensors.base import Sample, Sensor
-from sim_sensors.timekeeping.schedule import schedules_of
-from sim_sensors.world.base import WorldBase
+from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.world.batch import BatchWorld
-from sim_sensors.world.truth import WorldView
+from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.world import World
+from sim_sensors.world.world_base import WorldBase
 
 
 def make_sensor(name: str, **keys: Any) -> Sensor[Any]:

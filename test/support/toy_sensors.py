@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline.layout import Array, Layout
+from sim_sensors.interface.batch import Batch, Timeline
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import Sample, Sensor, Topic
 from sim_sensors.pipeline.pipeline import Pipeline
-from sim_sensors.sensors.base import Batch, Sample, Sensor, Timeline, Topic
+from sim_sensors.timing.arrays.layout import Array, Layout
 
 MS = 1_000_000
 

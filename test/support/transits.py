@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.validation import validated
-from sim_sensors.pipeline.transit import CaptureNumbers, StreamTraits, Transit
-from sim_sensors.randomness.noise import RandomStreams
-from sim_sensors.timekeeping.schedule import Schedule
-from sim_sensors.timing_config import TimingConfig
+from sim_sensors.timing.config import TimingConfig
+from sim_sensors.timing.randomness.random_streams import RandomStreams
+from sim_sensors.timing.schedule import Schedule
+from sim_sensors.timing.transit import CaptureNumbers, StreamTraits, Transit
 
 MS = 1_000_000
 

@@ -19,7 +19,7 @@ from typing import Literal
 
 from rig_common.installing import pip_install
 from rig_common.probing import run_python
-from sim_sensors.world.renderers import NEEDS_DISPLAY, RENDERERS, try_renderer
+from sim_sensors.world.rendering.gl_libraries import NEEDS_DISPLAY, RENDERERS, try_renderer
 
 State = Literal['ok', 'missing', 'failed']
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from rig_common.paths import find_shared
-from sim_sensors.world.renderers import begin_trial
+from sim_sensors.world.rendering.gl_libraries import begin_trial
 
 LOOKED_AT = 1 << 20
 """Characters of a rig file that are looked at; a rig is far smaller."""

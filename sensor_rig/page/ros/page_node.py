@@ -33,9 +33,9 @@ from sensor_rig.page.ros.remote import Remote
 from sensor_rig.page.scene import PageScene
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.running.ros.monitor import Monitor
-from sim_sensors.config import SensorConfig
-from sim_sensors.naming import parameter_events_topic, truth_topic
-from sim_sensors.world.pose_messages import base_body
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.topics import parameter_events_topic, truth_topic
+from sim_sensors.world.scene.pose_messages import base_body
 from sim_sensors.world.world import World
 
 UNREADABLE = (CdrError, KeyError, ValueError, OverflowError)

@@ -20,8 +20,8 @@ from rig_common.times import NS_PER_S, TimeBase
 from sensor_rig.measures.bundles import HeardBundles
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.running.run_summary import InputSummary, SensorSummary, Summary, run_measures
-from sim_sensors.facts import SensorFacts, WorldFacts
-from sim_sensors.naming import (
+from sim_sensors.diagnostic_values import SensorFacts, WorldFacts
+from sim_sensors.interface.topics import (
     diagnostics_topic,
     env_prefix,
     tick_topic,

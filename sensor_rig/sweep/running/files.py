@@ -25,7 +25,7 @@ def rig_files(rig: RigConfig) -> set[Path]:
             found.add(Path(trace))
     if rig.world is None:
         return found
-    from sim_sensors.world.modelfile import model_files
+    from sim_sensors.world.model.model_file import model_files
 
     base = rig.path.parent
     found |= model_files(rig.world, base)

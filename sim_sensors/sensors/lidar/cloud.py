@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from rig_common import msgs
+from sim_sensors.interface.sensor import Sample, Topic
 from sim_sensors.raycast import patterns
-from sim_sensors.sensors.base import Sample, Topic
 from sim_sensors.sensors.lidar.config import Lidar3dConfig
-from sim_sensors.sensors.lidar.lidar import Lidar
-from sim_sensors.sensors.lidar.reader import frame_of
+from sim_sensors.sensors.lidar.ray_reader import frame_of
+from sim_sensors.sensors.lidar.scanner import Lidar
 
 POINTS = Topic('points', 'sensor_msgs/msg/PointCloud2')
 POINT = np.dtype(

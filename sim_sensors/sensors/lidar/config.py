@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from rig_common.validation import Strict
-from sim_sensors.config import SensorConfig
+from sim_sensors.interface.config import SensorConfig
 from sim_sensors.raycast.patterns import ELEVATION_TABLES_DEG
-from sim_sensors.units import NonNegative
+from sim_sensors.timing.units import NonNegative
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 

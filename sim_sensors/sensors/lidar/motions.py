@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from sim_sensors.world.truth import ManyView
+    from sim_sensors.interface.truth import ManyView
 
 F64 = NDArray[np.float64]
 AXES = np.eye(3)

@@ -8,11 +8,11 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_sensors.pipeline.layout import Array
 from sim_sensors.sensors.lidar.config import BeamConfig, LidarConfig, OpticsConfig
+from sim_sensors.timing.arrays.layout import Array
 
 if TYPE_CHECKING:
-    from sim_sensors.sensors.base import Batch
+    from sim_sensors.interface.batch import Batch
 
 F32 = NDArray[np.float32]
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from rig_common import msgs
 from rig_common.times import NS_PER_S
+from sim_sensors.interface.sensor import Sample, Topic
 from sim_sensors.raycast import patterns
-from sim_sensors.sensors.base import Sample, Topic
 from sim_sensors.sensors.lidar.config import Lidar2dConfig
-from sim_sensors.sensors.lidar.lidar import Lidar
+from sim_sensors.sensors.lidar.scanner import Lidar
 
 SCAN = Topic('scan', 'sensor_msgs/msg/LaserScan')
 

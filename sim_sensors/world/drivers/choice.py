@@ -8,20 +8,20 @@ import mujoco
 
 from rig_common.errors import RigError
 from rig_common.text import near
-from sim_sensors.world import driverconfig as config
+from sim_sensors.world.actuation.servo import Servo, lengths_at
+from sim_sensors.world.config import drivers as config
 from sim_sensors.world.drivers import wheeled
-from sim_sensors.world.drivers.base import Driver
 from sim_sensors.world.drivers.controller import Controller
 from sim_sensors.world.drivers.excite import Excite
 from sim_sensors.world.drivers.flight import Flight
 from sim_sensors.world.drivers.hold import Hold
 from sim_sensors.world.drivers.mocap import Mocap
 from sim_sensors.world.drivers.recorded import recorded
-from sim_sensors.world.poses import start_qpos
-from sim_sensors.world.servo import Servo, lengths_at
+from sim_sensors.world.model.poses import start_qpos
+from sim_sensors.world.world_base import Driver
 
 if TYPE_CHECKING:
-    from sim_sensors.world.base import WorldBase
+    from sim_sensors.world.world_base import WorldBase
 
 
 def make_driver(given: str | config.DriverConfig, world: WorldBase) -> Driver | None:

@@ -26,14 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError
-from sim_sensors.world.driverconfig import PythonConfig
-from sim_sensors.world.drivers.base import Driver
-from sim_sensors.world.mounts import unknown_name
+from sim_sensors.interface.mounts import unknown_name
+from sim_sensors.world.config.drivers import PythonConfig
+from sim_sensors.world.world_base import Driver
 
 if TYPE_CHECKING:
-    from sim_sensors.pipeline.readout import Reading
+    from sim_sensors.pipeline.reading.readout import Reading
     from sim_sensors.pipeline.sources import Source
-    from sim_sensors.world.base import WorldBase
+    from sim_sensors.world.world_base import WorldBase
 
 Floats = NDArray[np.float64]
 
@@ -162,10 +162,9 @@ class Senses:
     """Pipelines of some sensors of a world, for who sits in the loop."""
 
     def __init__(self, world: WorldBase, names: tuple[str, ...]) -> None:
+        from sim_sensors.pipeline.assembly import link_shares, schedules_of
         from sim_sensors.pipeline.pipeline import Pipeline
         from sim_sensors.pipeline.sources import make_source
-        from sim_sensors.pipeline.wiring import link_shares
-        from sim_sensors.timekeeping.schedule import schedules_of
         from sim_sensors.world.readers import truth_reader
 
         schedules = schedules_of({each.name: each.config for each in world.sensors}, world.dt_ns)

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError
-from sim_sensors.randomness.lanes import Lanes
-from sim_sensors.randomness.streams import NoiseStream
-from sim_sensors.world.driverconfig import ExciteConfig
-from sim_sensors.world.drivers.base import smooth
+from sim_sensors.timing.randomness.lanes import Lanes
+from sim_sensors.timing.randomness.noise_stream import NoiseStream
+from sim_sensors.world.config.drivers import ExciteConfig
 from sim_sensors.world.drivers.hold import Hold
-from sim_sensors.world.stance import sway_map
+from sim_sensors.world.drivers.smooth import smooth
+from sim_sensors.world.model.stance import sway_map
 
 if TYPE_CHECKING:
-    from sim_sensors.world.base import WorldBase
+    from sim_sensors.world.world_base import WorldBase
 
 Floats = NDArray[np.float64]
 

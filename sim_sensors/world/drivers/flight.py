@@ -15,17 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError
-from sim_sensors.world.driverconfig import WaypointsConfig
-from sim_sensors.world.drivers.base import Driver, smooth
+from sim_sensors.interface.mounts import unknown_name
+from sim_sensors.world.actuation.servo import moments
+from sim_sensors.world.actuation.transmissions import FIXED, NO_BIAS
+from sim_sensors.world.config.drivers import WaypointsConfig
+from sim_sensors.world.drivers.smooth import smooth
 from sim_sensors.world.envs import EnvIndex
-from sim_sensors.world.mounts import unknown_name
-from sim_sensors.world.poses import start_qpos
-from sim_sensors.world.servo import moments
-from sim_sensors.world.stance import is_free
-from sim_sensors.world.transmissions import FIXED, NO_BIAS
+from sim_sensors.world.model.poses import start_qpos
+from sim_sensors.world.model.stance import is_free
+from sim_sensors.world.world_base import Driver
 
 if TYPE_CHECKING:
-    from sim_sensors.world.base import WorldBase
+    from sim_sensors.world.world_base import WorldBase
 
 Floats = NDArray[np.float64]
 

@@ -8,13 +8,14 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_sensors.world.driverconfig import JointServoConfig
-from sim_sensors.world.drivers.base import Driver, smooth
-from sim_sensors.world.poses import find_pose, start_qpos
-from sim_sensors.world.servo import Servo, lengths_at
+from sim_sensors.world.actuation.servo import Servo, lengths_at
+from sim_sensors.world.config.drivers import JointServoConfig
+from sim_sensors.world.drivers.smooth import smooth
+from sim_sensors.world.model.poses import find_pose, start_qpos
+from sim_sensors.world.world_base import Driver
 
 if TYPE_CHECKING:
-    from sim_sensors.world.base import WorldBase
+    from sim_sensors.world.world_base import WorldBase
 
 Floats = NDArray[np.float64]
 

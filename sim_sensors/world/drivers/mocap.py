@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.quaternions import product
-from sim_sensors.world.driverconfig import MocapConfig
-from sim_sensors.world.drivers.base import Driver, smooth
+from sim_sensors.world.config.drivers import MocapConfig
+from sim_sensors.world.drivers.smooth import smooth
+from sim_sensors.world.world_base import Driver
 
 if TYPE_CHECKING:
-    from sim_sensors.world.base import WorldBase
+    from sim_sensors.world.world_base import WorldBase
 
 Floats = NDArray[np.float64]
 

@@ -8,15 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError
-from sim_sensors.world.driverconfig import TrajectoryConfig
-from sim_sensors.world.drivers.base import Driver, smooth
+from sim_sensors.world.actuation.path_following import JointPath
+from sim_sensors.world.config.drivers import TrajectoryConfig
 from sim_sensors.world.drivers.hold import Hold
+from sim_sensors.world.drivers.motion_file import read_motion
+from sim_sensors.world.drivers.smooth import smooth
 from sim_sensors.world.drivers.wheeled import PERIOD_S, wrap
-from sim_sensors.world.following import JointPath
-from sim_sensors.world.motionfile import read_motion
+from sim_sensors.world.world_base import Driver
 
 if TYPE_CHECKING:
-    from sim_sensors.world.base import WorldBase
+    from sim_sensors.world.world_base import WorldBase
 
 Floats = NDArray[np.float64]
 

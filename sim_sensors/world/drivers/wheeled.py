@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError
-from sim_sensors.world.course import LOOK_AHEAD_M, Course, lay_out
-from sim_sensors.world.drive import Twist, custom_numbers
-from sim_sensors.world.driverconfig import FigureEightConfig, RestCruiseTurnConfig
-from sim_sensors.world.drivers.base import Driver
+from sim_sensors.world.actuation.diff_drive import Twist, custom_numbers
+from sim_sensors.world.config.drivers import FigureEightConfig, RestCruiseTurnConfig
+from sim_sensors.world.drivers.course import LOOK_AHEAD_M, Course, lay_out
+from sim_sensors.world.world_base import Driver
 
 if TYPE_CHECKING:
-    from sim_sensors.world.base import WorldBase
+    from sim_sensors.world.world_base import WorldBase
 
 Floats = NDArray[np.float64]
 

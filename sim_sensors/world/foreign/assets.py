@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import mujoco
 import numpy as np
 
-if TYPE_CHECKING:
-    from sim_sensors.world.foreign.rebuild import Names
+from sim_sensors.world.foreign.names import Names
 
 Obj = mujoco.mjtObj
 

@@ -61,7 +61,7 @@ def test_a_synchronizer_loads_filterpy_when_it_is_made_with_a_configuration() ->
 def test_check_needs_no_filter_and_no_renderer_without_cameras() -> None:
     """A rig without cameras is checked where no process can be started for a renderer."""
     refuse = (
-        'import sim_sensors.world.renderers as renderers\n'
+        'import sim_sensors.world.rendering.gl_libraries as renderers\n'
         'def refuse(*_, **__): raise SystemExit("a renderer is tried")\n'
         'renderers.Trial = refuse\n'
     )
@@ -72,7 +72,7 @@ def test_check_needs_no_filter_and_no_renderer_without_cameras() -> None:
 
 def test_a_renderer_is_tried_before_the_models_of_a_rig_are_loaded() -> None:
     end = (
-        'import os, sys, sim_sensors.world.renderers as renderers\n'
+        'import os, sys, sim_sensors.world.rendering.gl_libraries as renderers\n'
         'def end(*_, **__): print("LOADED", *sys.modules, flush=True); os._exit(0)\n'
         'renderers.Trial = end\n'
     )

@@ -14,7 +14,7 @@ from sensor_rig.degrade.payload import PayloadNoise
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.rigfile import rig_from_parameters
 from sensor_rig.rigfile.stream_keys import stream_config
-from sim_sensors.pipeline.faults import HEALTHY, Condition
+from sim_sensors.timing.faults import HEALTHY, Condition
 
 
 def noise(kind: str, **keys: Any) -> PayloadNoise:

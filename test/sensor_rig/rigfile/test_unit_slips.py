@@ -10,7 +10,7 @@ import pytest
 from sensor_rig.rigfile import RigConfig, rig_from_parameters
 from sensor_rig.rigfile.timing_figures import clock_error, timing_figures
 from sensor_rig.rigfile.unit_slips import unit_slips
-from sim_sensors.timing_config import TimingConfig
+from sim_sensors.timing.config import TimingConfig
 
 
 def rig(sensor: dict[str, Any], **more: Any) -> RigConfig:

@@ -26,7 +26,7 @@ from rig_common.errors import RigError
 from rig_common.ros import qos
 from rig_common.ros.types import message_class
 from sensor_rig.nodes.building import make_world
-from sim_sensors.world.markers import Scene
+from sim_sensors.world.scene.markers import Scene
 
 SENSORS = {
     'baro': {

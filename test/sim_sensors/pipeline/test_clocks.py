@@ -11,7 +11,7 @@ from support.transits import stamps, transit
 
 from rig_common.errors import RigError
 from rig_common.validation import validated
-from sim_sensors.timing_config import TimingConfig
+from sim_sensors.timing.config import TimingConfig
 
 
 def errors_s(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sim_sensors.pipeline.columns import (
+from sim_sensors.timing.arrays.columns import (
     column,
     columns_of,
     cos,

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from support.toy_sensors import MS, Plain, config, make
 
 from rig_common.errors import RigError
-from sim_sensors.pipeline.layout import Layout
+from sim_sensors.interface.sensor import Sample
 from sim_sensors.pipeline.pipeline import Pipeline
-from sim_sensors.sensors.base import Sample
+from sim_sensors.timing.arrays.layout import Layout
 
 DELAYS = st.sampled_from([(0.0, 0.0), (0.004, 0.004), (0.0105, 0.031), (0.0, 0.02), (0.05, 0.05)])
 

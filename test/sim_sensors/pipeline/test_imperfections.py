@@ -3,7 +3,7 @@
 import numpy as np
 from support.toy_sensors import MS, Clockwork, Plain, config, make
 
-from sim_sensors.pipeline.layout import Layout
+from sim_sensors.timing.arrays.layout import Layout
 
 
 class Pixels(Plain):

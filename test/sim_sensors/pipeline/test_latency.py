@@ -12,7 +12,7 @@ from support.transits import arrivals, latencies_ns, transit
 
 from rig_common.errors import RigError
 from rig_common.validation import validated
-from sim_sensors.timing_config import TimingConfig
+from sim_sensors.timing.config import TimingConfig
 
 MS = 1e-3
 MODELS: dict[str, dict[str, Any]] = {

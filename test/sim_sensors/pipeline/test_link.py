@@ -13,9 +13,9 @@ from support.transits import MS, arrivals, transit
 
 from rig_common.errors import RigError
 from sensor_rig.rigfile import rig_from_parameters
-from sim_sensors.pipeline.link import Link, LinkMember, LinkShare, serve
-from sim_sensors.timekeeping.schedule import Schedule
-from sim_sensors.timing_config import LinkConfig
+from sim_sensors.timing.config import LinkConfig
+from sim_sensors.timing.link import Link, LinkMember, LinkShare, serve
+from sim_sensors.timing.schedule import Schedule
 
 
 @settings(deadline=None, max_examples=100)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim_sensors.pipeline.loss import MOST_TRIES, LossChannel
-from sim_sensors.pipeline.transit import CaptureNumbers
-from sim_sensors.randomness.noise import RandomStreams
-from sim_sensors.timing_config import LossConfig
+from sim_sensors.timing.config import LossConfig
+from sim_sensors.timing.loss import MOST_TRIES, LossChannel
+from sim_sensors.timing.randomness.random_streams import RandomStreams
+from sim_sensors.timing.transit import CaptureNumbers
 
 COUNT = 400
 BURSTS = {'probability': 0.2, 'burst_mean': 4.0}

@@ -11,15 +11,15 @@ from support.transits import MS, arrivals, transit
 from rig_common.errors import RigError
 from rig_common.times import NEVER_NS
 from rig_common.validation import validated
-from sim_sensors.pipeline.fates import CaptureFate
-from sim_sensors.pipeline.faults import Condition, Faults
+from sim_sensors.interface.sensor import Sample
 from sim_sensors.pipeline.in_flight import InFlight
-from sim_sensors.pipeline.link import Link, LinkMember, LinkShare
-from sim_sensors.pipeline.loss import MOST_TRIES
-from sim_sensors.pipeline.transit import CaptureNumbers
-from sim_sensors.sensors.base import Sample
-from sim_sensors.timekeeping.schedule import Schedule
-from sim_sensors.timing_config import FaultConfig, LinkConfig, TimingConfig
+from sim_sensors.timing.config import FaultConfig, LinkConfig, TimingConfig
+from sim_sensors.timing.fates import CaptureFate
+from sim_sensors.timing.faults import Condition, Faults
+from sim_sensors.timing.link import Link, LinkMember, LinkShare
+from sim_sensors.timing.loss import MOST_TRIES
+from sim_sensors.timing.schedule import Schedule
+from sim_sensors.timing.transit import CaptureNumbers
 
 
 def share(**keys: Any) -> LinkShare:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from support.toy_sensors import MS, Clockwork, Counter, LowPass, Plain, config, make
 
 from rig_common.errors import RigError
-from sim_sensors.pipeline.layout import Array, Layout
+from sim_sensors.interface.batch import Batch, Timeline
 from sim_sensors.pipeline.pipeline import Pipeline
-from sim_sensors.sensors.base import Batch, Timeline
-from sim_sensors.timing_config import FaultConfig
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.config import FaultConfig
 
 # ---- stages ----------------------------------------------------------------------------------
 

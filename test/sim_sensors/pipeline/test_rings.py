@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from sim_sensors.pipeline.layout import Layout
-from sim_sensors.pipeline.rings import Found, SampleRing
-from sim_sensors.pipeline.rows import ALL, Rows
-from sim_sensors.pipeline.timeline import TimelineRing
+from sim_sensors.pipeline.reading.sample_ring import Found, SampleRing
+from sim_sensors.pipeline.tick_history import TimelineRing
+from sim_sensors.timing.arrays.layout import Layout
+from sim_sensors.timing.arrays.rows import ALL, Rows
 
 LAYOUT = Layout({'x': (2,)}, np.float64)
 ENVS = 3

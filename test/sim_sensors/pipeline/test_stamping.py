@@ -11,11 +11,11 @@ from support.transits import stamps, transit
 
 from rig_common.errors import RigError
 from rig_common.validation import validated
-from sim_sensors.pipeline.faults import Condition
-from sim_sensors.pipeline.transit import CaptureNumbers, Transit
-from sim_sensors.randomness.noise import RandomStreams
-from sim_sensors.randomness.timing import ClockWander
-from sim_sensors.timing_config import TimingConfig
+from sim_sensors.timing.config import TimingConfig
+from sim_sensors.timing.faults import Condition
+from sim_sensors.timing.randomness.correlated import ClockWander
+from sim_sensors.timing.randomness.random_streams import RandomStreams
+from sim_sensors.timing.transit import CaptureNumbers, Transit
 
 
 def errors_s(clock: dict[str, Any], count: int) -> NDArray[np.float64]:

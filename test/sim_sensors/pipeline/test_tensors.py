@@ -9,11 +9,11 @@ import pytest
 from support.toy_sensors import Plain
 
 from rig_common.errors import RigError
-from sim_sensors.pipeline.arrays import tensors_on
 from sim_sensors.pipeline.pipeline import Pipeline
-from sim_sensors.randomness.noise import RandomStreams
 from sim_sensors.sensors.imu import Imu, ImuConfig
-from sim_sensors.timing_config import FaultConfig
+from sim_sensors.timing.arrays.devices import tensors_on
+from sim_sensors.timing.config import FaultConfig
+from sim_sensors.timing.randomness.random_streams import RandomStreams
 
 torch = pytest.importorskip('torch')
 pytest.importorskip('array_api_compat')

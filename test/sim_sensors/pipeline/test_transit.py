@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.toy_sensors import MS, Plain, make
 
-from sim_sensors.pipeline.fates import CaptureFate
-from sim_sensors.pipeline.layout import Array
+from sim_sensors.interface.batch import Batch
+from sim_sensors.interface.sensor import Sample
 from sim_sensors.pipeline.pipeline import Pipeline
-from sim_sensors.sensors.base import Batch, Sample
-from sim_sensors.timing_config import FaultConfig
+from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.config import FaultConfig
+from sim_sensors.timing.fates import CaptureFate
 
 
 def emulator(num_envs: int = 1, **keys: Any) -> Pipeline:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sim_sensors.randomness.hashing import GOLDEN, HashedNumbers, mix
-from sim_sensors.randomness.lanes import Lanes
+from sim_sensors.timing.randomness.hashing import GOLDEN, HashedNumbers, mix
+from sim_sensors.timing.randomness.lanes import Lanes
 
 EVERY = slice(None)
 

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.toy_sensors import config
 
-from sim_sensors.pipeline.imperfections import ReadoutErrors
-from sim_sensors.randomness.lanes import Lanes
-from sim_sensors.randomness.noise import NoiseSource
-from sim_sensors.randomness.processes import DriftSpec, DriftStream, MarkovStream
-from sim_sensors.randomness.streams import NoiseStream
+from sim_sensors.interface.batch import NoiseSource, ReadoutErrors
+from sim_sensors.timing.randomness.lanes import Lanes
+from sim_sensors.timing.randomness.noise_stream import NoiseStream
+from sim_sensors.timing.randomness.processes import DriftSpec, DriftStream, MarkovStream
 
 
 def stream(

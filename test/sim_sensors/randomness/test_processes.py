@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sim_sensors.randomness.lanes import Indices, Lanes
-from sim_sensors.randomness.processes import DriftSpec, DriftStream, MarkovStream
-from sim_sensors.randomness.streams import GROUP, NoiseStream
+from sim_sensors.timing.randomness.lanes import Indices, Lanes
+from sim_sensors.timing.randomness.noise_stream import GROUP, NoiseStream
+from sim_sensors.timing.randomness.processes import DriftSpec, DriftStream, MarkovStream
 
 ENVS = 2 * GROUP + 2
 """Of three groups: the blocks and knots of each begin at another index."""

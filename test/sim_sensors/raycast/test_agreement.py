@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import ray_scenes as scenes
 
-from sim_sensors.raycast import make_caster, visible_geoms
 from sim_sensors.raycast.arrangement import Arrangement
+from sim_sensors.raycast.choice import make_caster
 from sim_sensors.raycast.embree import EmbreeCaster
 from sim_sensors.raycast.multiray import ORIGIN_TOLERANCE_M, MujocoCaster
+from sim_sensors.raycast.ray_caster import visible_geoms
 
 MAX_RANGE_M = 15.0
 pytestmark = scenes.needs_embree

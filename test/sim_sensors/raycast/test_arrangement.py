@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 from support import ray_scenes as scenes
 
-from sim_sensors.raycast import make_caster, patterns, visible_geoms
+from sim_sensors.raycast import patterns
 from sim_sensors.raycast.arrangement import Arrangement, neighbour_rows, usual_arrangement
+from sim_sensors.raycast.choice import make_caster
 from sim_sensors.raycast.embree import EmbreeCaster
+from sim_sensors.raycast.ray_caster import visible_geoms
 
 SIXTEEN = patterns.multi_beam(patterns.ELEVATION_TABLES_DEG[16], 256).directions[0]
 

@@ -6,7 +6,8 @@ import pytest
 from support.ray_scenes import needs_embree
 
 from rig_common.errors import RigError
-from sim_sensors.raycast import make_caster, subtree_bodies, visible_geoms
+from sim_sensors.raycast.choice import make_caster
+from sim_sensors.raycast.ray_caster import subtree_bodies, visible_geoms
 
 BACKENDS = ('mujoco', pytest.param('embree', marks=needs_embree))
 XML = """

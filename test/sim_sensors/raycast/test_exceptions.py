@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.ray_scenes import needs_embree
 
-from sim_sensors.raycast import make_caster
+from sim_sensors.raycast.choice import make_caster
 
 SHAPES = ['sphere', 'capsule', 'ellipsoid', 'cylinder', 'box']
 FAR_END_M = {

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 from support.ray_scenes import needs_embree
 
-from sim_sensors.raycast.base import visible_geoms
+from sim_sensors.raycast.ray_caster import visible_geoms
 
 MODEL = """
 <mujoco>

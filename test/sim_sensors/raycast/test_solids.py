@@ -6,9 +6,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim_sensors.raycast.base import visible_geoms
-from sim_sensors.raycast.exceptions import Exceptions
 from sim_sensors.raycast.poses import Solids
+from sim_sensors.raycast.ray_caster import visible_geoms
+from sim_sensors.raycast.shape_exceptions import Exceptions
 
 STATIC = """
     <geom type="box" size="0.5 0.2 0.3" pos="1 0 0" euler="0 0 30"/>

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 from support.sensor_run import decode, feed, make_sensor, run
 
-from sim_sensors.sensors import atmosphere
+from sim_sensors.sensors.common import atmosphere
 
 LIFT = """
 <mujoco>

@@ -14,9 +14,9 @@ from support.rendering import needs_renderer
 from support.sensor_run import decode, feed, make_sensor, run
 
 from rig_common.errors import RigError
-from sim_sensors.pipeline.layout import Array
-from sim_sensors.sensors.optics import distort, undistort
-from sim_sensors.world.mounts import frame_pose
+from sim_sensors.interface.sensor import frame_pose
+from sim_sensors.sensors.cameras.optics import distort, undistort
+from sim_sensors.timing.arrays.layout import Array
 
 pytestmark = needs_renderer
 

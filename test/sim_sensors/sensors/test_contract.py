@@ -137,11 +137,11 @@ def test_only_filters_ask_for_truth_between_captures() -> None:
 
 FOREIGN = """
 from rig_common import msgs
-from sim_sensors.config import SensorConfig
-from sim_sensors.pipeline.layout import Layout
-from sim_sensors.sensors.base import Sensor, Topic
-from sim_sensors.sensors.native import add_native
-from sim_sensors.world.truth import ColumnReader
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.timing.arrays.layout import Layout
+from sim_sensors.interface.sensor import Sensor, Topic
+from sim_sensors.sensors.common.native import add_native
+from sim_sensors.interface.truth import ColumnReader
 
 UP = Topic('up', 'geometry_msgs/msg/Vector3Stamped')
 

@@ -12,8 +12,8 @@ from support.rendering import needs_renderer
 from support.sensor_run import Run, decode, feed, make_sensor, run
 
 from rig_common.msgs.decode import read_cloud
-from sim_sensors.pipeline.layout import Array
-from sim_sensors.sensors.segmentation import BACKGROUND
+from sim_sensors.sensors.cameras.segmentation import BACKGROUND
+from sim_sensors.timing.arrays.layout import Array
 
 pytestmark = needs_renderer
 

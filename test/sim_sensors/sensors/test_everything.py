@@ -14,9 +14,9 @@ from support.sensor_run import decode
 
 from sensor_rig.rigfile import load_rig
 from sim_sensors.outbox import Message
-from sim_sensors.pipeline.layout import Array
 from sim_sensors.registry import BUILT_IN
 from sim_sensors.rig import Rig
+from sim_sensors.timing.arrays.layout import Array
 
 SECONDS = 6.0
 WHOLE_SECONDS = 1.5

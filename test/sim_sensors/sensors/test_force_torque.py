@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from support.sensor_run import decode, feed, make_sensor, run
 
 from rig_common.errors import RigError
-from sim_sensors.pipeline.layout import Array
+from sim_sensors.timing.arrays.layout import Array
 
 G = 9.81
 BENCH = """

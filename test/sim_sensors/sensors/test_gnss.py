@@ -9,7 +9,7 @@ from pyproj import Geod
 from support.sensor_run import decode, feed, make_sensor, run
 
 from rig_common.errors import UnavailableError
-from sim_sensors.pipeline.layout import Array
+from sim_sensors.timing.arrays.layout import Array
 
 SEMI_MAJOR_M, FLATTENING = 6_378_137.0, 1.0 / 298.257223563
 DATUM = {'latitude_deg': 47.3769, 'longitude_deg': 8.5417, 'altitude_m': 455.0}

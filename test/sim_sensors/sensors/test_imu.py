@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 from support.sensor_run import decode, feed, make_sensor, run
 
-from sim_sensors.pipeline.layout import Array
+from sim_sensors.timing.arrays.layout import Array
 
 G = 9.81
 TURNTABLE = """

@@ -14,10 +14,10 @@ from support.start import START_NS
 
 from rig_common.errors import RigError
 from sensor_rig.rigfile import rig_from_parameters
-from sim_sensors.config import WorldConfig
 from sim_sensors.outbox import Message
 from sim_sensors.rig import Rig
 from sim_sensors.sensors.lidar.cloud import POINT
+from sim_sensors.world.config.world import WorldConfig
 
 EMBREE = pytest.param('embree', marks=needs_embree)
 SPEED, TURN = 2.0, 1.5

@@ -14,7 +14,7 @@ from sensor_rig.rigfile import rig_from_parameters
 from sim_sensors.raycast.embree_api import has_embree
 from sim_sensors.rig import Rig
 from sim_sensors.sensors.lidar.config import Lidar2dConfig
-from sim_sensors.sensors.lidar.reader import SweepReader
+from sim_sensors.sensors.lidar.ray_reader import SweepReader
 from sim_sensors.sensors.lidar.scan import Lidar2d
 
 needs_embree = pytest.mark.skipif(not has_embree(), reason='Embree is not installed here')
@@ -91,7 +91,7 @@ def test_messages_follow_rep_117_whatever_arrays_say(tmp_path: Any) -> None:
 
 
 def _sample(rig: Rig, pipeline: Any) -> Any:
-    from sim_sensors.sensors.base import Sample
+    from sim_sensors.interface.sensor import Sample
 
     values = rig.read('lidar').values[0]
     return Sample('lidar', 0, 0, 0, 0, 0, values, values)

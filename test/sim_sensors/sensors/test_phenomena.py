@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from rig_common.errors import RigError
-from sim_sensors.config import WorldConfig
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.registry import sensor_class
 from sim_sensors.rig import Rig
+from sim_sensors.world.config.world import WorldConfig
 
 MS = 1_000_000
 

@@ -10,8 +10,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 from support.sensor_run import decode, make_sensor, run
 
-from sim_sensors.pipeline.layout import Array
 from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.timing.arrays.layout import Array
 
 TURN = Rotation.from_euler('xyz', [0.3, -0.5, 0.8])
 QUAT = ' '.join(map(str, np.roll(TURN.as_quat(), 1)))

@@ -10,8 +10,8 @@ import pytest
 from support.sensor_run import decode, make_sensor, run
 
 from rig_common.errors import RigError
-from sim_sensors.pipeline.layout import Array
 from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.timing.arrays.layout import Array
 
 OVEN = """
 <mujoco>

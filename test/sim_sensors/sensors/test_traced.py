@@ -11,8 +11,8 @@ from support.rendering import needs_renderer
 from sensor_rig.rigfile import rig_from_parameters
 from sim_sensors.raycast.embree_api import has_embree
 from sim_sensors.rig import Rig
-from sim_sensors.sensors.traced import TracedReader
-from sim_sensors.world import render
+from sim_sensors.sensors.cameras.traced import TracedReader
+from sim_sensors.world.rendering import renderer as render
 
 PICTURE: dict[str, Any] = {
     'width': 48,

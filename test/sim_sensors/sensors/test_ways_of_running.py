@@ -13,8 +13,8 @@ from support.all_sensors import DRAWN, EVERY, SCENE, entry
 from support.rendering import renders
 from support.ros_rigs import LockstepRun, write_rig
 
+from rig_common.digest import StreamDigests
 from sensor_rig.inprocess import InProcessRig
-from sim_sensors.pipeline.digest import StreamDigests
 
 SECONDS = 0.5
 HARDER: dict[str, dict[str, Any]] = {

@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 from support.sensor_run import decode, feed, make_sensor, run
 
-from sim_sensors.pipeline.layout import Array
 from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.timing.arrays.layout import Array
 
 PLATE = """
 <mujoco>

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from support.toy_sensors import MS, config
 
 from rig_common.errors import RigError
-from sim_sensors.timekeeping.schedule import Schedule, refuse_drawn_phases, schedules_of
+from sim_sensors.pipeline.assembly import refuse_drawn_phases, schedules_of
+from sim_sensors.timing.schedule import Schedule
 
 STEPS_NS = st.sampled_from([MS // 2, MS, 2 * MS, 5 * MS, 1_234_567, 16_666_667])
 RATES = st.one_of(

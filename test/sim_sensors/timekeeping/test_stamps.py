@@ -13,9 +13,9 @@ from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, TimeBase
 from sensor_rig.cli.main import main
 from sensor_rig.inprocess import open_rig
-from sim_sensors.config import SensorConfig
-from sim_sensors.timekeeping.schedule import Schedule
-from sim_sensors.timekeeping.stamps import require_stamps
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.pipeline.assembly import schedule_of
+from sim_sensors.timing.stamp_limits import require_stamps
 
 STAMP = slice(4, 12)
 """Where a stamped message has its time."""
@@ -24,7 +24,7 @@ STAMP = slice(4, 12)
 def refusal(**keys: Any) -> str:
     """Return why a sensor with these keys cannot be stamped from 1000 s on; empty if it can."""
     config = SensorConfig.model_validate({'type': 'pose', 'rate_hz': 10.0, **keys})
-    schedule = Schedule.of('s', config, 1_000_000)
+    schedule = schedule_of('s', config, 1_000_000)
     try:
         require_stamps('sensors.s', config, schedule, TimeBase(START_NS))
     except RigError as error:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from rig_common.times import NEVER_NS
-from sim_sensors.config import WorldConfig
 from sim_sensors.timekeeping.conductor import Conductor
 from sim_sensors.timekeeping.pacer import Pacer
 from sim_sensors.timekeeping.world_loop import WorldLoop
+from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.world import make_world
 
 MS = 1_000_000

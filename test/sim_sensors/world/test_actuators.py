@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.toy_sensors import MS
 
 from rig_common.errors import RigError
-from sim_sensors.world.actuators import ControlDelay
+from sim_sensors.world.actuation.delay_lines import ControlDelay
 
 
 @settings(deadline=None, max_examples=60)

@@ -7,8 +7,9 @@ import pytest
 from support.robots import arm, positions, run, world_of
 
 from rig_common.errors import RigError
-from sim_sensors.config import MountConfig, WorldConfig
-from sim_sensors.world.modelfile import compile_model
+from sim_sensors.interface.config import MountConfig
+from sim_sensors.world.config.world import WorldConfig
+from sim_sensors.world.model.model_file import compile_model
 
 URDF = """
 <robot name="stick">

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rig_common.errors import RigError
-from sim_sensors.config import WorldConfig
 from sim_sensors.world.batch import BatchWorld
+from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.snapshot import Snapshot
 from sim_sensors.world.world import World, make_world
 

@@ -10,9 +10,9 @@ import pytest
 
 from rig_common.errors import RigError
 from rig_common.validation import validated
-from sim_sensors.config import WorldConfig
-from sim_sensors.world.base import WorldBase
+from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.world import make_world
+from sim_sensors.world.world_base import WorldBase
 
 ARM = """
 <mujoco>

@@ -12,9 +12,8 @@ from scipy.spatial.transform import Rotation
 from support.sensor_run import make_sensor
 
 from sensor_rig.rigfile import load_rig
-from sim_sensors.sensors.base import Sensor
-from sim_sensors.world.frames import WORLD_FRAME, FrameTree, PlacedFrame
-from sim_sensors.world.mounts import frame_pose
+from sim_sensors.interface.sensor import Sensor, frame_pose
+from sim_sensors.world.scene.frames import WORLD_FRAME, FrameTree, PlacedFrame
 from sim_sensors.world.world import make_world
 
 SCENE = """

@@ -6,8 +6,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from sim_sensors.config import WorldConfig
-from sim_sensors.world.markers import Scene
+from sim_sensors.world.config.world import WorldConfig
+from sim_sensors.world.scene.markers import Scene
 from sim_sensors.world.world import World
 
 

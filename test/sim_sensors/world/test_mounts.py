@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rig_common.errors import RigError
-from sim_sensors.config import MountConfig
-from sim_sensors.world.mounts import add_site, quat_wxyz_from_rpy
+from sim_sensors.interface.config import MountConfig
+from sim_sensors.interface.mounts import add_site, quat_wxyz_from_rpy
 
 ARM = """
 <mujoco>

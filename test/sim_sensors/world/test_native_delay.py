@@ -11,11 +11,11 @@ import pytest
 from support.toy_sensors import MS, Plain, config, make
 
 from rig_common.errors import RigError
-from sim_sensors.config import WorldConfig
+from sim_sensors.interface.truth import ColumnReader
 from sim_sensors.rig import Rig
-from sim_sensors.world import native_delay
-from sim_sensors.world.actuators import ControlDelay
-from sim_sensors.world.truth import ColumnReader
+from sim_sensors.world.actuation.delay_lines import ControlDelay
+from sim_sensors.world.config.world import WorldConfig
+from sim_sensors.world.model import native_delay
 
 STEP_NS = 2 * MS
 XML = """

@@ -10,8 +10,8 @@ import pytest
 from support.rendering import needs_renderer
 
 from rig_common.errors import UnavailableError
-from sim_sensors.config import WorldConfig
-from sim_sensors.world import render
+from sim_sensors.world.config.world import WorldConfig
+from sim_sensors.world.rendering import renderer as render
 from sim_sensors.world.world import World
 
 WIDTH, HEIGHT = 64, 48

@@ -16,8 +16,8 @@ import pytest
 from numpy.typing import NDArray
 from support.toy_sensors import MS, make
 
-from sim_sensors.world import native_delay
-from sim_sensors.world.actuators import ControlDelay
+from sim_sensors.world.actuation.delay_lines import ControlDelay
+from sim_sensors.world.model import native_delay
 
 warp = pytest.importorskip('warp', reason='mujoco-warp is not installed')
 mjw = pytest.importorskip('mujoco_warp', reason='mujoco-warp is not installed')

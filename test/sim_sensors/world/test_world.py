@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rig_common.errors import RigError
-from sim_sensors.config import WorldConfig
+from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.world import World
 
 CART = """

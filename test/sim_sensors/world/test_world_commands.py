@@ -7,7 +7,7 @@ import pytest
 from support.robots import MOTORS, SERVOS, SPEEDS, STRINGS, arm, positions, run, world_of
 
 from rig_common.errors import RigError
-from sim_sensors.world.following import JointPath
+from sim_sensors.world.actuation.path_following import JointPath
 
 HOLD = {'type': 'hold'}
 

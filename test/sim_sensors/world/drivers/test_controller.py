@@ -9,9 +9,9 @@ import pytest
 from support.robots import arm, positions, run, world_of
 
 from rig_common.errors import RigError
-from sim_sensors.config import WorldConfig
 from sim_sensors.registry import sensor_class
 from sim_sensors.rig import Rig
+from sim_sensors.world.config.world import WorldConfig
 
 CONTROLLERS = '''
 import numpy as np

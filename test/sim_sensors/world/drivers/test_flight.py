@@ -7,7 +7,7 @@ import pytest
 from support.robots import run, upright, world_of
 
 from rig_common.errors import RigError
-from sim_sensors.config import WorldConfig
+from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.world import make_world
 
 ROUND = {'type': 'waypoints', 'waypoints_m': [0.8, 0.5, 1.4, -0.6, 0.4, 0.9], 'rest_s': 0.3}

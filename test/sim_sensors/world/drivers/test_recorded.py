@@ -9,7 +9,7 @@ from rosbags.typesys import Stores, get_typestore
 from support.robots import arm, positions, run, world_of
 
 from rig_common.errors import RigError
-from sim_sensors.config import WorldConfig
+from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.world import make_world
 
 TIMES = np.linspace(0.0, 2.0, 41)

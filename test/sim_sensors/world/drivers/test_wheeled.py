@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from sim_sensors.config import WorldConfig
+from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.world import World
 
 SECONDS = 36

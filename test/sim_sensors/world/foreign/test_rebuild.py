@@ -12,7 +12,8 @@ from support.places import ROOT
 
 from rig_common.errors import RigError
 from sim_sensors.world.foreign.constants import Constants
-from sim_sensors.world.foreign.rebuild import Names, same_structure, spec_of
+from sim_sensors.world.foreign.names import Names
+from sim_sensors.world.foreign.rebuild import same_structure, spec_of
 
 ASSETS = Path(gymnasium.__file__).parent / 'envs/mujoco/assets'
 MODELS = [ASSETS / f'{name}.xml' for name in ('ant', 'half_cheetah', 'humanoid', 'pusher_v5')] + [

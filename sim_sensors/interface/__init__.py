@@ -1,0 +1,1 @@
+"""What a sensor is, for the world below it and the pipeline above it."""

@@ -1,0 +1,184 @@
+"""Noise of a sensor: its random streams, and the readout errors that every sensor understands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.timing.arrays.devices import arrays_holding
+from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
+from sim_sensors.timing.randomness.random_streams import RandomStreams
+
+
+class ReadoutErrors:
+    """`value + bias + walk + white noise`, rounded to `resolution`; in the sensor's own unit.
+
+    Every column has its own numbers. Integer values (pixels) are disturbed as real numbers,
+    rounded and clipped to what their type holds; booleans have no unit and are left alone.
+    """
+
+    def __init__(self, config: SensorConfig) -> None:
+        """Take the four keys from `config`."""
+        self._walk_offset: Array | None = None
+        self._walk_width = 0
+        self._take(config)
+
+    def _take(self, config: SensorConfig) -> None:
+        self.noise, self.bias = config.noise, config.bias
+        self.random_walk, self.resolution = config.random_walk, config.resolution
+        self.is_identity = not (
+            self.noise
+            or self.bias
+            or self.random_walk
+            or self.resolution
+            or self._walk_offset is not None
+        )
+        """True when `apply` would change nothing."""
+
+    def apply(self, values: Array, batch: Batch) -> None:
+        """Disturb `values` [n, width] in place."""
+        xp = batch.noise.xp
+        if self.is_identity or xp.kind(values) == 'b':
+            return
+        if xp.kind(values) in 'iu':
+            real = xp.astype(values, np.float32)
+            self._disturb(real, batch)
+            clip_to(values, real)
+        else:
+            self._disturb(values, batch)
+
+    def _disturb(self, values: Array, batch: Batch) -> None:
+        width = values.shape[1]
+        if self.noise:
+            values += batch.noise.normal('noise', batch, width) * self.noise
+        if self.bias:
+            values += self.bias
+        if self.random_walk:
+            self._walk_width = width
+            values += batch.noise.walk('random_walk', batch, width) * self.random_walk
+        if self._walk_offset is not None:
+            values += self._walk_offset[batch.envs]
+        if self.resolution:
+            values /= self.resolution
+            batch.noise.xp.round_in_place(values)
+            values *= self.resolution
+
+    def reconfigure(self, config: SensorConfig, noise: NoiseSource, last: Array) -> None:
+        """Take new keys; a drift that has been walked so far is kept, not rescaled.
+
+        `last` [num_envs] is each environment's last capture, -1 before the first.
+        """
+        step = self.random_walk - config.random_walk
+        started = noise.xp.indices(last >= 0)
+        if step and self._walk_width and len(started):
+            if self._walk_offset is None:
+                self._walk_offset = noise.xp.zeros((len(last), self._walk_width))
+            walked = noise.walk_at('random_walk', started, last[started], self._walk_width)
+            self._walk_offset[started] += step * walked
+        self._take(config)
+
+    def reset(self, envs: slice | Array) -> None:
+        """Forget what was kept for `envs`."""
+        if self._walk_offset is not None:
+            self._walk_offset[envs] = 0.0
+
+
+def clip_to(values: Array, real: Array) -> None:
+    """Write real numbers into `values` as its type holds them: integers rounded and clipped."""
+    xp = arrays_holding(values)
+    if xp.kind(values) in 'iu':
+        limits = np.iinfo(xp.dtype(values))
+        real = xp.clip(xp.round(real), limits.min, limits.max)
+    values[:] = xp.astype(real, xp.dtype(values))
+
+
+class NoiseSource(RandomStreams):
+    """The random streams of a simulated sensor, asked for by the batch a stage works on."""
+
+    def __init__(
+        self,
+        seed: int,
+        sensor: str | tuple[str, ...],
+        num_envs: int,
+        readout_errors: ReadoutErrors,
+        dtype: DTypeLike = np.float64,
+        episode: int = 0,
+        *,
+        xp: Arrays = NUMPY,
+        fast: bool = False,
+    ) -> None:
+        """Serve `num_envs` environments of `sensor`, whose values are of `dtype`."""
+        super().__init__(seed, sensor, num_envs, dtype, episode, xp=xp, fast=fast)
+        self.readout_errors = readout_errors
+        self.gain = 1.0
+        """Factor on white noise, for the `noisy` fault."""
+
+    def normal(self, stream: str, batch: Batch, width: int, *, per_tick: bool = False) -> Array:
+        """Return white standard normals [n, width] of each row's capture, the caller's own.
+
+        `per_tick` indexes by truth tick instead, for `physics_imperfections`, which also runs
+        between captures.
+        """
+        values = self.normals(stream, width).at(
+            batch.envs, batch.tick if per_tick else batch.index
+        )
+        return values if self.gain == 1.0 else values * self.gain
+
+    def uniform(self, stream: str, batch: Batch, width: int) -> Array:
+        """Return uniforms [0, 1) [n, width] of each row's capture, the caller's own."""
+        return self.uniform_at(stream, batch.envs, batch.index, width)
+
+    def walk(self, stream: str, batch: Batch, width: int) -> Array:
+        """Return unit random walks [n, width]: a standard normal per capture so far, summed."""
+        return self.walk_at(stream, batch.envs, batch.index, width)
+
+    def apply_readout_errors(self, values: Array, batch: Batch) -> None:
+        """Apply the `noise`, `bias`, `random_walk` and `resolution` every sensor has, in place."""
+        self.readout_errors.apply(values, batch)
+
+
+@dataclass(slots=True)
+class Batch:
+    """Which rows a stage works on, and what it may draw on.
+
+    Rows are environments; `index`, `time_ns` run over rows.
+    """
+
+    envs: slice | NDArray[np.intp]
+    """Selects this batch's environments in a full [num_envs, ...] array."""
+    index: NDArray[np.int64]
+    """Capture index k of each row; -1 on a truth tick that is no capture."""
+    tick: NDArray[np.int64]
+    """Truth tick of each row; equals `index` where every truth tick is a capture."""
+    time_ns: NDArray[np.int64]
+    """True time of each row."""
+    dt_s: float
+    """Nominal time between truth ticks, s."""
+    period_s: float
+    """Nominal time between captures, s (of the trigger, or of the physics, where those rule)."""
+    is_measured: bool
+    """False in the ground-truth branch."""
+    noise: NoiseSource
+    """Random numbers by (sensor, environment, capture index)."""
+    state: dict[str, Array]
+    """The arrays of `Sensor.state_shapes`, [num_envs, *shape]; index them with `envs`."""
+
+
+class Timeline(Protocol):
+    """Earlier slots of the timeline ring, free of hardware noise."""
+
+    def at(self, ticks_back: int) -> Array:
+        """Return the batch's rows `ticks_back` truth ticks ago, [n, width]; 1 is the previous."""
+
+    @property
+    def filled(self) -> NDArray[np.bool_]:
+        """Rows that have a previous tick at all, [n]."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all rows are known to have one; nearly always."""

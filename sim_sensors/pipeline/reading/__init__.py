@@ -1,0 +1,1 @@
+"""Answers `read()`: rings of samples, delays, interpolation."""

@@ -1,1 +1,0 @@
-"""Random numbers by index, and the noise processes that are made of them."""

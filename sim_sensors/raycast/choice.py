@@ -1,0 +1,37 @@
+"""Which backend casts the rays."""
+
+from __future__ import annotations
+
+import mujoco
+
+from rig_common.errors import RigError
+from sim_sensors.raycast.arrangement import usual_arrangement
+from sim_sensors.raycast.embree import EmbreeCaster
+from sim_sensors.raycast.embree_api import has_embree
+from sim_sensors.raycast.multiray import MujocoCaster
+from sim_sensors.raycast.ray_caster import F64, Bool, RayCaster, visible_geoms
+
+
+def make_caster(
+    backend: str,
+    model: mujoco.MjModel,
+    max_range_m: float,
+    visible: Bool | None = None,
+    *,
+    directions: F64 | None = None,
+) -> RayCaster:
+    """Return the caster called `backend`: `mujoco`, `embree` or `auto`.
+
+    `embree` groups rays by the angles between `directions` ([n, 3], sensor frame), if they are
+    given. `auto` is Embree where it is installed. It measures nothing: two backends differ in
+    their last digits, and the same seed must give the same bits on every run and every host.
+    """
+    if visible is None:
+        visible = visible_geoms(model)
+    if backend == 'auto':
+        backend = 'embree' if has_embree() else 'mujoco'
+    if backend == 'mujoco':
+        return MujocoCaster(model, max_range_m, visible)
+    if backend == 'embree':
+        return EmbreeCaster(model, max_range_m, visible, usual_arrangement(directions))
+    raise RigError(f"ray-casting backend '{backend}' is unknown; allowed: auto, mujoco, embree")

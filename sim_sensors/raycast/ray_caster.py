@@ -1,0 +1,88 @@
+"""What every ray-casting backend takes and gives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+F32 = npt.NDArray[np.float32]
+F64 = npt.NDArray[np.float64]
+I32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+Surface = Literal['none', 'incidence', 'normal']
+"""How much a cast says about the surface: nothing, the cosine of incidence, or the normal too."""
+
+
+@dataclass(slots=True)
+class Hits:
+    """The answer of one cast of n rays; the arrays are the caster's until its next cast."""
+
+    range_m: F32
+    """[n] distance along the ray; +inf where nothing is hit within the maximum range."""
+    geom: I32
+    """[n] id of the geom that is hit, -1 for none."""
+    cos_incidence: F32 | None = None
+    """[n] cosine of the angle between the ray and the surface normal, 0..1; 0 on a miss."""
+    normal: F32 | None = None
+    """[n, 3] unit surface normal in the world, on the side of the ray; 0 on a miss."""
+
+
+class RayCaster(ABC):
+    """Casts rays against the geoms of one model; made once, then asked every scan."""
+
+    name: str
+    """Which backend this is, as configuration files spell it."""
+    reason: str
+    """Why this backend is at work, in one sentence for a log."""
+
+    @abstractmethod
+    def cast(
+        self, data: mujoco.MjData, origins: F64, directions: F64, surface: Surface = 'none'
+    ) -> Hits:
+        """Cast rays at the geom poses that `data` holds now.
+
+        `origins` is [3] for one common origin or [n, 3]; `directions` is [n, 3], of unit length;
+        both in the world frame, C-contiguous.
+        """
+
+    def close(self) -> None:  # noqa: B027 - most casters hold nothing that must be let go
+        """Let go of native memory."""
+
+
+def visible_geoms(
+    model: mujoco.MjModel,
+    *,
+    exclude_bodies: tuple[int, ...] = (),
+    groups: tuple[int, ...] | None = None,
+    transparent_below: float = 0.0,
+) -> Bool:
+    """Return [ngeom] True for the geoms that rays can hit.
+
+    Out are the geoms of `exclude_bodies`, those of a group not in `groups` (None: all groups are
+    in), and those whose alpha is 0 or less than `transparent_below`. As in MuJoCo's own rays the
+    material's alpha counts where there is a material.
+    """
+    alpha = model.geom_rgba[:, 3].copy()
+    textured = model.geom_matid >= 0
+    alpha[textured] = model.mat_rgba[model.geom_matid[textured], 3]
+    visible: Bool = (alpha > 0.0) & (alpha >= transparent_below)
+    if exclude_bodies:
+        visible &= ~np.isin(model.geom_bodyid, exclude_bodies)
+    if groups is not None:
+        visible &= np.isin(model.geom_group, groups)
+    return visible
+
+
+def subtree_bodies(model: mujoco.MjModel, body: int) -> tuple[int, ...]:
+    """Return `body` and every body that is fixed to it or below it."""
+    inside = np.zeros(model.nbody, dtype=bool)
+    inside[body] = True
+    for child in range(body + 1, model.nbody):
+        inside[child] = inside[model.body_parentid[child]]
+    return tuple(int(index) for index in np.flatnonzero(inside))

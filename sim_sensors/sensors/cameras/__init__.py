@@ -1,0 +1,1 @@
+"""Cameras: colour, depth, segmentation."""

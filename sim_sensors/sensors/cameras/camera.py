@@ -1,0 +1,162 @@
+"""Colour and grey cameras: lens, shutter and the noise of an image sensor."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import mujoco
+import numpy as np
+from pydantic import Field
+
+from rig_common import msgs
+from rig_common.validation import Strict
+from sim_sensors.interface.batch import Batch
+from sim_sensors.interface.sensor import Sample, Topic
+from sim_sensors.sensors.cameras.imager import Imager, ImagerConfig, ImageReader
+from sim_sensors.sensors.cameras.optics import Lens
+from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.units import NonNegative
+from sim_sensors.world.rendering.renderer import Renderer
+
+if TYPE_CHECKING:
+    from sim_sensors.interface.truth import TruthReader, WorldView
+
+IMAGE = Topic('image_raw', 'sensor_msgs/msg/Image')
+INFO = Topic('camera_info', 'sensor_msgs/msg/CameraInfo')
+COMPRESSED = Topic('image_raw/compressed', 'sensor_msgs/msg/CompressedImage')
+
+LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+"""Weights of red, green and blue in a grey value (ITU-R BT.601)."""
+FULL_SCALE = 255.0
+
+
+class DistortionConfig(Strict):
+    """Brown's lens model, `plumb_bob` in the camera info; coefficients have no unit."""
+
+    k1: float = 0.0
+    """Radial, second order."""
+    k2: float = 0.0
+    """Radial, fourth order."""
+    p1: float = 0.0
+    """Tangential."""
+    p2: float = 0.0
+    """Tangential."""
+    k3: float = 0.0
+    """Radial, sixth order."""
+
+
+class CameraConfig(ImagerConfig):
+    """A camera. Gain is fixed: nothing in the picture changes its exposure."""
+
+    encoding: Literal['rgb8', 'mono8'] = 'rgb8'
+    """Pixel format."""
+    distortion: DistortionConfig = DistortionConfig()
+    """The lens."""
+    vignetting: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    """Light lost in the corners, as a fraction; it grows with the square of the radius."""
+    shot_noise: NonNegative = 0.0
+    """Photon noise: standard deviation at full scale, grey levels; it grows with the square root
+    of the value."""
+    read_noise: NonNegative = 0.0
+    """Noise of the readout, grey levels, whatever the value."""
+    compressed: bool = False
+    """Publish JPEG on `<name>/image_raw/compressed` too."""
+    jpeg_quality: Annotated[int, Field(ge=1, le=95)] = 90
+    """Quality of the JPEG."""
+
+
+class Camera(Imager[CameraConfig]):
+    """A picture [height, width, channels] of bytes, and its camera info."""
+
+    config_class = CameraConfig
+
+    def __init__(self, name: str, config: CameraConfig) -> None:
+        super().__init__(name, config)
+        lens = config.distortion
+        d = np.array([lens.k1, lens.k2, lens.p1, lens.p2, lens.k3])
+        self._lens = Lens(self.picture, d) if d.any() else None
+        if self._lens is not None:
+            self.rendered = self._lens.rendered
+        channels = (3,) if config.encoding == 'rgb8' else ()
+        self.truth_layout = Layout({'data': (config.height, config.width, *channels)}, np.uint8)
+        """The picture through the lens, without noise."""
+        self._template = msgs.image(self.frame_id, config.height, config.width, config.encoding)
+        self._info = self.info_template(d)
+        self._shading = self._falloff() if config.vignetting else None
+
+    def reader(self, view: WorldView) -> TruthReader:
+        """Render, bend through the lens, weigh to grey."""
+        return ImageReader(view, self, self._draw)
+
+    def _draw(self, renderer: Renderer, data: mujoco.MjData, camera: int, rows: slice) -> Array:
+        if self._lens is None:
+            picture = renderer.rgb(data, camera, rows=rows)
+        else:
+            needed = self._lens.rows_for(rows)
+            picture = self._lens.bend(renderer.rgb(data, camera, rows=needed), rows)
+        if self.config.encoding == 'mono8':
+            return np.asarray(np.rint(picture @ LUMA), np.uint8)
+        return picture
+
+    def hardware_imperfections(self, values: Array, batch: Batch) -> None:
+        """Darken the corners, add photon and readout noise, then what every sensor may add."""
+        config = self.config
+        if self._shading is not None or config.shot_noise or config.read_noise:
+            light = values.astype(np.float32)
+            if self._shading is not None:
+                light *= self._shading
+            if config.shot_noise or config.read_noise:
+                variance = light * np.float32(config.shot_noise**2 / FULL_SCALE)
+                variance += np.float32(config.read_noise**2)
+                light += np.sqrt(variance) * batch.noise.normal('pixels', batch, light.shape[1])
+            np.rint(light, out=light)
+            np.copyto(values, np.clip(light, 0.0, FULL_SCALE), casting='unsafe')
+        batch.noise.apply_readout_errors(values, batch)
+
+    def _falloff(self) -> Array:
+        """Return the light that each value keeps, [width of a row of the pipeline]."""
+        x, y = self.picture.rays()
+        r2 = x * x + y * y
+        kept = (1.0 - self.config.vignetting * r2 / r2.max()).astype(np.float32)
+        channels = self.truth_layout.width // kept.size
+        return np.repeat(kept.reshape(-1), channels)
+
+    def topics(self) -> Sequence[Topic]:
+        """Return image and camera info, and the JPEG if asked for."""
+        return (IMAGE, INFO, COMPRESSED) if self.config.compressed else (IMAGE, INFO)
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Write the picture; the camera info carries the same stamp."""
+        picture = self.truth_layout.view(sample.values, 'data')
+        written = [
+            (IMAGE, self._template.fill(sample.stamp_ns, data=picture)),
+            (INFO, self._info.fill(sample.stamp_ns)),
+        ]
+        if self.config.compressed:
+            written.append(
+                (
+                    COMPRESSED,
+                    msgs.compressed_image(
+                        sample.stamp_ns,
+                        self.frame_id,
+                        f'{self.config.encoding}; jpeg compressed bgr8'
+                        if self.config.encoding == 'rgb8'
+                        else 'mono8; jpeg compressed mono8',
+                        self._jpeg(picture),
+                    ),
+                )
+            )
+        return written
+
+    def _jpeg(self, picture: Array) -> bytes:
+        from PIL import Image
+
+        buffer = io.BytesIO()
+        Image.fromarray(picture).save(buffer, 'JPEG', quality=self.config.jpeg_quality)
+        return buffer.getvalue()
+
+    def bounds(self) -> tuple[float, float]:
+        """Return the range of a byte."""
+        return (0.0, FULL_SCALE)

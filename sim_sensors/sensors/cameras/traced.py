@@ -1,0 +1,126 @@
+"""Pictures by rays instead of a renderer: depth and geom ids, one ray through each pixel.
+
+No OpenGL is needed, and the rays of many environments are cast together. Colours, shadows and
+smooth edges remain the renderer's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from rig_common.times import seconds_to_ns
+from sim_sensors.interface.truth import ManyView
+from sim_sensors.raycast.arrangement import usual_arrangement
+from sim_sensors.raycast.choice import make_caster
+from sim_sensors.raycast.embree_api import has_embree
+from sim_sensors.raycast.many import ManyCaster
+from sim_sensors.raycast.ray_caster import Hits, RayCaster, visible_geoms
+from sim_sensors.sensors.cameras.imager import Imager, ImagerConfig, bands_of
+from sim_sensors.sensors.lidar.motions import Motions
+from sim_sensors.timing.arrays.layout import Array
+
+if TYPE_CHECKING:
+    from sim_sensors.interface.truth import WorldView
+    from sim_sensors.sensors.cameras.optics import Pinhole
+
+CAMERA_GROUPS = (0, 1, 2)
+"""Geom groups that MuJoCo's cameras show."""
+
+
+class TracedConfig(ImagerConfig):
+    """Keys of a picture that needs no colours."""
+
+    renderer: Literal['gl', 'rays'] = 'gl'
+    """Who makes the picture: OpenGL, or rays (Embree, or MuJoCo's own), which need no renderer and
+    are cast for many environments together; without smooth edges (`samples`)."""
+
+
+class TracedReader:
+    """Casts a ray through every pixel, row band by row band where the shutter rolls."""
+
+    def __init__(
+        self, view: WorldView, sensor: Imager[Any], wants: Literal['depth', 'geom'], missing: float
+    ) -> None:
+        """Prepare the rays of `sensor`; a pixel that shows nothing reads `missing`."""
+        model = view.model
+        self._wants, self._missing = wants, missing
+        self._site = int(model.site(sensor.name).id)
+        directions, self._cosine = _pixels(sensor.picture)
+        self._directions = directions
+        self._far_m = float(model.vis.map.zfar * model.stat.extent)
+        self._shape = (sensor.config.height, sensor.config.width)
+        self.parts_ns: Sequence[int]
+        self.parts_ns, self._bands = bands_of(sensor.config, seconds_to_ns(model.opt.timestep))
+        self._motions = Motions(model, self._site, in_world=False, lasts=False)
+        self._many = self._make_many(model, view.num_envs)
+        self._caster = self._many or self._make_caster(model)
+        if isinstance(view, ManyView):
+            self._motions.bind(view)
+
+    @property
+    def _reach_m(self) -> float:
+        return self._far_m / float(self._cosine.min())
+
+    def _make_many(self, model: mujoco.MjModel, num_envs: int) -> ManyCaster | None:
+        if num_envs == 1 or not has_embree():
+            return None
+        visible = visible_geoms(model, groups=CAMERA_GROUPS)
+        many = ManyCaster(
+            model,
+            self._reach_m,
+            visible,
+            num_envs,
+            usual_arrangement(self._directions.reshape(-1, 3)),
+        )
+        return many if many.is_complete else None
+
+    def _make_caster(self, model: mujoco.MjModel) -> RayCaster:
+        return make_caster(
+            'auto',
+            model,
+            self._reach_m,
+            visible_geoms(model, groups=CAMERA_GROUPS),
+            directions=self._directions.reshape(-1, 3),
+        )
+
+    def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
+        """Cast the rows of band `part` in each environment."""
+        band = self._bands[part]
+        rays = self._directions[band].reshape(-1, 3)
+        pictures = out.reshape(len(out), *self._shape)
+        if self._many is not None and len(envs) > 1 and isinstance(view, ManyView):
+            motion = self._motions.of(view, envs)
+            origins, directions = motion.aim(rays, rays[:0], 0.0)
+            hits = self._many.cast_many(
+                envs, motion.bodies, origins, directions, 'none', view.data
+            )
+            pictures[:, band] = self._picture(hits, len(envs), band)
+            return
+        for row, env in enumerate(envs):
+            data = view.data(env)
+            axes = data.site_xmat[self._site].reshape(3, 3)
+            hits = self._caster.cast(data, data.site_xpos[self._site], rays @ axes.T)
+            pictures[row, band] = self._picture(hits, 1, band)[0]
+
+    def _picture(self, hits: Hits, count: int, band: slice) -> Array:
+        """Return what the rays of `count` environments met, [count, rows, width]."""
+        shape = (count, -1, self._shape[1])
+        depth = hits.range_m.reshape(shape) * self._cosine[band]
+        is_seen = depth <= self._far_m
+        if self._wants == 'depth':
+            return np.where(is_seen, depth, self._missing)
+        geoms = hits.geom.reshape(shape)
+        return np.where(is_seen & (geoms >= 0), geoms, self._missing)
+
+
+def _pixels(picture: Pinhole) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+    """Return unit vectors [height, width, 3] in the mount's frame, and their cosines to its x."""
+    x, y = picture.rays()
+    vectors = np.stack([np.ones_like(x), -x, -y], axis=-1)
+    length = np.linalg.norm(vectors, axis=-1)
+    return vectors / length[..., None], (1.0 / length).astype(np.float32)

@@ -1,0 +1,87 @@
+"""Disturbances of what is sensed, not of the sensor: weather, gusts, a load that works loose.
+
+They feed the response model, so a slow sensor smooths them, and ground truth is free of them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+import numpy as np
+from pydantic import Field
+
+from rig_common.validation import Strict
+from sim_sensors.interface.batch import Batch
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import Sensor
+from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays.namespace import Arrays
+from sim_sensors.timing.units import NonNegative
+
+
+class PhysicsConfig(Strict):
+    """How what is sensed differs from what the world says, in the unit of the truth."""
+
+    drift: NonNegative = 0.0
+    """Random walk of the quantity, its unit per sqrt(s)."""
+    turbulence: NonNegative = 0.0
+    """Standard deviation of fluctuations around the true value."""
+    turbulence_intensity: NonNegative = 0.0
+    """Further standard deviation, as a fraction of the magnitude of the true value."""
+    turbulence_time_s: Annotated[float, Field(gt=0.0, le=1e6)] = 1.0
+    """Correlation time of the fluctuations, s: of gusts, their length over the speed of the wind
+    (the longitudinal spectrum of Dryden)."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether anything is disturbed."""
+        return bool(self.drift or self.turbulence or self.turbulence_intensity)
+
+
+class PhysicalConfig(SensorConfig):
+    """A sensor of a quantity that can itself be disturbed."""
+
+    physics: PhysicsConfig = PhysicsConfig()
+    """Disturbances of the sensed quantity."""
+
+
+PhysicalT = TypeVar('PhysicalT', bound=PhysicalConfig)
+
+
+class PhysicalSensor(Sensor[PhysicalT]):
+    """Disturbs the first `disturbed` columns of its truth, all if None, as `physics` says."""
+
+    disturbed: int | None = None
+
+    def __init__(self, name: str, config: PhysicalT) -> None:
+        super().__init__(name, config)
+        self.disturbs = config.physics.is_active
+
+    def physics_imperfections(self, values: Array, batch: Batch) -> None:
+        """Add fluctuations and drift, by truth tick."""
+        physics, xp = self.config.physics, batch.noise.xp
+        part = values[:, : self.disturbed]
+        width = part.shape[1]
+        added: Array = xp.zeros(part.shape)
+        if physics.turbulence or physics.turbulence_intensity:
+            sigma = physics.turbulence + physics.turbulence_intensity * self.magnitude(part, xp)
+            added += sigma * self._gusts(batch, width)
+        if physics.drift:
+            walk = batch.noise.walk_at('physics_drift', batch.envs, batch.tick, width)
+            added += walk * (physics.drift * batch.dt_s**0.5)
+        part += xp.astype(added, xp.dtype(values))
+
+    def magnitude(self, values: Array, xp: Arrays) -> Array:
+        """Return what `turbulence_intensity` is a fraction of: [n, width], or [n, 1] for all."""
+        return xp.abs(values)
+
+    def _gusts(self, batch: Batch, width: int) -> Array:
+        """Return stationary first-order processes [n, width] of unit deviation."""
+        elapsed = batch.dt_s / self.config.physics.turbulence_time_s
+        process = batch.noise.markov(
+            'turbulence',
+            decay=np.full(width, np.exp(-elapsed)),
+            gain=np.full(width, np.sqrt(-np.expm1(-2.0 * elapsed))),
+            start=np.ones(width),
+        )
+        return process.at(batch.envs, batch.tick)

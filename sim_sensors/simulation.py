@@ -1,0 +1,35 @@
+"""Everything there is to simulate, as a rig file says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.registry import sensor_class
+from sim_sensors.timing.config import LinkConfig
+from sim_sensors.world.config.world import WorldConfig
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What there is to simulate: a world, the sensors in it, and the seed of all their noise."""
+
+    world: WorldConfig
+    sensors: Mapping[str, SensorConfig]
+    """By name."""
+    seed: int = 0
+    links: Mapping[str, LinkConfig] = field(default_factory=dict)
+    """Lines that sensors share, by name."""
+    folder: Path | None = None
+    """Where the model is looked up first."""
+
+    def make_sensors(self) -> dict[str, AnySensor]:
+        """Return the sensor objects by name."""
+        always = {} if self.world.lazy_sensor_update else {'eager': True}
+        return {
+            name: sensor_class(config.type)(name, config.model_copy(update=always))
+            for name, config in self.sensors.items()
+        }

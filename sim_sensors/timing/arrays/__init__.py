@@ -1,0 +1,1 @@
+"""Arrays of the pipeline: NumPy or torch, packed rows, columns."""

@@ -1,0 +1,149 @@
+"""Samples that never arrive: a two-state (Gilbert-Elliott) channel and lost packets, by index."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim_sensors.timing.config import LossConfig
+from sim_sensors.timing.randomness.lanes import Indices, Rows
+from sim_sensors.timing.randomness.noise_stream import Captures
+from sim_sensors.timing.randomness.random_streams import RandomStreams
+
+Mask = NDArray[np.bool_]
+_LOST, _KEPT = np.ones(1, np.bool_), np.zeros(1, np.bool_)
+_LOST.flags.writeable = _KEPT.flags.writeable = False
+MOST_TRIES = 8
+"""Times that a reliable link sends a message again, at most."""
+
+
+class LossChannel:
+    """Loses a stationary fraction of samples, in the bad state of a two-state channel.
+
+    The bad state is left with probability 1 / burst_mean, and entered so often that the fraction
+    lost is `probability`; in it a sample is lost with `bad_probability`. Runs of independent
+    losses are already 1 / (1 - probability) long, so a shorter `burst_mean` means independent
+    losses. In addition, a message of several packets is lost with any of them.
+    """
+
+    def __init__(self, config: LossConfig, streams: RandomStreams, size_bytes: int = 0) -> None:
+        """Draw from `streams`, by environment and capture index; messages have `size_bytes`."""
+        num_envs = len(streams.lanes)
+        self._streams, self._xp = streams, streams.xp
+        self._size_bytes = size_bytes
+        self._bad = streams.xp.zeros(num_envs, np.bool_)
+        self._last = streams.xp.full(num_envs, -1, np.int64)
+        self.reconfigure(config)
+
+    def reconfigure(self, config: LossConfig) -> None:
+        """Take other probabilities from the next sample on; the state of the channel stays."""
+        self._in_bad = config.bad_probability
+        self._fraction = bad = config.probability / config.bad_probability
+        leave = min(1.0 / config.burst_mean, 1.0 - bad)
+        self._enter = bad * leave / (1.0 - bad)
+        self._stay = 1.0 - leave
+        packets = max(1, -(-self._size_bytes // config.packet_bytes))
+        self._packet = 1.0 - (1.0 - config.packet_probability) ** packets
+        self.probability = 1.0 - (1.0 - config.probability) * (1.0 - self._packet)
+        """Fraction lost altogether."""
+        self.duplicate_probability = config.duplicate_probability
+        self._is_plain = bool(self._fraction) and self._in_bad == 1.0 and not self._packet
+
+    def lost(self, batch: Captures) -> Mask:
+        """Return which rows [n] of captures that come next are lost; nothing is remembered."""
+        return (
+            self._lost(batch, self._bad_state(batch))
+            if self.probability
+            else self._xp.zeros(len(batch.index), np.bool_)
+        )
+
+    def advance(self, batch: Captures) -> Mask:
+        """Return which rows [n] of a batch of captures are lost, and go on from there."""
+        if (
+            len(self._last) == 1
+            and self._is_plain
+            and self._xp.is_numpy
+            and batch.index[0] == self._last[0] + 1
+        ):
+            return self._advance_one(batch)
+        bad = self._bad_state(batch)
+        self._bad[batch.envs] = bad
+        self._last[batch.envs] = batch.index
+        return self._lost(batch, bad)
+
+    def _advance_one(self, batch: Captures) -> Mask:
+        """Do the same for the next capture of a single environment, without arrays."""
+        index = batch.index.item()
+        threshold = (
+            self._fraction if not index else self._stay if self._bad.item() else self._enter
+        )
+        is_lost = self._streams.uniforms('loss', 1).at(batch.envs, batch.index).item() < threshold
+        self._bad[0], self._last[0] = is_lost, index
+        return _LOST if is_lost else _KEPT
+
+    def tries(self, batch: Captures) -> Indices:
+        """Return how often lost messages [n] are sent again until one passes."""
+        draw = self._streams.uniform_at('retransmission', batch.envs, batch.index, 1)[:, 0]
+        passed = self._xp.log(self._xp.maximum(draw, 1e-300)) / float(np.log(self.probability))
+        return 1 + self._xp.minimum(self._xp.astype(passed, np.int64), MOST_TRIES - 1)
+
+    def duplicated(self, batch: Captures) -> Mask:
+        """Return which rows [n] arrive twice."""
+        draw = self._streams.uniform_at('duplicate', batch.envs, batch.index, 1)[:, 0]
+        return draw < self.duplicate_probability
+
+    def _lost(self, batch: Captures, lost: Mask) -> Mask:
+        if self._in_bad < 1.0:
+            draw = self._streams.uniform_at('loss_in_bad', batch.envs, batch.index, 1)[:, 0]
+            lost = lost & (draw < self._in_bad)
+        if self._packet:
+            draw = self._streams.uniform_at('packet_loss', batch.envs, batch.index, 1)[:, 0]
+            lost = lost | (draw < self._packet)
+        return lost
+
+    def _bad_state(self, batch: Captures) -> Mask:
+        """Return which rows [n] are in the bad state."""
+        envs, index = batch.envs, batch.index
+        if not self._fraction:
+            return self._xp.zeros(len(index), np.bool_)
+        before = self._bad[envs]
+        skipped = index > self._last[envs] + 1
+        if skipped.any():
+            before = self._xp.copy(before)
+            for row in self._xp.indices(skipped).tolist():
+                env = row if isinstance(envs, slice) else int(envs[row])
+                before[row] = self._state_at(env, int(index[row]) - 1)
+        draw = self._streams.uniform_at('loss', envs, index, 1)[:, 0]
+        bad = self._xp.where(before, draw < self._stay, draw < self._enter)
+        return self._xp.where(index == 0, draw < self._fraction, bad)
+
+    def _state_at(self, env: int, k: int) -> bool:
+        """Return the state at `k` after captures nobody made, without visiting all of them.
+
+        Most draws decide the state whatever it was before; looking back to the nearest one of
+        those gives the same answer as running the chain from the start.
+        """
+        undecided = []
+        rows, xp = self._xp.asarray(np.array([env])), self._xp
+        while k > 0:
+            here = xp.asarray(np.array([k]))
+            draw = float(self._streams.uniform_at('loss', rows, here, 1)[0, 0])
+            if draw < min(self._enter, self._stay):
+                state = True
+                break
+            if draw >= max(self._enter, self._stay):
+                state = False
+                break
+            undecided.append(draw)
+            k -= 1
+        else:
+            first = xp.zeros(1, np.int64)
+            draw = float(self._streams.uniform_at('loss', rows, first, 1)[0, 0])
+            state = draw < self._fraction
+        for draw in reversed(undecided):
+            state = draw < (self._stay if state else self._enter)
+        return state
+
+    def reset(self, envs: Rows) -> None:
+        """Start `envs` in the stationary state again: capture 0 draws it."""
+        self._last[envs] = -1

@@ -1,0 +1,1 @@
+"""Keys of `world:` in a rig file."""

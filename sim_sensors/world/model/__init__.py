@@ -1,0 +1,1 @@
+"""From model files to a compiled model."""

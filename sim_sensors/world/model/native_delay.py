@@ -1,0 +1,177 @@
+"""MuJoCo's own delay (`delay`, `nsample`, `interp`, `interval`) as a second backend.
+
+A rig asks for it with `delay_backend: mujoco`. The delay is then part of the compiled model, so
+that whatever else reads `sensordata` (a controller in C, another tool) sees the delayed values
+too. What it cannot do, measured on MuJoCo 4.0, is refused or worked around here:
+
+- it has no jitter and one delay for all environments;
+- the shortest delay is one step (the value of now enters the history after the step);
+- a history shorter than the delay silently gives newer values: `nsample` is sized here;
+- before the first sample it gives zeros: captures are read only once they are there;
+- orientations are interpolated by component: use `slerp` of the rig's own line instead;
+- `interval` adds up floats and slips by a step: captures are taken on the exact schedule instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from rig_common.errors import RigError
+from rig_common.times import NS_PER_S, seconds_to_ns
+from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface.truth import TruthReader, WorldView
+from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.world.config.world import WorldConfig
+
+ORDERS = {'zoh': 0, 'linear': 1, 'cubic': 2}
+"""MuJoCo's numbers of the interpolations it knows."""
+
+
+def check(sensor: AnySensor, dt_ns: int) -> None:
+    """Raise RigError where MuJoCo cannot do what `sensor` asks of it."""
+    config = sensor.config
+    low, high = config.delay_range_s
+    where = f'delay_backend of {sensor.name!r} is mujoco'
+    if low != high or config.jitter_s:
+        raise RigError(
+            f'{where}, which knows one fixed delay and no jitter; delay_range_s is '
+            f'[{low}, {high}] and jitter_s {config.jitter_s}'
+        )
+    if config.latency.model != 'delay' or config.latency.stalls.probability or config.link:
+        raise RigError(f'{where}, which knows one fixed delay: no latency model, stalls or link')
+    if seconds_to_ns(low) < dt_ns:
+        raise RigError(
+            f'{where}, whose shortest delay is one physics step, '
+            f'{dt_ns / NS_PER_S:g} s; delay_range_s is [{low}, {high}]'
+        )
+    if config.interpolation not in ORDERS:
+        raise RigError(
+            f'{where}, which knows the interpolations zoh, linear and cubic; '
+            f'interpolation is {config.interpolation}'
+        )
+    if sensor.duration_ns or sensor.fine_truth:
+        raise RigError(
+            f'{where}, which only delays captures of an instant; {sensor.name!r} '
+            'captures over time or filters what it measures'
+        )
+
+
+def check_control(spec: mujoco.MjSpec, config: WorldConfig) -> None:
+    """Raise RigError where MuJoCo cannot delay commands as `config` asks."""
+    where = 'world.control_delay_backend is mujoco'
+    if int(spec.option.integrator) == int(mujoco.mjtIntegrator.mjINT_RK4) and (
+        config.control_delay_s
+    ):
+        raise RigError(
+            f'{where}, but the model uses the integrator RK4, whose substeps would '
+            f'see commands of other times; use rig, or another integrator'
+        )
+    if config.control_delays_s or any(
+        each.delay_range_s or each.jitter_s for each in config.actuators.values()
+    ):
+        raise RigError(
+            f'{where}, which has one latency for all actuators; control_delays_s needs rig'
+        )
+
+
+def delay_sensors(
+    natives: Iterable[mujoco.MjsSensor],
+    delay_s: float,
+    dt_ns: int,
+    interpolation: str = 'zoh',
+    interval_s: float = 0.0,
+) -> None:
+    """Compile a delay into native sensors, before the model is compiled.
+
+    `interval_s` also lets MuJoCo compute them only every so often; its clock slips, see above.
+    """
+    for native in natives:
+        native.nsample = history_length(delay_s, dt_ns, interval_s)
+        native.delay = delay_s
+        native.interp = ORDERS[interpolation]
+        native.interval = np.array([interval_s, 0.0])
+
+
+def delay_actuators(
+    spec: mujoco.MjSpec, delay_s: float, dt_ns: int, interpolation: str = 'zoh'
+) -> None:
+    """Compile a delay into every actuator of `spec`."""
+    for actuator in spec.actuators:
+        actuator.nsample = history_length(delay_s, dt_ns)
+        actuator.delay = delay_s
+        actuator.interp = ORDERS[interpolation]
+
+
+def history_length(delay_s: float, dt_ns: int, interval_s: float = 0.0) -> int:
+    """Return how many samples MuJoCo must keep for a delay; fewer would shorten it silently."""
+    period_ns = max(dt_ns, seconds_to_ns(interval_s))
+    return -(-seconds_to_ns(delay_s) // period_ns) + 3
+
+
+def start_histories(
+    model: mujoco.MjModel, data: mujoco.MjData, ctrl: NDArray[np.float64] | None = None
+) -> None:
+    """Fill the histories with the present, so that nothing reads the zeros of before.
+
+    Sensors hold what they measure now and actuators `ctrl` (by default `data.ctrl`), as if it had
+    been so for ever. `data` must have been through `mj_forward`.
+    """
+    step = model.opt.timestep
+    commands = data.ctrl if ctrl is None else ctrl
+    for actuator in range(model.nu):
+        count = int(model.actuator_history[actuator, 0])
+        if count:
+            times = data.time - step * np.arange(count, 0, -1)
+            values = np.full((count, 1), commands[actuator])
+            mujoco.mj_initCtrlHistory(model, data, actuator, times, values)
+    delays = model.sensor_delay.copy()
+    model.sensor_delay[:] = 0.0  # without a delay sensordata is what is measured now
+    mujoco.mj_forward(model, data)
+    model.sensor_delay[:] = delays
+    for sensor in range(model.nsensor):
+        count = int(model.sensor_history[sensor, 0])
+        if count:
+            start, size = int(model.sensor_adr[sensor]), int(model.sensor_dim[sensor])
+            times = data.time - step * np.arange(count, 0, -1)
+            values = np.tile(data.sensordata[start : start + size], (count, 1))
+            mujoco.mj_initSensorHistory(model, data, sensor, times, values, data.time)
+
+
+def initial_history(
+    model: mujoco.MjModel, keyframe: int, ctrl: NDArray[np.float64]
+) -> NDArray[np.float64] | None:
+    """Return `data.history` of a world that begins at `keyframe` (-1: none) under `ctrl`."""
+    if not model.nhistory:
+        return None
+    data = mujoco.MjData(model)
+    if keyframe >= 0:
+        mujoco.mj_resetDataKeyframe(model, data, keyframe)
+    start_histories(model, data, ctrl)
+    return np.array(data.history)
+
+
+def compile_into(sensor: AnySensor, natives: Iterable[mujoco.MjsSensor], dt_ns: int) -> None:
+    """Compile the delay of `sensor` into the native sensors it mounted, if it asks for that."""
+    if sensor.config.delay_backend == 'mujoco':
+        check(sensor, dt_ns)
+        delay_sensors(natives, sensor.config.delay_range_s[0], dt_ns, sensor.config.interpolation)
+
+
+class DelayedReader:
+    """Reads a capture when MuJoCo's delay has brought it into `sensordata`.
+
+    The pipeline then sees a capture that takes as long as the delay, in whole steps.
+    """
+
+    def __init__(self, reader: TruthReader, delay_s: float, dt_ns: int) -> None:
+        """Wrap the reader of a sensor whose native sensors are delayed by `delay_s`."""
+        self._reader = reader
+        self.parts_ns: Sequence[int] = (-(-seconds_to_ns(delay_s) // dt_ns) * dt_ns,)
+
+    def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
+        """Write the truth of `envs` as it was one delay ago."""
+        self._reader.read(view, envs, part, out)

@@ -1,0 +1,1 @@
+"""What viewers are shown: frames, markers, poses."""
