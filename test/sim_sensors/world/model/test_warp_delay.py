@@ -3,7 +3,7 @@
 It is no dependency and compiles for a minute on a CPU:
 
     pip install "mujoco-warp>=4" pydantic pyyaml scipy pytest pytest-timeout
-    PYTHONPATH=. python -m pytest -m long test/sim_sensors/world/test_warp_delay.py
+    PYTHONPATH=. python -m pytest -m long test/sim_sensors/world/model/test_warp_delay.py
 """
 
 from __future__ import annotations
