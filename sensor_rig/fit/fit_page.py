@@ -12,7 +12,7 @@ from sensor_rig.fit.fitting import TopicFit
 from sensor_rig.fit.servo import ServoFit
 from sensor_rig.fit.simulating import simulated_latencies
 from sensor_rig.fit.statistics import Array, Estimate, autocorrelation
-from sim_sensors.pipeline.marginals import filter_taps
+from sim_sensors.timing.marginals import filter_taps
 
 LAGS = 30
 RUNS = 40

@@ -15,7 +15,7 @@ from rig_common.errors import RigError
 from rig_common.validation import validated
 from sensor_rig.fit.statistics import Array, Estimate, mean_estimate, order_of, weakened
 from sensor_rig.fit.times import FEWEST
-from sim_sensors.clock_config import DisciplineConfig
+from sim_sensors.timing.clock_config import DisciplineConfig
 
 LINUXPTP = re.compile(r'\b(?:master|phc|sys) offset\s+(?P<ns>-?\d+)\s+s(?P<state>\d)')
 """ptp4l, phc2sys and ts2phc, one correction a line; state 2 is locked."""

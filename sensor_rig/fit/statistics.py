@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from rig_common.errors import RigError
-from sim_sensors.pipeline.marginals import autoregressions
+from sim_sensors.timing.marginals import autoregressions
 
 Array = NDArray[np.float64]
 Z95 = 1.96

@@ -76,7 +76,7 @@ class DisciplineConfig(Strict):
                     f'{name} is {getattr(self, name)}, which kind {self.kind} does not read'
                 )
         if self.correlations:
-            from sim_sensors.pipeline.marginals import filter_taps
+            from sim_sensors.timing.marginals import filter_taps
 
             filter_taps(self.correlations)
         return self

@@ -131,7 +131,6 @@ class LatencyConfig(Strict):
         return self
 
 
-
 def _problem(config: LatencyConfig) -> str:
     """Return what contradicts itself in one model's keys; empty where nothing does."""
     if config.max_s and config.max_s <= config.min_s:
