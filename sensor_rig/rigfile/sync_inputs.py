@@ -89,13 +89,19 @@ def _least_s(config: SensorConfig) -> float:
 
 
 def _stamp_point(sensor: AnySensor, type_name: str) -> Parameters:
-    """Return which instant the stamps mean, where it is not the default one."""
+    """Return which instant the stamps mean where it is not the default one, and the shutter."""
     point = sensor.config.clock.stamp_point
     shift_s = abs(sensor.stamp_points_ns.get(point, 0)) / 1e9
+    if type_name in IMAGE_TYPES:
+        shutter = {
+            key: getattr(sensor.config, key)
+            for key in ('exposure_s', 'readout_s')
+            if getattr(sensor.config, key, 0.0)
+        }
+        return {'stamp_point': point, **shutter} if shift_s else shutter
     if not shift_s:
         return {}
-    whole = type_name not in IMAGE_TYPES and point == 'end'
-    return {'stamp_point': point, 'capture_s': shift_s if whole else 2.0 * shift_s}
+    return {'stamp_point': point, 'capture_s': shift_s if point == 'end' else 2.0 * shift_s}
 
 
 def add_imu_rotations(

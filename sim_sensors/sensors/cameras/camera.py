@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import mujoco
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from rig_common import msgs
 from rig_common.validation import Strict
 from sim_sensors.interface.batch import Batch
 from sim_sensors.interface.sensor import Sample, Topic
 from sim_sensors.sensors.cameras.imager import Imager, ImagerConfig, ImageReader
-from sim_sensors.sensors.cameras.optics import Lens
+from sim_sensors.sensors.cameras.optics import Lens, LensModel, Pinhole
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.units import NonNegative
 from sim_sensors.world.rendering.renderer import Renderer
@@ -33,7 +33,7 @@ FULL_SCALE = 255.0
 
 
 class DistortionConfig(Strict):
-    """Brown's lens model, `plumb_bob` in the camera info; coefficients have no unit."""
+    """Coefficients of the lens, which have no unit."""
 
     k1: float = 0.0
     """Radial, second order."""
@@ -45,6 +45,8 @@ class DistortionConfig(Strict):
     """Tangential."""
     k3: float = 0.0
     """Radial, sixth order."""
+    k4: float = 0.0
+    """Radial, eighth order; of a fisheye only."""
 
 
 class CameraConfig(ImagerConfig):
@@ -52,8 +54,11 @@ class CameraConfig(ImagerConfig):
 
     encoding: Literal['rgb8', 'mono8'] = 'rgb8'
     """Pixel format."""
+    lens: LensModel = 'plumb_bob'
+    """Model of the lens: Brown's (plumb_bob), or a fisheye whose radii are angles
+    (equidistant)."""
     distortion: DistortionConfig = DistortionConfig()
-    """The lens."""
+    """Coefficients of the lens."""
     vignetting: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Light lost in the corners, as a fraction; it grows with the square of the radius."""
     shot_noise: NonNegative = 0.0
@@ -66,6 +71,17 @@ class CameraConfig(ImagerConfig):
     jpeg_quality: Annotated[int, Field(ge=1, le=95)] = 90
     """Quality of the JPEG."""
 
+    @model_validator(mode='after')
+    def _coefficients_of_the_lens(self) -> CameraConfig:
+        foreign = ('p1', 'p2') if self.lens == 'equidistant' else ('k4',)
+        for key in foreign:
+            if getattr(self.distortion, key):
+                raise ValueError(
+                    f'distortion.{key} is {getattr(self.distortion, key):g}, which the lens '
+                    f'{self.lens} does not have'
+                )
+        return self
+
 
 class Camera(Imager[CameraConfig]):
     """A picture [height, width, channels] of bytes, and its camera info."""
@@ -74,16 +90,21 @@ class Camera(Imager[CameraConfig]):
 
     def __init__(self, name: str, config: CameraConfig) -> None:
         super().__init__(name, config)
-        lens = config.distortion
-        d = np.array([lens.k1, lens.k2, lens.p1, lens.p2, lens.k3])
-        self._lens = Lens(self.picture, d) if d.any() else None
+        given, model = config.distortion, config.lens
+        if model == 'equidistant':
+            d = np.array([given.k1, given.k2, given.k3, given.k4])
+            self.picture = Pinhole.equidistant(config.width, config.height, config.fovy_deg, d)
+        else:
+            d = np.array([given.k1, given.k2, given.p1, given.p2, given.k3])
+        bends = model == 'equidistant' or d.any()
+        self._lens = Lens(self.picture, d, model) if bends else None
         if self._lens is not None:
             self.rendered = self._lens.rendered
         channels = (3,) if config.encoding == 'rgb8' else ()
         self.truth_layout = Layout({'data': (config.height, config.width, *channels)}, np.uint8)
         """The picture through the lens, without noise."""
         self._template = msgs.image(self.frame_id, config.height, config.width, config.encoding)
-        self._info = self.info_template(d)
+        self._info = self.info_template(d, model)
         self._shading = self._falloff() if config.vignetting else None
 
     def reader(self, view: WorldView) -> TruthReader:

@@ -14,7 +14,7 @@ from rig_common import msgs
 from rig_common.times import seconds_to_ns
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.interface.sensor import Sensor
-from sim_sensors.sensors.cameras.optics import OPTICAL_QUAT_WXYZ, Pinhole, add_camera
+from sim_sensors.sensors.cameras.optics import OPTICAL_QUAT_WXYZ, LensModel, Pinhole, add_camera
 from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.timing.units import NonNegative
 from sim_sensors.world.rendering import renderer as render
@@ -114,11 +114,15 @@ class Imager(Sensor[ConfigT], Generic[ConfigT]):
         """Return the focal length, which turns shifts in the picture into angles."""
         return {'focal_px': self.picture.focal_px}
 
-    def info_template(self, d: Array | Sequence[float] = ()) -> Template:
-        """Return the camera info with distortion `d`."""
+    def info_template(
+        self, d: Array | Sequence[float] = (), model: LensModel = 'plumb_bob'
+    ) -> Template:
+        """Return the camera info with a lens of this model and its coefficients `d`."""
+        config = self.config
         return msgs.camera_info(
-            self.frame_id, self.config.height, self.config.width, self.picture.matrix, d=d
-        )
+            self.frame_id, config.height, config.width, self.picture.matrix, d=d,
+            distortion_model=model,
+        )  # fmt: skip
 
 
 class ImageReader:

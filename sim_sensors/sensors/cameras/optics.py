@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import radians, tan
+from typing import Literal
 
 import mujoco
 import numpy as np
@@ -18,6 +19,9 @@ OPTICAL_QUAT_WXYZ = (0.5, -0.5, 0.5, -0.5)
 ONE_BITS = 8
 ONE = 1 << ONE_BITS
 """One, in the fixed-point shares that pixels are mixed by: 255 times it just fits 16 bits."""
+LensModel = Literal['plumb_bob', 'equidistant']
+_WIDEST_RAD = radians(80.0)
+"""Angle off the axis up to which a fisheye is drawn: a pinhole's picture grows without bound."""
 CAMERA_QUAT_WXYZ = (0.5, 0.5, -0.5, -0.5)
 """From a mount (x forward, z up) to MuJoCo's camera (looks along -z, y up)."""
 
@@ -34,6 +38,13 @@ class Pinhole:
     def from_fov(cls, width: int, height: int, fovy_deg: float) -> Pinhole:
         """Return the camera whose height spans `fovy_deg`."""
         return cls(width, height, height / 2.0 / tan(radians(fovy_deg) / 2.0))
+
+    @classmethod
+    def equidistant(cls, width: int, height: int, fovy_deg: float, d: Array) -> Pinhole:
+        """Return the camera whose fisheye spans `fovy_deg` with its height; `d` is k1 .. k4."""
+        edge = np.tan(radians(fovy_deg) / 2.0)
+        bent, _ = distort(np.array([edge]), np.zeros(1), d, 'equidistant')
+        return cls(width, height, height / 2.0 / float(bent[0]))
 
     @property
     def centre_px(self) -> tuple[float, float]:
@@ -73,10 +84,21 @@ def add_camera(spec: mujoco.MjSpec, name: str, lens: Pinhole) -> None:
     camera.set_frame(frame)
 
 
-def distort(x: Array, y: Array, d: Array) -> tuple[Array, Array]:
-    """Return the Brown model's image of normalised points; `d` is k1 k2 p1 p2 k3 (plumb_bob)."""
-    k1, k2, p1, p2, k3 = d
+def distort(x: Array, y: Array, d: Array, model: LensModel = 'plumb_bob') -> tuple[Array, Array]:
+    """Return the lens's image of normalised points.
+
+    `d` is k1 k2 p1 p2 k3 of Brown's model (plumb_bob), or k1 k2 k3 k4 of a fisheye, where angles
+    off the axis become radii (equidistant).
+    """
     r2 = x * x + y * y
+    if model == 'equidistant':
+        k1, k2, k3, k4 = d
+        r = np.sqrt(r2)
+        a2 = np.arctan(r) ** 2
+        bent = np.arctan(r) * (1.0 + a2 * (k1 + a2 * (k2 + a2 * (k3 + a2 * k4))))
+        share = np.divide(bent, r, out=np.ones_like(r), where=r > 1e-9)
+        return x * share, y * share
+    k1, k2, p1, p2, k3 = d
     radial = 1.0 + r2 * (k1 + r2 * (k2 + r2 * k3))
     return (
         x * radial + 2.0 * p1 * x * y + p2 * (r2 + 2.0 * x * x),
@@ -84,18 +106,26 @@ def distort(x: Array, y: Array, d: Array) -> tuple[Array, Array]:
     )
 
 
-def undistort(x: Array, y: Array, d: Array) -> tuple[Array, Array]:
+def undistort(x: Array, y: Array, d: Array, model: LensModel = 'plumb_bob') -> tuple[Array, Array]:
     """Return the normalised points whose distorted image is (x, y), by Newton's method.
 
     Raises RigError where the lens folds: beyond its turning point one pixel sees two directions.
     """
     guess = np.stack([x, y]).astype(np.float64)
     target = guess.copy()
+    if model == 'equidistant':
+        angle = np.hypot(x, y)
+        if angle.max() > _WIDEST_RAD:
+            raise RigError(
+                f'the fisheye sees {np.degrees(angle.max()):.0f} degrees off its axis in the '
+                f'corners; up to 80 are drawn, so use a smaller fovy_deg or another shape'
+            )
+        guess *= np.divide(np.tan(angle), angle, out=np.ones_like(angle), where=angle > 1e-9)
     step = 1e-6
     for _ in range(30):
-        here = np.stack(distort(guess[0], guess[1], d))
-        dx = (np.stack(distort(guess[0] + step, guess[1], d)) - here) / step
-        dy = (np.stack(distort(guess[0], guess[1] + step, d)) - here) / step
+        here = np.stack(distort(guess[0], guess[1], d, model))
+        dx = (np.stack(distort(guess[0] + step, guess[1], d, model)) - here) / step
+        dy = (np.stack(distort(guess[0], guess[1] + step, d, model)) - here) / step
         determinant = dx[0] * dy[1] - dy[0] * dx[1]
         if not (determinant > 1e-3).all():
             break
@@ -116,9 +146,9 @@ def undistort(x: Array, y: Array, d: Array) -> tuple[Array, Array]:
 class Lens:
     """Bends a wide pinhole rendering into the picture of a distorting lens."""
 
-    def __init__(self, picture: Pinhole, d: Array) -> None:
+    def __init__(self, picture: Pinhole, d: Array, model: LensModel = 'plumb_bob') -> None:
         """Find, once, where in the rendering every pixel of `picture` comes from."""
-        x, y = undistort(*picture.rays(), d)
+        x, y = undistort(*picture.rays(), d, model)
         half_w = picture.focal_px * float(np.abs(x).max()) + 1.0
         half_h = picture.focal_px * float(np.abs(y).max()) + 1.0
         self.rendered = Pinhole(

@@ -115,6 +115,30 @@ def test_distortion_is_what_camera_info_says(tmp_path: Path) -> None:
         assert np.linalg.norm(expected - straight) > 1.0, 'this mark would not notice the lens'
 
 
+def test_a_fisheye_is_what_camera_info_says(tmp_path: Path) -> None:
+    """OpenCV's fisheye model finds the marks."""
+    cv2 = pytest.importorskip('cv2')
+    keys = {'k1': 0.05, 'k2': -0.02, 'k3': 0.004, 'k4': -0.001}
+    image, info = picture(tmp_path, lens='equidistant', fovy_deg=90.0, distortion=keys)
+    assert info.distortion_model == 'equidistant'
+    assert list(info.d) == list(keys.values())
+    k = info.k.reshape(3, 3)
+    for name, (x, y) in directions().items():
+        point = np.array([[[x, y, 1.0]]])
+        seen, _ = cv2.fisheye.projectPoints(point, np.zeros(3), np.zeros(3), k, np.array(info.d))
+        np.testing.assert_allclose(centre_of(image, MARKS[name][1]), seen.ravel(), atol=0.35)
+    edge = np.array([[[0.0, np.tan(np.radians(45.0)), 1.0]]])
+    seen, _ = cv2.fisheye.projectPoints(edge, np.zeros(3), np.zeros(3), k, np.array(info.d))
+    assert seen.ravel()[1] - k[1, 2] == pytest.approx(90.0)  # half the height
+
+
+def test_a_fisheye_has_limits() -> None:
+    with pytest.raises(RigError, match='off its axis'):
+        make_sensor('cam', **camera(lens='equidistant', fovy_deg=140.0))
+    with pytest.raises(ValueError, match=r'distortion.p1 is 0.1, which the lens equidistant'):
+        make_sensor('cam', **camera(lens='equidistant', distortion={'p1': 0.1}))
+
+
 def test_undistortion_is_the_inverse() -> None:
     x, y = np.meshgrid(np.linspace(-0.8, 0.8, 9), np.linspace(-0.6, 0.6, 7))
     d = np.array([-0.28, 0.09, 0.004, -0.006, -0.01])
