@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rig_common import msgs
 from rig_common.cdr import Template
 from rig_common.errors import RigError
+from rig_common.jsonable import json_text
 from rig_common.times import NS_PER_S
 from rig_common.validation import hint
 from sensor_rig.bags.writer import BagWriter
@@ -39,7 +40,7 @@ def record_rig(
     """
     writer.note(
         NOTE,
-        json.dumps(
+        json_text(
             {
                 'start_time_ns': rig.world.time_base.start_ns,
                 'step_ns': rig.world.dt_ns,

@@ -3,6 +3,7 @@
 A command module has
 
     NAME: str                                   as typed
+    GROUP: str                                  its part of the overview, one of main.GROUPS
     HELP: str                                   one line for the overview
     add_arguments(parser) -> None               its options; heavy imports do not belong here
     run(args: argparse.Namespace) -> int        the exit code; imports what it needs

@@ -12,6 +12,7 @@ from sensor_rig.cli.support.arguments import add_sidecar_argument
 from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 NAME = 'assert'
+GROUP = 'stress'
 HELP = 'assert measures of a run, with an exit code for CI'
 EPILOG = """examples:
   rig run demo --lockstep --rtf 0 --seconds 20 --json > run.json

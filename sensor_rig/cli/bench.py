@@ -18,6 +18,7 @@ from rig_common.jsonable import JsonObject
 from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 NAME = 'bench'
+GROUP = 'maintain'
 HELP = 'measure speed and accuracy, also beside other tools'
 EPILOG = (
     'exit code: 1 when a benchmark failed or, with --check, when something got worse by '

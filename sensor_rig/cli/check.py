@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sim_sensors.timing.config import TimingConfig
 
 NAME = 'check'
+GROUP = 'set up'
 HELP = 'validate a rig file and say what is in it'
 EPILOG = 'exit code: 0 when the file is valid, 2 when it is not (one sentence for each mistake)'
 LONG_S = 100.0

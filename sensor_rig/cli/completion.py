@@ -13,6 +13,7 @@ from rig_common.paths import shared_names
 from sensor_rig.cli.support import registry
 
 NAME = 'completion'
+GROUP = 'maintain'
 HELP = 'print the tab completion for bash and zsh'
 
 SCRIPT = """\

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sensor_rig.correct.recording import CorrectResult
 
 NAME = 'correct'
+GROUP = 'repair'
 HELP = 'write the same recording with right stamps'
 EPILOG = """examples:
   rig correct drive/ drive_right/                      what inspect finds, put right

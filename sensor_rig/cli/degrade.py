@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sensor_rig.degrade.recording import DegradeResult
 
 NAME = 'degrade'
+GROUP = 'stress'
 HELP = 'apply delay, clock error, loss and faults to a recording or to live topics'
 EPILOG = """examples:
   rig degrade drive/ drive_late/ --rig faults.yaml     a recording into a new one

@@ -12,6 +12,7 @@ from sensor_rig.cli.support.rig_runs import add_run_arguments, loaded, print_sum
 from sensor_rig.page.access import DEFAULT_PORT, LOCAL, PagePlace
 
 NAME = 'demo'
+GROUP = 'run'
 TAKES_SIGNALS = True
 HELP = 'run the demo rig and show its live page'
 EPILOG = """Everything stays on this machine: the page answers on localhost only, and no other

@@ -12,6 +12,7 @@ from pathlib import Path
 from sensor_rig.cli.support.arguments import port
 
 NAME = 'docs'
+GROUP = 'maintain'
 HELP = 'build the documentation site'
 
 

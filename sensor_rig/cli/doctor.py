@@ -11,6 +11,7 @@ from dataclasses import asdict
 from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 NAME = 'doctor'
+GROUP = 'set up'
 HELP = 'check what works on this machine, and say how to install what is missing'
 EPILOG = 'exit code: 0 when everything required is there, 1 otherwise'
 

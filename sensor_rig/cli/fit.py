@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sensor_rig.fit.statistics import Estimate
 
 NAME = 'fit'
+GROUP = 'find out'
 HELP = 'fit latency, clock and loss of a recording or a trace; write a rig file or datasheet'
 EPILOG = """examples:
   rig fit drive/ --write drive.yaml --html drive.html

@@ -7,6 +7,7 @@ import argparse
 from sensor_rig.cli.support.arguments import not_negative, output_file, positive
 
 NAME = 'gallery'
+GROUP = 'look'
 HELP = 'draw what every sensor of a rig measures, against the truth'
 EPILOG = """examples:
   gallery sheet.png                     the shipped rig with one sensor of every type

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 KIND = ('type', 'messages', 'Hz', 'stamps')
 TIMING = ('arrival\njitter ms', 'stamp\njitter ms', 'delay\nms', 'spread\nms', 'drift\nppm')
 NAME = 'inspect'
+GROUP = 'find out'
 HELP = 'say what is wrong with timestamps, and write a rig file or corrections from it'
 EPILOG = """example:
   rig inspect drive/ --write robot.yaml

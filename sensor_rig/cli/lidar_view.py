@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sim_sensors.sensors.lidar.scanner import Lidar
 
 NAME = 'lidar-view'
+GROUP = 'look'
 HELP = 'show a LiDAR of a rig as a polar plot (PNG or live)'
 EPILOG = """examples:
   lidar-view demo --png scan.png --at 2.5

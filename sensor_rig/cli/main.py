@@ -27,8 +27,17 @@ Runner: TypeAlias = Callable[[ModuleType, argparse.Namespace], int]
 HEADER = """usage: {program} COMMAND [OPTIONS]
 
 Sensor streams of a simulated robot with known timing and known truth, and the engine that puts
-them back together.
-"""
+them back together."""
+GROUPS = {
+    'run': 'run a rig',
+    'find out': 'find out what is wrong',
+    'repair': 'repair a recording',
+    'stress': 'stress a system',
+    'look': 'look at results',
+    'set up': 'set up',
+    'maintain': 'maintain this project',
+}
+"""The parts of the overview in their order, by the GROUP of a command."""
 FOOTER = """
   -h, --help       this text; "{program} COMMAND --help" explains a command
   --version        print the version
@@ -113,11 +122,14 @@ def _run(command: ModuleType, parsed: argparse.Namespace) -> int:
 
 
 def overview() -> str:
-    """Return the text of `--help`: the commands with one line each."""
+    """Return the text of `--help`: the commands by what people want, one line each."""
     program = registry.program_name()
-    found = [(command.NAME, command.HELP) for command in registry.commands()]
-    width = max(16, *(len(name) for name, _ in found))
-    lines = [f'  {name:<{width}} {text}' for name, text in found]
+    found = list(registry.commands())
+    width = max(16, *(len(command.NAME) for command in found))
+    lines = []
+    for group, title in GROUPS.items():
+        members = [each for each in found if getattr(each, 'GROUP', '') == group]
+        lines += [f'\n{title}:', *(f'  {each.NAME:<{width}} {each.HELP}' for each in members)]
     return '\n'.join([HEADER.format(program=program), *lines, FOOTER.format(program=program)])
 
 

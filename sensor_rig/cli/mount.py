@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sensor_rig.mounting.survey import Survey
 
 NAME = 'mount'
+GROUP = 'set up'
 HELP = 'list what is in a model and write a starting rig file, with a picture of its mounts'
 EPILOG = """examples:
   mount robot.xml                      robot_rig.yaml and robot_rig.png in this folder

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sensor_rig.rigfile import RigConfig
 
 NAME = 'picture'
+GROUP = 'look'
 HELP = 'make a picture: scans before and after sync, or a clock step on the page'
 EPILOG = """examples:
   picture before-after map.png                      of the shipped demo rig

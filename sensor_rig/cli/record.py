@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sensor_rig.bags.writer import BagWriter
 
 NAME = 'record'
+GROUP = 'run'
 HELP = 'record a rig (without ROS) or the live graph into a rosbag2 recording'
 EPILOG = """examples:
   rig record out/ --rig demo --seconds 60     simulate a minute and record it, no ROS needed

@@ -10,6 +10,7 @@ from sensor_rig.cli.support.arguments import output_file
 from sensor_rig.cli.support.output import add_json_argument, print_json
 
 NAME = 'report'
+GROUP = 'look'
 HELP = 'make one self-contained HTML page of a run or a recording'
 EPILOG = """examples:
   rig report drive/ --rig robot.yaml     sync the recording for the report only
@@ -61,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
 def _saved(folder: Path) -> dict[str, object]:
     """Return the data that a run kept."""
     from rig_common.errors import RigError
+    from rig_common.jsonable import with_nan
     from sensor_rig.syncing.bag_sync import REPORT_DATA
 
     if not folder.exists():
@@ -71,7 +73,7 @@ def _saved(folder: Path) -> dict[str, object]:
             f'{folder} has no {REPORT_DATA}; if it is a recording, say with --rig how to sync it'
         )
     try:
-        document = json.loads(file.read_text(encoding='utf-8'))
+        document = with_nan(json.loads(file.read_text(encoding='utf-8')))
     except (ValueError, OSError):
         raise RigError(
             f'{file} is not the data of a report; if it is a recording, say with '

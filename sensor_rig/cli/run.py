@@ -7,6 +7,7 @@ import argparse
 from sensor_rig.cli.support.rig_runs import add_run_arguments, loaded, print_summary, run_rig
 
 NAME = 'run'
+GROUP = 'run'
 TAKES_SIGNALS = True
 HELP = 'run a rig file over ROS 2 and print a summary at the end'
 EPILOG = """No other machine can reach the rig unless ROS_AUTOMATIC_DISCOVERY_RANGE,

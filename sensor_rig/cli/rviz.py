@@ -7,6 +7,7 @@ import argparse
 from sensor_rig.cli.support.arguments import output_file
 
 NAME = 'rviz'
+GROUP = 'look'
 HELP = 'write the RViz view of a rig file'
 EPILOG = """examples:
   rig rviz demo --output demo.rviz      then: rviz2 -d demo.rviz

@@ -7,12 +7,12 @@ keys, the model or an extended file have to agree on is left to "rig check".
 from __future__ import annotations
 
 import argparse
-import json
 
 from sensor_rig.cli.support.arguments import output_file
 from sensor_rig.cli.support.output import print_json
 
 NAME = 'schema'
+GROUP = 'set up'
 HELP = 'print the JSON Schema of a rig file'
 EPILOG = """for completion and help in an editor that uses yaml-language-server (VS Code with
 the YAML extension, Neovim, Emacs and others):
@@ -34,13 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print or write the schema."""
+    from rig_common.jsonable import json_text
     from sensor_rig.rigfile.rig_schema import rig_schema
 
     schema = rig_schema()
     if args.output is None:
         print_json(schema)
         return 0
-    args.output.write_text(json.dumps(schema, indent=1), encoding='utf-8')
+    args.output.write_text(json_text(schema, 1), encoding='utf-8')
     print(
         f'written: {args.output}; an editor uses it in rig files beside it whose first line is\n'
         f'# yaml-language-server: $schema={args.output.name}'

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sensor_rig.running.ros.soaking import SoakReport
 
 NAME = 'soak'
+GROUP = 'maintain'
 TAKES_SIGNALS = True
 HELP = 'run a rig for a long time with random faults; check memory, queues, the ledger'
 EPILOG = 'exit code: 0 when nothing grew and nothing was lost, 1 when something did'

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sensor_rig.sweep.running.pool import Executor
 
 NAME = 'sweep'
+GROUP = 'stress'
 HELP = 'run a plan of many runs, on all cores or on a Ray cluster'
 EPILOG = """examples:
   rig sweep plan.yaml --out results/                  all cores of this machine

@@ -10,6 +10,7 @@ from sensor_rig.cli.support.arguments import add_sidecar_argument
 from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 NAME = 'sync'
+GROUP = 'repair'
 HELP = 'sync a recording into a new one, with a report'
 EPILOG = """example: rig sync drive/ drive_synced/ --rig robot.yaml
 OUT is a rosbag2 recording with synced/..., sync/bundle and sync/offset/..., and report.html

@@ -14,6 +14,7 @@ from pathlib import Path
 from rig_common.errors import RigError
 
 NAME = 'test'
+GROUP = 'maintain'
 HELP = 'run lint, type check and the test suite'
 EPILOG = 'exit code: 0 only when lint and types are clean, at least one test ran and none failed'
 PASSES_ON = True

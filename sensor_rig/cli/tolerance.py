@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sensor_rig.sweep.analysis.study import Study
 
 NAME = 'tolerance'
+GROUP = 'stress'
 HELP = 'find the limits within which a system works, from the results of a sweep'
 EPILOG = """example: rig tolerance results/
 Writes RESULTS/tolerance.html and RESULTS/figures/*.png.

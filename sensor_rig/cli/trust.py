@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sync_engine.config import SyncConfig
 
 NAME = 'trust'
+GROUP = 'find out'
 HELP = 'test on a recording itself whether its estimated offsets can be trusted'
 EPILOG = """example: rig trust drive/ --rig robot.yaml --html trust.html
 Known changes are put into the stamps and must be followed, found or refused; disjoint stretches

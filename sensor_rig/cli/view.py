@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sensor_rig.bags.reader import BagReader
 
 NAME = 'view'
+GROUP = 'look'
 HELP = 'look at a recording in rerun, Foxglove or evo'
 EPILOG = """examples:
   rig view drive/                          drive.rrd, for "rerun drive.rrd"

@@ -7,7 +7,6 @@ Two passes: the first learns the clocks of all inputs, as `rig sync` does, the s
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -18,7 +17,7 @@ from typing import Literal
 
 from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.errors import RigError
-from rig_common.jsonable import JsonObject
+from rig_common.jsonable import JsonObject, json_text
 from rig_common.paramfile.reader import parse
 from rig_common.validation import hint
 from sensor_rig.bags.reader import BagReader, Recorded
@@ -284,7 +283,7 @@ class BagCorrect:
         for key, value in self._bag.note.items():
             writer.note(key, value)
         if not self.already:
-            writer.note(MARK, json.dumps(self._mark()))
+            writer.note(MARK, json_text(self._mark()))
 
     def _copy(self, part: islice[Recorded], writer: BagWriter) -> int:
         done = 0

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rig_common.errors import RigError, why
+from rig_common.jsonable import with_nan
 from sensor_rig.measures.keys import Measures, measures_of
 
 RECORDINGS = ('.mcap', '.db3', '.bag')
@@ -37,7 +38,7 @@ def summary_measures(path: Path) -> tuple[Measures, str]:
     found = dict(_numbers(document, ''))
     if document.get('kind') == 'sync':  # report.json of `rig sync`
         try:
-            found |= measures_of(document)
+            found |= measures_of(with_nan(document))
         except (KeyError, TypeError):
             raise RigError(f'{path} is not the data of a sync report') from None
     if isinstance(measures, Mapping):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from math import isfinite
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from math import isfinite, isnan
+from typing import Any, TypeAlias, TypeVar
 
 from rig_common.jsonable import JsonObject, jsonable
 from sync_engine.streams.ledger import USED
@@ -13,37 +14,86 @@ VERSION = 1
 """Of the keys of `rig run --json`; see docs/sweep.md."""
 
 
+Cell: TypeAlias = 'str | Callable[[Any], object]'
+"""How a cell is shown: the format of the field's value, or a text made of the whole row."""
+
+
+def column(cells: Mapping[str, Cell], source: str = '', default: object = MISSING) -> Any:
+    """Return a field of the summary that fills table columns: heading -> how it is shown.
+
+    Its value is what the node reports under the same name, or under `source`.
+    """
+    return field(default=default, metadata={'cells': cells, 'source': source})
+
+
 @dataclass(frozen=True)
 class SensorSummary:
-    """One simulated sensor."""
+    """One simulated sensor; a field is a column, in `rig run --json` and in the table."""
 
-    rate_hz: float
-    achieved_hz: float
-    latency_p50_ms: float
-    latency_p99_ms: float
-    published: int
-    lost: int
-    lost_fraction: float | None
-    capture_ms: float = 0.0
+    rate_hz: float = column({'rate (Hz)': '.1f'})
+    achieved_hz: float = column({'achieved': '.3f'})
+    latency_p50_ms: float = column({'latency p50 (ms)': '.2f'})
+    latency_p99_ms: float = column({'p99': '.2f'})
+    published: int = column({'published': ''})
+    lost: int = column({'lost': lambda s: f'{s.lost} ({100 * (s.lost_fraction or 0.0):.1f} %)'})
+    lost_fraction: float | None = column({})
+    capture_ms: float = column({}, default=0.0)
     """How long a capture lasts (a sweep, an exposure)."""
 
 
 @dataclass(frozen=True)
 class InputSummary:
-    """One input of the sync engine; offsets are to the reference's clock."""
+    """One input of the sync engine; offsets are to the reference's clock. A field is a column."""
 
-    offset_ms: float
-    sigma_ms: float
-    true_offset_ms: float | None
+    offset_ms: float = column({'offset (ms)': '.3f'}, 'offset_to_reference_ms')
+    true_offset_ms: float | None = column(
+        {'true': '.3f', 'error': lambda i: figure(i.error_ms, '+.3f')}
+    )
     """Known of simulated sensors only."""
-    state: str
-    ledger: Mapping[str, int]
+    sigma_ms: float = column({'sigma': '.3f'}, 'sigma_to_reference_ms')
+    state: str = column({'state': ''}, 'offset_state')
+    ledger: Mapping[str, int] = column({})
     """Messages received, and where they went."""
 
     @property
     def error_ms(self) -> float | None:
         """Estimated minus true offset."""
         return None if self.true_offset_ms is None else self.offset_ms - self.true_offset_ms
+
+
+RowT = TypeVar('RowT', SensorSummary, InputSummary)
+
+
+def summarised(kind: type[RowT], reported: object, **known: object) -> RowT:
+    """Return a row of the summary: `known` values, and the others as a node reported them."""
+    sources = {each.name: each.metadata['source'] or each.name for each in fields(kind)}
+    found = {
+        name: getattr(reported, source)
+        for name, source in sources.items()
+        if hasattr(reported, source)
+    }
+    return kind(**{**found, **known})
+
+
+def headings(kind: type[RowT]) -> list[str]:
+    """Return the headings of the table of such rows."""
+    return [heading for each in fields(kind) for heading in each.metadata['cells']]
+
+
+def cells(row: SensorSummary | InputSummary) -> list[object]:
+    """Return the cells of one row of the table."""
+    return [
+        shown(row) if callable(shown) else figure(getattr(row, each.name), shown)
+        for each in fields(row)
+        for shown in each.metadata['cells'].values()
+    ]
+
+
+def figure(value: object, form: str) -> object:
+    """Return a value as it is shown; what is not known is a dash."""
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return '-'
+    return format(value, form) if form else value
 
 
 @dataclass(frozen=True)

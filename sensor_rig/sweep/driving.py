@@ -16,6 +16,7 @@ from itertools import product
 from pathlib import Path
 
 from rig_common.errors import RigError
+from rig_common.jsonable import json_text
 from sensor_rig.sweep.bisecting import further_points
 from sensor_rig.sweep.plan.sampling import points
 from sensor_rig.sweep.plan.sweep_plan import MAX_RUNS, Value, load_plan
@@ -84,7 +85,7 @@ class SweepJob:
             store.open()
             store.keep_plan(plan, file.stem)
             if digests.known:
-                (folder / DIGESTS).write_text(json.dumps(digests.known), encoding='utf-8')
+                (folder / DIGESTS).write_text(json_text(digests.known), encoding='utf-8')
         else:
             store.read()
         if rerun_failed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import groupby, islice
@@ -11,7 +10,7 @@ from typing import Any
 
 from rig_common.cdr import CdrError
 from rig_common.errors import RigError
-from rig_common.jsonable import JsonObject
+from rig_common.jsonable import JsonObject, json_text
 from rig_common.msgs import read_time_reference
 from rig_common.paramfile.events import Parameters
 from sensor_rig.bags.reader import BagReader, Recorded
@@ -247,7 +246,7 @@ def write_report(folder: Path, document: dict[str, object]) -> Path:
     """Write report.html and report.json into `folder`; return the page."""
     page = folder / REPORT_PAGE
     page.write_text(sync_page(document), encoding='utf-8')
-    (folder / REPORT_DATA).write_text(json.dumps(document), encoding='utf-8')
+    (folder / REPORT_DATA).write_text(json_text(document), encoding='utf-8')
     return page
 
 

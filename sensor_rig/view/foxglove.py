@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 
-from rig_common.jsonable import JsonObject
+from rig_common.jsonable import JsonObject, json_text
 from sensor_rig.bags.reader import BagTopic
 from sensor_rig.drawing.colours import RAW, SYNCED, TRUTH
 from sim_sensors.world.scene.frames import WORLD_FRAME
@@ -57,7 +56,7 @@ def layout(topics: Mapping[str, BagTopic]) -> str:
             'hardwareIdFilter': '',
         }
     return (
-        json.dumps(
+        json_text(
             {
                 'configById': panels,
                 'globalVariables': {},
@@ -65,7 +64,7 @@ def layout(topics: Mapping[str, BagTopic]) -> str:
                 'playbackConfig': {'speed': 1},
                 'layout': _arranged(list(panels)),
             },
-            indent=1,
+            1,
         )
         + '\n'
     )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from rig_common.jsonable import jsonable
+from rig_common.jsonable import json_text
 from rig_common.text import printable, shortened
 
 if TYPE_CHECKING:  # every command imports this module, few print a table
@@ -29,8 +28,7 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
 
 def print_json(document: object) -> None:
     """Print `document` as JSON; numpy scalars and paths become plain values, NaN becomes null."""
-    json.dump(jsonable(document), sys.stdout, indent=2, allow_nan=False)
-    print()
+    print(json_text(document, 2))
 
 
 def print_table(

@@ -7,7 +7,6 @@ import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from math import isnan
 from typing import TYPE_CHECKING
 
 from rig_common.errors import RigError
@@ -172,20 +171,11 @@ def print_summary(summary: Summary, as_json: bool) -> None:
 
 
 def _print_sensors(summary: Summary, again: str) -> None:
+    from sensor_rig.running.run_summary import SensorSummary, cells, headings
+
     print_table(
-        ['sensor', 'rate (Hz)', 'achieved', 'latency p50 (ms)', 'p99', 'published', 'lost'],
-        [
-            [
-                name,
-                _figure(s.rate_hz, 1),
-                _figure(s.achieved_hz, 3),
-                _figure(s.latency_p50_ms, 2),
-                _figure(s.latency_p99_ms, 2),
-                s.published,
-                f'{s.lost} ({_figure(100 * (s.lost_fraction or 0.0), 1)} %)',
-            ]
-            for name, s in summary.sensors.items()
-        ],
+        ['sensor', *headings(SensorSummary)],
+        [[name, *cells(each)] for name, each in summary.sensors.items()],
         title=f'sensors{again}' if again else None,
     )
     lasting = [
@@ -199,21 +189,12 @@ def _print_sensors(summary: Summary, again: str) -> None:
 
 
 def _print_sync(summary: Summary, whole: str) -> None:
+    from sensor_rig.running.run_summary import InputSummary, cells, headings
     from sync_engine.streams.ledger import MEANING
 
     print_table(
-        ['sync input', 'offset (ms)', 'true', 'error', 'sigma', 'state'],
-        [
-            [
-                name,
-                _figure(i.offset_ms, 3),
-                _figure(i.true_offset_ms, 3),
-                _figure(i.error_ms, 3, sign='+'),
-                _figure(i.sigma_ms, 3),
-                i.state,
-            ]
-            for name, i in summary.inputs.items()
-        ],
+        ['sync input', *headings(InputSummary)],
+        [[name, *cells(each)] for name, each in summary.inputs.items()],
         title=f'{summary.bundles} bundles{whole}; offsets to the reference',
     )
     keys = summary.ledger_keys()
@@ -225,7 +206,3 @@ def _print_sync(summary: Summary, whole: str) -> None:
     for fate, meaning in MEANING.items():
         if fate.value in keys:
             print(f'{fate.value}: {meaning}')
-
-
-def _figure(value: float | None, digits: int, sign: str = '') -> str:
-    return '-' if value is None or isnan(value) else f'{value:{sign}.{digits}f}'

@@ -19,7 +19,13 @@ from rig_common.ros import qos
 from rig_common.times import NS_PER_S, TimeBase
 from sensor_rig.measures.bundles import HeardBundles
 from sensor_rig.rigfile import RigConfig
-from sensor_rig.running.run_summary import InputSummary, SensorSummary, Summary, run_measures
+from sensor_rig.running.run_summary import (
+    InputSummary,
+    SensorSummary,
+    Summary,
+    run_measures,
+    summarised,
+)
 from sim_sensors.diagnostic_values import SensorFacts, WorldFacts
 from sim_sensors.interface.topics import (
     diagnostics_topic,
@@ -136,8 +142,23 @@ class Monitor(Node):
     def summary(self) -> Summary:
         """Return what the parts of the rig have reported, with the true offsets beside it."""
         world, engine = self.world_facts(), self.engine_facts()
-        sensors = {name: _sensor(facts) for name, facts in self._all('emulator', SensorFacts)}
-        inputs = {name: self._input(name, facts) for name, facts in self._all('sync', InputFacts)}
+        sensors = {
+            name: summarised(
+                SensorSummary,
+                facts,
+                lost_fraction=facts.lost / facts.captured if facts.captured else None,
+            )
+            for name, facts in self._all('emulator', SensorFacts)
+        }
+        inputs = {
+            name: summarised(
+                InputSummary,
+                facts,
+                true_offset_ms=self._true_offset_ms(name),
+                ledger=facts.ledger(),
+            )
+            for name, facts in self._all('sync', InputFacts)
+        }
         return Summary(
             simulated_s=max(self.now_ns, 0) / NS_PER_S,
             real_time_factor=world.factor_achieved if world else None,
@@ -173,15 +194,6 @@ class Monitor(Node):
             if facts is not None:
                 yield status.removeprefix(f'{part}: '), facts
 
-    def _input(self, name: str, facts: InputFacts) -> InputSummary:
-        return InputSummary(
-            facts.offset_to_reference_ms,
-            facts.sigma_to_reference_ms,
-            self._true_offset_ms(name),
-            facts.offset_state,
-            facts.ledger(),
-        )
-
     def _true_offset_ms(self, name: str) -> float | None:
         """Return the true offset of an input's clock to the reference's, as last seen."""
         if self._sync is None or name not in self._sync.inputs:
@@ -192,15 +204,3 @@ class Monitor(Node):
         if mine not in errors or reference not in errors:
             return None
         return (errors[mine] - errors[reference]) * 1e3
-
-
-def _sensor(facts: SensorFacts) -> SensorSummary:
-    return SensorSummary(
-        facts.rate_hz,
-        facts.achieved_hz,
-        facts.latency_p50_ms,
-        facts.latency_p99_ms,
-        facts.published,
-        facts.lost,
-        facts.lost / facts.captured if facts.captured else None,
-    )

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from rig_common.errors import RigError, why
-from rig_common.jsonable import JsonObject
+from rig_common.jsonable import JsonObject, json_text
 from sensor_rig.sweep.plan.sweep_plan import Plan, plan_of
 from sensor_rig.sweep.running.experiment import Task
 from sensor_rig.sweep.running.outcome import RunOutcome, RunStatus
@@ -92,7 +92,12 @@ class Store:
             self.retries += 1
             return
         self.results[line['id']] = RunResult(
-            RunStatus(line['status']), dict(line['measures']), line['exit_code']
+            RunStatus(line['status']),
+            {
+                key: float('nan') if value is None else value
+                for key, value in line['measures'].items()
+            },
+            line['exit_code'],
         )
 
     def _cut_torn_line(self) -> None:
@@ -116,7 +121,7 @@ class Store:
             'name': name,
             'plan': plan.model_dump(mode='json', by_alias=True, exclude_unset=True),
         }
-        _replace(self.folder / PLAN, json.dumps(document, indent=1).encode())
+        _replace(self.folder / PLAN, json_text(document, 1).encode())
 
     def add(
         self, outcome: RunOutcome, executor: str, attempt: int, *, retried: bool = False
@@ -141,7 +146,7 @@ class Store:
                 (self.folder / LOGS / f'{outcome.id}.txt').write_text(
                     outcome.log, encoding='utf-8'
                 )
-            self._file.write(json.dumps(line).encode() + b'\n')
+            self._file.write(json_text(line).encode() + b'\n')
             self._file.flush()
         except OSError as error:
             raise RigError(f'cannot write {self.folder}: {why(error)}') from None

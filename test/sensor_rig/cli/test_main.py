@@ -107,7 +107,7 @@ def test_exit_code_is_the_commands(sample) -> None:
 
 def test_one_command_imports_no_other() -> None:
     code = (
-        'import sys; from sensor_rig.cli import registry; registry.find("schema");'
+        'import sys; from sensor_rig.cli.support import registry; registry.find("schema");'
         'print([m for m in sys.modules if m.startswith("sensor_rig.cli.")])'
     )
     shown = subprocess.run(

@@ -115,7 +115,7 @@ def test_assert_on_a_recording(recording: Path, capsys: pytest.CaptureFixture[st
 def summary() -> Summary:
     ledger = {**{each.value: 0 for each in Outcome}, 'received': 10, 'bundled': 8, 'buffered': 2}
     sensors = {'camera': SensorSummary(15.0, 14.9, 30.0, 34.0, 10, 1, 0.1)}
-    inputs = {'camera': InputSummary(37.1, 0.2, 37.0, 'locked', ledger)}
+    inputs = {'camera': InputSummary(37.1, 37.0, 0.2, 'locked', ledger)}
     return Summary(
         1.0,
         None,
