@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from rig_common.jsonable import with_nan
 from sensor_rig.cli.main import main
 from sensor_rig.syncing.drops import DROP_FATES, GOOD_FATES, drops, fates
 from sensor_rig.syncing.scenery import MOST_PICTURES, _Few
@@ -78,7 +79,7 @@ def run(tmp_path_factory):
 
 
 def test_the_data_explains_every_message_and_knows_the_truth(run):
-    document = json.loads((run / 'out' / 'report.json').read_text())
+    document = with_nan(json.loads((run / 'out' / 'report.json').read_text()))
     assert unaccounted(document) == 0
     wheels = document['sensors']['wheels']
     assert wheels['truth']['offset_error']['count'] == document['bundles'] > 60
@@ -100,7 +101,7 @@ def test_the_page_is_balanced_and_stands_alone(run):
 
 
 def test_the_headline_doubts_what_is_wrong(run):
-    document = json.loads((run / 'out' / 'report.json').read_text())
+    document = with_nan(json.loads((run / 'out' / 'report.json').read_text()))
     assert '<b class="bad">' not in sync_page(document)
     wheels = document['sensors']['wheels']
     own_s = wheels['pairing']['p95_s']
@@ -115,7 +116,7 @@ def test_the_headline_doubts_what_is_wrong(run):
 
 
 def test_rates_and_last_bundles_are_in_the_time_of_the_run(run):
-    document = json.loads((run / 'out' / 'report.json').read_text())
+    document = with_nan(json.loads((run / 'out' / 'report.json').read_text()))
     assert document['sensors']['imu']['rate_hz'] == pytest.approx(100.0, abs=0.1)
     assert document['sensors']['pose']['rate_hz'] == pytest.approx(10.0, abs=0.1)
     moments = [bundle['stamp_s'] for bundle in document['zoom']['bundles']]
@@ -123,7 +124,7 @@ def test_rates_and_last_bundles_are_in_the_time_of_the_run(run):
 
 
 def test_the_page_escapes_what_it_is_given(run):
-    document = json.loads((run / 'out' / 'report.json').read_text())
+    document = with_nan(json.loads((run / 'out' / 'report.json').read_text()))
     document['title'] = '<script>alert(1)</script>'
     document['sensors']['<i>'] = document['sensors'].pop('imu')
     page = sync_page(document)
@@ -198,7 +199,7 @@ def test_a_path_lies_on_the_true_one_however_its_sensor_is_mounted(clock_s: floa
 
 def test_no_tile_and_no_excuse_is_made_up_where_nothing_is_paired(run) -> None:
     """A rig whose only partner is collected has bundles, and no pairing."""
-    document = json.loads((run / 'out' / 'report.json').read_text())
+    document = with_nan(json.loads((run / 'out' / 'report.json').read_text()))
     for sensor in document['sensors'].values():
         sensor['pairing'] = {**sensor['pairing'], 'count': 0}
         sensor['delta'], sensor['offset'] = [], []
