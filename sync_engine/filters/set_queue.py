@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Container
 from itertools import pairwise
 
 from rig_common.times import LONG_AGO_NS, NEVER_NS, NS_PER_MS
@@ -23,8 +24,8 @@ class SetQueue:
     """The frames of one input that wait, and how the stream behaves."""
 
     __slots__ = ('_block_mark_ns', '_disorder_ns', '_early', '_old_disorder_ns', 'arrivals',
-                 'counts', 'evicted_ns', 'floor_ns', 'index', 'latest_ns', 'messages', 'period_ns',
-                 'seen', 'stamps', 'suspect')  # fmt: skip
+                 'beside', 'counts', 'evicted_ns', 'floor_ns', 'index', 'latest_ns', 'messages',
+                 'passed', 'period_ns', 'seen', 'stamps')  # fmt: skip
 
     def __init__(self, index: int, counts: Counts) -> None:
         self.index = index
@@ -33,10 +34,14 @@ class SetQueue:
         """By stamp; as the `queues` of message_filters."""
         self.arrivals: dict[int, int] = {}
         self.stamps: list[int] = []
-        """In order."""
+        """In order: those that can still be in the next sets."""
+        self.passed: list[int] = []
+        """In order, all before `stamps`: those that only an exact partner can use."""
         self.seen = 0
         self.period_ns = 0
         """Mean spacing of stamps; at first the lower quartile; 0 while unknown."""
+        self.beside: set[int] = set()
+        """Those for which the queue has no place: kept while they may complete a set."""
         self._disorder_ns = self._old_disorder_ns = 0
         self._early: list[int] = []
         self.start_over()
@@ -46,13 +51,14 @@ class SetQueue:
         self.messages.clear()
         self.arrivals.clear()
         self.stamps.clear()
+        self.passed.clear()
         self.latest_ns = LONG_AGO_NS
         self.floor_ns = LONG_AGO_NS
-        """Up to here everything has left."""
+        """The latest stamp that has left or was passed over."""
         self.evicted_ns = LONG_AGO_NS
+        self.beside.clear()
         self._block_mark_ns = LONG_AGO_NS
         self._early.clear()
-        self.suspect = (LONG_AGO_NS, -1)
 
     @property
     def disorder_ns(self) -> int:
@@ -100,31 +106,54 @@ class SetQueue:
         self.seen += 1
         self.learn(stamp_ns)
         self.counts.out_of_order += 1
+        if stamp_ns <= self.floor_ns:
+            insort(self.passed, stamp_ns)
+            return
         self._disorder_ns = max(self._disorder_ns, self.latest_ns - stamp_ns)
         insort(self.stamps, stamp_ns)
 
-    def drop_first(self, at: int = 0) -> None:
-        """Remove one frame; the caller counts it."""
-        stamp_ns = self.stamps.pop(at)
-        del self.messages[stamp_ns], self.arrivals[stamp_ns]
+    def pass_over(self, count: int) -> None:
+        """Keep the first frames for exact partners only."""
+        passed = self.stamps[:count]
+        self.passed += passed
+        self.floor_ns = passed[-1]
+        del self.stamps[:count]
+
+    def make_room(self, kept: Container[tuple[int, int]]) -> bool:
+        """Remove a frame that was passed over and has no place left; False where there is none.
+
+        Those whose (input, stamp) is `kept` stay.
+        """
+        for at, stamp_ns in enumerate(self.passed):
+            if stamp_ns in self.beside and (self.index, stamp_ns) not in kept:
+                self._remove(self.passed, at)
+                self.counts.unmatched += 1
+                return True
+        return False
 
     def evict(self, at: int) -> None:
         """Remove one frame because the queue is full."""
         self.evicted_ns = max(self.evicted_ns, self.stamps[at])
-        self.drop_first(at)
+        self._remove(self.stamps, at)
         self.counts.overflow += 1
 
-    def take(self, stamp_ns: int) -> tuple[int, Payload]:
-        """Return a frame's arrival and message; remove it and every earlier one."""
-        stamps = self.stamps
-        if stamps[0] == stamp_ns:
-            del stamps[0]
-        else:
-            count = bisect_left(stamps, stamp_ns)
-            for unmatched_ns in stamps[:count]:
-                del self.messages[unmatched_ns], self.arrivals[unmatched_ns]
-            del stamps[: count + 1]
-            self.counts.unmatched += count
-        self.counts.bundled += 1
-        self.floor_ns = stamp_ns
+    def _remove(self, stamps: list[int], at: int) -> tuple[int, Payload]:
+        stamp_ns = stamps.pop(at)
+        self.beside.discard(stamp_ns)
         return self.arrivals.pop(stamp_ns), self.messages.pop(stamp_ns)
+
+    def remove(self, stamp_ns: int) -> tuple[int, Payload]:
+        """Remove a frame and return its arrival and message; the caller counts it."""
+        stamps = self.passed if stamp_ns <= self.floor_ns else self.stamps
+        return self._remove(stamps, bisect_left(stamps, stamp_ns))
+
+    def take(self, stamp_ns: int) -> tuple[int, Payload]:
+        """Return a frame's arrival and message; pass over every earlier one."""
+        self.counts.bundled += 1
+        if stamp_ns > self.floor_ns:
+            if self.stamps[0] != stamp_ns:
+                self.pass_over(bisect_left(self.stamps, stamp_ns))
+            frame = self._remove(self.stamps, 0)
+            self.floor_ns = stamp_ns
+            return frame
+        return self.remove(stamp_ns)

@@ -16,11 +16,17 @@ The reorder allowance of a stream is the largest disorder of its last 512 to 102
 period more; 0 where all came in order; ten periods, at least 250 ms, for the first 512, of which
 little is known. A wait for something late ends when a queue is full. As long as no period is
 known (the first four frames), a set waits for a later message on any input.
+
+A frame that got no partner, or comes when later ones have left, stays in its queue for an exact
+partner (the same stamp on every input) until the queue is full. So a set of exact partners leaves
+whenever all of them are in their queues together, if need be after later sets.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import chain, islice
 
 from rig_common.times import LONG_AGO_NS, NS_PER_MS, NS_PER_S
 from sync_engine.filters.set_queue import BLOCK, EARLY, SetQueue
@@ -29,7 +35,10 @@ from sync_engine.streams.ledger import Ledger
 from sync_engine.streams.payload import MessageSet, Payload
 
 _BACK_NS = NS_PER_S
-"""Two messages in a row, each this far behind what was given out: time went back."""
+"""How far behind its stream a message must be to show that time went back."""
+_BACK_COUNT, _BACK_COUNT_SCRAMBLED = 2, 8
+"""Such messages in a row after which it is believed: of streams that came in order, and, times the
+inputs, of others, whose messages do not rise for so long by chance."""
 PATIENCE_NS = 5 * NS_PER_S
 """Host time after which a reference frame leaves with what there is."""
 EARLY_PATIENCE_NS = 250 * NS_PER_MS
@@ -60,8 +69,10 @@ class SetMatcher:
         self._partners = [queue for queue in self.inputs if queue.index != reference]
         self._now_ns = 0
         self._log = WaitLog()
-        self._left: list[MessageSet] = []
-        """Sets that waited when time went back; they leave before the first ones after it."""
+        self._behind: dict[tuple[int, int], None] = {}
+        """(input, stamp) of the last messages in a row that were far behind."""
+        self._in_order = True
+        """Whether no message came behind a later one of its input, but where time went back."""
         self._rest()
 
     def _rest(self) -> None:
@@ -82,67 +93,142 @@ class SetMatcher:
         queue = self.inputs[index]
         queue.counts.received += 1
         self._now_ns = arrival_ns
-        stamps = queue.stamps
         if stamp_ns > queue.latest_ns:
             queue.seen = seen = queue.seen + 1
             if seen <= BLOCK or not seen % BLOCK:
                 queue.learn(stamp_ns)
-            stamps.append(stamp_ns)
+            queue.stamps.append(stamp_ns)
             queue.latest_ns = stamp_ns
+            if self._behind:
+                self._behind.clear()
+                self._in_order = False
             blocked_on = self._blocked_on
             goes_on = blocked_on == _ANY or (
                 index == blocked_on and stamp_ns >= self._blocked_until_ns
             )
+        elif stamp_ns in queue.messages or stamp_ns == queue.floor_ns:
+            queue.counts.duplicate += 1
+            return None
         else:
-            if not self._may_enter(queue, stamp_ns):
+            went_back = self._goes_back(queue, stamp_ns)
+            if not self._insert_late(queue, stamp_ns):
                 return None
-            queue.insert_late(stamp_ns)
             self._head_ns = LONG_AGO_NS  # it may be nearer than what was chosen, or the new head
             goes_on = True
+            if went_back:
+                queue.messages[stamp_ns] = message
+                queue.arrivals[stamp_ns] = arrival_ns
+                return self._start_over()
         queue.messages[stamp_ns] = message
         queue.arrivals[stamp_ns] = arrival_ns
-        if len(stamps) > self.queue_size:
+        full = len(queue.messages) > self.queue_size
+        if full:
+            self._set_beside(queue, stamp_ns)
+        if stamp_ns <= self._reference.floor_ns and self._is_exact(stamp_ns):
+            self._head_ns = LONG_AGO_NS
+            return [self._take([stamp_ns] * len(self.inputs)), *(self._serve() or ())]
+        if full:
             return self._overflow(queue, goes_on)
-        made = self._serve() if goes_on else None
-        if self._left:
-            made, self._left = self._left + (made or []), []
+        return self._serve() if goes_on else None
+
+    def _goes_back(self, queue: SetQueue, stamp_ns: int) -> bool:
+        """Return whether this message and those before it show that time went back."""
+        behind, index = self._behind, queue.index
+        far = stamp_ns < queue.latest_ns - _BACK_NS
+        if not far or any(one == index and before > stamp_ns for one, before in behind):
+            behind.clear()
+            self._in_order = False
+        if far:
+            behind[index, stamp_ns] = None
+        if len(behind) < _BACK_COUNT:
+            return False
+        in_order = self._in_order and all(each.seen >= 2 * EARLY for each in self.inputs)
+        return in_order or len(behind) >= _BACK_COUNT_SCRAMBLED * len(self.inputs)
+
+    def _start_over(self) -> list[MessageSet]:
+        """Begin again with the messages that showed that time went back."""
+        kept = [
+            (index, stamp_ns, *self.inputs[index].remove(stamp_ns))
+            for index, stamp_ns in self._behind
+            if stamp_ns in self.inputs[index].messages
+        ]
+        self._behind.clear()
+        made = self.flush()
+        for queue in self.inputs:
+            queue.counts.flushed += len(queue.messages)
+            queue.start_over()
+        self._rest()
+        for index, stamp_ns, arrival_ns, message in kept:
+            self.inputs[index].counts.received -= 1
+            made += self.push(index, stamp_ns, message, arrival_ns) or []
         return made
 
-    def _may_enter(self, queue: SetQueue, stamp_ns: int) -> bool:
-        """Return whether a stamp that is not the latest is wanted; count it if not."""
-        if stamp_ns in queue.messages or stamp_ns == queue.floor_ns:
-            queue.counts.duplicate += 1
-            return False
-        full = len(queue.stamps) >= self.queue_size
-        passed_ns = max(queue.floor_ns, queue.stamps[0] if full else LONG_AGO_NS)
-        if stamp_ns > passed_ns:
-            return True
-        before_ns, seen = queue.suspect
-        queue.suspect = (stamp_ns, queue.seen)
-        if seen == queue.seen and before_ns < stamp_ns < passed_ns - _BACK_NS:
-            self._left = self.flush()
-            self.reset()
-            return True
-        queue.counts.late += 1
-        return False
+    def _insert_late(self, queue: SetQueue, stamp_ns: int) -> bool:
+        """Put a stamp that is not the latest into its place; count it if there is no room."""
+        if len(queue.messages) >= self.queue_size and not self._is_exact(stamp_ns, queue):
+            held = list(self._held(queue, stamp_ns))
+            if len(held) >= self.queue_size and stamp_ns < held[0]:
+                if (queue.index, stamp_ns) not in self._behind:
+                    queue.counts.late += 1
+                    return False
+        queue.insert_late(stamp_ns)
+        return True
+
+    def _is_exact(self, stamp_ns: int, besides: SetQueue | None = None) -> bool:
+        """Return whether all inputs (`besides` one) hold a frame of this stamp."""
+        for queue in self.inputs:
+            if queue is not besides and stamp_ns not in queue.messages:
+                return False
+        return True
+
+    def _held(self, queue: SetQueue, newest_ns: int) -> Iterator[int]:
+        """Yield the stamps that need a place in a queue, in order.
+
+        Exact sets that wait for their turn need none.
+        """
+        for stamp_ns in chain(queue.passed, queue.stamps):
+            if stamp_ns in queue.beside:
+                continue
+            if self._straggling and stamp_ns != newest_ns and self._is_exact(stamp_ns):
+                continue
+            yield stamp_ns
+
+    def _set_beside(self, queue: SetQueue, newest_ns: int) -> None:
+        """Take their places from the earliest frames that a full queue has no room for."""
+        if self._straggling:
+            excess = sum(1 for _ in self._held(queue, newest_ns)) - self.queue_size
+        else:
+            excess = len(queue.messages) - len(queue.beside) - self.queue_size
+        if excess > 0:
+            queue.beside.update(list(islice(self._held(queue, newest_ns), excess)))
 
     def _overflow(self, queue: SetQueue, goes_on: bool) -> list[MessageSet] | None:
         """Bring a queue back to its size; waiting for late messages ends here."""
         made = self._serve() if goes_on else None
-        stamps = queue.stamps
-        while len(stamps) > self.queue_size and (queue is self._reference or self._straggling):
-            more = self._serve(forced=True)
-            made = made + more if made and more else made or more
-        if len(stamps) > self.queue_size:
-            # The frame that the waiting reference frame will take is kept beside the others.
-            heads = self._reference.stamps
-            pinned = bool(heads) and abs(stamps[0] - heads[0]) < min(
-                self.slop_ns, abs(stamps[1] - heads[0]) + 1
-            )
-            if len(stamps) > self.queue_size + pinned:
-                queue.evict(int(pinned))
-                self._head_ns = LONG_AGO_NS  # it may have been chosen
+        stamps, size = queue.stamps, self.queue_size
+        size += sum(index == queue.index for index, _ in self._behind)
+        while len(queue.messages) > size and not queue.make_room(self._behind):
+            exact = [at for at in stamps if self._is_exact(at)] if self._straggling else []
+            if exact:
+                made = [*(made or ()), self._take([exact[0]] * len(self.inputs))]
+                self._head_ns = LONG_AGO_NS
+            elif queue is self._reference or self._straggling:
+                more = self._serve(forced=True)
+                made = made + more if made and more else made or more
+            else:
+                self._evict(queue, size)
+                break
         return made
+
+    def _evict(self, queue: SetQueue, size: int) -> None:
+        """Remove the earliest frame; what the waiting reference frame will take is kept beside."""
+        stamps, heads = queue.stamps, self._reference.stamps
+        pinned = bool(heads) and abs(stamps[0] - heads[0]) < self.slop_ns
+        if pinned and len(stamps) > 1:
+            pinned = abs(stamps[0] - heads[0]) <= abs(stamps[1] - heads[0])
+        if len(queue.messages) > size + pinned:
+            queue.evict(int(pinned and len(stamps) > 1))
+            self._head_ns = LONG_AGO_NS  # it may have been chosen
 
     def refuse(self, index: int) -> None:
         """Count a message without a stamp."""
@@ -169,13 +255,6 @@ class SetMatcher:
             made += self._serve(forced=True) or []
         return made
 
-    def reset(self) -> None:
-        """Remove every frame, because time started again."""
-        for queue in self.inputs:
-            queue.counts.flushed += len(queue.stamps)
-            queue.start_over()
-        self._rest()
-
     # -- sets -------------------------------------------------------------------------------
 
     def _serve(self, forced: bool = False) -> list[MessageSet] | None:
@@ -200,7 +279,8 @@ class SetMatcher:
                 if stamp_ns == _WAIT:
                     return made
                 if stamp_ns == _NONE:
-                    self._drop_head()
+                    reference.pass_over(1)
+                    self._head_ns = LONG_AGO_NS
                     break
                 chosen.append(stamp_ns)
             else:
@@ -208,7 +288,8 @@ class SetMatcher:
                     self._blocked_on, self._straggling = _ANY, True
                     return made
                 made = made or []
-                made.append(self._take(head_ns, chosen))
+                chosen.insert(reference.index, head_ns)
+                made.append(self._take(chosen))
             forced = False
         self._rest()
         return made
@@ -232,14 +313,14 @@ class SetMatcher:
 
     def _choose(self, queue: SetQueue, head_ns: int, forced: bool) -> int:
         """Return the stamp of the frame for the reference frame, `_NONE` or `_WAIT`."""
+        if head_ns in queue.messages:
+            return head_ns
         stamps = queue.stamps
         at = bisect_left(stamps, head_ns)
         before_ns = stamps[at - 1] if at else LONG_AGO_NS
         stamp_ns, away_ns = before_ns, head_ns - before_ns
         if at < len(stamps):
             after_ns = stamps[at]
-            if after_ns == head_ns:
-                return head_ns
             if after_ns - head_ns < away_ns:
                 stamp_ns, away_ns = after_ns, after_ns - head_ns
         if not forced and self._better_may_come(queue, head_ns, away_ns):
@@ -298,9 +379,8 @@ class SetMatcher:
         self._blocked_until_ns = until_ns
         self._straggling = straggling
 
-    def _take(self, head_ns: int, chosen: list[int]) -> MessageSet:
-        """Return the messages of a set in the inputs' order."""
-        chosen.insert(self._reference.index, head_ns)
+    def _take(self, chosen: list[int]) -> MessageSet:
+        """Return the messages of a set, given by their stamps in the inputs' order."""
         last_ns, messages = 0, []
         for queue, stamp_ns in zip(self.inputs, chosen, strict=True):
             arrival_ns, message = queue.take(stamp_ns)
@@ -310,23 +390,12 @@ class SetMatcher:
         self._log.note(self._now_ns - last_ns)
         return messages
 
-    def _drop_head(self) -> None:
-        reference = self._reference
-        counts = reference.counts
-        if len(reference.stamps) > self.queue_size:
-            counts.overflow += 1
-        else:
-            counts.unmatched += 1
-        reference.floor_ns = reference.stamps[0]
-        reference.drop_first()
-        self._head_ns = LONG_AGO_NS
-
     # -- state ------------------------------------------------------------------------------
 
     def buffered(self) -> dict[str, int]:
         """Return how many messages of every input are still inside."""
         return {
-            name: len(queue.stamps) for name, queue in zip(self._names, self.inputs, strict=True)
+            name: len(queue.messages) for name, queue in zip(self._names, self.inputs, strict=True)
         }
 
     @property

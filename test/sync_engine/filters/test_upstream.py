@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from support.installed import ros_package
 
-DOCUMENT = Path(__file__).parents[2] / 'docs' / 'from_message_filters.md'
+DOCUMENT = Path(__file__).parents[3] / 'docs' / 'from_message_filters.md'
 FOLDER = os.environ.get('SENSOR_RIG_MESSAGE_FILTERS', '')
 PROGRAM = """
 import json, sys, unittest
