@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import queue
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,7 @@ class Page:
         name, and `speed` how fast time is meant to run.
         """
         self._needs_token = token is not None
-        with _quietly(), nullcontext() if token is None else Gate(token).installed():
+        with _quietly(), Gate(token, host).installed():
             self.server = start_server(host, port, title, may_move=may_move)
         self.commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         gui = self.server.gui

@@ -1,4 +1,4 @@
-"""A token for the live page, checked before anything of it is served.
+"""Every request to the live page is checked before anything is served: its origin, path, token.
 
 viser serves its files and its websocket through one call of `websockets`' `serve`, which asks a
 function about every request. viser has no setting for that function, so while it starts, its own
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import websockets.asyncio.server
 from websockets.datastructures import Headers
@@ -27,12 +27,28 @@ Check = Callable[[Any, Request], Response | None]
 """What `websockets` asks about a request: None lets it pass, a response answers it."""
 
 
-class Gate:
-    """Lets in who shows the token: once in the address (`?token=`), from then on by a cookie."""
+LOOPBACK = ('localhost', '127.0.0.1', '::1')
+MOST_PATH, LONGEST_NAME = 4096, 200
+"""Characters of an address and of a part of it; no file of the page has longer ones."""
 
-    def __init__(self, token: str) -> None:
-        require_token(token)
-        self._token = token.encode()
+
+class Gate:
+    """Lets in requests that no other page makes, and with a token only those that show it.
+
+    The token is shown once in the address (`?token=`), from then on by a cookie.
+    """
+
+    def __init__(self, token: str | None, host: str = '') -> None:
+        """Guard the page on `host`.
+
+        Without a token, a page on this machine's own address answers to its local names only: a
+        foreign name that was made to lead here would make any website the page's own.
+        """
+        self._local_only = token is None and host in LOOPBACK
+        self._open = token is None
+        if token is not None:
+            require_token(token)
+        self._token = (token or '').encode()
         # Made from the token: a page left open finds a restarted rig again, and nobody reads the
         # token itself from the browser's cookies. A name of its own, because a browser shares
         # cookies between all ports of a machine.
@@ -42,8 +58,12 @@ class Gate:
     def check(self, request: Request) -> Response | None:
         """Return None for a request that may pass, else its answer."""
         headers = request.headers
-        if not _from_own_page(headers):
+        if not _is_path(request.path):
+            return _answer(HTTPStatus.NOT_FOUND, 'There is no such page.')
+        if not _from_own_page(headers) or (self._local_only and not _names_loopback(headers)):
             return _answer(HTTPStatus.FORBIDDEN, 'Another page asks for this one.')
+        if self._open:
+            return None
         if hmac.compare_digest(_cookie(headers, self._cookie).encode(), self._pass.encode()):
             return None
         shown = parse_qs(urlsplit(request.path).query).get('token', [''])[-1]
@@ -88,14 +108,38 @@ class Gate:
         if not guarded:
             raise RigError(
                 'the installed viser starts its server in a way that leaves no place '
-                'for a token; run without one, or with viser 1.1'
+                'for the checks of its requests; install viser 1.1'
             )
+
+
+def _is_path(path: str) -> bool:
+    """Whether a path is text that a file can be looked up by."""
+    if len(path) > MOST_PATH:
+        return False
+    try:
+        shown = unquote(path.partition('?')[0], errors='strict')
+    except UnicodeDecodeError:
+        return False
+    return shown.isprintable() and max(map(len, shown.split('/'))) < LONGEST_NAME
+
+
+def _names_loopback(headers: Headers) -> bool:
+    host = _host(f'//{headers.get("Host", "")}')
+    return host.rpartition(':')[0].strip('[]') in LOOPBACK or host.strip('[]') in LOOPBACK
 
 
 def _from_own_page(headers: Headers) -> bool:
     """Whether no other page is behind a request: browsers say where a websocket comes from."""
     origin = headers.get('Origin')
-    return origin is None or urlsplit(origin).netloc == headers.get('Host')
+    return origin is None or _host(origin) == headers.get('Host')
+
+
+def _host(address: str) -> str:
+    """Return the host and port of an address; '' where it is none."""
+    try:
+        return urlsplit(address).netloc
+    except ValueError:
+        return ''
 
 
 def _cookie(headers: Headers, name: str) -> str:

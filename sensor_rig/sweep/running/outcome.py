@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
+
+from pydantic import TypeAdapter
 
 
 class RunStatus(str, Enum):
@@ -41,3 +44,12 @@ class RunOutcome:
     """The end of what the run wrote to stdout and stderr."""
     lost: bool = False
     """Whether it was lost with its worker through no fault of its own, and should be repeated."""
+
+    def to_json(self) -> bytes:
+        """Return it as another machine is told it: text, which runs no code when it is read."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_json(cls, text: bytes) -> RunOutcome:
+        """Return what another machine told; a ValueError where that is no outcome."""
+        return TypeAdapter(cls).validate_json(text)

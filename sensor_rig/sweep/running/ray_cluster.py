@@ -10,6 +10,7 @@ import hashlib
 import os
 import pickle
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -18,7 +19,7 @@ from types import TracebackType
 from typing import Any
 
 import sensor_rig
-from rig_common.errors import RigError
+from rig_common.errors import RigError, why
 from rig_common.installing import pip_install
 from sensor_rig.sweep.running.experiment import Experiment, Task, moved
 from sensor_rig.sweep.running.files import inside
@@ -27,6 +28,9 @@ from sensor_rig.sweep.running.outcome import RunOutcome, RunStatus
 
 AHEAD = 4
 """Tasks for each core that are handed to Ray at a time; what waits there can be moved."""
+LOCAL_ONLY = {'RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER': '0'}
+"""Ray's switch for a node that listens on 127.0.0.1 only, whatever the system; read when Ray is
+imported. Whoever reaches the ports of a Ray can run code."""
 PREFIX = 'sensor_rig_sweep_'
 
 
@@ -43,6 +47,8 @@ class RayCluster:
         most: int | None = None,
     ) -> None:
         """Connect to the cluster at `address`, or start Ray on this machine; `most` at a time."""
+        if address is None:
+            os.environ.update(LOCAL_ONLY)
         self._ray = _imported()
         self._connect(address)
         taken = {str(path): path.read_bytes() for path in files}
@@ -62,6 +68,7 @@ class RayCluster:
             'include_dashboard': False if address is None else None,
         }
         os.environ.setdefault('RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO', '0')
+        _require_listener(address)
         try:
             self._ray.init(address=address, **quiet)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
@@ -107,7 +114,7 @@ class RayCluster:
         """Return what came of a task; one whose machine or worker died is lost."""
         errors = self._ray.exceptions
         try:
-            outcome: RunOutcome = self._ray.get(reference)
+            return RunOutcome.from_json(self._ray.get(reference))
         except errors.RayTaskError as error:
             raise RigError(
                 f'a worker of Ray cannot carry out runs: {str(error.cause).splitlines()[0]}'
@@ -115,7 +122,17 @@ class RayCluster:
         except errors.RayError as error:
             why = str(error).strip().splitlines() or [type(error).__name__]
             return RunOutcome(task.id, RunStatus.CRASHED, {}, None, why[0], lost=True)
-        return outcome
+
+
+def _require_listener(address: str | None) -> None:
+    """Raise RigError where nothing listens at host:port, for which Ray would wait minutes."""
+    host, _, port = (address or '').rpartition(':')
+    if not port.isdecimal() or '//' in host:
+        return
+    try:
+        socket.create_connection((host.strip('[]'), int(port)), timeout=10.0).close()
+    except (OSError, OverflowError) as error:
+        raise RigError(f'Ray at {address!r} does not answer: {why(error)}') from None
 
 
 def _imported() -> Any:
@@ -132,8 +149,8 @@ _WORKERS: dict[str, LocalWorker] = {}
 """The process of this Ray worker that carries out runs, by the experiment's digest."""
 
 
-def on_worker(given: bytes, digest: str, task: Task, version: str) -> RunOutcome:
-    """Carry out one task in a process of its own, which is kept for the next."""
+def on_worker(given: bytes, digest: str, task: Task, version: str) -> bytes:
+    """Carry out a task in a process of its own, kept for the next; return the outcome as JSON."""
     if sensor_rig.__version__ != version:
         raise RigError(
             f'it has sensor_rig {sensor_rig.__version__}, but the sweep was started '
@@ -151,7 +168,7 @@ def on_worker(given: bytes, digest: str, task: Task, version: str) -> RunOutcome
             there = replace(there, recordings=experiment.recordings)
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         _WORKERS[digest] = LocalWorker(there, folder)
-    return _WORKERS[digest].run(task)
+    return _WORKERS[digest].run(task).to_json()
 
 
 def unpacked(files: Mapping[str, bytes], digest: str) -> Path:

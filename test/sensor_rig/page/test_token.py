@@ -116,6 +116,50 @@ def test_a_websocket_of_another_page_is_refused(page: Page) -> None:
         assert socket_status(page, origin=other, Cookie=cookie) == 403
 
 
+@pytest.fixture(scope='module')
+def plain() -> Iterator[Page]:
+    """A page without a token."""
+    page = Page({'imu': Setting()}, port=free_port())
+    yield page
+    page.close()
+
+
+def test_without_a_token_another_page_is_refused_too(plain: Page) -> None:
+    port = plain.server.get_port()
+    for own in (f'http://127.0.0.1:{port}', None):
+        assert socket_status(plain, origin=own) == 101
+    for other in ('http://127.0.0.1:1', 'https://example.org', 'null', 'http://[', ''):
+        assert socket_status(plain, origin=other) == 403
+    assert get(plain, '/', Host='localhost')[0] == 200
+    assert get(plain, '/', Host=f'[::1]:{port}')[0] == 200
+    for name in (f'rebound.example.org:{port}', 'localhost.example.org', '', '['):
+        assert get(plain, '/', Host=name)[0] == 403
+
+
+@pytest.mark.parametrize(
+    'path',
+    [
+        b'/%00',
+        b'/%ff%fe',
+        b'/a%0ab',
+        b'/%',
+        b'/\xff\xfe',
+        b'/' + b'a' * 300,
+        b'/..%2f..%2fetc',
+        b'//',
+    ],
+)
+def test_odd_bytes_in_a_path_are_not_found(
+    plain: Page, path: bytes, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    address = ('127.0.0.1', plain.server.get_port())
+    with socket.create_connection(address, timeout=30) as raw:
+        raw.sendall(b'GET ' + path + b' HTTP/1.1\r\nHost: localhost\r\n\r\n')
+        answer = raw.makefile('rb').readline()
+    assert answer.split()[1] in ((b'200',) if path == b'//' else (b'404',)), answer
+    assert 'Traceback' not in caplog.text + capfd.readouterr().err
+
+
 def test_two_pages_do_not_share_a_cookie(page: Page) -> None:
     _, cookie, _ = get(page, f'/?token={QUOTED}')
     other = Page({'imu': Setting()}, port=free_port(), token='another token')
@@ -147,7 +191,7 @@ def test_a_poor_token_is_refused(token: str) -> None:
 
 
 def test_a_server_that_starts_past_the_gate_is_refused() -> None:
-    with pytest.raises(RigError, match='no place for a token'), Gate(TOKEN).installed():
+    with pytest.raises(RigError, match='no place for the checks'), Gate(TOKEN).installed():
         pass
 
 

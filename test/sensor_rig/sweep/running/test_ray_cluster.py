@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 import socket
@@ -164,3 +165,30 @@ def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert done.stderr.startswith('error: Ray at ') and done.stderr.count('\n') == 1
+
+
+def test_a_ray_started_here_listens_on_this_machine_only(tmp_path: Path) -> None:
+    """Whoever reaches a port of Ray can run code."""
+    code = (
+        'import os, psutil\n'
+        'from sensor_rig.sweep.running.ray_cluster import LOCAL_ONLY, RayCluster\n'
+        'os.environ.update(LOCAL_ONLY)\n'
+        'import ray\n'
+        'cluster = RayCluster.__new__(RayCluster)\n'
+        'cluster._ray = ray\n'
+        'cluster._connect(None)\n'
+        'for each in psutil.Process().children(recursive=True):\n'
+        '    for connection in each.net_connections("inet"):\n'
+        '        if connection.status == psutil.CONN_LISTEN:\n'
+        '            print("listens", connection.laddr.ip)\n'
+        'ray.shutdown()\n'
+    )
+    environment = {**os.environ, **ADVANCED}
+    told = subprocess.run(
+        [sys.executable, '-c', code], env=environment, capture_output=True, text=True, check=False
+    )
+    listening = {
+        line.split()[1] for line in told.stdout.splitlines() if line.startswith('listens')
+    }
+    assert listening, told.stderr
+    assert listening <= {'127.0.0.1', '::1', '::ffff:127.0.0.1'}
