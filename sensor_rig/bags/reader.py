@@ -5,20 +5,22 @@ Rosbag2 recordings (MCAP, sqlite3) as they are; ROS 1 bags turned into their typ
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rosbags.interfaces import Qos, QosDurability, QosReliability
+from rosbags.interfaces import Connection, Qos, QosDurability, QosReliability
 
-from rig_common.errors import LONGEST, RigError
+from rig_common.errors import LONGEST
 from rig_common.text import shortened
 from sensor_rig.bags.connections import definition_of, qos_of, starts_with_header
-from sensor_rig.bags.opening import Opening, sentence
+from sensor_rig.bags.recording import Recording
 from sensor_rig.bags.ros1 import Ros1Types
 from sensor_rig.bags.sidecar import load_sidecar
+from sensor_rig.bags.storage.base import BrokenError
 
 MAX_RECEIVE_NS = 2**63 - 1
 """The last time that ROS can hold; MCAP has twice the room."""
@@ -63,7 +65,7 @@ class BagReader:
     """A recording: what is in it, and its messages. Holds one chunk in memory at a time."""
 
     def __init__(self, path: str | Path, sidecar: Path | None = None) -> None:
-        """Open a recording; what cannot be read to its end is read up to the break.
+        """Open a recording; of one that is damaged everything is read that is whole.
 
         With a `sidecar` its messages come with corrected stamps.
         """
@@ -72,16 +74,15 @@ class BagReader:
         self.problems: list[str] = []
         """What is missing, and why: a sentence each. `messages` may find more. Whoever writes a
         result all the same says them and ends with exit code 1."""
-        self._opening = Opening(self.path, self._miss)
-        self._reader = self._opening.reader
-        self._ros1 = None if self._reader.is2 else Ros1Types(self._reader)
+        self._recording = Recording(self.path, self._miss)
+        self._ros1 = None if self._recording.is_ros2 else Ros1Types(self._recording.types)
         self.topics = self._topics()
-        count = self._reader.message_count
-        self.message_count = count
-        # At the last time that sqlite can hold, its sum of one more is a float.
-        self.start_ns = min(int(self._reader.start_time), MAX_RECEIVE_NS) if count else 0
-        self.end_ns = min(int(self._reader.end_time), MAX_RECEIVE_NS) if count else 0
-        self.note = self._note()
+        self.message_count = sum(each.msgcount for each in self._recording.connections)
+        self.start_ns = self.end_ns = 0
+        if self.message_count:
+            self.start_ns = min(self._recording.start_ns, MAX_RECEIVE_NS)
+            self.end_ns = min(self._recording.end_ns, MAX_RECEIVE_NS)
+        self.note = self._recording.note
         """What its maker wrote beside it (`custom_data` of metadata.yaml)."""
 
     @property
@@ -102,48 +103,55 @@ class BagReader:
 
     def close(self) -> None:
         """Close the files."""
-        self._opening.close()
+        self._recording.close()
 
     def messages(self, topics: Collection[str] | None = None) -> Iterator[Recorded]:
         """Yield the messages of `topics` (all without) in the order they were received."""
-        wanted = [
-            connection
-            for connection in self._reader.connections
-            if (topics is None or connection.topic in topics)
-            and self._type_of(connection) == self.topics[connection.topic].type_name
-        ]
-        if not wanted:
-            return
-        count, meant = 0, sum(connection.msgcount for connection in wanted)
-        stored = self._reader.messages(wanted)
-        while True:
-            try:
-                connection, receive_ns, raw = next(stored)
-                if self._ros1 is not None:
-                    raw = self._ros1.to_cdr(connection.msgtype, raw)
-                data, receive_ns = _bytes(raw), _time_ns(receive_ns)
-            except StopIteration:
-                if count < meant:
-                    self._miss(
-                        f'{self.path} is said to hold {meant} messages of the topics that '
-                        f'are read, but {count} were found'
+        wanted = {
+            each.id: each
+            for each in self._recording.connections
+            if (topics is None or each.topic in topics)
+            and self._type_of(each) == self.topics[each.topic].type_name
+        }
+        found = Counter[int]()
+        try:
+            for receive_ns, number, raw in self._recording.messages(wanted):
+                connection = wanted[number]
+                data = self._as_cdr(connection.msgtype, raw)
+                if data is None:
+                    continue
+                receive_ns = min(receive_ns, MAX_RECEIVE_NS)
+                found[number] += 1
+                if self._sidecar is not None:
+                    data = self._sidecar.correct(
+                        connection.topic, connection.msgtype, data, self.start_ns
                     )
-                return
-            except Exception as error:  # whatever the storage raises about broken bytes
-                if not count:
-                    raise RigError(
-                        f'{self.path} is not a readable recording: {sentence(error)}'
-                    ) from None
-                self._miss(
-                    f'{self.path} cannot be read further than {count} messages: {sentence(error)}'
-                )
-                return
-            count += 1
-            if self._sidecar is not None:
-                data = self._sidecar.correct(
-                    connection.topic, connection.msgtype, data, self.start_ns
-                )
-            yield Recorded(connection.topic, receive_ns, data)
+                yield Recorded(connection.topic, receive_ns, data)
+        except (BrokenError, sqlite3.Error, OSError) as error:
+            self._miss(
+                f'{self.path} cannot be read further than {found.total()} messages: '
+                f'{" ".join(str(error).split())}'
+            )
+        self._compare(wanted.values(), found)
+
+    def _as_cdr(self, type_name: str, raw: bytes) -> bytes | None:
+        """Return a message as ROS 2 has it, None where it is none of its type."""
+        if self._ros1 is None:
+            return raw
+        try:
+            return self._ros1.to_cdr(type_name, raw)
+        except Exception:  # whatever the made converter meets in bytes that are no such message
+            return None
+
+    def _compare(self, read: Collection[Connection], found: Counter[int]) -> None:
+        """Say how many messages the recording says that it has, and were not found."""
+        lacking = [
+            f'{said - found[each.id]} of {said} of {each.topic}'
+            for each in read
+            if (said := self._recording.said[each.id]) > found[each.id]
+        ]
+        if lacking:
+            self._miss(f'{self.path} lacks messages that it is said to hold: {", ".join(lacking)}')
 
     def _miss(self, problem: str) -> None:
         problem = shortened(problem, LONGEST)
@@ -154,27 +162,16 @@ class BagReader:
         """Return the topic called `topic`; a rig file's relative name means the root's."""
         return self.topics.get(topic) or self.topics.get('/' + topic.lstrip('/'))
 
-    def _note(self) -> dict[str, str]:
-        storage: object = getattr(self._reader.readers[0], 'storage', None)
-        custom = getattr(getattr(storage, 'metadata', None), 'custom', None)
-        if not isinstance(custom, dict):
-            return {}
-        return {
-            str(key): str(value)
-            for key, value in custom.items()
-            if isinstance(value, (str, int, float))
-        }
-
     def _topics(self) -> dict[str, BagTopic]:
         """Return the topics; of one that was recorded with several types, its commonest."""
-        types = self._ros1.store if self._ros1 is not None else self._reader.typestore
+        types = self._recording.types if self._ros1 is None else self._ros1.store
         topics: dict[str, BagTopic] = {}
         counts: dict[str, Counter[str]] = {}
-        for connection in self._reader.connections:
+        for connection in self._recording.connections:
             counts.setdefault(connection.topic, Counter())[self._type_of(connection)] += (
                 connection.msgcount
             )
-        for connection in self._reader.connections:
+        for connection in self._recording.connections:
             by_type = counts[connection.topic].most_common()
             type_name, count = by_type[0]
             if self._type_of(connection) != type_name:
@@ -199,19 +196,6 @@ class BagReader:
                 )
         return dict(sorted(topics.items()))
 
-    def _type_of(self, connection: Any) -> str:
+    def _type_of(self, connection: Connection) -> str:
         type_name: str = connection.msgtype
         return type_name if self._ros1 is None else self._ros1.name_of(type_name)
-
-
-def _bytes(raw: Any) -> bytes:
-    """Return a message; a column of sqlite can hold anything."""
-    if not isinstance(raw, (bytes, bytearray, memoryview)):
-        raise RigError('a message is no bytes')
-    return bytes(raw)
-
-
-def _time_ns(receive_ns: Any) -> int:
-    if not isinstance(receive_ns, int):
-        raise RigError('the receive time of a message is no integer')
-    return min(receive_ns, MAX_RECEIVE_NS)

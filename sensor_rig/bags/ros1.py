@@ -7,7 +7,6 @@ from contextlib import redirect_stdout
 from io import StringIO
 
 from rosbags.convert.converter import STATIC_MSGTYPE_RENAMES, generate_message_converter
-from rosbags.highlevel import AnyReader
 from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
@@ -17,14 +16,14 @@ HEADER_TYPE = 'std_msgs/msg/Header'
 class Ros1Types:
     """The types of a ROS 1 bag, with what turns their messages into CDR."""
 
-    def __init__(self, reader: AnyReader) -> None:
+    def __init__(self, source: Typestore) -> None:
         """Know the standard types of ROS 2, and those of the bag that are none of them."""
-        self._source = reader.typestore
+        self._source = source
         self.store: Typestore = get_typestore(Stores.ROS2_KILTED)
         self.store.register(
             {
                 name: definition
-                for name, definition in reader.typestore.fielddefs.items()
+                for name, definition in source.fielddefs.items()
                 if name not in self.store.fielddefs and name != HEADER_TYPE
             }
         )
@@ -36,8 +35,13 @@ class Ros1Types:
         return STATIC_MSGTYPE_RENAMES.get(type_name, type_name)
 
     def definition(self, type_name: str) -> tuple[str, str]:
-        """Return (definition text, type hash) of a type, by its name in the bag."""
+        """Return (definition text, type hash) of a type, by its name in the bag.
+
+        Both are empty for a type that the bag does not define so that it makes sense.
+        """
         name = self.name_of(type_name)
+        if name not in self.store.fielddefs:
+            return '', ''
         return self.store.generate_msgdef(name, ros_version=2)[0], self.store.hash_rihs01(name)
 
     def to_cdr(self, type_name: str, raw: bytes) -> bytes:

@@ -20,7 +20,6 @@ from rosbags.typesys import Stores, get_typestore
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sensor_rig.bags.connections import usual_qos
-from sensor_rig.bags.opening import URI_SIGNS
 from sensor_rig.bags.quick_mcap import QuickWriter
 
 if TYPE_CHECKING:
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
 Storage = Literal['mcap', 'sqlite3']
 STORAGES: tuple[Storage, ...] = ('mcap', 'sqlite3')
 
+URI_SIGNS = frozenset('?#%')
+"""rosbags gives sqlite the path as a URI, where these have a meaning."""
 BAG_VERSION: Literal[8] = 8
 """Read by every ROS 2 since Iron."""
 

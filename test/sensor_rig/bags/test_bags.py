@@ -239,7 +239,8 @@ def test_mistakes_are_one_sentence(tmp_path):
         BagReader(tmp_path / 'folder')
     assert str(caught.value).count(str(tmp_path)) == 1
     (tmp_path / 'folder' / 'drive_0.mcap').touch()
-    with pytest.raises(RigError, match=r'give its file drive_0\.mcap instead'):
+    (tmp_path / 'folder' / 'other.mcap').touch()
+    with pytest.raises(RigError, match=r'give one of its files instead, such as drive_0\.mcap'):
         BagReader(tmp_path / 'folder')
 
 

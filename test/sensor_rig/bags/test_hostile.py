@@ -10,6 +10,7 @@ import sqlite3
 import struct
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -17,14 +18,13 @@ from typing import Any
 
 import pytest
 import yaml
-from rosbags.rosbag2 import StoragePlugin, Writer, storage_mcap
+from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
 from rig_common import msgs
 from rig_common.errors import RigError
 from sensor_rig.bags.reader import BagReader
-from sensor_rig.bags.salvage import zstd
-from sensor_rig.bags.sqlite_pages import message_rows
+from sensor_rig.bags.storage.sqlite_pages import message_rows
 from sensor_rig.bags.writer import STORAGES, BagWriter, Storage
 from sensor_rig.cli.main import main
 
@@ -102,12 +102,12 @@ def test_everything_before_the_break_is_read(
     for given in (path, storage_file(path)):
         with BagReader(given) as bag:
             found = list(bag.messages())
-            assert len(bag.problems) == 1
-            assert f'the {len(found)} messages before that are read' in bag.problems[0]
+            assert 'damaged' in bag.problems[0]
+            lost = re.findall(r'(\d+) of 3000 of', bag.problems[-1])
+            assert given != path or sum(map(int, lost)) == len(whole) - len(found)
             assert bag.message_count == len(found)
             assert sum(topic.message_count for topic in bag.topics.values()) == len(found)
-        if given == path or not compress or storage == 'mcap':  # a db3 alone says no compression
-            assert found == whole[: len(found)]
+        assert found == whole[: len(found)]
     # Compressed bytes are not spread evenly, and the last pages or chunk may be incomplete.
     assert len(found) > len(whole) * (fraction - 0.1) - 500
 
@@ -129,10 +129,10 @@ def test_what_is_cut_to_nothing_is_refused(tmp_path: Path) -> None:
                 handle.truncate(size)
             with pytest.raises(RigError, match='not a readable rosbag2 recording'):
                 BagReader(path)
-    assert not list(Path('/tmp').glob('sensor_rig_*/bag.part'))
+            assert not list(Path('/tmp').glob('sensor_rig_*/bag.part'))
 
 
-def test_damage_in_the_middle_ends_the_reading_there(tmp_path: Path) -> None:
+def test_damage_in_the_middle_costs_one_chunk(tmp_path: Path) -> None:
     path = write_bag(tmp_path / 'bag', count=8000, compress=True)
     file = storage_file(path)
     data = bytearray(file.read_bytes())
@@ -141,8 +141,10 @@ def test_damage_in_the_middle_ends_the_reading_there(tmp_path: Path) -> None:
     file.write_bytes(data)
     with BagReader(path) as bag:
         found = list(bag.messages())
-        assert 0 < len(found) < 16_000
-        assert 'cannot be read further' in bag.problems[0]
+        assert 0.5 * 16_000 < len(found) < 16_000
+        lost = re.findall(r'(\d+) of 8000 of', bag.problems[-1])
+        assert sum(map(int, lost)) == 16_000 - len(found)
+        assert f'so its {16_000 - len(found)} messages are left out' in bag.problems[0]
 
 
 def test_the_verbs_write_their_result_and_end_with_1(
@@ -155,7 +157,7 @@ def test_the_verbs_write_their_result_and_end_with_1(
     shown = capsys.readouterr()
     assert (out / 'report.html').is_file() and (out / 'metadata.yaml').is_file()
     assert json.loads(shown.out)['bundles'] > 1000
-    assert 'is broken' in json.loads(shown.out)['problems'][0] and 'is broken' in shown.err
+    assert 'damaged' in json.loads(shown.out)['problems'][0] and 'damaged' in shown.err
     page = tmp_path / 'page.html'
     assert main(['report', str(path), '--rig', str(rig), '-o', str(page)]) == 1
     assert page.is_file()
@@ -181,8 +183,12 @@ def test_a_record_that_claims_to_be_huge_takes_no_memory(tmp_path: Path) -> None
     good = storage_file(write_bag(tmp_path / 'bag', count=50)).read_bytes()
     header = 9 + int.from_bytes(good[9:17], 'little')
     path.write_bytes(good[: 8 + header] + b'\x05' + (1 << 39).to_bytes(8, 'little') + good[100:])
-    with pytest.raises(RigError, match='not a readable'):
-        BagReader(path)
+    tracemalloc.start()
+    with BagReader(path) as bag:
+        assert 90 < len(list(bag.messages())) <= 100
+        assert 'bytes make no sense, and it is read on behind them' in bag.problems[0]
+    assert tracemalloc.get_traced_memory()[1] < 1 << 26
+    tracemalloc.stop()
 
 
 def test_chunks_without_an_index_of_their_messages_are_read(tmp_path: Path) -> None:
@@ -238,12 +244,6 @@ def test_a_type_of_the_recordings_own_without_a_hash_is_copied(
             assert bag.topics['/x'].definition[0].strip() == 'int32 a'
 
 
-def test_a_chunk_takes_no_more_memory_than_it_says() -> None:
-    """Without our bound 300 kB that hold 8 GiB were unpacked before the size was looked at."""
-    bomb = zstd.compress(bytes(1 << 24))
-    assert len(storage_mcap.DECOMPRESSORS['zstd'](bomb, 1000)) <= 1001
-
-
 def test_pages_that_all_rows_claim_are_not_read_for_each(tmp_path: Path) -> None:
     page, pages = 512, 200
     data = bytearray(page * pages)
@@ -289,7 +289,7 @@ def test_pages_that_all_rows_claim_are_not_read_for_each(tmp_path: Path) -> None
         'data = 100000000000',
     ],
 )
-def test_a_row_that_is_no_message_ends_the_reading_there(tmp_path: Path, row: str) -> None:
+def test_a_row_that_is_no_message_is_left_out(tmp_path: Path, row: str) -> None:
     path = write_bag(tmp_path / 'bag', 'sqlite3', count=20)
     change(
         path,
@@ -300,8 +300,8 @@ def test_a_row_that_is_no_message_ends_the_reading_there(tmp_path: Path, row: st
     )
     with BagReader(path) as bag:
         found = list(bag.messages())
-    assert len(bag.problems) == 1 and 'cannot be read further than' in bag.problems[0]
-    assert len(found) in (20, 39)  # text is sorted behind all numbers
+    assert bag.problems[0].endswith('1 rows are no messages and are left out')
+    assert len(found) == 39
 
 
 def test_a_view_without_end_is_not_counted(tmp_path: Path) -> None:
@@ -327,31 +327,26 @@ def change(path: Path, *commands: str) -> None:
 # ---- what metadata.yaml says --------------------------------------------------------------------
 
 
-def test_messages_that_no_topic_lists_are_missed(tmp_path: Path) -> None:
+def test_topics_that_metadata_lack_are_read_and_strays_are_missed(
+    tmp_path: Path,
+) -> None:
     path = write_bag(tmp_path / 'unlisted', count=20)
     change_metadata(path, lambda about: about['topics_with_message_count'].pop())
     with BagReader(path) as bag:
-        assert len(list(bag.messages())) == 20
-        assert bag.problems == [
-            f'metadata.yaml of {path} does not name /mag, so its 20 messages are left out'
-        ]
+        assert len(list(bag.messages())) == 40
+        assert bag.problems == []
     path = write_bag(tmp_path / 'stray', 'sqlite3', count=20)
     change(path, 'UPDATE messages SET topic_id = 7 WHERE id > 30')
-    for given, sentence in (
-        (path, 'is said to hold 40 messages of the topics that are read, but 30 were found'),
-        (storage_file(path), '10 messages of .* belong to no topic'),
-    ):
+    for given in (path, storage_file(path)):
         with BagReader(given) as bag:
             assert len(list(bag.messages())) == 30
-            assert len(bag.problems) == 1 and re.search(sentence, bag.problems[0])
+            assert '10 messages belong to no topic' in bag.problems[0]
+            assert 'said to hold: 5 of 20 of /imu, 5 of 20 of /mag' in bag.problems[1]
 
 
-def test_metadata_that_makes_no_sense_is_passed_over(tmp_path: Path) -> None:
+def test_custom_data_that_make_no_sense_are_passed_over(tmp_path: Path) -> None:
     path = write_bag(tmp_path / 'bag', count=5)
-    nested: list[object] = ['x'] * 9
-    for _ in range(9):
-        nested = [nested] * 9  # written as aliases; as a text it would have 10^10 characters
-    for custom in (['a'], {'a': nested, 'b': 5}):
+    for custom in (['a'], {'a': ['x'], 'b': 5}):
         change_metadata(path, lambda about, custom=custom: about.update(custom_data=custom))
         with BagReader(path) as bag:
             assert len(list(bag.messages())) == 10
@@ -361,6 +356,7 @@ def test_metadata_that_makes_no_sense_is_passed_over(tmp_path: Path) -> None:
     )
     with BagReader(path) as bag:
         assert len(list(bag.messages())) == 10
+        assert "/imu is said to have 'many' messages" in bag.problems[0]
 
 
 def change_metadata(path: Path, edit: Callable[[dict[str, Any]], object]) -> None:

@@ -115,7 +115,7 @@ def test_it_is_degraded_into_a_recording_of_ros2(bag: Path, tmp_path: Path) -> N
         assert reader.topics['/name'].latched
         assert reader.topics['/motor'].type_name == 'mine/msg/Motor'
         motor = list(reader.messages(['/motor']))
-        torque = reader._reader.deserialize(motor[7].raw, 'mine/msg/Motor')
+        torque = reader._recording.types.deserialize_cdr(motor[7].raw, 'mine/msg/Motor')
     assert torque.torque == 14.0
     assert (motor[7].receive_ns, read_stamp_ns(motor[7].raw)) == (
         T0 + 70 * MS + MS + 50 * MS,

@@ -7,24 +7,31 @@ The leaves that are still there hold whole rows: https://www.sqlite.org/fileform
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from mmap import mmap
 
 Bytes = bytes | mmap
 Row = tuple[int, int, int, bytes]
 """Id, topic's id, receive time (ns), CDR bytes."""
 LEAF = 0x0D
+HOLE_BYTES = 1 << 20
+"""A multiple of every page's size; so often is looked for a hole."""
 ROWS_OVER_FILE = 16
 """A page belongs to one row, and to some old ones that were deleted; a file in which every row
 claims all pages would be read for hours."""
 INTEGER_BYTES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
 
-def message_rows(data: Bytes, page_bytes: int) -> Iterator[Row]:
-    """Yield the rows of all leaves in `data`; those whose pages are not all there are left out."""
+def message_rows(
+    data: Bytes, page_bytes: int, next_data: Callable[[int], int] = lambda place: place
+) -> Iterator[Row]:
+    """Yield the rows of all leaves in `data`; those whose pages are not all there are left out.
+
+    `next_data` says where the file goes on behind a hole.
+    """
     usable = page_bytes - data[20]
     left = ROWS_OVER_FILE * len(data)
-    for start in range(0, len(data) - page_bytes + 1, page_bytes):
+    for start in _pages(len(data), page_bytes, next_data):
         head = start + (100 if start == 0 else 0)
         if data[head] != LEAF:
             continue
@@ -41,6 +48,19 @@ def message_rows(data: Bytes, page_bytes: int) -> Iterator[Row]:
                 continue
             if row is not None:
                 yield row
+
+
+def _pages(size: int, page_bytes: int, next_data: Callable[[int], int]) -> Iterator[int]:
+    place = 0
+    while place <= size - page_bytes:
+        if place % HOLE_BYTES == 0:
+            place = max(place, next_data(place) // page_bytes * page_bytes)
+        yield from range(
+            place,
+            min(place // HOLE_BYTES * HOLE_BYTES + HOLE_BYTES, size - page_bytes + 1),
+            page_bytes,
+        )
+        place = place // HOLE_BYTES * HOLE_BYTES + HOLE_BYTES
 
 
 def _row(data: Bytes, at: int, page_bytes: int, usable: int) -> Row | None:

@@ -1,0 +1,1 @@
+"""The files of recordings: one module per format, each read to the end of what is whole."""
