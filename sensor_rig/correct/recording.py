@@ -8,7 +8,6 @@ Two passes: the first learns the clocks of all inputs, as `rig sync` does, the s
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -18,25 +17,20 @@ from typing import Literal
 from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.errors import RigError
 from rig_common.jsonable import JsonObject, json_text
-from rig_common.paramfile.reader import parse
 from rig_common.validation import hint
 from sensor_rig.bags.reader import BagReader, Recorded
 from sensor_rig.bags.sidecar import Sidecar, load_sidecar
-from sensor_rig.bags.starter import starter_rig
 from sensor_rig.bags.writer import BagWriter, Storage
 from sensor_rig.correct.arrivals import Grid, grid_of
+from sensor_rig.correct.clocks import Advance, LearnedRecording, learn_recording
 from sensor_rig.correct.followers import Followers, find_followers
 from sensor_rig.correct.report import StreamReport, TopicReport
-from sensor_rig.findings.corrections import stamp_points_of
-from sensor_rig.findings.recording import inspect_recording
-from sensor_rig.rigfile.rig_config import rig_from_parameters
-from sensor_rig.syncing.bag_sync import ADVANCE_EVERY, fitted, learn_clocks
+from sensor_rig.syncing.bag_sync import ADVANCE_EVERY
 from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.clocks.offset_track import OffsetTrack
 from sync_engine.config import SyncConfig
 from sync_engine.config.input_config import TF_TYPE
 from sync_engine.wire.correction import Corrector, Moved
-from sync_engine.wire.session import WireSync
 
 VERSION = 1
 """Of the JSON document and of the mark; it grows when a key changes its meaning or goes."""
@@ -45,7 +39,6 @@ MARK = 'sensor_rig_corrected'
 
 To = Literal['host', 'reference']
 MinState = Literal['locked', 'converging']
-Advance = Callable[[float], None]
 
 
 @dataclass(frozen=True)
@@ -164,36 +157,24 @@ class BagCorrect:
 
     def learn(self, bag: BagReader, sync: SyncConfig | None, advance: Advance) -> None:
         """Find out how far every clock is off; `bag` comes with the corrections of the sidecar."""
-        if sync is None:
-            if self._sidecar is not None:
-                return
-            sync = _found_config(bag, advance)
-        if sync.estimator != 'adaptive':
-            raise RigError(
-                f'sync.estimator is {sync.estimator}, but clocks are learned by adaptive only'
-            )
-        config, names = fitted(sync, bag)
+        if sync is None and self._sidecar is not None:
+            return
+        learned = learn_recording(bag, sync, advance)
+        config, names = learned.config, learned.names
         for name in self._options.only:
             if name not in config.inputs:
                 raise RigError(f'--only {name}: {hint(name, list(config.inputs), "inputs are")}')
-        headerless = [name for topic, name in names.items() if not bag.topics[topic].stamped]
-        engine = WireSync(config, headerless)
-        learn_clocks(bag, names, engine, advance)
         self.reference = config.reference_sensor_id
-        tracks = engine.engine.clocks.offset_tracks(
-            self.reference, to_host=self._options.to == 'host'
-        )
-        motion = {name: each.motion_fixes > 0 for name, each in
-                  engine.engine.status().sensors.items()}  # fmt: skip
+        tracks = learned.tracks(self.reference, to_host=self._options.to == 'host')
         followers = find_followers(bag, names)
         for topic, name in names.items():
-            self._judge(name, topic, config, tracks.get(name), headerless)
+            self._judge(name, topic, learned, tracks.get(name))
         self._input_of = {**followers.topics, **names}
         self._corrector = self._make_corrector(config, followers)
         for topic, name in followers.topics.items():
             self.topics[topic].follows = name
         if self._options.smooth_arrivals:
-            self._smooth(bag, config, names, motion)
+            self._smooth(bag, learned)
 
     def _make_corrector(self, config: SyncConfig, followers: Followers) -> Corrector:
         corrector = Corrector(config, self._offset_ns)
@@ -208,17 +189,12 @@ class BagCorrect:
         return corrector
 
     def _judge(
-        self,
-        name: str,
-        topic: str,
-        config: SyncConfig,
-        track: OffsetTrack | None,
-        headerless: Collection[str],
+        self, name: str, topic: str, learned: LearnedRecording, track: OffsetTrack | None
     ) -> None:
         """Decide whether a stream is corrected, and say why not."""
-        state = _state(track, config)
+        state = learned.state(track)
         report = self.streams[name] = StreamReport.of(topic, track, state)
-        if name in headerless and config.inputs[name].type != TF_TYPE:
+        if name in learned.headerless:
             report.why = 'its type has no stamp'
         elif self._options.only and name not in self._options.only:
             report.why = 'not asked for'
@@ -234,10 +210,10 @@ class BagCorrect:
         else:
             self._tracks[name] = track
 
-    def _smooth(
-        self, bag: BagReader, config: SyncConfig, names: dict[str, str], motion: dict[str, bool]
-    ) -> None:
+    def _smooth(self, bag: BagReader, learned: LearnedRecording) -> None:
         """Put what is stamped on arrival on its grid."""
+        config, names = learned.config, learned.names
+        status = learned.engine.engine.status().sensors
         topics = {
             topic: name
             for topic, name in names.items()
@@ -252,7 +228,7 @@ class BagCorrect:
                 shift_ns = config.inputs[topics[topic]].stamp_shift_ns
                 stamps[topics[topic]].append(read_stamp_ns(raw) + shift_ns)
         for name, times in stamps.items():
-            grid = grid_of(times, earliest=not motion[name])
+            grid = grid_of(times, earliest=not status[name].motion_fixes)
             if grid is None:
                 self.streams[name].note = 'its messages come too irregularly to have a grid'
                 continue
@@ -322,19 +298,3 @@ class BagCorrect:
                 name: round(each.mean_ms, 6) for name, each in self.topics.items() if each.count
             },
         }
-
-
-def _found_config(bag: BagReader, advance: Advance) -> SyncConfig:
-    """Return the configuration that `inspect --write` would make of a recording."""
-    found = inspect_recording(bag, advance)
-    text = starter_rig(found.facts, str(bag.path), stamp_points_of(found.findings))
-    rig = rig_from_parameters(parse(text).values, Path(f'what was found in {bag.path}'))
-    assert rig.sync is not None
-    return rig.sync
-
-
-def _state(track: OffsetTrack | None, config: SyncConfig) -> OffsetState:
-    if track is None or track.summary.sigma_s > config.adakf.unobservable_sigma_s:
-        return OffsetState.UNOBSERVABLE
-    locked = track.summary.sigma_s <= config.adakf.lock_sigma_s
-    return OffsetState.LOCKED if locked else OffsetState.CONVERGING

@@ -35,7 +35,7 @@ class StreamReport:
             return cls(topic, state, nan, nan, nan, 0)
         found = track.summary
         return cls(
-            topic, state, found.median_ns / 1e6, found.drift_ppm, found.sigma_s * 1e3, found.pieces
+            topic, state, found.median_ns / 1e6, found.drift_ppm, found.sigma_s * 1e3, found.starts
         )
 
     def as_dict(self) -> JsonObject:

@@ -67,19 +67,21 @@ class OffsetSummary:
     """Slope over the longest piece; NaN where it is too short to tell."""
     sigma_s: float
     """Median of the sigma of the offset."""
-    pieces: int
+    starts: int
+    """Stretches between steps and restarts of the clock."""
 
 
 class OffsetTrack:
     """The offset of one clock against another one, or against the host's, over a recording."""
 
-    def __init__(self, pieces: list[OffsetPiece], sigma_s: float) -> None:
+    def __init__(self, pieces: list[OffsetPiece], sigma_s: float, starts: int = 1) -> None:
+        """`starts` is how often the clock itself began anew; others may break it up further."""
         self._pieces = pieces
         self._from_ns = [piece.from_ns for piece in pieces]
         self._known: OrderedDict[int, int] = OrderedDict()
         self._delay_ns = 0
         """From capture to arrival of the last message."""
-        self.summary = _summary(pieces, sigma_s)
+        self.summary = _summary(pieces, sigma_s, starts)
 
     def at(self, stamp_ns: int, arrival_ns: int) -> int:
         """Return the offset for a message, ns."""
@@ -139,7 +141,7 @@ def offset_track(clock: ClockTrack, reference: ClockTrack, *, to_host: bool) -> 
         ends = float(skews[0]), float(skews[-1])
         pieces.append(OffsetPiece(times_ns[0], base_ns, times_ns, offsets.tolist(), ends))
     sigmas_s = np.sqrt(np.maximum(np.concatenate(variances).min(axis=1), 0.0))
-    return OffsetTrack(pieces, float(np.median(sigmas_s)))
+    return OffsetTrack(pieces, float(np.median(sigmas_s)), len(clock.pieces))
 
 
 def _stretches(clock: ClockTrack, reference: ClockTrack) -> Iterator[list[int]]:
@@ -189,11 +191,11 @@ def _columns(track: ClockTrack, times_ns: Sequence[int]) -> _Columns:
     )
 
 
-def _summary(pieces: list[OffsetPiece], sigma_s: float) -> OffsetSummary:
+def _summary(pieces: list[OffsetPiece], sigma_s: float, starts: int) -> OffsetSummary:
     longest = max(pieces, key=lambda piece: piece.times_ns[-1] - piece.times_ns[0])
     drift_ppm = float('nan')
     if longest.times_ns[-1] - longest.times_ns[0] >= LEAST_SPAN_NS:
         times = np.array(longest.times_ns, float) - longest.times_ns[0]
         drift_ppm = float(np.polyfit(times, longest.offsets_ns, 1)[0]) * 1e6
     every = sorted(p.base_ns + round(offset) for p in pieces for offset in p.offsets_ns)
-    return OffsetSummary(every[len(every) // 2], drift_ppm, sigma_s, len(pieces))
+    return OffsetSummary(every[len(every) // 2], drift_ppm, sigma_s, starts)

@@ -1,0 +1,211 @@
+"""Visual-inertial tools: Kalibr, OpenVINS, VINS-Mono and VINS-Fusion, ORB-SLAM3.
+
+All that have a time shift mean the same: t_imu = t_cam + value, the stamps of both at one capture.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sensor_rig.export.knowledge import CAMERAS, ImuNoise, Knowledge, KnownSensor
+from sensor_rig.export.text import (
+    CORRECT,
+    difference,
+    gap,
+    matrix,
+    number,
+    rotation_note,
+    rows_text,
+    warnings,
+)
+
+DISTORTIONS = {'plumb_bob': 'radtan', 'equidistant': 'equidistant', 'fisheye': 'equidistant'}
+"""ROS -> Kalibr."""
+
+
+def kalibr(known: Knowledge) -> dict[str, str]:
+    """Return camchain-imucam.yaml and imu.yaml."""
+    chain = _camchain(known, 'Kalibr', 'T_cam_imu')
+    return {
+        'camchain-imucam.yaml': '\n'.join(chain) + '\n',
+        'imu.yaml': '\n'.join(_imu_yaml(known, 'Kalibr')) + '\n',
+    }
+
+
+def openvins(known: Knowledge) -> dict[str, str]:
+    """Return kalibr_imucam_chain.yaml and kalibr_imu_chain.yaml, OpenVINS' own dialect."""
+    chain = _camchain(known, 'OpenVINS', 'T_imu_cam')
+    imu = _imu_yaml(known, 'OpenVINS')
+    cameras = known.of(CAMERAS)
+    note = (
+        [f'# OpenVINS keeps one shift for all cameras: that of cam0, {cameras[0].name}.']
+        if len(cameras) > 1
+        else []
+    )
+    return {
+        'kalibr_imucam_chain.yaml': '\n'.join(['%YAML:1.0', '', *note, *chain]) + '\n',
+        'kalibr_imu_chain.yaml': '\n'.join(
+            ['%YAML:1.0', '', 'imu0:', *(f'  {line}' for line in imu)]
+        )
+        + '\n',
+    }
+
+
+def vins(known: Knowledge) -> dict[str, str]:
+    """Return the part of a VINS-Mono or VINS-Fusion configuration that is known here."""
+    imu = known.require_imu('VINS')
+    cameras = known.require(CAMERAS, 'camera', 'VINS')
+    first = cameras[0]
+    lines = [
+        '%YAML:1.0',
+        '# td: t_imu = t_cam + td, where both are stamps of one capture.',
+        f'imu_topic: "{imu.topic}"',
+    ]
+    for index, camera in enumerate(cameras[:2]):
+        key = 'image_topic' if len(cameras) == 1 else f'image{index}_topic'
+        lines.append(f'{key}: "{camera.topic}"')
+    lines += difference(known, 'td', imu, first)
+    is_constant = imu.known and first.known and not known.drift_ppm(imu, first)
+    lines.append(f'estimate_td: {0 if is_constant else 1}   # 1: VINS refines td as it goes')
+    if len(cameras) > 1:
+        lines.append(f'# VINS keeps one td for all cameras: that of {first.name}.')
+    lines += ['# Noise of single samples: continuous densities times the root of the IMU rate.']
+    root = max(imu.rate_hz, 0.0) ** 0.5
+    for key, value in zip(('acc_n', 'gyr_n', 'acc_w', 'gyr_w'), _noise(known.noise), strict=True):
+        lines.append(_noise_line(key, value * root, known.noise))
+    for index, camera in enumerate(cameras[:2]):
+        lines += _opencv_pose(f'body_T_cam{index}', camera, inverse=False)
+    return {'vins.yaml': '\n'.join(lines) + '\n'}
+
+
+def orb_slam3(known: Knowledge) -> dict[str, str]:
+    """Return the IMU part of an ORB-SLAM3 settings file, which has no time shift."""
+    imu = known.require_imu('ORB-SLAM3')
+    camera = known.require(CAMERAS, 'camera', 'ORB-SLAM3')[0]
+    lines = [
+        '%YAML:1.0',
+        f'# ORB-SLAM3 has no time shift: it takes stamps as they are. {CORRECT}.',
+        *_would_be(known, imu, camera),
+        *_opencv_pose('IMU.T_b_c1', camera, inverse=False),
+    ]
+    keys = ('IMU.NoiseAcc', 'IMU.NoiseGyro', 'IMU.AccWalk', 'IMU.GyroWalk')
+    for key, value in zip(keys, _noise(known.noise), strict=True):
+        lines.append(_noise_line(key, value, known.noise))
+    lines.append(f'IMU.Frequency: {number(round(imu.rate_hz, 3))}')
+    return {'orb_slam3.yaml': '\n'.join(lines) + '\n'}
+
+
+def _would_be(known: Knowledge, imu: KnownSensor, camera: KnownSensor) -> list[str]:
+    """Return as comments by how much the stamps of a tool without a shift are apart."""
+    if not (imu.known and camera.known):
+        return [f'# the clock of {camera.name} against {imu.name} is not known']
+    away_ms, sigma_ms = (imu.ahead_s - camera.ahead_s) * 1e3, known.sigma_s(imu, camera) * 1e3
+    return [
+        f'# t_imu = t_cam {away_ms:+.3f} ms, ± {sigma_ms:.3g} ms (1 sigma)',
+        *(f'# {text}' for text in warnings(known, imu, camera)),
+    ]
+
+
+def _camchain(known: Knowledge, tool: str, pose_key: str) -> list[str]:
+    imu = known.require_imu(tool)
+    lines = [
+        f'# From {known.source}.',
+        '# timeshift_cam_imu: t_imu = t_cam + shift, where both are stamps of one capture.',
+    ]
+    for index, camera in enumerate(known.require(CAMERAS, 'camera', tool)):
+        lines.append(f'cam{index}:')
+        lines += _pose(pose_key, camera, inverse=pose_key == 'T_cam_imu')
+        lines += _intrinsics(camera)
+        lines.append(f'  rostopic: {camera.topic}')
+        lines += difference(known, 'timeshift_cam_imu', imu, camera, indent='  ')
+    return lines
+
+
+def _pose(key: str, camera: KnownSensor, *, inverse: bool) -> list[str]:
+    rows = _transform(camera, inverse=inverse)
+    if rows is None:
+        return _pose_gap(key, camera, '  ', inverse=inverse)
+    note = f'  # {rotation_note(camera)}; translation as given'
+    return [note, f'  {key}:', *(f'  - {row}' for row in rows_text(rows))]
+
+
+def _pose_gap(key: str, camera: KnownSensor, indent: str, *, inverse: bool) -> list[str]:
+    rotation = camera.rotation()
+    lines = []
+    if camera.position_m is None:
+        lines.append(gap(key, f'the position of {camera.name} in the IMU frame was not given '
+                         '(--extrinsics)', indent))  # fmt: skip
+    if rotation is None:
+        lines.append(gap(key, f'the rotation of {camera.name} is not known', indent))
+    else:
+        turned = rotation.T if inverse else rotation
+        lines.append(f'{indent}# its rotation ({rotation_note(camera)}):')
+        lines += [f'{indent}#   {row}' for row in rows_text(turned.tolist())]
+    return lines
+
+
+def _transform(camera: KnownSensor, *, inverse: bool) -> list[list[float]] | None:
+    """Return the rows of T_imu_cam, or of its inverse; None where a part is not known."""
+    rotation, position = camera.rotation(), camera.position_m
+    if rotation is None or position is None:
+        return None
+    if inverse:
+        return matrix(rotation.T, (-rotation.T @ np.array(position)).tolist())
+    return matrix(rotation, position)
+
+
+def _opencv_pose(key: str, camera: KnownSensor, *, inverse: bool) -> list[str]:
+    rows = _transform(camera, inverse=inverse)
+    if rows is None:
+        return _pose_gap(key, camera, '', inverse=inverse)
+    return [
+        f'# {camera.name} to the IMU: {rotation_note(camera)}; translation as given',
+        f'{key}: !!opencv-matrix',
+        '   rows: 4',
+        '   cols: 4',
+        '   dt: d',
+        f'   data: [{", ".join(text.strip("[]") for text in rows_text(rows))}]',
+    ]
+
+
+def _intrinsics(camera: KnownSensor) -> list[str]:
+    found = camera.intrinsics
+    if found is None:
+        return [gap('intrinsics', f'no camera_info of {camera.name} was recorded', '  ')]
+    k, d = found.k, found.d.tolist()
+    model = DISTORTIONS.get(found.model)
+    lines = ['  # as its camera_info says', '  camera_model: pinhole']
+    values = [float(k[0, 0]), float(k[1, 1]), float(k[0, 2]), float(k[1, 2])]
+    lines.append(f'  intrinsics: {rows_text([values])[0]}')
+    if model is None or len(d) < 4:
+        lines.append(gap('distortion_coeffs', f'{found.model!r} with {len(d)} values', '  '))
+    else:
+        lines += [f'  distortion_model: {model}',
+                  f'  distortion_coeffs: {rows_text([d[:4]])[0]}']  # fmt: skip
+        if any(d[4:]):
+            lines.append('  # further coefficients of camera_info have no place here')
+    return [*lines, f'  resolution: [{found.width}, {found.height}]']
+
+
+def _imu_yaml(known: Knowledge, tool: str) -> list[str]:
+    imu = known.require_imu(tool)
+    keys = (
+        'accelerometer_noise_density',
+        'gyroscope_noise_density',
+        'accelerometer_random_walk',
+        'gyroscope_random_walk',
+    )
+    lines = [f'# From {known.source}. Continuous: u/sqrt(Hz) and u/s/sqrt(Hz).']
+    for key, value in zip(keys, _noise(known.noise), strict=True):
+        lines.append(_noise_line(key, value, known.noise))
+    return [*lines, f'rostopic: {imu.topic}', f'update_rate: {number(round(imu.rate_hz, 3))}']
+
+
+def _noise(noise: ImuNoise) -> tuple[float, float, float, float]:
+    return noise.accel_density, noise.gyro_density, noise.accel_walk, noise.gyro_walk
+
+
+def _noise_line(key: str, value: float, noise: ImuNoise) -> str:
+    if value != value or value <= 0.0:
+        return gap(key, 'not known; take it from the data sheet or from an Allan deviation')
+    return f'{key}: {number(value)}   # {noise.source}'

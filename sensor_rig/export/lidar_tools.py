@@ -1,0 +1,135 @@
+"""LiDAR-inertial tools: FAST-LIO, LI-Init, LIO-SAM; and Autoware's concatenation of LiDARs."""
+
+from __future__ import annotations
+
+from sensor_rig.export.knowledge import LIDARS, Knowledge, KnownSensor
+from sensor_rig.export.text import (
+    CORRECT,
+    difference,
+    gap,
+    number,
+    rotation_note,
+    rows_text,
+    warnings,
+)
+
+
+def fast_lio(known: Knowledge) -> dict[str, str]:
+    """Return the part of a FAST-LIO configuration that is known here."""
+    imu = known.require_imu('FAST-LIO')
+    lidar = known.require(LIDARS, 'LiDAR', 'FAST-LIO')[0]
+    lines = [
+        '# time_offset_lidar_to_imu: t_lidar = t_imu - value, stamps of one capture.',
+        'common:',
+        f'    lid_topic: "{lidar.topic}"',
+        f'    imu_topic: "{imu.topic}"',
+        '    time_sync_en: false   # true replaces the value below by a guess',
+        *difference(known, 'time_offset_lidar_to_imu', imu, lidar, indent='    '),
+        'mapping:',
+        '    # acc_cov, gyr_cov, b_acc_cov, b_gyr_cov are tuning values, not noise densities.',
+        *_extrinsics(lidar, 'extrinsic_T', 'extrinsic_R', to_imu=True),
+    ]
+    return {'fast_lio.yaml': '\n'.join(lines) + '\n'}
+
+
+def li_init(known: Knowledge) -> dict[str, str]:
+    """Return what LI-Init should come to; it has no time offset to be given."""
+    imu = known.require_imu('LI-Init')
+    lidar = known.require(LIDARS, 'LiDAR', 'LI-Init')[0]
+    lines = [
+        '# LI-Init takes no offset, it estimates one: compare its result with this.',
+        '# "Time Lag IMU to LiDAR": t_lidar = t_imu - value, stamps of one capture.',
+        *difference(known, 'time_lag_imu_to_lidar', imu, lidar),
+        *_extrinsics(lidar, 'translation_lidar_to_imu', 'rotation_lidar_to_imu', to_imu=True,
+                     indent=''),
+    ]  # fmt: skip
+    return {'li_init.yaml': '\n'.join(lines) + '\n'}
+
+
+def lio_sam(known: Knowledge) -> dict[str, str]:
+    """Return the part of a LIO-SAM configuration that is known here; it has no time offset."""
+    imu = known.require_imu('LIO-SAM')
+    lidar = known.require(LIDARS, 'LiDAR', 'LIO-SAM')[0]
+    noise = known.noise
+    lines = [
+        '/**:',
+        '  ros__parameters:',
+        f'    # LIO-SAM has no time offset: it takes stamps as they are. {CORRECT}.',
+    ]
+    if imu.known and lidar.known:
+        away_ms = (imu.ahead_s - lidar.ahead_s) * 1e3
+        lines.append(
+            f'    # t_imu = t_lidar {away_ms:+.3f} ms, '
+            f'± {known.sigma_s(imu, lidar) * 1e3:.3g} ms (1 sigma)'
+        )
+        lines += [f'    # {text}' for text in warnings(known, imu, lidar)]
+    lines += [f'    pointCloudTopic: "{lidar.topic}"', f'    imuTopic: "{imu.topic}"']
+    for key, value in (
+        ('imuAccNoise', noise.accel_density),
+        ('imuGyrNoise', noise.gyro_density),
+        ('imuAccBiasN', noise.accel_walk),
+        ('imuGyrBiasN', noise.gyro_walk),
+    ):
+        lines.append(
+            f'    {key}: {number(value)}   # {noise.source}'
+            if value > 0.0
+            else gap(key, 'not known; take it from the data sheet', '    ')
+        )
+    lines.append('    # extrinsicRot takes vectors of the IMU into the LiDAR frame.')
+    lines += _extrinsics(lidar, 'extrinsicTrans', 'extrinsicRot', to_imu=False)
+    return {'lio_sam.yaml': '\n'.join(lines) + '\n'}
+
+
+def autoware(known: Knowledge) -> dict[str, str]:
+    """Return the matching of Autoware's concatenate_and_time_synchronize_node."""
+    lidars = known.require(LIDARS, 'LiDAR', 'Autoware')
+    lines = [
+        '/**:',
+        '  ros__parameters:',
+        '    # Clouds belong together whose stamp - lidar_timestamp_offset is the same within the',
+        '    # noise window. This matches stamps as they are; it does not correct them, and the',
+        f'    # motion compensation uses them as they are. {CORRECT}.',
+        f'    input_topics: [{", ".join(lidar.topic for lidar in lidars)}]',
+        '    matching_strategy:',
+        '      type: advanced',
+    ]
+    if any(lidar.phase_s != lidar.phase_s for lidar in lidars):
+        unknown = ', '.join(lidar.name for lidar in lidars if lidar.phase_s != lidar.phase_s)
+        lines.append(gap('lidar_timestamp_offsets', f'the period of {unknown} is not that of '
+                         f'{lidars[0].name}, or was not recorded', '      '))  # fmt: skip
+        return {'autoware.yaml': '\n'.join(lines) + '\n'}
+    first_s = min(lidar.phase_s for lidar in lidars)
+    offsets = ', '.join(number(lidar.phase_s - first_s) for lidar in lidars)
+    windows = ', '.join(number(max(lidar.jitter_s, 1e-4)) for lidar in lidars)
+    for lidar in lidars[1:]:
+        lines += [f'      # {text}' for text in warnings(known, lidar, lidars[0])]
+    lines += [
+        f'      lidar_timestamp_offsets: [{offsets}]',
+        f'      lidar_timestamp_noise_window: [{windows}]',
+    ]
+    return {'autoware.yaml': '\n'.join(lines) + '\n'}
+
+
+def _extrinsics(
+    lidar: KnownSensor,
+    translation_key: str,
+    rotation_key: str,
+    *,
+    to_imu: bool,
+    indent: str = '    ',
+) -> list[str]:
+    lines = []
+    if lidar.position_m is None:
+        lines.append(gap(translation_key, f'the position of {lidar.name} in the IMU frame was not '
+                         'given (--extrinsics)', indent))  # fmt: skip
+    rotation = lidar.rotation()
+    if rotation is None:
+        return [*lines, gap(rotation_key, f'the rotation of {lidar.name} is not known', indent)]
+    if lidar.position_m is not None:
+        place = [float(value) for value in lidar.position_m]
+        if not to_imu:
+            place = (-rotation.T @ place).tolist()
+        lines.append(f'{indent}{translation_key}: {rows_text([place])[0]}')
+    turned = rotation if to_imu else rotation.T
+    values = ', '.join(text.strip('[]') for text in rows_text(turned.tolist()))
+    return [*lines, f'{indent}# {rotation_note(lidar)}', f'{indent}{rotation_key}: [{values}]']

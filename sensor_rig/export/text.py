@@ -1,0 +1,95 @@
+"""Lines of the files that are written: values with what is known of them, and marked gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from sensor_rig.export.knowledge import Knowledge, KnownSensor
+
+GAP = 'GAP'
+"""Marks what nobody knows: the line is a comment, so the tool says itself that it misses it."""
+CORRECT = '"rig correct" makes a recording that needs no offset'
+
+
+def number(value: float) -> str:
+    """Return a number as YAML and OpenCV's parser take it: with a point."""
+    text = f'{value:.9g}'
+    return text if '.' in text or 'n' in text else text.replace('e', '.0e') if 'e' in text else (
+        f'{text}.0'
+    )  # fmt: skip
+
+
+def gap(key: str, what: str, indent: str = '') -> str:
+    """Return the line of a value that is not known."""
+    return f'{indent}# {key}: {GAP}: {what}'
+
+
+def difference(
+    known: Knowledge,
+    key: str,
+    one: KnownSensor,
+    other: KnownSensor,
+    *,
+    scale: float = 1.0,
+    indent: str = '',
+) -> list[str]:
+    """Return the lines of `key`: how far `one` is ahead of `other`, times `scale`, in s.
+
+    What a constant cannot carry is said in comments above it.
+    """
+    if not (one.known and other.known):
+        unknown = ' and '.join(each.name for each in (one, other) if not each.known)
+        return [gap(key, f'the clock of {unknown} is not observable in {known.source}', indent)]
+    value_s = one.ahead_s - other.ahead_s
+    lines = [
+        f'{indent}# {one.name} against {other.name}: ± {known.sigma_s(one, other) * 1e3:.3g} ms '
+        f'(1 sigma), {_worse(one, other)}'
+    ]
+    lines += [f'{indent}# {text}' for text in warnings(known, one, other)]
+    return [*lines, f'{indent}{key}: {number(value_s * scale)}']
+
+
+def warnings(known: Knowledge, one: KnownSensor, other: KnownSensor) -> list[str]:
+    """Return what a constant offset between two sensors does not say."""
+    found = []
+    drift = known.drift_ppm(one, other)
+    if drift:
+        change_ms = drift * 1e-3 * known.duration_s
+        found.append(
+            f'it drifts by {drift:+.1f} ppm, {change_ms:+.2f} ms over these '
+            f'{known.duration_s:.0f} s: the value is for the middle. {CORRECT}'
+        )
+    for each in (one, other):
+        if each.steps:
+            times = 'once' if each.steps == 1 else f'{each.steps} times'
+            found.append(f'the clock of {each.name} stepped or started over {times}. {CORRECT}')
+    return found
+
+
+def _worse(one: KnownSensor, other: KnownSensor) -> str:
+    return next((each.state for each in (one, other) if each.state != 'locked'), 'locked')
+
+
+def matrix(rotation: np.ndarray[tuple[int, int], np.dtype[np.float64]] | None,
+           translation: Sequence[float] | None) -> list[list[float]] | None:  # fmt: skip
+    """Return the rows [4, 4] of a transform; None where one of its parts is not known."""
+    if rotation is None or translation is None:
+        return None
+    return [
+        *([*map(float, row), float(way)] for row, way in zip(rotation, translation, strict=True)),
+        [0.0, 0.0, 0.0, 1.0],
+    ]
+
+
+def rows_text(rows: Iterable[Iterable[float]]) -> list[str]:
+    """Return each row as `[a, b, c]`."""
+    return [f'[{", ".join(number(value) for value in row)}]' for row in rows]
+
+
+def rotation_note(sensor: KnownSensor) -> str:
+    """Say where the rotation of a sensor comes from."""
+    if sensor.quat_declared:
+        return 'rotation as the rig file declares it'
+    return f'rotation estimated from motion, ± {sensor.quat_sigma_deg:.2f} deg (1 sigma)'
