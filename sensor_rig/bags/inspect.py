@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -47,36 +48,42 @@ class TopicTimes:
     stamped: bool
     count: int = 0
     nbytes: int = 0
-    stamps_ns: list[int] = field(default_factory=list)
-    arrivals_ns: list[int] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
+    stamps_ns: array[int] = field(default_factory=lambda: array('q'))
+    arrivals_ns: array[int] = field(default_factory=lambda: array('q'))
+    publishes_ns: array[int] = field(default_factory=lambda: array('q'))
+    """When its publisher sent it; as long as the arrivals, or empty where nobody wrote it down."""
+    sizes: array[int] = field(default_factory=lambda: array('q'))
     """Bytes of each message whose times are kept."""
     last_arrival_ns: int = 0
     first_arrival_ns: int = 0
     unreadable: int = 0
     sweeps_s: list[float] = field(default_factory=list)
+    kept: int = KEPT
 
-    def add(self, raw: bytes, arrival_ns: int) -> None:
-        """Take one message."""
+    def add(self, raw: bytes, arrival_ns: int, publish_ns: int = 0) -> bool:
+        """Take one message; return whether its times are kept."""
         if not self.count:
             self.first_arrival_ns = arrival_ns
         self.count += 1
         self.nbytes += len(raw)
         self.last_arrival_ns = arrival_ns
-        if len(self.arrivals_ns) >= KEPT:
-            return
+        if len(self.arrivals_ns) >= self.kept:
+            return False
         stamp_ns = arrival_ns
         if self.stamped:
             try:
                 stamp_ns = read_stamp_ns(raw)
             except CdrError:
                 self.unreadable += 1
-                return
+                return False
             if len(self.sweeps_s) < SWEEPS:
                 self.sweeps_s.append(sweep_s(self.type_name, raw))
         self.arrivals_ns.append(arrival_ns)
         self.stamps_ns.append(stamp_ns)
         self.sizes.append(len(raw))
+        if publish_ns:
+            self.publishes_ns.append(publish_ns)
+        return True
 
 
 def sweep_s(type_name: str, raw: bytes) -> float:
@@ -136,18 +143,18 @@ def facts_of(topics: Iterable[TopicTimes]) -> list[TopicFacts]:
         key=lambda t: (t.type_name == INFO_TYPE, -t.nbytes / t.count),
     )
     for index, topic in enumerate(by_stamps):
-        mine = set(topic.stamps_ns)
         for owner in by_stamps[:index]:
-            if owner.name not in owners and _share(mine, owner.stamps_ns) > 0.9:
+            if owner.name not in owners and _share(topic.stamps_ns, owner.stamps_ns) > 0.9:
                 owners[topic.name] = owner.name
                 break
     return [_facts(topic, owners.get(topic.name, '')) for topic in heard]
 
 
-def _share(mine: set[int], theirs: Sequence[int]) -> float:
+def _share(mine: Sequence[int], theirs: Sequence[int]) -> float:
     """Return how many of the stamps are in both; a fast topic that hits every slow one has few."""
-    both = len((mine - {0}).intersection(theirs))  # many write no stamp; simulations begin at 0
-    return both / max(len(mine), len(theirs), 1)
+    one, other = (np.unique(np.asarray(each, np.int64)) for each in (mine, theirs))
+    both = np.intersect1d(one, other, assume_unique=True)
+    return np.count_nonzero(both) / max(len(one), len(other), 1)  # many write no stamp
 
 
 def _facts(topic: TopicTimes, owner: str) -> TopicFacts:

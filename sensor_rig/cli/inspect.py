@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from sensor_rig.bags.inspect import TopicFacts
     from sensor_rig.findings.model import Finding
     from sensor_rig.findings.recording import Inspection
+    from sensor_rig.findings.unchecked import Coverage
 
 KIND = ('type', 'messages', 'Hz', 'stamps')
 TIMING = ('arrival\njitter ms', 'stamp\njitter ms', 'delay\nms', 'spread\nms', 'drift\nppm')
+UNCHECKED = 'unchecked'
+"""What --fail-on takes besides the severities."""
 NAME = 'inspect'
 GROUP = 'find out'
 HELP = 'say what is wrong with timestamps, and write a rig file or corrections from it'
@@ -32,8 +35,8 @@ EPILOG = """example:
   rig sync drive/ drive_synced/ --rig robot.yaml
   rig inspect drive/ --html findings.html --sidecar corrections.yaml
 
-exit code: 0 when nothing of the severity of --fail-on was found, 1 when something was or the
-recording is broken, 2 when it cannot be read"""
+exit code: 0 when nothing of the severity of --fail-on was found, 1 when something was, when the
+recording is broken or when nothing could be checked, 2 when it cannot be read"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--fail-on',
         default='wrong',
         metavar='SEVERITY',
-        help='exit code 1 from this severity on: info, warning, wrong (default)',
+        help='exit code 1 from this severity on: info, warning, wrong (default); or "unchecked": '
+        'also where something could not be checked',
     )
     parser.add_argument(
         '--quick',
@@ -92,7 +96,8 @@ def run(args: argparse.Namespace) -> int:
     from sensor_rig.findings.model import VERSION, Severity
     from sensor_rig.findings.page import findings_page
 
-    limit = Severity.of(args.fail_on)
+    complete = args.fail_on == UNCHECKED
+    limit = Severity.WRONG if complete else Severity.of(args.fail_on, UNCHECKED)
     for path in (args.write, args.sidecar, args.html):
         refuse_existing(path)
     source = 'the live graph' if args.live else str(args.bag)
@@ -114,17 +119,19 @@ def run(args: argparse.Namespace) -> int:
                 'version': VERSION,
                 'source': source,
                 'findings': [each.as_json() for each in findings],
+                'not_checked': [each.as_json() for each in found.coverage.unchecked],
                 'topics': [as_dict(topic) for topic in facts],
                 'problems': problems,
             }
         )
     else:
-        _print_findings(findings)
+        _print_findings(findings, found.coverage)
         _print(facts, source)
     if written and not args.json:
         print(f'written: {", ".join(written)}')
     is_bad = any(each.severity >= limit for each in findings)
-    return tell_problems(problems) or (1 if is_bad else 0)
+    is_unchecked = not found.coverage.checked or (complete and bool(found.coverage.unchecked))
+    return tell_problems(problems) or (1 if is_bad or is_unchecked else 0)
 
 
 def _save(path: Path, text: str) -> str:
@@ -153,10 +160,14 @@ def _read(path: Path, problems: list[str], *, motion: bool) -> Inspection:
 def _listen(seconds: float) -> Inspection:
     from sensor_rig.cli.support.live import listen
     from sensor_rig.findings.record import TopicRecord
-    from sensor_rig.findings.recording import Inspection
-    from sensor_rig.findings.search import search
+    from sensor_rig.findings.recording import without_motion
+    from sensor_rig.findings.search import evidence_of
 
     topics: dict[str, TopicRecord] = {}
+
+    def take(topic: str, raw: bytes, arrival_ns: int) -> None:
+        topics[topic].add(raw, arrival_ns)
+
     listen(
         seconds,
         lambda topic: topics.update(
@@ -166,29 +177,36 @@ def _listen(seconds: float) -> Inspection:
                 )
             }
         ),
-        lambda topic, raw, arrival_ns: topics[topic].add(raw, arrival_ns),
+        take,
         what='listening',
     )
     records = list(topics.values())
-    return Inspection(records, *search(records))
+    return without_motion(records, *evidence_of(records))
 
 
-def _print_findings(findings: list[Finding]) -> None:
-    """Print the findings, worst first, a line each where the screen is wide enough."""
-    if not findings:
-        print('nothing found\n')
-        return
+def _print_findings(findings: list[Finding], covered: Coverage) -> None:
+    """Print the findings, worst first, and what was not checked, in short."""
     for finding in findings:
-        print(
-            textwrap.fill(
-                printable(f'{finding.severity.word}: {finding.sentence}'),
-                output.console().width,
-                subsequent_indent='  ',
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-        )
+        _print_line(f'{finding.severity.word}: {finding.sentence}')
+    if not covered.checked:
+        _print_line('nothing could be checked: no stamped topic is long enough')
+    elif not findings:
+        _print_line(f'nothing found of {covered.checked} kinds that were looked for')
+    for each in covered.unchecked:
+        _print_line(f'not checked: {each.short}')
     print()
+
+
+def _print_line(text: str) -> None:
+    print(
+        textwrap.fill(
+            printable(text),
+            output.console().width,
+            subsequent_indent='  ',
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )
 
 
 def _print(facts: list[TopicFacts], source: str) -> None:

@@ -14,8 +14,7 @@ def corrections_of(findings: Sequence[Finding]) -> dict[str, dict[str, object]]:
     A clock that motion has compared with the IMU is put on the IMU's clock.
     """
     found: dict[str, dict[str, object]] = {}
-    for finding in findings:
-        topic = finding.topics[0]
+    for finding, topic in ((each, topic) for each in findings for topic in each.topics):
         own = found.setdefault(topic, {})
         clock = own.setdefault('clock', {})
         assert isinstance(clock, dict)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from enum import IntEnum
 
 from rig_common.errors import RigError
 from rig_common.jsonable import JsonObject
 
-VERSION = 1
+VERSION = 2
 """Of the keys that `rig inspect --json` prints; see docs/inspect.md."""
 
 Evidence = Mapping[str, float]
+Span = tuple[int, int]
+"""From, to; ns."""
 
 
 class Severity(IntEnum):
@@ -28,14 +31,16 @@ class Severity(IntEnum):
         return self.name.lower()
 
     @classmethod
-    def of(cls, word: str) -> Severity:
-        """Return the severity called `word`."""
+    def of(cls, word: str, *others: str) -> Severity:
+        """Return the severity called `word`; `others` would have been allowed too."""
         for each in cls:
             if each.word == word:
                 return each
-        raise RigError(
-            f'severity is {word!r}; it should be one of {", ".join(each.word for each in cls)}'
-        )
+        allowed = ', '.join([*(each.word for each in cls), *others])
+        raise RigError(f'severity is {word!r}; it should be one of {allowed}')
+
+
+INFO, WARNING, WRONG = Severity.INFO, Severity.WARNING, Severity.WRONG
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class Finding:
     """Something about the times of one or more topics."""
 
     code: str
-    """Stable name, snake_case; docs/inspect.md lists them all."""
+    """Stable name, snake_case; docs/findings.md has a part for each."""
     severity: Severity
     topics: tuple[str, ...]
     what: str
@@ -54,6 +59,12 @@ class Finding:
     """What to change."""
     evidence: Evidence = field(default_factory=dict)
     """Figures it rests on, with units in their names."""
+    related: tuple[str, ...] = ()
+    """Topics that these were compared with."""
+    explains: tuple[str, ...] = ()
+    """Codes of what else was seen and follows from it; not said again."""
+    spans: tuple[Span, ...] = ()
+    """When it happened; empty for what lasts. Not part of the JSON."""
 
     @property
     def sentence(self) -> str:
@@ -63,10 +74,14 @@ class Finding:
 
     def as_json(self) -> JsonObject:
         """Return it as plain values."""
+        values = asdict(self)
+        del values['spans']
         return {
-            **asdict(self),
+            **values,
             'severity': self.severity.word,
             'topics': list(self.topics),
+            'related': list(self.related),
+            'explains': list(self.explains),
             'sentence': self.sentence,
         }
 
@@ -76,6 +91,58 @@ def times(count: int) -> str:
     return 'once' if count == 1 else f'{count} times'
 
 
-def worst_first(findings: list[Finding]) -> list[Finding]:
-    """Return the findings in the order in which they are shown."""
-    return sorted(findings, key=lambda each: (-each.severity, each.code, each.topics))
+def lasting(seconds: float) -> str:
+    """Return a time in the unit that people would use.
+
+    >>> lasting(0.0123), lasting(1.5), lasting(3725.0), lasting(1763478016.4)
+    ('12.3 ms', '1.500 s', '1 h 2 min', '20410 days')
+    """
+    size = abs(seconds)
+    if size < 0.9995:
+        return f'{size * 1e3:.1f} ms' if size < 0.1 else f'{size * 1e3:.0f} ms'
+    if size < 60.0:
+        return f'{size:.3f} s'
+    minutes = round(size / 60.0)
+    if size < 3600.0:
+        return f'{size:.1f} s' if size < 600.0 else f'{minutes} min'
+    if size < 2 * 86400.0:
+        return f'{minutes // 60} h {minutes % 60} min' if minutes % 60 else f'{minutes // 60} h'
+    return f'{round(size / 86400.0)} days'
+
+
+def date(time_ns: int) -> str:
+    """Return a time as people write it; times near 1970 as seconds since a start.
+
+    >>> date(1_763_478_016 * 10**9), date(512_300_000_000)
+    ('2025-11-18 15:00:16 UTC', '512.3 s')
+    """
+    seconds = time_ns / 1e9
+    if abs(seconds) < 1e8:
+        return f'{seconds:.1f} s'
+    try:
+        return f'{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC'
+    except (ValueError, OverflowError, OSError):
+        return f'{seconds:.0f} s'
+
+
+def listed(topics: Sequence[str], most: int = 6) -> str:
+    """Return names for a sentence, the first of many."""
+    more = f' and {len(topics) - most} more' if len(topics) > most else ''
+    return ', '.join(topics[:most]) + more
+
+
+def worst_first(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings in the order in which they are shown.
+
+    By severity; of equal ones that which explains most, then that of most topics.
+    """
+    return sorted(
+        findings,
+        key=lambda each: (
+            -each.severity,
+            -len(each.explains),
+            -len(each.topics),
+            each.code,
+            each.topics,
+        ),
+    )

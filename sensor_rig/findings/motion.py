@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from rig_common.errors import RigError
 from rig_common.paramfile.reader import parse
 from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.bags.reader import BagReader
-from sensor_rig.bags.starter import IMU_TYPE, input_names, starter_rig, usable
+from sensor_rig.bags.starter import CUES, IMU_TYPE, input_names, starter_rig, usable
 from sensor_rig.findings.imu import ImuDelay, ImuMotion
-from sensor_rig.findings.model import Finding, Severity
+from sensor_rig.findings.kinds import Need, found
+from sensor_rig.findings.model import INFO, WARNING, WRONG, Finding, lasting
 from sensor_rig.findings.turning import AgreementCurve, Turning
 from sensor_rig.rigfile import rig_from_parameters
 from sensor_rig.syncing.bag_sync import fitted
@@ -20,7 +23,7 @@ from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.engine import SyncEngine
 from sync_engine.wire.session import WireSync
 
-INFO, WARNING, WRONG = Severity.INFO, Severity.WARNING, Severity.WRONG
+IMAGE_TYPE = 'sensor_msgs/msg/Image'
 LOOKED_AT_S = 60.0
 """How much of a recording is read for it."""
 VAGUE_S = 0.01
@@ -30,6 +33,10 @@ SURE = 4.0
 """An offset with a larger sigma is not said, unless it is this many times as large."""
 IMU_SURE = 5.0
 """Sigmas from which on accelerometer and gyro are taken to be apart."""
+LEAST_AGREEMENT = 0.3
+"""Share of a sensor's turns that the IMU must explain."""
+APART_S, APART_SIGMAS = 0.01, 4.0
+"""How far the best agreement of the turns may be from the estimate."""
 TOLERATED_S, WRONG_S = 0.005, 0.02
 """Offsets that fusion does not notice, and those that spoil it."""
 
@@ -42,6 +49,8 @@ class MotionResult(NamedTuple):
     """By topic: how well its turns agree with the IMU's."""
     imus: dict[str, ImuDelay]
     """By topic of an IMU: how late its accelerometer is, where its motion tells."""
+    lacks: dict[str, str]
+    """By topic: what is missing for its comparison; topics that were compared are not in it."""
 
 
 def compare_motion(bag: BagReader, facts: Sequence[TopicFacts]) -> MotionResult:
@@ -51,7 +60,9 @@ def compare_motion(bag: BagReader, facts: Sequence[TopicFacts]) -> MotionResult:
     """
     topics = usable(facts)
     imus = [topic for topic in topics if topic.type_name == IMU_TYPE]
-    result = MotionResult([], {}, _imu_delays(bag, [topic.name for topic in imus]))
+    lacks = {topic.name: Need.IMU.value for topic in facts if topic.type_name != IMU_TYPE}
+    result = MotionResult([], {}, _imu_delays(bag, [topic.name for topic in imus]), lacks)
+    lacks.update({imu.name: Need.TILTING.value for imu in imus if imu.name not in result.imus})
     for name, delay in result.imus.items():
         result.findings.extend(_imu_delay(name, delay))
     if not imus:
@@ -62,27 +73,56 @@ def compare_motion(bag: BagReader, facts: Sequence[TopicFacts]) -> MotionResult:
         engine, turning = _engine_after(bag, starter_rig(facts, str(bag.path)), imu.name)
     except RigError:
         return result  # what cannot be synced at all has been found elsewhere
-    sensors = engine.status().sensors
     for topic in topics:
-        about = sensors.get(names[topic.name])
-        if (
-            about is None
-            or topic is imu
-            or topic.shares_stamps_with
-            or about.motion_fixes < FEWEST_FIXES
-        ):
+        if topic.type_name == IMU_TYPE or topic.shares_stamps_with:
             continue
-        offset = engine.offset(names[topic.name], to=names[imu.name])
+        name = names[topic.name]
+        lacks[topic.name] = _lack(topic, engine, name, turning)
+        if lacks[topic.name]:
+            continue
+        del lacks[topic.name]
+        offset = engine.offset(name, to=names[imu.name])
         offset_s = offset.offset_ns / 1e9
-        if offset.state is OffsetState.UNOBSERVABLE or (
-            offset.sigma_s > VAGUE_S and abs(offset_s) < SURE * offset.sigma_s
-        ):
+        curve = turning.curve(name, offset_s)
+        doubt = 'more turns' if curve is None else _doubt(curve, offset_s, offset.sigma_s)
+        if doubt:
+            lacks[topic.name] = doubt
             continue
+        assert curve is not None
         result.findings.extend(_offset(topic, imu, offset_s, offset.sigma_s))
-        curve = turning.curve(names[topic.name], offset_s)
-        if curve is not None:
-            result.curves[topic.name] = curve
+        result.curves[topic.name] = curve
     return result
+
+
+def _doubt(curve: AgreementCurve, offset_s: float, sigma_s: float) -> str:
+    """Return why the turns alone do not confirm an estimate, which rests on arrivals too."""
+    best = int(np.argmax(curve.agreement))
+    if curve.agreement[best] < LEAST_AGREEMENT:
+        share = max(float(curve.agreement[best]), 0.0)
+        return f'turns that agree: the IMU explains {share * 100:.0f} % of its turns at best'
+    apart_s = float(curve.offsets_s[best]) - offset_s
+    if abs(apart_s) > max(APART_SIGMAS * sigma_s, APART_S):
+        return (
+            f'a sharper motion: turns alone say {(offset_s + apart_s) * 1e3:.0f} ms, with '
+            f'arrivals it is {offset_s * 1e3:.0f} ms'
+        )
+    return ''
+
+
+def _lack(topic: TopicFacts, engine: SyncEngine, name: str, turning: Turning) -> str:
+    """Return what the comparison of a topic with the IMU lacks; empty for nothing."""
+    about = engine.status().sensors.get(name)
+    if topic.type_name == IMAGE_TYPE and not turning.count(name):
+        return Need.CAMERA_INFO.value
+    if topic.type_name not in (*CUES, IMAGE_TYPE):
+        return Need.CUE.value
+    if about is None or about.motion_fixes < FEWEST_FIXES:
+        return Need.MOTION.value
+    offset = engine.offset(name, to=engine.config.imu_sensor_id)
+    vague = offset.sigma_s > VAGUE_S and abs(offset.offset_ns) / 1e9 < SURE * offset.sigma_s
+    if offset.state is OffsetState.UNOBSERVABLE or vague:
+        return f'{Need.MOTION.value}: its offset is known to {lasting(offset.sigma_s)} only'
+    return ''
 
 
 def _imu_delays(bag: BagReader, names: list[str]) -> dict[str, ImuDelay]:
@@ -96,22 +136,20 @@ def _imu_delays(bag: BagReader, names: list[str]) -> dict[str, ImuDelay]:
     return {name: delay for name, delay in found.items() if delay is not None}
 
 
-def _imu_delay(name: str, found: ImuDelay) -> Iterator[Finding]:
-    delay_s, sigma_s = found.delay_s, found.sigma_s
+def _imu_delay(name: str, told: ImuDelay) -> Iterator[Finding]:
+    delay_s, sigma_s = told.delay_s, told.sigma_s
     if abs(delay_s) < max(TOLERATED_S, IMU_SURE * sigma_s):
         return
     late, other = ('accelerometer', 'gyro') if delay_s > 0.0 else ('gyro', 'accelerometer')
-    yield Finding(
+    yield found(
         'imu_delay',
         WRONG if abs(delay_s) > WRONG_S + 3.0 * sigma_s else WARNING,
         (name,),
         f'its {late} is {abs(delay_s) * 1e3:.1f} ms late against its {other}, sigma '
         f'{sigma_s * 1e3:.1f} ms, as gravity shows when it tilts',
-        'rotation and gravity are taken at different moments: roll and pitch are off '
-        'while it turns',
-        f'look for a low-pass filter of the {late}, or for samples that are paired with '
+        {'delay_ms': delay_s * 1e3, 'sigma_ms': sigma_s * 1e3, 'parts': told.parts},
+        change=f'look for a low-pass filter of the {late}, or for samples that are paired with '
         'the next ones',
-        {'delay_ms': delay_s * 1e3, 'sigma_ms': sigma_s * 1e3, 'parts': found.parts},
     )
 
 
@@ -146,30 +184,30 @@ def _offset(
     name = (topic.name,)
     point = _point_of_sweep(offset_s, sigma_s, topic.sweep_s)
     if point:
-        yield Finding(
+        yield found(
             'stamp_point',
             WRONG,
             name,
             f'stamped {point} of the sweep, {offset_s * 1e3:.1f} ms late against '
             f'{imu.name}, sigma {sigma_s * 1e3:.1f} ms',
-            'who takes the stamp for the first ray is that late',
-            f'set stamp_point: {point.split()[-1]}, or stamp the first ray',
             {**evidence, 'sweep_ms': topic.sweep_s * 1e3},
+            related=(imu.name,),
+            change=f'set stamp_point: {point.split()[-1]}, or stamp the first ray',
         )
         return
     severity = INFO
     if abs(offset_s) > TOLERATED_S + 3.0 * sigma_s:
         severity = WRONG if abs(offset_s) > WRONG_S + 3.0 * sigma_s else WARNING
     later = 'late' if offset_s > 0.0 else 'early'
-    yield Finding(
+    yield found(
         'clock_offset',
         severity,
         name,
-        f'stamped {abs(offset_s) * 1e3:.1f} ms {later} against {imu.name}, sigma '
+        f'stamped {lasting(offset_s)} {later} against {imu.name}, sigma '
         f'{sigma_s * 1e3:.1f} ms, as their motion shows',
-        'turns and points of the two are put together at different times',
-        'let the sync engine correct it, or set the clocks' if severity else '',
         evidence,
+        related=(imu.name,),
+        change='let the sync engine correct it, or set the clocks' if severity else '',
     )
 
 

@@ -45,18 +45,35 @@ def findings_page(source: str, found: Inspection) -> str:
         for severity, count in counts.items()
     ]
     sections = [page.tiles([*tiles, (str(len(facts)), 'topics', '')])]
-    if not findings:
+    if not found.coverage.checked:
+        sections.append(
+            page.section('Nothing could be checked', page.text('No stamped topic is long enough.'))
+        )
+    elif not findings:
         sections.append(
             page.section(
                 'Nothing found',
                 page.text(
-                    'No finding. What cannot be told from a recording alone: a constant '
-                    'latency, and '
-                    'a constant clock offset of the same size.'
+                    f'None of {found.coverage.checked} kinds of findings that were looked for. '
+                    'What cannot be told from a recording alone: a constant latency, and a '
+                    'constant clock offset of the same size.'
                 ),
             )
         )
     sections += [_finding(each, found) for each in findings]
+    if found.coverage.unchecked:
+        sections.append(
+            page.section(
+                'Not checked',
+                page.table(
+                    ('kinds of findings', 'topics', 'needs'),
+                    [
+                        (', '.join(each.codes), ', '.join(each.topics), each.missing)
+                        for each in found.coverage.unchecked
+                    ],
+                ),
+            )
+        )
     sections.append(
         page.section(
             'Topics',
@@ -87,17 +104,19 @@ def _finding(finding: Finding, found: Inspection) -> str:
         parts.append(page.text(f'What it does: {finding.effect}.'))
     if finding.change:
         parts.append(page.text(f'What to change: {finding.change}.'))
+    if finding.explains:
+        names = ', '.join(code.replace('_', ' ') for code in finding.explains)
+        parts.append(page.text(f'Explains what else was seen: {names}.'))
     if finding.evidence:
         figures = ', '.join(f'{key} {value:.4g}' for key, value in finding.evidence.items())
         parts.append(page.text(f'Evidence: {figures}.'))
-    records = {record.name: record for record in found.records}
-    record = records.get(finding.topics[0]) or next(iter(records.values()), None)
+    record = _shown(finding, found)
     curve = found.curves.get(finding.topics[0])
     if curve is not None and 'offset_ms' in finding.evidence:
         parts.append(agreement_plot(finding.topics[0], curve, finding.evidence['offset_ms']))
     elif finding.code == 'imu_delay':
         parts.append(imu_plot(finding.topics[0], found.imus[finding.topics[0]]))
-    elif record is not None and len(record.stamps_ns) > 2:
+    elif record is not None:
         plot = (
             spacing_plot
             if finding.code in SPACING
@@ -108,6 +127,15 @@ def _finding(finding: Finding, found: Inspection) -> str:
         parts.append(plot(record))
     return page.section(
         f'{", ".join(finding.topics[:4])}: {finding.code.replace("_", " ")}', *parts
+    )
+
+
+def _shown(finding: Finding, found: Inspection) -> TopicRecord | None:
+    """Return the topic whose times show a finding: of many, one that has changed most."""
+    named = [r for r in found.records if r.name in finding.topics and r.line.count > 2]
+    others = [r for r in found.records if r.stamped and r.line.count > 2]
+    return max(
+        named or others, key=lambda record: float(np.ptp(record.line.delays_s)), default=None
     )
 
 
@@ -187,12 +215,11 @@ def _off_grid(times_ns: Times) -> Seconds:
 
 def agreement_plot(topic: str, curve: AgreementCurve, offset_ms: float) -> str:
     """Return the correlation of a topic's turns with the IMU's over the offset of its stamps."""
-    plot = _agreement(curve, offset_ms, 'offset of its stamps (ms)', 'correlation of turns')
+    plot = _agreement(curve, offset_ms, 'offset of its stamps (ms)', 'share of turns explained')
     return page.figure(
         plot.svg(f'turns of {topic} against those of the IMU'),
-        f'{topic}: how well its turns agree with those of the IMU if its stamps '
-        f'were off by so much (blue), and the offset that the sync engine '
-        f'estimates (red).',
+        f'{topic}: share of its turns that the gyro, integrated between its stamps, explains if '
+        f'these were off by so much (blue; the mounting is free), and the estimated offset (red).',
     )
 
 
@@ -211,11 +238,11 @@ def imu_plot(topic: str, found: ImuDelay) -> str:
 
 def _agreement(curve: AgreementCurve, at_ms: float, xlabel: str, ylabel: str) -> Plot:
     offsets = (curve.offsets_s * 1e3).tolist()
-    low, high = float(curve.correlation.min()), float(curve.correlation.max())
+    low, high = float(curve.agreement.min()), float(curve.agreement.max())
     plot = Plot(
         (offsets[0], offsets[-1]), (low, max(high, low + 1e-3)), xlabel=xlabel, ylabel=ylabel
     )
-    plot.line(offsets, curve.correlation.tolist(), 0)
+    plot.line(offsets, curve.agreement.tolist(), 0)
     plot.line([at_ms, at_ms], [low, high], 1)
     return plot
 

@@ -6,16 +6,16 @@ import statistics
 from collections.abc import Iterator
 
 from sensor_rig.bags.inspect import CLOUD_TYPE, TopicFacts
-from sensor_rig.findings.model import Finding, Severity
+from sensor_rig.findings.kinds import found
+from sensor_rig.findings.model import INFO, WARNING, WRONG, Finding
 from sensor_rig.findings.record import PointTimes, TopicRecord
 
-INFO, WARNING, WRONG = Severity.INFO, Severity.WARNING, Severity.WRONG
 UNITS = {'milliseconds': 1e-3, 'microseconds': 1e-6, 'nanoseconds': 1e-9, 'seconds': 1.0}
 ABSOLUTE_S = 1e6
 """A point time above this is a date."""
 SHORTEST, LONGEST = 0.3, 1.1
 """Of a period: how long a sweep may be."""
-SLACK_S = 0.002
+SLACK_S, SLACK = 0.002, 0.03
 
 
 def point_findings(record: TopicRecord, facts: TopicFacts) -> Iterator[Finding]:
@@ -25,23 +25,11 @@ def point_findings(record: TopicRecord, facts: TopicFacts) -> Iterator[Finding]:
     name, clouds = (record.name,), record.clouds
     timed = [cloud for cloud in clouds if cloud.field]
     if not timed:
-        yield Finding(
-            'point_times_missing',
-            INFO,
-            name,
-            'its points have no times of their own',
-            'motion during a sweep cannot be undone',
-            "switch on the driver's per-point time field",
-        )
+        yield found('point_times_missing', INFO, name, 'its points have no times of their own')
         return
     if all(cloud.low == cloud.high == 0.0 for cloud in timed):
-        yield Finding(
-            'point_times_zero',
-            WARNING,
-            name,
-            f'the field "{timed[0].field}" of every point is 0',
-            'motion during a sweep is not undone, although it seems to be',
-            "look into the driver's settings for point times",
+        yield found(
+            'point_times_zero', WARNING, name, f'the field "{timed[0].field}" of every point is 0'
         )
         return
     period_s = record.line.period_s
@@ -50,14 +38,12 @@ def point_findings(record: TopicRecord, facts: TopicFacts) -> Iterator[Finding]:
     if (timed[0].is_float and timed[0].low > ABSOLUTE_S) or (
         not timed[0].is_float and timed[0].low * 1e-9 > ABSOLUTE_S
     ):
-        yield Finding(
+        yield found(
             'point_times_absolute',
             WARNING,
             name,
             f'point times are dates, {timed[0].low if timed[0].is_float else low_s:.3f} '
             f's, where most readers expect times since the stamp',
-            'an odometry that adds them to the stamp is years off',
-            'subtract the header stamp, or tell the reader',
             {'span_ms': span_s * 1e3},
         )
     if period_s and not SHORTEST < span_s / period_s < LONGEST:
@@ -84,27 +70,24 @@ def _odd_span(
     declared = 'seconds' if cloud.is_float else 'nanoseconds'
     for unit, scale in UNITS.items():
         if unit != declared and SHORTEST < raw * scale / period_s < LONGEST:
-            yield Finding(
+            yield found(
                 'point_times_unit',
                 WRONG,
                 name,
                 f'point times span {raw:g}, which fits its period of '
                 f'{period_s * 1e3:.0f} ms in {unit}, not in {declared}',
-                'a sweep is undone a thousand times too much or too little',
-                f'write floats in seconds or integers in nanoseconds, or tell the '
-                f'reader that they are {unit}',
                 evidence,
+                change=f'write floats in seconds or integers in nanoseconds, or tell the '
+                f'reader that they are {unit}',
             )
             return
     if span_s > period_s:
-        yield Finding(
+        yield found(
             'point_times_long',
             WRONG,
             name,
             f'point times span {span_s * 1e3:.1f} ms, more than its period of '
             f'{period_s * 1e3:.1f} ms',
-            'points are taken for parts of the next sweep',
-            'look whether point times restart with every sweep',
             evidence,
         )
 
@@ -112,24 +95,16 @@ def _odd_span(
 def _order(name: tuple[str, ...], clouds: list[PointTimes]) -> Iterator[Finding]:
     trend = statistics.median(cloud.trend for cloud in clouds)
     if trend < -0.5:
-        yield Finding(
+        yield found(
             'point_times_reversed',
             WARNING,
             name,
             'point times decrease from the first point to the last',
-            "a reader that takes the first point's time for the start is a sweep late",
-            'look whether the sensor turns the other way round, or is mounted upside down',
             {'trend': trend},
         )
     elif statistics.median(cloud.decreasing for cloud in clouds) > 0.2 and trend < 0.5:
-        yield Finding(
-            'point_times_unsorted',
-            WARNING,
-            name,
-            'point times are not sorted',
-            'readers that search them by halving find the wrong points',
-            'sort the points by time, or tell the reader',
-            {'trend': trend},
+        yield found(
+            'point_times_unsorted', WARNING, name, 'point times are not sorted', {'trend': trend}
         )
 
 
@@ -144,42 +119,40 @@ def _stamp_point(
     if span_s <= 2.0 * SLACK_S or abs(low_s) < 0.2 * span_s:
         return
     if abs(high_s) < 0.2 * span_s:
-        yield Finding(
+        yield found(
             'stamp_point',
             WRONG,
             name,
             f'stamped at the end of the sweep, {-low_s * 1e3:.1f} ms after its first point',
-            'who takes the stamp for the start is a whole sweep late',
-            'set stamp_point: end, or stamp the first point',
             evidence,
+            change='set stamp_point: end, or stamp the first point',
         )
     elif abs(low_s + high_s) < 0.2 * span_s:
-        yield Finding(
+        yield found(
             'stamp_point',
             WARNING,
             name,
             f'stamped in the middle of the sweep, {-low_s * 1e3:.1f} ms after its first point',
-            'who takes the stamp for the start is half a sweep late',
-            'set stamp_point: middle, or stamp the first point',
             evidence,
+            change='set stamp_point: middle, or stamp the first point',
         )
 
 
 def sweep_findings(record: TopicRecord, facts: TopicFacts) -> Iterator[Finding]:
     """Yield a finding where a sweep arrives before it can have ended, counted from its stamp."""
-    least_s = min((block.least_s for block in record.line.blocks), default=0.0)
     if facts.source != 'device' or not facts.sweep_s or abs(facts.delay_s) > 1.0:
         return
+    least_s = statistics.quantiles([block.least_s for block in record.line.blocks], n=20)[0]
     missing_s = facts.sweep_s - least_s
-    if missing_s > SLACK_S:
-        yield Finding(
+    if missing_s > max(SLACK_S, SLACK * facts.sweep_s):
+        yield found(
             'stamp_point',
             WRONG,
             (record.name,),
             f'arrives {least_s * 1e3:.1f} ms after its stamp, though its sweep takes '
             f'{facts.sweep_s * 1e3:.1f} ms: the stamp is at least '
-            f'{missing_s * 1e3:.1f} ms late, as one at the end of the sweep is',
-            'who takes the stamp for the first ray is wrong by about a sweep',
-            'set stamp_point: end, or stamp the first ray',
+            f'{missing_s * 1e3:.1f} ms late: it is that of the end of the sweep, or its clock is '
+            f'ahead',
             {'delay_ms': least_s * 1e3, 'sweep_ms': facts.sweep_s * 1e3},
+            change='set stamp_point: end, or stamp the first ray; or set its clock',
         )

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from array import array
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rig_common.cdr import CdrError, endianness, read_stamp_ns
+from rig_common.cdr import CdrError, endianness
 from rig_common.msgs.decode import read_cloud, read_scan
 from sensor_rig.bags.inspect import CLOUD_TYPE, SCAN_TYPE, TopicTimes
-from sensor_rig.findings.timeline import TimeLine
+from sensor_rig.findings.timeline import Flags, TimeLine, Times, between
 from sync_engine.wire.restamp import point_time_field
 
 SAMPLES = 24
 """Payloads that are looked at; the first ones, then one of every `STRIDE`."""
 STRIDE = 50
+KEPT = 1_000_000
+"""Messages of a topic whose times are kept, 32 bytes each: 83 minutes at 200 Hz."""
+PRINTED = 256
+"""Bytes at either end of a message that tell it from others."""
+SOON_S = 1.0
+"""A copy comes within this time of the message."""
+FROZEN = 5
+"""Equal stamps in a row that are no accident."""
+NO_TIMES = np.zeros(0, np.int64)
 FRAMES = 8
 """Different frame names that are kept."""
 HEAD_AT = 12
@@ -42,41 +52,43 @@ class PointTimes:
 
 @dataclass
 class TopicRecord(TopicTimes):
-    """One topic: times for the table, a time line for the findings, samples of the payload."""
+    """One topic: its times, and samples of its payload."""
 
+    kept: int = KEPT
     best_effort: bool = False
     """Whether its publisher offered best effort only."""
-    line: TimeLine = field(default_factory=TimeLine)
+    publishers: int = 0
+    """How many the recording lists; 0 where its format does not say."""
     frames: dict[str, None] = field(default_factory=dict)
     """The first different ones, in their order."""
     frame_changes: int = 0
-    doubled: int = 0
-    """Messages that are the one before once more."""
     clouds: list[PointTimes] = field(default_factory=list)
     scan_time_s: float = 0.0
     """What a LaserScan says of the time between two scans."""
-    _last_raw: bytes = b''
+    line: TimeLine = field(default_factory=lambda: TimeLine(NO_TIMES, NO_TIMES))
+    """The times without zero stamps and without copies; made by `finish`."""
+    zero: int = 0
+    """Stamps of zero."""
+    copies: int = 0
+    """Messages that have come before, with the same stamp."""
+    copies_apart: int = 0
+    """Those of them that do not follow the first one at once."""
+    _prints: array[int] = field(default_factory=lambda: array('q'))
+    """A number for the content of each message whose times are kept."""
     _head: bytes = b'-'
 
-    def add(self, raw: bytes, arrival_ns: int) -> None:
-        """Take one message."""
+    def add(self, raw: bytes, arrival_ns: int, publish_ns: int = 0) -> bool:
+        """Take one message; return whether its times are kept."""
         number = self.count
-        super().add(raw, arrival_ns)
-        if not self.stamped:
-            return
-        try:
-            stamp_ns = read_stamp_ns(raw)
-        except CdrError:
-            return
-        if raw == self._last_raw:
-            self.doubled += 1
-        else:
-            self.line.add(stamp_ns, arrival_ns)
-        self._last_raw = raw
+        kept = super().add(raw, arrival_ns, publish_ns)
+        if not self.stamped or not kept:
+            return kept
+        self._prints.append(hash((raw[:PRINTED], raw[-PRINTED:], len(raw))))
         if not raw.startswith(self._head, HEAD_AT):
             self._new_frame(raw)
         if number < SAMPLES or number % STRIDE == 0:
             self._sample(raw)
+        return kept
 
     def _new_frame(self, raw: bytes) -> None:
         frame = frame_of(raw)
@@ -96,8 +108,52 @@ class TopicRecord(TopicTimes):
             return
 
     def finish(self) -> None:
-        """Look at what came last."""
-        self.line.flush()
+        """Make the time line."""
+        stamps = np.array(self.stamps_ns, np.int64)
+        line = TimeLine(stamps, np.array(self.arrivals_ns, np.int64))
+        told = stamps != 0
+        self.zero = len(stamps) - int(told.sum())
+        if self.stamped and len(stamps):
+            first, apart = first_ones(line, np.array(self._prints, np.int64))
+            self.copies = int((told & ~first).sum())
+            self.copies_apart = int((told & ~first & apart).sum())
+            told &= first
+        self.line = line.only(told)
+
+    def common_messages(self, other: TopicRecord) -> int:
+        """Return how many different messages are in both topics."""
+        mine, theirs = (np.array(each._prints, np.int64) for each in (self, other))
+        return len(np.intersect1d(mine, theirs))
+
+    def with_line(self, line: TimeLine) -> TopicRecord:
+        """Return the record with other times, in its table too."""
+        return replace(
+            self,
+            line=line,
+            stamps_ns=array('q', line.stamps_ns.tobytes()),
+            arrivals_ns=array('q', line.arrivals_ns.tobytes()),
+            publishes_ns=array('q'),
+        )
+
+
+def first_ones(line: TimeLine, prints: Times) -> tuple[Flags, Flags]:
+    """Return (which messages are no copy of an earlier one, which follow theirs not at once).
+
+    A copy has the bytes of an earlier message and comes soon after it. Many copies in a row are
+    a driver that stands still.
+    """
+    order = np.lexsort((np.arange(line.count), prints, line.stamps_ns))
+    stamps, kinds = line.stamps_ns[order], prints[order]
+    same = (stamps[1:] == stamps[:-1]) & (kinds[1:] == kinds[:-1])
+    soon = between(line.arrivals_ns[order][:-1], line.arrivals_ns[order][1:]) < SOON_S
+    copy = np.zeros(line.count, bool)
+    copy[order[1:]] = same & soon
+    apart = np.zeros(line.count, bool)
+    apart[order[1:]] = np.diff(order) > 1
+    starts = np.flatnonzero(np.concatenate([[True], ~same]))
+    if int(np.diff(np.append(starts, line.count)).max()) > FROZEN:
+        copy[:] = False
+    return ~copy, apart
 
 
 def frame_of(raw: bytes) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.bags.reader import BagReader
+from sensor_rig.findings.explaining import explained
 from sensor_rig.findings.imu import ImuDelay
-from sensor_rig.findings.model import Finding, worst_first
+from sensor_rig.findings.model import Finding
 from sensor_rig.findings.motion import compare_motion
 from sensor_rig.findings.record import TopicRecord
-from sensor_rig.findings.search import search
+from sensor_rig.findings.search import evidence_of
 from sensor_rig.findings.turning import AgreementCurve
+from sensor_rig.findings.unchecked import Coverage, coverage
 from sensor_rig.syncing.bag_sync import ADVANCE_EVERY
 
 
@@ -25,6 +27,8 @@ class Inspection:
     """The table of the topics."""
     findings: list[Finding]
     """Worst first."""
+    coverage: Coverage
+    """What was looked for, and what was not."""
     curves: dict[str, AgreementCurve] = field(default_factory=dict)
     """By topic: how well its motion agrees with the IMU's."""
     imus: dict[str, ImuDelay] = field(default_factory=dict)
@@ -47,12 +51,22 @@ def inspect_recording(
         if index % ADVANCE_EVERY == 0:
             advance(ADVANCE_EVERY)
     records = list(topics.values())
-    facts, findings = search(records)
+    facts, evidence = evidence_of(records, bag.problems)
     if not motion:
-        return Inspection(records, facts, findings)
+        return without_motion(records, facts, evidence)
     moved = compare_motion(bag, facts)
-    told = {(each.code, each.topics) for each in moved.findings}  # motion says it with a sigma
-    others = [each for each in findings if (each.code, each.topics) not in told]
     return Inspection(
-        records, facts, worst_first([*moved.findings, *others]), moved.curves, moved.imus
+        records,
+        facts,
+        explained([*moved.findings, *evidence], facts),
+        coverage(records, facts, moved.lacks),
+        moved.curves,
+        moved.imus,
     )
+
+
+def without_motion(
+    records: list[TopicRecord], facts: list[TopicFacts], evidence: Sequence[Finding]
+) -> Inspection:
+    """Return the inspection of topics whose motion was not compared."""
+    return Inspection(records, facts, explained(evidence, facts), coverage(records, facts, None))

@@ -1,85 +1,318 @@
-"""All detectors over the topics of one recording."""
+"""All searches over the topics of one recording: evidence, then causes.
+
+What is found on a topic is undone before the next search looks at it: units, sources, disorder,
+jumps, the time domain. What all topics show at one moment is undone on all of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sensor_rig.bags.inspect import TopicFacts, facts_of
 from sensor_rig.bags.starter import OURS
-from sensor_rig.findings.arrivals import arrival_findings, hiccup_finding, hiccups_of
-from sensor_rig.findings.model import Finding, worst_first
-from sensor_rig.findings.pairs import (
-    domain_mix,
-    header_findings,
-    loop_findings,
-    pair_findings,
-)
-from sensor_rig.findings.points import point_findings, sweep_findings
-from sensor_rig.findings.record import TopicRecord
-from sensor_rig.findings.stamps import (
-    domain_findings,
+from sensor_rig.findings import declared as declared
+from sensor_rig.findings.arrivals import content_findings, loss_findings
+from sensor_rig.findings.batches import batch_findings, grains
+from sensor_rig.findings.clocks import arrivals_tell, source_findings, trend_findings
+from sensor_rig.findings.domains import (
+    CLOCK_TYPE,
+    HOST,
+    OWN_EPOCH_S,
+    Domain,
+    domain_finding,
     domain_of,
-    has_wrapped,
-    order_findings,
-    simulated_finding,
-    source_findings,
-    step_findings,
+    mixed,
+    simulated,
 )
+from sensor_rig.findings.explaining import explained
+from sensor_rig.findings.kinds import found
+from sensor_rig.findings.levels import (
+    LevelChange,
+    disorder,
+    jumps_of,
+    longest_part,
+    part_delays,
+    steps_with_sides,
+    stray,
+    without,
+)
+from sensor_rig.findings.model import WRONG, Finding, Span
+from sensor_rig.findings.order import (
+    back_findings,
+    order_finding,
+    repeat_findings,
+    repeats,
+    stray_finding,
+    without_repeats,
+    zero_finding,
+)
+from sensor_rig.findings.pairs import copy_findings, header_findings, pair_findings
+from sensor_rig.findings.points import point_findings, sweep_findings
+from sensor_rig.findings.publishing import publish_findings
+from sensor_rig.findings.record import TopicRecord
+from sensor_rig.findings.sources import two_sources
+from sensor_rig.findings.steps import daylight_of, named_jumps, step_finding
+from sensor_rig.findings.timeline import TimeLine
+from sensor_rig.findings.together import (
+    hiccup_finding,
+    hiccups_of,
+    host_steps,
+    latency_steps,
+    loop_or_joint,
+    moments,
+)
+from sensor_rig.findings.units import odd_pace, rounded, unit_mistake
 
 FEW = 5
 """Messages below which a topic's times say nothing."""
+LEAST_LATENCY_S = 0.02
+"""Smaller changes of the latency are not worth a word."""
 
 
-def search(records: Sequence[TopicRecord]) -> tuple[list[TopicFacts], list[Finding]]:
-    """Return the table of the topics and what was found, worst first."""
+class Searched(NamedTuple):
+    """What the searches came to."""
+
+    facts: list[TopicFacts]
+    """The table of the topics, as they were recorded."""
+    findings: list[Finding]
+    """Worst first."""
+
+
+@dataclass
+class Look:
+    """One topic while it is looked at."""
+
+    record: TopicRecord
+    line: TimeLine
+    """What is left when all that was found is undone."""
+    delays_known: bool = True
+    """Whether arrival minus stamp still means something."""
+    changes: list[LevelChange] = field(default_factory=list)
+    domain: Domain = HOST
+    was_right: bool = False
+    """Whether its stamps were of the host's time before or after a jump."""
+    told: list[Span] = field(default_factory=list)
+    """Times at which gaps have a cause that was said."""
+    steady: list[Span] = field(default_factory=list)
+    """Longest times without a jump, in which drift can be measured."""
+
+    @property
+    def name(self) -> str:
+        """Of the topic."""
+        return self.record.name
+
+    def undo(self, changes: list[LevelChange], *, like_the_first: bool = False) -> None:
+        """Undo jumps of the stamps."""
+        if changes:
+            self.steady.append(longest_part(self.line, changes))
+            self.line = without(self.line, changes, like_the_first=like_the_first)
+
+    def steady_part(self, line: TimeLine) -> TimeLine:
+        """Return the longest time without a jump."""
+        for begin_ns, end_ns in self.steady:
+            line = line.only((line.arrivals_ns >= begin_ns) & (line.arrivals_ns <= end_ns))
+        return line
+
+
+def search(records: Sequence[TopicRecord], problems: Sequence[str] = ()) -> Searched:
+    """Return the table of the topics and what was found, worst first.
+
+    `problems` are what the reader could not read.
+    """
+    facts, evidence = evidence_of(records, problems)
+    return Searched(facts, explained(evidence, facts))
+
+
+def evidence_of(
+    records: Sequence[TopicRecord], problems: Sequence[str] = ()
+) -> tuple[list[TopicFacts], list[Finding]]:
+    """Return the table of the topics, and all that the searches saw."""
     heard = [record for record in records if record.count]
     for record in heard:
         record.finish()
     facts = facts_of(heard)
-    return facts, worst_first(list(_all(heard, facts)))
+    return facts, [*_damage(problems), *_evidence(heard, facts)]
 
 
-def _all(heard: Sequence[TopicRecord], table: Sequence[TopicFacts]) -> Iterator[Finding]:
-    facts = {each.name: each for each in table}
+def _damage(problems: Sequence[str]) -> Iterator[Finding]:
+    if problems:
+        more = f' (and {len(problems) - 1} more)' if len(problems) > 1 else ''
+        yield found('damaged', WRONG, 'the recording', f'{problems[0]}{more}')
+
+
+def _evidence(heard: Sequence[TopicRecord], facts: Sequence[TopicFacts]) -> Iterator[Finding]:
+    table = {each.name: each for each in facts}
     sensors = [record for record in heard if not OURS.match(record.name)]
-    stamped = [record for record in sensors if record.stamped and len(record.stamps_ns) >= FEW]
+    stamped = [record for record in sensors if record.stamped]
     start_ns = min((record.first_arrival_ns for record in heard), default=0)
-    loops, looped = loop_findings(stamped, start_ns)
-    yield from loops
-    hiccups = hiccups_of(
-        [record for record in stamped if not facts[record.name].shares_stamps_with]
-    )
-    yield from hiccup_finding(stamped, hiccups, start_ns)
-    jumped = looped | {record.name for record in stamped if has_wrapped(record)}
-    steady = [record for record in stamped if record.name not in jumped]
-    yield from domain_mix(steady, facts)
-    domains = {
-        record.name: domain_of(record, facts[record.name])[0]
-        for record in steady
-        if facts[record.name].source != 'none'
-    }
-    paced = simulated_finding(heard, domains)
-    yield from paced
-    simulated = {name for each in paced for name in each.topics}
-    jumped |= simulated
-    for record in stamped:
-        about = facts[record.name]
-        if about.shares_stamps_with:
-            yield from arrival_findings(record, hiccups)
-            continue  # its stamps are those of another topic, which is looked at itself
-        alone = 'host' not in {each for name, each in domains.items() if name != record.name}
-        if record.name not in jumped:
-            yield from domain_findings(record, about, alone=alone)
-        yield from order_findings(record, record.name in looped)
-        steps = [] if record.name in looped | simulated else list(step_findings(record, about))
-        yield from steps
-        if record.name not in jumped:
-            yield from source_findings(record, about, steady=not steps)
-        points = list(point_findings(record, about))
-        yield from points
-        if not any(each.code == 'stamp_point' for each in points):
-            yield from sweep_findings(record, about)
-        yield from arrival_findings(record, hiccups)
     for record in sensors:
         yield from header_findings(record)
-    yield from pair_findings(stamped)
+        yield from publish_findings(record)
+    for record in stamped:
+        yield from zero_finding(record)
+        yield from content_findings(record, record.line)
+    looks = [
+        Look(record, record.line)
+        for record in stamped
+        if record.line.count >= FEW and not table[record.name].shares_stamps_with
+    ]
+    for look in looks:
+        yield from _stamps(look)
+    yield from _jumps(looks, start_ns)
+    yield from _domains(looks, any(record.type_name == CLOCK_TYPE for record in heard))
+    yield from _levels(looks, start_ns)
+    hiccups = hiccups_of({look.name: look.line for look in looks})
+    yield from hiccup_finding({look.name: look.line for look in looks}, hiccups, start_ns)
+    grain_s = grains({look.name: look.line for look in looks})
+    for look in looks:
+        yield from _rest(look, [*look.told, *hiccups], grain_s[look.name])
+    for record in stamped:
+        if table[record.name].shares_stamps_with:
+            yield from loss_findings(record, record.line, hiccups)
+            yield from batch_findings(record.name, record.line)
+    yield from pair_findings([record for record in stamped if record.line.count >= FEW])
+    yield from copy_findings(stamped)
+
+
+def _stamps(look: Look) -> Iterator[Finding]:
+    """Yield what is wrong with stamps message by message, and undo it."""
+    name = look.name
+    unit = unit_mistake(name, look.line) if arrivals_tell(look.line) else None
+    if unit is not None:
+        yield unit.finding
+        look.line, look.delays_known = unit.line, unit.delays_known
+    coarse = rounded(name, look.line)
+    if coarse is not None:
+        yield coarse.finding
+        look.line, look.delays_known = coarse.line, look.delays_known and coarse.delays_known
+    yield from repeat_findings(name, look.line)
+    yield from batch_findings(name, look.line)
+    look.told += repeats(look.line)[2]
+    look.line = without_repeats(look.line)
+    split = two_sources(name, look.line, len(look.record.frames)) if coarse is None else None
+    if split is not None:
+        yield split.finding
+        look.line = look.line.only(split.larger)
+    order = disorder(look.line)
+    if order is None:
+        alone = stray(look.line)
+        yield from stray_finding(name, look.line, alone)
+        look.line = look.line.only(~alone)
+        order = disorder(look.line)
+    if order is not None:
+        yield from order_finding(name, look.line, order)
+        look.line = look.line.by_stamp()
+
+
+def _jumps(looks: Sequence[Look], start_ns: int) -> Iterator[Finding]:
+    """Yield the jumps of stamps, those of all topics first, and undo them."""
+    for look in looks:
+        look.changes = jumps_of(look.line) if look.delays_known else []
+    lines = {look.name: look.line for look in looks}
+    groups = moments(lines, {look.name: look.changes for look in looks})
+    shared = list(loop_or_joint(lines, groups, start_ns))
+    yield from shared
+    for look in looks:
+        common = [group[look.name] for group in groups if look.name in group] if shared else []
+        own = [each for each in look.changes if each not in common]
+        look.told += [span_of(look.line, each) for each in look.changes]
+        look.undo(common, like_the_first=True)
+        look.changes = own
+        named = named_jumps(look.name, look.line, own)
+        look.was_right = bool(own) and any(
+            abs(delay_s) < OWN_EPOCH_S for delay_s in part_delays(look.line, own)
+        )
+        zone = domain_of(without(look.line, own)).code == 'clock_time_zone'
+        if look.was_right or not (zone and daylight_of(look.line, own)):
+            yield from named
+        look.undo(own)
+
+
+def span_of(line: TimeLine, change: LevelChange) -> Span:
+    """Return the time from the message before a change to the one after it."""
+    return int(line.arrivals_ns[max(change.place - 1, 0)]), change.at_ns + 1
+
+
+def _domains(looks: Sequence[Look], has_clock: bool) -> Iterator[Finding]:
+    """Yield the time domains that are not the host's, and take their offsets off."""
+    known = [look for look in looks if look.delays_known and arrivals_tell(look.line)]
+    for look in known:
+        look.domain = domain_of(look.line)
+    domains = {look.name: look.domain for look in known}
+    yield from mixed(domains)
+    yield from simulated({look.name: look.line for look in known}, domains, has_clock)
+    for look in known:
+        if look.domain.code == 'host':
+            continue
+        alone = 'host' not in {each.code for each in domains.values()}
+        if not look.was_right:
+            daylight = daylight_of(look.line, look.changes)
+            yield domain_finding(look.name, look.line, look.domain, alone=alone, daylight=daylight)
+        look.line = look.line.moved(-round(look.domain.nominal_s * 1e9))
+        look.delays_known = look.domain.explains_latency
+    for look in known:
+        pace = odd_pace(look.line)
+        if pace:
+            yield found(
+                'time_rate',
+                WRONG,
+                look.name,
+                f'its stamps run at {pace:.4g} of the pace of the receive times',
+                {'pace': pace},
+            )
+            look.delays_known = False
+
+
+def _levels(looks: Sequence[Look], start_ns: int) -> Iterator[Finding]:
+    """Yield lasting changes that take many messages to see: of stamps, of the host, of latency."""
+    of_arrivals: dict[str, list[LevelChange]] = {}
+    grain_s = grains({look.name: look.line for look in looks})
+    for look in looks:
+        tells = arrivals_tell(look.line) and not odd_pace(look.line)
+        changes = steps_with_sides(look.line) if tells else []
+        own = [each for each in changes if each.of_stamps]
+        if own and look.domain.explains_latency | look.delays_known:
+            yield step_finding(look.name, look.line, own)
+        look.undo(own)
+        of_arrivals[look.name] = [
+            each
+            for each in changes
+            if not each.of_stamps and abs(each.size_s) > 1.2 * grain_s[look.name]
+        ]
+    lines = {look.name: look.line for look in looks}
+    found_here, undone = host_steps(lines, of_arrivals, start_ns)
+    yield from found_here
+    at = [span for each in found_here for span in each.spans]
+    for look in looks:
+        look.line = undone[look.name]
+        look.told += at
+        rest = [
+            each
+            for each in of_arrivals[look.name]
+            if abs(each.size_s) > LEAST_LATENCY_S
+            and not any(begin <= each.at_ns <= end for begin, end in at)
+        ]
+        if rest:
+            look.steady.append(longest_part(look.line, rest))
+        yield from latency_steps(look.name, rest, start_ns)
+
+
+def _rest(look: Look, told: Sequence[Span], grain_s: float) -> Iterator[Finding]:
+    """Yield what is left to be seen on a topic."""
+    name, line = look.name, look.line
+    record = look.record.with_line(line)
+    steady = look.record.with_line(look.steady_part(line))
+    about = facts_of([steady])[0]
+    yield from back_findings(name, line)
+    if look.delays_known and arrivals_tell(line):
+        yield from source_findings(name, about)
+    if about.source == 'device' and arrivals_tell(line) and not odd_pace(line):
+        yield from trend_findings(name, steady.line, grain_s)
+    points = list(point_findings(record, about))
+    yield from points
+    told_by_points = any(each.code == 'stamp_point' for each in points)
+    if look.delays_known and arrivals_tell(line) and not told_by_points:
+        yield from sweep_findings(steady, about)
+    yield from loss_findings(record, line, told)

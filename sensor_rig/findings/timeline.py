@@ -1,13 +1,13 @@
-"""The times of one topic, in one pass and in bounded memory.
+"""The times of one topic as arrays, and what follows from them.
 
-Messages are gathered in chunks and a chunk is looked at with numpy, so that a message costs little
-more than two appends. What is kept of a chunk does not grow with the recording: counters, the
-first events of each kind, and levels over blocks that are merged when there are too many.
+A cause that was found is undone by a new time line without it (`moved`, `only`), so that what is
+left is looked at as if the cause had not been there.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 
 Times = NDArray[np.int64]
 Seconds = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
-CHUNK = 4096
-"""Messages that are looked at together; the first of them tell the period."""
 BUNCHED = 0.2
 """Share of messages that come together with the one before, from which on these are batches."""
-MOST_EVENTS = 500
 MOST_BLOCKS = 1024
 BLOCK_S, BLOCK_PERIODS = 0.1, 2.0
-"""Length of a block at first, by arrival, and at least this many periods; doubled when there are
-too many blocks. They are cut by time, so that what queued and comes at once is in one of them."""
+"""Shortest length of a block, by arrival, and at least this many periods. They are cut by time, so
+that what queued and comes at once is in one of them."""
 GAP_SIGMAS = 5.0
 """Of the spacing's jitter, above which a spacing has room for a frame."""
+UNEVEN, UNEVEN_PERIODS = 0.15, 5.0
+"""Jitter, in periods, from which on a stream has no grid, and the shortest gap of such a one."""
 SILENCE_PERIODS = 2.5
 """A longer wait for an arrival is noted."""
 FAR_NS = 4 * 10**18
@@ -42,172 +42,169 @@ class Event(NamedTuple):
     stamp_ns: int
     """The stamp of the message."""
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """From when to when, ns."""
+        return self.arrival_ns - int(abs(self.amount_s) * 1e9), self.arrival_ns
+
 
 class DelayBlock(NamedTuple):
-    """Arrival minus stamp over some consecutive messages, s."""
+    """Arrival minus stamp over the messages of some time, s."""
 
-    number: int
-    """Since the first arrival, in lengths of a block."""
     arrival_ns: int
     least_s: float
     middle_s: float
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class TimeLine:
-    """What one topic's stamps and arrivals came to so far."""
+    """Stamps and arrivals of one topic, in the order of arrival; none of them is 0."""
 
-    count: int = 0
-    zero: int = 0
-    """Stamps of zero."""
-    repeated: int = 0
-    """Stamps equal to the one before."""
-    longest_repeat: int = 0
-    backward: list[Event] = field(default_factory=list)
-    """Stamps before the one before, the first of them."""
-    backward_count: int = 0
-    gaps: list[Event] = field(default_factory=list)
-    """Spacings of stamps of two periods or more, the first of them."""
-    missing: int = 0
-    """Frames that such gaps have room for."""
-    silences: list[Event] = field(default_factory=list)
-    """Spacings of arrivals of several periods, the first of them."""
-    bunched: int = 0
-    """Arrivals that follow the one before at once, although their stamps are a period apart."""
-    period_s: float = 0.0
-    """Usual spacing of stamps; 0 before it is known."""
-    jitter_s: float = 0.0
-    """Robust sigma of that spacing."""
-    arrival_period_s: float = 0.0
-    blocks: list[DelayBlock] = field(default_factory=list)
-    spacings_s: Seconds = field(default_factory=lambda: np.zeros(0))
-    """Spacings of stamps of the newest chunk."""
-    _stamps: list[int] = field(default_factory=list)
-    _arrivals: list[int] = field(default_factory=list)
-    _last: tuple[int, int] | None = None
-    _repeats: int = 0
-    block_s: float = 0.0
-    """Length of a block; 0 before the period is known."""
-    _start_ns: int = 0
+    stamps_ns: Times
+    arrivals_ns: Times
+
+    def moved(self, stamps_by_ns: Times | int = 0, arrivals_by_ns: Times | int = 0) -> TimeLine:
+        """Return the line with its times moved."""
+        return TimeLine(self.stamps_ns + stamps_by_ns, self.arrivals_ns + arrivals_by_ns)
+
+    def only(self, kept: Flags) -> TimeLine:
+        """Return a part of the line."""
+        return TimeLine(self.stamps_ns[kept], self.arrivals_ns[kept])
+
+    def by_stamp(self) -> TimeLine:
+        """Return the line in the order of its stamps."""
+        order = np.argsort(self.stamps_ns, kind='stable')
+        return TimeLine(self.stamps_ns[order], self.arrivals_ns[order])
+
+    @property
+    def count(self) -> int:
+        """Messages."""
+        return len(self.stamps_ns)
+
+    @cached_property
+    def steps_s(self) -> Seconds:
+        """Time from each stamp to the next, s."""
+        return between(self.stamps_ns[:-1], self.stamps_ns[1:])
+
+    @cached_property
+    def waits_s(self) -> Seconds:
+        """Time from each arrival to the next, s."""
+        return between(self.arrivals_ns[:-1], self.arrivals_ns[1:])
+
+    @cached_property
+    def delays_s(self) -> Seconds:
+        """Arrival minus stamp, s."""
+        return between(self.stamps_ns, self.arrivals_ns)
+
+    @cached_property
+    def since_s(self) -> Seconds:
+        """Time from the first arrival to each, s."""
+        return between(np.full(self.count, self.arrivals_ns[:1].sum()), self.arrivals_ns)
+
+    @cached_property
+    def span_s(self) -> float:
+        """Time from the first arrival to the last."""
+        return float(self.since_s[-1]) if self.count else 0.0
+
+    @cached_property
+    def sorted_steps_s(self) -> Seconds:
+        """Spacings of the different stamps, sorted: their order may have got lost on the way."""
+        stamps = np.unique(self.stamps_ns)
+        return between(stamps[:-1], stamps[1:])
+
+    @cached_property
+    def period_s(self) -> float:
+        """Usual spacing of stamps; 0 where there are too few."""
+        steps = self.sorted_steps_s
+        return float(np.median(steps)) if len(steps) >= 4 else 0.0
+
+    @cached_property
+    def jitter_s(self) -> float:
+        """Robust sigma of that spacing."""
+        return robust_sigma(self.sorted_steps_s)
+
+    @cached_property
+    def arrival_period_s(self) -> float:
+        """Usual spacing of arrivals, by their number: batches do not change it."""
+        return self.span_s / max(self.count - 1, 1)
+
+    @cached_property
+    def median_wait_s(self) -> float:
+        """Median spacing of arrivals."""
+        return float(np.median(self.waits_s)) if self.count > 1 else 0.0
+
+    @cached_property
+    def gaps(self) -> list[Event]:
+        """Spacings of stamps that have room for frames, while arrivals waited as long.
+
+        By order of stamps: what comes late is not missing.
+        """
+        period_s = self.period_s
+        if not period_s:
+            return []
+        order = np.argsort(self.stamps_ns, kind='stable')
+        stamps, arrivals = self.stamps_ns[order], self.arrivals_ns[order]
+        steps, waits = between(stamps[:-1], stamps[1:]), between(arrivals[:-1], arrivals[1:])
+        uneven = self.jitter_s > UNEVEN * period_s
+        long_s = max(1.5 * period_s, period_s + GAP_SIGMAS * self.jitter_s)
+        long_s = max(long_s, UNEVEN_PERIODS * period_s) if uneven else long_s
+        late = np.maximum(3.0 * robust_sigma(self.delays_s), 0.5 * steps)
+        gap = (steps > long_s) & (np.abs(waits - steps) < late)
+        both = steps[1:] + steps[:-1] > 2.4 * period_s  # else a late stamp, the next is in time
+        gap[:-1] &= both
+        gap[1:] &= both
+        return [
+            Event(int(arrivals[i + 1]), float(steps[i]), int(stamps[i + 1]))
+            for i in np.flatnonzero(gap)
+        ]
+
+    @cached_property
+    def silences(self) -> list[Event]:
+        """Spacings of arrivals of several periods."""
+        long = self.waits_s > SILENCE_PERIODS * max(self.median_wait_s, 1e-3)
+        return [
+            Event(int(self.arrivals_ns[i + 1]), float(self.waits_s[i]), int(self.stamps_ns[i + 1]))
+            for i in np.flatnonzero(long)
+        ]
+
+    @cached_property
+    def together(self) -> Flags:
+        """Whether each message came at once with the one before, though a period later stamped."""
+        steps = self.steps_s
+        regular = (steps > 0.5 * self.period_s) & (steps < 1.5 * self.period_s)
+        return np.asarray(regular & (self.waits_s < 0.2 * self.period_s))
 
     @property
     def is_bunched(self) -> bool:
         """Whether messages come in batches."""
-        return self.bunched > BUNCHED * self.count
+        return float(self.together.sum()) > BUNCHED * self.count
 
-    def add(self, stamp_ns: int, arrival_ns: int) -> None:
-        """Take one message."""
-        self._stamps.append(stamp_ns)
-        self._arrivals.append(arrival_ns)
-        if len(self._stamps) >= CHUNK:
-            self.flush()
+    @cached_property
+    def block_s(self) -> float:
+        """Length of the blocks."""
+        return max(BLOCK_S, BLOCK_PERIODS * self.period_s, self.span_s / (MOST_BLOCKS - 1))
 
-    def flush(self) -> None:
-        """Look at what was gathered; called once more at the end."""
-        if not self._stamps:
-            return
-        before = [] if self._last is None else [self._last]
-        stamps = np.array([*(each[0] for each in before), *self._stamps], np.int64)
-        arrivals = np.array([*(each[1] for each in before), *self._arrivals], np.int64)
-        new = len(self._stamps)
-        if self._stamps[-1]:
-            self._last = self._stamps[-1], self._arrivals[-1]
-        self._stamps, self._arrivals = [], []
-        self.count += new
-        self.zero += int((stamps[-new:] == 0).sum())
-        told = stamps != 0
-        stamps, arrivals = stamps[told], arrivals[told]
-        new = min(new, len(stamps))
-        if not new:
-            return
-        steps, waits = between(stamps[:-1], stamps[1:]), between(arrivals[:-1], arrivals[1:])
-        self._learn_period(steps, waits)
-        self._look_at_steps(steps, waits, stamps[1:], arrivals[1:])
-        self._add_blocks(stamps[-new:], arrivals[-new:])
-        self.spacings_s = steps
-
-    def _learn_period(self, steps: Seconds, waits: Seconds) -> None:
-        forward = steps[steps > 0.0]
-        if not self.period_s and len(forward) >= 5:
-            self.period_s = float(np.median(forward))
-            self.jitter_s = 1.4826 * float(np.median(np.abs(forward - self.period_s)))
-            self.arrival_period_s = float(np.median(waits))
-
-    def _look_at_steps(
-        self, steps: Seconds, waits: Seconds, stamps: Times, arrivals: Times
-    ) -> None:
-        def note(where: NDArray[np.bool_], amounts: Seconds, events: list[Event]) -> int:
-            found = np.flatnonzero(where)
-            events += [
-                Event(int(arrivals[i]), float(amounts[i]), int(stamps[i]))
-                for i in found[: max(MOST_EVENTS - len(events), 0)]
-            ]
-            return len(found)
-
-        self.backward_count += note(steps < 0.0, steps, self.backward)
-        same = steps == 0.0
-        self.repeated += int(same.sum())
-        if same.any():
-            self._count_repeats(same)
-        if not self.period_s:
-            return
-        period = self.period_s
-        long_s = max(1.5 * period, period + GAP_SIGMAS * self.jitter_s)
-        gap = (steps > long_s) & (np.abs(waits - steps) < 0.5 * steps)
-        both = steps[1:] + steps[:-1] > 2.4 * period  # else a late stamp, and the next is in time
-        gap[:-1] &= both
-        gap[1:] &= both
-        gap[:-1] &= steps[1:] >= 0.0  # what comes later, out of order, is not missing
-        gap[1:] &= steps[:-1] >= 0.0
-        note(gap, steps, self.gaps)
-        self.missing += int((np.rint(steps[gap] / period) - 1).sum())
-        note(waits > SILENCE_PERIODS * max(self.arrival_period_s, 1e-3), waits, self.silences)
-        regular = (steps > 0.5 * period) & (steps < 1.5 * period)
-        self.bunched += int((regular & (waits < 0.2 * period)).sum())
-
-    def _count_repeats(self, same: NDArray[np.bool_]) -> None:
-        for each in same.tolist():
-            self._repeats = self._repeats + 1 if each else 0
-            self.longest_repeat = max(self.longest_repeat, self._repeats)
-
-    def _add_blocks(self, stamps: Times, arrivals: Times) -> None:
-        if not self.block_s:
-            self.block_s = max(BLOCK_S, BLOCK_PERIODS * self.period_s)
-            self._start_ns = int(arrivals[0])
-        since_s = between(np.full(len(arrivals), self._start_ns), arrivals)
-        numbers = np.maximum.accumulate((since_s / self.block_s).astype(np.int64))
-        delays = between(stamps, arrivals)
-        rising = delays[np.lexsort((delays, numbers))]  # inside each block
+    @cached_property
+    def blocks(self) -> list[DelayBlock]:
+        """Least and middle delay over blocks of equal time."""
+        if not self.count:
+            return []
+        numbers = np.maximum.accumulate((self.since_s / self.block_s).astype(np.int64))
+        rising = self.delays_s[np.lexsort((self.delays_s, numbers))]  # inside each block
         starts = np.flatnonzero(np.diff(numbers, prepend=-1))
         ends = np.append(starts[1:], len(numbers))
         middles = (rising[(starts + ends - 1) // 2] + rising[(starts + ends) // 2]) / 2.0
-        for first, middle_s in zip(starts.tolist(), middles.tolist(), strict=True):
-            self.blocks.append(
-                DelayBlock(
-                    int(numbers[first]), int(arrivals[first]), float(rising[first]), middle_s
-                )
-            )
-        while len(self.blocks) > MOST_BLOCKS:
-            self.block_s *= 2.0
-            self.blocks = merged(self.blocks)
+        return [
+            DelayBlock(int(self.arrivals_ns[first]), float(rising[first]), float(middle_s))
+            for first, middle_s in zip(starts.tolist(), middles.tolist(), strict=True)
+        ]
 
 
-def merged(blocks: list[DelayBlock]) -> list[DelayBlock]:
-    """Return blocks of twice the length."""
-    found: list[DelayBlock] = []
-    for block in blocks:
-        number = block.number // 2
-        if found and found[-1].number == number:
-            last = found[-1]
-            found[-1] = DelayBlock(
-                number,
-                last.arrival_ns,
-                min(last.least_s, block.least_s),
-                (last.middle_s + block.middle_s) / 2.0,
-            )
-        else:
-            found.append(block._replace(number=number))
-    return found
+def robust_sigma(values: Seconds) -> float:
+    """Return the sigma of most of the values; 0 for none."""
+    if not len(values):
+        return 0.0
+    return 1.4826 * float(np.median(np.abs(values - np.median(values))))
 
 
 def between(earlier_ns: Times, later_ns: Times) -> Seconds:

@@ -1,4 +1,4 @@
-"""How fast two sensors turn, and how much that agrees when one is shifted in time."""
+"""How well the turns of two sensors agree when one is shifted in time."""
 
 from __future__ import annotations
 
@@ -16,27 +16,30 @@ WIDEST_S, POINTS = 0.3, 121
 """Shifts that are tried: to either side, and how many."""
 FEWEST = 20
 """Turns of a sensor below which nothing is compared."""
+TRIMMED = 0.95
+"""Share of the turns that are kept; a cue fails now and then by far."""
 
 
 class AgreementCurve(NamedTuple):
-    """Correlation of a sensor's turns with the IMU's over the offset of its stamps."""
+    """How well two series of motion agree over the offset of the stamps of one."""
 
     offsets_s: Seconds
-    correlation: Seconds
+    agreement: Seconds
+    """Share of one that the other explains, or a correlation; 1 is all of it."""
 
 
 @dataclass
 class Turning:
-    """The sizes of turns of an IMU and of other sensors, on their own stamps."""
+    """The turns of an IMU and of other sensors, on their own stamps."""
 
     _imu_ns: list[int] = field(default_factory=list)
-    _rates: list[float] = field(default_factory=list)
-    _turns: dict[str, list[tuple[int, int, float]]] = field(default_factory=dict)
+    _rates: list[tuple[float, float, float]] = field(default_factory=list)
+    _turns: dict[str, list[Rotation]] = field(default_factory=dict)
 
     def add_imu(self, raw: bytes) -> None:
         """Take a message of the IMU."""
         try:
-            rate = float(np.linalg.norm(read_imu(raw)[0]))
+            rate = read_imu(raw)[0]
             self._imu_ns.append(read_stamp_ns(raw))
         except CdrError:
             return
@@ -44,34 +47,59 @@ class Turning:
 
     def add_turn(self, sensor: str, turn: Rotation) -> None:
         """Take a turn that a cue of the sync engine measured."""
-        self._turns.setdefault(sensor, []).append(
-            (turn.stamp_from_ns, turn.stamp_to_ns, float(np.linalg.norm(turn.values_rad)))
-        )
+        self._turns.setdefault(sensor, []).append(turn)
+
+    def count(self, sensor: str) -> int:
+        """Return how many turns a sensor has given."""
+        return len(self._turns.get(sensor, ()))
 
     def curve(self, sensor: str, offset_s: float = 0.0) -> AgreementCurve | None:
-        """Return how well the turns agree around an offset; None where there are too few."""
-        turns = self._turns.get(sensor, [])
+        """Return how well the turns agree around an offset; None where there are too few.
+
+        As the estimate does, each turn is compared with the gyro integrated over the same time:
+        each value with a free direction in the IMU's frame, since the mounting may be unknown, or
+        sizes with sizes where the cue knows no axes.
+        """
+        turns = [t for t in self._turns.get(sensor, []) if np.isfinite(t.values_rad).all()]
+        usual = max((len(turn.values_rad) for turn in turns), default=0)
+        turns = [turn for turn in turns if len(turn.values_rad) == usual]
         if len(turns) < FEWEST or len(self._imu_ns) < FEWEST:
             return None
         start_ns = self._imu_ns[0]
         times = (np.array(self._imu_ns) - start_ns) / 1e9
         order = np.argsort(times, kind='stable')
         times, rates = times[order], np.array(self._rates)[order]
-        angle = np.concatenate([[0.0], np.cumsum(np.diff(times) * (rates[1:] + rates[:-1]) / 2)])
-        begin, end, size = (
-            np.array([(a - start_ns, b - start_ns, size * 1e9) for a, b, size in turns]).T / 1e9
+        means = (rates[1:] + rates[:-1]) / 2.0
+        angle = np.concatenate(
+            [np.zeros((1, 3)), np.cumsum(np.diff(times)[:, None] * means, axis=0)]
         )
+        begin = np.array([turn.stamp_from_ns - start_ns for turn in turns]) / 1e9
+        end = np.array([turn.stamp_to_ns - start_ns for turn in turns]) / 1e9
+        values = np.array([turn.values_rad for turn in turns])
+        if turns[0].axes is None:
+            values = np.abs(values)
+        sizes_only = turns[0].axes is None
         offsets = offset_s + np.linspace(-WIDEST_S, WIDEST_S, POINTS)
-        found = [
-            _correlation(
-                size, np.interp(end - each, times, angle) - np.interp(begin - each, times, angle)
-            )
-            for each in offsets
-        ]
-        return AgreementCurve(offsets, np.array(found))
+        shares = []
+        for each in offsets:
+            turned = _at(end - each, times, angle) - _at(begin - each, times, angle)
+            if sizes_only:
+                turned = np.linalg.norm(turned, axis=1, keepdims=True)
+            shares.append(_explained(values, turned, end - begin))
+        return AgreementCurve(offsets, np.array(shares))
 
 
-def _correlation(x: Seconds, y: Seconds) -> float:
-    """Return the correlation of two series; 0 where one does not change."""
-    spread = float(x.std() * y.std())
-    return float(((x - x.mean()) * (y - y.mean())).mean()) / spread if spread > 0.0 else 0.0
+def _at(when: Seconds, times: Seconds, angle: Seconds) -> Seconds:
+    return np.stack([np.interp(when, times, column) for column in angle.T], axis=1)
+
+
+def _explained(values: Seconds, turned: Seconds, lasting: Seconds) -> float:
+    """Return the share of the turns that the gyro explains, a bias of the gyro allowed."""
+    known = np.column_stack([turned, lasting])
+    kept = np.ones(len(values), bool)
+    for _ in range(2):
+        fit = np.linalg.lstsq(known[kept], values[kept], rcond=None)[0]
+        rest = np.linalg.norm(values - known @ fit, axis=1)
+        kept = rest <= np.quantile(rest, TRIMMED)
+    power = float((values[kept] ** 2).sum())
+    return 1.0 - float((rest[kept] ** 2).sum()) / power if power > 0.0 else 0.0

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rig_common import msgs
-from sensor_rig.findings.record import TopicRecord
+from sensor_rig.findings.record import KEPT, TopicRecord
 
 EPOCH_S = 1_750_000_000.0
 CLOUD, IMAGE = 'sensor_msgs/msg/PointCloud2', 'sensor_msgs/msg/Image'
@@ -127,13 +127,13 @@ class Recording:
             delays += late * self.random.uniform(2.0, 10.0, count) * jitter_s
         return Stream(type_name, period_s, captures, np.maximum.accumulate(captures + delays))
 
-    def records(self) -> list[TopicRecord]:
+    def records(self, kept: int = KEPT) -> list[TopicRecord]:
         """Return the topics as `inspect` gathers them."""
-        return [self._record(name, stream) for name, stream in self.streams.items()]
+        return [self._record(name, stream, kept) for name, stream in self.streams.items()]
 
-    def _record(self, name: str, stream: Stream) -> TopicRecord:
+    def _record(self, name: str, stream: Stream, kept: int) -> TopicRecord:
         record = TopicRecord(
-            name, stream.type_name, stream.stamped, best_effort=stream.best_effort
+            name, stream.type_name, stream.stamped, kept=kept, best_effort=stream.best_effort
         )
         arrivals = [round((EPOCH_S + float(value)) * 1e9) for value in stream.arrivals]
         for i, (stamp_ns, arrival_ns) in enumerate(zip(stream.stamps_ns(), arrivals, strict=True)):
@@ -172,5 +172,5 @@ class Recording:
             b'\0\1\0\0'
             + struct.pack('<iII', *divmod(stamp_ns, 10**9), len(text))
             + text
-            + struct.pack('<q', number)
+            + struct.pack('<qd', number, stream.arrivals[0])
         )

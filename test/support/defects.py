@@ -96,7 +96,7 @@ def _domain(code: str, offset_s: Callable[[Recording], float]) -> Defect:
         name, s = _pick(r)
         s.offset_s = offset_s(r)
         _follow(r, name, s)
-        return {(code, name), ('mixed_domains', name)}
+        return {(code, name)}
 
     return apply
 
@@ -167,7 +167,7 @@ def back(r: Recording) -> Expected:
     inside = (s.captures > at) & (s.captures < at + r.random.uniform(3.0, 6.0))
     s.stamps = s.captures - np.where(inside, size, 0.0)
     _follow(r, name, s)
-    return {('time_back', name)}
+    return {('clock_step', name)}
 
 
 def out_of_order(r: Recording) -> Expected:
@@ -440,7 +440,6 @@ CONSEQUENCES = {
     'clock_step': {'time_back'},  # a step back is also a time that goes back
     'ptp_lost': {'clock_drift', 'clock_wander'},  # while it runs free
     'clock_slewed': {'clock_drift'},
-    'time_back': {'clock_step', 'clock_wander'},
     'stamp_after_the_sweep': {'future_stamps'},
 }
 """Defect -> further findings that are true of it."""

@@ -38,9 +38,9 @@ def test_the_peak_is_at_the_offset(offset_s: float) -> None:
         turning.add_turn('lidar', Rotation(*stamps, (angle(end) - angle(begin),), None, (1e-6,)))
     curve = turning.curve('lidar')
     assert curve is not None
-    best = float(curve.offsets_s[int(np.argmax(curve.correlation))])
+    best = float(curve.offsets_s[int(np.argmax(curve.agreement))])
     assert best == pytest.approx(offset_s, abs=0.006)
-    assert float(curve.correlation.max()) > 0.99
+    assert float(curve.agreement.max()) > 0.99
 
 
 def test_few_turns_are_not_compared() -> None:

@@ -1,0 +1,221 @@
+"""From what was seen to its cause: equal evidence is one finding, and causes claim the rest.
+
+Searches undo what they find on one topic before they look further, so most of what a cause does is
+never seen. What is left here is what different searches saw of one thing: the same on several
+topics of one source, a consequence on another topic, or a weaker explanation of the same times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from sensor_rig.bags.inspect import TopicFacts
+from sensor_rig.findings.model import Finding, worst_first
+from sensor_rig.findings.together import overlap
+
+DOMAINS = frozenset(
+    {
+        'clock_tai',
+        'clock_gps',
+        'clock_gps_epoch',
+        'clock_epoch',
+        'clock_time_zone',
+        'clock_power_up',
+        'clock_other',
+    }
+)
+CLOCK_CAUSES = DOMAINS | {
+    'stamp_unit',
+    'stamp_float',
+    'restart',
+    'wrap_around',
+    'clock_step',
+    'two_sources',
+    'frozen_stamps',
+    'time_rate',
+    'looped',
+    'spliced',
+    'sim_time_mixed',
+    'simulated_time',
+    'time_back',
+    'stray_stamps',
+    'host_step',
+}
+"""Causes after which stamps of a topic cannot be compared with those of another one."""
+COMPARISONS = frozenset({'clock_offset', 'camera_info_differs', 'stereo_differs', 'imu_split'})
+SHARED = CLOCK_CAUSES | {
+    'stamp_resolution',
+    'clock_drift',
+    'clock_wander',
+    'future_stamps',
+    'zero_stamps',
+    'repeated_stamps',
+    'out_of_order',
+    'clock_offset',
+    'latency_step',
+    'host_stamps',
+}
+"""Findings that hold for every topic with the same stamps."""
+ALIKE: dict[str, dict[str, tuple[float, float]]] = {
+    **{code: {'offset_s': (0.0, 1.0)} for code in DOMAINS},
+    'clock_power_up': {'offset_s': (0.0, 5.0)},
+    'clock_step': {'step_ms': (0.05, 5.0), 'at_s': (0.0, 1.5)},
+    'latency_step': {'step_ms': (0.05, 10.0), 'at_s': (0.0, 1.5)},
+    'restart': {'at_s': (0.0, 1.0)},
+    'arrivals_in_batches': {'interval_ms': (0.15, 2.0)},
+    'time_rate': {'pace': (0.01, 0.0)},
+    'publish_clock': {'offset_ms': (0.0, 5.0)},
+    'transport_delay': {'median_ms': (0.5, 5.0)},
+    'repeated_stamps': {'repeated': (0.02, 2.0)},
+    'frozen_stamps': {'longest': (0.05, 1.0)},
+    'host_stamps': {},
+    'frame_empty': {},
+}
+"""Code -> figures that findings of several topics must share, within (a part, an amount)."""
+DRIFT_SIGMAS = 3.0
+
+
+class Rule(NamedTuple):
+    """What a cause explains."""
+
+    causes: frozenset[str]
+    codes: frozenset[str]
+    by: str = 'topic'
+    """`topic`: on its topics; `time`: at its time; `all`: everywhere."""
+
+
+def _rule(causes: Iterable[str], codes: Iterable[str], by: str = 'topic') -> Rule:
+    return Rule(frozenset(causes), frozenset(codes), by)
+
+
+CLAIMS = (
+    _rule({'damaged'}, {'recorder_hiccup', 'dropped_frames', 'qos_loss'}, 'all'),
+    _rule(
+        {'host_step'},
+        {'recorder_hiccup', 'out_of_order', 'time_back', 'clock_step', 'latency_step'},
+        'time',
+    ),
+    _rule({'host_step'}, {'clock_wander', 'clock_drift', 'clock_other', 'mixed_domains'}),
+    _rule({'looped', 'spliced'}, {'time_back', 'clock_step', 'wrap_around', 'restart'}),
+    _rule({'sim_time_mixed', 'simulated_time'}, DOMAINS | {'time_rate'}),
+    _rule({'sim_time_mixed', 'simulated_time'}, {'clock_drift', 'clock_wander', 'latency_step'}),
+    _rule({'time_rate'}, {'clock_other', 'clock_drift', 'clock_wander'}),
+    _rule(
+        {'time_rate', 'sim_time_mixed', 'simulated_time'},
+        {'point_times_long', 'point_times_unit', 'rate_not_declared'},
+    ),
+    _rule(
+        DOMAINS | {'stamp_unit', 'stamp_float', 'restart', 'sim_time_mixed', 'clock_step'},
+        {'mixed_domains'},
+    ),
+    _rule(CLOCK_CAUSES | {'zero_stamps', 'stamp_resolution'}, COMPARISONS),
+    _rule(
+        {'two_sources'},
+        {'frame_changes', 'time_back', 'out_of_order', 'repeated_stamps', 'latency_step'},
+    ),
+    _rule({'frame_changes'}, {'copied_topic'}),
+    _rule({'stamp_float', 'stamp_resolution'}, {'repeated_stamps', 'frozen_stamps'}),
+    _rule({'stamp_float', 'stamp_resolution'}, {'host_stamps', 'clock_wander', 'throttled'}),
+    _rule({'arrivals_in_batches'}, {'repeated_stamps', 'host_stamps', 'latency_step'}),
+    _rule({'recorder_hiccup'}, {'latency_step', 'clock_step'}, 'time'),
+    _rule({'frozen_stamps'}, {'clock_step', 'latency_step', 'clock_wander'}),
+    _rule({'throttled'}, {'rate_not_declared'}),
+)
+
+
+def explained(findings: Sequence[Finding], facts: Sequence[TopicFacts]) -> list[Finding]:
+    """Return the causes, with the codes of what each explains; what explains most comes first."""
+    left = _merged(_with_companions(findings, facts))
+    causes: list[Finding] = []
+    while left:
+        sizes = {id(each): len(_claimed(each, left)) for each in left}
+        best = max(left, key=lambda each: (sizes[id(each)], each.severity))
+        claimed = _claimed(best, left)
+        left = [each for each in left if each is not best and each not in claimed]
+        codes = {code for each in claimed for code in (each.code, *each.explains)}
+        causes.append(replace(best, explains=tuple(sorted({*best.explains, *codes}))))
+    return worst_first(causes)
+
+
+def _claimed(cause: Finding, others: Sequence[Finding]) -> list[Finding]:
+    return [each for each in others if each is not cause and _explains(cause, each)]
+
+
+def _explains(cause: Finding, other: Finding) -> bool:
+    for claim in CLAIMS:
+        if cause.code not in claim.causes or other.code not in claim.codes:
+            continue
+        if claim.by == 'all':
+            return True
+        if claim.by == 'topic' and set(cause.topics) & {*other.topics, *other.related}:
+            return True
+        if claim.by == 'time' and any(
+            overlap((mine[0] - 1, mine[1] + 1), (theirs[0] - 1, theirs[1] + 1))
+            for mine in cause.spans
+            for theirs in other.spans
+        ):
+            return True
+    return False
+
+
+def _with_companions(findings: Sequence[Finding], facts: Sequence[TopicFacts]) -> list[Finding]:
+    """Name all topics that share their stamps with the one on which something was found."""
+    companions: dict[str, list[str]] = {}
+    for topic in facts:
+        if topic.shares_stamps_with:
+            companions.setdefault(topic.shares_stamps_with, []).append(topic.name)
+    return [
+        replace(
+            each,
+            topics=tuple(
+                dict.fromkeys(
+                    [*each.topics, *(c for t in each.topics for c in companions.get(t, ()))]
+                )
+            ),
+        )
+        if each.code in SHARED
+        else each
+        for each in findings
+    ]
+
+
+def _merged(findings: Sequence[Finding]) -> list[Finding]:
+    """Make one finding of those that say the same of several topics."""
+    kept: list[Finding] = []
+    for each in findings:
+        for place, other in enumerate(kept):
+            if _alike(each, other):
+                kept[place] = _both(other, each)
+                break
+        else:
+            kept.append(each)
+    return kept
+
+
+def _alike(one: Finding, other: Finding) -> bool:
+    if one.code != other.code:
+        return False
+    if one.what == other.what or set(one.topics) == set(other.topics):
+        return True
+    if one.code == 'clock_drift':
+        slack = DRIFT_SIGMAS * max(one.evidence['sigma_ppm'], other.evidence['sigma_ppm'], 0.5)
+        return abs(one.evidence['drift_ppm'] - other.evidence['drift_ppm']) < slack
+    if one.code not in ALIKE:
+        return False
+    return all(
+        abs(one.evidence[key] - other.evidence[key])
+        <= max(part * abs(other.evidence[key]), amount)
+        for key, (part, amount) in ALIKE[one.code].items()
+    )
+
+
+def _both(one: Finding, other: Finding) -> Finding:
+    worse = one if one.severity >= other.severity else other
+    return replace(
+        worse,
+        topics=tuple(dict.fromkeys([*one.topics, *other.topics])),
+        related=tuple(dict.fromkeys([*one.related, *other.related])),
+        spans=(*one.spans, *other.spans),
+    )

@@ -1,0 +1,99 @@
+"""What a kind of finding is, which kinds there are, and how one is made.
+
+A kind declares once what its finding does to fusion, what to do about it, how to confirm it by
+hand, and what a recording must have for it. The searches give figures only; the page
+docs/findings.md and the list of what was not checked come from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from sensor_rig.findings.model import Evidence, Finding, Severity, Span
+
+
+class Need(Enum):
+    """What a recording must have besides messages, in words."""
+
+    IMU = 'an IMU (sensor_msgs/msg/Imu)'
+    CUE = 'a payload that shows turns: a scan, a cloud, an odometry, a pose or an Image'
+    CAMERA_INFO = "a camera_info with the images' stamps"
+    MOTION = 'turning that both sensors show'
+    TILTING = '20 s of tilting, without stronger pushes'
+    ARRIVALS = 'receive times; those recorded are copies of the stamps'
+    PUBLISH = 'publish times (MCAP, written by a recorder that fills them)'
+    POINT_TIMES = 'points with times of their own'
+    SEVERAL = 'a second stamped topic'
+
+
+class Of(Enum):
+    """Which topics a kind can be found on."""
+
+    STAMPED = 'stamped topics'
+    CLOUDS = 'point clouds'
+    SCANS = 'laser scans'
+    SWEEPS = 'laser scans and point clouds'
+    IMUS = 'IMUs'
+    IMAGES = 'images'
+    SENSORS = 'stamped topics other than the IMU'
+    ALL = 'all topics'
+
+
+@dataclass(frozen=True)
+class FindingKind:
+    """One kind of finding."""
+
+    code: str
+    says: str
+    """What the recording shows, as a heading."""
+    effect: str
+    """What it does to fusion."""
+    change: str
+    """What to change."""
+    confirm: str
+    """How to see it without this tool."""
+    of: Of = Of.STAMPED
+    messages: int = 5
+    """Messages of a topic that it needs at least."""
+    seconds: float = 1.0
+    """Length that it needs at least, s."""
+    needs: tuple[Need, ...] = ()
+
+
+KINDS: dict[str, FindingKind] = {}
+
+
+def declare(*kinds: FindingKind) -> None:
+    """Add kinds to those that there are."""
+    for kind in kinds:
+        assert kind.code not in KINDS, kind.code
+        KINDS[kind.code] = kind
+
+
+def found(
+    code: str,
+    severity: Severity,
+    topics: str | Sequence[str],
+    what: str,
+    evidence: Evidence | None = None,
+    *,
+    change: str | None = None,
+    related: Sequence[str] = (),
+    spans: Sequence[Span] = (),
+) -> Finding:
+    """Return a finding of a kind; `change` where this one needs another one than its kind."""
+    kind = KINDS[code]
+    return Finding(
+        code,
+        severity,
+        (topics,) if isinstance(topics, str) else tuple(topics),
+        what,
+        kind.effect,
+        kind.change if change is None else change,
+        evidence or {},
+        tuple(related),
+        (),
+        tuple(spans),
+    )

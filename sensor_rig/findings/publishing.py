@@ -1,0 +1,61 @@
+"""The third time: when a message was published, between its stamp and its receive time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sensor_rig.findings.kinds import found
+from sensor_rig.findings.model import WARNING, Finding, lasting
+from sensor_rig.findings.record import TopicRecord
+from sensor_rig.findings.timeline import Seconds, Times, between
+
+BEHIND_S, FAR_S = 0.001, 1.0
+"""A publish time may be this much after the receive time, or this much before it."""
+SLOW_S = 0.02
+
+
+def publish_times(record: TopicRecord) -> Times | None:
+    """Return the publish time of each message; None where they are missing or copies."""
+    publishes = np.array(record.publishes_ns, np.int64)
+    arrivals = np.array(record.arrivals_ns, np.int64)
+    if not len(publishes) or len(publishes) != len(arrivals) or (publishes == arrivals).all():
+        return None
+    return publishes
+
+
+def on_the_way(record: TopicRecord) -> Seconds | None:
+    """Return receive minus publish time, s."""
+    publishes = publish_times(record)
+    if publishes is None:
+        return None
+    return between(publishes, np.array(record.arrivals_ns, np.int64))
+
+
+def publish_findings(record: TopicRecord) -> Iterator[Finding]:
+    """Yield publish times of another clock, and a middleware that takes long."""
+    way = on_the_way(record)
+    if way is None or len(way) < 5:
+        return
+    middle_s, low_s = float(np.median(way)), float(np.percentile(way, 5))
+    if low_s < -BEHIND_S or middle_s > FAR_S:
+        ahead = 'ahead of' if middle_s < 0.0 else 'behind'
+        yield found(
+            'publish_clock',
+            WARNING,
+            record.name,
+            f'its publish times are of a clock {lasting(middle_s)} {ahead} that of the receive '
+            f'times',
+            {'offset_ms': -middle_s * 1e3},
+        )
+    elif middle_s > SLOW_S:
+        high_s = float(np.percentile(way, 95))
+        yield found(
+            'transport_delay',
+            WARNING,
+            record.name,
+            f'is on the way from publisher to recorder for {lasting(middle_s)}, 5 % of the '
+            f'messages for more than {lasting(high_s)}',
+            {'median_ms': middle_s * 1e3, 'p95_ms': high_s * 1e3},
+        )

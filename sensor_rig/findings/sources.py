@@ -1,0 +1,193 @@
+"""Two publishers on one topic: a stream that is uneven, and splits into two that are even."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sensor_rig.findings.kinds import found
+from sensor_rig.findings.model import WRONG, Finding, lasting
+from sensor_rig.findings.timeline import Flags, Seconds, TimeLine, between, robust_sigma
+
+FEWEST = 60
+LOOKED_AT = 3000
+"""Messages of which a pattern is learned."""
+NEAR = 0.15
+"""Of a period: how far a message may be from its place."""
+EVEN = 0.9
+"""Share of spacings that are whole periods, in an even stream."""
+LEAST = 0.1
+"""Share of the messages of the smaller source."""
+TURNS = 0.8
+"""How often a message is of another source than the one before, over the smaller share."""
+FEW_BACK = 0.05
+"""Share of stamps before the one before, below which a stream is in order."""
+PARTS = 5
+"""Parts of a recording, in each of which both sources must be."""
+APART = 5.0
+"""Distance of the delays of two clocks, in their spreads."""
+
+
+class Split(NamedTuple):
+    """Two sources of one topic."""
+
+    finding: Finding
+    larger: Flags
+    """Messages of the source that has more of them."""
+
+
+def two_sources(name: str, line: TimeLine, frames: int) -> Split | None:
+    """Return how a stream splits into two, if it is not of one source."""
+    if line.count < FEWEST or line.span_s < 2.0:
+        return None
+    if _even_somewhere(line):
+        return None  # one source, whole or with lost frames
+    first = _by_delay(line)
+    if first is None:
+        first = _by_comb(line)
+    if first is None:
+        return None
+    larger = first if first.mean() >= 0.5 else ~first
+    one, other = line.only(larger), line.only(~larger)
+    rates = [part.count / max(part.span_s, 1e-9) for part in (one, other)]
+    apart_s = float(np.median(one.delays_s) - np.median(other.delays_s))
+    clocks = ''
+    if abs(apart_s) > max(APART * max(map(_sigma, (one, other))), 0.002):
+        clocks = f', whose stamps are {lasting(apart_s)} apart'
+    names = f' ({frames} frame names)' if frames > 1 else ' under one frame name'
+    return Split(
+        found(
+            'two_sources',
+            WRONG,
+            name,
+            f'two interleaved sources{names}: {rates[0]:.4g} and {rates[1]:.4g} messages a '
+            f'second, each of them even, together not{clocks}',
+            {'first_hz': rates[0], 'second_hz': rates[1], 'apart_ms': apart_s * 1e3},
+        ),
+        larger,
+    )
+
+
+def _sigma(line: TimeLine) -> float:
+    return robust_sigma(line.delays_s)
+
+
+def _is_even(steps: Seconds, base: float = 0.0) -> bool:
+    """Return whether most spacings are whole multiples of the usual one, or of a smaller one."""
+    steps = steps[steps > 0.0]
+    if len(steps) < FEWEST // 4:
+        return False
+    for period in (base,) if base else (float(np.median(steps)), float(np.percentile(steps, 5))):
+        parts = steps / period
+        whole = np.maximum(np.rint(parts), 1.0)
+        if float((np.abs(parts - whole) < NEAR).mean()) > EVEN and whole.mean() < 4.0:
+            return True
+    return False
+
+
+def _even_somewhere(line: TimeLine) -> bool:
+    """Return whether any part of the stream is even: two sources are uneven all along."""
+    for part in np.array_split(np.arange(line.count), PARTS):
+        steps: Seconds = np.diff(line.stamps_ns[part]) / 1e9
+        in_order = float((steps < 0.0).mean()) < FEW_BACK
+        stamps = np.unique(line.stamps_ns[part])
+        if _has_holes(between(stamps[:-1], stamps[1:])):
+            return True
+        if in_order and _has_holes(steps):
+            return True
+    return False
+
+
+def _has_holes(steps: Seconds) -> bool:
+    """Return whether the spacings are whole multiples of one, as exactly as that one is kept."""
+    steps = steps[steps > 0.0]
+    base = float(np.percentile(steps, 20)) if len(steps) else 0.0
+    near = steps[np.abs(steps / base - 1.0) < NEAR] if base else steps
+    if not len(near):
+        return False
+    base = float(np.median(near))
+    slack = min(max(7.0 * robust_sigma(near) / base, 0.02), NEAR)
+    parts = steps / base
+    return float((np.abs(parts - np.rint(parts)) < slack).mean()) > EVEN
+
+
+def _by_delay(line: TimeLine) -> Flags | None:
+    """Split by arrival minus stamp, where that has two levels in turn."""
+    delays = line.delays_s
+    rising = np.sort(delays)
+    edge = int(LEAST * len(rising))
+    gaps = np.diff(rising)[edge:-edge]
+    if not len(gaps):
+        return None
+    at = edge + int(np.argmax(gaps))
+    low = delays <= rising[at]
+    spread = max(robust_sigma(delays[low]), robust_sigma(delays[~low]))
+    apart = gaps.max() > max(APART * spread, 0.002)
+    if not apart or not _in_turn(low) or not _all_along(line, low):
+        return None
+    both_even = all(_is_even(np.diff(line.stamps_ns[part]) / 1e9) for part in (low, ~low))
+    return low if both_even else None
+
+
+def _in_turn(split: Flags) -> bool:
+    """Return whether messages of both sources come in turn, and not one source after the other."""
+    share = min(float(split.mean()), 1.0 - float(split.mean()))
+    return share >= LEAST and float((split[1:] != split[:-1]).mean()) > TURNS * share
+
+
+def _all_along(line: TimeLine, split: Flags) -> bool:
+    """Return whether both sources are there in every part of the recording."""
+    parts = (line.since_s / max(line.span_s, 1e-9) * PARTS).astype(int).clip(0, PARTS - 1)
+    counts = [np.bincount(parts[each], minlength=PARTS) for each in (split, ~split)]
+    return all(count.min() > 0.5 * count.mean() for count in counts)
+
+
+def _by_comb(line: TimeLine) -> Flags | None:
+    """Split by the places of the stamps, where one source has an even comb."""
+    order = np.argsort(line.stamps_ns, kind='stable')
+    stamps = between(np.full(line.count, line.stamps_ns[order[0]]), line.stamps_ns[order])
+    head = stamps[:LOOKED_AT]
+    lags = np.concatenate([head[lag:] - head[:-lag] for lag in range(1, 9)])
+    usual = float(np.median(np.diff(head)))
+    lags = lags[(lags > 0.3 * usual) & (lags < 8.0 * usual)]
+    if not len(lags):
+        return None
+    counts, edges = np.histogram(lags, bins=400)
+    for place in np.argsort(counts)[::-1][:3]:
+        period = float(np.median(lags[(lags >= edges[place]) & (lags <= edges[place + 1])]))
+        for start in range(3):
+            taken = _chain(head, period, start)
+            if taken is None or not LEAST <= taken.mean() <= 1.0 - LEAST:
+                continue
+            rest = np.diff(head[~taken])
+            if _is_even(rest, float(np.median(rest))):
+                whole = _chain(stamps, period, start)
+                if whole is None:
+                    continue
+                split = np.zeros(line.count, bool)
+                split[order[whole]] = True
+                if _in_turn(split) and _all_along(line, split):
+                    return split
+    return None
+
+
+def _chain(stamps: Seconds, period: float, start: int) -> Flags | None:
+    """Return the messages that follow each other by a period; None where many are missing."""
+    taken = np.zeros(len(stamps), bool)
+    taken[start] = True
+    last, missed, at = float(stamps[start]), 0, start
+    while last + period < stamps[-1]:
+        want = last + period
+        at = int(np.searchsorted(stamps, want))
+        near = [i for i in (at - 1, at) if 0 <= i < len(stamps) and not taken[i]]
+        best = min(near, key=lambda i: abs(stamps[i] - want), default=-1)
+        if best >= 0 and abs(stamps[best] - want) < NEAR * period:
+            taken[best] = True
+            last = float(stamps[best])
+        else:
+            missed += 1
+            last = want
+            if missed > 10 + 0.05 * (taken.sum() + missed):
+                return None
+    return taken

@@ -1,0 +1,236 @@
+"""Recordings with faults as users have them: the cause first, said once, and nothing beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import field
+from support.field import IMAGE, IMU, START_NS, Robot, S, messages
+
+from rig_common import msgs
+from sensor_rig.bags.writer import BagWriter
+from sensor_rig.cli.main import main
+from sensor_rig.findings.model import Severity
+
+CASES: list[tuple[Callable[[Robot], None], str, str, tuple[str, ...]]] = [
+    (field.milliseconds_as_nanoseconds, 'stamp_unit', '/imu/data', ('counts milliseconds',)),
+    (field.microseconds_as_nanoseconds, 'stamp_unit', '/imu/data', ('counts microseconds',)),
+    (field.milliseconds_since_1970, 'stamp_unit', '/imu/data', ('milliseconds since 1970',)),
+    (
+        field.out_of_order,
+        'out_of_order',
+        '/imu/data',
+        ('300 of 6000', 'by up to 10.0 ms', 'none is missing'),
+    ),
+    (
+        field.pps_lost,
+        'clock_step',
+        '/lidar/points',
+        ('+1.000 s off from 14.9 s to 22.9 s', 'came back'),
+    ),
+    (field.host_step(250.0), 'host_step', '/odom', ('set ahead by 250 ms', '/lidar/points go on')),
+    (field.host_step(-250.0), 'host_step', '/odom', ('set back by 250 ms',)),
+    (field.host_step(-3007.0), 'host_step', '/odom', ('set back by 3.007 s',)),
+    (
+        field.batches_of_four,
+        'arrivals_in_batches',
+        '/imu/data',
+        ('batches of 4', 'first waits 15.0 ms', 'late by 7.5 ms'),
+    ),
+    (field.batches_with_one_stamp, 'arrivals_in_batches', '/imu/data', ('carry one stamp',)),
+    (field.two_publishers, 'two_sources', '/imu/data', ('two interleaved', 'one frame name')),
+    (field.two_publishers_of_different_rate, 'two_sources', '/imu/data', ('200 and 63',)),
+    (field.two_publishers_on_different_clocks, 'two_sources', '/imu/data', ('80.4 ms apart',)),
+    (field.tai, 'clock_tai', '/imu/data', ('+36.999 s',)),
+    (
+        field.restart,
+        'restart',
+        '/lidar/points',
+        ('at 22.9 s, after 3.099 s without', 'at 619.8 s and go on from 0.9 s'),
+    ),
+    # Faults that no report names.
+    (field.seconds_as_float32, 'stamp_float', '/imu/data', ('multiples of 128.0 s',)),
+    (field.power_up_seconds_as_float32, 'clock_power_up', '/imu/data', ('5000.0 s',)),
+    (
+        field.local_time_with_daylight_saving,
+        'clock_time_zone',
+        '/lidar/points',
+        ('+2 h', 'jumps by -1 h at 24.9 s: daylight saving'),
+    ),
+    (field.relayed_in_a_circle, 'doubled_messages', '/imu/data', ('8000 of 16000', 'two ways')),
+    (field.looped_bag, 'looped', '/odom', ('back by 22.000 s',)),
+    (field.paused_recorder, 'recorder_hiccup', 'all topics', ('nothing was recorded for 10.0',)),
+    (field.gps_time, 'clock_gps', '/lidar/points', ('+17.894 s',)),
+    (field.epoch_of_2000, 'clock_epoch', '/lidar/points', ('counts from 2000-01-01',)),
+    (field.week_rollover, 'clock_epoch', '/lidar/points', ('rolled over',)),
+    (field.rounded_to_10_ms, 'stamp_resolution', '/imu/data', ('rounded to 10.0 ms',)),
+    (field.camera_rounded_to_10_ms, 'stamp_resolution', '/camera/image_raw', ('10.0 ms',)),
+    (field.frozen_for_two_seconds, 'frozen_stamps', '/imu/data', ('400 times',)),
+    (field.simulated_beside_wall_time, 'sim_time_mixed', '/lidar/points', ('in wall time',)),
+    (field.cut_together, 'recorder_hiccup', 'all topics', ('for 1 h', 'two recordings')),
+    (field.cut_together_and_closed_up, 'spliced', '/odom', ('by +1 h at 20.0 s',)),
+    (field.queue_from_the_middle_on, 'latency_step', '/camera/image_raw', ('120 ms later',)),
+    (field.single_garbage_stamps, 'stray_stamps', '/imu/data', ('3 of 8000',)),
+    (
+        field.tai_from_the_middle_on,
+        'clock_step',
+        '/lidar/points',
+        ('+37.000 s at 19.9 s', 'TAI and UTC'),
+    ),
+    (field.played_at_half_speed, 'simulated_time', '/odom', ('at 0.5 of the pace',)),
+    (field.counter_in_microseconds, 'stamp_unit', '/imu/data', ('microseconds',)),
+    (field.copied_topic, 'copied_topic', '/imu/relay', ('8000 of 8000',)),
+    (field.publish_clock_behind, 'publish_clock', '/imu/data', ('3.000 s behind',)),
+    (field.slow_middleware, 'transport_delay', '/camera/image_raw', ('60.0 ms',)),
+]
+BESIDE = {'power_up_seconds_as_float32': {'stamp_float'}, 'restart': {'clock_power_up'}}
+"""What else is true of a case."""
+
+
+@pytest.mark.parametrize(('fault', 'code', 'topic', 'words'), CASES)
+def test_the_cause_comes_first_and_nothing_false_beside_it(
+    fault: Callable[[Robot], None], code: str, topic: str, words: tuple[str, ...]
+) -> None:
+    robot = Robot(1)
+    fault(robot)
+    findings = robot.findings()
+    said = [each.sentence for each in findings]
+    assert findings[0].code == code, said
+    assert topic in findings[0].topics
+    assert all(word in findings[0].sentence for word in words), said[0]
+    beside = {each.code for each in findings[1:] if each.severity > Severity.INFO}
+    assert beside <= BESIDE.get(fault.__name__, set()), said
+
+
+@pytest.mark.parametrize('seed', range(6))
+def test_a_sound_robot_has_nothing_but_its_host_stamps(seed: int) -> None:
+    assert {each.code for each in Robot(seed).findings()} <= {'host_stamps'}
+
+
+def test_no_sentence_has_a_number_that_nobody_can_read() -> None:
+    for fault, *_ in CASES:
+        robot = Robot(2)
+        fault(robot)
+        for each in robot.findings():
+            long = [word for word in each.sentence.split() if sum(map(str.isdigit, word)) > 9]
+            assert not [word for word in long if '-' not in word], each.sentence
+
+
+def write(robot: Robot, path: Path) -> str:
+    with BagWriter(path) as writer:
+        for name, stream in robot.streams.items():
+            writer.add_topic(name, stream.type_name)
+        merged = sorted(
+            (
+                (arrival, name, raw)
+                for name, stream in robot.streams.items()
+                for raw, arrival, _ in messages(stream)
+            ),
+            key=lambda each: each[0],
+        )
+        for arrival, name, raw in merged:
+            writer.write(name, arrival, raw)
+    return str(path)
+
+
+def short(count: int) -> Robot:
+    robot = Robot(3, seconds=0.3)
+    robot.streams = {'/imu/data': robot.imu}
+    kept = np.arange(len(robot.imu.stamps)) < count
+    robot.imu.keep(kept)
+    return robot
+
+
+@pytest.mark.parametrize('count', [0, 1, 60])
+def test_where_nothing_could_be_checked_it_says_so_and_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int
+) -> None:
+    assert main(['inspect', write(short(count), tmp_path / 'bag')]) == 1
+    out = capsys.readouterr().out
+    assert 'nothing could be checked' in out
+    assert 'nothing found' not in out
+
+
+def test_what_was_not_checked_is_listed_with_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    robot = Robot(4, seconds=12.0)
+    bag = write(robot, tmp_path / 'bag')
+    page = tmp_path / 'page.html'
+    assert main(['inspect', bag, '--json', '--html', str(page)]) == 0
+    gaps = json.loads(capsys.readouterr().out)['not_checked']
+    reasons = {
+        code: each['missing']
+        for each in gaps
+        for code in each['codes']
+        if '/camera/image_raw' in each['topics']
+    }
+    assert 'camera_info' in reasons['clock_offset']
+    assert reasons['clock_drift'] == '20 s'
+    assert 'Not checked' in page.read_text()
+    assert main(['inspect', bag, '--fail-on', 'unchecked']) == 1
+    assert 'not checked: ' in capsys.readouterr().out
+    assert main(['inspect', bag, '--quick']) == 0
+    assert '--quick' in capsys.readouterr().out
+
+
+def test_receive_times_that_are_copies_of_the_stamps_tell_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    robot = Robot(5)
+    for stream in robot.streams.values():
+        stream.arrivals = stream.stamps
+    main(['inspect', write(robot, tmp_path / 'bag'), '--quick', '--json'])
+    result = json.loads(capsys.readouterr().out)
+    assert not [each for each in result['findings'] if each['severity'] != 'info']
+    missing = {code for each in result['not_checked'] for code in each['codes']}
+    assert {'clock_drift', 'clock_tai', 'host_stamps', 'arrivals_in_batches'} <= missing
+
+
+def test_lost_messages_of_a_damaged_file_come_first(tmp_path: Path) -> None:
+    from sensor_rig.findings.search import search
+
+    robot = Robot(6)
+    field.paused_recorder(robot)
+    findings = search(robot.records(), ['3000 messages are missing']).findings
+    assert findings[0].code == 'damaged'
+    assert 'recorder_hiccup' in findings[0].explains
+    assert [each.code for each in findings if each.severity > Severity.INFO] == ['damaged']
+
+
+def test_topics_of_one_source_are_one_finding() -> None:
+    robot = Robot(7)
+    lidar = robot.streams['/lidar/points']
+    for number in range(4):
+        robot.streams[f'/driver/{number}'] = field.Stream(
+            IMAGE, lidar.stamps, lidar.arrivals + 1000 * number, marks=lidar.stamps + number
+        )
+    field.pps_lost(robot)
+    for number in range(4):
+        robot.streams[f'/driver/{number}'].stamps = lidar.stamps
+    steps = [each for each in robot.findings() if each.code == 'clock_step']
+    assert len(steps) == 1
+    assert len(steps[0].topics) == 5
+
+
+def test_two_faults_on_one_topic_are_both_found() -> None:
+    """A wrong unit is undone, so that the loss behind it shows."""
+    robot = Robot(8)
+    robot.imu.keep(robot.random.random(len(robot.imu.stamps)) > 0.05)
+    field.milliseconds_as_nanoseconds(robot)
+    codes = {each.code for each in robot.findings()}
+    assert {'stamp_unit', 'dropped_frames'} <= codes
+
+
+def test_a_header_alone_is_enough(tmp_path: Path) -> None:
+    """Types that nobody knows are inspected by their stamps, as long as they have some."""
+    raw = bytes(msgs.imu('imu').fill(START_NS))
+    with BagWriter(tmp_path / 'bag') as writer:
+        writer.add_topic('/imu/data', IMU)
+        for k in range(100):
+            writer.write('/imu/data', START_NS + k * S // 20, raw)
+    assert main(['inspect', str(tmp_path / 'bag')]) == 1

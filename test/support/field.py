@@ -1,0 +1,341 @@
+"""Recordings with faults as users have them: a small robot, made with numpy alone.
+
+Every fault is a function that changes the arrays of stamps and arrivals (ns) of a `Robot`. Nothing
+of the project makes them but the bytes of a header, so that a finding cannot agree with its own
+maker by mistake.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rig_common import msgs
+from sensor_rig.findings.model import Finding
+from sensor_rig.findings.record import TopicRecord
+from sensor_rig.findings.search import search
+
+Ns = NDArray[np.int64]
+S, MS = 10**9, 10**6
+START_NS = 1_763_478_000 * S
+IMU, ODOM = 'sensor_msgs/msg/Imu', 'nav_msgs/msg/Odometry'
+CLOUD, IMAGE = 'sensor_msgs/msg/PointCloud2', 'sensor_msgs/msg/Image'
+
+
+@dataclass
+class Stream:
+    """The messages of one topic, in the order in which they were recorded."""
+
+    type_name: str
+    stamps: Ns
+    arrivals: Ns
+    frames: list[str] = field(default_factory=lambda: ['frame'])
+    """In turn, message by message."""
+    publishes: Ns | None = None
+    marks: Ns | None = None
+    """Content of each message; equal marks and stamps are equal bytes."""
+    sweep_s: float = 0.0
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        self.stamps, self.arrivals = self.stamps[kept], self.arrivals[kept]
+
+    def append(self, stamps: Ns, arrivals: Ns, marks: Ns | None = None) -> None:
+        """Mix more messages in, by their arrival."""
+        own = np.arange(len(self.stamps)) if self.marks is None else self.marks
+        new = np.arange(len(stamps)) + 10**6 if marks is None else marks
+        arrival = np.concatenate([self.arrivals, arrivals])
+        order = np.argsort(arrival, kind='stable')
+        self.stamps = np.concatenate([self.stamps, stamps])[order]
+        self.marks = np.concatenate([own, new])[order]
+        self.arrivals = arrival[order]
+
+    def resort(self) -> None:
+        """Put the messages in the order of their arrivals, as a reader of the file does."""
+        order = np.argsort(self.arrivals, kind='stable')
+        self.stamps, self.arrivals = self.stamps[order], self.arrivals[order]
+
+
+class Robot:
+    """An IMU, a LiDAR and a camera with clocks of their own, and odometry stamped by the host."""
+
+    def __init__(self, seed: int = 0, seconds: float = 40.0) -> None:
+        self.random = np.random.default_rng(seed)
+        self.seconds = seconds
+        self.streams = {
+            '/imu/data': self.stream(IMU, 200.0, 1.0, 0.3),
+            '/lidar/points': self.stream(CLOUD, 10.0, 105.0, 1.0),
+            '/camera/image_raw': self.stream(IMAGE, 30.0, 25.0, 1.5),
+            '/odom': self.stream(ODOM, 50.0, 2.0, 0.5, by_host=True),
+        }
+        self.streams['/lidar/points'].sweep_s = 0.099
+
+    @property
+    def imu(self) -> Stream:
+        return self.streams['/imu/data']
+
+    def stream(
+        self,
+        type_name: str,
+        rate_hz: float,
+        delay_ms: float,
+        jitter_ms: float,
+        *,
+        by_host: bool = False,
+    ) -> Stream:
+        count = int(self.seconds * rate_hz)
+        captures = self.random.uniform(0.0, 1.0 / rate_hz) + np.arange(count) / rate_hz
+        delays = (delay_ms + self.random.gamma(2.0, jitter_ms / 2.0, count)) / 1e3
+        arrivals = np.maximum.accumulate(captures + delays)
+        stamps = arrivals - self.random.uniform(5e-5, 2e-4, count) if by_host else captures
+        return Stream(type_name, as_ns(stamps), as_ns(arrivals))
+
+    def records(self) -> list[TopicRecord]:
+        found = []
+        for name, stream in self.streams.items():
+            record = TopicRecord(name, stream.type_name, stream.type_name != 'std_msgs/msg/String')
+            for message in messages(stream):
+                record.add(*message)
+            found.append(record)
+        return found
+
+    def findings(self) -> list[Finding]:
+        return search(self.records())[1]
+
+
+def as_ns(seconds: NDArray[np.float64]) -> Ns:
+    return np.asarray(START_NS + np.rint(seconds * 1e9), np.int64)
+
+
+def messages(stream: Stream) -> Iterator[tuple[bytes, int, int]]:
+    """Yield (bytes, arrival, publish time) of every message."""
+    for i, (stamp, arrival) in enumerate(
+        zip(stream.stamps.tolist(), stream.arrivals.tolist(), strict=True)
+    ):
+        mark = i if stream.marks is None else int(stream.marks[i])
+        publish = 0 if stream.publishes is None else int(stream.publishes[i])
+        yield raw(stream, stamp, stream.frames[i % len(stream.frames)], mark), arrival, publish
+
+
+def raw(stream: Stream, stamp_ns: int, frame: str, mark: int) -> bytes:
+    if stream.sweep_s:
+        points = np.zeros(16, np.dtype([('x', '<f4'), ('time', '<f4')]))
+        points['x'], points['time'] = mark, np.linspace(0.0, stream.sweep_s, 16)
+        return msgs.point_cloud2_message(stamp_ns, frame, points)
+    text = frame.encode() + b'\0'
+    head = struct.pack('<iII', *divmod(stamp_ns, S), len(text)) + text
+    return b'\0\1\0\0' + head + struct.pack('<q', mark) + bytes(16)
+
+
+def during(stream: Stream, begin_s: float, end_s: float) -> NDArray[np.bool_]:
+    """Return which messages arrived in a span since the start."""
+    since = (stream.arrivals - START_NS) / 1e9
+    return np.asarray((since >= begin_s) & (since < end_s))
+
+
+# ---- the recordings of the field -------------------------------------------------------------
+
+
+def milliseconds_as_nanoseconds(r: Robot) -> None:
+    r.imu.stamps = r.imu.stamps // S * S + r.imu.stamps % S // MS
+
+
+def microseconds_as_nanoseconds(r: Robot) -> None:
+    r.imu.stamps = r.imu.stamps // S * S + r.imu.stamps % S // 1000
+
+
+def milliseconds_since_1970(r: Robot) -> None:
+    r.imu.stamps = r.imu.stamps // MS
+
+
+def out_of_order(r: Robot) -> None:
+    """300 of 6000 messages come one or two places late; none is missing."""
+    r.imu.stamps, r.imu.arrivals = r.imu.stamps[:6000], r.imu.arrivals[:6000]
+    order = np.arange(6000.0)
+    late = r.random.choice(np.arange(10, 5990, 4), 300, replace=False)
+    order[late] += r.random.choice((1.5, 2.5), 300)
+    r.imu.stamps = r.imu.stamps[np.argsort(order, kind='stable')]
+
+
+def pps_lost(r: Robot) -> None:
+    """The LiDAR's clock is ahead by 1 s for 8 s."""
+    lidar = r.streams['/lidar/points']
+    lidar.stamps = lidar.stamps + np.where(during(lidar, 15.0, 23.0), S, 0)
+
+
+def host_step(size_ms: float) -> Callable[[Robot], None]:
+    """The recording host's clock is set: all arrivals, and the stamps that it writes."""
+
+    def apply(r: Robot) -> None:
+        at = START_NS + 18 * S
+        for name, stream in r.streams.items():
+            moved = np.where(stream.arrivals >= at, round(size_ms * MS), 0)
+            if name != '/lidar/points':  # the only one with a clock of its own
+                stream.stamps = stream.stamps + moved
+            stream.arrivals = stream.arrivals + moved
+            stream.resort()
+
+    return apply
+
+
+def batches_of_four(r: Robot) -> None:
+    last = np.minimum(np.arange(len(r.imu.arrivals)) // 4 * 4 + 3, len(r.imu.arrivals) - 1)
+    r.imu.arrivals = r.imu.arrivals[last]
+
+
+def batches_with_one_stamp(r: Robot) -> None:
+    batches_of_four(r)
+    r.imu.stamps = r.imu.arrivals - 100_000
+
+
+def two_publishers(r: Robot) -> None:
+    other = r.stream(IMU, 200.0, 1.4, 0.3)
+    shift = round(1.7 * MS) + r.imu.stamps[0] - other.stamps[0]
+    r.imu.append(other.stamps + shift, other.arrivals + shift)
+
+
+def two_publishers_of_different_rate(r: Robot) -> None:
+    other = r.stream(IMU, 63.0, 1.4, 0.3)
+    r.imu.append(other.stamps, other.arrivals)
+
+
+def two_publishers_on_different_clocks(r: Robot) -> None:
+    other = r.stream(IMU, 200.0, 1.4, 0.3)
+    r.imu.append(other.stamps - 80 * MS, other.arrivals)
+
+
+def tai(r: Robot) -> None:
+    r.imu.stamps = r.imu.stamps + 37 * S
+
+
+def restart(r: Robot) -> None:
+    """The LiDAR counts from its power-up and is restarted after 20 s."""
+    lidar = r.streams['/lidar/points']
+    lidar.keep(~during(lidar, 20.0, 23.0))
+    later = lidar.arrivals >= START_NS + 20 * S
+    lidar.stamps = lidar.stamps - START_NS + np.where(later, -22 * S, 600 * S)
+
+
+# ---- faults that no table lists ----------------------------------------------------------------
+
+
+def seconds_as_float32(r: Robot) -> None:
+    r.imu.stamps = (r.imu.stamps / 1e9).astype(np.float32).astype(np.float64).astype(np.int64) * S
+
+
+def power_up_seconds_as_float32(r: Robot) -> None:
+    seconds = (r.imu.stamps - START_NS + 5000 * S) / 1e9
+    r.imu.stamps = np.rint(seconds.astype(np.float32).astype(np.float64) * 1e9).astype(np.int64)
+
+
+def local_time_with_daylight_saving(r: Robot) -> None:
+    lidar = r.streams['/lidar/points']
+    lidar.stamps = lidar.stamps + np.where(during(lidar, 0.0, 25.0), 7200 * S, 3600 * S)
+
+
+def relayed_in_a_circle(r: Robot) -> None:
+    """Every message comes a second time, with two others between."""
+    r.imu.append(r.imu.stamps, r.imu.arrivals + 12 * MS, np.arange(len(r.imu.stamps)))
+
+
+def looped_bag(r: Robot) -> None:
+    for stream in r.streams.values():
+        at = stream.arrivals >= START_NS + 22 * S
+        stream.stamps = stream.stamps - np.where(at, 22 * S, 0)
+
+
+def paused_recorder(r: Robot) -> None:
+    for stream in r.streams.values():
+        stream.keep(~during(stream, 14.0, 24.0))
+
+
+def gps_time(r: Robot) -> None:
+    r.streams['/lidar/points'].stamps += 18 * S
+
+
+def epoch_of_2000(r: Robot) -> None:
+    r.streams['/lidar/points'].stamps -= 946_684_800 * S
+
+
+def week_rollover(r: Robot) -> None:
+    r.streams['/lidar/points'].stamps -= 1024 * 7 * 86400 * S
+
+
+def rounded_to_10_ms(r: Robot) -> None:
+    r.imu.stamps = r.imu.stamps // (10 * MS) * (10 * MS)
+
+
+def camera_rounded_to_10_ms(r: Robot) -> None:
+    camera = r.streams['/camera/image_raw']
+    camera.stamps = camera.stamps // (10 * MS) * (10 * MS)
+
+
+def frozen_for_two_seconds(r: Robot) -> None:
+    still = during(r.imu, 20.0, 22.0)
+    r.imu.stamps = np.where(still, r.imu.stamps[still][0], r.imu.stamps)
+
+
+def simulated_beside_wall_time(r: Robot) -> None:
+    """The LiDAR and the camera run on simulated time at a pace that changes."""
+    for name in ('/lidar/points', '/camera/image_raw'):
+        stream = r.streams[name]
+        since = (stream.stamps - START_NS) / 1e9
+        paced = 120.0 + 0.8 * since + 1.5 * np.sin(since / 5.0)
+        stream.stamps = np.asarray(np.rint(paced * 1e9), np.int64)
+
+
+def cut_together(r: Robot) -> None:
+    """Two recordings of one robot, an hour apart, written one after the other."""
+    for stream in r.streams.values():
+        later = np.where(stream.arrivals >= START_NS + 20 * S, 3600 * S, 0)
+        stream.stamps, stream.arrivals = stream.stamps + later, stream.arrivals + later
+
+
+def cut_together_and_closed_up(r: Robot) -> None:
+    """The same, with new receive times that go on without a gap."""
+    for stream in r.streams.values():
+        stream.stamps = stream.stamps + np.where(stream.arrivals >= START_NS + 20 * S, 3600 * S, 0)
+
+
+def queue_from_the_middle_on(r: Robot) -> None:
+    camera = r.streams['/camera/image_raw']
+    camera.arrivals = camera.arrivals + np.where(during(camera, 20.0, 99.0), 120 * MS, 0)
+
+
+def single_garbage_stamps(r: Robot) -> None:
+    r.imu.stamps[[1000, 3000, 5000]] -= 77 * S
+
+
+def tai_from_the_middle_on(r: Robot) -> None:
+    lidar = r.streams['/lidar/points']
+    lidar.stamps = lidar.stamps + np.where(during(lidar, 20.0, 99.0), 37 * S, 0)
+
+
+def played_at_half_speed(r: Robot) -> None:
+    for stream in r.streams.values():
+        stream.arrivals = START_NS + 86400 * S + 2 * (stream.arrivals - START_NS)
+
+
+def counter_in_microseconds(r: Robot) -> None:
+    r.imu.stamps = (r.imu.stamps - START_NS + 50 * S) // 1000
+
+
+def copied_topic(r: Robot) -> None:
+    imu = r.imu
+    r.streams['/imu/relay'] = Stream(IMU, imu.stamps, imu.arrivals + 300_000)
+
+
+def publish_clock_behind(r: Robot) -> None:
+    for stream in r.streams.values():
+        stream.publishes = stream.arrivals - MS // 2
+    r.imu.publishes = r.imu.arrivals - 3 * S
+
+
+def slow_middleware(r: Robot) -> None:
+    for stream in r.streams.values():
+        stream.publishes = stream.arrivals - MS // 2
+    camera = r.streams['/camera/image_raw']
+    camera.arrivals, camera.publishes = camera.arrivals + 60 * MS, camera.arrivals
