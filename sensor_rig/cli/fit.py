@@ -128,13 +128,10 @@ def _tell_servo(args: argparse.Namespace, fit: ServoFit, source: str) -> int:
 
 
 def _write(texts: dict[Path, str]) -> None:
-    from rig_common.errors import RigError, why
+    from rig_common.saving import save_text
 
     for file, content in texts.items():
-        try:
-            file.write_text(content, encoding='utf-8')
-        except OSError as error:
-            raise RigError(f'cannot write {file}: {why(error)}') from None
+        save_text(file, content)
 
 
 def _tell_written(texts: dict[Path, str]) -> None:

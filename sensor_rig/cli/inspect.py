@@ -135,12 +135,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _save(path: Path, text: str) -> str:
-    from rig_common.errors import RigError, why
+    from rig_common.saving import save_text
 
-    try:
-        path.write_text(text, encoding='utf-8')
-    except OSError as error:
-        raise RigError(f'cannot write {path}: {why(error)}') from None
+    save_text(path, text)
     return str(path)
 
 

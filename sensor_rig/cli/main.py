@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import signal
 import sys
@@ -13,12 +14,13 @@ from typing import TypeAlias
 
 import sensor_rig
 from rig_common.early import interrupt_as_usual
-from rig_common.errors import RigError
+from rig_common.errors import RigError, why
 from rig_common.text import near
 from sensor_rig.cli.support import registry
 
 INTERRUPTED = 128 + signal.SIGINT
 BROKEN_PIPE = 128 + signal.SIGPIPE
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 GO_ON = 64
 """Tells the script `rig` to install what the command needs; no command ends with it."""
 
@@ -85,14 +87,25 @@ def main(argv: Sequence[str] | None = None, run: Runner | None = None) -> int:
         return RigError.EXIT_CODE
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of a pipe (`| head`) left; Python would complain once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of a pipe (`| head`) left
+        _give_up_stdout()
         return BROKEN_PIPE
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        _give_up_stdout()
+        where = error.filename or 'to the standard output'
+        print(f'error: cannot write {where}: {why(error)}', file=sys.stderr)
+        return RigError.EXIT_CODE
     finally:
         if argv is None:
             # All is done: a Ctrl-C that comes while Python ends must not change the exit code.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _give_up_stdout() -> None:
+    """Drop what is still to be printed; Python would complain once more at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(arguments: list[str], run: Runner) -> int:

@@ -78,6 +78,7 @@ def _require_free(files: list[Path], force: bool) -> None:
 def _write(survey: Survey, out: Path, *, picture: bool) -> dict[str, object]:
     """Write the rig file, and the picture where something renders here."""
     from rig_common.errors import RigError, UnavailableError
+    from rig_common.saving import save_text
     from sensor_rig.cli.support.progress import note
     from sensor_rig.inprocess import InProcessRig
     from sensor_rig.mounting.guess import Guess
@@ -100,7 +101,7 @@ def _write(survey: Survey, out: Path, *, picture: bool) -> dict[str, object]:
         raise RigError(f'{out} cannot be written: {error.strerror}') from None
     finally:
         trial.unlink(missing_ok=True)
-    out.write_text(text, encoding='utf-8')
+    save_text(out, text)
     written: JsonObject = {'rig_file': str(out), 'picture': None, 'mounted': sorted(rig.sensors)}
     if picture:
         file = out.with_suffix('.png')

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the page and say where it is."""
-    from rig_common.errors import RigError, why
+    from rig_common.saving import save_text
     from sensor_rig.cli.support.progress import tell_problems
     from sensor_rig.syncing.bag_sync import REPORT_PAGE
     from sensor_rig.syncing.sync_page import sync_page
@@ -46,10 +46,7 @@ def run(args: argparse.Namespace) -> int:
     document = _saved(args.run) if args.rig is None else _synced(args.run, args.rig, problems)
     folder = args.run if args.run.is_dir() else None
     output = args.output or (folder / REPORT_PAGE if folder else args.run.with_suffix('.html'))
-    try:
-        output.write_text(sync_page(document), encoding='utf-8')
-    except OSError as error:
-        raise RigError(f'cannot write {output}: {why(error)}') from None
+    save_text(output, sync_page(document))
     if args.json:
         from sensor_rig.cli.sync import summary
 

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the view."""
-    from rig_common.errors import RigError
+    from rig_common.saving import save_text
     from sensor_rig.cli.support.progress import note
     from sensor_rig.rigfile import load_rig
     from sensor_rig.view.rviz_config import not_shown, view_text
@@ -43,9 +43,6 @@ def run(args: argparse.Namespace) -> int:
     if args.output is None:
         print(text, end='')
         return 0
-    try:
-        args.output.write_text(text, encoding='utf-8')
-    except OSError as error:
-        raise RigError(f'cannot write {args.output}: {error.strerror}') from None
+    save_text(args.output, text)
     print(f'written: {args.output} (show it with "rviz2 -d {args.output}")')
     return 0

@@ -35,13 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print or write the schema."""
     from rig_common.jsonable import json_text
+    from rig_common.saving import save_text
     from sensor_rig.rigfile.rig_schema import rig_schema
 
     schema = rig_schema()
     if args.output is None:
         print_json(schema)
         return 0
-    args.output.write_text(json_text(schema, 1), encoding='utf-8')
+    save_text(args.output, json_text(schema, 1))
     print(
         f'written: {args.output}; an editor uses it in rig files beside it whose first line is\n'
         f'# yaml-language-server: $schema={args.output.name}'

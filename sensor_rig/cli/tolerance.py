@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Study the results, write page and figures, judge the requirements."""
     from rig_common.errors import RigError, why
+    from rig_common.saving import save_text
     from sensor_rig.sweep.analysis.document import document
     from sensor_rig.sweep.analysis.study import study_of
     from sensor_rig.sweep.analysis.study_pictures import write_pictures
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     study = study_of(args.results)
     html = args.html or args.results / PAGE
     try:
-        html.write_text(tolerance_page(study), encoding='utf-8')
+        save_text(html, tolerance_page(study))
         figures = write_pictures(study, args.figures or args.results / FIGURES)
     except OSError as error:
         raise RigError(f'cannot write {error.filename or html}: {why(error)}') from None

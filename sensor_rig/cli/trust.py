@@ -36,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Score the recording and say what can be trusted."""
-    from rig_common.errors import RigError, why
+    from rig_common.errors import RigError
+    from rig_common.saving import save_text
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.cli.support.progress import progress, tell_problems
     from sensor_rig.trust.report import trust_recording
@@ -51,10 +52,7 @@ def run(args: argparse.Namespace) -> int:
         report = trust_recording(args.bag, config, advance, args.sidecar)
     document = report.document()
     if args.html is not None:
-        try:
-            args.html.write_text(trust_page(document), encoding='utf-8')
-        except OSError as error:
-            raise RigError(f'cannot write {args.html}: {why(error)}') from None
+        save_text(args.html, trust_page(document))
     if args.json:
         print_json({**document, 'problems': problems})
         return tell_problems(problems) or (0 if report.holds else 1)

@@ -88,13 +88,10 @@ def _require_file(file: Path | None, suffix: str) -> None:
 
 
 def _foxglove(bag: BagReader, out: Path) -> dict[str, object]:
-    from rig_common.errors import RigError, why
+    from rig_common.saving import save_text
     from sensor_rig.view.foxglove import layout
 
-    try:
-        out.write_text(layout(bag.topics), encoding='utf-8')
-    except OSError as error:
-        raise RigError(f'{out} cannot be written: {why(error)}') from None
+    save_text(out, layout(bag.topics))
     return {'output': str(out)}
 
 

@@ -13,6 +13,7 @@ from rig_common.errors import RigError
 from rig_common.jsonable import JsonObject, json_text
 from rig_common.msgs import read_time_reference
 from rig_common.paramfile.events import Parameters
+from rig_common.saving import save_text
 from sensor_rig.bags.reader import BagReader, Recorded
 from sensor_rig.bags.writer import BagWriter
 from sensor_rig.syncing.scenery import Scenery
@@ -245,8 +246,8 @@ def _tell(advance: Callable[[float], None], done: int) -> int:
 def write_report(folder: Path, document: dict[str, object]) -> Path:
     """Write report.html and report.json into `folder`; return the page."""
     page = folder / REPORT_PAGE
-    page.write_text(sync_page(document), encoding='utf-8')
-    (folder / REPORT_DATA).write_text(json_text(document), encoding='utf-8')
+    save_text(page, sync_page(document))
+    save_text(folder / REPORT_DATA, json_text(document))
     return page
 
 

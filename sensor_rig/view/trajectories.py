@@ -68,6 +68,8 @@ def write_trajectories(bag: BagReader, folder: Path) -> dict[str, int]:
             for file in files.values():
                 file.close()
     except OSError as error:
+        for name in counts:
+            (folder / name).unlink(missing_ok=True)
         raise RigError(f'{folder} cannot be written: {why(error)}') from None
     return counts
 

@@ -16,6 +16,7 @@ from rig_common import msgs
 from rig_common.errors import RigError
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.writer import BagWriter
+from sensor_rig.cli.main import main
 
 IMAGE = msgs.image('cam', 480, 640, 'rgb8')
 
@@ -73,3 +74,53 @@ def test_a_file_that_may_not_grow_is_one_sentence(processes: Processes, tmp_path
     assert process.wait() == 2
     assert 'Traceback' not in process.output
     assert 'File too large' in process.output
+
+
+@pytest.mark.parametrize('command', ['schema', 'inspect', 'inspect --json', '--help'])
+def test_a_full_standard_output_is_one_sentence(tmp_path: Path, command: str) -> None:
+    with BagWriter(tmp_path / 'bag') as writer:
+        writer.add_topic('/camera', IMAGE.type_name)
+        writer.write('/camera', 1, IMAGE.fill(1))
+    words = command.split()
+    if 'inspect' in words:
+        words.insert(1, str(tmp_path / 'bag'))
+    with open('/dev/full', 'w') as full:
+        ended = subprocess.run(
+            [sys.executable, '-m', 'sensor_rig', *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ended.returncode == 2
+    assert ended.stderr.strip().splitlines()[-1] == (
+        'error: cannot write to the standard output: no space left on device'
+    )
+    assert 'Traceback' not in ended.stderr and 'Exception ignored' not in ended.stderr
+
+
+def fill(file: Path) -> None:
+    """Write until the disk is full."""
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT)
+    try:
+        while True:
+            os.write(handle, bytes(1 << 12))
+    except OSError:
+        os.close(handle)
+
+
+@pytest.mark.parametrize('old', ['', 'what was there before'])
+def test_a_full_disk_leaves_no_half_file(
+    small_disk: Path, capsys: pytest.CaptureFixture[str], old: str
+) -> None:
+    file = small_disk / 'schema.json'
+    if old:
+        file.write_text(old)
+    fill(small_disk / 'rest')
+    assert main(['schema', '--output', str(file)]) == 2
+    said = ' '.join(capsys.readouterr().err.split())
+    assert said.endswith('schema.json: no space left on device')
+    assert (file.read_text() if file.exists() else '') == old
+    assert sorted(each.name for each in small_disk.iterdir()) == ['rest'] + ['schema.json'] * bool(
+        old
+    )
