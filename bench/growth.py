@@ -26,7 +26,7 @@ from bench.pipeline import TRIAD
 from bench.realtime import without
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.rigfile import load_rig
-from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.registry import sensor_class
 from sim_sensors.rig import Rig
 from sim_sensors.sensors.imu import Imu, ImuConfig
@@ -103,7 +103,7 @@ def many_envs(count: int) -> Callable[[], object]:
     config = ImuConfig(
         type='imu', rate_hz=0.0, accel=TRIAD, gyro=TRIAD, delay_range_s=(0.002, 0.010)
     )
-    pipeline = Pipeline(Imu('imu', config), count, seed=1, dt_ns=dt_ns)
+    pipeline = Pipeline(Imu('imu', config), RunSetup(num_envs=count, seed=1, dt_ns=dt_ns))
     truth = np.random.default_rng(0).normal(size=(count, 6))
     clock = iter(range(0, 2**62, dt_ns))
 
@@ -125,7 +125,9 @@ def fast_sensor(rate_hz: int) -> Callable[[], object]:
         delay_range_s=(0.002, 0.002),
         jitter_s=0.001,
     )
-    pipeline = Pipeline(Imu('imu', config), seed=1, dt_ns=dt_ns, messages=True, arrays=False)
+    pipeline = Pipeline(
+        Imu('imu', config), RunSetup(seed=1, dt_ns=dt_ns, messages=True, arrays=False)
+    )
     truth = np.zeros((1, 6))
     every = 2000 // rate_hz
     clock = iter(range(0, 2**62, dt_ns))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bench.command import run_as_program
 from bench.figures import Figure
-from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.sensors.imu import Imu, ImuConfig
 
 ENVS, AXES = 32, 6
@@ -67,7 +67,7 @@ def records(
     """Return [samples, records] of an IMU at perfect rest in perfect weightlessness."""
     config = ImuConfig(type='imu', rate_hz=rate_hz, accel=errors, gyro=errors, noise=noise)
     dt_ns = round(1e9 / rate_hz)
-    pipeline = Pipeline(Imu('imu', config), ENVS, seed=1, dt_ns=dt_ns)
+    pipeline = Pipeline(Imu('imu', config), RunSetup(num_envs=ENVS, seed=1, dt_ns=dt_ns))
     truth = np.zeros((ENVS, AXES))
     out = np.empty((round(seconds * rate_hz), ENVS * AXES))
     for k in range(len(out)):

@@ -25,7 +25,7 @@ import numpy as np
 from bench.command import run_as_program
 from bench.figures import Figure, absent
 from bench.pipeline import ENVS, STEP_NS, TRIAD, WIDTH, in_turns
-from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.sensors.imu import Imu, ImuConfig
 
 WHITE = {'noise_density': 1e-3}
@@ -133,10 +133,7 @@ def stepping(
     """Return a step and a read of IMUs with `keys`, warmed up."""
     pipeline = Pipeline(
         Imu('imu', ImuConfig(type='imu', rate_hz=0.0, **keys)),
-        num_envs,
-        seed=1,
-        dt_ns=STEP_NS,
-        device=device,
+        RunSetup(num_envs=num_envs, seed=1, dt_ns=STEP_NS, device=device),
         names=names,
     )
     rows = num_envs * max(len(names), 1)
@@ -240,14 +237,12 @@ def mjlab_step() -> Callable[[], Any] | None:
 def reset(rounds: int) -> dict[str, Any]:
     """Time a reset of one and of all environments, at the first and at a late episode."""
     pipeline = Pipeline(
-        Imu('imu', ImuConfig(type='imu', rate_hz=0.0, **EVERYTHING)), ENVS, seed=1, dt_ns=STEP_NS
+        Imu('imu', ImuConfig(type='imu', rate_hz=0.0, **EVERYTHING)),
+        RunSetup(num_envs=ENVS, seed=1, dt_ns=STEP_NS),
     )
     late = Pipeline(
         Imu('imu', ImuConfig(type='imu', rate_hz=0.0, **EVERYTHING)),
-        ENVS,
-        seed=1,
-        dt_ns=STEP_NS,
-        episode=1000,
+        RunSetup(num_envs=ENVS, seed=1, dt_ns=STEP_NS, episode=1000),
     )
     truth = np.zeros((ENVS, WIDTH))
     for each in (pipeline, late):

@@ -32,7 +32,7 @@ from rig_common.cdr import Template
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.interface.sensor import Sample, Sensor, Topic
 from sim_sensors.interface.truth import WorldView
-from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.sensors.imu import Imu, ImuConfig
 from sim_sensors.timing.arrays.layout import Array, Layout
 
@@ -144,7 +144,7 @@ def retrieval(rounds: int) -> dict[str, Any]:
 def delayed_pipeline(jitter_s: float) -> Pipeline:
     """Return a pipeline that keeps `SLOTS` samples in flight and has wrapped three times."""
     config = SensorConfig(type='bench', delay_range_s=(0.010, 0.046 - jitter_s), jitter_s=jitter_s)
-    pipeline = Pipeline(_Bare('bench', config), ENVS, seed=1, dt_ns=STEP_NS)
+    pipeline = Pipeline(_Bare('bench', config), RunSetup(num_envs=ENVS, seed=1, dt_ns=STEP_NS))
     rng = np.random.default_rng(0)
     for tick in range(3 * SLOTS + 1):
         pipeline.tick(None, tick * STEP_NS, rng.normal(size=(ENVS, WIDTH)))
@@ -205,7 +205,7 @@ def step(rounds: int) -> dict[str, float]:
     config = ImuConfig(
         type='imu', rate_hz=0.0, accel=TRIAD, gyro=TRIAD, delay_range_s=(0.002, 0.010)
     )
-    pipeline = Pipeline(Imu('imu', config), ENVS, seed=1, dt_ns=STEP_NS)
+    pipeline = Pipeline(Imu('imu', config), RunSetup(num_envs=ENVS, seed=1, dt_ns=STEP_NS))
     generator = np.random.Generator(np.random.Philox(1))
     truth = generator.normal(size=(ENVS, WIDTH))
     clock = _Clock()
@@ -242,7 +242,9 @@ def emulator_us(rounds: int) -> float:
         loss={'probability': 0.01},
         clock={'drift_ppm': 20.0, 'stamp_jitter_s': 1e-5},
     )
-    pipeline = Pipeline(Imu('imu', config), seed=1, dt_ns=STEP_NS, messages=True, arrays=False)
+    pipeline = Pipeline(
+        Imu('imu', config), RunSetup(seed=1, dt_ns=STEP_NS, messages=True, arrays=False)
+    )
     truth = np.random.default_rng(0).normal(size=(1, WIDTH))
     clock = _Clock()
 
@@ -261,7 +263,9 @@ def lazy_us(rounds: int) -> float:
         raise AssertionError('nobody asked')
 
     config = SensorConfig(type='bench', rate_hz=100.0, noise=0.1)
-    pipeline = Pipeline(_Bare('bench', config), ENVS, seed=1, dt_ns=STEP_NS, supplier=unwanted)
+    pipeline = Pipeline(
+        _Bare('bench', config), RunSetup(num_envs=ENVS, seed=1, dt_ns=STEP_NS), supplier=unwanted
+    )
     clock = _Clock()
     return in_turns({'lazy': lambda: pipeline.update(clock.next())}, rounds, repeat=5000)['lazy']
 
@@ -281,7 +285,9 @@ def growth(steps: int) -> dict[str, Any]:
         jitter_s=0.005,
         loss={'probability': 0.1},
     )
-    pipeline = Pipeline(Imu('imu', config), 64, seed=1, dt_ns=STEP_NS, messages=True)
+    pipeline = Pipeline(
+        Imu('imu', config), RunSetup(num_envs=64, seed=1, dt_ns=STEP_NS, messages=True)
+    )
     truth = np.zeros((64, WIDTH))
     clock = _Clock()
 

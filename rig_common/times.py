@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+TimeT = TypeVar('TimeT', int, NDArray[np.int64])
 
 NS_PER_S = 1_000_000_000
 NS_PER_MS = 1_000_000
@@ -37,11 +43,11 @@ class TimeBase:
 
     start_ns: int = 0
 
-    def stamp_ns(self, run_ns: int) -> int:
+    def stamp_ns(self, run_ns: TimeT) -> TimeT:
         """Return a time of the run as stamps and /clock say it, ns."""
         return run_ns + self.start_ns
 
-    def run_ns(self, stamp_ns: int) -> int:
+    def run_ns(self, stamp_ns: TimeT) -> TimeT:
         """Return the time since the start of the run, ns."""
         return stamp_ns - self.start_ns
 

@@ -19,7 +19,7 @@ import numpy as np
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sim_sensors.interface.sensor import AnySensor
-from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.pipeline.reading.readout import Reading
 from sim_sensors.timing.arrays.layout import Array
 
@@ -106,10 +106,9 @@ class SensedTerm:
         self._step_ns = round(env.step_dt * NS_PER_S)
         self._pipeline = Pipeline(
             self._sensor,
-            env.num_envs,
-            seed=self._seed,
-            dt_ns=self._step_ns,
-            device=str(env.device),
+            RunSetup(
+                num_envs=env.num_envs, seed=self._seed, dt_ns=self._step_ns, device=str(env.device)
+            ),
         )
         self._lengths = self._pipeline.xp.zeros(env.num_envs, np.int64)
         self._told = self._pipeline.xp.zeros(env.num_envs, np.bool_)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import NamedTuple
 
-from rig_common.times import NEVER_NS, TimeBase, in_seconds
+from rig_common.times import NEVER_NS, in_seconds
 from sim_sensors.interface.sensor import AnySensor, Sample
 from sim_sensors.interface.topics import sensor_topics
 from sim_sensors.pipeline.in_flight import InFlight
@@ -39,11 +39,8 @@ class Message(NamedTuple):
 class Outbox:
     """Encodes what arrives; asks the pipelines only when something does."""
 
-    def __init__(
-        self, sensors: Mapping[str, AnySensor], num_envs: int, time_base: TimeBase
-    ) -> None:
+    def __init__(self, sensors: Mapping[str, AnySensor], num_envs: int) -> None:
         """Name the topics of `sensors` in every environment."""
-        self._time_base = time_base
         self._names = {
             (name, env): sensor_topics(sensor, env, num_envs)
             for name, sensor in sensors.items()
@@ -75,7 +72,6 @@ class Outbox:
         for pipeline, flight in self._flights:
             if flight.next_ns() <= now_ns:
                 for sample in pipeline.due(now_ns):
-                    sample.leave(self._time_base)
                     due += self._encode(pipeline.sensor, sample)
         self.look()
         if len(due) > 1:

@@ -22,13 +22,12 @@ from sim_sensors.interface.mounts import unknown_name
 from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.outbox import Message, Outbox
 from sim_sensors.pipeline.alike import classes_of
-from sim_sensors.pipeline.assembly import link_shares, schedules_of
-from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.assembly import Assembler
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.pipeline.reading.readout import Reading, beside
 from sim_sensors.pipeline.sources import Source, make_source
 from sim_sensors.timing.arrays.rows import Envs
 from sim_sensors.timing.config import LinkConfig
-from sim_sensors.timing.stamp_limits import require_stamps
 from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.envs import ALL_ENVS, EnvIndex
 from sim_sensors.world.readers import truth_readers
@@ -79,22 +78,15 @@ class Rig:
         self._readers = truth_readers(offered, self.world, log.warning)
         self.sensors = {each.name: each for each in offered if each.name in self._readers}
         """The sensors that run, by name."""
-        self._schedules = schedules_of(
-            {each.name: each.config for each in offered}, self.world.dt_ns
+        self._assembler = Assembler(
+            {each.name: each for each in offered},
+            links or {},
+            self.world.dt_ns,
+            self.world.time_base,
         )
-        for sensor in self.sensors.values():
-            require_stamps(
-                f'sensor {sensor.name!r}',
-                sensor.config,
-                self._schedules[sensor.name],
-                self.world.time_base,
-            )
-        self._links = link_shares(
-            {each.name: each for each in offered}, links or {}, self._schedules
-        )
-        self._outbox = (
-            Outbox(self.sensors, self.num_envs, self.world.time_base) if messages else None
-        )
+        for name in self.sensors:
+            self._assembler.check_stamps(name, f'sensor {name!r}')
+        self._outbox = Outbox(self.sensors, self.num_envs) if messages else None
         self._sources: dict[str, Source] = {}
         self._build()
 
@@ -113,27 +105,23 @@ class Rig:
         world = self.world
         watched = {name for name, source in self._sources.items() if source.pipeline.watched}
         classes = (
-            classes_of(self.sensors, self._schedules, self._readers)
+            classes_of(self.sensors, self._assembler.schedules, self._readers)
             if self._together
             else [(name,) for name in self.sensors]
         )
+        run = RunSetup(
+            self.seed,
+            world.dt_ns,
+            num_envs=world.num_envs,
+            episode=self.episode,
+            start_ns=world.time_base.start_ns,
+            messages=self._outbox is not None,
+            arrays=self._arrays,
+            device=self._device,
+        )
         self._in_order: list[Source] = []
         for names in classes:
-            first = names[0]
-            pipeline = Pipeline(
-                self.sensors[first],
-                world.num_envs,
-                seed=self.seed,
-                dt_ns=world.dt_ns,
-                schedule=self._schedules[first],
-                messages=self._outbox is not None,
-                arrays=self._arrays,
-                episode=self.episode,
-                link=self._links.get(first),
-                start_ns=world.time_base.start_ns,
-                names=names,
-                device=self._device,
-            )
+            pipeline = self._assembler.pipeline(names, run)
             pipeline.watched = not watched.isdisjoint(names)
             source = make_source(world, [self._readers[name] for name in names], pipeline)
             self._in_order.append(source)
@@ -297,12 +285,11 @@ class Rig:
 
         See `Pipeline.start_history`; times have the base of `time_ns`.
         """
-        pipeline = self._ready(name)
-        start_ns = self.world.time_base.start_ns
+        pipeline, inside = self._ready(name), self.world.time_base.run_ns
         pipeline.start_history(
-            pipeline.xp.asarray(times_ns, np.int64) - start_ns,
+            inside(pipeline.xp.asarray(times_ns, np.int64)),
             values,
-            None if phase_ns is None else pipeline.xp.asarray(phase_ns, np.int64) - start_ns,
+            None if phase_ns is None else inside(pipeline.xp.asarray(phase_ns, np.int64)),
             envs,
             member=pipeline.names.index(name),
         )
@@ -311,14 +298,12 @@ class Rig:
         """Return times of `time_ns`' base as times since the start of the run."""
         if at_ns is None:
             return self.world.time_ns
-        if isinstance(at_ns, int):
-            latest_ns = at_ns
-        else:
-            at_ns = np.asarray(at_ns, np.int64)
-            latest_ns = int(at_ns.max(initial=0))
+        times_ns = np.asarray(at_ns, np.int64)
+        latest_ns = int(times_ns.max(initial=0))
         if latest_ns > self.time_ns:
             raise RigError(f'at_ns is {latest_ns}, which is after the present, {self.time_ns}')
-        return at_ns - self.world.time_base.start_ns
+        base = self.world.time_base
+        return base.run_ns(at_ns) if isinstance(at_ns, int) else base.run_ns(times_ns)
 
     def _outside(self, reading: Reading) -> Reading:
         """Give the times of a reading the time base of `time_ns`, in place."""
@@ -356,9 +341,10 @@ class Rig:
 
     def init_ctrl_history(self, times_ns: ArrayLike, values: ArrayLike, envs: Envs = None) -> None:
         """Let `envs` have been commanded `values` [n, m, actuators] at past times [m]."""
-        start_ns = self.world.time_base.start_ns
         self.world.actuation.start_history(
-            np.asarray(times_ns, np.int64) - start_ns, np.asarray(values, float), envs
+            self.world.time_base.run_ns(np.asarray(times_ns, np.int64)),
+            np.asarray(values, float),
+            envs,
         )
 
     def command_twist(

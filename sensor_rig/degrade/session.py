@@ -27,7 +27,7 @@ from sensor_rig.degrade.truth import TIME_TYPE, StreamTruth
 from sensor_rig.rigfile.stream_keys import StreamConfig
 from sensor_rig.rigfile.stream_topics import find_stream
 from sim_sensors.timing.clock_config import ClockConfig
-from sim_sensors.timing.config import FaultConfig
+from sim_sensors.timing.faults import FaultConfig
 
 
 class Degraded(NamedTuple):
@@ -228,7 +228,7 @@ def _check_type(
     where = f'streams.{stream.name}'
     if stamped:
         return
-    steps = any(fault.kind == 'clock_step' for fault in config.faults.values())
+    steps = any(fault.what.steps_clock for fault in config.faults.values())
     wanted = (
         'clock'
         if config.clock != ClockConfig()

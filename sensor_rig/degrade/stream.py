@@ -20,9 +20,8 @@ from rig_common.times import NS_PER_S, rational_rate, seconds_to_ns
 from sensor_rig.degrade.ledger import Fate
 from sensor_rig.degrade.messages import Incoming, Outgoing
 from sensor_rig.rigfile.stream_keys import StreamConfig
-from sim_sensors.timing.config import FaultConfig
 from sim_sensors.timing.fates import CaptureFate
-from sim_sensors.timing.faults import HEALTHY, Condition, Faults
+from sim_sensors.timing.faults import HEALTHY, Condition, FaultConfig, Faults
 from sim_sensors.timing.randomness.random_streams import RandomStreams
 from sim_sensors.timing.transit import CaptureNumbers, StreamTraits, Transit
 from sync_engine.wire.restamp import CLOUD_TYPE, has_absolute_times, restamp
@@ -129,7 +128,7 @@ class DegradedStream:
 
     def _take_faults(self) -> None:
         self._faults = Faults([*self.config.faults.values(), *self._injected])
-        self._is_faulty, self._may_stick = bool(self._faults), self._faults.has('stuck')
+        self._is_faulty, self._may_stick = bool(self._faults), self._faults.repeat_values
 
     # ---- time ---------------------------------------------------------------------------------
 

@@ -10,36 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-FAULT_ARGUMENTS: dict[str, dict[str, float]] = {
-    'dead': {},
-    'stuck': {},
-    'slow': {'offset': 0.03},
-    'clock_step': {'offset': 0.053},
-    'noisy': {'scale': 10.0},
-    'loss_burst': {'scale': 0.5},
-    'wrong': {'scale': 1.1},
-}
-"""The faults of the page: 30 ms slower, the clock 53 ms ahead, ten times the noise ..."""
+from sim_sensors.timing.faults import KINDS
+
 FAULT_SECONDS = 5.0
 
 
-def fault_in_words(kind: str, offset: float = 0.0, scale: float = 1.0) -> str:
-    """Say what a fault does."""
-    match kind:
-        case 'slow':
-            return f'{1e3 * offset:.4g} ms slower'
-        case 'clock_step':
-            return f'clock step {1e3 * offset:+.4g} ms'
-        case 'noisy':
-            return f'{scale:g} times the noise'
-        case 'loss_burst':
-            return f'{100.0 * scale:g} % lost'
-        case 'wrong':
-            return f'values times {scale:g}' + (f', {offset:+g}' if offset else '')
-    return kind
-
-
-FAULTS = {kind: fault_in_words(kind, **arguments) for kind, arguments in FAULT_ARGUMENTS.items()}
+FAULTS = {name: kind.in_words(**kind.example) for name, kind in KINDS.items()}
+"""The faults of the page in words: 30 ms slower, the clock 53 ms ahead, ..."""
 
 
 class Limit(NamedTuple):
@@ -220,7 +197,7 @@ class Controls:
 
     def _inject(self, words: str) -> None:
         kind = next(kind for kind, said in FAULTS.items() if said == words)
-        self._ask(Command('fault', self._sensor.value, FAULT_SECONDS, kind, FAULT_ARGUMENTS[kind]))
+        self._ask(Command('fault', self._sensor.value, FAULT_SECONDS, kind, KINDS[kind].example))
 
     def note(self, sensor: str, key: str, value: object) -> None:
         """Take it that a parameter of a sensor was changed, by whomever."""

@@ -16,12 +16,11 @@ from rig_common.errors import RigError, UnavailableError, why
 from rig_common.times import NS_PER_S
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.page import svg
-from sensor_rig.page.controls import fault_in_words
 from sensor_rig.page.history import History, Mark, Occurrence, OffsetPoint
 from sensor_rig.page.offsets import offsets
 from sensor_rig.page.timeline_lanes import timeline
 from sensor_rig.rigfile import RigConfig
-from sim_sensors.timing.config import FaultConfig
+from sim_sensors.timing.faults import FaultConfig
 
 FORMATS = ('.webp', '.gif')
 BROWSERS = ('chromium', 'chromium-browser', 'google-chrome')
@@ -90,7 +89,7 @@ class _Run:
         self._rig.pipelines[sensor].inject(fault)
         self._history = History(
             self._rig.sensors,
-            planned=[Occurrence(at_s, fault_in_words('clock_step', step_s), sensor)],
+            planned=[Occurrence(at_s, fault.what.in_words(step_s), sensor)],
         )
         self._errors_ms: dict[str, float] = {}
         self._reference = '' if config.sync is None else config.sync.reference_sensor_id

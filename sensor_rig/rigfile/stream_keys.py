@@ -79,7 +79,7 @@ class StreamConfig(StreamKeys, TimingConfig):
     @model_validator(mode='after')
     def _faults_need_no_payload(self) -> StreamConfig:
         for name, fault in self.faults.items():
-            if fault.kind in ('wrong', 'noisy') and not hasattr(self, 'type'):
+            if fault.what.changes_value and not hasattr(self, 'type'):
                 raise ValueError(
                     f'faults.{name}.kind is {fault.kind}, which changes values; that '
                     f'needs a type, one of {", ".join(TYPES)}'

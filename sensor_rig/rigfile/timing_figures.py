@@ -50,7 +50,8 @@ class TimingFigures:
 def timing_figures(rig: RigConfig) -> dict[str, TimingFigures]:
     """Return the figures of every simulated sensor, faults left out."""
     from rig_common.times import seconds_to_ns
-    from sim_sensors.pipeline.assembly import link_shares, schedules_of, stream_of
+    from sim_sensors.pipeline.assembly import link_shares, schedules_of
+    from sim_sensors.pipeline.stream_traits import stream_of
     from sim_sensors.timing.randomness.random_streams import RandomStreams
     from sim_sensors.timing.transit import Transit
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias,
 import numpy as np
 
 from rig_common.quaternions import product
-from rig_common.times import TimeBase, seconds_to_ns
+from rig_common.times import seconds_to_ns
 from sim_sensors.interface.batch import Batch, Timeline
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.timing.arrays.layout import Array, Layout
@@ -71,19 +71,12 @@ class Sample:
     """Ground-truth return-space row [width] of the same capture, undelayed and noise-free."""
 
     start_ns: int = 0
-    """What its times count from: the start of the run, 0, until it leaves the pipeline."""
+    """Time at which the run started; the times above count from there, as stamps do."""
 
     @property
     def elapsed_ns(self) -> int:
         """Time of the capture since the start of the run: what a scan pattern counts from, ns."""
         return self.capture_ns - self.start_ns
-
-    def leave(self, base: TimeBase) -> None:
-        """Turn its times into those that everybody outside knows."""
-        self.start_ns = base.start_ns
-        self.capture_ns += base.start_ns
-        self.stamp_ns += base.start_ns
-        self.arrival_ns += base.start_ns
 
 
 class Sensor(Movable, ABC, Generic[ConfigT]):

@@ -24,14 +24,14 @@ from rig_common.times import NEVER_NS, NS_PER_S
 from sim_sensors.diagnostic_values import SensorFacts
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.interface.topics import diagnostics_topic, parameter_events_topic, tick_topic
-from sim_sensors.pipeline.assembly import link_shares, schedules_of
+from sim_sensors.pipeline.assembly import Assembler
 from sim_sensors.pipeline.changes_at_run_time import FIXED_KEYS
-from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
+from sim_sensors.registry import sensor_class
 from sim_sensors.ros.emulator_channel import EmulatorChannel
 from sim_sensors.ros.fault_service import FaultService
 from sim_sensors.simulation import Simulation
 from sim_sensors.timing.fates import LOSSES, CaptureFate
-from sim_sensors.timing.stamp_limits import require_stamps
 from sim_sensors.world.model.model_file import whole_timestep_ns
 
 LISTEN_PERIOD_S = 0.1
@@ -70,8 +70,9 @@ class EmulatorNode(Node):
         self._num_envs = world.num_envs
         self._base = world.time_base
         self._dt_ns = whole_timestep_ns(world.timestep_s)
-        self._schedules = schedules_of(simulation.sensors, self._dt_ns)
-        self._links = link_shares(simulation.make_sensors(), simulation.links, self._schedules)
+        self._assembler = Assembler(
+            simulation.make_sensors(), simulation.links, self._dt_ns, self._base
+        )
         self._episode, self._seed = 0, simulation.seed
         chosen = self._choose(sensors)
         self._settings = {each: self._declare(each) for each in chosen}
@@ -149,27 +150,23 @@ class EmulatorNode(Node):
             fixed=lambda key: not _changeable(key),
             on_change=partial(self._reconfigure, name),
         )
-        require_stamps(f'sensors.{name}', settings.config, self._schedules[name], self._base)
+        self._assembler.check_stamps(name, f'sensors.{name}', settings.config)
         return settings
 
     def _pipeline(self, name: str) -> Pipeline:
         """Return a fresh pipeline of the present episode."""
-        from sim_sensors.registry import sensor_class
-
         config = self._settings[name].config
-        sensor = sensor_class(config.type)(name, config)
-        return Pipeline(
-            sensor,
-            self._num_envs,
-            seed=self._seed,
-            dt_ns=self._dt_ns,
-            schedule=self._schedules[name],
+        run = RunSetup(
+            self._seed,
+            self._dt_ns,
+            num_envs=self._num_envs,
+            episode=self._episode,
+            start_ns=self._base.start_ns,
             messages=True,
             arrays=False,
-            episode=self._episode,
-            link=self._links.get(name),
-            start_ns=self._base.start_ns,
         )
+        sensor = sensor_class(config.type)(name, config)
+        return self._assembler.pipeline((name,), run, sensor)
 
     def report(self) -> None:
         """Publish the diagnostics now."""

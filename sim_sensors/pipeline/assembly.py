@@ -1,48 +1,58 @@
-"""From simulated sensors to their pipeline: where constants lie, sizes of messages, links."""
+"""From the sensors of a rig to their pipelines: schedules, shares of links, pipelines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from rig_common.errors import RigError
+from rig_common.times import TimeBase
 from rig_common.validation import hint
 from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import AnySensor, Sample
-from sim_sensors.timing.arrays.namespace import Arrays
+from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
+from sim_sensors.pipeline.stream_traits import message_bytes, schedule_of
 from sim_sensors.timing.config import LinkConfig
 from sim_sensors.timing.link import Link, LinkMember, LinkShare
 from sim_sensors.timing.schedule import Schedule
-from sim_sensors.timing.transit import StreamTraits
+from sim_sensors.timing.stamp_limits import require_stamps
 
 
-def on_arrays(sensor: AnySensor, xp: Arrays) -> AnySensor:
-    """Return `sensor` with its constants where `xp` has its numbers."""
-    if not xp.is_numpy and not sensor.on_tensors:
-        raise RigError(
-            f'{sensor.name!r} is a {sensor.config.type}, whose stages are written for '
-            'NumPy alone; it does not run on tensors'
+class Assembler:
+    """Makes the pipelines of a rig; it knows all sensors, as they trigger and delay each other."""
+
+    def __init__(
+        self,
+        sensors: Mapping[str, AnySensor],
+        links: Mapping[str, LinkConfig],
+        dt_ns: int,
+        base: TimeBase,
+    ) -> None:
+        """Lay out the captures of `sensors` and their shares of `links`."""
+        self._sensors, self._base = sensors, base
+        self.schedules = schedules_of({name: each.config for name, each in sensors.items()}, dt_ns)
+        """When each sensor captures, by name."""
+        self._shares = link_shares(sensors, links, self.schedules)
+
+    def check_stamps(self, name: str, where: str, config: SensorConfig | None = None) -> None:
+        """Raise RigError where a stamp of sensor `name` would not fit into ROS time."""
+        config = config or self._sensors[name].config
+        require_stamps(where, config, self.schedules[name], self._base)
+
+    def pipeline(
+        self, names: tuple[str, ...], run: RunSetup, sensor: AnySensor | None = None
+    ) -> Pipeline:
+        """Return a fresh pipeline of the sensors `names`, which are alike.
+
+        `sensor` takes the place of the first, where its config has changed since.
+        """
+        first = names[0]
+        return Pipeline(
+            sensor or self._sensors[first],
+            run,
+            schedule=self.schedules[first],
+            link=self._shares.get(first),
+            names=names,
         )
-    return sensor.on(xp)
-
-
-def message_bytes(sensor: AnySensor) -> int:
-    """Return the size of what one sample of `sensor` is sent as, all its topics, bytes."""
-    if sensor.config.size_bytes:
-        return int(sensor.config.size_bytes)
-    row = sensor.return_layout.zeros(1)[0]
-    sample = Sample(sensor.name, 0, 0, 0, 0, 0, row, row)
-    return sum(len(data) for _, data in sensor.encode(sample))
-
-
-def stream_of(
-    sensor: AnySensor, schedule: Schedule, link: LinkShare | None, start_ns: int
-) -> StreamTraits:
-    """Return what the transit of `sensor` must know."""
-    config = sensor.config
-    size_bytes = message_bytes(sensor) if config.loss.packet_probability else 0
-    return StreamTraits(
-        sensor.duration_ns, sensor.stamp_points_ns, schedule, size_bytes, link, start_ns
-    )
 
 
 def link_shares(
@@ -68,11 +78,6 @@ def link_shares(
         for name, sensor in sensors.items()
         if sensor.config.link
     }
-
-
-def schedule_of(name: str, config: SensorConfig, dt_ns: int) -> Schedule:
-    """Return the capture schedule of an untriggered sensor."""
-    return Schedule(config.rate_hz, dt_ns, config.phase_s, name=name)
 
 
 def schedules_of(configs: Mapping[str, SensorConfig], dt_ns: int) -> dict[str, Schedule]:

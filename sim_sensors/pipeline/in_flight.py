@@ -18,8 +18,9 @@ from sim_sensors.timing.transit import Passage
 class InFlight:
     """Samples on their way to the host, handed out in the order they arrive."""
 
-    def __init__(self) -> None:
-        """Start with nothing on the way."""
+    def __init__(self, start_ns: int = 0) -> None:
+        """Start with nothing on the way; samples get times that begin at `start_ns`."""
+        self._start_ns = start_ns
         self._heap: list[tuple[int, int, int, int, Sample]] = []
         self._added = 0
 
@@ -30,13 +31,15 @@ class InFlight:
     def add(self, sample: Sample) -> None:
         """Send one off."""
         self._added += 1  # a sample and its copy differ in nothing else
-        heappush(self._heap, (sample.arrival_ns, sample.env, sample.index, self._added, sample))
+        arrival_ns = sample.arrival_ns - self._start_ns
+        heappush(self._heap, (arrival_ns, sample.env, sample.index, self._added, sample))
 
     def send(
         self, envs: list[int], batch: Batch, passage: Passage, values: Array, truth: Array
     ) -> int:
         """Send off the rows of a batch (of `envs`) that arrive; return how many arrive twice."""
         copy, copies, sensor = arrays_holding(values).copy, 0, batch.noise.sensor
+        start_ns = self._start_ns
         times = zip(
             envs,
             batch.index.tolist(),
@@ -51,11 +54,12 @@ class InFlight:
                     sensor,
                     env,
                     index,
-                    capture_ns,
-                    stamp_ns,
-                    arrival_ns,
+                    start_ns + capture_ns,
+                    start_ns + stamp_ns,
+                    start_ns + arrival_ns,
                     copy(values[row]),
                     copy(truth[row]),
+                    start_ns,
                 )
                 self.add(sample)
                 if passage.twice is not None and passage.twice[row]:

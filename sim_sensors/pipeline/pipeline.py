@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,25 +25,44 @@ from rig_common.errors import RigError
 from sim_sensors.interface.batch import Batch, NoiseSource, ReadoutErrors
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.interface.sensor import AnySensor, Sample
-from sim_sensors.pipeline.assembly import on_arrays, schedule_of, stream_of
 from sim_sensors.pipeline.changes_at_run_time import check_change
 from sim_sensors.pipeline.in_flight import InFlight
 from sim_sensors.pipeline.progress import Progress, TickNumbers, drawn_phases_ns
 from sim_sensors.pipeline.reading.lags import Lags
 from sim_sensors.pipeline.reading.readout import Reading, Readout, asked_history
 from sim_sensors.pipeline.stages import Stages, rows_of
+from sim_sensors.pipeline.stream_traits import on_arrays, schedule_of, stream_of
 from sim_sensors.timing.arrays.devices import arrays_of
 from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.timing.arrays.rows import ALL, Envs, RowChoice, Rows
-from sim_sensors.timing.config import FaultConfig
 from sim_sensors.timing.fates import CaptureFate
-from sim_sensors.timing.faults import HEALTHY, Faults
+from sim_sensors.timing.faults import HEALTHY, FaultConfig, Faults
 from sim_sensors.timing.link import LinkShare
 from sim_sensors.timing.schedule import Schedule
 from sim_sensors.timing.transit import Transit
 
 Supplier = Callable[[NDArray[np.intp], Array], None]
 """`supplier(lanes, out)` writes the present truth of `lanes` into `out` [len(lanes), width]."""
+
+
+@dataclass(frozen=True)
+class RunSetup:
+    """What the pipelines of one run share."""
+
+    seed: int
+    dt_ns: int
+    """Physics step, ns."""
+    num_envs: int = 1
+    episode: int = 0
+    """Episode that all environments begin in."""
+    start_ns: int = 0
+    """Time at which the run starts; messages, and clocks at the start, show it, ns."""
+    messages: bool = False
+    """Keep samples for `due`."""
+    arrays: bool = True
+    """Keep values for `read`."""
+    device: str = ''
+    """Device of torch ('cpu', 'cuda') on which all arrays are tensors; NumPy when empty."""
 
 
 class Pipeline:
@@ -59,65 +79,59 @@ class Pipeline:
     def __init__(
         self,
         sensor: AnySensor,
-        num_envs: int = 1,
+        run: RunSetup,
         *,
-        seed: int,
-        dt_ns: int,
         schedule: Schedule | None = None,
         supplier: Supplier | None = None,
-        messages: bool = False,
-        arrays: bool = True,
-        episode: int = 0,
         link: LinkShare | None = None,
-        start_ns: int = 0,
         names: tuple[str, ...] = (),
-        device: str = '',
     ) -> None:
-        """Make the pipeline of `sensor`, as it is at the start of `episode`.
+        """Make the pipeline of `sensor`, as it is at the start of the run's episode.
 
-        `schedule` is given for triggered sensors; `messages` keeps samples for `due`, `arrays` for
-        `read`; `link` is the line that its messages share with other sensors', `start_ns` is what
-        clocks show at the start of the run. `names` are those of several sensors whose config is
-        `sensor`'s. On a `device` of torch ('cpu', 'cuda') all arrays are tensors.
+        `schedule` is given for triggered sensors; `supplier` writes the truth that `update` needs;
+        `link` is the line that its messages share with other sensors'. `names` are those of
+        several sensors whose config is `sensor`'s.
         """
         self.config = config = sensor.config
-        self.xp = xp = arrays_of(device)
+        self.xp = xp = arrays_of(run.device)
         self.sensor = sensor = on_arrays(sensor, xp)
-        self.names, self.num_envs = names or (sensor.name,), num_envs
-        if messages and len(self.names) > 1:
+        self.names, self.num_envs = names or (sensor.name,), run.num_envs
+        if run.messages and len(self.names) > 1:
             raise ValueError('sensors that share a pipeline send no messages')
-        self.schedule = schedule or schedule_of(sensor.name, config, dt_ns)
+        self.schedule = schedule or schedule_of(sensor.name, config, run.dt_ns)
         self.ticks = sensor.truth_ticks(self.schedule)
         """When truth is needed: at captures, or more often for a stateful response."""
         self._tick_s, self._capture_s = self.ticks.period_s, self.schedule.period_s
         self.noise = NoiseSource(
-            seed,
+            run.seed,
             self.names,
-            num_envs,
+            run.num_envs,
             ReadoutErrors(config),
             sensor.truth_layout.dtype,
-            episode,
+            run.episode,
             xp=xp,
             fast=config.fast_noise,
         )
-        self._choice = RowChoice(num_envs, len(self.names), xp)
+        self._choice = RowChoice(run.num_envs, len(self.names), xp)
         lanes = len(self._choice)
         self.stages = Stages(sensor, lanes, self._tick_s, xp)
         self.transit = Transit(
-            config, self.noise, stream_of(sensor, self.schedule, link, start_ns)
+            config, self.noise, stream_of(sensor, self.schedule, link, run.start_ns)
         )
         self.faults = self.transit.faults = Faults(config.faults.values())
-        self.in_flight = InFlight() if messages else None
+        self.in_flight = InFlight(run.start_ns) if run.messages else None
         self.watched = False
         """Set while a page or a viewer looks on: every capture is made while it is true."""
         self._lags = Lags(self.transit, xp)
-        self._readout = Readout(self.schedule, sensor, self._lags, lanes, xp) if arrays else None
+        self._readout = (
+            Readout(self.schedule, sensor, self._lags, lanes, xp) if run.arrays else None
+        )
         self.supplier = supplier
         """Where `update` and `read` get truth from; may also be set after making."""
         self.progress = Progress(self.schedule, self.ticks, lanes, xp)
         """How far each environment is."""
         if config.phase_range_s[1]:
-            self.progress.reset(ALL, 0, drawn_phases_ns(config, dt_ns, self.noise, ALL))
+            self.progress.reset(ALL, 0, drawn_phases_ns(config, run.dt_ns, self.noise, ALL))
         self._now_ns = 0
         self._injected: list[FaultConfig] = []
         self._plan()
@@ -357,7 +371,7 @@ class Pipeline:
             or self.in_flight is not None
         )
         """Whether every capture is made, read or not."""
-        if self.faults.has('stuck'):
+        if self.faults.repeat_values:
             self.stages.keep_last()
         if self._readout is not None:
             spread, slots = lags.overtaking(self.schedule), 1

@@ -26,8 +26,8 @@ from sim_sensors.interface.topics import (
 )
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.pipeline.stream_stats import StreamStats
-from sim_sensors.timing.config import FaultConfig
 from sim_sensors.timing.fates import CaptureFate
+from sim_sensors.timing.faults import FaultConfig
 from sim_sensors.timing.stamp_limits import require_stamps
 
 FAR_AHEAD_NS = 3600 * NS_PER_S
@@ -211,7 +211,6 @@ class EmulatorChannel:
         if self._in_flight.next_ns() > now_ns:
             return
         for sample in self.pipeline.due(now_ns):
-            sample.leave(self._base)
             self._publish(sample)
             self.stats.add(sample, self._base.stamp_ns(now_ns))
 

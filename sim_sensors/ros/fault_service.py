@@ -12,7 +12,7 @@ from rig_common.errors import RigError
 from rig_common.field_docs import fields_of
 from rig_common.ros.parameters import describe
 from rig_common.validation import validated
-from sim_sensors.timing.config import FaultConfig
+from sim_sensors.timing.faults import FaultConfig
 
 
 class FaultService:

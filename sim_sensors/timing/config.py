@@ -11,9 +11,10 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from rig_common.validation import Strict
 from sim_sensors.timing.clock_config import ClockConfig
+from sim_sensors.timing.faults import FaultConfig
 from sim_sensors.timing.latency_config import LatencyConfig
 from sim_sensors.timing.marginals import filter_taps, marginal_of, normal_lags, reachable
-from sim_sensors.timing.units import Latency, Moment, NonNegative, Probability
+from sim_sensors.timing.units import Latency, NonNegative, Probability
 
 MIN_RATE_HZ = 1e-6
 
@@ -53,30 +54,6 @@ class LossConfig(Strict):
                 'kind dead silences a sensor)'
             )
         return value
-
-
-class FaultConfig(Strict):
-    """One fault: what, from when, for how long."""
-
-    kind: Literal['dead', 'stuck', 'wrong', 'noisy', 'slow', 'clock_step', 'loss_burst']
-    """dead: silence. stuck: repeats the last value. wrong: scale * value + offset. noisy: noise
-    times `scale`. slow: `offset` seconds more latency. clock_step: the clock jumps by `offset`
-    seconds and stays. loss_burst: a fraction `scale` of samples is lost."""
-    at_s: Moment = 0.0
-    """Start, s since the start of the run."""
-    duration_s: Moment = 0.0
-    """Length, s; 0 means until the end."""
-    offset: float = 0.0
-    """wrong: what is added, in the sensor's unit. slow, clock_step: s. Not used by the others."""
-    scale: float = 1.0
-    """wrong, noisy: a factor. loss_burst: a fraction, 0 to 1. Not used by the others."""
-
-    @model_validator(mode='after')
-    def _stamps_stay_possible(self) -> FaultConfig:
-        limit = {'slow': 60.0, 'clock_step': 2.1e9}.get(self.kind)
-        if limit is not None and abs(self.offset) > limit:
-            raise ValueError(f'offset is {self.offset} s; {self.kind} takes at most {limit:g} s')
-        return self
 
 
 class LinkConfig(Strict):

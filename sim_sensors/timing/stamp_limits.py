@@ -60,5 +60,5 @@ def require_stamps(
 
 def _blamed(config: TimingConfig, faults: Faults) -> str:
     """Return the keys that shift the clock."""
-    step = ' and the offset of its clock_step faults' if faults.has('clock_step') else ''
+    step = ' and the offset of its clock_step faults' if faults.step_times_ns else ''
     return f'its clock.offset_s (now {config.clock.offset_s:.12g}){step}'

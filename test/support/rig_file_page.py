@@ -11,7 +11,8 @@ from pathlib import Path
 from sensor_rig.rigfile.stream_keys import StreamKeys
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.registry import sensor_class, type_names
-from sim_sensors.timing.config import FaultConfig, LinkConfig
+from sim_sensors.timing.config import LinkConfig
+from sim_sensors.timing.faults import FaultConfig
 from sim_sensors.world.config.world import WorldConfig
 from support.parameter_table import parameter_table
 from sync_engine.config import InputConfig, SyncConfig

@@ -15,7 +15,7 @@ from rig_common.times import NEVER_NS
 from sim_sensors.interface.sensor import Sample, Sensor
 from sim_sensors.interface.truth import WorldView
 from sim_sensors.pipeline.assembly import schedules_of
-from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.pipeline.sources import Source, make_source
 from sim_sensors.registry import sensor_class
 from sim_sensors.timing.arrays.layout import Array
@@ -94,12 +94,10 @@ def run(
         pipelines.append(
             Pipeline(
                 sensor,
-                num_envs,
-                seed=seed,
-                dt_ns=world.dt_ns,
+                RunSetup(
+                    num_envs=num_envs, seed=seed, dt_ns=world.dt_ns, messages=True, arrays=False
+                ),
                 schedule=schedules[name],
-                messages=True,
-                arrays=False,
             )
         )
         sources.append(make_source(world, [Wired(sensor, world)], pipelines[-1]))
@@ -137,7 +135,7 @@ def feed(
 ) -> Array:
     """Return what `sensor` makes of truth `rows` [n, width] at its rate, [n, num_envs, width]."""
     dt_ns = round(period_s * 1e9)
-    pipeline = Pipeline(sensor, num_envs, seed=seed, dt_ns=dt_ns)
+    pipeline = Pipeline(sensor, RunSetup(num_envs=num_envs, seed=seed, dt_ns=dt_ns))
     out = np.empty((len(rows), num_envs, sensor.return_layout.width))
     for tick, row in enumerate(rows):
         pipeline.tick(None, tick * dt_ns, np.tile(row, (num_envs, 1)))

@@ -10,7 +10,7 @@ import numpy as np
 from sim_sensors.interface.batch import Batch, Timeline
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.interface.sensor import Sample, Sensor, Topic
-from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.timing.arrays.layout import Array, Layout
 
 MS = 1_000_000
@@ -71,8 +71,12 @@ def make(
     pipeline: dict[str, Any] | None = None,
     **keys: Any,
 ) -> Pipeline:
+    given = dict(pipeline or {})
+    rest = {
+        key: given.pop(key) for key in ('schedule', 'supplier', 'link', 'names') if key in given
+    }
     return Pipeline(
-        sensor(name, config(**keys)), num_envs, seed=seed, dt_ns=dt_ns, **(pipeline or {})
+        sensor(name, config(**keys)), RunSetup(seed, dt_ns, num_envs=num_envs, **given), **rest
     )
 
 

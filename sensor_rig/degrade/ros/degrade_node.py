@@ -32,7 +32,7 @@ from sensor_rig.rigfile import RigConfig
 from sensor_rig.rigfile.stream_keys import StreamConfig
 from sensor_rig.rigfile.stream_topics import absolute, find_stream, is_pattern
 from sim_sensors.ros.fault_service import FaultService
-from sim_sensors.timing.config import FaultConfig
+from sim_sensors.timing.faults import FaultConfig
 
 OUTPUT = 'degraded'
 """`<topic>` is published as `degraded/<topic>`, unless remapped."""

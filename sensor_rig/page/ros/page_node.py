@@ -26,7 +26,7 @@ from rig_common.times import NS_PER_S
 from sensor_rig.drawing.scan_points import SCAN_TYPES, Placer, mount_of
 from sensor_rig.page.access import LOCAL
 from sensor_rig.page.app import Page
-from sensor_rig.page.controls import FAULTS, Command, Setting, fault_in_words
+from sensor_rig.page.controls import FAULTS, Command, Setting
 from sensor_rig.page.history import History, Mark, Occurrence, OffsetPoint, WindowPoint
 from sensor_rig.page.ros.limbs import Limbs
 from sensor_rig.page.ros.remote import Remote
@@ -335,7 +335,7 @@ def _planned(sensors: Mapping[str, SensorConfig]) -> list[Occurrence]:
     return [
         Occurrence(
             fault.at_s,
-            fault_in_words(fault.kind, fault.offset, fault.scale),
+            fault.what.in_words(fault.offset, fault.scale),
             name,
             fault.at_s + fault.duration_s if fault.duration_s else None,
         )

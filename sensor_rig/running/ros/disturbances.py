@@ -16,7 +16,7 @@ from rig_common.ros.types import message_class
 from rig_common.times import NS_PER_S
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.running.ros.one_process import OneProcess
-from sim_sensors.timing.config import FaultConfig
+from sim_sensors.timing.faults import FaultConfig
 
 MEAN_PAUSE_S = 8.0
 """Mean simulated time between two faults."""

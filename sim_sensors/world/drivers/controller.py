@@ -20,20 +20,20 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
+from sim_sensors.pipeline.assembly import Assembler
+from sim_sensors.pipeline.pipeline import RunSetup
+from sim_sensors.pipeline.reading.readout import Reading
+from sim_sensors.pipeline.sources import Source, make_source
 from sim_sensors.world.config.drivers import PythonConfig
-from sim_sensors.world.world_base import Driver
-
-if TYPE_CHECKING:
-    from sim_sensors.pipeline.reading.readout import Reading
-    from sim_sensors.pipeline.sources import Source
-    from sim_sensors.world.world_base import WorldBase
+from sim_sensors.world.readers import truth_reader
+from sim_sensors.world.world_base import Driver, WorldBase
 
 Floats = NDArray[np.float64]
 
@@ -159,34 +159,25 @@ class Controller(Driver):
 
 
 class Senses:
-    """Pipelines of some sensors of a world, for who sits in the loop."""
+    """Pipelines of the sensors that a controller reads."""
 
     def __init__(self, world: WorldBase, names: tuple[str, ...]) -> None:
-        from sim_sensors.pipeline.assembly import link_shares, schedules_of
-        from sim_sensors.pipeline.pipeline import Pipeline
-        from sim_sensors.pipeline.sources import make_source
-        from sim_sensors.world.readers import truth_reader
-
-        schedules = schedules_of({each.name: each.config for each in world.sensors}, world.dt_ns)
-        links = link_shares({each.name: each for each in world.sensors}, world.links, schedules)
-        self._sources: dict[str, Source] = {}
-        for sensor in world.sensors:
-            if sensor.name in names:
-                pipeline = Pipeline(
-                    sensor,
-                    world.num_envs,
-                    seed=world.seed,
-                    dt_ns=world.dt_ns,
-                    schedule=schedules[sensor.name],
-                    messages=False,
-                    arrays=True,
-                    episode=world.episode,
-                    link=links.get(sensor.name),
-                    start_ns=world.time_base.start_ns,
-                )
-                self._sources[sensor.name] = make_source(
-                    world, [truth_reader(sensor, world)], pipeline
-                )
+        sensors = {each.name: each for each in world.sensors}
+        assembler = Assembler(sensors, world.links, world.dt_ns, world.time_base)
+        run = RunSetup(
+            world.seed,
+            world.dt_ns,
+            num_envs=world.num_envs,
+            episode=world.episode,
+            start_ns=world.time_base.start_ns,
+        )
+        self._sources: dict[str, Source] = {
+            name: make_source(
+                world, [truth_reader(sensor, world)], assembler.pipeline((name,), run)
+            )
+            for name, sensor in sensors.items()
+            if name in names
+        }
 
     def advance(self, now_ns: int) -> None:
         """Take what is due at `now_ns`."""

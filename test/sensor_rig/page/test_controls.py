@@ -21,7 +21,7 @@ from sensor_rig.page.controls import (
     Limit,
     Setting,
 )
-from sim_sensors.timing.config import FaultConfig
+from sim_sensors.timing.faults import FaultConfig
 
 SETTINGS = {
     'imu': Setting((0.002, 0.003), 0.001, 0.012),

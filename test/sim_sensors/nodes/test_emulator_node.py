@@ -165,7 +165,7 @@ def test_a_fault_that_stamps_before_zero_is_refused(run: LockstepRun, client: Cl
     answer = client.call(run, Trigger, f'/{NODE}/inject_fault')
     assert not answer.success
     assert 'sensors.mag: its stamps would begin at' in answer.message
-    assert not run.emulators[0].channels['mag'].pipeline.faults.has('clock_step')
+    assert not run.emulators[0].channels['mag'].pipeline.faults.step_times_ns
 
 
 def test_diagnostics_tell_what_it_does(run: LockstepRun, client: Client) -> None:

@@ -10,7 +10,7 @@ import pytest
 from rig_common.errors import RigError
 from sim_sensors.registry import sensor_class
 from sim_sensors.rig import Rig
-from sim_sensors.timing.config import FaultConfig
+from sim_sensors.timing.faults import FaultConfig
 from sim_sensors.world.config.world import WorldConfig
 
 TRIAD = {'noise_density': 1e-3, 'bias_instability': 1e-4, 'random_walk': 1e-5}

@@ -14,9 +14,9 @@ from support.toy_sensors import MS, Clockwork, Counter, LowPass, Plain, config, 
 
 from rig_common.errors import RigError
 from sim_sensors.interface.batch import Batch, Timeline
-from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.timing.arrays.layout import Array, Layout
-from sim_sensors.timing.config import FaultConfig
+from sim_sensors.timing.faults import FaultConfig
 
 # ---- stages ----------------------------------------------------------------------------------
 
@@ -313,8 +313,10 @@ def test_a_pipeline_made_for_an_episode_is_one_that_was_reset_so_often() -> None
         'jitter_s': 0.01,
         'loss': {'probability': 0.3, 'burst_mean': 3.0},
     }
-    fresh = Pipeline(Plain('plain', config(**keys)), 3, seed=5, dt_ns=MS, episode=4)
-    reset = Pipeline(Plain('plain', config(**keys)), 3, seed=5, dt_ns=MS)
+    fresh = Pipeline(
+        Plain('plain', config(**keys)), RunSetup(num_envs=3, seed=5, dt_ns=MS, episode=4)
+    )
+    reset = Pipeline(Plain('plain', config(**keys)), RunSetup(num_envs=3, seed=5, dt_ns=MS))
     for _ in range(4):
         reset.reset(time_ns=0)
     for step in range(60):

@@ -9,10 +9,10 @@ import pytest
 from support.toy_sensors import Plain
 
 from rig_common.errors import RigError
-from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.sensors.imu import Imu, ImuConfig
 from sim_sensors.timing.arrays.devices import tensors_on
-from sim_sensors.timing.config import FaultConfig
+from sim_sensors.timing.faults import FaultConfig
 from sim_sensors.timing.randomness.random_streams import RandomStreams
 
 torch = pytest.importorskip('torch')
@@ -89,7 +89,8 @@ CASES: dict[str, dict[str, Any]] = {
 def run(keys: dict[str, Any], num_envs: int, device: str) -> list[Any]:
     """Return all that is read in 300 steps with resets and faults, as NumPy arrays."""
     pipeline = Pipeline(
-        Imu('imu', ImuConfig(type='imu', **keys)), num_envs, seed=5, dt_ns=MS, device=device
+        Imu('imu', ImuConfig(type='imu', **keys)),
+        RunSetup(num_envs=num_envs, seed=5, dt_ns=MS, device=device),
     )
     width = pipeline.sensor.truth_layout.width
     rng = np.random.default_rng(3)
@@ -147,6 +148,6 @@ def test_numbers_of_a_device_are_by_index_and_of_the_same_law() -> None:
 
 def test_what_cannot_run_on_tensors_says_so() -> None:
     with pytest.raises(RigError, match='written for NumPy alone'):
-        Pipeline(Plain('toy', ImuConfig(type='imu')), seed=1, dt_ns=MS, device='cpu')
+        Pipeline(Plain('toy', ImuConfig(type='imu')), RunSetup(seed=1, dt_ns=MS, device='cpu'))
     with pytest.raises(RigError, match='torch does not have here'):
-        Pipeline(Imu('imu', ImuConfig(type='imu')), seed=1, dt_ns=MS, device='cuda:99')
+        Pipeline(Imu('imu', ImuConfig(type='imu')), RunSetup(seed=1, dt_ns=MS, device='cuda:99'))

@@ -17,7 +17,7 @@ from support.sensor_run import decode, make_sensor, run
 from rig_common.errors import RigError
 from sensor_rig.rigfile import rig_from_parameters
 from sim_sensors import registry
-from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 
 
 def test_every_type_is_tried_here() -> None:
@@ -129,7 +129,7 @@ def test_only_filters_ask_for_truth_between_captures() -> None:
     for expected, cases in ((True, costly), (False, cheap)):
         for kind, keys in cases.items():
             sensor = make_sensor('s', **{**entry(kind), **keys})
-            pipeline = Pipeline(sensor, seed=1, dt_ns=1_000_000)
+            pipeline = Pipeline(sensor, RunSetup(seed=1, dt_ns=1_000_000))
             assert (pipeline.ticks.rate > pipeline.schedule.rate) == expected, kind
 
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 from support.sensor_run import decode, make_sensor, run
 
-from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.timing.arrays.layout import Array
 
 TURN = Rotation.from_euler('xyz', [0.3, -0.5, 0.8])
@@ -123,7 +123,7 @@ def test_every_environment_has_its_own_pad(tmp_path: Path, num_envs: int) -> Non
 def play(presses: Array, **keys: Any) -> Array:
     """Return the fields [n, rows, columns, ...] of a pad pressed as `presses` says, at 100 Hz."""
     sensor: Any = make_sensor('pad', **pad(rate_hz=100.0, truth_rate_hz=100.0, **keys))
-    pipeline = Pipeline(sensor, seed=1, dt_ns=10_000_000)
+    pipeline = Pipeline(sensor, RunSetup(seed=1, dt_ns=10_000_000))
     out = []
     for tick, pressed in enumerate(presses):
         pipeline.tick(None, tick * 10_000_000, sensor.truth_layout.pack(pressed=pressed)[None])

@@ -10,7 +10,7 @@ import pytest
 from support.sensor_run import decode, make_sensor, run
 
 from rig_common.errors import RigError
-from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.timing.arrays.layout import Array
 
 OVEN = """
@@ -31,7 +31,7 @@ def grid(**keys: Any) -> dict[str, Any]:
 def warmed(sensor: Any, exposed: Array, seconds: float, rate_hz: float) -> tuple[Array, Array]:
     """Return measured and true cells [n, rows, columns] under a constant exposure."""
     dt_ns = round(1e9 / rate_hz)
-    pipeline = Pipeline(sensor, seed=1, dt_ns=dt_ns)
+    pipeline = Pipeline(sensor, RunSetup(seed=1, dt_ns=dt_ns))
     row = sensor.truth_layout.pack(exposed=exposed)[None]
     measured, true = [], []
     for tick in range(round(seconds * rate_hz) + 1):

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 from support.sensor_run import decode, feed, make_sensor, run
 
-from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.timing.arrays.layout import Array
 
 PLATE = """
@@ -137,7 +137,7 @@ def test_travel_is_summed_tick_by_tick_through_resets_and_long_pauses() -> None:
     """Against a plain loop, to the bit; the rate leaves 333 ticks between captures."""
     envs, dt_ns = 3, 1_000_000
     sensor = make_sensor('odom', type='wheel_odometry', rate_hz=3.0)
-    pipeline = Pipeline(sensor, envs, seed=1, dt_ns=dt_ns)
+    pipeline = Pipeline(sensor, RunSetup(num_envs=envs, seed=1, dt_ns=dt_ns))
     speeds = np.random.default_rng(5).normal(size=(900, envs, 2))
     travel, before = np.zeros((envs, 2)), np.full((envs, 2), np.nan)
     for tick, speed in enumerate(speeds):

@@ -13,9 +13,9 @@ from rig_common.times import NEVER_NS
 from rig_common.validation import validated
 from sim_sensors.interface.sensor import Sample
 from sim_sensors.pipeline.in_flight import InFlight
-from sim_sensors.timing.config import FaultConfig, LinkConfig, TimingConfig
+from sim_sensors.timing.config import LinkConfig, TimingConfig
 from sim_sensors.timing.fates import CaptureFate
-from sim_sensors.timing.faults import Condition, Faults
+from sim_sensors.timing.faults import Condition, FaultConfig, Faults
 from sim_sensors.timing.link import Link, LinkMember, LinkShare
 from sim_sensors.timing.loss import MOST_TRIES
 from sim_sensors.timing.schedule import Schedule

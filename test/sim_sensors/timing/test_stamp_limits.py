@@ -14,7 +14,7 @@ from rig_common.times import NS_PER_S, TimeBase
 from sensor_rig.cli.main import main
 from sensor_rig.inprocess import open_rig
 from sim_sensors.interface.config import SensorConfig
-from sim_sensors.pipeline.assembly import schedule_of
+from sim_sensors.pipeline.stream_traits import schedule_of
 from sim_sensors.timing.stamp_limits import require_stamps
 
 STAMP = slice(4, 12)

@@ -15,8 +15,8 @@ from sim_sensors.interface.batch import Batch
 from sim_sensors.interface.sensor import Sample
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.timing.arrays.layout import Array
-from sim_sensors.timing.config import FaultConfig
 from sim_sensors.timing.fates import CaptureFate
+from sim_sensors.timing.faults import FaultConfig
 
 
 def emulator(num_envs: int = 1, **keys: Any) -> Pipeline:

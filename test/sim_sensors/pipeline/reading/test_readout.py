@@ -9,14 +9,16 @@ import pytest
 from support.toy_sensors import Plain, config
 
 from rig_common.errors import RigError
-from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 
 MS = 1_000_000
 
 
 def ramp(num_envs: int = 3, ticks: int = 40, **keys: Any) -> Pipeline:
     """Return a pipeline that was given its time in ms, plus 100 times the environment."""
-    pipeline = Pipeline(Plain('toy', config(**keys)), num_envs, seed=4, dt_ns=MS)
+    pipeline = Pipeline(
+        Plain('toy', config(**keys)), RunSetup(num_envs=num_envs, seed=4, dt_ns=MS)
+    )
     width = pipeline.sensor.truth_layout.width
     for tick in range(ticks):
         drive(pipeline, tick * MS, width)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rig_common.errors import RigError
-from sim_sensors.pipeline.pipeline import Pipeline
+from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.registry import sensor_class
 from sim_sensors.rig import Rig
 from sim_sensors.world.config.world import WorldConfig
@@ -24,7 +24,7 @@ def make(kind: str, **keys: Any) -> Any:
 
 def series(sensor: Any, truth: Any, ticks: int = 4000, num_envs: int = 50) -> tuple[Any, Any]:
     """Return what was measured and the ground truth, [ticks, envs, width], of a constant truth."""
-    pipeline = Pipeline(sensor, num_envs, seed=2, dt_ns=10 * MS)
+    pipeline = Pipeline(sensor, RunSetup(num_envs=num_envs, seed=2, dt_ns=10 * MS))
     rows = np.zeros((num_envs, sensor.truth_layout.width), sensor.truth_layout.dtype)
     rows[:] = truth
     read = []
@@ -77,7 +77,7 @@ def test_a_slow_instrument_smooths_gusts_but_not_its_own_noise() -> None:
 def test_a_drift_walks_with_time_not_with_ticks() -> None:
     for rate_hz in (100.0, 20.0):
         sensor = make('wind', rate_hz=rate_hz, physics={'drift': 0.2})
-        pipeline = Pipeline(sensor, 400, seed=2, dt_ns=10 * MS)
+        pipeline = Pipeline(sensor, RunSetup(num_envs=400, seed=2, dt_ns=10 * MS))
         for tick in range(int(9.0 * rate_hz) + 1):
             pipeline.tick(None, round(tick * 1e9 / rate_hz), np.zeros((400, 3)))
         assert pipeline.read().values.std() == pytest.approx(0.2 * 3.0, rel=0.1)
