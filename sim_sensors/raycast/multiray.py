@@ -26,7 +26,7 @@ class MujocoCaster(RayCaster):
 
     def __init__(self, model: mujoco.MjModel, max_range_m: float, visible: Bool) -> None:
         """Prepare casts against the `visible` ([ngeom]) geoms."""
-        self._model = _with_hidden(model, visible)
+        self._model = _for_rays(model, visible)
         self._max_range_m = max_range_m
         self._exceptions = Exceptions(model, max_range_m, visible)
         self._cutoff_m = _cutoff_m(self._model, max_range_m)
@@ -133,14 +133,21 @@ def _runs(origins: F64) -> list[tuple[int, int]]:
     return runs
 
 
-def _with_hidden(model: mujoco.MjModel, visible: Bool) -> mujoco.MjModel:
-    """Return `model`, or a copy in which the geoms that are not `visible` have alpha 0.
+def _for_rays(model: mujoco.MjModel, visible: Bool) -> mujoco.MjModel:
+    """Return `model`, or a copy in which `mj_multiRay` meets all `visible` geoms and no other.
 
-    MuJoCo's own arguments can exclude one body and whole groups only.
+    MuJoCo's own arguments can exclude one body and whole groups only, so what is hidden gets
+    alpha 0. And `mj_multiRay` passes over a body whose bounding volume a ray misses, though that
+    volume holds the geoms that collide only: rays went through the shells of robots. A body
+    without such a volume is looked at geom by geom, as `mj_ray` does.
     """
-    if np.array_equal(visible, visible_geoms(model)):
+    hidden = visible_geoms(model) & ~visible
+    collides = (model.geom_contype != 0) | (model.geom_conaffinity != 0)
+    uncovered = np.unique(model.geom_bodyid[visible & ~collides])
+    if not hidden.any() and not len(uncovered):
         return model
     shown = copy.copy(model)
     shown.geom_matid[~visible] = -1
     shown.geom_rgba[~visible, 3] = 0.0
+    shown.body_bvhadr[uncovered] = -1
     return shown

@@ -26,7 +26,7 @@ class Hits:
     range_m: F32
     """[n] distance along the ray; +inf where nothing is hit within the maximum range."""
     geom: I32
-    """[n] id of the geom that is hit, -1 for none."""
+    """[n] id of the geom that is hit, -1 for none, -2 - f for flex f."""
     cos_incidence: F32 | None = None
     """[n] cosine of the angle between the ray and the surface normal, 0..1; 0 on a miss."""
     normal: F32 | None = None

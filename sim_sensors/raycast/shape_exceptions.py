@@ -118,7 +118,7 @@ class Exceptions:
                 None,
                 self._normal,
             )
-            self._take(hits, ray, distance, -1, directions[ray])
+            self._take(hits, ray, distance, flex_id(flex), directions[ray])
 
     def _take(self, hits: Hits, ray: int, distance_m: float, geom: int, direction: F64) -> None:
         """Take a hit that is nearer than what `ray` has; `self._normal` is its normal."""
@@ -132,8 +132,19 @@ class Exceptions:
                 hits.normal[ray] = -self._normal if cosine > 0.0 else self._normal
 
 
+def flex_id(flex: int) -> int:
+    """Return what stands for a flex where others have the id of a geom, see `Hits.geom`."""
+    return -2 - flex
+
+
+def flex_material(model: mujoco.MjModel, flex: int) -> int:
+    """Return the material of a flex, -1 for none; MuJoCo 4 has one for each of its elements."""
+    by_element = len(model.flex_matid) != model.nflex
+    return int(model.flex_matid[model.flex_elemadr[flex] if by_element else flex])
+
+
 def _is_seen(model: mujoco.MjModel, flex: int) -> bool:
-    material = int(model.flex_matid[flex])
+    material = flex_material(model, flex)
     alpha = model.flex_rgba[flex, 3] if material < 0 else model.mat_rgba[material, 3]
     return bool(alpha > 0.0)
 

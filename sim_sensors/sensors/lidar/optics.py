@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from sim_sensors.raycast.shape_exceptions import flex_id, flex_material
 from sim_sensors.sensors.lidar.config import BeamConfig, LidarConfig, OpticsConfig
 from sim_sensors.timing.arrays.layout import Array
 
@@ -25,7 +26,10 @@ LEAST_SIGNAL = 1e-3
 
 
 def reflectivity_table(model: mujoco.MjModel, config: OpticsConfig) -> F32:
-    """Return the reflectivity of every geom and, last, of what is no geom, [ngeom + 1]."""
+    """Return reflectivities by the ids in `Hits.geom`: of geoms, flexes and, last, of a miss, 0.
+
+    The ids of flexes and of a miss are negative, and count from the end of the table.
+    """
     by_material: dict[int, float] = {}
     by_geom: dict[int, float] = {}
     for index in range(model.ntuple):
@@ -46,10 +50,12 @@ def reflectivity_table(model: mujoco.MjModel, config: OpticsConfig) -> F32:
             by_material[material] = value
         if geom >= 0:
             by_geom[geom] = value
-    table = np.full(model.ngeom + 1, config.default_reflectivity, np.float32)
-    for geom in range(model.ngeom):
-        material = int(model.geom_matid[geom])
-        table[geom] = by_geom.get(geom, by_material.get(material, table[geom]))
+    table = np.full(model.ngeom + model.nflex + 1, config.default_reflectivity, np.float32)
+    table[-1] = 0.0
+    materials = [*enumerate(model.geom_matid.tolist())]
+    materials += [(flex_id(flex), flex_material(model, flex)) for flex in range(model.nflex)]
+    for place, material in materials:
+        table[place] = by_geom.get(place, by_material.get(material, table[place]))
     return table
 
 

@@ -61,8 +61,7 @@ class SweepReader:
             'normal' if 'normals' in config.fields else ('incidence' if with_surface else 'none')
         )
         self._in_world = config.ray_frame == 'world'
-        # A miss has geom -1, which picks the last.
-        self._reflectivity = np.append(reflectivity_table(model, config.optics), np.float32(0.0))
+        self._reflectivity = reflectivity_table(model, config.optics)
         self.parts_ns: Sequence[int]
         self.parts_ns, self._pieces = _cut(
             pattern, sweep_ns, config.segments, seconds_to_ns(model.opt.timestep)
@@ -205,7 +204,7 @@ class SweepReader:
             fields[:, last - 3 :] = normals.transpose(0, 2, 1)
             last -= 3
         if 'geoms' in self._config.fields:
-            fields[:, last - 1] = hits.geom.reshape(shape)[..., 0]
+            fields[:, last - 1] = np.maximum(hits.geom, -1).reshape(shape)[..., 0]
 
     def _aim(self, data: mujoco.MjData, frame: int, part: int) -> tuple[F64, F64]:
         """Return origins ([3] or [rays, 3]) and directions [rays, 3] in the world.

@@ -121,7 +121,7 @@ def test_every_lost_capture_is_counted_once() -> None:
     made = transit({'loss': {'probability': 0.3}}, 5, link=share(queue_bytes=90_200))
     lost = 0
     for k in range(300):
-        condition = Condition(loss=0.2 if k >= 100 else 0.0, dead=k >= 250)
+        condition = Condition(passing=0.8 if k >= 100 else 1.0, dead=k >= 250)
         passage = made.transit.send(made.capture(k), condition)
         assert passage.lost is not None and passage.lost.shape == (5,)
         lost += int(passage.lost.sum())
