@@ -54,8 +54,8 @@ def reflectivity_table(model: mujoco.MjModel, config: OpticsConfig) -> F32:
     table[-1] = 0.0
     materials = [*enumerate(model.geom_matid.tolist())]
     materials += [(flex_id(flex), flex_material(model, flex)) for flex in range(model.nflex)]
-    for place, material in materials:
-        table[place] = by_geom.get(place, by_material.get(material, table[place]))
+    for surface, material in materials:
+        table[surface] = by_geom.get(surface, by_material.get(material, table[surface]))
     return table
 
 
