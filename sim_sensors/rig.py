@@ -22,7 +22,7 @@ from sim_sensors.interface.mounts import unknown_name
 from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.outbox import Message, Outbox
 from sim_sensors.pipeline.alike import classes_of
-from sim_sensors.pipeline.assembly import Assembler
+from sim_sensors.pipeline.assembly import PipelineMaker
 from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.pipeline.reading.readout import Reading, beside
 from sim_sensors.pipeline.sources import Source, make_source
@@ -78,14 +78,14 @@ class Rig:
         self._readers = truth_readers(offered, self.world, log.warning)
         self.sensors = {each.name: each for each in offered if each.name in self._readers}
         """The sensors that run, by name."""
-        self._assembler = Assembler(
+        self._maker = PipelineMaker(
             {each.name: each for each in offered},
             links or {},
             self.world.dt_ns,
             self.world.time_base,
         )
         for name in self.sensors:
-            self._assembler.check_stamps(name, f'sensor {name!r}')
+            self._maker.check_stamps(name, f'sensor {name!r}')
         self._outbox = Outbox(self.sensors, self.num_envs) if messages else None
         self._sources: dict[str, Source] = {}
         self._build()
@@ -105,7 +105,7 @@ class Rig:
         world = self.world
         watched = {name for name, source in self._sources.items() if source.pipeline.watched}
         classes = (
-            classes_of(self.sensors, self._assembler.schedules, self._readers)
+            classes_of(self.sensors, self._maker.schedules, self._readers)
             if self._together
             else [(name,) for name in self.sensors]
         )
@@ -121,7 +121,7 @@ class Rig:
         )
         self._in_order: list[Source] = []
         for names in classes:
-            pipeline = self._assembler.pipeline(names, run)
+            pipeline = self._maker.pipeline(names, run)
             pipeline.watched = not watched.isdisjoint(names)
             source = make_source(world, [self._readers[name] for name in names], pipeline)
             self._in_order.append(source)

@@ -24,7 +24,7 @@ from rig_common.times import NEVER_NS, NS_PER_S
 from sim_sensors.diagnostic_values import SensorFacts
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.interface.topics import diagnostics_topic, parameter_events_topic, tick_topic
-from sim_sensors.pipeline.assembly import Assembler
+from sim_sensors.pipeline.assembly import PipelineMaker
 from sim_sensors.pipeline.changes_at_run_time import FIXED_KEYS
 from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.registry import sensor_class
@@ -70,7 +70,7 @@ class EmulatorNode(Node):
         self._num_envs = world.num_envs
         self._base = world.time_base
         self._dt_ns = whole_timestep_ns(world.timestep_s)
-        self._assembler = Assembler(
+        self._maker = PipelineMaker(
             simulation.make_sensors(), simulation.links, self._dt_ns, self._base
         )
         self._episode, self._seed = 0, simulation.seed
@@ -150,7 +150,7 @@ class EmulatorNode(Node):
             fixed=lambda key: not _changeable(key),
             on_change=partial(self._reconfigure, name),
         )
-        self._assembler.check_stamps(name, f'sensors.{name}', settings.config)
+        self._maker.check_stamps(name, f'sensors.{name}', settings.config)
         return settings
 
     def _pipeline(self, name: str) -> Pipeline:
@@ -166,7 +166,7 @@ class EmulatorNode(Node):
             arrays=False,
         )
         sensor = sensor_class(config.type)(name, config)
-        return self._assembler.pipeline((name,), run, sensor)
+        return self._maker.pipeline((name,), run, sensor)
 
     def report(self) -> None:
         """Publish the diagnostics now."""

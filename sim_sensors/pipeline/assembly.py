@@ -17,7 +17,7 @@ from sim_sensors.timing.schedule import Schedule
 from sim_sensors.timing.stamp_limits import require_stamps
 
 
-class Assembler:
+class PipelineMaker:
     """Makes the pipelines of a rig; it knows all sensors, as they trigger and delay each other."""
 
     def __init__(

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
-from sim_sensors.pipeline.assembly import Assembler
+from sim_sensors.pipeline.assembly import PipelineMaker
 from sim_sensors.pipeline.pipeline import RunSetup
 from sim_sensors.pipeline.reading.readout import Reading
 from sim_sensors.pipeline.sources import Source, make_source
@@ -163,7 +163,7 @@ class Senses:
 
     def __init__(self, world: WorldBase, names: tuple[str, ...]) -> None:
         sensors = {each.name: each for each in world.sensors}
-        assembler = Assembler(sensors, world.links, world.dt_ns, world.time_base)
+        maker = PipelineMaker(sensors, world.links, world.dt_ns, world.time_base)
         run = RunSetup(
             world.seed,
             world.dt_ns,
@@ -172,9 +172,7 @@ class Senses:
             start_ns=world.time_base.start_ns,
         )
         self._sources: dict[str, Source] = {
-            name: make_source(
-                world, [truth_reader(sensor, world)], assembler.pipeline((name,), run)
-            )
+            name: make_source(world, [truth_reader(sensor, world)], maker.pipeline((name,), run))
             for name, sensor in sensors.items()
             if name in names
         }
