@@ -3,6 +3,9 @@
     ./rig python -m bench.findings                 # 40 recordings a defect, 50 clean ones
     ./rig python -m bench.findings --recordings 5
     ./rig python -m bench.findings --only looped --only clock_wander
+    ./rig python -m bench.findings --matrix                     # each fault alone, four strengths
+    ./rig python -m bench.findings --matrix --real drive/       # on the times of a recording
+    ./rig python -m bench.findings --pairs 150                  # two faults at once
     ./rig python -m bench.findings --rigs 50 --seconds 10   # simulated: shipped rigs, made clean
 
 Each recording has one to three defects: the one that is counted, and up to two of others that do
@@ -18,13 +21,17 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from bench.figures import Figure
 from sensor_rig.findings.model import Severity
 from sensor_rig.findings.search import search
 
 if TYPE_CHECKING:
+    from support.field import Robot
+
     from sensor_rig.findings.model import Finding
     from sensor_rig.rigfile import RigConfig
 
@@ -79,6 +86,113 @@ def run(quick: bool = False, recordings: int = 0, only: Sequence[str] = ()) -> d
             for each in search(Recording(50_000 + seed).records())[1]
         ),
     }
+
+
+STRENGTHS = ('slight', 'clear', 'strong', 'gross')
+PAIRS, PAIR_SEED = 150, 2026
+
+
+class Cell(NamedTuple):
+    """What one fault came to over some recordings."""
+
+    recordings: int
+    first: int
+    """Recordings in which its finding came first of all that are a warning or worse."""
+    found: int
+    false: int
+    """Findings of a warning or worse beside it that nothing explains."""
+    false_wrong: int
+
+
+def base_of(seed: int, folder: Path | None) -> Robot:
+    """Return the recording that faults are put on: made, or with times of a real one."""
+    from support.field import Robot, with_times_of
+
+    return Robot(seed) if folder is None else with_times_of(folder, seed)
+
+
+def judge(findings: Sequence[Finding], wanted: set[str], known: set[str]) -> Cell:
+    """Return what the findings of one recording are worth, those `known` on its base apart."""
+    said = [each for each in findings if each.severity >= Severity.WARNING]
+    bad = [each for each in said if each.code not in wanted | known]
+    told = [each for each in findings if each.code in wanted]
+    ranks = [each.code for each in findings if each.code not in known - wanted]
+    return Cell(
+        1,
+        bool(ranks) and ranks[0] in wanted,
+        bool(told),
+        len(bad),
+        sum(each.severity is Severity.WRONG for each in bad),
+    )
+
+
+def total(cells: Sequence[Cell]) -> Cell:
+    """Return the sums."""
+    return Cell(*(sum(each[i] for each in cells) for i in range(len(Cell._fields))))
+
+
+def matrix(folder: Path | None, seeds: int, only: Sequence[str] = ()) -> dict[str, list[Cell]]:
+    """Return (and print) every fault alone, in each strength, on one kind of base."""
+    from support.faults_by_strength import ALLOWED, FAULTS
+
+    known = {each.code for each in base_of(0, folder).findings()} if folder else set()
+    rows: dict[str, list[Cell]] = {}
+    for name in only or FAULTS:
+        cells = []
+        for strength in range(len(STRENGTHS)):
+            judged = []
+            for seed in range(seeds):
+                robot = base_of(seed, folder)
+                wanted = FAULTS[name](robot, strength)
+                allowed = known | ALLOWED.get(name, set())
+                judged.append(judge(robot.findings(), wanted, allowed))
+            cells.append(total(judged))
+        rows[name] = cells
+        print(
+            f'| `{name}` | '
+            + ' | '.join(f'{c.first}, {c.found} of {c.recordings}' for c in cells)
+            + f' | {sum(c.false for c in cells)} ({sum(c.false_wrong for c in cells)}) |',
+            flush=True,
+        )
+    whole = total([cell for cells in rows.values() for cell in cells])
+    print(
+        f'all: first {whole.first}, found {whole.found} of {whole.recordings}; beside them '
+        f'{whole.false} false, {whole.false_wrong} of them wrong',
+        flush=True,
+    )
+    return rows
+
+
+def pairs(count: int = PAIRS) -> Cell:
+    """Return (and print) what two faults at once come to, drawn by a seed, on different topics."""
+    from support.faults_by_strength import ALLOWED, FAULTS, OF_ALL
+    from support.field import Robot
+
+    random = np.random.default_rng(PAIR_SEED)
+    cells = []
+    for number in range(count):
+        one, other = (str(name) for name in random.choice(list(FAULTS), 2, replace=False))
+        robot = Robot(number)
+        # What changes all topics comes last, as it does in the field.
+        order = sorted((one, other), key=lambda name: name in OF_ALL)
+        wants = [FAULTS[name](robot, 2) for name in order]
+        findings = robot.findings()
+        allowed = ALLOWED.get(one, set()) | ALLOWED.get(other, set())
+        got = [judge(findings, want, set().union(*wants, allowed)) for want in wants]
+        cells += got
+        for name, cell in zip(order, got, strict=True):
+            if not cell.found:
+                print(f'missed: {name} in {one} + {other}', flush=True)
+        if got[0].false:
+            names = {e.code for e in findings if e.severity >= Severity.WARNING}
+            print(f'false beside {one} + {other}: {names - set().union(*wants)}', flush=True)
+    whole = total(cells)
+    print(
+        f'{count} pairs: {whole.found} of {whole.recordings} faults found; '
+        f'{whole.false // 2} false beside them, {whole.false_wrong // 2} of them wrong',
+        flush=True,
+    )
+    return whole
 
 
 def clean_rig(name: str, seed: int) -> RigConfig:
@@ -194,7 +308,16 @@ def main() -> None:
         metavar='DEFECT',
         help='score this defect alone; may be given again',
     )
+    parser.add_argument('--matrix', action='store_true', help='instead: each fault alone')
+    parser.add_argument('--real', type=Path, metavar='BAG', help='base of the matrix: its times')
+    parser.add_argument('--pairs', type=int, default=0, metavar='N', help='instead: N pairs')
     args = parser.parse_args()
+    if args.matrix:
+        matrix(args.real, args.recordings or 3, args.only)
+        return
+    if args.pairs:
+        pairs(args.pairs)
+        return
     if args.rigs:
         clean_rigs(args.rigs, args.seconds)
         return

@@ -97,7 +97,7 @@ def odometry(
         for topic in (lidar, imu):
             if topic not in bag.topics:
                 raise RigError(f'{folder} has no topic {topic}; it has {", ".join(bag.topics)}')
-        for topic, _, raw in bag.messages([lidar, imu]):
+        for topic, _, raw, _ in bag.messages([lidar, imu]):
             if topic == imu:
                 turn, force = read_imu(raw)
                 rates.append((read_stamp_ns(raw), force, turn))

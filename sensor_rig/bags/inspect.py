@@ -132,6 +132,13 @@ class TopicFacts:
     """Another topic with the same stamps."""
     sweep_s: float = 0.0
     """From the stamp to the last ray of a scan or cloud."""
+    transport_s: float = math.nan
+    """Median of receive minus publish time; NaN where nobody wrote publish times down."""
+
+    @property
+    def driver_s(self) -> float:
+        """Median time from the stamp to the publish time."""
+        return self.delay_s - self.transport_s
 
 
 def facts_of(topics: Iterable[TopicTimes]) -> list[TopicFacts]:
@@ -190,7 +197,16 @@ def _facts(topic: TopicTimes, owner: str) -> TopicFacts:
         why,
         owner,
         sweep if sweep * rate_hz <= LONGEST_SWEEP else 0.0,
+        _transport_s(topic),
     )
+
+
+def _transport_s(topic: TopicTimes) -> float:
+    publishes = np.array(topic.publishes_ns, np.int64)
+    arrivals = np.array(topic.arrivals_ns, np.int64)
+    if not len(publishes) or len(publishes) != len(arrivals) or (publishes == arrivals).all():
+        return math.nan
+    return float(np.median(_seconds_between(publishes, arrivals)))
 
 
 def _seconds_between(

@@ -32,6 +32,9 @@ _message_head = Struct('<BQHIQQ').pack
 class QuickMcap(McapWriter):
     """The storage of a recording."""
 
+    publish_ns = 0
+    """When the next message was published; 0 where that is not known."""
+
     def write(self, connection: Connection, timestamp: int, data: bytes | memoryview) -> None:
         """Append a message to the present chunk."""
         channel, chunk = connection.id, self.chunk
@@ -47,7 +50,8 @@ class QuickMcap(McapWriter):
         number = self.channel_stats[channel] & 0xFFFFFFFF
         bio = chunk.bio
         chunk.msgs[channel].append((timestamp, bio.tell()))
-        bio.write(_message_head(MESSAGE, 22 + len(data), channel, number, timestamp, timestamp))
+        sent = self.publish_ns or timestamp
+        bio.write(_message_head(MESSAGE, 22 + len(data), channel, number, timestamp, sent))
         bio.write(data)
         if bio.tell() > CHUNK_BYTES:
             self.close_chunk()

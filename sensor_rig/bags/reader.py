@@ -59,6 +59,8 @@ class Recorded(NamedTuple):
     receive_ns: int
     raw: bytes
     """CDR bytes."""
+    publish_ns: int = 0
+    """When its publisher sent it; 0 where the recording does not say."""
 
 
 class BagReader:
@@ -115,7 +117,7 @@ class BagReader:
         }
         found = Counter[int]()
         try:
-            for receive_ns, number, raw in self._recording.messages(wanted):
+            for receive_ns, number, raw, publish_ns in self._recording.messages(wanted):
                 connection = wanted[number]
                 data = self._as_cdr(connection.msgtype, raw)
                 if data is None:
@@ -126,7 +128,7 @@ class BagReader:
                     data = self._sidecar.correct(
                         connection.topic, connection.msgtype, data, self.start_ns
                     )
-                yield Recorded(connection.topic, receive_ns, data)
+                yield Recorded(connection.topic, receive_ns, data, min(publish_ns, MAX_RECEIVE_NS))
         except (BrokenError, sqlite3.Error, OSError) as error:
             self._miss(
                 f'{self.path} cannot be read further than {found.total()} messages: '

@@ -88,14 +88,14 @@ class Recording:
         ]
         stream = streams[0] if len(streams) == 1 else merge(*streams, key=itemgetter(0))
         unpackable, why = 0, ''
-        for receive_ns, number, raw in stream:
+        for receive_ns, number, raw, publish_ns in stream:
             if self.is_ros2 and raw.startswith(ZSTD_MAGIC):  # CDR begins with 0
                 try:
                     raw = unpacked_message(raw, self._budget)
                 except BrokenError as error:
                     unpackable, why = unpackable + 1, str(error)
                     continue
-            yield receive_ns, number, raw
+            yield receive_ns, number, raw, publish_ns
         if unpackable:
             self._tell(f'{unpackable} messages of {self._path} are left out: {why}')
 
@@ -104,8 +104,8 @@ class Recording:
     ) -> Iterator[Message]:
         theirs = {number for number, ours in own.items() if ours in wanted}
         if theirs:
-            for receive_ns, number, raw in file.messages(theirs):
-                yield receive_ns, own[number], raw
+            for receive_ns, number, raw, publish_ns in file.messages(theirs):
+                yield receive_ns, own[number], raw, publish_ns
 
     def _tell(self, problem: str) -> None:
         self._problems.append(problem)

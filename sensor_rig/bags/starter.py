@@ -74,6 +74,14 @@ GENERIC = frozenset(
 )
 
 
+AS_THEY_ARE = (
+    '      # Nothing in the recording tells the offsets of its clocks, and no stamp contradicts',
+    '      # its arrival: stamps are paired as they are. Without this line offsets would be',
+    '      # guessed from the usual latencies.',
+    '      estimator: none',
+)
+
+
 class StampPoint(NamedTuple):
     """Which point of a sweep is stamped."""
 
@@ -102,10 +110,13 @@ def starter_rig(
     facts: Sequence[TopicFacts],
     source: str,
     points: Mapping[str, StampPoint] = MappingProxyType({}),
+    *,
+    as_they_are: bool = False,
 ) -> str:
     """Return the text of a rig file that syncs what was found.
 
-    `points` says which topics are not stamped at the start of their sweep.
+    `points` says which topics are not stamped at the start of their sweep. `as_they_are` pairs by
+    stamps without estimating offsets.
     """
     topics = usable(facts)
     if not topics:
@@ -129,8 +140,10 @@ def starter_rig(
         '/**:',
         '  ros__parameters:',
         '    sync:',
-        '      inputs:',
     ]
+    if as_they_are:
+        lines += AS_THEY_ARE
+    lines.append('      inputs:')
     for topic in topics:
         lines += _input(
             topic,

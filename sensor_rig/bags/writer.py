@@ -20,7 +20,7 @@ from rosbags.typesys import Stores, get_typestore
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sensor_rig.bags.connections import usual_qos
-from sensor_rig.bags.quick_mcap import QuickWriter
+from sensor_rig.bags.quick_mcap import QuickMcap, QuickWriter
 
 if TYPE_CHECKING:
     from sensor_rig.bags.reader import BagTopic
@@ -122,13 +122,17 @@ class BagWriter:
         """Write a fact beside the messages (`custom_data` of metadata.yaml)."""
         self._writer.set_custom_data(key, value)
 
-    def write(self, topic: str, receive_ns: int, raw: bytes | memoryview) -> None:
-        """Append a message of a topic that was added."""
+    def write(
+        self, topic: str, receive_ns: int, raw: bytes | memoryview, publish_ns: int = 0
+    ) -> None:
+        """Append a message of a topic that was added; MCAP keeps when it was published."""
         self._unseen += len(raw)
         if self._unseen >= LOOK_BYTES:
             self._unseen = 0
             self._require_space(len(raw))
         try:
+            if isinstance(self._writer.storage, QuickMcap):
+                self._writer.storage.publish_ns = publish_ns
             # Sqlite holds times before 1970, MCAP does not.
             self._writer.write(self._connections[topic], max(receive_ns, 0), raw)
         except OSError as error:

@@ -108,7 +108,14 @@ def run(args: argparse.Namespace) -> int:
     facts, findings = found.facts, found.findings
     written = []
     if args.write is not None:
-        written.append(_save(args.write, starter_rig(facts, source, stamp_points_of(findings))))
+        written.append(
+            _save(
+                args.write,
+                starter_rig(
+                    facts, source, stamp_points_of(findings), as_they_are=found.tells_no_offset
+                ),
+            )
+        )
     if args.sidecar is not None:
         written.append(_save(args.sidecar, sidecar_text(corrections_of(findings), source)))
     if args.html is not None:
@@ -251,6 +258,12 @@ def _print_reasons(facts: list[TopicFacts]) -> None:
     reasons: dict[str, list[str]] = {}
     for topic in facts:
         reasons.setdefault(f'{topic.source}: {topic.why}', []).append(topic.name)
+        if topic.transport_s == topic.transport_s:
+            parts = (
+                f'of its delay, {_ms(topic.driver_s)} ms pass until it is published and '
+                f'{_ms(topic.transport_s)} ms until it is received'
+            )
+            reasons.setdefault(parts, []).append(topic.name)
         if topic.sweep_s:
             reasons.setdefault(sweep_sentence(topic), []).append(topic.name)
         if topic.shares_stamps_with:

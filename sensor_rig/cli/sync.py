@@ -101,6 +101,8 @@ def summary(document: JsonObject) -> JsonObject:
     return {
         'bundles': document['bundles'],
         'complete': document['complete'],
+        'reference_frames': _reference_frames(document),
+        'reference_frames_without_bundle': _reference_frames(document) - document['bundles'],
         'duration_s': document['duration_s'],
         'causal': document['causal'],
         'measures': measures_of(document),
@@ -124,7 +126,7 @@ def print_document(document: JsonObject) -> None:
 
     print(
         f'{document["bundles"]} bundles in {document["duration_s"]:.1f} s, '
-        f'{document["complete"]} of them complete'
+        f'{document["complete"]} of them complete; {_unpaired(document)}'
     )
     reference = document['reference']
     rows = []
@@ -158,6 +160,17 @@ def print_document(document: JsonObject) -> None:
     )
     for sentence in contradictions(document):
         print(f'\n{sentence}.')
+
+
+def _reference_frames(document: JsonObject) -> int:
+    received: int = document['sensors'][document['reference']]['counts']['received']
+    return received
+
+
+def _unpaired(document: JsonObject) -> str:
+    frames = _reference_frames(document)
+    lost = max(frames - document['bundles'], 0)
+    return f'{lost} of {frames} frames of {document["reference"]} are in no bundle'
 
 
 def contradictions(document: JsonObject) -> list[str]:

@@ -48,7 +48,7 @@ def find_followers(bag: BagReader, names: Mapping[str, str]) -> Followers:
         if topic.type_name == TF_TYPE and not name.endswith('tf_static')
     }
     end_ns = bag.start_ns + LOOKED_AT_NS
-    for topic, receive_ns, raw in bag.messages({*stamps, *moving}):
+    for topic, receive_ns, raw, _ in bag.messages({*stamps, *moving}):
         if receive_ns > end_ns:
             break
         with suppress(CdrError):

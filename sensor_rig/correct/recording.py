@@ -223,7 +223,7 @@ class BagCorrect:
             and config.inputs[name].type != TF_TYPE
         }
         stamps: dict[str, list[int]] = {name: [] for name in topics.values()}
-        for topic, _, raw in bag.messages([*topics]) if topics else ():
+        for topic, _, raw, _ in bag.messages([*topics]) if topics else ():
             with suppress(CdrError):
                 shift_ns = config.inputs[topics[topic]].stamp_shift_ns
                 stamps[topics[topic]].append(read_stamp_ns(raw) + shift_ns)
@@ -263,10 +263,10 @@ class BagCorrect:
 
     def _copy(self, part: islice[Recorded], writer: BagWriter) -> int:
         done = 0
-        for done, (topic, receive_ns, raw) in enumerate(part, 1):  # noqa: B007
+        for done, (topic, receive_ns, raw, publish_ns) in enumerate(part, 1):  # noqa: B007
             if not self.already and topic in self._wanted:
                 raw = self._corrected(topic, receive_ns, raw)
-            writer.write(topic, receive_ns, raw)
+            writer.write(topic, receive_ns, raw, publish_ns)
         return done
 
     def _corrected(self, topic: str, receive_ns: int, raw: bytes) -> bytes:

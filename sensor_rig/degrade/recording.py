@@ -242,7 +242,7 @@ class BagDegrade:
         """Degrade some messages one by one, while they are in the cache; return how many."""
         session, early_ns = self.session, self._early_ns
         done = 0
-        for done, (topic, receive_ns, raw) in enumerate(part, 1):  # noqa: B007
+        for done, (topic, receive_ns, raw, _) in enumerate(part, 1):  # noqa: B007
             try:
                 session.push(topic, receive_ns, raw)
             except RigError as error:

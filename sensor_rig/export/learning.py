@@ -111,7 +111,7 @@ class _Times:
     def __init__(self, bag: BagReader, names: Mapping[str, str]) -> None:
         self._stamps: dict[str, list[int]] = {topic: [] for topic in names}
         self._arrivals: dict[str, list[int]] = {topic: [] for topic in names}
-        for topic, receive_ns, raw in bag.messages([*names]):
+        for topic, receive_ns, raw, _ in bag.messages([*names]):
             with suppress(CdrError):
                 self._stamps[topic].append(read_stamp_ns(raw))
                 self._arrivals[topic].append(receive_ns)
@@ -185,7 +185,7 @@ def _with_intrinsics(known: Knowledge, bag: BagReader, learned: LearnedRecording
     wanted = {topic: owners[topic] for topic, about in bag.topics.items()
               if about.type_name == INFO_TYPE and topic in owners}  # fmt: skip
     found: dict[str, Intrinsics] = {}
-    for topic, _, raw in bag.messages([*wanted]) if wanted else ():
+    for topic, _, raw, _ in bag.messages([*wanted]) if wanted else ():
         with suppress(CdrError):
             found.setdefault(wanted[topic], read_camera_info(raw))
         if len(found) == len(set(wanted.values())):

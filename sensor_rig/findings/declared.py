@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from sensor_rig.findings.kinds import GROUPS as GROUPS
 from sensor_rig.findings.kinds import FindingKind, Need, Of, declare
 
 ARRIVALS, SEVERAL = (Need.ARRIVALS,), (Need.SEVERAL,)
 MANY, LONG_S = 100, 20.0
 
-declare(  # ---- the whole recording
+declare(
+    'The whole recording',
     FindingKind(
         'damaged',
         'Messages were lost because the file is damaged',
@@ -80,7 +82,8 @@ declare(  # ---- the whole recording
         needs=ARRIVALS,
     ),
 )
-declare(  # ---- what a stamp is
+declare(
+    'What a stamp is',
     FindingKind(
         'stamp_unit',
         'Stamps are written in the wrong unit',
@@ -175,7 +178,8 @@ declare(  # ---- what a stamp is
         needs=(Need.ARRIVALS, Need.SEVERAL),
     ),
 )
-declare(  # ---- what a clock does
+declare(
+    'What a clock does',
     FindingKind(
         'restart',
         'A sensor was restarted',
@@ -290,7 +294,8 @@ declare(  # ---- what a clock does
         needs=(Need.TILTING,),
     ),
 )
-declare(  # ---- order and content
+declare(
+    'Order and content',
     FindingKind(
         'zero_stamps',
         'Stamps are zero',
@@ -391,7 +396,8 @@ declare(  # ---- order and content
         seconds=0.0,
     ),
 )
-declare(  # ---- what comes and what does not
+declare(
+    'What comes and what does not',
     FindingKind(
         'dropped_frames',
         'Frames are missing',
@@ -439,7 +445,8 @@ declare(  # ---- what comes and what does not
         messages=20,
     ),
 )
-declare(  # ---- sweeps and points
+declare(
+    'Sweeps and points',
     FindingKind(
         'stamp_point',
         'A sweep is not stamped at its start',
@@ -518,7 +525,8 @@ declare(  # ---- sweeps and points
         needs=(Need.POINT_TIMES,),
     ),
 )
-declare(  # ---- topics that belong together
+declare(
+    'Topics that belong together',
     FindingKind(
         'camera_info_differs',
         'An image and its camera_info have different stamps',

@@ -151,10 +151,13 @@ def _explains(cause: Finding, other: Finding) -> bool:
             return True
         if claim.by == 'topic' and set(cause.topics) & {*other.topics, *other.related}:
             return True
-        if claim.by == 'time' and any(
-            overlap((mine[0] - 1, mine[1] + 1), (theirs[0] - 1, theirs[1] + 1))
-            for mine in cause.spans
-            for theirs in other.spans
+        if (
+            claim.by == 'time'
+            and other.spans
+            and all(
+                any(overlap(mine, (theirs[0] - 1, theirs[1] + 1)) for mine in cause.spans)
+                for theirs in other.spans
+            )
         ):
             return True
     return False

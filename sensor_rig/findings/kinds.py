@@ -22,7 +22,7 @@ class Need(Enum):
     CAMERA_INFO = "a camera_info with the images' stamps"
     MOTION = 'turning that both sensors show'
     TILTING = '20 s of tilting, without stronger pushes'
-    ARRIVALS = 'receive times; those recorded are copies of the stamps'
+    ARRIVALS = 'receive times that are not copies of the stamps'
     PUBLISH = 'publish times (MCAP, written by a recorder that fills them)'
     POINT_TIMES = 'points with times of their own'
     SEVERAL = 'a second stamped topic'
@@ -65,11 +65,16 @@ class FindingKind:
 KINDS: dict[str, FindingKind] = {}
 
 
-def declare(*kinds: FindingKind) -> None:
+GROUPS: dict[str, list[str]] = {}
+"""Heading -> the codes of its kinds, as docs/findings.md has them."""
+
+
+def declare(heading: str, *kinds: FindingKind) -> None:
     """Add kinds to those that there are."""
     for kind in kinds:
         assert kind.code not in KINDS, kind.code
         KINDS[kind.code] = kind
+    GROUPS[heading] = [kind.code for kind in kinds]
 
 
 def found(

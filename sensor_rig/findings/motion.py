@@ -94,6 +94,12 @@ def compare_motion(bag: BagReader, facts: Sequence[TopicFacts]) -> MotionResult:
     return result
 
 
+def can_be_compared(facts: Sequence[TopicFacts]) -> bool:
+    """Return whether there are an IMU and a payload that may show turns."""
+    types = {topic.type_name for topic in facts}
+    return IMU_TYPE in types and bool(types & {*CUES, IMAGE_TYPE})
+
+
 def _doubt(curve: AgreementCurve, offset_s: float, sigma_s: float) -> str:
     """Return why the turns alone do not confirm an estimate, which rests on arrivals too."""
     best = int(np.argmax(curve.agreement))

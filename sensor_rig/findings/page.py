@@ -86,6 +86,7 @@ def findings_page(source: str, found: Inspection) -> str:
                     'arrival jitter',
                     'stamp jitter',
                     'delay',
+                    'on the way',
                     'drift (ppm)',
                 ),
                 [_row(each) for each in facts],
@@ -260,5 +261,6 @@ def _row(facts: TopicFacts) -> tuple[object, ...]:
         ms(facts.arrival_jitter_s),
         ms(facts.stamp_jitter_s),
         ms(facts.delay_s),
+        ms(facts.transport_s),
         drift,
     )

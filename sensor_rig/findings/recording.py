@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 
 from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.bags.reader import BagReader
-from sensor_rig.findings.explaining import explained
+from sensor_rig.findings.explaining import CLOCK_CAUSES, explained
 from sensor_rig.findings.imu import ImuDelay
 from sensor_rig.findings.model import Finding
-from sensor_rig.findings.motion import compare_motion
+from sensor_rig.findings.motion import LOOKED_AT_S, can_be_compared, compare_motion
 from sensor_rig.findings.record import TopicRecord
 from sensor_rig.findings.search import evidence_of
 from sensor_rig.findings.turning import AgreementCurve
 from sensor_rig.findings.unchecked import Coverage, coverage
 from sensor_rig.syncing.bag_sync import ADVANCE_EVERY
+
+CONTRADICTIONS = CLOCK_CAUSES | {'future_stamps', 'stamp_point', 'clock_drift', 'clock_wander'}
+"""Findings after which stamps are not to be taken as they are."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,14 @@ class Inspection:
     """By topic: how well its motion agrees with the IMU's."""
     imus: dict[str, ImuDelay] = field(default_factory=dict)
     """By topic of an IMU: how late its accelerometer is against its gyro, where motion tells."""
+    compared: bool = False
+    """Whether the motion of sensors was compared over all of the recording."""
+
+    @property
+    def tells_no_offset(self) -> bool:
+        """Whether nothing is known of the clocks' offsets, and no stamp is plainly wrong."""
+        contradicted = any(each.code in CONTRADICTIONS for each in self.findings)
+        return self.compared and not self.curves and not contradicted
 
 
 def inspect_recording(
@@ -47,7 +58,7 @@ def inspect_recording(
         for name, topic in bag.topics.items()
     }
     for index, message in enumerate(bag.messages(), 1):
-        topics[message.topic].add(message.raw, message.receive_ns)
+        topics[message.topic].add(message.raw, message.receive_ns, message.publish_ns)
         if index % ADVANCE_EVERY == 0:
             advance(ADVANCE_EVERY)
     records = list(topics.values())
@@ -62,6 +73,7 @@ def inspect_recording(
         coverage(records, facts, moved.lacks),
         moved.curves,
         moved.imus,
+        compared=bag.duration_s <= LOOKED_AT_S or not can_be_compared(facts),
     )
 
 

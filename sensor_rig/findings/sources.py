@@ -23,6 +23,8 @@ TURNS = 0.8
 """How often a message is of another source than the one before, over the smaller share."""
 FEW_BACK = 0.05
 """Share of stamps before the one before, below which a stream is in order."""
+ALIKE, LEAST_RATIO = 0.05, 2.3
+"""How far the sums of two spacings may differ in a pattern; a gate makes one and two periods."""
 PARTS = 5
 """Parts of a recording, in each of which both sources must be."""
 APART = 5.0
@@ -106,10 +108,22 @@ def _has_holes(steps: Seconds) -> bool:
     near = steps[np.abs(steps / base - 1.0) < NEAR] if base else steps
     if not len(near):
         return False
+    if _alternates(steps):
+        return False
     base = float(np.median(near))
     slack = min(max(7.0 * robust_sigma(near) / base, 0.02), NEAR)
     parts = steps / base
     return float((np.abs(parts - np.rint(parts)) < slack).mean()) > EVEN
+
+
+def _alternates(steps: Seconds) -> bool:
+    """Return whether short and long spacings alternate, further apart than a time gate makes."""
+    if len(steps) < 8:
+        return False
+    twos = steps[1:] + steps[:-1]
+    even = np.abs(twos / float(np.median(twos)) - 1.0) < ALIKE
+    short, long = np.percentile(steps, (25, 75))
+    return float(even.mean()) > EVEN and long > LEAST_RATIO * short
 
 
 def _by_delay(line: TimeLine) -> Flags | None:

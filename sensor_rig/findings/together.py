@@ -181,14 +181,17 @@ def _shows(line: TimeLine, at_ns: int, jump_s: float) -> bool | None:
         if jump_s < CLEAR * float(np.percentile(line.waits_s, 99)):
             return None
         near = np.abs(line.arrivals_ns[1:] - at_ns) < _ns(MOMENT_S + jump_s)
-        return bool(near.any() and line.waits_s[near].max() > 0.85 * jump_s)
+        longest_s = float(line.waits_s[near].max()) if near.any() else 0.0
+        if longest_s > CLEAR * jump_s + 2.0 * line.arrival_period_s:
+            return None  # silent for another reason
+        return longest_s > 0.85 * jump_s
     expected = -jump_s / line.arrival_period_s
     if expected < TIGHT:
         return None
-    inside = (line.arrivals_ns >= at_ns - _ns(0.1)) & (
-        line.arrivals_ns < at_ns + _ns(-jump_s - 0.05)
-    )
-    return bool(inside.sum() > CLEAR * expected)
+    near = np.sort(line.arrivals_ns)
+    near = near[np.abs(near - at_ns) < _ns(MOMENT_S - 2.0 * jump_s)]
+    most = (np.searchsorted(near, near + _ns(-jump_s)) - np.arange(len(near))).max(initial=0)
+    return bool(most > CLEAR * expected + 1.0) or (None if expected < 2.0 * TIGHT else False)
 
 
 def _without_host_step(

@@ -56,7 +56,7 @@ def _streams(bag: BagReader, *, with_bundles: bool) -> Measures:
         for topic in bag.topics
         if topic.startswith((TIME, FATE)) or (with_bundles and topic == BUNDLE)
     ]
-    for topic, receive_ns, raw in bag.messages(topics) if topics else ():
+    for topic, receive_ns, raw, _ in bag.messages(topics) if topics else ():
         with suppress(CdrError):
             if topic == BUNDLE:
                 heard.bundle(raw)

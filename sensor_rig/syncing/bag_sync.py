@@ -77,7 +77,7 @@ def learn_clocks(
     sync.engine.clocks.record()
     done = 0
     for receive_ns, messages in _moments(bag.messages([*names])):
-        inputs = [(names[topic], raw) for topic, _, raw in messages]
+        inputs = [(names[topic], raw) for topic, _, raw, _ in messages]
         for bundle in sync.advance(inputs, receive_ns):
             on_bundle(bundle)
         done = _tell(advance, done + len(messages))
@@ -163,9 +163,9 @@ class BagSync:
         done = 0
         for receive_ns, messages in _moments(self._bag.messages({*topics, *copied})):
             inputs = []
-            for topic, _, raw in messages:
+            for topic, _, raw, publish_ns in messages:
                 if topic in copied and self._writer is not None:
-                    self._writer.write(topic, receive_ns, raw)
+                    self._writer.write(topic, receive_ns, raw, publish_ns)
                 if topic in self._scenes:
                     self._scenery.take(topic, raw)
                 if topic in self._truths:

@@ -54,11 +54,14 @@ def unaccounted(run: JsonObject) -> int:
 def _tiles(run: JsonObject) -> str:
     received = sum(sensor['counts']['received'] for sensor in run['sensors'].values())
     lost = unaccounted(run)
+    frames = run['sensors'].get(run['reference'], {}).get('counts', {}).get('received', 0)
+    unpaired = max(frames - run['bundles'], 0)
     share = run['complete'] / run['bundles'] if run['bundles'] else 0.0
     return page.tiles(
         [
             (f'{run["bundles"]}', 'bundles', 'good' if run['bundles'] else 'bad'),
             (f'{share:.1%}', 'of them complete', ''),
+            (f'{unpaired}', 'reference frames without a bundle', ''),
             (f'{received}', 'messages received', ''),
             (f'{lost}', 'unaccounted for', 'bad' if lost else 'good'),
             *_pairing_tiles(run),

@@ -157,7 +157,7 @@ def read_streams(
                 f'input cue: scan, cloud, image, odometry or rate'
             )
         gathered = _Gathered(config, names, bag, cued)
-        for done, (topic, receive_ns, raw) in enumerate(bag.messages(list(names)), 1):
+        for done, (topic, receive_ns, raw, _) in enumerate(bag.messages(list(names)), 1):
             gathered.take(names[topic], raw, receive_ns)
             if done % 200 == 0:
                 advance(200)

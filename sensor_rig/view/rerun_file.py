@@ -95,7 +95,7 @@ class RerunFile:
             if topic.type_name in readers and name != '/tf'
         }
         self._topics = set(shown)
-        for topic, receive_ns, raw in bag.messages(list(shown)):
+        for topic, receive_ns, raw, _ in bag.messages(list(shown)):
             try:
                 self._place(raw, receive_ns)
                 shown[topic](topic, raw)

@@ -60,7 +60,7 @@ def write_trajectories(bag: BagReader, folder: Path) -> dict[str, int]:
             topic: (folder / file_name(topic)).open('w') for topic in topics
         }
         try:
-            for topic, _, raw in bag.messages(topics):
+            for topic, _, raw, _ in bag.messages(topics):
                 counts[file_name(topic)] += _write(
                     files[topic], POSES[bag.topics[topic].type_name], raw
                 )

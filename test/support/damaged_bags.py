@@ -137,7 +137,7 @@ def content_of(path: Path) -> tuple[Content, list[str]]:
     """Return all messages of a recording and its problems; raises RigError."""
     found: Content = {}
     with BagReader(path) as bag:
-        for topic, receive_ns, raw in bag.messages():
+        for topic, receive_ns, raw, _ in bag.messages():
             found.setdefault(topic, []).append((receive_ns, raw))
         return found, bag.problems
 

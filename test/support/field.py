@@ -10,11 +10,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rig_common import msgs
+from rig_common.cdr import read_stamp_ns
+from sensor_rig.bags.reader import BagReader
 from sensor_rig.findings.model import Finding
 from sensor_rig.findings.record import TopicRecord
 from sensor_rig.findings.search import search
@@ -57,6 +60,8 @@ class Stream:
         """Put the messages in the order of their arrivals, as a reader of the file does."""
         order = np.argsort(self.arrivals, kind='stable')
         self.stamps, self.arrivals = self.stamps[order], self.arrivals[order]
+        if self.publishes is not None:
+            self.publishes = self.publishes[order]
 
 
 class Robot:
@@ -104,6 +109,32 @@ class Robot:
 
     def findings(self) -> list[Finding]:
         return search(self.records())[1]
+
+
+def with_times_of(bag: Path, seed: int) -> Robot:
+    """Return the robot with the times of a real recording, so far as this has such topics.
+
+    The first IMU, cloud or scan, image and odometry take the place of the made ones.
+    """
+    robot = Robot(seed)
+    kinds = {IMU: '/imu/data', CLOUD: '/lidar/points', IMAGE: '/camera/image_raw', ODOM: '/odom'}
+    kinds['sensor_msgs/msg/LaserScan'] = '/lidar/points'
+    with BagReader(bag) as reader:
+        for topic in reader.topics.values():
+            name = kinds.pop(topic.type_name, '')
+            times = [
+                (read_stamp_ns(each.raw), each.receive_ns)
+                for each in (reader.messages([topic.name]) if name else ())
+            ]
+            if len(times) > 100:
+                stamps, arrivals = np.array(times, np.int64).T
+                moved = START_NS - reader.start_ns
+                old = robot.streams[name]
+                robot.streams[name] = Stream(old.type_name, stamps + moved, arrivals + moved)
+    ends = [int(each.arrivals[-1]) for each in robot.streams.values()]
+    for stream in robot.streams.values():
+        stream.keep(stream.arrivals <= min(ends))
+    return robot
 
 
 def as_ns(seconds: NDArray[np.float64]) -> Ns:
@@ -176,6 +207,8 @@ def host_step(size_ms: float) -> Callable[[Robot], None]:
             if name != '/lidar/points':  # the only one with a clock of its own
                 stream.stamps = stream.stamps + moved
             stream.arrivals = stream.arrivals + moved
+            if stream.publishes is not None:
+                stream.publishes = stream.publishes + moved
             stream.resort()
 
     return apply

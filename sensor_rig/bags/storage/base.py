@@ -9,8 +9,8 @@ from typing import Protocol
 
 from rosbags.interfaces import Connection
 
-Message = tuple[int, int, bytes]
-"""Receive time (ns), number of the connection, bytes as stored."""
+Message = tuple[int, int, bytes, int]
+"""Receive time (ns), number of the connection, bytes as stored, publish time (ns; 0 for none)."""
 Miss = Callable[[str], None]
 """Takes a sentence about what is missing or damaged."""
 WINDOW_BYTES = 1 << 14

@@ -120,6 +120,10 @@ class ChunkedFile(ABC):
     def _announce(self, data: bytes, walked: Walked, *, checked: bool) -> None:
         """Take in what a chunk says of connections; `checked` bytes fit a checksum."""
 
+    def _publish_ns(self, data: bytes, start: int) -> int:
+        """Return when the message was published whose payload begins at `start`; 0 for unknown."""
+        return 0
+
     def _enter(self, chunk: Chunk) -> None:
         """Take in the next chunk of the file."""
         self._chunks.append(chunk)
@@ -165,7 +169,7 @@ class ChunkedFile(ABC):
         for receive_ns, number, start, end, connection in entries:
             if number != last:
                 last, data = number, self._data_of(number)
-            yield receive_ns, connection, data[start:end]
+            yield receive_ns, connection, data[start:end], self._publish_ns(data, start)
 
     def _keep_only(self, numbers: set[int]) -> None:
         """Forget the unpacked bytes of all chunks but these."""

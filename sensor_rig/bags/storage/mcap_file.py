@@ -46,6 +46,8 @@ FORMATS = {
     'omgidl': MessageDefinitionFormat.IDL,
 }
 _message = struct.Struct('<BQHIQQ').unpack_from
+_publish_time = struct.Struct('<Q').unpack_from
+"""The last field before the payload."""
 _message_body = struct.Struct('<HIQQ').unpack_from
 _MARKS = np.dtype([('time', '<u8'), ('at', '<u8')])
 
@@ -263,6 +265,10 @@ class McapFile(ChunkedFile):
             ConnectionExtRosbag2('cdr', profiles_of(about.get('offered_qos_profiles', ''))),
             self,
         )
+
+    def _publish_ns(self, data: bytes, start: int) -> int:
+        (publish_ns,) = _publish_time(data, start - 8)
+        return int(publish_ns)
 
     # ---- inside a chunk -------------------------------------------------------------------------
 

@@ -86,7 +86,7 @@ class SqliteFile:
             if type(receive_ns) is not int or type(raw) is not bytes:
                 no_messages += 1
                 continue
-            yield receive_ns, number, raw
+            yield receive_ns, number, raw, 0
         if no_messages:
             self._damage.say(f'{no_messages} rows are no messages and are left out')
 

@@ -96,7 +96,7 @@ def test_messages_are_those_of_ros2(bag: Path) -> None:
             '/scan': (True, False, 2),
         }
         found: dict[str, list[bytes]] = {}
-        for topic, _, raw in reader.messages():
+        for topic, _, raw, *_ in reader.messages():
             found.setdefault(topic, []).append(raw)
     assert [read_stamp_ns(raw) - T0 for raw in found['/imu']] == [k * 10 * MS for k in range(20)]
     assert read_imu(found['/imu'][3]) == (pytest.approx((0.3, 0.0, 0.0)), (0.0, 0.0, 9.8))

@@ -147,7 +147,7 @@ def errors_ms(folder: Path, name: str, topic: str) -> np.ndarray[Any, Any]:
     """Return stamp minus true capture, message by message."""
     captures = json.loads((folder / 'truth.json').read_text())[topic]
     with BagReader(folder / name) as bag:
-        stamps = [read_stamp_ns(raw) for _, _, raw in bag.messages([topic])]
+        stamps = [read_stamp_ns(raw) for _, _, raw, _ in bag.messages([topic])]
     assert len(stamps) == len(captures)
     return np.array([(s - stamp(t)) / 1e6 for s, t in zip(stamps, captures, strict=True)])
 
@@ -175,10 +175,10 @@ def test_a_cloud_is_stamped_at_its_start_and_its_points_keep_their_times(folder:
 def test_what_carries_the_stamps_of_an_input_moves_with_it(folder: Path) -> None:
     with BagReader(folder / 'out') as bag:
         found = {
-            topic: [read_stamp_ns(raw) for _, _, raw in bag.messages([topic])]
+            topic: [read_stamp_ns(raw) for _, _, raw, _ in bag.messages([topic])]
             for topic in ('/camera/image_raw', '/camera/camera_info', '/pose/odom')
         }
-        transforms = [read_transforms(raw) for _, _, raw in bag.messages(['/tf'])]
+        transforms = [read_transforms(raw) for _, _, raw, _ in bag.messages(['/tf'])]
     assert found['/camera/image_raw'] == found['/camera/camera_info']
     assert [pair[0].stamp_ns for pair in transforms] == found['/pose/odom']
     captures = json.loads((folder / 'truth.json').read_text())['/tf']
@@ -202,7 +202,7 @@ def test_nothing_else_changes(folder: Path) -> None:
     def facts(name: str) -> tuple[list[tuple[str, int, str]], dict[str, Any], dict[str, str]]:
         with BagReader(folder / name) as bag:
             messages = []
-            for topic, receive_ns, raw in bag.messages():
+            for topic, receive_ns, raw, _ in bag.messages():
                 body = raw[12:] if bag.topics[topic].stamped else raw
                 if topic in ('/tf', '/lidar/points'):
                     body = str(len(raw)).encode()

@@ -12,6 +12,7 @@ from support import field
 from support.field import IMAGE, IMU, START_NS, Robot, S, messages
 
 from rig_common import msgs
+from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.writer import BagWriter
 from sensor_rig.cli.main import main
 from sensor_rig.findings.model import Severity
@@ -126,14 +127,14 @@ def write(robot: Robot, path: Path) -> str:
             writer.add_topic(name, stream.type_name)
         merged = sorted(
             (
-                (arrival, name, raw)
+                (arrival, name, raw, publish)
                 for name, stream in robot.streams.items()
-                for raw, arrival, _ in messages(stream)
+                for raw, arrival, publish in messages(stream)
             ),
             key=lambda each: each[0],
         )
-        for arrival, name, raw in merged:
-            writer.write(name, arrival, raw)
+        for arrival, name, raw, publish in merged:
+            writer.write(name, arrival, raw, publish)
     return str(path)
 
 
@@ -200,6 +201,46 @@ def test_lost_messages_of_a_damaged_file_come_first(tmp_path: Path) -> None:
     assert findings[0].code == 'damaged'
     assert 'recorder_hiccup' in findings[0].explains
     assert [each.code for each in findings if each.severity > Severity.INFO] == ['damaged']
+
+
+def test_the_time_of_publishing_is_kept_and_splits_the_delay(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    robot = Robot(9, seconds=6.0)
+    field.slow_middleware(robot)
+    bag = write(robot, tmp_path / 'bag')
+    main(['inspect', bag, '--json', '--quick', '--write', str(tmp_path / 'rig.yaml')])
+    result = json.loads(capsys.readouterr().out)
+    camera = next(each for each in result['topics'] if each['name'] == '/camera/image_raw')
+    assert camera['transport_s'] == pytest.approx(0.06)
+    main(['inspect', bag, '--quick'])
+    out = ' '.join(capsys.readouterr().out.split())
+    assert 'ms pass until it is published and 60.00 ms until it is received' in out
+    copy = str(tmp_path / 'copy')
+    main(['sync', bag, copy, '--rig', str(tmp_path / 'rig.yaml'), '--copy'])
+    with BagReader(bag) as one, BagReader(copy) as other:
+        sent = [each.publish_ns for each in one.messages(['/camera/image_raw'])]
+        assert sent == robot.streams['/camera/image_raw'].publishes.tolist()
+        assert sent == [each.publish_ns for each in other.messages(['/camera/image_raw'])]
+
+
+def test_where_nothing_is_known_stamps_are_paired_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bag = write(Robot(10, seconds=12.0), tmp_path / 'bag')
+    rig = tmp_path / 'rig.yaml'
+    main(['inspect', bag, '--write', str(rig)])
+    assert 'stamps are paired as they are' in rig.read_text()
+    capsys.readouterr()
+    main(['sync', bag, str(tmp_path / 'out'), '--rig', str(rig), '--json'])
+    result = json.loads(capsys.readouterr().out)
+    assert result['bundles'] == result['reference_frames'] == 120
+    assert result['reference_frames_without_bundle'] == 0
+    assert {each['offset_ms'] for each in result['sensors'].values() if 'offset_ms' in each} <= {0}
+    wrong = Robot(10, seconds=12.0)
+    field.tai(wrong)
+    main(['inspect', write(wrong, tmp_path / 'tai'), '--write', str(tmp_path / 'tai.yaml')])
+    assert 'estimator: none' not in (tmp_path / 'tai.yaml').read_text()
 
 
 def test_topics_of_one_source_are_one_finding() -> None:

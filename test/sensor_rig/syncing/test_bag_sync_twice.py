@@ -92,7 +92,7 @@ def record(path: Path, seconds: float = 15.0) -> Path:
 def errors_ms(out: Path) -> list[float]:
     """Return how wrong the offset of every bundle was."""
     with BagReader(out) as bag:
-        raws = [raw for topic, _, raw in bag.messages(['/sync/offset/pose'])]
+        raws = [raw for topic, _, raw, _ in bag.messages(['/sync/offset/pose'])]
     found = []
     for raw in raws:
         reference_ns, _, pose_ns, _ = read_time_reference(raw)
