@@ -9,7 +9,15 @@ def generate_launch_description() -> LaunchDescription:
     """Return the sync node of the rig named by `rig:=`."""
     return LaunchDescription(
         [
-            *declared('rig', 'namespace', 'respawn', 'log_level', 'use_sim_time', respawn='true'),
+            *declared(
+                'rig',
+                'namespace',
+                'remap',
+                'respawn',
+                'log_level',
+                'use_sim_time',
+                respawn='true',
+            ),
             rig_nodes(world=False, sync=True),
         ]
     )

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
-
 from rig_common.errors import Mistake, RigError
+from rig_common.requirements import require
 from rig_common.text import near
+
+require('pydantic')
+
+from pydantic import (  # noqa: E402
+    BaseModel,
+    ConfigDict,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError  # noqa: E402
 
 RULES = {
     'bool_parsing': 'true or false',

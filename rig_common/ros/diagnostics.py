@@ -23,8 +23,17 @@ LAST_WORD_S = 0.5
 """How long a node that ends waits for readers, and until they have its last diagnostics, s."""
 
 
+def diagnostics_prefix(node: Node) -> str:
+    """Return what the names of a node's statuses begin with: `robot1/`, or nothing."""
+    namespace = node.get_namespace().strip('/')
+    return namespace and namespace + '/'
+
+
 class Diagnostics:
     """Publishes the statuses of a node's parts on /diagnostics, on the wall's second.
+
+    /diagnostics is one topic for all robots, so names and hardware ids begin with the node's
+    namespace: `robot1/sync: engine`. A node without one has none in front.
 
     `now_ns` gives the stamp; a stopped simulation must not silence the diagnostics, so the timer
     runs on the steady clock.
@@ -38,6 +47,7 @@ class Diagnostics:
         topic: str = '/diagnostics',
     ) -> None:
         self._now_ns = now_ns
+        self._prefix, self._node_name = diagnostics_prefix(node), node.get_name()
         self._sources: list[Callable[[], Iterable[Status]]] = []
         self._publisher = node.create_publisher(DiagnosticArray, topic, qos.sensor_out())
         self._matching = Matching(node, {topic: self._publisher})
@@ -51,9 +61,19 @@ class Diagnostics:
 
     def publish(self) -> None:
         """Ask everyone now, and publish what they say if somebody listens."""
-        statuses = [status for source in self._sources for status in source()]
+        statuses = [
+            status._replace(
+                name=self._prefix + status.name, hardware_id=self._hardware(status.hardware_id)
+            )
+            for source in self._sources
+            for status in source()
+        ]
         if self._publisher.get_subscription_count():
             self._publisher.publish(msgs.diagnostic_array(self._now_ns(), statuses))
+
+    def _hardware(self, known: str) -> str:
+        """Return the hardware id: an absolute name as it is, none is the node's full name."""
+        return known if known.startswith('/') else self._prefix + (known or self._node_name)
 
     def publish_last(self) -> None:
         """Publish and wait until it was heard: what is on its way dies with its node."""

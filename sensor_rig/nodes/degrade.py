@@ -9,11 +9,14 @@ from rig_common.ros.executor import run_node
 from sensor_rig.nodes.arguments import rig_from_arguments
 from sensor_rig.nodes.building import make_degrade
 
+DESCRIPTION = 'Publishes live topics again with the faults of the streams: section of a rig file.'
+
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node until a signal ends it."""
     return run_node(
-        lambda: make_degrade(rig_from_arguments(args)), sys.argv if args is None else args
+        lambda: make_degrade(rig_from_arguments(DESCRIPTION, args)),
+        sys.argv if args is None else args,
     )
 
 

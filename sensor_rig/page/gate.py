@@ -16,12 +16,15 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-import websockets.asyncio.server
-from websockets.datastructures import Headers
-from websockets.http11 import Request, Response
-
 from rig_common.errors import RigError
+from rig_common.requirements import require
 from sensor_rig.page.access import require_token
+
+require('websockets')
+
+import websockets.asyncio.server  # noqa: E402
+from websockets.datastructures import Headers  # noqa: E402
+from websockets.http11 import Request, Response  # noqa: E402
 
 Check = Callable[[Any, Request], Response | None]
 """What `websockets` asks about a request: None lets it pass, a response answers it."""

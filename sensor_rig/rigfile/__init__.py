@@ -1,6 +1,10 @@
 """The rig file: its keys, how it is read and checked, its schema, slips of units."""
 
-from sensor_rig.rigfile.rig_config import (
+from rig_common.requirements import require
+
+require('pydantic')
+
+from sensor_rig.rigfile.rig_config import (  # noqa: E402
     RigConfig,
     SeedConfig,
     load_attached,

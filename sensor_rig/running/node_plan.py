@@ -68,8 +68,9 @@ def planned_nodes(
 
     `emulators` is `per_sensor` (a process each) or `one`; `groups` lists the sensors of each
     emulator instead. `world_parameters` override keys of the `world:` section; the world
-    stops at `stop_at_s`, if that is not 0. A sync node without the world may follow one of
-    several environments, in its namespace; with it, it is left out where there are several.
+    stops at `stop_at_s`, if that is not 0, and waits for no sync node without `sync`. A sync
+    node without the world may follow one of several environments, in its namespace; with it, it
+    is left out where there are several.
     `only` names what belongs on this host: `world`, `sync` and sensors; without it, all of them.
     """
     _require_parts(rig, only)
@@ -96,6 +97,8 @@ def planned_nodes(
         if 'world' not in only:
             return nodes
     overrides = {f'world.{key}': value for key, value in (world_parameters or {}).items()}
+    if rig.runs_sync and not sync:
+        overrides['waits_for_sync'] = False
     if stop_at_s:
         overrides['stop_at_s'] = stop_at_s
     return [*nodes, PlannedNode('world', 'world', file, overrides)]

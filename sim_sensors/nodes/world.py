@@ -72,7 +72,7 @@ class WorldNode(Node):
         """Make the world; with `handover`, for followers in this process too.
 
         `collectors` are the nodes that lockstep waits for besides the emulators and those that
-        `world.wait_for` names.
+        `world.wait_for` names, unless the parameter `waits_for_sync` is false.
         """
         super().__init__(name, **node_options)
         self.set_parameters([Parameter('use_sim_time', value=False)])  # it publishes /clock itself
@@ -117,7 +117,7 @@ class WorldNode(Node):
             seed=simulation.seed,
             lockstep=config.lockstep,
             sensors=[channel.sensor.name for channel in self.channels],
-            collectors=[*collectors, *config.wait_for],
+            collectors=[*(collectors if self._waits_for_sync() else ()), *config.wait_for],
             timeout_s=config.lockstep_timeout_s,
             send_tick=partial(self._send, self._tick, ticks),
             send_settled=partial(self._send, self._settled, SETTLED_TOPIC),
@@ -181,6 +181,11 @@ class WorldNode(Node):
                 )
             )
         return channels
+
+    def _waits_for_sync(self) -> bool:
+        text = 'Whether lockstep waits for the sync node of the rig; false where nobody starts it.'
+        described = ParameterDescriptor(description=text, read_only=True)
+        return bool(self.declare_parameter('waits_for_sync', True, described).value)
 
     def _make_loop(self, config: WorldConfig, sensors: list[AnySensor]) -> WorldLoop:
         dt_ns = self.world.dt_ns

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped, Twist
+from geometry_msgs.msg import PoseStamped, Twist, TwistStamped
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from rig_common.errors import RigError
+from rig_common.ros.clock import steady_timer
 from rig_common.ros.types import message_class
 from rig_common.times import join_ns
 from sim_sensors.interface.topics import env_prefix
@@ -19,6 +20,8 @@ from sim_sensors.world.scene.frames import WORLD_FRAME
 from sim_sensors.world.world_base import WorldBase
 
 FIELDS = ('position', 'velocity', 'effort')
+LOOK_PERIOD_S = 0.5
+"""Time between two looks at which type `cmd_vel` is published with (wall time)."""
 MOST_BODIES = 64
 """Bodies of one environment that get a topic for their pose."""
 
@@ -33,6 +36,8 @@ class Commands:
         self.topics: list[str] = []
         """What is listened to, relative."""
         self._world = world
+        self._twists: dict[str, tuple[type, Any]] = {}
+        """Type and subscription of every `cmd_vel`."""
         trajectory = _trajectory_type(node)
         bodies = [*world.placing.mocap, *world.placing.free]
         if len(bodies) > MOST_BODIES:
@@ -43,7 +48,8 @@ class Commands:
         for env in range(world.num_envs):
             prefix = env_prefix(env, world.num_envs)
             if world.drive is not None and world.driver is None:
-                self._listen(Twist, prefix + 'cmd_vel', self._on_twist(env))
+                topic = prefix + 'cmd_vel'
+                self._twists[topic] = Twist, self._listen(Twist, topic, self._on_twist(env))
             self._listen(JointState, prefix + 'joint_commands', self._on_joints(env))
             if trajectory is not None:
                 self._listen(trajectory, prefix + 'joint_trajectory', self._on_trajectory(env))
@@ -52,17 +58,42 @@ class Commands:
                     PoseStamped, f'{prefix}pose_commands/{_token(body)}', self._on_pose(env, body)
                 )
 
-    def _listen(self, kind: Any, topic: str, take: Callable[[Any], None]) -> None:
+        if self._twists:
+            self._timer = steady_timer(node, LOOK_PERIOD_S, self._follow_twists)
+
+    def _follow_twists(self) -> None:
+        """Take TwistStamped where that is published: one node cannot take two types of a topic."""
+        stamped = 'geometry_msgs/msg/TwistStamped'
+        for env, (topic, (kind, subscription)) in enumerate(self._twists.items()):
+            name = self._node.resolve_topic_name(topic)
+            types = {info.topic_type for info in self._node.get_publishers_info_by_topic(name)}
+            wanted = TwistStamped if types == {stamped} else Twist
+            if subscription is None:
+                self._twists[topic] = kind, self._listen(kind, topic, self._on_twist(env))
+            elif types and wanted is not kind:
+                # It goes at the end of this turn; until then the topic keeps its type.
+                self._node.destroy_subscription(subscription)
+                self._twists[topic] = wanted, None
+
+    def _listen(self, kind: Any, topic: str, take: Callable[[Any], None]) -> Any:
+        """Return a subscription; None where this process has the topic with another type."""
+
         def hear(message: object) -> None:
             take(message)
             self._on_command(topic)
 
-        self._node.create_subscription(kind, topic, hear, 10)
-        self.topics.append(topic)
+        if topic not in self.topics:
+            self.topics.append(topic)
+        try:
+            return self._node.create_subscription(kind, topic, hear, 10)
+        except RuntimeError as error:
+            self._warn(f'{topic} cannot be taken as {kind.__name__}: {error}')
+            return None
 
-    def _on_twist(self, env: int) -> Callable[[Twist], None]:
-        def take(message: Twist) -> None:
-            self._try(lambda: self._world.command_twist(message.linear.x, message.angular.z, env))
+    def _on_twist(self, env: int) -> Callable[[Any], None]:
+        def take(message: Any) -> None:
+            twist = getattr(message, 'twist', message)
+            self._try(lambda: self._world.command_twist(twist.linear.x, twist.angular.z, env))
 
         return take
 

@@ -287,7 +287,8 @@ class Conductor:
             )
             raise RigError(
                 f'lockstep: no answer from {", ".join(self.waiting_for)} within '
-                f'{self._timeout_s:g} s, {when}'
+                f'{self._timeout_s:g} s, {when}; start what is missing (`ros2 run sensor_rig '
+                f'sync --rig FILE`, or emulator), or take it out of world.wait_for'
             )
         self.roster.give_up(self.missing() or self.roster.behind(now_ns))
         self._barrier = None

@@ -1,19 +1,21 @@
 """The sync node's subscriptions: raw bytes, and as reliable as their publishers are.
 
 Best effort takes every publisher, but on the default transports it loses most of what is larger
-than a shared-memory segment (colour images of 640x480). So an input asks for reliable delivery,
-and goes over to best effort when it meets a publisher that does not offer it.
+than a shared-memory segment (colour images of 640x480). So an input looks at what its publishers
+offer before it subscribes: reliable delivery where all offer it, else best effort. It looks again
+every second and where a publisher that joins later does not fit.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal
 
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
-from rclpy.qos import QoSPolicyKind
+from rclpy.qos import QoSPolicyKind, ReliabilityPolicy
 
 from rig_common.msgs import Level, Status
 from rig_common.ros import qos
@@ -26,6 +28,8 @@ RELIABILITIES: tuple[Reliability, ...] = ('auto', 'reliable', 'best_effort')
 BIG_TYPES = frozenset(
     {'sensor_msgs/msg/Image', 'sensor_msgs/msg/PointCloud2', 'sensor_msgs/msg/CompressedImage'}
 )
+LOOK_PERIOD_S = 1.0
+"""Time between two looks at what the publishers offer (wall time)."""
 BIG_RATE_HZ, SMALL_RATE_HZ = 30.0, 1000.0
 """What the queue of a subscription is sized for; it holds a second."""
 
@@ -48,26 +52,45 @@ class Inputs:
         self._on_message = on_message
         self._adapts = reliability == 'auto'
         self._mismatches = mismatches
-        self._fell_back: list[str] = []
-        self._to_change: list[str] = []
-        self._subscriptions = {
-            name: self._subscribe(name, reliability != 'best_effort') for name in config.inputs
-        }
+        self._next_look_s = 0.0
+        self._reliable: dict[str, bool] = {}
+        """Inputs with a subscription, and whether it is reliable."""
+        self._subscriptions: dict[str, Any] = {}
+        if not self._adapts:
+            for name in config.inputs:
+                self._subscribe(name, reliability == 'reliable')
 
     def connected(self, sensor_id: str) -> bool:
         """Whether somebody publishes this input."""
-        return bool(self._subscriptions[sensor_id].get_publisher_count())
+        subscription = self._subscriptions.get(sensor_id)
+        return subscription is not None and bool(subscription.get_publisher_count())
 
     def adapt(self) -> None:
-        """Subscribe again, as best effort, where a publisher offers no more; call it now and then.
+        """Subscribe to what is published, as its publishers offer it; call it now and then."""
+        if not self._adapts:
+            return
+        new = [name for name in self._config.inputs if name not in self._subscriptions]
+        now_s = time.monotonic()
+        looks = now_s >= self._next_look_s
+        if looks:
+            self._next_look_s = now_s + LOOK_PERIOD_S
+        for name in self._config.inputs if looks else new:
+            offers = self._offers(name)
+            if not offers:
+                continue
+            reliable = ReliabilityPolicy.BEST_EFFORT not in offers
+            if self._reliable.get(name) is not reliable:
+                if name in self._subscriptions:
+                    self._node.destroy_subscription(self._subscriptions[name])
+                self._subscribe(name, reliable)
 
-        Not done in the event's own callback: it belongs to the subscription that goes.
-        """
-        while self._to_change:
-            name = self._to_change.pop()
-            self._node.destroy_subscription(self._subscriptions[name])
-            self._subscriptions[name] = self._subscribe(name, reliable=False)
-            self._fell_back.append(name)
+    def _offers(self, sensor_id: str) -> set[ReliabilityPolicy]:
+        """Return what the publishers of an input offer; empty without any."""
+        topic = self._node.resolve_topic_name(self._config.inputs[sensor_id].topic)
+        if not self._node.count_publishers(topic):
+            return set()
+        infos = self._node.get_publishers_info_by_topic(topic)
+        return {info.qos_profile.reliability for info in infos}
 
     def statuses(self) -> Iterator[Status]:
         """Say which inputs are best effort, and which topics carry another type than they."""
@@ -83,11 +106,12 @@ class Inputs:
                 f'published with another type: {", ".join(strangers)}',
                 strangers,
             )
-        if self._fell_back:
+        best_effort = [name for name, reliable in self._reliable.items() if not reliable]
+        if self._adapts and best_effort:
             yield Status(
                 Level.OK,
                 f'{self._node.get_name()}: reliability',
-                f'best effort, as their publishers: {", ".join(self._fell_back)}',
+                f'best effort, as their publishers: {", ".join(best_effort)}',
             )
 
     def _other_types(self, topic: str, type_name: str) -> list[str]:
@@ -100,15 +124,16 @@ class Inputs:
         }
         return sorted(types - {type_name})
 
-    def _subscribe(self, sensor_id: str, reliable: bool) -> Any:
+    def _subscribe(self, sensor_id: str, reliable: bool) -> None:
         given = self._config.inputs[sensor_id]
         rate_hz = BIG_RATE_HZ if given.type in BIG_TYPES else SMALL_RATE_HZ
         events = self._mismatches.subscription_events(given.topic)
         if self._adapts and reliable:
             events = SubscriptionEventCallbacks(
-                incompatible_qos=partial(self._on_mismatch, sensor_id, events.incompatible_qos)
+                incompatible_qos=partial(self._on_mismatch, events.incompatible_qos)
             )
-        return self._node.create_subscription(
+        self._reliable[sensor_id] = reliable
+        self._subscriptions[sensor_id] = self._node.create_subscription(
             self._types[sensor_id],
             given.topic,
             partial(self._on_message, sensor_id),
@@ -117,9 +142,8 @@ class Inputs:
             raw=True,
         )
 
-    def _on_mismatch(self, sensor_id: str, note: Callable[[Any], None] | None, event: Any) -> None:
+    def _on_mismatch(self, note: Callable[[Any], None] | None, event: Any) -> None:
         if event.last_policy_kind == QoSPolicyKind.RELIABILITY:
-            if sensor_id not in self._to_change:
-                self._to_change.append(sensor_id)
+            self._next_look_s = 0.0  # the subscription cannot go in its own callback
         elif note is not None:
             note(event)

@@ -90,7 +90,7 @@ def options_of(command: str) -> frozenset[str]:
 def test_commands_and_options_exist(page: Path) -> None:
     for text in texts(page):
         for command, rest in COMMAND.findall(text):
-            if command in ('python', 'shell'):  # of the script ./rig itself
+            if command in ('python', 'shell', 'ros-env'):  # of the script ./rig itself
                 continue
             for option in re.findall(r'(?<=\s)--?[a-z][\w-]*', rest):
                 assert option in options_of(command), f'{named(page)}: {command} {option}'

@@ -146,12 +146,7 @@ def degrade_node() -> OpaqueFunction:
         rig = _load(value('rig'))
         if not rig.streams:
             raise RigError(f'{rig.path} has no streams: section, so there is nothing to degrade')
-        rules = [rule.partition(':=')[::2] for rule in value('remap').split()]
-        if not all(old and new for old, new in rules):
-            raise RigError(
-                f'remap is {value("remap")!r}; it should be "/old:=/new", several with '
-                f'spaces between them'
-            )
+        rules = _rules(value('remap'))
         leave_signals_to_launch(context)
         respawn = value('respawn') == 'true'
         node = Node(
@@ -170,6 +165,16 @@ def degrade_node() -> OpaqueFunction:
         return [node] if respawn else [node, _required(node, 'degrade')]
 
     return OpaqueFunction(function=start)
+
+
+def _rules(remap: str) -> list[tuple[str, str]]:
+    """Return the (old, new) names of the argument `remap`."""
+    rules = [(old, new) for old, _, new in (rule.partition(':=') for rule in remap.split())]
+    if not all(old and new for old, new in rules):
+        raise RigError(
+            f'remap is {remap!r}; it should be "/old:=/new", several with spaces between them'
+        )
+    return rules
 
 
 def leave_signals_to_launch(context: LaunchContext) -> None:
@@ -297,6 +302,7 @@ def _actions(
         namespace=value('namespace'),
         arguments=planned.arguments,
         parameters=[parameters] if parameters else [],
+        remappings=_rules(value('remap')),
         output='screen',
         emulate_tty=True,
         respawn=respawn,

@@ -16,6 +16,7 @@ from rig_common.diagnostic_fields import from_values
 from rig_common.lockstep.messages import Tick
 from rig_common.msgs import Level, Status, read_diagnostic_array, read_time_reference
 from rig_common.ros import qos
+from rig_common.ros.diagnostics import diagnostics_prefix
 from rig_common.times import NS_PER_S, TimeBase
 from sensor_rig.measures.bundles import HeardBundles
 from sensor_rig.rigfile import RigConfig
@@ -54,6 +55,7 @@ class Monitor(Node):
     ) -> None:
         """Watch `rig`; `now_ns` returns the time of the run where the world is in this process."""
         super().__init__(name, **node_options)
+        self._prefix = diagnostics_prefix(self)
         self._sync = rig.sync
         self._base = TimeBase() if rig.world is None else rig.world.time_base
         self._sensor_reports = {f'emulator: {sensor}' for sensor in rig.sensors}
@@ -89,7 +91,10 @@ class Monitor(Node):
 
     def _on_diagnostics(self, buf: bytes) -> None:
         with suppress(CdrError):  # whoever sent it; this node only watches
-            for status in read_diagnostic_array(buf)[1]:
+            for found in read_diagnostic_array(buf)[1]:
+                if not found.name.startswith(self._prefix):
+                    continue  # another robot's
+                status = found._replace(name=found.name.removeprefix(self._prefix))
                 known = status.name in self.statuses or len(self.statuses) < MOST_STATUSES
                 if known and (status.values or status.name not in self._sensor_reports):
                     self.statuses[status.name] = status

@@ -37,3 +37,10 @@ def test_every_part_of_a_rig_belongs_to_one_host_or_another() -> None:
 def test_a_name_that_the_rig_does_not_have_is_refused() -> None:
     with pytest.raises(RigError, match=r"only names 'camera'; soak.yaml has world, sync, imu"):
         planned_nodes(load_rig('soak'), only=['camera'])
+
+
+def test_a_world_does_not_wait_for_a_sync_node_that_nobody_starts() -> None:
+    rig = load_rig('soak')
+    assert rig.runs_sync
+    assert 'waits_for_sync' not in planned_nodes(rig)[-1].parameters
+    assert planned_nodes(rig, sync=False)[-1].parameters['waits_for_sync'] is False

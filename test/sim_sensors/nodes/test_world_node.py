@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rclpy
 
 pytest.importorskip('rclpy', reason='rclpy is not installed')
 
-from geometry_msgs.msg import PoseStamped, Twist
+from geometry_msgs.msg import PoseStamped, Twist, TwistStamped
 from nav_msgs.msg import Odometry
 from rcl_interfaces.srv import DescribeParameters, SetParameters
 from rclpy.parameter import Parameter
@@ -170,6 +171,24 @@ def test_commands_move_the_rover(run: LockstepRun, client: Client) -> None:
     moved = odometry[-1].pose.pose.position.x - odometry[0].pose.pose.position.x
     assert moved > 0.3
     twist.publish(Twist())
+    client.destroy_publisher(twist)
+
+
+def test_stamped_twists_move_the_rover_too(run: LockstepRun, client: Client) -> None:
+    odometry = client.listen(Odometry, 'truth/odom')
+    context = rclpy.Context()  # one participant has one type for a topic
+    rclpy.init(context=context)
+    node = rclpy.create_node('driver', context=context)
+    twist = node.create_publisher(TwistStamped, 'cmd_vel', 10)
+    run.until(lambda: twist.get_subscription_count() > 0)
+    message = TwistStamped()
+    message.twist.linear.x = -0.6
+    twist.publish(message)
+    start = run.now_s
+    run.until(lambda: run.now_s > start + 1.5 and len(odometry) > 10)
+    assert odometry[-1].twist.twist.linear.x == pytest.approx(-0.6, abs=0.2)
+    node.destroy_node()
+    rclpy.shutdown(context=context)
 
 
 def test_joint_commands_reach_actuators_by_name(run: LockstepRun, client: Client) -> None:

@@ -202,6 +202,7 @@ def test_single_topics_come_out_at_once_with_their_right_stamps(robot):
     section = sync_section(correct={'inputs': ['camera']})
     section['inputs']['camera'] |= {'latency_s': 0.025, 'latency_sigma_s': 0.0005}
     run = robot(section)
+    run.drive(run.publishers['camera/image_raw'].get_subscription_count, publish=False)
     images = run.listen('corrected/camera/image_raw', IMAGE.type_name)
     given = run.listen('camera/image_raw', IMAGE.type_name)
 
@@ -299,6 +300,26 @@ def test_silence_is_told(robot):
         ),
         publish=False,
     )
+
+
+def test_two_robots_in_namespaces_keep_their_diagnostics_apart(robot):
+    rigs = [robot(namespace=name) for name in ('robot1', 'robot2')]
+    run = robot()
+    found = {}
+
+    def listen():
+        for raw in diagnostics:
+            found.update({status.name: status for status in msgs.read_diagnostic_array(raw)[1]})
+        wanted = {f'{space}sync: engine' for space in ('', 'robot1/', 'robot2/')}
+        for each in rigs:
+            each.spinner.turn(0.001)
+        return wanted <= set(found)
+
+    diagnostics = run.listen('/diagnostics', DIAGNOSTICS)
+    run.drive(listen)
+    assert found['robot1/sync: engine'].hardware_id == 'robot1/sync'
+    assert found['robot2/sync: camera'].hardware_id == 'robot2/camera/image_raw'
+    assert int(found['robot1/sync: engine'].values['bundles']) == 0
 
 
 def test_settings_change_while_running_and_nonsense_is_refused(robot):
@@ -439,6 +460,34 @@ def test_the_process_ends_cleanly_and_saves_what_it_learned(processes, wait_unti
     assert node.wait() == 0
     assert json.loads(offsets.read_text())['version'] == 1
     assert 'Traceback' not in node.output
+
+
+def test_the_executable_has_help_and_refuses_unknown_options(processes):
+    asked = processes.start(sys.executable, '-m', 'sensor_rig.nodes.sync', '--help')
+    assert asked.wait() == 0
+    assert '--rig FILE' in asked.output
+    wrong = processes.start(sys.executable, '-m', 'sensor_rig.nodes.sync', '--rigg', 'demo')
+    assert wrong.wait() == 2
+    assert '--rigg' in wrong.output
+    assert 'Traceback' not in wrong.output
+
+
+def test_an_input_is_as_reliable_as_its_publishers_and_follows_them(robot):
+    """A driver that is best effort is never asked for more, which it would log as an error."""
+    run = robot(best_effort=['imu/data_raw'])
+
+    def reliability(topic):
+        infos = run.node.get_subscriptions_info_by_topic('/' + topic)
+        return [info.qos_profile.reliability for info in infos]
+
+    run.drive(lambda: reliability('imu/data_raw') and reliability('lidar/scan'))
+    assert reliability('imu/data_raw') == [ReliabilityPolicy.BEST_EFFORT]
+    assert reliability('lidar/scan') == [ReliabilityPolicy.RELIABLE]
+    run.node.destroy_publisher(run.publishers['imu/data_raw'])
+    run.publishers['imu/data_raw'] = run.node.create_publisher(
+        message_class(IMU.type_name), 'imu/data_raw', qos.sensor_out()
+    )
+    run.drive(lambda: reliability('imu/data_raw') == [ReliabilityPolicy.RELIABLE])
 
 
 def test_the_process_says_what_is_wrong_and_exits_with_2(processes, tmp_path):
