@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from rosbags.interfaces import Connection, Qos, QosDurability, QosReliability
 from rig_common.errors import LONGEST
 from rig_common.text import shortened
 from sensor_rig.bags.connections import definition_of, qos_of, starts_with_header
+from sensor_rig.bags.formats.made import MadeFile
 from sensor_rig.bags.recording import Recording
 from sensor_rig.bags.ros1 import Ros1Types
 from sensor_rig.bags.sidecar import load_sidecar
@@ -66,17 +67,23 @@ class Recorded(NamedTuple):
 class BagReader:
     """A recording: what is in it, and its messages. Holds one chunk in memory at a time."""
 
-    def __init__(self, path: str | Path, sidecar: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        sidecar: Path | None = None,
+        trajectories: Sequence[Path] = (),
+    ) -> None:
         """Open a recording; of one that is damaged everything is read that is whole.
 
-        With a `sidecar` its messages come with corrected stamps.
+        With a `sidecar` its messages come with corrected stamps. `trajectories` are read beside
+        it, each as a topic.
         """
         self.path = Path(path)
         self._sidecar = None if sidecar is None else load_sidecar(sidecar)
         self.problems: list[str] = []
         """What is missing, and why: a sentence each. `messages` may find more. Whoever writes a
         result all the same says them and ends with exit code 1."""
-        self._recording = Recording(self.path, self._miss)
+        self._recording = Recording(self.path, self._miss, trajectories)
         self._ros1 = None if self._recording.is_ros2 else Ros1Types(self._recording.types)
         self.topics = self._topics()
         self.message_count = sum(each.msgcount for each in self._recording.connections)
@@ -119,7 +126,8 @@ class BagReader:
         try:
             for receive_ns, number, raw, publish_ns in self._recording.messages(wanted):
                 connection = wanted[number]
-                data = self._as_cdr(connection.msgtype, raw)
+                is_made = isinstance(connection.owner, MadeFile)
+                data = raw if is_made else self._as_cdr(connection.msgtype, raw)
                 if data is None:
                     continue
                 receive_ns = min(receive_ns, MAX_RECEIVE_NS)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import sqlite3
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from heapq import merge
 from operator import itemgetter
 from pathlib import Path
@@ -20,6 +21,9 @@ from rosbags.interfaces import (
 
 from rig_common.errors import RigError
 from sensor_rig.bags.files import PACKED, ROS1, STORAGES, files_of
+from sensor_rig.bags.formats.made import MadeFile
+from sensor_rig.bags.formats.opening import other_format
+from sensor_rig.bags.formats.trajectory import trajectory_file
 from sensor_rig.bags.metadata import METADATA
 from sensor_rig.bags.recorded_types import types_of
 from sensor_rig.bags.storage import mcap_records, ros1_file
@@ -36,8 +40,11 @@ MAGICS = {ros1_file.MAGIC: ROS1, b'SQLite format 3\0': '.db3', mcap_records.MAGI
 class Recording:
     """What a recording holds; what cannot be read of it is said, and the rest is read."""
 
-    def __init__(self, path: Path, miss: Miss) -> None:
-        """Open `path`, or raise RigError; `miss` gets a sentence for all that is left out."""
+    def __init__(self, path: Path, miss: Miss, trajectories: Sequence[Path] = ()) -> None:
+        """Open `path`, or raise RigError; `miss` gets a sentence for all that is left out.
+
+        Each of `trajectories` becomes one more topic (`formats/trajectory.py`).
+        """
         self._path, self._miss = path, miss
         self._problems: list[str] = []
         self._scratch: TemporaryDirectory[str] | None = None
@@ -50,9 +57,13 @@ class Recording:
         self.said: list[int] = []
         """How many messages of each connection there should be."""
         try:
-            paths, self._metadata = files_of(path, self._tell)
+            opener = other_format(path)
+            paths, self._metadata = ([], None) if opener else files_of(path, self._tell)
             self._budget = Budget(sum(_size_of(each) for each in paths))
+            if opener is not None:
+                self._files.append(_made(path, opener))
             self._open_files(paths)
+            self._files += [_made(each, partial(trajectory_file, each)) for each in trajectories]
             self._join()
             if self._problems and not sum(each.msgcount for each in self.connections):
                 raise RigError(f'{self._unreadable()}: {"; ".join(self._problems[:3])}')
@@ -231,6 +242,14 @@ class Recording:
                     f'{other.name} and {file.path.name} of {self._path} hold the same messages, '
                     f'which are read twice'
                 )
+
+
+def _made(path: Path, opener: Callable[[], MadeFile]) -> MadeFile:
+    try:
+        return opener()
+    except (BrokenError, OSError, ValueError, IndexError, KeyError) as error:
+        why = getattr(error, 'strerror', None) or ' '.join(str(error).split())
+        raise RigError(f'{path} cannot be read: {why}') from None
 
 
 def _size_of(path: Path) -> int:

@@ -1,0 +1,1 @@
+"""Recordings of others, read as if they were bags: PX4 logs, EuRoC folders, trajectories."""

@@ -1,0 +1,68 @@
+"""A file of another format as a storage file: times in tables, messages made when read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rosbags.interfaces import (
+    Connection,
+    ConnectionExtRosbag2,
+    MessageDefinition,
+    MessageDefinitionFormat,
+)
+
+from sensor_rig.bags.storage.base import BrokenError, Message
+
+Times = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class MadeStream:
+    """One topic: when its messages were received, and how each is made."""
+
+    topic: str
+    type_name: str
+    receive_ns: Times
+    """The stamps again, where the format has no receive times."""
+    make: Callable[[int], bytes]
+    """From the number of a message to its CDR bytes."""
+
+
+class MadeFile:
+    """The topics of a file, or of a folder, of another format."""
+
+    def __init__(self, path: Path, streams: list[MadeStream]) -> None:
+        self.path = path
+        self._streams = [stream for stream in streams if len(stream.receive_ns)]
+        if not self._streams:
+            raise BrokenError('it holds nothing that is read')
+        nothing = MessageDefinition(MessageDefinitionFormat.NONE, '')
+        self.connections = [
+            Connection(
+                number, each.topic, each.type_name, nothing, '', len(each.receive_ns),
+                ConnectionExtRosbag2('cdr', []), self,
+            )
+            for number, each in enumerate(self._streams)
+        ]  # fmt: skip
+        self.said = {each.id: each.msgcount for each in self.connections}
+        self.start_ns = min(int(each.receive_ns.min()) for each in self._streams)
+        self.end_ns = max(int(each.receive_ns.max()) for each in self._streams)
+
+    def messages(self, wanted: Collection[int]) -> Iterator[Message]:
+        """Yield the messages of some topics in order of receive time."""
+        chosen = sorted(wanted)
+        times = [self._streams[number].receive_ns for number in chosen]
+        owners = np.repeat(np.array(chosen), [len(each) for each in times])
+        indices = np.concatenate([np.arange(len(each)) for each in times])
+        together = np.concatenate(times)
+        for place in np.argsort(together, kind='stable').tolist():
+            number = int(owners[place])
+            raw = self._streams[number].make(int(indices[place]))
+            yield int(together[place]), number, raw
+
+    def close(self) -> None:
+        """Nothing is kept open."""
