@@ -40,6 +40,9 @@ class BagTopic(NamedTuple):
     qos: tuple[Qos, ...] = ()
     """What its publishers offered; empty where the recording does not tell."""
 
+    has_arrivals: bool = True
+    """False where the format has no receive times: they are copies of the stamps."""
+
     @property
     def latched(self) -> bool:
         """Whether it was offered to late joiners (transient local), as /tf_static is."""
@@ -198,6 +201,10 @@ class BagReader:
                 starts_with_header(types, type_name),
                 definition if all(definition) else None,
                 qos_of(connection),
+                not (
+                    isinstance(connection.owner, MadeFile)
+                    and connection.topic in connection.owner.without_arrivals
+                ),
             )
             for other, left_out in by_type[1:]:
                 self._miss(

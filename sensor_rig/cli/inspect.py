@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rig_common.text import printable
 from sensor_rig.cli.support import output
-from sensor_rig.cli.support.arguments import output_file, positive, refuse_existing
+from sensor_rig.cli.support.arguments import (
+    add_trajectory_argument,
+    output_file,
+    positive,
+    refuse_existing,
+)
 from sensor_rig.cli.support.output import (
     add_json_argument,
     fits,
@@ -83,6 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action='store_true',
         help='do not compare the motion of sensors, which reads scans and images',
     )
+    add_trajectory_argument(parser)
     add_json_argument(parser)
 
 
@@ -103,7 +110,9 @@ def run(args: argparse.Namespace) -> int:
     source = 'the live graph' if args.live else str(args.bag)
     problems: list[str] = []
     found = (
-        _listen(args.seconds) if args.live else _read(args.bag, problems, motion=not args.quick)
+        _listen(args.seconds)
+        if args.live
+        else _read(args.bag, problems, motion=not args.quick, trajectories=args.trajectory)
     )
     facts, findings = found.facts, found.findings
     written = []
@@ -148,13 +157,15 @@ def _save(path: Path, text: str) -> str:
     return str(path)
 
 
-def _read(path: Path, problems: list[str], *, motion: bool) -> Inspection:
+def _read(
+    path: Path, problems: list[str], *, motion: bool, trajectories: Sequence[Path] = ()
+) -> Inspection:
     """Return the facts of a recording; add to `problems` what is missing of it."""
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.cli.support.progress import progress
     from sensor_rig.findings.recording import inspect_recording
 
-    with BagReader(path) as bag:
+    with BagReader(path, trajectories=trajectories) as bag:
         with progress(f'reading {path.name}', bag.message_count) as advance:
             found = inspect_recording(bag, advance, motion=motion)
         problems += bag.problems

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from rig_common.jsonable import JsonObject
-from sensor_rig.cli.support.arguments import add_sidecar_argument
+from sensor_rig.cli.support.arguments import add_sidecar_argument, add_trajectory_argument
 from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 NAME = 'sync'
@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='copy the messages of IN to OUT, too, but for what an earlier sync made',
     )
     add_sidecar_argument(parser)
+    add_trajectory_argument(parser)
     parser.add_argument(
         '--causal',
         action='store_true',
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     rig = load_rig(args.rig)
     if rig.sync is None:
         raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
-    with BagReader(args.input, args.sidecar) as bag:
+    with BagReader(args.input, args.sidecar, args.trajectory) as bag:
         fitted(rig.sync, bag)  # a mistake is told before OUT is made
         writer = BagWriter(args.output, args.storage, compress=args.compress)
         try:

@@ -29,6 +29,9 @@ AFTER_NS = 10**12
 """How far time runs on after the last message, so that every deadline passes."""
 ADVANCE_EVERY = 200
 """Messages between two steps of the progress bar."""
+NO_ARRIVALS_S, NO_ARRIVALS_IMU_S, NO_ARRIVALS_WALK_S = 1.0, 1e-4, 1e-3
+"""Sigma of the latency of a topic without receive times, s, of an IMU without them (its clock is
+taken for the host's), and their random walk, s a root s: only motion tells of such clocks."""
 REPORT_PAGE, REPORT_DATA = 'report.html', 'report.json'
 
 
@@ -36,7 +39,8 @@ def fitted(config: SyncConfig, bag: BagReader) -> tuple[SyncConfig, dict[str, st
     """Return the config with the recording's types, and topic -> input of what it has.
 
     Raises where a required input is not in the recording, or is of another type there, and where
-    the IMU input has another type than sensor_msgs/msg/Imu.
+    the IMU input has another type than sensor_msgs/msg/Imu. What is declared of latencies does not
+    count for topics without receive times.
     """
     inputs: Parameters = {}
     names: dict[str, str] = {}
@@ -57,7 +61,15 @@ def fitted(config: SyncConfig, bag: BagReader) -> tuple[SyncConfig, dict[str, st
             )
         names[found.name] = name
         inputs[name] = given.model_copy(update={'type': found.type_name})
+        if not found.has_arrivals:
+            sigma_s = NO_ARRIVALS_IMU_S if name == config.imu_sensor_id else NO_ARRIVALS_S
+            inputs[name] = inputs[name].model_copy(
+                update={'stamp_source': 'device', 'latency_s': 0.0, 'latency_sigma_s': sigma_s}
+            )
     found_config = config.model_copy(update={'inputs': inputs})
+    if not all(bag.topics[topic].has_arrivals for topic in names):
+        wander = config.adakf.model_copy(update={'latency_walk_s': NO_ARRIVALS_WALK_S})
+        found_config = found_config.model_copy(update={'adakf': wander})
     if found_config.wrong_imu:
         raise RigError(f'sync in {bag.path}: {found_config.wrong_imu}')
     return found_config, names

@@ -30,6 +30,8 @@ class MadeStream:
     """The stamps again, where the format has no receive times."""
     make: Callable[[int], bytes]
     """From the number of a message to its CDR bytes."""
+    has_arrivals: bool = False
+    """Whether the format tells when messages were received."""
 
 
 class MadeFile:
@@ -48,6 +50,8 @@ class MadeFile:
             )
             for number, each in enumerate(self._streams)
         ]  # fmt: skip
+        self.without_arrivals = {each.topic for each in self._streams if not each.has_arrivals}
+        """Topics whose receive times are their stamps again."""
         self.said = {each.id: each.msgcount for each in self.connections}
         self.start_ns = min(int(each.receive_ns.min()) for each in self._streams)
         self.end_ns = max(int(each.receive_ns.max()) for each in self._streams)

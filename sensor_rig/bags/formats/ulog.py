@@ -1,7 +1,8 @@
 """Logs of PX4 (ULog), by pyulog: what estimators fuse, in the units and frames of ROS.
 
 A message is received at its `timestamp` (when it was published) and stamped with its
-`timestamp_sample`, where the topic has one; both are of the autopilot's clock. Body frames turn
+`timestamp_sample`, where the topic has one; both are of the autopilot's clock. Without one its
+stamp is when it was published, and nothing tells how late that was. Body frames turn
 from front-right-down to front-left-up, world frames from north-east-down to east-north-up.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +40,8 @@ def ulog_file(path: Path) -> MadeFile:
     try:
         from pyulog import ULog
     except ImportError:
-        raise RigError(
-            f'{path} is a log of PX4, which needs pyulog: {pip_install("pyulog")}'
-        ) from (None)
+        need = pip_install('pyulog')
+        raise RigError(f'{path} is a log of PX4, which needs pyulog: {need}') from None
     try:
         log: Any = ULog(str(path), list(READERS))
     except Exception as error:  # whatever pyulog meets in broken bytes
@@ -54,7 +55,7 @@ def ulog_file(path: Path) -> MadeFile:
         stamps_ns = np.where(sampled > 0, sampled, received_ns)
         made = READERS[each.name](topic, stamps_ns, received_ns, each.data)
         if made is not None:
-            streams.append(made)
+            streams.append(replace(made, has_arrivals=bool((sampled > 0).any())))
     return MadeFile(path, streams)
 
 

@@ -65,6 +65,19 @@ def refuse_existing(path: Path | None) -> None:
         raise RigError(f'{path} exists already; choose another name or remove it first')
 
 
+def add_trajectory_argument(parser: argparse.ArgumentParser) -> None:
+    """Add trajectories that are read beside a recording."""
+    parser.add_argument(
+        '--trajectory',
+        metavar='FILE',
+        type=Path,
+        action='append',
+        default=[],
+        help='read poses beside the recording, as the topic /trajectory/NAME: TUM, KITTI (with '
+        'its times.txt), or CSV with a header; may be given again',
+    )
+
+
 def add_sidecar_argument(parser: argparse.ArgumentParser) -> None:
     """Add the file of corrections that `inspect --sidecar` writes."""
     parser.add_argument(
