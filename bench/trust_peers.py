@@ -11,6 +11,7 @@ from sensor_rig.trust.replay import Estimator, Track
 from sensor_rig.trust.streams import Streams
 from sync_engine.cues.base import matrix_from_wxyz
 from sync_engine.cues.gyro import GyroTrack
+from sync_engine.cues.motion import Rotation
 from sync_engine.cues.mounting import Mounting
 from sync_engine.cues.turn_rows import STRAY_S, TurnRows
 
@@ -78,12 +79,7 @@ def _by_turns(
     """Return an estimator that looks at the turns of the last `window_s` once a second."""
 
     def estimate(streams: Streams) -> Track:
-        gyro = GyroTrack(1e6)
-        imu = streams.is_imu
-        for stamp, rate in zip(
-            streams.stamp_ns[imu].tolist(), streams.gyro[imu].tolist(), strict=True
-        ):
-            gyro.add(stamp, *rate)
+        gyro = _whole_gyro(streams)
         arrivals, stamps = _own(streams)
         rough = float(np.median(stamps - arrivals)) + _declared_ns(streams)
         known, due, found = rough, arrivals[0] + 8.0 * NS, []
@@ -121,6 +117,66 @@ def _fit(sizes: bool) -> Callable[[Streams, list[int], GyroTrack], float | None]
         return assumed + NS * rows.fit(_GRID_S, 1e3, _true_mounting()).delta_s
 
     return find
+
+
+def pieces(streams: Streams) -> Track:
+    """Three-axis fits of one-second pieces, all of history by its information, hull's drift."""
+    gyro = _whole_gyro(streams)
+    arrivals, stamps = _own(streams)
+    assumed = float(np.median((stamps - arrivals)[: 5 * len(stamps) // 60 + 5]))
+    assumed += _declared_ns(streams)
+    ends = streams.arrival_ns[[index for index, _ in streams.turns]]
+    starts = np.arange(arrivals[0], arrivals[-1], EVERY_S * NS)
+    least = [np.min((arrivals - stamps)[(arrivals >= t) & (arrivals < t + NS)], initial=np.inf)
+             for t in starts]  # fmt: skip
+    normal, pull, delta, bias = np.zeros((4, 4)), np.zeros(4), 0.0, np.zeros(3)
+    normal[1:, 1:] = np.eye(3) / 0.02**2
+    known, found, k = [assumed], [0], 0
+    total: list[Rotation] = []
+    for k, start in enumerate(starts):
+        chosen = np.flatnonzero((ends >= start - NS) & (ends < start))
+        piece = [streams.turns[each][1] for each in chosen]
+        drift = _hull_drift(starts[: k + 1] / NS, np.array(least[: k + 1]))
+        total += piece
+        if len(total) >= 100 and piece:
+            again = total if not pull.any() else piece  # the first fit searches, and counts once
+            rows = TurnRows(again, round(assumed + drift), np.zeros(3), np.full(3, 0.02**2))
+            rows.look_at(gyro, _GRID_S + STRAY_S)
+            if not pull.any():
+                delta = rows.fit(_GRID_S, 1e3, _true_mounting()).delta_s
+            for _ in range(3):
+                residual, jacobian = rows.linear(delta, bias, _true_mounting().matrix, 1.0)
+                j = jacobian[:, :4] / rows.sigmas[:, None]
+                value = residual / rows.sigmas + j @ np.concatenate([[delta], bias])
+                step_normal, step_pull = normal + j.T @ j, pull + j.T @ value
+                delta, *rest = np.linalg.solve(step_normal, step_pull)
+                bias = np.array(rest)
+            normal, pull = step_normal, step_pull
+        known.append(assumed + drift + NS * delta)
+        found.append(start)
+    index = np.searchsorted(np.array(found), arrivals, 'right') - 1
+    return _track(streams, arrivals, np.array(known)[index])
+
+
+def _hull_drift(times_s: FloatArray, least_ns: FloatArray) -> float:
+    """Return by how much the least delays drifted since the first (ns): a line, 30 ppm prior."""
+    good = np.isfinite(least_ns)
+    x = times_s[good] - times_s[0]
+    y = least_ns[good] - np.median(least_ns[good][:5])
+    a = np.stack([np.ones_like(x), x], axis=1)
+    noise = 0.5e6
+    normal = a.T @ a / noise**2 + np.diag([0.0, 1.0 / 3e4**2])
+    return -float(np.linalg.solve(normal, a.T @ y / noise**2)[1] * (times_s[-1] - times_s[0]))
+
+
+def _whole_gyro(streams: Streams) -> GyroTrack:
+    gyro = GyroTrack(1e6)
+    imu = streams.is_imu
+    for stamp, rate in zip(
+        streams.stamp_ns[imu].tolist(), streams.gyro[imu].tolist(), strict=True
+    ):
+        gyro.add(stamp, *rate)
+    return gyro
 
 
 def _true_mounting() -> Mounting:
@@ -164,5 +220,6 @@ PEERS: dict[str, Estimator] = {
     'norm least squares, 8 s': _by_turns(8.0, _fit(sizes=True)),
     'three axes, 8 s': _by_turns(8.0, _fit(sizes=False)),
     'three axes, all history': _by_turns(1e6, _fit(sizes=False)),
+    'three axes, pieces of a second': pieces,
 }
 """With three axes the mounting is known to the peers, but not to the engine."""

@@ -181,7 +181,7 @@ class TurnRows:
         weight = residual = self.values  # set by the first step
         jacobian = np.zeros((len(residual), 8))
         for _ in range(_STEPS):
-            residual, jacobian = self._linear(delta, bias, matrix, gain)
+            residual, jacobian = self.linear(delta, bias, matrix, gain)
             scaled = np.abs(residual) / self.sigmas
             spread = max(self._least_spread, 1.4826 * _median(scaled))
             weight = np.minimum(1.0, _HUBER * spread / np.maximum(scaled, 1e-12))
@@ -237,7 +237,7 @@ class TurnRows:
         shown = float(residual @ kernel @ residual)
         return max(shown, 0.0) / claimed if claimed > 0.0 else 1.0
 
-    def _linear(
+    def linear(
         self, delta: float, bias: FloatArray, matrix: FloatArray, gain: float
     ) -> tuple[FloatArray, FloatArray]:
         """Return residuals [rows] and d predicted / d (delta, bias, turn, gain) [rows, 8]."""

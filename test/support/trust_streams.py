@@ -20,6 +20,8 @@ from sync_engine.cues.motion import Rotation
 
 OPTICAL_WXYZ = (0.5, -0.5, 0.5, -0.5)
 SENSOR, IMU = 'camera', 'imu'
+LONGEST_TURN_S = 0.5
+"""Over a longer gap of the frames no turn is known."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Habits:
     motion_scale: float = 2.0
     quat_wxyz: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     """The declared mounting; zeros: unknown. The true one is that of a camera."""
+    cue_wander: float = PAYLOAD_WANDER
+    """Declared chance that the times of its turns wander."""
 
     def true_offset_s(self, time_s: FloatArray) -> FloatArray:
         """Return the sensor's clock minus the host's (and the IMU's) at times after the start."""
@@ -75,25 +79,33 @@ class Habits:
         times = np.sort(times + rng.normal(0.0, self.stamp_jitter_s, count))
         return np.asarray(times[rng.random(count) >= self.loss])
 
+    def turned(self, captures_s: FloatArray) -> FloatArray:
+        """Return the true turns between captures, in the sensor's frame [n - 1, 3] (rad)."""
+        angles = np.diff(self.motion().angle(captures_s), axis=0)
+        return np.asarray(angles @ matrix_from_wxyz(OPTICAL_WXYZ))
+
+    def imu_rates(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Return the times [m] (s) and what the gyro says then [m, 3] (rad/s)."""
+        times = np.arange(0.0, self.duration_s, 1.0 / self.imu_hz)
+        noise = rng.normal(0.0, self.gyro_sigma_rad_s, (len(times), 3))
+        return times, np.asarray(self.motion().rate(times) + 0.004 + noise)
+
     def streams(self) -> Streams:
         """Return the streams in order of arrival."""
         rng = np.random.default_rng([self.seed, self.noise_seed, 3])
         captures = self.captures_s()
-        motion = self.motion()
         stamps = captures + self.true_offset_s(captures)
         arrivals = np.maximum.accumulate(captures + self._latencies(len(captures), rng))
-        imu = np.arange(0.0, self.duration_s, 1.0 / self.imu_hz)
+        imu, rates = self.imu_rates(rng)
         imu_arrivals = np.maximum.accumulate(imu + 0.003 + rng.exponential(3e-4, len(imu)))
         times = np.concatenate([arrivals, imu_arrivals])
         order = np.argsort(times, kind='stable')
         place = np.argsort(order, kind='stable')
         gyro = np.zeros((len(times), 3))
-        gyro[len(captures) :] = (
-            motion.rate(imu) + 0.004 + rng.normal(0.0, self.gyro_sigma_rad_s, (len(imu), 3))
-        )
+        gyro[len(captures) :] = rates
         accel = np.tile([0.0, 0.0, 9.8], (len(times), 1))
-        turned = np.diff(motion.angle(captures), axis=0) @ matrix_from_wxyz(OPTICAL_WXYZ)
-        turned += rng.normal(0.0, self.turn_sigma_rad, turned.shape)
+        turned = self.turned(captures)
+        turned = turned + rng.normal(0.0, self.turn_sigma_rad, turned.shape)
         stamp_ns = _ns(np.concatenate([stamps, imu]))
         variances = (self.claimed_sigma_rad**2,) * 3
         turns = tuple(
@@ -102,6 +114,7 @@ class Habits:
                 Rotation(int(stamp_ns[k]), int(stamp_ns[k + 1]), tuple(turn), XYZ_AXES, variances),
             )
             for k, turn in enumerate(turned.tolist())
+            if captures[k + 1] - captures[k] < LONGEST_TURN_S
         )
         is_imu = np.arange(len(times)) >= len(captures)
         return Streams(
@@ -134,7 +147,7 @@ class Habits:
                         'latency_s': declared,
                         'latency_sigma_s': 0.01,
                         'imu_quat_wxyz': self.quat_wxyz,
-                        'cue_wander': PAYLOAD_WANDER,
+                        'cue_wander': self.cue_wander,
                     },
                     IMU: {'latency_s': 0.003, 'latency_sigma_s': 0.001, 'collect': True},
                 },
