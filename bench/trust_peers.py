@@ -9,6 +9,7 @@ from support.sync_streams import FloatArray
 
 from sensor_rig.trust.replay import Estimator, Track
 from sensor_rig.trust.streams import Streams
+from sync_engine.clocks.clock_filter import MotionPrior
 from sync_engine.cues.base import matrix_from_wxyz
 from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.motion import Rotation
@@ -112,9 +113,8 @@ def _fit(sizes: bool) -> Callable[[Streams, list[int], GyroTrack], float | None]
         ]
         arrivals, stamps = _own(streams)
         assumed = round(float(np.median(stamps - arrivals)) + _declared_ns(streams))
-        rows = TurnRows(used, assumed, np.zeros(3), np.full(3, 0.02**2))
-        rows.look_at(gyro, _GRID_S + STRAY_S)
-        return assumed + NS * rows.fit(_GRID_S, 1e3, _true_mounting()).delta_s
+        found = _searched(used, assumed, gyro)
+        return None if found is None else assumed + NS * found
 
     return find
 
@@ -140,10 +140,10 @@ def pieces(streams: Streams) -> Track:
         total += piece
         if len(total) >= 100 and piece:
             again = total if not pull.any() else piece  # the first fit searches, and counts once
-            rows = TurnRows(again, round(assumed + drift), np.zeros(3), np.full(3, 0.02**2))
+            rows = TurnRows(again, round(assumed + drift))
             rows.look_at(gyro, _GRID_S + STRAY_S)
             if not pull.any():
-                delta = rows.fit(_GRID_S, 1e3, _true_mounting()).delta_s
+                delta = _searched(again, round(assumed + drift), gyro) or 0.0
             for _ in range(3):
                 residual, jacobian = rows.linear(delta, bias, _true_mounting().matrix, 1.0)
                 j = jacobian[:, :4] / rows.sigmas[:, None]
@@ -177,6 +177,15 @@ def _whole_gyro(streams: Streams) -> GyroTrack:
     ):
         gyro.add(stamp, *rate)
     return gyro
+
+
+def _searched(turns: list[Rotation], assumed_ns: int, gyro: GyroTrack) -> float | None:
+    """Return where the valley's bottom is, against what is assumed (s)."""
+    rows = TurnRows(turns, assumed_ns)
+    rows.look_at(gyro, _GRID_S + STRAY_S)
+    prior = MotionPrior(np.zeros(8), np.diag([1e3, *[0.02**2] * 3, *[1e-8] * 4]))
+    point = rows.settle(rows.search(_GRID_S, 1e3, prior, _true_mounting()).point, prior)
+    return None if point is None else point.delta_s
 
 
 def _true_mounting() -> Mounting:

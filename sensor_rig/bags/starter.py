@@ -44,7 +44,7 @@ CUE_BIAS_S = {
 """Time error of a cue that stays (s), by type: parallax in images; slip of wheels (no message says
 whether wheels or motion capture, at 0.8 ms, wrote it); scans of the simulated yard 0.05 to 0.15
 ms. What measures a pose does not slip."""
-PAYLOAD_WANDER = 0.1
+PAYLOAD_WANDER = 0.02
 """Chance that turns which are found in the payload wander against its stamp: they are the
 payload's own. All of six recordings with poses from motion capture did, by about 20 ppm."""
 OURS = re.compile(

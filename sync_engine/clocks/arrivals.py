@@ -17,6 +17,10 @@ from __future__ import annotations
 
 _RANKS = (0.0, 0.1, 0.25, 0.5)
 """Shares of a block that come before the delay that is taken: 0 is the smallest."""
+_QUARTER = 2
+"""Which of them is a quarter."""
+_LEAST_WITHIN = 12
+"""Delays of a block that show how much they scatter."""
 _GAIN = 0.1
 """Share of a new block in the scatters and in the distances."""
 _LEAST_BLOCKS = 6
@@ -36,6 +40,8 @@ class ArrivalBlocks:
         """How far each rank usually is above what `close` returns."""
         self._blocks = 0
         self._taken = 0
+        self._first_s2: float | None = None
+        """What the first blocks show of it within: how far apart their early delays are."""
 
     def __len__(self) -> int:
         return len(self._delays)
@@ -51,9 +57,9 @@ class ArrivalBlocks:
 
     @property
     def variance_s2(self) -> float | None:
-        """Variance of what `close` returns (s^2), None before enough blocks."""
+        """Variance of what `close` returns (s^2), None before the first."""
         if self._blocks < _LEAST_BLOCKS:
-            return None
+            return self._first_s2
         return 0.5e-18 * self._scatter[self._taken]
 
     def clear(self) -> None:
@@ -66,6 +72,9 @@ class ArrivalBlocks:
         ordered = sorted(self._delays)
         self._delays.clear()
         found = [ordered[int(rank * len(ordered))] for rank in _RANKS]
+        if len(ordered) >= _LEAST_WITHIN:
+            within = (1e-9 * (found[_QUARTER] - found[0])) ** 2
+            self._first_s2 = max(within, self._first_s2 or 0.0)
         if self._last is not None:
             self._compare(found, self._last)
         self._last = found

@@ -1,66 +1,58 @@
-"""The adaptive Kalman filter behind every clock offset.
+"""The joint filter behind every clock offset: what is known of a clock, all of history in it.
 
-State, in seconds:
+State, in seconds, rad/s and rad:
 
-    x = [o, g, l, c]    o  sensor clock minus host clock        g  skew, do/dt
-                        l  smallest latency                     c  error of the IMU's offset
+    o  sensor clock minus host clock    g  its skew, do/dt    l  smallest latency
+    c  error of the IMU's offset        r  rate at which o and l drift together
+    b  bias of the gyro [3]             m  further turn of the mounting [3]
+    s  share by which the sensor's turns are too large
 
 Two kinds of observation:
 
-    arrival   z = o - l    the smallest (arrival - stamp) of a block, negated
-    motion    z = o - c    the sensor's rotations against the gyro, plus the IMU's offset
+    arrival   z = o - l                      the smallest (arrival - stamp) of a block, negated
+    motion    y = root . (o - c, b, m, s)    the turns of about a second, over the gyro's
 
 Arrival alone cannot tell a clock that is ahead from a message that is slow: it pins o - l, and o
 stays as uncertain as the latency prior. Motion pins the sensor to the IMU; what the IMU's own
 offset may be wrong by is common to all sensors and is carried as c, so that it cancels in every
 difference and still shows in the sigma against the host.
 
-A camera whose clock is 37 ms ahead and whose latency is 20 ms, declared as 12 ms with a sigma of
-10 ms; the sigma of o is the one against host or IMU, whichever is smaller (all in ms):
+How fast clocks wander is not known beforehand, so a filter runs for each of `WAYS`, is believed as
+much as it foresaw what came, and the estimate is the mean of all: see `ways.py`. Example: a camera
+whose clock is 37 ms ahead and whose latency is 20 ms, declared as 12 ms with a sigma of 10 ms; the
+sigma of o is the one against host or IMU, whichever is smaller (all in ms):
 
                                    o      l    sigma of o   of o - l    state
-    first message                 29.0   12.0     10.2        2.00      converging
-    30 blocks of arrivals         29.0   12.0     10.0        0.26      converging: o - l is known
-    one motion, of sigma 2        36.6   19.6      2.0        0.28      locked (below 2)
-    nine motions                  36.9   19.9      0.7        0.21      locked
+    first message                 29.0   12.0     11.2        5.00      converging
+    30 blocks of arrivals         29.0   12.0     10.0        0.37      converging: o - l is known
+    one motion, of sigma 2        36.7   19.7      2.0        0.38      locked (about 2)
+    nine motions                  37.0   20.0      0.7        0.38      locked
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.jsonable import JsonObject
-from sync_engine.clocks.channel import GateResult, ObservationChannel
+from sync_engine.clocks.channel import Gate, GateResult
 from sync_engine.clocks.smoothing import Note, Tape
-from sync_engine.clocks.wander import Wander
+from sync_engine.clocks.ways import MOTION, SIZE, O, WayBank
 from sync_engine.config import AdaKFConfig
 
-_H_ARRIVAL = np.array([[1.0, 0.0, -1.0, 0.0]])
-_H_MOTION = np.array([[1.0, 0.0, 0.0, -1.0]])
-_COMMON = np.ix_((0, 2), (0, 2))
+FloatArray = NDArray[np.float64]
 
-_ARRIVAL_SIGMA_S = (5e-5, 2e-3, 2e-2)
-"""Least, first and largest sigma of an arrival observation."""
-_MOTION_SCALE = (0.3, 1.0, 50.0)
-"""Least, first and largest factor on the variance that a motion observation claims."""
-_CLEARLY_WORSE = 1.5
-"""Below this the factor is not used: a fit's own residuals (turn_rows.py) give its variance well
-in both directions, while the fading memory here is only accurate to 25 %. A stretch that was
-quiet by chance would make sigma and gate narrow; good observations after it would be rejected, and
-because they agree they would be taken for a jump. Above it there are errors that a fit does not
-see, because they last longer than its stretch."""
-_Q_STABLE, _Q_JUMP = 0.2, 100.0
-"""Factors on the process noise when long stable, and of what has just jumped."""
-_Q_STABLE_DECAY = 0.97
-_Q_JUMP_DECAY = 0.5
-_TRENDING, _TREND_GROWTH, _TREND_DECAY, _TREND_MOST = 2.0, 2.0, 0.9, 1e4
-"""Innovations of arrivals whose mean is beyond these sigmas: a skew that wanders. Its walk then
-grows by a factor for each innovation, up to 10 ppm per root second, and else decays."""
+_FIRST_ARRIVAL_SIGMA_S = 2e-3
+_ARRIVAL_SIGMA_S = (5e-5, 2e-2)
+"""Of an arrival observation: before its scatter is known, and the limits of what it may be."""
+_BIAS_SIGMA_RAD_S = 0.05
+"""Prior sigma of the gyro's bias, and of what a cue adds to it."""
+_MISFIT = 4.0
+"""Squared innovations of a piece of motion, over what is expected, that make it count for less."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +71,35 @@ class ClockPrior:
     tied: bool
     """Whether the offset was set from an arrival (o = l + constant), as device clocks are."""
     wander_chance: float = 0.5
-    """How likely it is that the times of its turns wander (wander.py)."""
+    """How likely it is that the times of its turns wander (ways.py)."""
+
+
+class MotionPrior(NamedTuple):
+    """What is known of (o - c, b, m, s) at one moment."""
+
+    mean: FloatArray
+    """[8]."""
+    covariance: FloatArray
+    """[8, 8]."""
+
+
+class MotionFix(NamedTuple):
+    """What one piece of motion says: y = root . (o - c, b, m, s), noise of variance `scale`."""
+
+    root: FloatArray
+    """[8, 8], upper triangle."""
+    value: FloatArray
+    """[8]."""
+    scale: float
+    """Variance that the residuals of the cue show, over what it claims."""
+    offset_var: float
+    """Variance that the offset has besides, in this piece alone (s^2)."""
+    gain_var: float
+    """The same of the share by which turns are too large."""
+    time_ns: int
+    """Host time of its middle."""
+    is_found: bool = False
+    """Whether the offset was searched for in all of history, wherever it might be."""
 
 
 class ClockFilter:
@@ -88,54 +108,39 @@ class ClockFilter:
     def __init__(self, prior: ClockPrior, config: AdaKFConfig) -> None:
         self._config = config
         self._is_anchor = prior.is_anchor
-        self._wander_chance = prior.wander_chance
         self._time_s = 0.0
-        self.q_scale = 1.0
-        """Factor on the process noise: 1 as configured, less when long stable."""
-        self.last_nis = 0.0
         self.motion_count = 0
-        self._skew_wander = 1.0
-        """Factor on the walk of the skew: a clock whose arrivals keep running away."""
-        self._wander: Wander | None = None
-        """What offset and latency do in common, which only motion sees; from its first fix on."""
-        self._motion_s = 0.0
-        least, first, largest = (sigma**2 for sigma in _ARRIVAL_SIGMA_S)
-        self.arrivals = ObservationChannel(least, first, largest, config.forgetting)
-        self.motions = ObservationChannel(*_MOTION_SCALE, config.forgetting)
-        from filterpy.kalman import KalmanFilter  # brings all of scipy along: half of a start
-
-        kf = KalmanFilter(dim_x=4, dim_z=1)
-        kf.x = np.array([[prior.offset_s], [0.0], [prior.latency_s], [0.0]])
+        self.arrival_noise = _FIRST_ARRIVAL_SIGMA_S**2
+        self.arrivals = Gate(config.gate_nis)
+        self.motions = Gate(config.gate_nis)
+        self._unproven_var = 0.0
+        """Squared size of the last jump that only motion saw, less with each fix that follows."""
+        self.conflict_s = 0.0
+        """By how much motion contradicted the declared latencies, 0 where it does not."""
+        mean = np.zeros(SIZE)
+        mean[[O, 2]] = prior.offset_s, prior.latency_s
         latency_var = prior.latency_sigma_s**2
-        kf.P = np.diag(
-            [prior.offset_sigma_s**2, prior.skew_sigma**2, latency_var, prior.anchor_sigma_s**2]
+        p = np.zeros((SIZE, SIZE))
+        p[:5, :5] = np.diag(
+            [prior.offset_sigma_s**2, prior.skew_sigma**2, latency_var, prior.anchor_sigma_s**2, 0]
         )
         if prior.tied:
-            kf.P[0, 0] += latency_var
-            kf.P[0, 2] = kf.P[2, 0] = latency_var
-        self._kf: Any = kf
-        self._f = np.eye(4)
+            p[O, O] += latency_var
+            p[O, 2] = p[2, O] = latency_var
+        walks = config.offset_walk_s, config.skew_walk, config.latency_walk_s
+        self._bank = WayBank(mean, p, walks, prior.wander_chance)
+        self.forget_motion(np.eye(3) * 4.0, 0.0)
         self.tape: Tape | None = None
         """Where the steps are noted for the smoother; None where nobody looks back."""
-        self._q_rate = np.array(
-            [config.offset_walk_s, config.skew_walk, config.latency_walk_s, config.offset_walk_s]
-        )
-        self._q_rate = np.diag(self._q_rate**2)
-        self._q_rate[3, 3] *= 0.01  # the anchor's error is a constant of the rig, nearly
-        self._q_raised: NDArray[np.float64] | None = None
-        """Further factor on the process noise of what jumped, [4], fading."""
-        self._cache()
 
     def _cache(self) -> None:
         """Keep what selection reads as plain floats; numpy scalars cost ten times as much."""
-        x, p = self._kf.x, self._kf.P
-        self.offset_s = float(x[0, 0])
-        self.skew = float(x[1, 0]) + (self._wander.rate if self._wander is not None else 0.0)
-        self.latency_s = float(x[2, 0])
-        self.anchor_s = float(x[3, 0])
-        self.offset_var = float(p[0, 0])
-        self.arrival_var = float(p[0, 0] + p[2, 2] - 2.0 * p[0, 2])
-        self.anchored_var = float(p[0, 0] + p[3, 3] - 2.0 * p[0, 3])
+        x, p = self._bank.mean, self._bank.covariance
+        self.offset_s, self.latency_s, self.anchor_s = float(x[O]), float(x[2]), float(x[3])
+        self.skew = float(x[1] + x[4])
+        self.offset_var = float(p[O, O]) + self._unproven_var
+        self.arrival_var = float(p[O, O] + p[2, 2] - 2.0 * p[O, 2])
+        self.anchored_var = float(p[O, O] + p[3, 3] - 2.0 * p[O, 3]) + self._unproven_var
         if self._is_anchor:
             self.anchored_var = self.arrival_var
 
@@ -145,183 +150,183 @@ class ClockFilter:
         return self._time_s
 
     @property
+    def beliefs(self) -> tuple[float, ...]:
+        """Belief in each of the ways to wander."""
+        return tuple(self._bank.beliefs.tolist())
+
+    @property
     def sigma_s(self) -> float:
         """Sigma of the offset, against the host or against the IMU, whichever is surer (s)."""
         return sqrt(max(min(self.offset_var, self.anchored_var), 0.0))
 
-    @property
-    def covariance(self) -> NDArray[np.float64]:
-        """Covariance of [o, g, l, c], [4, 4]."""
-        return np.array(self._kf.P)
+    def forget_motion(self, mounting_covariance: FloatArray, scale_var: float) -> None:
+        """Bias, mounting and scale begin again: the mounting with a turn of zero."""
+        start = np.zeros((7, 7))
+        start[:3, :3] = np.eye(3) * _BIAS_SIGMA_RAD_S**2
+        start[3:6, 3:6] = mounting_covariance
+        start[6, 6] = scale_var + 1e-8
+        self._bank.replace(slice(5, SIZE), start)
+        self._cache()
 
-    @property
-    def state(self) -> NDArray[np.float64]:
-        """State [o, g, l, c], [4]."""
-        return np.array(self._kf.x[:, 0])
+    def turn_reference(self, turn: FloatArray) -> None:
+        """The mounting is counted from another rotation, further by `turn` [3] (rad)."""
+        self._bank.shift(slice(8, 11), -turn)
 
     def predict(self, time_s: float) -> None:
         """Carry the state to `time_s`; going back is ignored."""
         dt = time_s - self._time_s
         if dt <= 0.0:
             return
-        transition = self._f.copy()
-        transition[0, 1] = dt
-        noise = self._q_rate * (dt * self.q_scale)
-        noise[1, 1] *= self._skew_wander
-        drifted = 0.0
-        if self._wander is not None:
-            drifted, grown = self._wandered(time_s)
-            noise[_COMMON] += grown
-        if self._q_raised is not None:
-            noise += self._q_rate * (dt * self._q_raised)
-            self._q_raised *= _Q_JUMP_DECAY**dt
-            if self._q_raised.max() < _Q_STABLE:
-                self._q_raised = None
-        if self.tape is not None:
-            self.tape.note(
-                Note(self._time_s, self.state, self.covariance, transition, noise, drifted)
-            )
-        self._kf.predict(F=transition, Q=noise)
-        self._kf.x[[0, 2], 0] += drifted
+        before = (self._bank.mean, self._bank.covariance) if self.tape is not None else None
+        transition, noise = self._bank.predict(dt)
+        if self.tape is not None and before is not None:
+            self.tape.note(Note(self._time_s, *before, transition, noise))
         self._time_s = time_s
         self._cache()
-
-    def _wandered(self, time_s: float) -> tuple[float, float]:
-        """Return by how much o and l drift together until `time_s`, and its variance grows."""
-        assert self._wander is not None
-        now, now_var = self._wander.ahead(max(self._time_s - self._motion_s, 0.0))
-        then, then_var = self._wander.ahead(max(time_s - self._motion_s, 0.0))
-        return then - now, max(then_var - now_var, 0.0)
 
     def finish_tape(self) -> None:
         """Note the last state; no step follows it."""
         if self.tape is not None:
+            nothing = np.zeros((SIZE, SIZE))
             self.tape.note(
-                Note(self._time_s, self.state, self.covariance, np.eye(4), np.zeros((4, 4)), 0.0)
+                Note(self._time_s, self._bank.mean, self._bank.covariance, np.eye(SIZE), nothing)
             )
+
+    def set_arrival_noise(self, variance: float) -> None:
+        """Take the variance (s^2) with which arrivals scatter from block to block."""
+        least, most = _ARRIVAL_SIGMA_S
+        self.arrival_noise = min(max(variance, least**2), most**2)
 
     def observe_arrival(self, z: float, clock_held: bool = True) -> GateResult:
         """Take o - l (s) at the state's time; `clock_held`: the stamps prove that o held."""
-        noise = self.arrivals.noise
-        innovation = z - (self._kf.x[0, 0] - self._kf.x[2, 0])
-        variance = self._projected(2) + noise
-        outcome = self._gate(self.arrivals, innovation, variance)
+        root = np.zeros((1, SIZE))
+        root[0, [O, 2]] = 1.0, -1.0
+        # Correlated errors carry less than they seem to: n of them count for n (1-r)/(1+r).
+        apart = (1.0 + self.arrivals.correlation) / (1.0 - self.arrivals.correlation)
+        innovation = z - (self.offset_s - self.latency_s)
+        variance = self.arrival_var + self.arrival_noise
+        outcome = self.arrivals.judge(innovation, variance)
         if outcome is GateResult.REJECTED:
             return outcome
         if outcome is GateResult.JUMP:
             # Stamps that kept to their grid leave only the latency, unless it would be negative.
             if self.latency_s - innovation < -3.0 * self._config.lock_sigma_s:
-                self._open(0, innovation)
+                self._open((O,), innovation)
             elif clock_held:
-                self._open(2, innovation)
+                self._open((2,), innovation)
             else:
                 self.open_either(innovation)
         self.arrivals.note(innovation, variance)
-        self._skew_wander = _follow(self._skew_wander, self.arrivals.trend)
-        # Correlated errors carry less than they seem to: n of them count for n (1-r)/(1+r).
-        apart = (1.0 + self.arrivals.correlation) / (1.0 - self.arrivals.correlation)
-        self._kf.update(z, R=noise * apart, H=_H_ARRIVAL)
-        residual = z - float(self._kf.x[0, 0] - self._kf.x[2, 0])
-        self.arrivals.adapt(residual**2 + self._projected(2))
+        self._bank.update(root, np.array([z]), np.array([[self.arrival_noise * apart]]))
         self._cache()
         return outcome
 
-    def observe_motion(self, z: float, variance: float) -> GateResult:
-        """Take o - c (s) at the state's time, with the variance its author claims (s^2)."""
-        worse = self.motions.noise
-        noise = variance * (worse if worse > _CLEARLY_WORSE else 1.0)
-        innovation = z - (self._kf.x[0, 0] - self._kf.x[3, 0])
-        expected = self._projected(3) + noise
-        outcome = self._gate(self.motions, innovation, expected)
+    def motion_prior(self, time_s: float) -> MotionPrior:
+        """Return what is known of (o - c, b, m, s) at `time_s`, which may be past."""
+        h = self._motion_rows(self._time_s - time_s)
+        covariance = h @ self._bank.covariance @ h.T
+        covariance[0, 0] += self._unproven_var
+        return MotionPrior(h @ self._bank.mean, covariance)
+
+    def _motion_rows(self, ago_s: float) -> FloatArray:
+        h = np.zeros((8, SIZE))
+        h[0, [O, 3]] = 1.0, -1.0
+        h[0, [1, 4]] = -ago_s
+        h[1:, MOTION] = np.eye(7)
+        return h
+
+    def observe_motion(self, fix: MotionFix, time_s: float, bias_var: float) -> GateResult:
+        """Take one piece of motion, whose value is relative to the same zero as the state.
+
+        `bias_var`: of what is the same for the whole piece and not part of its noise (s^2).
+        """
+        rows = fix.root @ self._motion_rows(self._time_s - time_s)
+        along = fix.root[:, 0]
+        noise = fix.scale * np.eye(8) + fix.gain_var * np.outer(fix.root[:, 7], fix.root[:, 7])
+        noise += (fix.offset_var + bias_var) * np.outer(along, along)
+        wrong = fix.value - rows @ self._bank.mean
+        expected = rows @ self._bank.covariance @ rows.T + noise
+        weighted = np.linalg.solve(expected, np.stack([wrong, along], axis=1))
+        sharp = float(along @ weighted[:, 1])
+        if sharp <= 0.0:
+            return GateResult.REJECTED
+        jump_s = float(along @ weighted[:, 0]) / sharp
+        outcome = self.motions.judge(jump_s, 1.0 / sharp)
+        if fix.is_found and outcome is not GateResult.ACCEPTED:
+            outcome = self.motions.trust(jump_s)
         if outcome is GateResult.REJECTED:
+            self._cache()
             return outcome
         if outcome is GateResult.JUMP:
-            self._open_along((0, 2), innovation)  # o - l is known from arrival and stays known
-        self._follow_wander(z, noise)
-        residual = z - float(self._kf.x[0, 0] - self._kf.x[3, 0])
-        self.motions.adapt((residual**2 + self._projected(3)) / variance)
+            self._jump(jump_s, fix.is_found)
+        else:
+            surplus = max(float(wrong @ weighted[:, 0]) - jump_s**2 * sharp, 0.0)
+            noise *= max(1.0, surplus / (_MISFIT * 8.0))
+        self._bank.update(rows, fix.value, noise)
         self.motion_count += 1
+        if outcome is GateResult.ACCEPTED:
+            self._unproven_var *= 0.5
         self._cache()
         return outcome
 
-    def _follow_wander(self, z: float, noise: float) -> None:
-        """Take o - c, and what its history says of how fast it wanders."""
-        known = float(self._kf.x[0, 0] - self._kf.x[3, 0])
-        variance = self._projected(3)
-        if self._wander is None:
-            self._wander = Wander(variance, self._wander_chance)
+    def _jump(self, size_s: float, is_found: bool) -> None:
+        """Motion contradicts what was known: it moves o and l together, o - l is known.
+
+        What all of history says is believed; a latency was declared wrongly, this sensor's or the
+        IMU's. Else a jump of two pieces, which those that follow have to prove.
+        """
+        if is_found:
+            self.conflict_s = size_s
+            self._open((3,), size_s)
         else:
-            self._wander.carry(self._time_s - self._motion_s, variance)
-        self._motion_s = self._time_s
-        mean, variance = self._wander.observe(z - known, noise)
-        self._kf.update(z, R=noise, H=_H_MOTION)
-        self._kf.x[[0, 2], 0] += known + mean - float(self._kf.x[0, 0] - self._kf.x[3, 0])
-        self._kf.P[_COMMON] += max(variance - self._projected(3), 0.0)
-        self._wander.settle(mean, self._projected(3))
+            self._unproven_var = size_s**2
+        self._open((O, 2), size_s)
+
+    @property
+    def is_unproven(self) -> bool:
+        """Whether the last jump that only motion saw waits for fixes that confirm it."""
+        return self._unproven_var > 0.25 * self._config.lock_sigma_s**2 or self.motions.in_doubt
 
     def step_clock(self, step_s: float, sigma_s: float) -> None:
         """The clock was seen to step by `step_s`: move the offset, widen it by `sigma_s`."""
-        self._kf.x[0, 0] += step_s
-        self._open(0, sigma_s)
+        self._bank.shift(O, step_s)
+        self._open((O,), sigma_s)
         self._cache()
 
     def open_either(self, size_s: float) -> None:
         """Offset or latency changed by `size_s`: widen both, so that motion may tell which."""
-        self._open(0, size_s)
-        self._open(2, size_s)
+        self._open((O,), size_s)
+        self._open((2,), size_s)
         self._cache()
 
-    def _open(self, index: int, size_s: float) -> None:
-        self._open_along((index,), size_s)
+    def widen_anchor(self, size_s: float) -> None:
+        """The IMU's offset may have been moved by `size_s`."""
+        self._open((3,), size_s)
+        self._cache()
 
-    def _open_along(self, indices: tuple[int, ...], size_s: float) -> None:
-        """Widen the state by a fully correlated `size_s` along `indices`; raise Q for a while."""
+    def _open(self, indices: tuple[int, ...], size_s: float) -> None:
+        """Widen the state by a fully correlated `size_s` along `indices`."""
         if self.tape is not None:
             self.tape.split()
-        rows = np.ix_(indices, indices)
-        self._kf.P[rows] += size_s**2
-        if self._q_raised is None:
-            self._q_raised = np.zeros(4)
-        self._q_raised[list(indices)] = _Q_JUMP
-
-    def _projected(self, other: int) -> float:
-        """Return the variance of o minus the state at `other`."""
-        p = self._kf.P
-        return float(p[0, 0] + p[other, other] - 2.0 * p[0, other])
-
-    def _gate(self, channel: ObservationChannel, innovation: float, variance: float) -> GateResult:
-        self.last_nis = innovation**2 / variance
-        outcome = channel.judge(innovation, variance, self._config.gate_nis)
-        held = outcome is GateResult.ACCEPTED
-        self.q_scale = max(_Q_STABLE, self.q_scale * _Q_STABLE_DECAY) if held else 1.0
-        return outcome
+        self._bank.widen(indices, size_s**2)
 
     def dump(self) -> JsonObject:
-        """Return the learned state as plain JSON values."""
+        """Return the learned clock as plain JSON values, without what only motion shows."""
         return {
-            'x': [float(value) for value in self._kf.x[:, 0]],
-            'p': [[float(value) for value in row] for row in self._kf.P],
-            'arrival_noise': self.arrivals.noise,
-            'motion_noise': self.motions.noise,
+            'x': [float(value) for value in self._bank.mean[:4]],
+            'p': [[float(value) for value in row] for row in self._bank.covariance[:4, :4]],
+            'arrival_noise': self.arrival_noise,
             'motion_count': self.motion_count,
         }
 
     def load(self, values: JsonObject) -> None:
         """Take a state that `dump` returned; time starts at zero again."""
-        x = np.array(values['x'], dtype=np.float64).reshape(4, 1)
+        x = np.array(values['x'], dtype=np.float64).reshape(4)
         p = np.array(values['p'], dtype=np.float64).reshape(4, 4)
         if not (np.isfinite(x).all() and np.isfinite(p).all() and (np.diag(p) >= 0.0).all()):
             raise ValueError('state or covariance is not finite and positive')
-        self._kf.x, self._kf.P = x, p
-        self.arrivals.set(float(values['arrival_noise']))
-        self.motions.set(float(values['motion_noise']))
+        self._bank.replace(slice(0, 4), p, x)
+        self.set_arrival_noise(float(values['arrival_noise']))
         self.motion_count = int(values['motion_count'])
         self._time_s = 0.0
         self._cache()
-
-
-def _follow(factor: float, trend: float) -> float:
-    """Return the next factor on a walk, from how strongly innovations are correlated."""
-    if trend > _TRENDING:
-        return min(_TREND_GROWTH * factor, _TREND_MOST)
-    return max(_TREND_DECAY * factor, 1.0)

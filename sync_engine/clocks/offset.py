@@ -14,7 +14,13 @@ from rig_common.jsonable import JsonObject
 from rig_common.times import NEVER_NS, NS_PER_S
 from sync_engine.clocks.arrivals import ArrivalBlocks
 from sync_engine.clocks.channel import GateResult
-from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior
+from sync_engine.clocks.clock_filter import (
+    ClockFilter,
+    ClockPrior,
+    FloatArray,
+    MotionFix,
+    MotionPrior,
+)
 from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.clocks.prior import declared_prior
 from sync_engine.clocks.smoothing import ClockTrack, SmoothedClock, Tape
@@ -61,6 +67,9 @@ class ClockEstimate:
         self.clock_steps = 0
         self.latency_steps = 0
         self.resets = 0
+        self.moved_s = self._anchor_moved_s = 0.0
+        """By how much its offset was moved with nothing to show that the clock itself was, and
+        how much of the IMU's this one has heard of."""
         self._restored: JsonObject | None = None
         self._tape: Tape | None = None
         self._track: ClockTrack | None = None
@@ -109,22 +118,55 @@ class ClockEstimate:
             self._start(stamp_ns, arrival_ns)
         return verdict
 
-    def observe_motion(self, offset_s: float, variance: float, time_ns: int) -> GateResult:
-        """Take the offset (s, relative to `base_ns`) that the sensor's rotations ask for.
+    # -- motion ---------------------------------------------------------------------------------
 
-        It belongs to host time `time_ns`; the state may be ahead of that and is compared there.
+    @property
+    def now_ns(self) -> int:
+        """Host time of the state."""
+        return self._state_ns
+
+    def host_ns(self, stamp_ns: int) -> int:
+        """Return the host time of one of its stamps, as far as that is known."""
+        return stamp_ns - self.offset_ns(stamp_ns - self._offset_ns)
+
+    def motion_prior(self, time_ns: int) -> MotionPrior:
+        """Return what is known of (offset less the IMU's, bias, mounting, scale) at host time
+        `time_ns`, the offset in seconds around `base_ns`."""
+        assert self.filter is not None
+        return self.filter.motion_prior((time_ns - self._epoch_ns) / NS_PER_S)
+
+    def forget_motion(self, mounting_covariance: FloatArray, scale_var: float) -> None:
+        """Bias, mounting and scale begin again."""
+        if self.filter is not None:
+            self.filter.forget_motion(mounting_covariance, scale_var)
+
+    def turn_reference(self, turn: FloatArray) -> None:
+        """The mounting is counted from another rotation, further by `turn` [3] (rad)."""
+        if self.filter is not None:
+            self.filter.turn_reference(turn)
+
+    def observe_motion(self, fix: MotionFix, extra_var: float) -> GateResult:
+        """Take what one piece of its rotations says, relative to `base_ns`.
+
+        `extra_var` is what the IMU's own estimate wanders by (s^2).
         """
         if self.filter is None:
             return GateResult.REJECTED
-        time_s = (time_ns - self._epoch_ns) / NS_PER_S
-        carried = self.filter.skew * max(0.0, self.filter.time_s - time_s)
+        time_s = (fix.time_ns - self._epoch_ns) / NS_PER_S
         self.filter.predict(time_s)
         self.bias_var = self._given.cue_bias_s**2
         if self._tape is not None:
             self._tape.bias(self.bias_var)
-        outcome = self.filter.observe_motion(offset_s + carried, variance + self.bias_var)
+        outcome = self.filter.observe_motion(fix, time_s, extra_var + self.bias_var)
         self._refresh()
         return outcome
+
+    def follow_anchor(self, imu: ClockEstimate) -> None:
+        """The IMU's own offset may have been moved since this was last asked: widen as much."""
+        if self.filter is not None and imu.moved_s > self._anchor_moved_s:
+            self.filter.widen_anchor(imu.moved_s - self._anchor_moved_s)
+            self._refresh()
+        self._anchor_moved_s = imu.moved_s
 
     def offset_ns(self, time_ns: int) -> int:
         """Return the offset to the host at host time `time_ns`, 0 where nothing is known."""
@@ -213,7 +255,10 @@ class ClockEstimate:
     @property
     def in_doubt(self) -> bool:
         """Whether the clock may have stepped, or has and nothing came since to confirm it."""
-        return self._track is None and (self._unproven or self.steps.in_doubt)
+        if self._track is not None:
+            return False
+        unproven = self.filter is not None and self.filter.is_unproven
+        return self._unproven or unproven or self.steps.in_doubt
 
     def prior(self) -> ClockPrior:
         """Return what the input's declaration says before any message."""
@@ -263,9 +308,11 @@ class ClockEstimate:
         z = (-delay_ns - self.base_ns) / NS_PER_S
         known = self._blocks.variance_s2
         if known is not None:
-            self.filter.arrivals.set(known)
+            self.filter.set_arrival_noise(known)
+        before_s = self.filter.offset_s
         if self.filter.observe_arrival(z, self.steps.grid_held) is GateResult.JUMP:
             self.latency_steps += 1
+            self.moved_s += abs(self.filter.offset_s - before_s)
         self._unproven = False
         self._refresh()
         self._guard_latency()
@@ -280,6 +327,7 @@ class ClockEstimate:
             self._tape.split(self.steps.step_since_ns)
         if verdict is Verdict.UNSURE:
             self.filter.open_either(step_s)
+            self.moved_s += abs(step_s)
         else:
             self.clock_steps += 1
             sigma_s = max(_STEP_SIGMA_FLOOR_S, 2.0 * self.steps.step_spread_ns / NS_PER_S)

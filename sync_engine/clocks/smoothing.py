@@ -40,15 +40,13 @@ class SmoothedClock(NamedTuple):
 
 
 class Note(NamedTuple):
-    """One step of the filter: the state [4] and covariance [4, 4] it left, and the step itself."""
+    """One step of the filter: the state [n] and covariance [n, n] it left, and the step itself."""
 
     time_s: float
     state: FloatArray
     covariance: FloatArray
     transition: FloatArray
     noise: FloatArray
-    drifted_s: float
-    """By how much offset and latency drift in that step besides (wander.py)."""
 
 
 @dataclass
@@ -126,16 +124,13 @@ class Tape:
 
     def _smooth(self, piece: Piece) -> list[SmoothedClock]:
         notes = piece.notes
-        # The smoother knows of no drift: it sees the states without what drifted so far.
-        drifted = np.zeros((len(notes), 4, 1))
-        drifted[1:, [0, 2]] = np.cumsum([note.drifted_s for note in notes[:-1]])[:, None, None]
-        states = np.array([note.state for note in notes])[:, :, None] - drifted
+        states = np.array([note.state for note in notes])[:, :, None]
         covariances = np.array([note.covariance for note in notes])
         # filterpy's smoother takes the step that leads to a state, here it is kept with the last
         steps = [notes[0], *notes[:-1]]
         from filterpy.kalman import KalmanFilter  # loaded where one is made: it brings scipy
 
-        smoother: Any = KalmanFilter(dim_x=4, dim_z=1)
+        smoother: Any = KalmanFilter(dim_x=states.shape[1], dim_z=1)
         states, covariances, _, _ = smoother.rts_smoother(
             states,
             covariances,
@@ -144,7 +139,7 @@ class Tape:
         )
         return [
             self._known(piece, note.time_s, x[:, 0], p)
-            for note, x, p in zip(notes, states + drifted, covariances, strict=True)
+            for note, x, p in zip(notes, states, covariances, strict=True)
         ]
 
     def _known(self, piece: Piece, time_s: float, x: FloatArray, p: FloatArray) -> SmoothedClock:
@@ -152,6 +147,6 @@ class Tape:
         anchored_var = arrival_var if self._is_anchor else float(p[0, 0] + p[3, 3] - 2.0 * p[0, 3])
         return SmoothedClock(
             piece.epoch_ns + round(time_s * NS_PER_S), piece.base_ns + round(float(x[0]) * 1e9),
-            float(x[1]), round(float(x[3]) * 1e9), float(p[0, 0]), arrival_var, anchored_var,
+            float(x[1] + x[4]), round(float(x[3]) * 1e9), float(p[0, 0]), arrival_var, anchored_var,
             piece.bias_var,
         )  # fmt: skip

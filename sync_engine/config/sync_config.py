@@ -70,9 +70,7 @@ class AdaKFConfig(Strict):
     """Span over which the smallest arrival delay becomes one observation (s)."""
     gate_nis: float = Field(9.0, gt=0.0)
     """Squared innovation over its variance beyond which an observation is rejected."""
-    forgetting: float = Field(0.95, gt=0.0, lt=1.0)
-    """b of the Sage-Husa noise estimate: 0.95 remembers about 20 observations."""
-    offset_walk_s: float = Field(1e-5, gt=0.0)
+    offset_walk_s: float = Field(1e-6, gt=0.0)
     """Random walk of the offset (s per root second)."""
     skew_walk: float = Field(1e-7, gt=0.0)
     """Random walk of the skew (1 per root second)."""
@@ -93,12 +91,10 @@ class MotionConfig(Strict):
 
     grid_s: float = Field(0.3, gt=0.0, le=5.0)
     """Half-width of the search around the offset known so far (s)."""
-    min_span_s: float = Field(1.0, gt=0.0)
+    min_span_s: float = Field(0.5, gt=0.0)
     """Shortest stretch of motion that is tried (s)."""
-    max_span_s: float = Field(8.0, gt=0.0)
-    """Longest stretch that is kept (s)."""
-    accept_sigma_s: float = Field(0.006, gt=0.0)
-    """Only a stretch of motion that pins the offset this sharply is an observation (s)."""
+    max_span_s: float = Field(30.0, gt=0.0)
+    """Longest history that is searched before one offset alone explains it (s)."""
 
     @model_validator(mode='after')
     def _ordered(self) -> MotionConfig:

@@ -23,7 +23,17 @@ class GyroTrack:
     def __init__(self, span_s: float) -> None:
         self._span_ns = int(span_s * NS_PER_S)
         self._fresh: list[tuple[int, float, float, float]] = []
+        self.rate_var = float('inf')
+        """Variance of the noise of a rate that is averaged over 20 ms (rad^2/s^2)."""
         self.clear()
+
+    def note_noise(self, rate_var: float) -> None:
+        """Take what third differences of rates over 20 ms leave (rad^2/s^2): noise and vibration.
+
+        Third differences of white noise have 1 + 9 + 9 + 1 times its variance, and nearly nothing
+        of a motion. A vibration is motion, too: the quietest second shows what is noise.
+        """
+        self.rate_var = min(self.rate_var, rate_var)
 
     def clear(self) -> None:
         """Forget everything (the IMU's clock stepped, or time started over)."""

@@ -6,8 +6,14 @@ same for any two times. The offset is where both agree:
     argmin_d  sum_k  (value_k - (R axis_k) . (Th(s_k - d) - Th(s_k-1 - d) + bias dt_k))^2 / var_k
 
 Increments between stamps are used, never rates at a stamp: a rate belongs to the middle of its
-interval and would be off by half a period. The gyro's bias and the sensor's rotation R against the
-IMU are fitted along (turn_rows.py has the least squares, mounting.py the rotation).
+interval and would be off by half a period. First the whole history is searched, as it grows, until
+one offset alone explains it. From then on every second is one piece for the joint filter
+(clocks/clock_filter.py), which also holds the gyro's bias, the sensor's rotation R against the IMU
+and a scale of the turns. Example, a handheld camera that nobody declared:
+
+    0 to 1.5 s     searched, ambiguous: two offsets explain it as well
+    2.0 s          one offset is left: -41 ms; two pieces of a second each go to the filter
+    every second   one more piece, around what the filter knows
 """
 
 from __future__ import annotations
@@ -19,27 +25,29 @@ from typing import NamedTuple
 import numpy as np
 
 from rig_common.times import NS_PER_S
+from sync_engine.clocks.channel import GateResult
+from sync_engine.clocks.clock_filter import MotionFix, MotionPrior
+from sync_engine.clocks.offset import ClockEstimate
 from sync_engine.config import MotionConfig
-from sync_engine.cues.gyro import GyroTrack
-from sync_engine.cues.mounting import Mounting, MountingSource, MountingStatus
-from sync_engine.cues.turn_rows import STRAY_S, Fix, TurnRows
+from sync_engine.cues.gyro import FloatArray, GyroTrack
+from sync_engine.cues.mounting import Mounting, MountingSource, MountingStatus, turned_by
+from sync_engine.cues.turn_rows import GRID_STEP_S, STRAY_S, Point, Squeezed, TurnRows
 
-_BIAS_SIGMA_RAD_S = 0.02
-"""Prior sigma of the gyro's bias, and of what a cue adds to it."""
-_BIAS_WALK_RAD_S = 0.001
-"""How much of that may come back between two fits."""
 _LEAST_ROWS = 8
-_CLAIM_ROWS, _HONESTY_ROWS = 200, 3000
-"""Rows that the claim of a cue counts for against what its residuals show, and rows after which
-these are forgotten."""
+_PIECE_S = 1.0
+"""Length of a piece for the filter."""
+_FIRST_PIECE_S, _SHARP_S = 0.4, 1e-3
+"""Its length until the offset has this sigma."""
+_GROWTH = 1.15
+"""A history that was ambiguous is searched again when it is longer by this factor."""
+_CLAIM_PIECES, _HONESTY_PIECES = 5.0, 60.0
+"""Pieces that the claim of a cue counts for against what its residuals show, and pieces after
+which these are forgotten."""
 _LEAST_HONESTY, _MOST_HONESTY = 0.05, 50.0
-_BLUNT = 5.0
-"""A stretch that has reached its full length may be this much less sharp: it will not grow any
-more, and little is better than nothing."""
-_LOST = 20
-"""Stretches in a row that were refused, after which the search takes its full width."""
-_FREE_SPAN_S = 3.0
-"""Shortest stretch that is tried while the rotation is unknown: it has three more unknowns."""
+_LOST = 3
+"""Pieces in a row that do not fit, after which the history is searched again."""
+_FAR_RAD = 0.1
+"""A mounting that was found further away than this is counted from there."""
 
 Axis = tuple[float, float, float]
 
@@ -61,24 +69,15 @@ class Rotation:
     camera's focal length is one about x and y; empty: the values are in true radians."""
 
 
-@dataclass(frozen=True, slots=True)
-class MotionFix:
-    """One accepted comparison."""
-
-    correction_s: float
-    """To be added to the clock difference that was assumed."""
-    variance: float
-    stamp_ns: int
-    """Middle of the stretch, on the sensor's clock."""
-
-
 class LastingErrors(NamedTuple):
     """Errors of a cue that last for many of its rotations, so that no short stretch shows them."""
 
     gain_sigma: float = 0.0
-    """Share by which all turns of a stretch may be too large or too small."""
+    """Share by which all turns of a piece may be too large or too small."""
     first_honesty: float = 1.0
     """Variance over the claimed one before the residuals have shown what it is."""
+    scale_sigma: float = 0.0
+    """Share by which all turns of all time may be too large or too small: a focal length."""
 
 
 class RotationFit:
@@ -92,28 +91,37 @@ class RotationFit:
     ) -> None:
         """Without a `mounting` the sensor's axes are those of the IMU."""
         self._config = config
-        self._errors = LastingErrors() if errors is None else errors
+        self.errors = LastingErrors() if errors is None else errors
         self._rotations: deque[Rotation] = deque()
-        self._bias = np.zeros(3)
-        self._bias_var = np.full(3, _BIAS_SIGMA_RAD_S**2)
-        self._tried_at_ns = 0
+        self._next_try_ns = 0
         self.mounting = Mounting(np.eye(3)) if mounting is None else mounting
-        self._witness = Mounting() if self.mounting.declared is not None else None
-        """What the motion alone says, asked where the declared rotation does not fit."""
+        self._reference = self.mounting.matrix
+        self._is_new = True
+        """Whether the filter has to begin bias, mounting and scale again."""
+        self.is_found = False
+        """Whether one offset alone explains the history."""
+        self.scale, self.scale_sigma = 0.0, self.errors.scale_sigma
+        """Share by which the sensor's turns are too large, and its sigma."""
         self.last_sigma_s = float('inf')
+        self.explained = 0.0
+        """Share of the motion that the gyro explained in what was compared last."""
         self.fits = 0
         self.refused = 0
-        self._refused_since_fit = 0
-        self.honesty = self._errors.first_honesty
-        """Variance of the fits that their residuals show, over the claimed one, lately."""
-        self._shown_rows = 0.0
         self.mismatched = 0
-        """Stretches that were refused because the gyro does not explain what the sensor says."""
+        """Of these, what was refused because the gyro does not explain what the sensor says."""
+        self._misfits = 0
+        self._shown = self._claimed = 0.0
+
+    def expect_scale(self, sigma: float) -> None:
+        """All turns may be too large or too small by this share; counts until turns are there."""
+        if self._is_new:
+            self.errors = self.errors._replace(scale_sigma=sigma)
+            self.scale_sigma = sigma
 
     def clear(self) -> None:
-        """Forget the rotations; bias and mounting are kept."""
+        """Forget the rotations; what was learnt of bias, mounting and scale is kept."""
         self._rotations.clear()
-        self._tried_at_ns = 0
+        self._next_try_ns = 0
 
     def add(self, rotation: Rotation) -> None:
         """Queue one rotation; the oldest beyond `max_span_s` are let go."""
@@ -127,112 +135,207 @@ class RotationFit:
         """Whether the sensor has ever given one."""
         return bool(self._rotations) or self.fits + self.refused > 0
 
+    @property
+    def refusal(self) -> str:
+        """Say in one sentence why the last turns gave no offset; empty where they did."""
+        if self.is_found or not self.refused:
+            return ''
+        if self.mismatched:
+            share = round(100.0 * self.explained)
+            return (
+                f'the turns do not follow the gyro, which explains {share} % of them: '
+                'stabilised, covered, or something else is moving?'
+            )
+        return 'the motion fits more than one offset: too little turning, or always the same'
+
     def mounting_status(self, sensor_id: str) -> MountingStatus:
         """Return how the sensor is turned against the IMU, as far as it is known and used."""
         sizes = bool(self._rotations) and self._rotations[-1].axes is None
         status = self.mounting.status(sensor_id)
         return replace(status, source=MountingSource.UNUSED) if sizes else status
 
-    def solve(self, gyro: GyroTrack, assumed_ns: int, sigma_s: float) -> MotionFix | None:
-        """Compare with the gyro; return a fix if the motion makes it sharp, else keep waiting.
+    @property
+    def honesty(self) -> float:
+        """Variance of the offset that residuals show, over the one that is claimed, lately."""
+        first = self.errors.first_honesty
+        shown = (self._shown + _CLAIM_PIECES * first) / (self._claimed + _CLAIM_PIECES)
+        return min(max(shown, _LEAST_HONESTY), _MOST_HONESTY)
 
-        `assumed_ns` is sensor clock minus IMU clock as known so far, `sigma_s` its sigma.
-        """
-        if not self._is_due(gyro):
-            return None
-        lost = self._refused_since_fit >= _LOST
-        if lost:  # a declared latency that is wrong by many sigmas: nothing is near
-            sigma_s = self._config.grid_s
-        half_s = min(self._config.grid_s, max(0.05, 6.0 * sigma_s))
-        ready = self._covered(gyro, assumed_ns, half_s)
-        if not ready:
-            return None
-        span_ns = ready[-1].stamp_to_ns - ready[0].stamp_from_ns
-        if span_ns < self._least_span_s(ready[0]) * NS_PER_S:
-            return None
-        self._tried_at_ns = ready[-1].stamp_to_ns
-        rows = TurnRows(
-            ready, assumed_ns, self._bias, self._bias_var, gain_sigma=self._errors.gain_sigma
-        )
-        if len(rows.values) < _LEAST_ROWS:
-            return None
-        rows.look_at(gyro, half_s + STRAY_S)
-        fix = self._fit(rows, half_s, max(sigma_s, 1e-3))
-        if fix is None:
-            self.refused += 1
-            self._refused_since_fit += 1
-            return None
-        self._refused_since_fit = 0
-        middle_ns = (ready[0].stamp_from_ns + ready[-1].stamp_to_ns) // 2
-        return MotionFix(fix.delta_s, fix.sigma_s**2 * self._learnt(fix), middle_ns)
-
-    def _learnt(self, fix: Fix) -> float:
-        """Return by how much the variance of the cue is larger, or smaller, than it claims."""
-        fade = 1.0 - fix.rows / _HONESTY_ROWS
-        self._shown_rows = max(fade, 0.5) * self._shown_rows + fix.rows
-        gain = fix.rows / (self._shown_rows + _CLAIM_ROWS)
-        self.honesty += gain * (min(fix.honesty, _MOST_HONESTY) - self.honesty)
-        return max(self.honesty, _LEAST_HONESTY)
-
-    def _least_span_s(self, first: Rotation) -> float:
-        known = first.axes is None or self.mounting.is_known
-        return self._config.min_span_s if known else max(self._config.min_span_s, _FREE_SPAN_S)
-
-    def _fit(self, rows: TurnRows, half_s: float, sigma_s: float) -> Fix | None:
-        """Return a fix that can be believed, None where there is none."""
-        if not rows.norms:
-            self.mounting.see(np.unique(rows.axes, axis=0))
-        fix = rows.fit(half_s, sigma_s, self.mounting)
-        self.last_sigma_s = fix.sigma_s
-        if fix.mismatched:
-            self.mismatched += 1
-            return self._doubt(rows, half_s, sigma_s)
-        if not self._is_sharp(fix):
-            return None
-        self._accept(fix)
-        if not rows.norms:
-            self.mounting.take(fix.matrix, fix.information)
-        return fix
-
-    def _doubt(self, rows: TurnRows, half_s: float, sigma_s: float) -> Fix | None:
-        """The declared rotation does not fit: ask the motion alone, and believe it once sure."""
-        witness = self._witness
-        if witness is None or rows.norms:
-            return None
-        witness.see(self.mounting.axes)
-        fix = rows.fit(half_s, sigma_s, witness)
-        if fix.mismatched or not self._is_sharp(fix):
-            return None
-        self._accept(fix)
-        witness.take(fix.matrix, fix.information)
-        if not witness.is_known:
-            return None
-        witness.declared, self.mounting, self._witness = self.mounting.declared, witness, None
-        return fix if self.mounting.is_contradicted else None
-
-    def _is_sharp(self, fix: Fix) -> bool:
-        limit_s = self._config.accept_sigma_s
-        span_ns = self._tried_at_ns - self._rotations[0].stamp_from_ns
-        if span_ns > 0.9 * self._config.max_span_s * NS_PER_S:
-            limit_s *= _BLUNT
-        return not fix.ambiguous and fix.sigma_s <= limit_s
-
-    def _is_due(self, gyro: GyroTrack) -> bool:
-        """Return whether enough is there; refused stretches are tried again as they grow."""
-        if len(self._rotations) < 4 or gyro.last_ns < 0:
-            return False
+    def solve(self, gyro: GyroTrack, clock: ClockEstimate, imu: ClockEstimate) -> int:
+        """Compare what waits with the gyro and tell the clock; return how many pieces it took."""
+        if len(self._rotations) < 2 or gyro.last_ns < 0:
+            return 0
         span_ns = self._rotations[-1].stamp_to_ns - self._rotations[0].stamp_from_ns
         if span_ns < self._config.min_span_s * NS_PER_S:
+            return 0
+        if self._is_new:
+            clock.forget_motion(self.mounting.prior_covariance, self.errors.scale_sigma**2)
+            self._is_new = False
+        return self._follow(gyro, clock, imu) if self.is_found else self._find(gyro, clock, imu)
+
+    # -- the whole history ---------------------------------------------------------------------
+
+    def _find(self, gyro: GyroTrack, clock: ClockEstimate, imu: ClockEstimate) -> int:
+        """Search all that is there; tell the clock piece by piece where one offset is left."""
+        if self._rotations[-1].stamp_to_ns < self._next_try_ns:
+            return 0
+        assumed_ns, prior = self._prior(clock, imu, self._rotations[len(self._rotations) // 2])
+        half_s = self._config.grid_s
+        ready = self._covered(gyro, assumed_ns, half_s)
+        if not ready or (rows := TurnRows(ready, assumed_ns)).values.size < _LEAST_ROWS:
+            return 0
+        span_ns = ready[-1].stamp_to_ns - ready[0].stamp_from_ns
+        if span_ns < self._config.min_span_s * NS_PER_S:
+            return 0
+        grown_ns = max((_GROWTH - 1.0) * span_ns, 0.3 * self._config.min_span_s * NS_PER_S)
+        self._next_try_ns = self._rotations[-1].stamp_to_ns + int(grown_ns)
+        rows.look_at(gyro, half_s + STRAY_S)
+        found = self._search(rows, half_s, prior)
+        if found is None:
+            self.refused += 1
+            return 0
+        point, mounting = found
+        if mounting is not self.mounting:
+            self.mounting = mounting
+            clock.forget_motion(mounting.prior_covariance, self.errors.scale_sigma**2)
+        self._reference = point.reference
+        self.is_found, self._misfits = True, 0
+        taken = 0
+        for piece in _pieces(ready):
+            part = TurnRows(piece, assumed_ns)
+            part.look_at(gyro, STRAY_S + abs(point.delta_s))
+            taken += self._tell(part, part.squeeze(point, _loose(prior)), assumed_ns, clock, imu,
+                                piece, is_found=True)  # fmt: skip
+        self._let_go(ready[-1].stamp_to_ns)
+        self._learn(clock)
+        return taken
+
+    def _search(
+        self, rows: TurnRows, half_s: float, prior: MotionPrior
+    ) -> tuple[Point, Mounting] | None:
+        """Return where all unknowns are, and the mounting that they are counted from."""
+        sigma_s = max(float(prior.covariance[0, 0]) ** 0.5, 1e-3)
+        mountings = [self.mounting]
+        if self.mounting.declared is not None and not rows.norms:
+            mountings.append(Mounting())  # what the motion alone says
+        is_mismatched = False
+        for mounting in mountings:
+            if not rows.norms:
+                mounting.see(np.unique(rows.axes, axis=0))
+            own = prior if mounting is self.mounting else _undeclared(prior, mounting)
+            valley = rows.search(half_s, sigma_s, own, mounting)
+            point = rows.settle(valley.point, _loose(own))
+            if point is None:
+                continue
+            found = rows.squeeze(point, _loose(own))
+            self.last_sigma_s, self.explained = found.sigma_s, found.explained
+            if found.mismatched:
+                is_mismatched = True
+                continue
+            if valley.ambiguous or found.sigma_s > GRID_STEP_S:
+                break
+            mounting.declared = self.mounting.declared
+            return point, mounting
+        self.mismatched += is_mismatched
+        return None
+
+    # -- piece by piece ------------------------------------------------------------------------
+
+    def _follow(self, gyro: GyroTrack, clock: ClockEstimate, imu: ClockEstimate) -> int:
+        """Tell the clock the next piece."""
+        assumed_ns, prior = self._prior(clock, imu, self._rotations[len(self._rotations) // 2])
+        reach_s = STRAY_S + min(3.0 * float(prior.covariance[0, 0]) ** 0.5, GRID_STEP_S)
+        ready = self._covered(gyro, assumed_ns, reach_s)
+        if not ready:
+            return 0
+        span_s = (ready[-1].stamp_to_ns - ready[0].stamp_from_ns) / NS_PER_S
+        rows = TurnRows(ready, assumed_ns)
+        sharp = clock.sigma_s < _SHARP_S
+        if span_s < (_PIECE_S if sharp else _FIRST_PIECE_S) or rows.values.size < _LEAST_ROWS:
+            return 0
+        rows.look_at(gyro, reach_s + STRAY_S)
+        start = Point(0.0, prior.mean[1:4], prior.mean[4:7], float(prior.mean[7]), self._reference)
+        if not rows.norms and not self.mounting.is_known:
+            start = rows.aligned(start, self.mounting)
+            turn = _between(self._reference, start.reference)
+            if np.linalg.norm(turn) > _FAR_RAD:
+                self._reference = start.reference
+                clock.turn_reference(turn)
+                prior = self._prior(clock, imu, ready[len(ready) // 2])[1]
+            else:
+                start = replace(start, turn=turn, reference=self._reference)
+        point = rows.settle(start, prior)
+        self._let_go(ready[-1].stamp_to_ns)
+        if point is None:
+            self._lose()
+            return 0
+        found = rows.squeeze(point, _loose(prior))
+        self.last_sigma_s, self.explained = found.sigma_s, found.explained
+        if found.mismatched:
+            self.refused += 1
+            self.mismatched += 1
+            self._lose()
+            return 0
+        taken = self._tell(rows, found, assumed_ns, clock, imu, ready)
+        self._learn(clock)
+        return taken
+
+    def _lose(self) -> None:
+        """A piece did not fit; after some in a row the history is searched again."""
+        self._misfits += 1
+        if self._misfits >= _LOST:
+            self.is_found, self._misfits = False, 0
+            self._is_new = True
+            self.mounting = Mounting(self.mounting.declared)
+            self._reference = self.mounting.matrix
+
+    def _prior(
+        self, clock: ClockEstimate, imu: ClockEstimate, about: Rotation
+    ) -> tuple[int, MotionPrior]:
+        """Return the clock difference (ns) that is assumed, and what is known around it."""
+        time_ns = clock.host_ns(about.stamp_to_ns)
+        known = clock.motion_prior(time_ns)
+        assumed_ns = clock.base_ns + round(float(known.mean[0]) * 1e9) - imu.offset_ns(time_ns)
+        mean = known.mean.copy()
+        mean[0] = 0.0
+        return assumed_ns, MotionPrior(mean, known.covariance)
+
+    def _tell(self, rows: TurnRows, found: Squeezed, assumed_ns: int, clock: ClockEstimate,
+              imu: ClockEstimate, piece: list[Rotation], is_found: bool = False) -> bool:  # fmt: skip
+        """Hand one piece to the clock; return whether it was believed."""
+        if found.claimed > 0.0:
+            fade = 1.0 - 1.0 / _HONESTY_PIECES
+            self._shown = fade * self._shown + found.shown / found.claimed
+            self._claimed = fade * self._claimed + 1.0
+        middle_ns = (piece[0].stamp_from_ns + piece[-1].stamp_to_ns) // 2
+        time_ns = clock.host_ns(middle_ns)
+        shift_s = (assumed_ns + imu.offset_ns(time_ns) - clock.base_ns) / NS_PER_S
+        fix = MotionFix(found.root, found.value + found.root[:, 0] * shift_s, self.honesty,
+                        found.blur_var, self.errors.gain_sigma**2, time_ns, is_found)  # fmt: skip
+        wander = imu.filter.arrival_var if imu.filter else 0.0
+        if clock.observe_motion(fix, wander) is GateResult.REJECTED:
+            self.refused += 1
+            if not is_found:
+                self._lose()
             return False
-        grown_ns = self._rotations[-1].stamp_to_ns - self._tried_at_ns
-        return grown_ns > 0.5 * self._config.min_span_s * NS_PER_S
+        self._misfits = 0
+        self.fits += 1
+        return True
+
+    def _learn(self, clock: ClockEstimate) -> None:
+        """Take what the filter now knows of mounting and scale."""
+        known = clock.motion_prior(clock.now_ns)
+        turn = known.mean[4:7]
+        self.mounting.take(turned_by(turn) @ self._reference, known.covariance[4:7, 4:7])
+        self.scale = float(known.mean[7])
+        self.scale_sigma = float(known.covariance[7, 7]) ** 0.5
 
     def _covered(self, gyro: GyroTrack, assumed_ns: int, half_s: float) -> list[Rotation]:
         """Return the rotations that lie inside the gyro's track wherever the search looks."""
         covered = gyro.covered_ns()
         if covered is None:
             return []
-        margin_ns = int(half_s * NS_PER_S)
+        margin_ns = int((half_s + 2.0 * STRAY_S) * NS_PER_S)
         first_ns = covered[0] + assumed_ns + margin_ns
         last_ns = covered[1] + assumed_ns - margin_ns
         return [
@@ -241,11 +344,48 @@ class RotationFit:
             if rotation.stamp_from_ns >= first_ns and rotation.stamp_to_ns <= last_ns
         ]
 
-    def _accept(self, fix: Fix) -> None:
-        """Each rotation tells once: fits that share none are independent for the filter."""
-        last_ns = self._tried_at_ns
+    def _let_go(self, last_ns: int) -> None:
+        """Each rotation tells once: pieces that share none are independent for the filter."""
         while self._rotations and self._rotations[0].stamp_to_ns <= last_ns:
             self._rotations.popleft()
-        self._bias = fix.bias
-        self._bias_var = np.minimum(fix.bias_var + _BIAS_WALK_RAD_S**2, _BIAS_SIGMA_RAD_S**2)
-        self.fits += 1
+
+
+def _pieces(rotations: list[Rotation]) -> list[list[Rotation]]:
+    """Return the rotations in pieces of about a second, none without enough of them."""
+    pieces: list[list[Rotation]] = [[]]
+    for rotation in rotations:
+        piece = pieces[-1]
+        if piece and rotation.stamp_to_ns - piece[0].stamp_from_ns > _PIECE_S * NS_PER_S:
+            pieces.append(piece := [])
+        piece.append(rotation)
+    if len(pieces) > 1 and len(pieces[-1]) < _LEAST_ROWS:
+        last = pieces.pop()
+        pieces[-1] += last
+    return pieces
+
+
+def _loose(prior: MotionPrior) -> MotionPrior:
+    """Return the prior with nothing known of the offset: what motion says alone."""
+    covariance = prior.covariance.copy()
+    covariance[0, :] = covariance[:, 0] = 0.0
+    covariance[0, 0] = 1.0
+    return MotionPrior(prior.mean, covariance)
+
+
+def _undeclared(prior: MotionPrior, mounting: Mounting) -> MotionPrior:
+    """Return the prior with nothing known of the mounting."""
+    covariance = prior.covariance.copy()
+    covariance[4:7, :] = covariance[:, 4:7] = 0.0
+    covariance[4:7, 4:7] = mounting.prior_covariance
+    return MotionPrior(prior.mean, covariance)
+
+
+def _between(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Return the rotation vector [3] (rad) that takes rotation matrix `one` to `other`."""
+    m = other @ one.T
+    vector = 0.5 * np.array([m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]])
+    sine = float(np.linalg.norm(vector))
+    if sine < 1e-6:
+        return vector
+    turn: FloatArray = vector * (float(np.arctan2(sine, 0.5 * (np.trace(m) - 1.0))) / sine)
+    return turn

@@ -26,14 +26,13 @@ _DECLARED_SIGMA_RAD = 0.035
 """How well a mounting is usually declared: two degrees."""
 KNOWN_SIGMA_RAD = 0.1
 """From here on a search may take the rotation for fixed."""
-_WALK_RAD = 3e-4
-"""What comes back between two fits: a bracket bends, and later motion should still count."""
 _CONTRADICTED_RAD = 0.09
 _CONTRADICTED_SIGMAS = 5.0
 """A declared rotation is wrong if the estimate is further away than both (5 degrees)."""
 _MOST_STEP_RAD = 0.3
 
 Quaternion = tuple[float, float, float, float]
+Axis = tuple[float, float, float]
 
 
 class MountingSource(str, Enum):
@@ -56,12 +55,15 @@ class MountingStatus:
     source: MountingSource
     quat_wxyz: Quaternion
     """From the sensor's frame to the IMU's, as in use."""
-    axis_imu: tuple[float, float, float] | None
+    axis_imu: Axis | None
     """Where the axis of a yaw-only cue points in the IMU's frame; None for other cues."""
     sigma_deg: float
     """Of the rotation, or of the axis, in its worst direction."""
     observable: bool
     """Whether motion has shown it: turns about two axes (about the others, for a yaw cue)."""
+    open_axis: Axis | None
+    """Where all turns were about one axis: that axis in the IMU's frame. The sensor's turn about
+    it is not observable, the rest of its rotation is. Else None."""
     declared_off_deg: float | None
     """Angle between the declared rotation and the estimate; None where nothing is declared."""
     contradiction: str
@@ -74,8 +76,7 @@ class Mounting:
     def __init__(self, declared: FloatArray | None = None) -> None:
         self.declared = declared
         self.matrix: FloatArray = np.eye(3) if declared is None else declared.copy()
-        sigma = _UNKNOWN_SIGMA_RAD if declared is None else _DECLARED_SIGMA_RAD
-        self.information: FloatArray = np.eye(3) / sigma**2
+        self.information: FloatArray = np.linalg.inv(self.prior_covariance)
         self.axes: FloatArray = np.zeros((0, 3))
         """The sensor's own axes about which it reports turns, [m, 3]."""
         self.shown: FloatArray = np.zeros((3, 3))
@@ -100,14 +101,28 @@ class Mounting:
         """Whether a search may take the rotation for fixed."""
         return self.sigma_rad() < KNOWN_SIGMA_RAD
 
-    def take(self, matrix: FloatArray, information: FloatArray) -> None:
-        """Take what a fit found: the rotation and all that is known of it now."""
-        gained = information - self.information
+    @property
+    def prior_covariance(self) -> FloatArray:
+        """Covariance of the further turn before any motion [3, 3] (rad^2)."""
+        sigma = _UNKNOWN_SIGMA_RAD if self.declared is None else _DECLARED_SIGMA_RAD
+        return np.eye(3) * sigma**2
+
+    def take(self, matrix: FloatArray, covariance: FloatArray) -> None:
+        """Take what the filter knows: the rotation, and the covariance of a further turn."""
         self.matrix = matrix
-        walked = np.linalg.inv(information) + _WALK_RAD**2 * np.eye(3)
-        self.information = np.asarray(np.linalg.inv(walked), dtype=np.float64)
-        shown = np.linalg.inv(self.shown + gained + 1e-6 * np.eye(3)) + _WALK_RAD**2 * np.eye(3)
-        self.shown = np.asarray(np.linalg.inv(shown), dtype=np.float64)
+        self.information = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
+        self.shown = self.information - np.linalg.inv(self.prior_covariance)
+
+    @property
+    def open_axis(self) -> Axis | None:
+        """Axis in the IMU's frame about which a turn is not known; None where all are known."""
+        if len(self.axes) == 1 or not len(self.axes):
+            return None
+        values, vectors = np.linalg.eigh(self.shown)
+        if values[0] > KNOWN_SIGMA_RAD**-2 or values[1] < KNOWN_SIGMA_RAD**-2:
+            return None
+        x, y, z = vectors[:, 0]
+        return float(x), float(y), float(z)
 
     def declared_off_rad(self) -> float | None:
         """Return the angle between the declared rotation (or axis) and the one in use."""
@@ -140,7 +155,7 @@ class Mounting:
         return MountingStatus(
             source, wxyz_from_matrix(self.matrix),
             None if axis is None else (float(axis[0]), float(axis[1]), float(axis[2])),
-            degrees(self.sigma_rad()), observable, None if off is None else degrees(off),
+            degrees(self.sigma_rad()), observable, self.open_axis, None if off is None else degrees(off),
             self._contradiction(sensor_id))  # fmt: skip
 
     def _contradiction(self, sensor_id: str) -> str:

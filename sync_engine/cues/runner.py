@@ -12,14 +12,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rig_common.times import NS_PER_S
-from sync_engine.clocks.channel import GateResult
 from sync_engine.config import CueAxes, InputConfig, SyncConfig
 from sync_engine.cues.base import XYZ_AXES, Cue, FloatArray, GyroLookup, matrix_from_wxyz
 from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.image import ImageCue
 from sync_engine.cues.inertial import OdometryCue, RateCue
-from sync_engine.cues.motion import Axis, LastingErrors, MotionFix, Rotation, RotationFit
+from sync_engine.cues.motion import Axis, LastingErrors, Rotation, RotationFit
 from sync_engine.cues.mounting import Mounting, MountingStatus
 from sync_engine.cues.scan import CloudCue, ScanCue
 from sync_engine.streams.buffer import Packet
@@ -154,6 +152,9 @@ class CueRunner:
         except Exception as error:
             self.failed[sensor_id] = f'{type(error).__name__}: {error}'
             return
+        sigma = getattr(self._cues[sensor_id], 'scale_sigma', None)
+        if sigma is not None:
+            self._fits[sensor_id].expect_scale(sigma)
         if rotation is not None:
             self.add_rotation(sensor_id, rotation)
 
@@ -181,20 +182,8 @@ class CueRunner:
         imu = self._imu.clock
         if clock.steps.in_doubt or imu.steps.in_doubt:
             return  # a turn from before a step to after it would be wrong by the step
-        now_ns = self._streams[sensor_id].arrivals.last_ns or 0
-        assumed_ns, sigma_s = relative_offset(clock, imu, now_ns)
-        fix = self._fits[sensor_id].solve(self.gyro, assumed_ns, sigma_s)
-        if fix is not None:
-            self._tell(sensor_id, fix, assumed_ns)
-
-    def _tell(self, sensor_id: str, fix: MotionFix, assumed_ns: int) -> GateResult:
-        assert self._imu is not None
-        clock, imu = self._streams[sensor_id].clock, self._imu.clock
-        time_ns = fix.stamp_ns - clock.offset_ns(self._streams[sensor_id].arrivals.last_ns or 0)
-        offset_ns = assumed_ns + imu.offset_ns(time_ns) - clock.base_ns
-        offset_s = offset_ns / NS_PER_S + fix.correction_s
-        wander = imu.filter.arrival_var if imu.filter else 0.0
-        return clock.observe_motion(offset_s, fix.variance + wander, time_ns)
+        clock.follow_anchor(imu)
+        self._fits[sensor_id].solve(self.gyro, clock, imu)
 
     def mounting_of(self, sensor_id: str) -> MountingStatus | None:
         """Return how the sensor is turned against the IMU; None where it gives no rotations."""

@@ -1,21 +1,22 @@
-"""The least-squares problem of one stretch of motion: one row per (rotation, axis).
+"""The least-squares problem of some motion: one row per (rotation, axis).
 
-    value = gain (R axis) . (Th(to - d) - Th(from - d) + bias dt)
+    value = (1 + s) (R axis) . (Th(to - d) - Th(from - d) + bias dt)
 
-with the clock difference d, the gyro's bias, the sensor's rotation R and the gain unknown. A grid
-over d finds the valley, the bias and (while it is not known) R fitted out at every point;
-Gauss-Newton on all of them finds its bottom.
+with the clock difference d, the gyro's bias, the sensor's rotation R and the scale s unknown. A
+grid over d finds the valley, the bias, the scale and (while it is not known) R fitted out at every
+point; Gauss-Newton on all of them finds its bottom. There the rows are squeezed into eight, which
+say all that the filter can use.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import sqrt
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rig_common.times import NS_PER_S
+from sync_engine.clocks.clock_filter import MotionPrior
 from sync_engine.cues.gyro import FloatArray, GyroTrack
 from sync_engine.cues.mounting import Mounting, best_rotations, limited, turned_by
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 GRID_STEP_S = 0.01
 STRAY_S = 3.0 * GRID_STEP_S
-"""Farther than this from the best of the grid the refinement is lost."""
+"""Farther than this from where it began the refinement is lost."""
 GYRO_DENSITY = 2e-4
 """Noise of the gyro that every increment carries besides the cue's own (rad/s per root hertz); a
 MEMS gyro's."""
@@ -32,7 +33,7 @@ _SLOPE_S = GRID_STEP_S
 """Half of the time over which the gyro's rate is averaged where its slope counts."""
 _BESIDE = np.array([-_SLOPE_S, 0.0, _SLOPE_S])
 _AMBIGUITY = 9.0
-"""A second valley less than this above the best (in chi square) makes a fit ambiguous."""
+"""A second valley less than this above the best (in chi square) makes a search ambiguous."""
 _FREE_AMBIGUITY = 25.0
 """The same while the rotation is fitted, too: three more unknowns bend to fit a wrong valley."""
 _HUBER = 2.5
@@ -41,48 +42,79 @@ _SETTLED = 0.01
 _STEPS = 8
 _LAGS = 4
 """Rotations over which the errors of a cue may be correlated."""
-_GAIN_SIGMA = 1e-4
-"""By how much all turns of a stretch may be too large or too small, where the cue knows no such
-error: not at all."""
 _MISMATCH = 3.0
 """Residuals this many times the claimed noise do not match it ..."""
 _UNEXPLAINED = 0.1
 """... and if this share of the motion is left unexplained, too, something else is compared."""
+_LEAST_RIPPLES = 20
+_MOST_NOISE = 0.9
+"""Largest share of the slopes that may be the gyro's noise: with more a piece tells no offset."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fix:
-    """What one stretch says."""
+class Point:
+    """Values of all unknowns."""
 
     delta_s: float
-    sigma_s: float
+    bias: FloatArray
+    turn: FloatArray
+    """Of the mounting, further than `reference` [3] (rad)."""
+    scale: float
+    """s, 0 where turns are neither too large nor too small."""
+    reference: FloatArray
+    """Rotation matrix [3, 3] that `turn` is counted from."""
+
+    @property
+    def matrix(self) -> FloatArray:
+        """Rotation matrix of the mounting [3, 3]."""
+        return turned_by(self.turn) @ self.reference
+
+    @property
+    def vector(self) -> FloatArray:
+        """All unknowns [8]."""
+        return np.array([self.delta_s, *self.bias, *self.turn, self.scale])
+
+    def moved(self, step: FloatArray) -> Point:
+        """Return the point after a step [8], no longer than a linear step may be."""
+        delta = min(max(float(step[0]), -GRID_STEP_S), GRID_STEP_S)
+        scale = max(self.scale + float(step[7]), -0.9)
+        return Point(self.delta_s + delta, self.bias + step[1:4],
+                     self.turn + limited(step[4:7]), scale, self.reference)  # fmt: skip
+
+
+class Valley(NamedTuple):
+    """What a search found."""
+
+    point: Point
     ambiguous: bool
+
+
+class Squeezed(NamedTuple):
+    """What the rows say at a point: value = root . unknowns, noise 1 where the claim is right."""
+
+    root: FloatArray
+    """[8, 8]."""
+    value: FloatArray
+    """[8]."""
+    sigma_s: float
+    """Of the offset, of these rows and the prior (s)."""
+    blur_var: float
+    """Variance of the offset that the noise of the gyro's slopes adds (s^2)."""
+    shown: float
+    """Squared pull of the residuals on the offset ..."""
+    claimed: float
+    """... and what it would be if the claim of the cue were right."""
     mismatched: bool
     """The gyro explains too little of what the sensor reports: not to be trusted."""
-    spread: float
-    """Residuals over the noise that the cue claims."""
-    bias: FloatArray
-    bias_var: FloatArray
-    matrix: FloatArray
-    information: FloatArray
-    """All that is known of the rotation now (1 / rad^2), [3, 3]."""
-    honesty: float
-    """Variance of `delta_s` that the residuals show, over that of `sigma_s`; one noisy draw."""
+    explained: float
+    """Share of the motion that the gyro explains."""
     rows: int
 
 
 class TurnRows:
-    """One stretch: the rows, and the gyro's track below them."""
+    """The rows of some rotations, and the gyro's track below them."""
 
-    def __init__(
-        self,
-        rotations: list[Rotation],
-        assumed_ns: int,
-        bias: FloatArray,
-        bias_var: FloatArray,
-        least_spread: float = 1.0,
-        gain_sigma: float = 0.0,
-    ) -> None:
+    def __init__(self, rotations: list[Rotation], assumed_ns: int) -> None:
         start_ns = rotations[0].stamp_from_ns
         self._origin_ns = start_ns - assumed_ns
         self.norms = rotations[0].axes is None
@@ -105,10 +137,7 @@ class TurnRows:
             if self.norms
             else np.array([axis for each in rotations for axis in each.axes or ()])
         )
-        """[rows, 3] in the sensor's own frame; zeros for sizes, which tell no bias either."""
-        self._bias, self._bias_var = bias, bias_var
-        self._least_spread = least_spread
-        self._gain_info = max(gain_sigma, _GAIN_SIGMA) ** -2
+        """[rows, 3] in the sensor's own frame; zeros for sizes."""
 
     def look_at(self, gyro: GyroTrack, margin_s: float) -> None:
         """Take the gyro's track below the rows."""
@@ -116,181 +145,190 @@ class TurnRows:
         self._track = gyro.about(np.eye(3), self._origin_ns, low_s, high_s)
         means = np.diff(self._track.angles(np.arange(low_s, high_s, 2.0 * _SLOPE_S)), axis=1)
         ripple = np.diff(means / (2.0 * _SLOPE_S), n=3, axis=1)
-        self._rate_var = float(np.mean(ripple**2)) / 20.0 if ripple.size else 0.0
-        """Variance of a rate averaged like the slopes, in which no motion is left (rad^2/s^2):
-        third differences of white noise have 1 + 9 + 9 + 1 times its variance."""
+        if ripple.shape[1] >= _LEAST_RIPPLES:
+            gyro.note_noise(float(np.mean(ripple**2)) / 20.0)
+        self._rate_var = gyro.rate_var
+        """Variance of a rate averaged like the slopes (rad^2/s^2)."""
 
-    def fit(self, half_s: float, prior_sigma_s: float, mounting: Mounting) -> Fix:
-        """Search the grid, then refine; the prior picks a valley but does not move its bottom."""
+    # -- search -------------------------------------------------------------------------------
+
+    def search(
+        self, half_s: float, prior_sigma_s: float, prior: MotionPrior, mounting: Mounting
+    ) -> Valley:
+        """Look for the valley within `half_s`; the prior may decide between two, as it is sure."""
         count = 2 * int(np.ceil(half_s / GRID_STEP_S)) + 1
         deltas = np.linspace(-half_s, half_s, count)
         start, end = self._track.angles(self.spans[:, :, None] - deltas).swapaxes(0, 1)
         turns = (end - start)[:, self._of]
         free = not self.norms and not mounting.is_known
         matrices = (
-            mounting.matrix[None]
-            if not free
-            else best_rotations(self.axes, self.values, self.sigmas**-2, turns, mounting)
+            best_rotations(self.axes, self.values, self.sigmas**-2, turns, mounting)
+            if free
+            else mounting.matrix[None]
         )
-        chi = self._costs(turns, matrices)
+        chi = self._costs(turns, matrices, prior)
         freedom = max(len(self.values) - 2, 1)
         scaled = chi / max(1.0, float(chi.min()) / freedom) + (deltas / prior_sigma_s) ** 2
         best = int(np.argmin(scaled))
         inner = scaled[1:-1]
         valleys = np.flatnonzero((inner <= scaled[:-2]) & (inner <= scaled[2:])) + 1
-        others = [float(scaled[i]) for i in valleys if abs(i - best) > 1]
+        others = [float(scaled[i]) for i in (0, *valleys, count - 1) if abs(i - best) > 1]
         limit = _FREE_AMBIGUITY if free else _AMBIGUITY
         ambiguous = any(other - scaled[best] < limit for other in others)
-        at_edge = best in (0, count - 1)
-        matrix = matrices[best] if free else mounting.matrix
-        return self._refine(float(deltas[best]), ambiguous or at_edge, mounting, matrix)
+        point = Point(float(deltas[best]), prior.mean[1:4].copy(), np.zeros(3),
+                      float(prior.mean[7]), matrices[best] if free else mounting.matrix)
+        return Valley(point, ambiguous or best in (0, count - 1))  # fmt: skip
 
-    def _costs(self, turns: FloatArray, matrices: FloatArray) -> FloatArray:
-        """Return chi square at each candidate with the bias fitted out, [d].
+    def _costs(self, turns: FloatArray, matrices: FloatArray, prior: MotionPrior) -> FloatArray:
+        """Return chi square at each candidate with bias and scale fitted out, [d].
 
-        `turns` [3, rows, d] by the gyro; `matrices` [d or 1, 3, 3]. The bias is fitted in the
-        sensor's frame, where it does not depend on the rotation.
+        `turns` [3, rows, d] by the gyro; `matrices` [d or 1, 3, 3].
         """
+        bias, lasted = prior.mean[1:4], self._lasted[:, None]
+        turns = turns + bias[:, None, None] * lasted
         if self.norms:
-            predicted = _sizes(turns)
+            predicted = self._sizes(turns)
+            along = turns / np.maximum(predicted, 1e-9)
         else:
-            axes = np.einsum('dij,rj->ird', matrices, self.axes)
-            predicted = np.sum(axes * turns, axis=0)
-            predicted += np.einsum('ird,i->rd', axes, self._bias) * self._lasted[:, None]
-        columns = self.axes * (self._lasted / self.sigmas)[:, None]
-        residuals = (self.values[:, None] - predicted) / self.sigmas[:, None]
-        residuals = np.clip(residuals, -50.0, 50.0)
-        normal = columns.T @ columns + np.eye(3) / float(self._bias_var.max())
-        pulled = columns.T @ residuals
-        costs: FloatArray = np.sum(residuals**2, axis=0) - np.sum(
-            pulled * np.linalg.solve(normal, pulled), axis=0
-        )
+            along = np.einsum('dij,rj->ird', matrices, self.axes)
+            predicted = np.sum(along * turns, axis=0)
+            along = np.broadcast_to(along, turns.shape)
+        columns = np.concatenate([along * lasted, predicted[None]]) / self.sigmas[:, None]
+        predicted = predicted * (1.0 + prior.mean[7])
+        residuals = np.clip((self.values[:, None] - predicted) / self.sigmas[:, None], -50.0, 50.0)
+        inner = [1, 2, 3, 7]
+        normal = np.einsum('ird,jrd->dij', columns, columns)
+        normal += np.linalg.inv(prior.covariance[np.ix_(inner, inner)])
+        pulled = np.einsum('ird,rd->di', columns, residuals)
+        taken = np.linalg.solve(normal, pulled[:, :, None])[:, :, 0]
+        costs: FloatArray = np.sum(residuals**2, axis=0) - np.sum(pulled * taken, axis=1)
         return costs
 
-    def _refine(
-        self, delta: float, ambiguous: bool, mounting: Mounting, matrix: FloatArray
-    ) -> Fix:
-        """Gauss-Newton on [delta, bias, turn of the mounting, gain]; Huber weights on outliers."""
-        bias, start, gain = self._bias.copy(), delta, 1.0
-        prior = np.zeros((8, 8))
-        prior[0, 0] = 1e-6
-        prior[1:4, 1:4] = np.diag(1.0 / self._bias_var)
-        prior[4:7, 4:7] = mounting.information
-        prior[7, 7] = self._gain_info
-        spread, normal, lost = 1.0, prior, False
-        weight = residual = self.values  # set by the first step
-        jacobian = np.zeros((len(residual), 8))
+    # -- refinement ---------------------------------------------------------------------------
+
+    def settle(self, start: Point, prior: MotionPrior) -> Point | None:
+        """Return the bottom of the valley that `start` is in, None where it strays from it.
+
+        `prior` is of the unknowns; Huber weights on outliers.
+        """
+        information = np.linalg.inv(prior.covariance)
+        point = start
         for _ in range(_STEPS):
-            residual, jacobian = self.linear(delta, bias, matrix, gain)
-            scaled = np.abs(residual) / self.sigmas
-            spread = max(self._least_spread, 1.4826 * _median(scaled))
-            weight = np.minimum(1.0, _HUBER * spread / np.maximum(scaled, 1e-12))
-            weight /= (self.sigmas * spread) ** 2
-            normal = jacobian.T @ (jacobian * weight[:, None]) + prior
-            pull = jacobian.T @ (residual * weight)
-            pull[1:4] += (self._bias - bias) / self._bias_var
-            pull[4:7] -= mounting.information @ _turn_between(mounting.matrix, matrix)
-            pull[7] -= self._gain_info * (gain - 1.0)
+            residual, jacobian = self._linear_at(point)
+            weight = self._weights(residual)
+            normal = jacobian.T @ (jacobian * weight[:, None]) + information
+            pull = jacobian.T @ (residual * weight) + information @ (prior.mean - point.vector)
             move = np.linalg.solve(normal, pull)
-            delta += min(max(float(move[0]), -GRID_STEP_S), GRID_STEP_S)
-            bias = bias + move[1:4]
-            gain += float(move[7])
-            turn = limited(move[4:7])
-            matrix = turned_by(turn) @ matrix
-            lost = abs(delta - start) > STRAY_S
+            point = point.moved(move)
+            if abs(point.delta_s - start.delta_s) > STRAY_S:
+                return None
             variance = float(np.linalg.inv(normal)[0, 0])
-            if lost or (move[0] ** 2 < _SETTLED**2 * variance and np.abs(turn).max() < 1e-3):
+            if move[0] ** 2 < _SETTLED**2 * variance and np.abs(move[4:7]).max() < 1e-3:
                 break
+        return point
+
+    def squeeze(self, point: Point, prior: MotionPrior) -> Squeezed:
+        """Return what the rows say around a point."""
+        residual, jacobian = self._linear_at(point)
+        weight = self._weights(residual)
+        root_weight = np.sqrt(weight)
+        table = np.column_stack([jacobian, residual + jacobian @ point.vector])
+        upper = np.linalg.qr(table * root_weight[:, None], mode='r')
+        upper = np.pad(upper, ((0, max(9 - len(upper), 0)), (0, 0)))
+        normal = upper[:8, :8].T @ upper[:8, :8] + np.linalg.inv(prior.covariance)
         inverse = np.asarray(np.linalg.inv(normal), dtype=np.float64)
-        honesty = self._shown_over_claimed(residual, jacobian, weight, inverse)
-        return Fix(delta, self._sigma_s(1.0 / float(inverse[0, 0]), weight), ambiguous or lost,
-                   self._is_mismatched(spread), spread, bias, np.diag(inverse)[1:4].copy(),
-                   matrix, np.asarray(np.linalg.inv(inverse[4:7, 4:7])), honesty,
-                   len(residual))  # fmt: skip
+        alone = normal - np.linalg.inv(prior.covariance)
+        others = np.linalg.inv(normal[1:, 1:])
+        sharpness = float(alone[0, 0] - alone[0, 1:] @ others @ alone[1:, 0])
+        shown, claimed = self._pulls(residual, jacobian, weight, inverse)
+        spread = 1.4826 * _median(np.abs(residual) / self.sigmas)
+        signal = self.values - self.values.mean() if self.norms else self.values
+        left = float(np.sum(weight * residual**2)) / max(float(np.sum(weight * signal**2)), 1e-12)
+        doubtful = spread > _MISMATCH and spread**2 > _UNEXPLAINED * float(
+            np.mean((signal / self.sigmas) ** 2)
+        )
+        return Squeezed(upper[:8, :8], upper[:8, 8], float(inverse[0, 0]) ** 0.5,
+                        self._blur_var(sharpness, weight), shown, claimed, doubtful,
+                        max(1.0 - left, 0.0), len(residual))  # fmt: skip
 
-    def _sigma_s(self, sharpness: float, weight: FloatArray) -> float:
-        """Return the sigma of delta, from how sharp the valley is (1 / s^2).
+    def _weights(self, residual: FloatArray) -> FloatArray:
+        """Return the rows' weights (1 / rad^2), Huber's for outliers."""
+        scaled = np.abs(residual) / self.sigmas
+        limit = _HUBER * max(1.0, 1.4826 * _median(scaled))
+        return np.asarray(np.minimum(1.0, limit / np.maximum(scaled, 1e-12)) / self.sigmas**2)
 
-        The slopes of the gyro's noise make it sharper, too, and tell nothing. With the sharpness
+    def _blur_var(self, sharpness: float, weight: FloatArray) -> float:
+        """Return the variance of delta that noisy slopes add to 1 / sharpness (s^2).
+
+        The slopes of the gyro's noise make a valley sharper, and tell nothing. With the sharpness
         S, of which the motion made S0, the variance is S / S0^2, which is 1 / S without noise.
         """
-        unsure = 1.0 + 2.0 * sqrt(2.0 / len(weight))
-        noisy = 2.0 * self._rate_var * unsure * float(weight.sum())
-        return sqrt(sharpness) / (sharpness - noisy) if sharpness > noisy else np.inf
+        if sharpness <= 0.0:
+            return 1.0
+        noise = min(2.0 * self._rate_var * float(weight.sum()) / sharpness, _MOST_NOISE)
+        return (1.0 / (1.0 - noise) ** 2 - 1.0) / sharpness
 
-    def _shown_over_claimed(
+    def _pulls(
         self, residual: FloatArray, jacobian: FloatArray, weight: FloatArray, inverse: FloatArray
-    ) -> float:
-        """Return the variance of delta that the residuals show over the one that is claimed.
+    ) -> tuple[float, float]:
+        """Return the variance of delta that the residuals show, and the one that is claimed.
 
         The sandwich estimate of Newey and West (1987): the rows' pulls on delta, multiplied with
         themselves and with those of the next rotations, because the errors of a cue are
-        correlated. What a stretch this short would show of a cue whose claim is right is known,
-        too: fitted rows leave less.
+        correlated. What rows this few would show of a cue whose claim is right is known, too:
+        fitted rows leave less.
         """
         influence = inverse[0] @ (jacobian * weight[:, None]).T
         lags = max(1, min(_LAGS, len(self.spans[0]) // 10))
         apart = np.abs(self._of[:, None] - self._of)
         kernel = np.maximum(1.0 - apart / (lags + 1), 0.0) * np.outer(influence, influence)
-        expected = np.diag(1.0 / weight) - jacobian @ inverse @ jacobian.T
-        claimed = float(np.sum(kernel * expected))
-        shown = float(residual @ kernel @ residual)
-        return max(shown, 0.0) / claimed if claimed > 0.0 else 1.0
+        expected = np.diag(self.sigmas**2) - jacobian @ inverse @ jacobian.T
+        scale = max(float(inverse[0, 0]), 1e-18)
+        return (
+            max(float(residual @ kernel @ residual), 0.0) / scale,
+            max(float(np.sum(kernel * expected)), 0.0) / scale,
+        )
+
+    def _linear_at(self, point: Point) -> tuple[FloatArray, FloatArray]:
+        return self.linear(point.delta_s, point.bias, point.matrix, 1.0 + point.scale)
 
     def linear(
         self, delta: float, bias: FloatArray, matrix: FloatArray, gain: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Return residuals [rows] and d predicted / d (delta, bias, turn, gain) [rows, 8]."""
+        """Return residuals [rows] and d predicted / d (delta, bias, turn, scale) [rows, 8]."""
         angles = self._track.angles(self.spans - delta - _BESIDE[:, None, None])
         before, turns, after = (angles[:, :, 1] - angles[:, :, 0]).swapaxes(0, 1)
-        slopes = (before - after) / (2.0 * _SLOPE_S)
+        slopes = (before - after).T[self._of] / (2.0 * _SLOPE_S)
         jacobian = np.zeros((len(self.values), 8))
-        if self.norms:
-            sizes = jacobian[:, 7] = _sizes(turns)
-            jacobian[:, 0] = -gain * np.sum(turns * slopes, axis=0) / np.maximum(sizes, 1e-9)
-            return self.values - gain * sizes, jacobian
-        axes = self.axes @ matrix.T
         turns = turns.T[self._of] + bias * self._lasted[:, None]
-        jacobian[:, 0] = -gain * np.sum(axes * slopes.T[self._of], axis=1)
+        if self.norms:
+            sizes = jacobian[:, 7] = self._sizes(turns.T)
+            axes = turns / np.maximum(sizes, 1e-9)[:, None]
+        else:
+            axes = self.axes @ matrix.T
+            jacobian[:, 4:7] = gain * np.cross(axes, turns)
+            jacobian[:, 7] = np.sum(axes * turns, axis=1)
+        jacobian[:, 0] = -gain * np.sum(axes * slopes, axis=1)
         jacobian[:, 1:4] = axes * (gain * self._lasted)[:, None]
-        jacobian[:, 4:7] = gain * np.cross(axes, turns)
-        jacobian[:, 7] = np.sum(axes * turns, axis=1)
         return self.values - gain * jacobian[:, 7], jacobian
 
-    def _is_mismatched(self, spread: float) -> bool:
-        """Return whether the residuals neither match the claimed noise nor are small."""
-        if spread <= _MISMATCH:
-            return False
-        moved = self.values - self.values.mean() if self.norms else self.values
-        signal = float(np.mean((moved / self.sigmas) ** 2))
-        return spread**2 > _UNEXPLAINED * signal
+    def _sizes(self, turns: FloatArray) -> FloatArray:
+        """Return how large turns [3, rows, ...] look: noise across a small one adds to it."""
+        across = 2.0 * self.sigmas.reshape(-1, *[1] * (turns.ndim - 2)) ** 2
+        sizes: FloatArray = np.sqrt(np.sum(turns * turns, axis=0) + across)
+        return sizes
 
-
-def _turn_between(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Return the rotation vector [3] (rad) that takes `one` to `other`, to first order in size."""
-    between = other @ one.T
-    vector = 0.5 * np.array(
-        [
-            between[2, 1] - between[1, 2],
-            between[0, 2] - between[2, 0],
-            between[1, 0] - between[0, 1],
-        ]
-    )
-    sine = float(np.linalg.norm(vector))
-    cosine = 0.5 * (float(np.trace(between)) - 1.0)
-    if sine < 1e-6:
-        return vector
-    turn: FloatArray = vector * (float(np.arctan2(sine, cosine)) / sine)
-    return turn
+    def aligned(self, point: Point, mounting: Mounting) -> Point:
+        """Return the point with the rotation that fits best there, counted from that rotation."""
+        start, end = self._track.angles(self.spans - point.delta_s).swapaxes(0, 1)
+        turns = (end - start)[:, self._of] + point.bias[:, None] * self._lasted
+        matrix = best_rotations(
+            self.axes, self.values, self.sigmas**-2, turns[:, :, None], mounting
+        )[0]
+        return replace(point, turn=np.zeros(3), reference=matrix)
 
 
 def _median(values: FloatArray) -> float:
     """Return the median of a few values; numpy's takes ten times as long over its options."""
     ordered, last = np.sort(values), len(values) - 1
     return 0.5 * float(ordered[last // 2] + ordered[(last + 1) // 2])
-
-
-def _sizes(turns: FloatArray) -> FloatArray:
-    """Return the size of turns given by their components [3, ...]."""
-    sizes: FloatArray = np.sqrt(np.sum(turns * turns, axis=0))
-    return sizes

@@ -1,0 +1,181 @@
+"""How fast a clock wanders is not known beforehand: one filter for each way, mixed by belief.
+
+Most clocks stand still but for the drift of a crystal. Poses that another computer timed go astray
+from their stamps by tens of ppm, or swing with its temperature; clocks swing, too. One filter that
+allows for the worst is blunt on all others, one that allows for nothing is wrong where it happens.
+So a filter runs for each of `WAYS`; each is believed as much as its predictions have earned, and
+between two pieces of motion each takes over a little of the others, as a clock may begin or end to
+wander (the interacting multiple models of Blom and Bar-Shalom).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+SIZE = 12
+O = 0  # noqa: E741  the offset, as in the formulas
+MOTION = slice(5, SIZE)
+"""Where bias, mounting and scale are in the state."""
+_RATE = 4
+_CHANGE_S = 1000.0
+"""Mean time after which a stream changes its way."""
+_BIAS_WALK, _MOUNTING_WALK = 1e-4, 1e-5
+"""Walks of the gyro's bias (rad/s) and of the mounting (rad), per root second."""
+_LEAST_BELIEF = 1e-12
+
+
+class Way(NamedTuple):
+    """How offset and latency move together, and how the skew does."""
+
+    rate_sigma: float
+    """How fast they may drift, one sigma (s per s)."""
+    rate_walk: float
+    """Random walk of that rate (1 per root second)."""
+    skew_walk: float
+    """Random walk of the clock's skew, where it is faster than configured (1 per root second)."""
+    share: float
+    """Of all that wander, how many do it this way."""
+
+
+WAYS = (
+    Way(0.0, 0.0, 0.0, 0.0),
+    Way(3e-5, 1e-7, 0.0, 0.45),
+    Way(1e-4, 1e-5, 0.0, 0.45),
+    Way(0.0, 0.0, 1e-5, 0.1),
+)
+"""Stands still; its turns drift against its stamps; they swing; the clock itself swings."""
+
+
+class WayBank:
+    """The filters of all ways, each with a mean [SIZE] and a covariance [SIZE, SIZE]."""
+
+    def __init__(
+        self, mean: FloatArray, p: FloatArray, walks: tuple[float, float, float], chance: float
+    ) -> None:
+        """Begin all of them alike; `walks` of offset, skew, latency, `chance` of wander at all."""
+        from filterpy.kalman import KalmanFilter  # brings all of scipy along: half of a start
+
+        shares = [1.0 - chance, *(chance * way.share for way in WAYS[1:])]
+        self._prior = np.maximum(shares, _LEAST_BELIEF)
+        self.beliefs = self._prior.copy()
+        self._filters: list[Any] = []
+        for way in WAYS:
+            kf = KalmanFilter(dim_x=SIZE, dim_z=1)
+            kf.x, kf.P = mean.copy(), p.copy()
+            kf.P[_RATE, _RATE] = way.rate_sigma**2 + 1e-16
+            self._filters.append(kf)
+        rates = np.zeros(SIZE)
+        rates[:3] = walks
+        rates[3] = 0.1 * walks[0]  # the anchor's error is a constant of the rig, nearly
+        rates[5:8], rates[8:11] = _BIAS_WALK, _MOUNTING_WALK
+        self._noises = []
+        for way in WAYS:
+            own = rates.copy()
+            own[1], own[_RATE] = max(own[1], way.skew_walk), way.rate_walk
+            self._noises.append(np.diag(own**2))
+        self._mix()
+
+    def _mix(self) -> None:
+        """Keep mean and covariance of all together."""
+        means = np.array([kf.x for kf in self._filters])
+        self.mean: FloatArray = self.beliefs @ means
+        apart = means - self.mean
+        each = np.array([kf.P for kf in self._filters])
+        self.covariance: FloatArray = np.tensordot(self.beliefs, each, 1) + (
+            apart.T * self.beliefs
+        ) @ apart
+
+    def predict(self, dt: float) -> tuple[FloatArray, FloatArray]:
+        """Go on by `dt` s; return the transition and the noise of all together."""
+        transition = np.eye(SIZE)
+        transition[O, 1] = transition[O, _RATE] = transition[2, _RATE] = dt
+        noises = [self._noise(k, dt) for k in range(len(WAYS))]
+        for kf, noise in zip(self._filters, noises, strict=True):
+            kf.predict(F=transition, Q=noise)
+        self._exchange(dt)
+        self._mix()
+        return transition, np.tensordot(self.beliefs, np.array(noises), 1)
+
+    def _noise(self, k: int, dt: float) -> FloatArray:
+        noise: FloatArray = self._noises[k] * dt
+        for rate, moved in ((1, (O,)), (_RATE, (O, 2))):
+            walked = noise[rate, rate]
+            noise[np.ix_(moved, moved)] += walked * dt * dt / 3.0
+            for index in moved:
+                noise[index, rate] += 0.5 * walked * dt
+                noise[rate, index] += 0.5 * walked * dt
+        return noise
+
+    def _exchange(self, dt: float) -> None:
+        """Let each take over what the others say, as far as the stream may have changed."""
+        changed = min(dt / _CHANGE_S, 1.0)
+        kept = (1.0 - changed) * self.beliefs
+        given = changed * self._prior
+        after = kept + given
+        sources = [(kf.x.copy(), kf.P.copy()) for kf in self._filters]
+        for k, (kf, way) in enumerate(zip(self._filters, WAYS, strict=True)):
+            shares = given[k] / after[k] * self.beliefs
+            shares[k] += kept[k] / after[k]
+            taken = np.flatnonzero(shares > 1e-4)
+            if len(taken) == 1 and taken[0] == k:
+                continue
+            each = [_as_way(*sources[i], way, WAYS[i]) for i in taken]
+            weights = shares[taken] / shares[taken].sum()
+            kf.x = sum(w * x for w, (x, _) in zip(weights, each, strict=True))
+            kf.P = sum(
+                w * (p + np.outer(x - kf.x, x - kf.x))
+                for w, (x, p) in zip(weights, each, strict=True)
+            )
+        self.beliefs = after / after.sum()
+
+    def update(self, rows: FloatArray, value: FloatArray, noise: FloatArray) -> None:
+        """Take value [k] = rows [k, SIZE] . state, noise [k, k]; what foresaw it counts more."""
+        scores = np.zeros(len(WAYS))
+        for k, kf in enumerate(self._filters):
+            wrong = value - rows @ kf.x
+            expected = rows @ kf.P @ rows.T + noise
+            scores[k] = -0.5 * (
+                wrong @ np.linalg.solve(expected, wrong) + np.linalg.slogdet(expected)[1]
+            )
+            kf.update(value, R=noise, H=rows)
+        self.beliefs = self.beliefs * np.exp(scores - scores.max()) + _LEAST_BELIEF
+        self.beliefs /= self.beliefs.sum()
+        self._mix()
+
+    def shift(self, index: int | slice, by: float | FloatArray) -> None:
+        """Move the mean at `index`."""
+        for kf in self._filters:
+            kf.x[index] += by
+        self._mix()
+
+    def widen(self, indices: tuple[int, ...], variance: float) -> None:
+        """Add a fully correlated variance along `indices`."""
+        rows = np.ix_(indices, indices)
+        for kf in self._filters:
+            kf.P[rows] += variance
+        self._mix()
+
+    def replace(self, part: slice, p: FloatArray, x: FloatArray | None = None) -> None:
+        """Begin a part of the state again, independent of all others."""
+        for kf in self._filters:
+            kf.P[part, :] = 0.0
+            kf.P[:, part] = 0.0
+            kf.P[part, part] = p
+            kf.x[part] = 0.0 if x is None else x
+        self._mix()
+
+
+def _as_way(x: FloatArray, p: FloatArray, way: Way, was: Way) -> tuple[FloatArray, FloatArray]:
+    """Return a state of the way it `was` as another one would have it."""
+    if bool(way.rate_sigma) == bool(was.rate_sigma):
+        return x, p
+    x, p = x.copy(), p.copy()
+    x[_RATE] = 0.0
+    p[_RATE, :] = p[:, _RATE] = 0.0
+    p[_RATE, _RATE] = way.rate_sigma**2 + 1e-16
+    return x, p
