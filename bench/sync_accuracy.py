@@ -10,6 +10,7 @@ engine's.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,9 @@ from bench import sync_baselines as baselines
 from bench.command import Result, run_as_program
 from bench.figures import Figure, absent, greatest
 from bench.sync_scans import scan_cue_rows
-from sync_engine.config import MotionConfig
+from bench.trust_peers import searched
 from sync_engine.cues.gyro import GyroTrack
-from sync_engine.cues.motion import Rotation, RotationFit
+from sync_engine.cues.motion import Rotation
 
 Row = dict[str, Any]
 SETTLED_S = 30.0
@@ -140,26 +141,24 @@ def _still_rows(seeds: range) -> list[Row]:
 
 def _norm_only(scenario: Scenario, messages: list[Message], sensor: str) -> FloatArray:
     """Return |error| (ms) of separate 8 s fits of rotation sizes against the gyro."""
-    gyro = GyroTrack(1e4)
-    config = MotionConfig(min_span_s=7.5, max_span_s=8.0, accept_sigma_s=1.0)
-    fit, last, errors = RotationFit(config), None, []
-    truth = scenario.sensors
+    gyro, truth = GyroTrack(1e4), scenario.sensors
     start = truth[sensor].offset_s - truth['imu'].offset_s
     for message in messages:
         if message.sensor_id == 'imu':
             gyro.add(message.stamp_ns, *message.gyro)
-        if message.sensor_id != sensor:
-            continue
-        if last is not None and message.turn:
-            size = float(np.linalg.norm(message.turn))
-            variance = truth[sensor].turn_sigma_rad ** 2
-            fit.add(Rotation(last, message.stamp_ns, (size,), None, (variance,)))
-            found = fit.solve(gyro, round(start * 1e9), 0.05)
-            if found is not None:
-                drift = truth[sensor].drift_ppm - truth['imu'].drift_ppm
-                error = found.correction_s - drift * 1e-6 * message.capture_s
-                errors.append(1e3 * abs(error))
-        last = message.stamp_ns
+    own = [message for message in messages if message.sensor_id == sensor]
+    variance = truth[sensor].turn_sigma_rad ** 2
+    turns = [
+        Rotation(one.stamp_ns, two.stamp_ns, (float(np.linalg.norm(two.turn)),), None, (variance,))
+        for one, two in pairwise(own)
+        if two.turn
+    ]
+    drift, errors = truth[sensor].drift_ppm - truth['imu'].drift_ppm, []
+    count = round(8.0 * truth[sensor].rate_hz)
+    for first in range(count, len(turns) - 2 * count, count):
+        found = searched(turns[first : first + count], round(start * 1e9), gyro)
+        if found is not None:
+            errors.append(1e3 * abs(found - drift * 1e-6 * own[first + count // 2].capture_s))
     return np.array(errors)
 
 

@@ -113,7 +113,7 @@ def _fit(sizes: bool) -> Callable[[Streams, list[int], GyroTrack], float | None]
         ]
         arrivals, stamps = _own(streams)
         assumed = round(float(np.median(stamps - arrivals)) + _declared_ns(streams))
-        found = _searched(used, assumed, gyro)
+        found = searched(used, assumed, gyro)
         return None if found is None else assumed + NS * found
 
     return find
@@ -143,7 +143,7 @@ def pieces(streams: Streams) -> Track:
             rows = TurnRows(again, round(assumed + drift))
             rows.look_at(gyro, _GRID_S + STRAY_S)
             if not pull.any():
-                delta = _searched(again, round(assumed + drift), gyro) or 0.0
+                delta = searched(again, round(assumed + drift), gyro) or 0.0
             for _ in range(3):
                 residual, jacobian = rows.linear(delta, bias, _true_mounting().matrix, 1.0)
                 j = jacobian[:, :4] / rows.sigmas[:, None]
@@ -179,7 +179,7 @@ def _whole_gyro(streams: Streams) -> GyroTrack:
     return gyro
 
 
-def _searched(turns: list[Rotation], assumed_ns: int, gyro: GyroTrack) -> float | None:
+def searched(turns: list[Rotation], assumed_ns: int, gyro: GyroTrack) -> float | None:
     """Return where the valley's bottom is, against what is assumed (s)."""
     rows = TurnRows(turns, assumed_ns)
     rows.look_at(gyro, _GRID_S + STRAY_S)

@@ -94,8 +94,6 @@ class MotionFix(NamedTuple):
     """Variance that the residuals of the cue show, over what it claims."""
     offset_var: float
     """Variance that the offset has besides, in this piece alone (s^2)."""
-    gain_var: float
-    """The same of the share by which turns are too large."""
     time_ns: int
     """Host time of its middle."""
     is_found: bool = False
@@ -129,7 +127,7 @@ class ClockFilter:
             p[O, 2] = p[2, O] = latency_var
         walks = config.offset_walk_s, config.skew_walk, config.latency_walk_s
         self._bank = WayBank(mean, p, walks, prior.wander_chance)
-        self.forget_motion(np.eye(3) * 4.0, 0.0)
+        self.forget_motion(np.eye(3) * 4.0, 0.0, 0.0)
         self.tape: Tape | None = None
         """Where the steps are noted for the smoother; None where nobody looks back."""
 
@@ -143,6 +141,16 @@ class ClockFilter:
         self.anchored_var = float(p[O, O] + p[3, 3] - 2.0 * p[O, 3]) + self._unproven_var
         if self._is_anchor:
             self.anchored_var = self.arrival_var
+
+    @property
+    def state(self) -> FloatArray:
+        """Mean of the state [12], in the order of the module's text."""
+        return self._bank.mean.copy()
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Covariance of the state [12, 12]."""
+        return self._bank.covariance.copy()
 
     @property
     def time_s(self) -> float:
@@ -159,13 +167,16 @@ class ClockFilter:
         """Sigma of the offset, against the host or against the IMU, whichever is surer (s)."""
         return sqrt(max(min(self.offset_var, self.anchored_var), 0.0))
 
-    def forget_motion(self, mounting_covariance: FloatArray, scale_var: float) -> None:
+    def forget_motion(
+        self, mounting_covariance: FloatArray, scale_sigma: float, scale_walk: float
+    ) -> None:
         """Bias, mounting and scale begin again: the mounting with a turn of zero."""
         start = np.zeros((7, 7))
         start[:3, :3] = np.eye(3) * _BIAS_SIGMA_RAD_S**2
         start[3:6, 3:6] = mounting_covariance
-        start[6, 6] = scale_var + 1e-8
+        start[6, 6] = scale_sigma**2 + 1e-8
         self._bank.replace(slice(5, SIZE), start)
+        self._bank.set_scale_walk(scale_walk)
         self._cache()
 
     def turn_reference(self, turn: FloatArray) -> None:
@@ -240,10 +251,10 @@ class ClockFilter:
 
         `bias_var`: of what is the same for the whole piece and not part of its noise (s^2).
         """
+        self._bank.see_motion()
         rows = fix.root @ self._motion_rows(self._time_s - time_s)
         along = fix.root[:, 0]
-        noise = fix.scale * np.eye(8) + fix.gain_var * np.outer(fix.root[:, 7], fix.root[:, 7])
-        noise += (fix.offset_var + bias_var) * np.outer(along, along)
+        noise = fix.scale * np.eye(8) + (fix.offset_var + bias_var) * np.outer(along, along)
         wrong = fix.value - rows @ self._bank.mean
         expected = rows @ self._bank.covariance @ rows.T + noise
         weighted = np.linalg.solve(expected, np.stack([wrong, along], axis=1))

@@ -135,10 +135,12 @@ class ClockEstimate:
         assert self.filter is not None
         return self.filter.motion_prior((time_ns - self._epoch_ns) / NS_PER_S)
 
-    def forget_motion(self, mounting_covariance: FloatArray, scale_var: float) -> None:
+    def forget_motion(
+        self, mounting_covariance: FloatArray, scale_sigma: float, scale_walk: float
+    ) -> None:
         """Bias, mounting and scale begin again."""
         if self.filter is not None:
-            self.filter.forget_motion(mounting_covariance, scale_var)
+            self.filter.forget_motion(mounting_covariance, scale_sigma, scale_walk)
 
     def turn_reference(self, turn: FloatArray) -> None:
         """The mounting is counted from another rotation, further by `turn` [3] (rad)."""

@@ -147,6 +147,6 @@ class Tape:
         anchored_var = arrival_var if self._is_anchor else float(p[0, 0] + p[3, 3] - 2.0 * p[0, 3])
         return SmoothedClock(
             piece.epoch_ns + round(time_s * NS_PER_S), piece.base_ns + round(float(x[0]) * 1e9),
-            float(x[1] + x[4]), round(float(x[3]) * 1e9), float(p[0, 0]), arrival_var, anchored_var,
-            piece.bias_var,
+            float(x[1] + x[4]), round(float(x[3]) * 1e9), float(p[0, 0]), arrival_var,
+            anchored_var, piece.bias_var,
         )  # fmt: skip

@@ -27,6 +27,8 @@ _CHANGE_S = 1000.0
 _BIAS_WALK, _MOUNTING_WALK = 1e-4, 1e-5
 """Walks of the gyro's bias (rad/s) and of the mounting (rad), per root second."""
 _LEAST_BELIEF = 1e-12
+_NO_RATE = 1e-8
+"""Sigma of a rate that is none; matrices stay regular."""
 
 
 class Way(NamedTuple):
@@ -64,10 +66,10 @@ class WayBank:
         self._prior = np.maximum(shares, _LEAST_BELIEF)
         self.beliefs = self._prior.copy()
         self._filters: list[Any] = []
-        for way in WAYS:
+        for _ in WAYS:
             kf = KalmanFilter(dim_x=SIZE, dim_z=1)
             kf.x, kf.P = mean.copy(), p.copy()
-            kf.P[_RATE, _RATE] = way.rate_sigma**2 + 1e-16
+            kf.P[_RATE, _RATE] = _NO_RATE**2
             self._filters.append(kf)
         rates = np.zeros(SIZE)
         rates[:3] = walks
@@ -76,9 +78,25 @@ class WayBank:
         self._noises = []
         for way in WAYS:
             own = rates.copy()
-            own[1], own[_RATE] = max(own[1], way.skew_walk), way.rate_walk
+            own[1] = max(own[1], way.skew_walk)
             self._noises.append(np.diag(own**2))
+        self._has_motion = False
         self._mix()
+
+    def see_motion(self) -> None:
+        """From the first motion on its times may wander; before, arrivals are all there is."""
+        if self._has_motion:
+            return
+        self._has_motion = True
+        for kf, noise, way in zip(self._filters, self._noises, WAYS, strict=True):
+            kf.P[_RATE, _RATE] = way.rate_sigma**2 + _NO_RATE**2
+            noise[_RATE, _RATE] = way.rate_walk**2
+        self._mix()
+
+    def set_scale_walk(self, walk: float) -> None:
+        """Let the scale of turns walk (1 per root second)."""
+        for noise in self._noises:
+            noise[-1, -1] = walk**2
 
     def _mix(self) -> None:
         """Keep mean and covariance of all together."""
@@ -86,9 +104,9 @@ class WayBank:
         self.mean: FloatArray = self.beliefs @ means
         apart = means - self.mean
         each = np.array([kf.P for kf in self._filters])
-        self.covariance: FloatArray = np.tensordot(self.beliefs, each, 1) + (
-            apart.T * self.beliefs
-        ) @ apart
+        self.covariance: FloatArray = (
+            np.tensordot(self.beliefs, each, 1) + (apart.T * self.beliefs) @ apart
+        )
 
     def predict(self, dt: float) -> tuple[FloatArray, FloatArray]:
         """Go on by `dt` s; return the transition and the noise of all together."""
@@ -124,7 +142,7 @@ class WayBank:
             taken = np.flatnonzero(shares > 1e-4)
             if len(taken) == 1 and taken[0] == k:
                 continue
-            each = [_as_way(*sources[i], way, WAYS[i]) for i in taken]
+            each = [self._as_way(*sources[i], way, WAYS[i]) for i in taken]
             weights = shares[taken] / shares[taken].sum()
             kf.x = sum(w * x for w, (x, _) in zip(weights, each, strict=True))
             kf.P = sum(
@@ -169,13 +187,14 @@ class WayBank:
             kf.x[part] = 0.0 if x is None else x
         self._mix()
 
-
-def _as_way(x: FloatArray, p: FloatArray, way: Way, was: Way) -> tuple[FloatArray, FloatArray]:
-    """Return a state of the way it `was` as another one would have it."""
-    if bool(way.rate_sigma) == bool(was.rate_sigma):
+    def _as_way(
+        self, x: FloatArray, p: FloatArray, way: Way, was: Way
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return a state of the way it `was` as another one would have it."""
+        if not self._has_motion or bool(way.rate_sigma) == bool(was.rate_sigma):
+            return x, p
+        x, p = x.copy(), p.copy()
+        x[_RATE] = 0.0
+        p[_RATE, :] = p[:, _RATE] = 0.0
+        p[_RATE, _RATE] = way.rate_sigma**2 + _NO_RATE**2
         return x, p
-    x, p = x.copy(), p.copy()
-    x[_RATE] = 0.0
-    p[_RATE, :] = p[:, _RATE] = 0.0
-    p[_RATE, _RATE] = way.rate_sigma**2 + 1e-16
-    return x, p

@@ -40,7 +40,7 @@ _FIRST_PIECE_S, _SHARP_S = 0.4, 1e-3
 """Its length until the offset has this sigma."""
 _GROWTH = 1.15
 """A history that was ambiguous is searched again when it is longer by this factor."""
-_CLAIM_PIECES, _HONESTY_PIECES = 5.0, 60.0
+_CLAIM_PIECES, _HONESTY_PIECES = 3.0, 60.0
 """Pieces that the claim of a cue counts for against what its residuals show, and pieces after
 which these are forgotten."""
 _LEAST_HONESTY, _MOST_HONESTY = 0.05, 50.0
@@ -72,12 +72,12 @@ class Rotation:
 class LastingErrors(NamedTuple):
     """Errors of a cue that last for many of its rotations, so that no short stretch shows them."""
 
-    gain_sigma: float = 0.0
-    """Share by which all turns of a piece may be too large or too small."""
+    scale_sigma: float = 0.0
+    """Share by which all turns may be too large or too small: a focal length."""
+    scale_walk: float = 0.0
+    """How fast that share changes (1 per root second)."""
     first_honesty: float = 1.0
     """Variance over the claimed one before the residuals have shown what it is."""
-    scale_sigma: float = 0.0
-    """Share by which all turns of all time may be too large or too small: a focal length."""
 
 
 class RotationFit:
@@ -169,9 +169,13 @@ class RotationFit:
         if span_ns < self._config.min_span_s * NS_PER_S:
             return 0
         if self._is_new:
-            clock.forget_motion(self.mounting.prior_covariance, self.errors.scale_sigma**2)
+            self._begin(clock, self.mounting)
             self._is_new = False
         return self._follow(gyro, clock, imu) if self.is_found else self._find(gyro, clock, imu)
+
+    def _begin(self, clock: ClockEstimate, mounting: Mounting) -> None:
+        errors = self.errors
+        clock.forget_motion(mounting.prior_covariance, errors.scale_sigma, errors.scale_walk)
 
     # -- the whole history ---------------------------------------------------------------------
 
@@ -197,15 +201,16 @@ class RotationFit:
         point, mounting = found
         if mounting is not self.mounting:
             self.mounting = mounting
-            clock.forget_motion(mounting.prior_covariance, self.errors.scale_sigma**2)
+            self._begin(clock, mounting)
         self._reference = point.reference
         self.is_found, self._misfits = True, 0
         taken = 0
         for piece in _pieces(ready):
             part = TurnRows(piece, assumed_ns)
             part.look_at(gyro, STRAY_S + abs(point.delta_s))
-            taken += self._tell(part, part.squeeze(point, _loose(prior)), assumed_ns, clock, imu,
-                                piece, is_found=True)  # fmt: skip
+            taken += self._tell(
+                part.squeeze(point, _loose(prior)), assumed_ns, clock, imu, piece, is_found=True
+            )
         self._let_go(ready[-1].stamp_to_ns)
         self._learn(clock)
         return taken
@@ -276,7 +281,7 @@ class RotationFit:
             self.mismatched += 1
             self._lose()
             return 0
-        taken = self._tell(rows, found, assumed_ns, clock, imu, ready)
+        taken = self._tell(found, assumed_ns, clock, imu, ready)
         self._learn(clock)
         return taken
 
@@ -300,8 +305,15 @@ class RotationFit:
         mean[0] = 0.0
         return assumed_ns, MotionPrior(mean, known.covariance)
 
-    def _tell(self, rows: TurnRows, found: Squeezed, assumed_ns: int, clock: ClockEstimate,
-              imu: ClockEstimate, piece: list[Rotation], is_found: bool = False) -> bool:  # fmt: skip
+    def _tell(
+        self,
+        found: Squeezed,
+        assumed_ns: int,
+        clock: ClockEstimate,
+        imu: ClockEstimate,
+        piece: list[Rotation],
+        is_found: bool = False,
+    ) -> bool:
         """Hand one piece to the clock; return whether it was believed."""
         if found.claimed > 0.0:
             fade = 1.0 - 1.0 / _HONESTY_PIECES
@@ -311,7 +323,7 @@ class RotationFit:
         time_ns = clock.host_ns(middle_ns)
         shift_s = (assumed_ns + imu.offset_ns(time_ns) - clock.base_ns) / NS_PER_S
         fix = MotionFix(found.root, found.value + found.root[:, 0] * shift_s, self.honesty,
-                        found.blur_var, self.errors.gain_sigma**2, time_ns, is_found)  # fmt: skip
+                        found.blur_var, time_ns, is_found)  # fmt: skip
         wander = imu.filter.arrival_var if imu.filter else 0.0
         if clock.observe_motion(fix, wander) is GateResult.REJECTED:
             self.refused += 1

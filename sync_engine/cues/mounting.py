@@ -76,7 +76,7 @@ class Mounting:
     def __init__(self, declared: FloatArray | None = None) -> None:
         self.declared = declared
         self.matrix: FloatArray = np.eye(3) if declared is None else declared.copy()
-        self.information: FloatArray = np.linalg.inv(self.prior_covariance)
+        self.information: FloatArray = np.eye(3) / float(self.prior_covariance[0, 0])
         self.axes: FloatArray = np.zeros((0, 3))
         """The sensor's own axes about which it reports turns, [m, 3]."""
         self.shown: FloatArray = np.zeros((3, 3))
@@ -155,8 +155,8 @@ class Mounting:
         return MountingStatus(
             source, wxyz_from_matrix(self.matrix),
             None if axis is None else (float(axis[0]), float(axis[1]), float(axis[2])),
-            degrees(self.sigma_rad()), observable, self.open_axis, None if off is None else degrees(off),
-            self._contradiction(sensor_id))  # fmt: skip
+            degrees(self.sigma_rad()), observable, self.open_axis,
+            None if off is None else degrees(off), self._contradiction(sensor_id))  # fmt: skip
 
     def _contradiction(self, sensor_id: str) -> str:
         off = self.declared_off_rad()

@@ -175,8 +175,13 @@ class TurnRows:
         others = [float(scaled[i]) for i in (0, *valleys, count - 1) if abs(i - best) > 1]
         limit = _FREE_AMBIGUITY if free else _AMBIGUITY
         ambiguous = any(other - scaled[best] < limit for other in others)
-        point = Point(float(deltas[best]), prior.mean[1:4].copy(), np.zeros(3),
-                      float(prior.mean[7]), matrices[best] if free else mounting.matrix)
+        point = Point(
+            float(deltas[best]),
+            prior.mean[1:4].copy(),
+            np.zeros(3),
+            float(prior.mean[7]),
+            matrices[best] if free else mounting.matrix,
+        )
         return Valley(point, ambiguous or best in (0, count - 1))  # fmt: skip
 
     def _costs(self, turns: FloatArray, matrices: FloatArray, prior: MotionPrior) -> FloatArray:
@@ -218,7 +223,7 @@ class TurnRows:
             weight = self._weights(residual)
             normal = jacobian.T @ (jacobian * weight[:, None]) + information
             pull = jacobian.T @ (residual * weight) + information @ (prior.mean - point.vector)
-            move = np.linalg.solve(normal, pull)
+            move: FloatArray = np.asarray(np.linalg.solve(normal, pull), dtype=np.float64)
             point = point.moved(move)
             if abs(point.delta_s - start.delta_s) > STRAY_S:
                 return None
@@ -233,8 +238,8 @@ class TurnRows:
         weight = self._weights(residual)
         root_weight = np.sqrt(weight)
         table = np.column_stack([jacobian, residual + jacobian @ point.vector])
-        upper = np.linalg.qr(table * root_weight[:, None], mode='r')
-        upper = np.pad(upper, ((0, max(9 - len(upper), 0)), (0, 0)))
+        squeezed = np.asarray(np.linalg.qr(table * root_weight[:, None], mode='r'))
+        upper: FloatArray = np.pad(squeezed, ((0, max(9 - len(squeezed), 0)), (0, 0)))
         normal = upper[:8, :8].T @ upper[:8, :8] + np.linalg.inv(prior.covariance)
         inverse = np.asarray(np.linalg.inv(normal), dtype=np.float64)
         alone = normal - np.linalg.inv(prior.covariance)

@@ -34,9 +34,9 @@ class SensorStatus:
     skew_ppm: float
     latency_s: float
     state: OffsetState
-    observability: str
-    """What the offset rests on: `nothing`, `declared`, `arrival`, `arrival+motion`, `trigger`,
-    `pairing`."""
+    rests_on: str
+    """What the offset rests on: `rotation`, `arrivals`, `declared` (PTP), `trigger`, `pairing` or
+    `nothing`."""
     motion_fixes: int
     motion_refused: int
     """Stretches of motion that were not sharp enough to be an observation."""
@@ -46,6 +46,13 @@ class SensorStatus:
     """Sharpness of the last stretch tried (s)."""
     mounting: MountingStatus | None
     """Rotation against the IMU, declared or estimated; None for a sensor without rotations."""
+    scale: float
+    """Share by which its turns are too large (0.1: a tenth), 0 where they count as right."""
+    scale_sigma: float
+    motion_refusal: str
+    """One sentence on why its turns gave no offset so far; empty where they did, or none came."""
+    latency_conflict_s: float
+    """By how much motion contradicts the declared latencies, its own or the IMU's; else 0."""
     clock_steps: int
     latency_steps: int
     resets: int
@@ -128,14 +135,14 @@ def _imu_state(engine: _Engine, now_ns: int) -> str:
     return 'stale' if engine.window.is_stale(now_ns) else 'ok'
 
 
-def _observability(stream: Stream) -> str:
+def _rests_on(stream: Stream) -> str:
     if stream.pair_offset is not None:
         return 'pairing' if isinstance(stream.pair_offset, PairingOffset) else 'trigger'
     if stream.clock.filter is None:
         return 'nothing'
     if stream.clock.filter.motion_count:
-        return 'arrival+motion'
-    return 'declared' if stream.given.stamp_source == 'ptp' else 'arrival'
+        return 'rotation'
+    return 'declared' if stream.given.stamp_source == 'ptp' else 'arrivals'
 
 
 def _sensor_status(
@@ -154,12 +161,16 @@ def _sensor_status(
         skew_ppm=learned.skew * 1e6 if learned else 0.0,
         latency_s=learned.latency_s if learned else stream.given.latency_s,
         state=relative.state,
-        observability=_observability(stream),
+        rests_on=_rests_on(stream),
         motion_fixes=fit.fits,
         motion_refused=fit.refused,
         motion_mismatched=fit.mismatched,
         motion_sigma_s=fit.last_sigma_s,
         mounting=cues.mounting_of(stream.sensor_id),
+        scale=fit.scale,
+        scale_sigma=fit.scale_sigma,
+        motion_refusal=fit.refusal,
+        latency_conflict_s=learned.conflict_s if learned else 0.0,
         clock_steps=clock.clock_steps,
         latency_steps=clock.latency_steps,
         resets=clock.resets,

@@ -45,7 +45,7 @@ class InputFacts:
     skew_ppm: float = fact('skew (ppm)', '.2f')
     latency_ms: float = fact('latency (ms)', '.3f')
     offset_state: str = fact('offset state')
-    observability: str = fact('observability')
+    rests_on: str = fact('rests on')
     motion_fixes: int = fact('motion fixes')
     motion_refused: int = fact('motion refused')
     motion_mismatched: int = fact('motion mismatched')
@@ -128,7 +128,7 @@ def _sensor(name: str, sensor: SensorStatus, config: SyncConfig, cue_failure: st
             skew_ppm=sensor.skew_ppm,
             latency_ms=sensor.latency_s * 1e3,
             offset_state=sensor.state.value,
-            observability=sensor.observability,
+            rests_on=sensor.rests_on,
             motion_fixes=sensor.motion_fixes,
             motion_refused=sensor.motion_refused,
             motion_mismatched=sensor.motion_mismatched,
@@ -143,7 +143,9 @@ def _sensor(name: str, sensor: SensorStatus, config: SyncConfig, cue_failure: st
         values |= to_values(_mounting(sensor.mounting))
     if cue_failure:
         values['cue failure'] = cue_failure
-    level, message = _judged(sensor, config)
+    if sensor.motion_refusal:
+        values['motion refusal'] = sensor.motion_refusal
+    level, message = _judged(name, sensor, config)
     return Status(level, f'sync: {name}', message, values, given.topic)
 
 
@@ -157,13 +159,18 @@ def _mounting(mounting: MountingStatus) -> MountingFacts:
     )
 
 
-def _judged(sensor: SensorStatus, config: SyncConfig) -> tuple[Level, str]:
+def _judged(name: str, sensor: SensorStatus, config: SyncConfig) -> tuple[Level, str]:
     if sensor.silent:
         return Level.WARN, 'silent' if sensor.counts.received else 'never seen'
     if config.estimator == 'none':
         return Level.OK, 'stamps taken as they are'
     if sensor.mounting is not None and sensor.mounting.contradiction:
         return Level.WARN, sensor.mounting.contradiction
+    if sensor.latency_conflict_s:
+        return Level.WARN, (
+            f'the turns of {name} contradict the declared latencies, its own or that of '
+            f'{config.imu_sensor_id}, by {1e3 * sensor.latency_conflict_s:.1f} ms'
+        )
     if sensor.state is OffsetState.UNOBSERVABLE:
         return Level.WARN, 'offset unobservable, so it corrects nothing'
     return Level.OK, f'offset {sensor.state.value}'

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,7 +86,7 @@ class RealHabits(Habits):
         """Return the turns between captures, in the frame of a camera [n - 1, 3] (rad)."""
         found = read_recorded(self.folder)
         quats = _at(found, captures_s + self.start_s)
-        turns = [rotation_vector(one, two) for one, two in zip(quats[:-1], quats[1:], strict=True)]
+        turns = [rotation_vector(one, two) for one, two in pairwise(quats)]
         return np.asarray(turns) @ matrix_from_wxyz(OPTICAL_WXYZ)
 
     def imu_rates(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.lone_clock import offset_fix
 
 from sync_engine.clocks.channel import GateResult
 from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior
@@ -23,6 +24,7 @@ def prior(offset_s: float = 0.0, latency_s: float = 0.02) -> ClockPrior:
         anchor_sigma_s=ANCHOR_SIGMA,
         is_anchor=False,
         tied=True,
+        wander_chance=0.02,
     )
 
 
@@ -48,23 +50,29 @@ class World:
         return float(self.x[0] - self.x[3] + self.rng.normal(0.0, sigma))
 
 
+def tell(clock: ClockFilter, offset_s: float, sigma_s: float) -> GateResult:
+    """Hand over a piece of motion that tells the offset alone."""
+    return clock.observe_motion(offset_fix(offset_s, sigma_s), clock.time_s, 0.0)
+
+
 def play(world: World, clock: ClockFilter, seconds: int, motion: bool = True) -> list[float]:
     nis = []
-    for k in range(seconds):
+    clock.set_arrival_noise(0.0008**2)
+    for _ in range(seconds):
         world.walk(1.0)
         clock.predict(clock.time_s + 1.0)
-        if clock.observe_arrival(world.arrival()) is GateResult.ACCEPTED and k > 20:
-            nis.append(clock.last_nis)
+        z = world.arrival()
+        expected = clock.arrival_var + clock.arrival_noise
+        nis.append((z - clock.offset_s + clock.latency_s) ** 2 / expected)
+        clock.observe_arrival(z)
         if motion:
-            clock.observe_motion(world.motion(), 0.003**2)
-            if k > 20:
-                nis.append(clock.last_nis)
+            tell(clock, world.motion(), 0.003)
     return nis
 
 
 def nees(world: World, clock: ClockFilter) -> float:
-    error = clock.state - world.x
-    return float(error @ np.linalg.solve(clock.covariance, error))
+    error = clock.state[:4] - world.x
+    return float(error @ np.linalg.solve(clock.covariance[:4, :4], error))
 
 
 @pytest.mark.parametrize('motion', [True, False])
@@ -108,38 +116,17 @@ def test_skew_is_found() -> None:
     assert clock.skew == pytest.approx(25e-6, abs=1e-6)
 
 
-def test_noise_follows_what_is_seen() -> None:
-    rng = np.random.default_rng(5)
-    learned = []
-    for sigma in (0.0003, 0.003):
-        clock = ClockFilter(prior(), CONFIG)
-        for second in range(1, 200):
-            clock.predict(float(second))
-            clock.observe_arrival(-0.02 + rng.normal(0.0, sigma))
-        learned.append(np.sqrt(clock.arrivals.noise))
-    assert learned[0] == pytest.approx(0.0003, rel=0.5)
-    assert learned[1] == pytest.approx(0.003, rel=0.5)
-
-
 def settled(seed: int = 3) -> tuple[World, ClockFilter]:
     world, clock = World(seed), ClockFilter(prior(), CONFIG)
     play(world, clock, 60)
     return world, clock
 
 
-def test_stability_lowers_the_process_noise_and_a_jump_restores_it() -> None:
-    world, clock = settled()
-    assert clock.q_scale < 0.5
-    clock.predict(clock.time_s + 1.0)
-    assert clock.observe_arrival(world.arrival() + 0.05) is GateResult.REJECTED
-    assert clock.q_scale == 1.0
-
-
 def test_one_outlier_is_rejected_and_changes_nothing() -> None:
     world, clock = settled()
     before = clock.offset_s
     clock.predict(clock.time_s + 1.0)
-    assert clock.observe_motion(world.motion() + 0.05, 0.003**2) is GateResult.REJECTED
+    assert tell(clock, world.motion() + 0.05, 0.003) is GateResult.REJECTED
     assert abs(clock.offset_s - before) < 1e-4
 
 
@@ -157,15 +144,6 @@ def test_a_latency_step_moves_the_latency_and_not_the_offset() -> None:
     assert clock.latency_s == pytest.approx(world.x[2], abs=0.002)
 
 
-def test_two_rejects_that_disagree_are_noise() -> None:
-    world, clock = settled()
-    noise = clock.arrivals.noise
-    for error in (0.05, -0.05):
-        clock.predict(clock.time_s + 1.0)
-        assert clock.observe_arrival(world.arrival() + error) is GateResult.REJECTED
-    assert clock.arrivals.noise == pytest.approx(min(4 * noise, 4e-4))
-
-
 def test_motion_that_insists_moves_offset_and_latency_together() -> None:
     world, clock = settled()
     world.x[0] += 0.02
@@ -174,7 +152,7 @@ def test_motion_that_insists_moves_offset_and_latency_together() -> None:
         world.walk(1.0)
         clock.predict(clock.time_s + 1.0)
         assert clock.observe_arrival(world.arrival()) is not GateResult.JUMP
-        clock.observe_motion(world.motion(), 0.003**2)
+        tell(clock, world.motion(), 0.003)
     assert abs(clock.offset_s - clock.anchor_s - (world.x[0] - world.x[3])) < 0.004
 
 
@@ -184,23 +162,13 @@ def test_honest_motion_after_a_quiet_stretch_is_no_jump() -> None:
     claimed_s = 0.003
     for _ in range(40):
         clock.predict(clock.time_s + 1.0)
-        clock.observe_motion(clock.offset_s - clock.anchor_s, claimed_s**2)
+        tell(clock, clock.offset_s - clock.anchor_s, claimed_s)
     before = clock.offset_s
     for _ in range(2):
         clock.predict(clock.time_s + 1.0)
         z = clock.offset_s - clock.anchor_s + 2.5 * claimed_s
-        assert clock.observe_motion(z, claimed_s**2) is GateResult.ACCEPTED
+        assert tell(clock, z, claimed_s) is GateResult.ACCEPTED
     assert abs(clock.offset_s - before) < 2.0 * clock.sigma_s
-
-
-def test_residuals_that_are_worse_than_claimed_still_widen_the_noise() -> None:
-    """The claim bounds the noise from below only."""
-    rng = np.random.default_rng(6)
-    clock = ClockFilter(prior(), CONFIG)
-    for second in range(1, 150):
-        clock.predict(float(second))
-        clock.observe_motion(rng.normal(0.0, 0.006), 0.003**2)
-    assert clock.motions.noise == pytest.approx(4.0, rel=0.6)
 
 
 def test_a_step_that_was_seen_moves_the_offset_at_once() -> None:
@@ -216,7 +184,7 @@ def test_dump_and_load() -> None:
     _, clock = settled()
     other = ClockFilter(prior(), CONFIG)
     other.load(clock.dump())
-    assert np.array_equal(other.state, clock.state)
-    assert other.sigma_s == clock.sigma_s
+    assert other.state[:4] == pytest.approx(clock.state[:4])
+    assert other.sigma_s == pytest.approx(clock.sigma_s)
     with pytest.raises(ValueError, match='finite'):
         other.load({**clock.dump(), 'x': [float('nan'), 0.0, 0.0, 0.0]})

@@ -55,7 +55,7 @@ def test_a_triggered_rig_is_paired_by_its_residual(estimator: str, source: str) 
     assert abs(last.members['b'].time_delta_ns) < MS // 5
     if source == 'trigger':
         assert offset.state is OffsetState.LOCKED
-    assert feeder.engine.status().sensors['b'].observability in ('pairing', 'trigger')
+    assert feeder.engine.status().sensors['b'].rests_on in ('pairing', 'trigger')
 
 
 def test_without_a_trigger_the_design_notes_filter_measures_the_sampling_phase() -> None:

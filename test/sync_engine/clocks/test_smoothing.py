@@ -35,7 +35,7 @@ def test_the_start_is_known_as_well_as_the_end(scenario: Scenario, twice: Run) -
     for sensor in ('camera', 'lidar'):
         early = twice.times < 4.0
         assert np.abs(twice.errors[sensor][early]).max() < 0.003
-        assert np.abs(once.errors[sensor][early]).max() > 0.005
+        assert np.abs(once.errors[sensor][early]).max() > 0.002
         scaled = np.abs(twice.errors[sensor] / twice.sigmas[sensor])
         assert scaled.max() < 4.0
         assert twice.sigmas[sensor].max() < 1.5 * once.sigmas[sensor][-1] + 1e-4

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.lone_clock import LonePair
 from support.sync_feeder import S
 from support.sync_runs import make_config, run_engine
 from support.sync_streams import Scenario
 
 from sync_engine.config import MotionConfig
 from sync_engine.cues.gyro import GyroTrack
-from sync_engine.cues.motion import LastingErrors, MotionFix, Rotation, RotationFit
+from sync_engine.cues.motion import LastingErrors, Rotation, RotationFit
 from sync_engine.cues.mounting import Mounting
-from sync_engine.cues.turn_rows import TurnRows
 
 XYZ = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 OFFSET_S = 0.123
@@ -56,12 +56,17 @@ def rotations(
 
 
 def solve(
-    given: list[Rotation], gyro: GyroTrack, assumed_s: float = 0.1, sigma_s: float = 0.05
-) -> MotionFix | None:
-    fit = RotationFit(MotionConfig(min_span_s=7.0, max_span_s=10.0))
-    for rotation in given:
-        fit.add(rotation)
-    return fit.solve(gyro, round(assumed_s * S), sigma_s)
+    given: list[Rotation],
+    gyro: GyroTrack,
+    assumed_s: float = 0.1,
+    sigma_s: float = 0.05,
+    errors: LastingErrors | None = None,
+) -> tuple[float, float] | None:
+    """Return (offset, sigma) in the end (s), None where motion told nothing."""
+    found = LonePair(assumed_s, sigma_s).follow(
+        RotationFit(MotionConfig(), errors=errors), gyro, given
+    )
+    return found[-1] if found else None
 
 
 @pytest.mark.parametrize('kind', ['vector', 'yaw', 'size'])
@@ -69,15 +74,15 @@ def solve(
 def test_the_offset_is_found(kind: str, assumed_s: float) -> None:
     fix = solve(rotations(kind), track(), assumed_s, 0.1)
     assert fix is not None
-    assert assumed_s + fix.correction_s == pytest.approx(OFFSET_S, abs=3e-4)
-    assert fix.variance < 5e-4**2
+    assert fix[0] == pytest.approx(OFFSET_S, abs=3e-4)
+    assert fix[1] < 6e-4
 
 
 def test_the_gyros_bias_is_fitted_along() -> None:
     for bias in (0.0, 0.02):
         fix = solve(rotations('yaw'), track(bias), 0.1)
         assert fix is not None
-        assert 0.1 + fix.correction_s == pytest.approx(OFFSET_S, abs=3e-4)
+        assert fix[0] == pytest.approx(OFFSET_S, abs=3e-4)
 
 
 def test_a_yaw_only_cue_must_be_projected() -> None:
@@ -85,9 +90,9 @@ def test_a_yaw_only_cue_must_be_projected() -> None:
     gyro = track(pitch=5.0)
     fix = solve(rotations('yaw', pitch=5.0), gyro, 0.1)
     assert fix is not None
-    assert abs(0.1 + fix.correction_s - OFFSET_S) < 5e-4
+    assert abs(fix[0] - OFFSET_S) < 5e-4
     wrong = solve(rotations('yaw size', pitch=5.0), gyro, 0.1)
-    assert wrong is None or abs(0.1 + wrong.correction_s - OFFSET_S) > 3e-3
+    assert wrong is None or abs(wrong[0] - OFFSET_S) > 3e-3
 
 
 def test_sigmas_cover_the_errors() -> None:
@@ -96,7 +101,7 @@ def test_sigmas_cover_the_errors() -> None:
     for seed in range(40):
         fix = solve(rotations('yaw', sigma=2e-3, seed=seed), gyro, 0.1)
         assert fix is not None
-        scaled.append((0.1 + fix.correction_s - OFFSET_S) / np.sqrt(fix.variance))
+        scaled.append((fix[0] - OFFSET_S) / fix[1])
     assert 0.6 < np.std(scaled) < 1.3
     assert abs(np.mean(scaled)) < 0.5
 
@@ -113,44 +118,39 @@ def test_noise_of_the_gyro_is_no_motion() -> None:
         turned = 0.02 * np.sin(3.0 * np.arange(1.0, 9.0, 1 / 30))
         turns = np.diff(turned)[:, None] + rng.normal(0.0, 8e-4, (len(turned) - 1, 3))
         stamps = [START + round((1.0 + k / 30) * S) for k in range(len(turned))]
-        rows = TurnRows(
-            [
-                Rotation(*at, tuple(turn), XYZ, (8e-4**2,) * 3)
-                for *at, turn in zip(stamps, stamps[1:], turns, strict=False)
-            ],
-            0,
-            np.zeros(3),
-            np.full(3, 4e-4),
-        )
-        rows.look_at(gyro, 0.1)
-        fits.append(rows.fit(0.05, 0.01, Mounting(np.eye(3))))
-    scaled = [fix.delta_s / fix.sigma_s for fix in fits]
-    assert np.mean(np.square(scaled)) < 2.0  # 8.6 where the noise counts as motion
+        given = [
+            Rotation(*at, tuple(turn), XYZ, (8e-4**2,) * 3)
+            for *at, turn in zip(stamps, stamps[1:], turns, strict=False)
+        ]
+        fits.append(LonePair(0.0, 0.02).follow(RotationFit(MotionConfig()), gyro, given)[-1])
+    scaled = [offset_s / sigma_s for offset_s, sigma_s in fits]
+    assert np.mean(np.square(scaled)) < 2.0  # far more where the noise counts as motion
 
 
 def test_turns_that_are_all_too_large_cost_sharpness_and_not_the_truth() -> None:
     """A turn that rises, a tenth too large, looks like one that began earlier."""
-    gyro, given = track(), rotations('yaw', sigma=5e-4, scale=1.1)[18:30]
-    scaled, sigmas = [], []
-    for errors in (LastingErrors(), LastingErrors(gain_sigma=0.1)):
-        fit = RotationFit(MotionConfig(), errors=errors)
-        for rotation in given:
-            fit.add(rotation)
-        fix = fit.solve(gyro, round(0.1 * S), 0.05)
-        assert fix is not None
-        sigmas.append(fix.variance**0.5)
-        scaled.append(abs(0.1 + fix.correction_s - OFFSET_S) / sigmas[-1])
-    assert scaled[0] > 4.0 and scaled[1] < 2.0
-    assert sigmas[1] > sigmas[0]
+    gyro, given = track(), rotations('yaw', sigma=5e-4, scale=1.1)[18:34]
+    plain = solve(given, gyro)
+    allowed = solve(given, gyro, errors=LastingErrors(scale_sigma=0.1, scale_walk=0.03))
+    assert plain is not None and allowed is not None
+    assert abs(plain[0] - OFFSET_S) > 4.0 * plain[1]
+    assert abs(allowed[0] - OFFSET_S) < 2.0 * allowed[1]
+
+
+@pytest.mark.parametrize('scale', [1.0, 1.27, 0.8])
+def test_a_scale_that_is_not_known_is_found_with_the_offset(scale: float) -> None:
+    fit = RotationFit(MotionConfig(), errors=LastingErrors(scale_sigma=0.5))
+    found = LonePair(0.1, 0.05).follow(fit, track(), rotations('vector', scale=scale))
+    assert found[-1][0] == pytest.approx(OFFSET_S, abs=4.0 * found[-1][1] + 1e-4)
+    assert fit.scale == pytest.approx(scale - 1.0, abs=4.0 * fit.scale_sigma + 1e-3)
+    assert fit.scale_sigma < 0.01
 
 
 def test_a_cue_with_lasting_errors_is_believed_less_until_its_residuals_speak() -> None:
     doubted = RotationFit(MotionConfig(), errors=LastingErrors(first_honesty=4.0))
-    gyro = track()
-    for rotation in rotations('vector'):
-        doubted.add(rotation)
-    assert doubted.solve(gyro, round(0.1 * S), 0.05) is not None
-    assert 1.0 < doubted.honesty < 3.0  # 255 rows against the 200 of the claim
+    assert doubted.honesty == 4.0
+    LonePair(0.1, 0.05).follow(doubted, track(), rotations('vector'))
+    assert 1.0 < doubted.honesty < 3.0  # some eight pieces against the five of the claim
 
 
 def test_outliers_are_gated() -> None:
@@ -160,7 +160,7 @@ def test_outliers_are_gated() -> None:
         given[k] = Rotation(bad.stamp_from_ns, bad.stamp_to_ns, (0.5,), bad.axes, bad.variances)
     fix = solve(given, track(), 0.1)
     assert fix is not None
-    assert 0.1 + fix.correction_s == pytest.approx(OFFSET_S, abs=1e-3)
+    assert fix[0] == pytest.approx(OFFSET_S, abs=1e-3)
 
 
 def test_too_little_motion_is_no_observation() -> None:
@@ -188,16 +188,36 @@ def test_periodic_motion_is_ambiguous_and_refused() -> None:
     assert solve(given, gyro, 0.1, 0.2) is None
     near = solve(given, gyro, 0.12, 0.01)  # a prior that knows the valley makes it usable
     assert near is not None
-    assert 0.12 + near.correction_s == pytest.approx(OFFSET_S, abs=1e-3)
+    assert near[0] == pytest.approx(OFFSET_S, abs=1e-3)
 
 
 def test_a_rotation_is_used_once() -> None:
-    fit = RotationFit(MotionConfig(min_span_s=2.0))
-    for rotation in rotations('yaw'):
-        fit.add(rotation)
-    gyro = track()
-    assert fit.solve(gyro, round(0.1 * S), 0.05) is not None
-    assert fit.solve(gyro, round(0.1 * S), 0.05) is None
+    fit, pair = RotationFit(MotionConfig()), LonePair(0.1, 0.05)
+    pieces = len(pair.follow(fit, track(), rotations('yaw')))
+    assert pieces >= 4
+    assert fit.solve(track(), pair.clock, pair.imu) == 0
+
+
+def test_the_offset_does_not_depend_on_what_arrivals_seem_to_say() -> None:
+    """Three invented latencies, of which two are wrong by more than a sigma."""
+    given = rotations('vector', sigma=2e-3)
+    found = [solve(given, track(), OFFSET_S + wrong_s, 0.02) for wrong_s in (0.0, 0.03, 0.08)]
+    assert all(each is not None for each in found)
+    for offset_s, sigma_s in (each for each in found if each is not None):
+        assert abs(offset_s - OFFSET_S) < 3.0 * sigma_s
+    offsets = [each[0] for each in found if each is not None]
+    assert max(offsets) - min(offsets) < 1e-3
+
+
+def test_why_nothing_was_found_is_said() -> None:
+    rng = np.random.default_rng(2)
+    other = [
+        Rotation(r.stamp_from_ns, r.stamp_to_ns, tuple(rng.normal(0, 0.02, 3)), XYZ, (1e-6,) * 3)
+        for r in rotations('vector')
+    ]
+    fit = RotationFit(MotionConfig(), Mounting(), LastingErrors(scale_sigma=0.5))
+    assert LonePair(0.1, 0.05).follow(fit, track(), other) == []
+    assert 'do not follow the gyro' in fit.refusal
 
 
 @pytest.mark.parametrize('claimed', [0.2, 1.0, 5.0])

@@ -279,7 +279,7 @@ def test_the_diagnostics_say_how_every_input_does(robot):
         'rate (Hz)',
         'offset to reference (ms)',
         'sigma to reference (ms)',
-        'observability',
+        'rests on',
         'received',
         'unmatched',
         'late',

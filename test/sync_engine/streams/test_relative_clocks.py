@@ -99,7 +99,7 @@ def test_a_triggered_stream_is_as_sure_as_its_pairs_are_alike() -> None:
     cam = bundle.members['cam']
     assert cam.offset_state is OffsetState.LOCKED
     assert cam.offset_ns == pytest.approx(30 * MS, abs=0.2 * MS)
-    assert engine.status().sensors['cam'].observability == 'trigger'
+    assert engine.status().sensors['cam'].rests_on == 'trigger'
 
 
 def test_the_bundles_stamp_is_the_references_capture_on_the_hosts_clock() -> None:
