@@ -29,6 +29,7 @@ from sensor_rig.rigfile.rig_parts import (
     world_config,
 )
 from sensor_rig.rigfile.rig_reading import Mistakes, Places, read_rig
+from sensor_rig.rigfile.site_rotations import site_rotations
 from sensor_rig.rigfile.sync_inputs import add_imu_rotations, merged_inputs, simulated_inputs
 from sync_engine.config import SyncConfig
 
@@ -289,6 +290,7 @@ def _sync_config(rig: RigConfig, values: Mapping[str, object]) -> SyncConfig | N
     made = rig.make_sensors()
     inputs = simulated_inputs(made)
     raw = dict(section(values, 'sync'))
-    add_imu_rotations(inputs, made, raw.get('imu_sensor_id', ''))
+    sites = site_rotations(rig.world.model, rig.path.parent) if rig.world is not None else {}
+    add_imu_rotations(inputs, made, raw.get('imu_sensor_id', ''), sites)
     raw['inputs'] = merged_inputs(raw, inputs)
     return validated(SyncConfig, raw, 'sync')

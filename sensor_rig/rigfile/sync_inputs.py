@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rig_common.errors import RigError
 from rig_common.paramfile.events import Parameters
 from rig_common.paramfile.reader import merged
-from rig_common.quaternions import conjugate, product
+from rig_common.quaternions import Quaternion, conjugate, product
 from sync_engine.config import IMAGE_TYPES
 
 if TYPE_CHECKING:
@@ -105,23 +105,33 @@ def _stamp_point(sensor: AnySensor, type_name: str) -> Parameters:
 
 
 def add_imu_rotations(
-    inputs: dict[str, Parameters], sensors: Mapping[str, AnySensor], imu: object
+    inputs: dict[str, Parameters],
+    sensors: Mapping[str, AnySensor],
+    imu: object,
+    sites: Mapping[str, Quaternion],
 ) -> None:
     """Tell each input how its frame is turned against the IMU's, where both mounts say so.
 
-    A mount on a site of the model counts as lying along its body's axes.
+    `sites` are the rotations of the model's sites that are known; a sensor on another one is left
+    undeclared, and the engine estimates its rotation from motion.
     """
     if not isinstance(imu, str) or imu not in sensors:
         return
+    of_imu = _mounted(sensors[imu].config, sites)
+    for name, sensor in sensors.items():
+        own = _mounted(sensor.config, sites)
+        if name in inputs and name != imu and of_imu is not None and own is not None:
+            turned = product(own, sensor.frame_quat_wxyz)
+            inputs[name]['imu_quat_wxyz'] = list(product(conjugate(of_imu), turned))
+
+
+def _mounted(config: SensorConfig, sites: Mapping[str, Quaternion]) -> Quaternion | None:
+    """Return how a mount is turned against its body; None where only the compiler knows."""
     from sim_sensors.interface.mounts import quat_wxyz_from_rpy
 
-    to_imu = conjugate(quat_wxyz_from_rpy(sensors[imu].config.mount.rpy_rad))
-    for name, sensor in sensors.items():
-        if name in inputs and name != imu:
-            turned = product(
-                quat_wxyz_from_rpy(sensor.config.mount.rpy_rad), sensor.frame_quat_wxyz
-            )
-            inputs[name]['imu_quat_wxyz'] = list(product(to_imu, turned))
+    if config.mount.site:
+        return sites.get(config.mount.site)
+    return quat_wxyz_from_rpy(config.mount.rpy_rad)
 
 
 def merged_inputs(

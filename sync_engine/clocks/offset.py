@@ -333,7 +333,7 @@ class ClockEstimate:
         else:
             self.clock_steps += 1
             sigma_s = max(_STEP_SIGMA_FLOOR_S, 2.0 * self.steps.step_spread_ns / NS_PER_S)
-            if self.steps.period_ns < 4.0 * self.steps.spread_ns:
+            if self.steps.period_ns < 8.0 * self.steps.spread_ns:
                 # jitter hides which period it fell in
                 sigma_s = max(sigma_s, self.steps.period_ns / NS_PER_S)
             self.filter.step_clock(step_s, sigma_s)

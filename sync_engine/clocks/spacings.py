@@ -40,6 +40,9 @@ class Spacings:
         self.is_periodic = False
         """Whether the stamps keep to a grid that is fine enough to show a step."""
 
+        self.is_lossy = False
+        """Whether a frame was lost lately."""
+
     def add(self, spacing_ns: int) -> None:
         """Remember one spacing of stamps that are believed."""
         self._seen.append(spacing_ns)
@@ -63,6 +66,7 @@ class Spacings:
         self.scatter_ns = errors[len(errors) // 2]
         self.tolerance_ns = max(1.0 * NS_PER_MS, 6.0 * self.scatter_ns)
         inside = bisect_right(errors, self.tolerance_ns)
+        self.is_lossy = ordered[-1] > alone
         fine = self.tolerance_ns < 0.25 * self.period_ns
         self.is_periodic = fine and inside >= _ON_GRID * len(errors)
 

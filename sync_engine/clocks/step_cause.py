@@ -65,6 +65,8 @@ class CauseFinder:
             cause, size = self._by_grid(cause, spacing, step, by)
         if queued and cause is not Cause.LATENCY:
             cause = Cause.LATENCY if step < 0.0 else Cause.UNCLEAR
+        if cause is Cause.LATENCY and self._usual.is_new_low(self._usual.level_ns - step):
+            return Cause.UNCLEAR, None  # latencies hardly fall, whatever the grid shows
         return cause, size
 
     def _by_usage(self, spacing: int, step: float, delay: float) -> Cause:
@@ -85,7 +87,7 @@ class CauseFinder:
             by_chance = -2.0 * usual.threshold_ns < step < 0.0 < spacing
             gridless = not spacings.is_periodic
             return Cause.UNCLEAR if by_chance and gridless else Cause.CLOCK
-        hidden = step > 0.0 and not spacings.is_periodic  # its first message may have been slow
+        hidden = not spacings.is_periodic  # its first message may have been slow
         if as_stamped == without or hidden or (as_stamped < SEEN and usual.is_new_low(delay)):
             return Cause.UNCLEAR
         return Cause.LATENCY
@@ -95,16 +97,38 @@ class CauseFinder:
     ) -> tuple[Cause, float | None]:
         """Hold it against the grid: by how much the stamps left it, and whether that fits."""
         size = step - by + spacing - self._spacings.nearest(spacing - by)
-        if abs(size) < 0.5 * abs(step):  # the grid has not moved, unless before
-            slipped = self._slipped(step)
-            return (Cause.CLOCK, self._slip_ns) if slipped else (Cause.LATENCY, None)
+        slipped = self._slipped(step)
+        # The first message after a step may be a slow one: what shows the step are the next.
+        self.note_slip(spacing, -by)
+        if slipped is not None and abs(size) < 0.5 * abs(step):  # the grid moved before
+            return Cause.CLOCK, slipped
+        if abs(size) < 0.5 * abs(step):
+            shows = abs(step) > 2.0 * self._spacings.tolerance_ns
+            return Cause.LATENCY if shows else Cause.UNCLEAR, None
         if abs(size - step) > AGREE * self._usual.threshold_ns:
-            return (Cause.UNCLEAR if cause is Cause.CLOCK else cause), None
+            moved = cause is Cause.CLOCK or not self._spacings.on_grid(spacing)
+            return (Cause.UNCLEAR if moved else cause), None
         slack_ns = (_CLEARLY - 1.0) * self._spacings.tolerance_ns
         return (cause if self._spacings.on_grid(spacing, slack_ns) else Cause.CLOCK), size
 
-    def _slipped(self, step: float) -> bool:
-        """Return whether the grid moved by `step` a moment ago, behind a message that was slow."""
-        recent = self._usual.count - self._slip_count < _SLIP_MESSAGES
-        enough = abs(self._slip_ns) > 0.5 * abs(step)  # an exposure moves a stamp by 1.4 ms, too
-        return recent and enough and abs(self._slip_ns - step) < self._usual.threshold_ns
+    def may_be_periods(self, step: float) -> bool:
+        """Return whether a clock that went back by whole periods, with frames lost, explains it.
+
+        Messages that are held up look the same.
+        """
+        period, jitter_ns = self._spacings.period_ns, 2.0 * self._usual.spread_ns
+        if step >= 0.0 or not self._spacings.is_periodic or not self._spacings.is_lossy:
+            return False
+        whole = round(step / period)
+        return whole != 0 and abs(step - period * whole) <= jitter_ns + self._spacings.tolerance_ns
+
+    def _slipped(self, step: float) -> float | None:
+        """Return by how much the grid moved a moment ago, behind a message that was slow, where
+        that was about `step`; else None. Frames may have been lost: whole periods do not show."""
+        if self._usual.count - self._slip_count >= _SLIP_MESSAGES:
+            return None
+        period = self._spacings.period_ns
+        slip_ns = self._slip_ns - period * round((self._slip_ns - step) / period)
+        enough = abs(slip_ns) > 0.5 * abs(step)  # an exposure moves a stamp by 1.4 ms, too
+        near = abs(slip_ns - step) < min(self._usual.threshold_ns, 0.25 * period)
+        return slip_ns if enough and near else None

@@ -41,6 +41,9 @@ _LASTS = 8
 _CONFIRMED = 2
 """Messages that must agree on a step where the spacing shows it. Where it may be either, it has to
 last: of a measured trace six in a row came early by 7 to 18 ms, and nothing had stepped."""
+_SUSPECTED = 3
+"""Messages that are late alike, after which a clock that went back is possible where the stamps
+cannot show it: a stream without a grid, whole periods while frames get lost."""
 _TOGETHER = 0.2
 """Messages that come within this share of the period of each other come out of a queue."""
 _BACK = 3
@@ -158,6 +161,8 @@ class StepDetector:
         """Arrival of the last message of all."""
         self._held: _Seen | None = None
         self._run: _Run | None = None
+        self._suspect_for = 0
+        """Messages as usual, in a row, that end a suspicion: one was off, and not on the grid."""
         self.grid_held = True
         """Whether the stamps have kept to a grid since this was last set: then the clock has not
         stepped, but by whole periods."""
@@ -184,7 +189,8 @@ class StepDetector:
     @property
     def in_doubt(self) -> bool:
         """Whether the clock may have stepped; what comes next decides."""
-        return self._held is not None or (self._run is not None and self._run.is_doubt)
+        doubted = self._run is not None and self._run.is_doubt
+        return self._held is not None or self._suspect_for > 0 or doubted
 
     def observe(self, stamp_ns: int, arrival_ns: int) -> Verdict:
         """Judge one message."""
@@ -199,6 +205,7 @@ class StepDetector:
             if self._run is not None:
                 self._come_back(self._run)
             self._held = None
+            self._suspect_for = max(self._suspect_for - 1, 0)
             if spacing <= 0:
                 return Verdict.FINE  # out of order
             self._learn(spacing, delay, arrival_ns - self.arrival_ns)
@@ -208,6 +215,8 @@ class StepDetector:
             return self._far(stamp_ns, arrival_ns)
         queued = arrival_ns - came_ns < _TOGETHER * self.spacings.period_ns
         run = self._join(spacing, _Off(arrival_ns, step), queued)
+        if run.matters and self.spacings.is_periodic and not self.spacings.on_grid(spacing):
+            self._suspect_for = _BACK
         verdict = self._settle(run, arrival_ns)
         follows = verdict is Verdict.FINE and spacing > 0
         if verdict in JUMPS or (follows and not (run.matters and run.cause is Cause.CLOCK)):
@@ -253,6 +262,10 @@ class StepDetector:
                 if cause > run.cause:
                     run.cause, run.size_ns = cause, size
             run.join(message)
+        if run.count >= _SUSPECTED and run.matters and not queued:
+            shows_nothing = self.spacings.period_ns and not self.spacings.is_periodic
+            if shows_nothing or self._causes.may_be_periods(run.step_ns):
+                run.cause = max(run.cause, Cause.UNCLEAR)
         run.weigh(self._usual.threshold_ns)
         return run
 
@@ -260,6 +273,8 @@ class StepDetector:
         """Return what a run of messages that agree comes to."""
         lasts = run.lasts(arrival_ns)
         if run.cause is Cause.LATENCY or not run.matters:
+            if lasts and self._suspect_for:
+                return self._step(run, Verdict.UNSURE, abs(run.step_ns))
             if lasts:
                 self._usual.level_ns -= run.step_ns
                 self._run = None
@@ -285,10 +300,14 @@ class StepDetector:
         self.step_ns = round(run.step_ns if size is None else size)
         known_ns = self._usual.spread_ns if size is None else self.spacings.scatter_ns
         self.step_spread_ns = max(spread_ns, known_ns)
+        if abs(self.step_ns - run.step_ns) > 0.25 * self.spacings.period_ns:
+            # frames were lost or slow there: the grid shows it but for whole periods
+            self.step_spread_ns = max(self.step_spread_ns, self.spacings.period_ns)
         self._usual.shift(-run.step_ns, verdict is Verdict.STEP)
         if verdict is Verdict.STEP:
             self.least_delay_ns -= self.step_ns
         self._run = self._held = None
+        self._suspect_for = 0
         return verdict
 
     def _is_far(self, spacing: int, step: float, delay: int) -> bool:

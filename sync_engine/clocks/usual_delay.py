@@ -72,7 +72,7 @@ class UsualDelay:
 
     def is_new_low(self, delay_ns: float) -> bool:
         """Return whether arrival - stamp is below all that was seen, as latencies hardly fall."""
-        return delay_ns < self._floor_ns - 0.5 * self.threshold_ns
+        return self.count >= _FEW and delay_ns < self._floor_ns - 0.5 * self.threshold_ns
 
     @property
     def _gain(self) -> float:

@@ -62,9 +62,16 @@ def frames_of(habits: Habits) -> int:
 
 
 def pairs(
-    habits: Habits, count: int, seed: int, steps_ms: dict[int, float] | None = None
+    habits: Habits,
+    count: int,
+    seed: int,
+    steps_ms: dict[int, float] | None = None,
+    slow_ms: dict[int, float] | None = None,
 ) -> Pairs:
-    """Return what a host receives of `count` frames; the clock steps at received frame k."""
+    """Return what a host receives of `count` frames; the clock steps at received frame k.
+
+    `slow_ms`: received frames that take longer by so much.
+    """
     rng = np.random.default_rng(seed)
     period = 1e3 / habits.rate_hz
     capture = np.cumsum(period * (1.0 + habits.vary * rng.uniform(-1.0, 1.0, count)))
@@ -81,6 +88,9 @@ def pairs(
     stamp, arrival = stamp[kept], arrival[kept] + 1e-3 * np.arange(len(kept))
     for at, size_ms in (steps_ms or {}).items():
         stamp[at:] += size_ms
+    for at, late_ms in (slow_ms or {}).items():
+        arrival[at] += late_ms
+    arrival = np.maximum.accumulate(arrival)
     return [
         (START_NS + round(s * MS), START_NS + round(a * MS))
         for s, a in zip(stamp.tolist(), arrival.tolist(), strict=True)

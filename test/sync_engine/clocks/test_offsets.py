@@ -84,7 +84,7 @@ def test_turns_are_not_compared_while_a_clock_may_have_stepped(in_doubt: str) ->
     }
     engine = SyncEngine(config(inputs, 'a', imu_sensor_id='imu'))
     assert turn(engine, 0, 3000, {in_doubt: -40}) == 0
-    assert turn(engine, 3000, 3100, {}) >= 1  # it was a glitch, and the others wait no longer
+    assert turn(engine, 3000, 3500, {}) >= 1  # it was a glitch, and the others wait no longer
 
 
 def test_a_latency_step_leaves_the_offset_alone() -> None:

@@ -176,8 +176,11 @@ def test_a_stamp_that_is_odd_once_is_doubted_and_forgotten() -> None:
     assert stream.detector.in_doubt
     stream.clock_ns = 0
     assert stream.play() == [Verdict.FINE]
-    assert not stream.detector.in_doubt
+    assert (
+        stream.detector.in_doubt
+    )  # it left the grid: one as usual may be a slow one after a step
     assert stream.play(5) == [Verdict.FINE] * 5
+    assert not stream.detector.in_doubt
     assert stream.detector.step_ns == 0
 
 
