@@ -140,7 +140,7 @@ class BagReader:
                         connection.topic, connection.msgtype, data, self.start_ns
                     )
                 yield Recorded(connection.topic, receive_ns, data, min(publish_ns, MAX_RECEIVE_NS))
-        except (BrokenError, sqlite3.Error, OSError) as error:
+        except (BrokenError, sqlite3.Error, UnicodeDecodeError, OSError) as error:
             self._miss(
                 f'{self.path} cannot be read further than {found.total()} messages: '
                 f'{" ".join(str(error).split())}'

@@ -42,6 +42,8 @@ _ABOUT_TOPICS = 'id name type serialization_format offered_qos_profiles type_des
 _ABOUT_TYPES = 'id topic_type encoding encoded_message_definition type_description_hash'
 COLUMNS = {'topics': _ABOUT_TOPICS.split(), 'message_definitions': _ABOUT_TYPES.split()}
 FORMATS = {'ros2msg': MessageDefinitionFormat.MSG, 'ros2idl': MessageDefinitionFormat.IDL}
+UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
+"""What Python raises about a damaged file; the second for a sentence of sqlite about it."""
 USUAL_GAP = 10
 """Times the rows that are there: a larger step from one row's number to the next is no count."""
 
@@ -66,8 +68,8 @@ class SqliteFile:
         try:
             self._database = self._sound()
             self._describe()
-        except sqlite3.Error as error:
-            raise BrokenError(str(error)) from None
+        except UNREADABLE as error:
+            raise BrokenError(_why(error)) from None
         if not any(each.msgcount for each in self.connections) and self._damage.found:
             raise BrokenError('it has no whole message')
 
@@ -103,11 +105,11 @@ class SqliteFile:
                 if _is_sound(database):
                     return database
                 what = 'its pages do not hang together'
-            except sqlite3.Error as error:
-                what = str(error)
+            except UNREADABLE as error:
+                what = _why(error)
             database.close()
-        except sqlite3.Error as error:
-            what = str(error)
+        except UNREADABLE as error:
+            what = _why(error)
         return self._salvaged(path, what)
 
     def _merged(self) -> Path:
@@ -267,9 +269,8 @@ class SqliteFile:
                 self.said[each.id] = about.counts.get((each.topic, each.msgtype), 0)
 
 
-def has_side_file(path: Path) -> bool:
-    """Whether sqlite left changes beside `path` that are not in it."""
-    return any(_has_content(path.with_name(path.name + end)) for end in SIDE_FILES)
+def _why(error: Exception) -> str:
+    return 'its tables make no sense' if isinstance(error, UnicodeDecodeError) else str(error)
 
 
 def _has_content(path: Path) -> bool:

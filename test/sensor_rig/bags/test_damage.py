@@ -57,7 +57,7 @@ def fuzz(kind: str, tmp_path: Path, seeds: range) -> Counter[str]:
         about = f'{kind}, seed {seed}: {what}: {found.kind}: {found.sentence}'
         assert found.told or (found.kind == 'altered' and kind not in CHECKED), about
         if kind in CHECKED and found.kind == 'lost':
-            assert found.lost == found.counted, about
+            assert found.lost <= found.counted, about
         tally[found.kind] += 1
     return tally
 
