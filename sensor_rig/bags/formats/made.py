@@ -66,7 +66,7 @@ class MadeFile:
         for place in np.argsort(together, kind='stable').tolist():
             number = int(owners[place])
             raw = self._streams[number].make(int(indices[place]))
-            yield int(together[place]), number, raw
+            yield int(together[place]), number, raw, 0
 
     def close(self) -> None:
         """Nothing is kept open."""
