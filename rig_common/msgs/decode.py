@@ -21,7 +21,7 @@ from rig_common.msgs.system import Transform
 
 Vector = NDArray[np.float64]
 
-_IMU = {order: struct.Struct(f'{sign}104x3d72x3d') for order, sign in ((0, '>'), (1, '<'))}
+_IMU = {order: struct.Struct(f'{sign}4d72x3d72x3d') for order, sign in ((0, '>'), (1, '<'))}
 _U32 = {0: struct.Struct('>I'), 1: struct.Struct('<I')}
 _PLAIN_PIXELS = re.compile(r'(8|16|32|64)([USF])C([1-9]\d?)?\Z')
 """What OpenCV calls a type: bits, kind and channels."""
@@ -89,8 +89,38 @@ class MotionMessage(NamedTuple):
     angular_rad_s: Vector
 
 
+class ImuMessage(NamedTuple):
+    """sensor_msgs/Imu."""
+
+    angular_rad_s: tuple[float, float, float]
+    linear_m_s2: tuple[float, float, float]
+    orientation_xyzw: tuple[float, float, float, float]
+
+
+class PoseMessage(NamedTuple):
+    """geometry_msgs/PoseStamped and PoseWithCovarianceStamped."""
+
+    stamp_ns: int
+    position_m: Vector
+    orientation_xyzw: Vector
+
+
+class TwistMessage(NamedTuple):
+    """geometry_msgs/TwistStamped and TwistWithCovarianceStamped."""
+
+    stamp_ns: int
+    linear_m_s: Vector
+    angular_rad_s: Vector
+
+
 def read_imu(buf: Buffer) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """Return (angular velocity rad/s, linear acceleration m/s^2) of a sensor_msgs/Imu.
+    """Return (angular velocity rad/s, linear acceleration m/s^2) of a sensor_msgs/Imu."""
+    message = read_imu_message(buf)
+    return message.angular_rad_s, message.linear_m_s2
+
+
+def read_imu_message(buf: Buffer) -> ImuMessage:
+    """Read a sensor_msgs/Imu.
 
     An IMU comes hundreds of times a second, so this one does not go field by field.
     """
@@ -102,7 +132,7 @@ def read_imu(buf: Buffer) -> tuple[tuple[float, float, float], tuple[float, floa
         values = _IMU[order].unpack_from(buf, start)
     except struct.error:
         raise CdrError(f'{len(buf)} bytes are not a sensor_msgs/msg/Imu') from None
-    return values[:3], values[3:]
+    return ImuMessage(values[4:7], values[7:], values[:4])
 
 
 def read_scan(buf: Buffer) -> Scan:
@@ -267,14 +297,12 @@ def read_odometry(buf: Buffer) -> MotionMessage:
     return MotionMessage(stamp_ns, values[:3], values[3:7], values[43:46], values[46:])
 
 
-def read_pose(buf: Buffer) -> tuple[int, Vector, Vector]:
-    """Return (stamp_ns, position m [3], orientation xyzw [4]) of a geometry_msgs/PoseStamped or
-    PoseWithCovarianceStamped.
-    """
+def read_pose(buf: Buffer) -> PoseMessage:
+    """Read a geometry_msgs/PoseStamped or PoseWithCovarianceStamped."""
     reader = Reader(buf)
     stamp_ns, _ = reader.header()
     pose = reader.array('f8', 7).astype(np.float64)
-    return stamp_ns, pose[:3], pose[3:]
+    return PoseMessage(stamp_ns, pose[:3], pose[3:])
 
 
 def _transform(reader: Reader) -> Transform:
@@ -295,12 +323,12 @@ def read_transforms(buf: Buffer) -> list[Transform]:
     return [_transform(reader) for _ in range(reader.count(72))]
 
 
-def read_twist(buf: Buffer) -> tuple[int, Vector, Vector]:
-    """Return (stamp_ns, linear m/s [3], angular rad/s [3]) of a geometry_msgs/TwistStamped."""
+def read_twist(buf: Buffer) -> TwistMessage:
+    """Read a geometry_msgs/TwistStamped or TwistWithCovarianceStamped."""
     reader = Reader(buf)
     stamp_ns, _ = reader.header()
     twist = reader.array('f8', 6).astype(np.float64)
-    return stamp_ns, twist[:3], twist[3:]
+    return TwistMessage(stamp_ns, twist[:3], twist[3:])
 
 
 def read_joint_positions(buf: Buffer) -> tuple[int, dict[str, float]]:

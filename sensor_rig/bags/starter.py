@@ -9,41 +9,12 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from rig_common.errors import RigError
+from rig_common.msgs.catalogue import known
 from rig_common.text import printable
-from sensor_rig.bags.inspect import CLOUD_TYPE, INFO_TYPE, SCAN_TYPE, TopicFacts
+from sensor_rig.bags.inspect import INFO_TYPE, TopicFacts
 
 IMU_TYPE = 'sensor_msgs/msg/Imu'
-SEEING = (CLOUD_TYPE, SCAN_TYPE, 'sensor_msgs/msg/Image', 'sensor_msgs/msg/CompressedImage')
-"""Types that a bundle is made for, the likeliest reference first."""
-CUES = {
-    SCAN_TYPE: 'scan',
-    CLOUD_TYPE: 'cloud',
-    'nav_msgs/msg/Odometry': 'odometry',
-    'geometry_msgs/msg/PoseStamped': 'odometry',
-    'geometry_msgs/msg/PoseWithCovarianceStamped': 'odometry',
-    'geometry_msgs/msg/TransformStamped': 'odometry',
-}
-LATENCY_S = {
-    'sensor_msgs/msg/Image': (0.03, 0.03),
-    'sensor_msgs/msg/CompressedImage': (0.03, 0.03),
-    CLOUD_TYPE: (0.03, 0.03),
-    SCAN_TYPE: (0.03, 0.03),
-    'sensor_msgs/msg/NavSatFix': (0.1, 0.05),
-    'nav_msgs/msg/Odometry': (0.01, 0.01),
-    IMU_TYPE: (0.002, 0.005),
-}
-"""Usual delay from capture to arrival and its sigma, a sweep not counted; a recording cannot tell
-it from the clock's offset."""
-OTHER_LATENCY_S = (0.02, 0.02)
-CUE_BIAS_S = {
-    'sensor_msgs/msg/Image': 0.001,
-    'nav_msgs/msg/Odometry': 0.02,
-    SCAN_TYPE: 1.5e-4,
-    CLOUD_TYPE: 1.5e-4,
-}
-"""Time error of a cue that stays (s), by type: parallax in images; slip of wheels (no message says
-whether wheels or motion capture, at 0.8 ms, wrote it); scans of the simulated yard 0.05 to 0.15
-ms. What measures a pose does not slip."""
+LAST_RANK = 100
 PAYLOAD_WANDER = 0.02
 """Chance that turns which are found in the payload wander against its stamp: they are the
 payload's own. All of six recordings with poses from motion capture did, by about 20 ppm."""
@@ -131,7 +102,7 @@ def starter_rig(
         topic
         for topic in topics
         if topic is reference
-        or (topic.type_name in SEEING and topic.rate_hz >= 0.9 * reference.rate_hz)
+        or (known(topic.type_name).reference_rank and topic.rate_hz >= 0.9 * reference.rate_hz)
     ]
     lines = [
         f'# Made from {printable(source)}. Latencies are usual values: set them to what is known '
@@ -161,8 +132,8 @@ def starter_rig(
 
 def _as_reference(topic: TopicFacts) -> tuple[bool, int, float]:
     """Sort key: seeing sensors of at least 1 Hz first, by kind, the slowest of them."""
-    kind = SEEING.index(topic.type_name) if topic.type_name in SEEING else len(SEEING)
-    return (topic.rate_hz < 1.0, kind, topic.rate_hz)
+    rank = known(topic.type_name).reference_rank
+    return (topic.rate_hz < 1.0, rank or LAST_RANK, topic.rate_hz)
 
 
 def _input(
@@ -206,7 +177,7 @@ def latency_of(topic: TopicFacts) -> tuple[float, float]:
     What sweeps arrives after its last ray. Whether its driver stamps the first one, as it should,
     is not sure, so half of the sweep is in doubt.
     """
-    latency_s, sigma_s = LATENCY_S.get(topic.type_name, OTHER_LATENCY_S)
+    latency_s, sigma_s = known(topic.type_name).latency_s
     return latency_s + topic.sweep_s, max(sigma_s, topic.sweep_s / 2.0)
 
 
@@ -223,16 +194,14 @@ def _cue(topic: TopicFacts, topics: Sequence[TopicFacts]) -> dict[str, str]:
     has_info = any(
         other.shares_stamps_with == topic.name and other.type_name == INFO_TYPE for other in topics
     )
-    cue = CUES.get(topic.type_name)
-    if topic.type_name == 'sensor_msgs/msg/Image' and has_info:
-        cue = 'image'
-    if cue is None:
+    row = known(topic.type_name)
+    if row.cue == 'none' or (row.cue == 'image' and not has_info):
         return {}
-    entries = {'cue': cue}
-    if cue in ('scan', 'cloud', 'image'):
+    entries: dict[str, str] = {'cue': row.cue}
+    if row.cue in ('scan', 'cloud', 'image'):
         entries['cue_wander'] = f'{PAYLOAD_WANDER:g}'
-    if topic.type_name in CUE_BIAS_S:
-        entries['cue_bias_s'] = f'{CUE_BIAS_S[topic.type_name]:g}'
+    if row.cue_bias_s:
+        entries['cue_bias_s'] = f'{row.cue_bias_s:g}'
     return entries
 
 

@@ -8,7 +8,13 @@ import os
 import sys
 
 from sensor_rig.cli.support.arguments import port
-from sensor_rig.cli.support.rig_runs import add_run_arguments, loaded, print_summary, run_rig
+from sensor_rig.cli.support.rig_runs import (
+    add_run_arguments,
+    exit_code,
+    loaded,
+    print_summary,
+    run_rig,
+)
 from sensor_rig.page.access import DEFAULT_PORT, LOCAL, PagePlace
 
 NAME = 'demo'
@@ -67,8 +73,9 @@ def run(args: argparse.Namespace) -> int:
     )
     if page is not None and not is_local(page.host):
         print(warning(page.host, page.port, page.token), file=sys.stderr, flush=True)
-    print_summary(run_rig(rig, args, page), args.json)
-    return 0
+    summary = run_rig(rig, args, page)
+    print_summary(summary, args.json)
+    return exit_code(summary, args.seconds)
 
 
 def page_place(args: argparse.Namespace) -> PagePlace:

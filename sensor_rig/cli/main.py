@@ -9,6 +9,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import ModuleType
 from typing import TypeAlias
 
@@ -67,6 +68,10 @@ def _go_on(command: ModuleType, parsed: argparse.Namespace) -> int:
     for what, path in registry.inputs_of(command, parsed):
         if not path.exists():
             raise RigError(f'there is no {what} {path}')
+    check_inputs = getattr(command, 'check_inputs', None)
+    if check_inputs is not None:
+        with suppress(ImportError):  # what it takes to look inside is not installed yet
+            check_inputs(parsed)
     return GO_ON
 
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from sensor_rig.cli.support.rig_runs import add_run_arguments, loaded, print_summary, run_rig
+from sensor_rig.cli.support.rig_runs import (
+    add_run_arguments,
+    exit_code,
+    loaded,
+    print_summary,
+    run_rig,
+)
 
 NAME = 'run'
 GROUP = 'run'
@@ -23,5 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the rig."""
-    print_summary(run_rig(loaded(args), args), args.json)
-    return 0
+    summary = run_rig(loaded(args), args)
+    print_summary(summary, args.json)
+    return exit_code(summary, args.seconds)

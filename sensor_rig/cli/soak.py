@@ -93,4 +93,7 @@ def print_report(report: SoakReport) -> None:
     for sentence in report.violations:
         print(f'VIOLATION: {sentence}')
     if not report.violations:
-        print('nothing grew, nothing was lost')
+        print(
+            f'nothing was lost, and nothing grew after the first third of the run; until then '
+            f'buffers fill (memory at the begin {first:.0f} MiB, at the end {last:.0f} MiB)'
+        )

@@ -70,16 +70,25 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def check_inputs(args: argparse.Namespace) -> None:
+    """Refuse a plan that is wrong, before anything is installed for it."""
+    from sensor_rig.sweep.driving import checked_plan
+
+    checked_plan(args.plan)
+
+
 def run(args: argparse.Namespace) -> int:
     """Carry out the plan and say what came of it."""
     from sensor_rig.cli.support.progress import note
-    from sensor_rig.sweep.driving import SweepJob
+    from sensor_rig.sweep.driving import SweepJob, warnings_of
     from sensor_rig.sweep.running.table import require_pyarrow
 
     require_pyarrow()
     sweep = SweepJob.of(
         args.plan, args.out, rerun_failed=args.rerun is not None, writes=not args.list
     )
+    for each in warnings_of(sweep.experiment.plan):
+        note(f'WARNING: {each}')
     if args.list:
         _list(sweep, args.json)
         return 0

@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from rig_common.errors import RigError
+from rig_common.msgs.catalogue import known
 from rig_common.paramfile.reader import parse
 from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.bags.reader import BagReader
-from sensor_rig.bags.starter import CUES, IMU_TYPE, input_names, starter_rig, usable
+from sensor_rig.bags.starter import IMU_TYPE, input_names, starter_rig, usable
 from sensor_rig.findings.imu import ImuDelay, ImuMotion
 from sensor_rig.findings.kinds import Need, found
 from sensor_rig.findings.model import INFO, WARNING, WRONG, Finding, lasting
@@ -120,7 +121,7 @@ def _lack(topic: TopicFacts, engine: SyncEngine, name: str, turning: Turning) ->
     about = engine.status().sensors.get(name)
     if topic.type_name == IMAGE_TYPE and not turning.count(name):
         return Need.CAMERA_INFO.value
-    if topic.type_name not in (*CUES, IMAGE_TYPE):
+    if known(topic.type_name).cue == 'none':
         return Need.CUE.value
     if about is None or about.motion_fixes < FEWEST_FIXES:
         return Need.MOTION.value

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from rig_common.msgs.catalogue import known
 from sensor_rig.bags.inspect import INFO_TYPE
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.model import INFO, WARNING, WRONG, Finding, times
@@ -17,13 +18,6 @@ IMU_TYPE = 'sensor_msgs/msg/Imu'
 TWINS = (('left', 'right'), ('infra1', 'infra2'), ('cam0', 'cam1'), ('camera0', 'camera1'))
 SENSOR_PACKAGES = ('sensor_msgs', 'geometry_msgs', 'nav_msgs')
 SAME_S = 1e-6
-FRAMELESS = (
-    'sensor_msgs/msg/JointState',
-    'sensor_msgs/msg/TimeReference',
-    'diagnostic_msgs/msg/DiagnosticArray',
-    'sensor_msgs/msg/Joy',
-)
-"""Types whose header needs no frame."""
 
 
 def pair_findings(records: Sequence[TopicRecord]) -> Iterator[Finding]:
@@ -121,7 +115,7 @@ def header_findings(record: TopicRecord) -> Iterator[Finding]:
             f'header.frame_id changes {times(record.frame_changes)} between {frames}',
             {'changes': record.frame_changes},
         )
-    elif set(record.frames) == {''} and record.type_name not in FRAMELESS:
+    elif set(record.frames) == {''} and not known(record.type_name).frameless:
         yield found('frame_empty', WARNING, name, 'header.frame_id is empty')
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rig_common.jsonable import JsonObject
+from rig_common.msgs.catalogue import known
 from sensor_rig.bags.inspect import CLOUD_TYPE, INFO_TYPE, SCAN_TYPE, TopicFacts
-from sensor_rig.bags.starter import CUES, IMU_TYPE, OURS
+from sensor_rig.bags.starter import IMU_TYPE, OURS
 from sensor_rig.findings.clocks import arrivals_tell
 from sensor_rig.findings.kinds import KINDS, FindingKind, Need, Of
 from sensor_rig.findings.model import listed
@@ -103,7 +104,11 @@ def _concerned(kind: FindingKind, heard: Sequence[TopicRecord]) -> Iterable[Topi
         Of.SWEEPS: [each for each in stamped if each.type_name in (CLOUD_TYPE, SCAN_TYPE)],
         Of.IMUS: [each for each in stamped if each.type_name == IMU_TYPE],
         Of.IMAGES: [each for each in stamped if each.type_name in IMAGE_TYPES],
-        Of.SENSORS: [each for each in stamped if each.type_name in (*CUES, *IMAGE_TYPES)],
+        Of.SENSORS: [
+            each
+            for each in stamped
+            if 'image' in known(each.type_name).cues() or known(each.type_name).cue != 'none'
+        ],
     }[kind.of]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import yaml
 
 from rig_common.errors import RigError
+from rig_common.msgs.catalogue import known
 from rig_common.text import printable
 from sensor_rig.bags.starter import input_names
 from sensor_rig.fit.fitting import TopicFit
@@ -16,18 +17,6 @@ from sensor_rig.fit.servo import ServoFit
 from sensor_rig.fit.statistics import Estimate
 
 VERSION = 1
-SENSOR_TYPES = {
-    'sensor_msgs/msg/Imu': 'imu',
-    'sensor_msgs/msg/LaserScan': 'lidar2d',
-    'sensor_msgs/msg/PointCloud2': 'lidar3d',
-    'sensor_msgs/msg/Image': 'camera',
-    'nav_msgs/msg/Odometry': 'pose',
-    'sensor_msgs/msg/NavSatFix': 'gnss',
-    'sensor_msgs/msg/Range': 'range',
-    'sensor_msgs/msg/MagneticField': 'magnetometer',
-    'sensor_msgs/msg/FluidPressure': 'barometer',
-}
-"""Sensor type that is simulated for a topic, by its message type."""
 FASTEST_HZ = 1000.0
 """Rate of the physics of a rig file that is written here."""
 
@@ -72,8 +61,8 @@ def rig_file(fits: Sequence[TopicFit], source: str) -> str:
     sensors: dict[str, Any] = {}
     links: dict[str, Any] = {}
     for fit in fits:
-        kind = SENSOR_TYPES.get(fit.times.type_name)
-        if kind is None:
+        kind = known(fit.times.type_name).sensor
+        if not kind:
             continue
         name = names[fit.times.name]
         keys = {'type': kind, **fit.keys()}

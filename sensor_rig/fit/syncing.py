@@ -7,9 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rig_common.errors import RigError
+from rig_common.msgs.catalogue import known
 from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.bags.reader import BagReader
-from sensor_rig.bags.starter import IMU_TYPE, LATENCY_S, input_names, starter_rig, usable
+from sensor_rig.bags.starter import IMU_TYPE, input_names, starter_rig, usable
 from sensor_rig.fit.fitting import KnownClock
 from sensor_rig.rigfile import load_rig
 from sensor_rig.syncing.bag_sync import BagSync
@@ -40,7 +41,7 @@ def offsets_by_motion(
         file.write_text(starter_rig(facts, str(path)), encoding='utf-8')
         rig = load_rig(file)
     assert rig.sync is not None
-    usual_s, sigma_s = LATENCY_S[IMU_TYPE]
+    usual_s, sigma_s = known(IMU_TYPE).latency_s
     least_s = least_delays_s[imu]
     imu_offset_s = 0.0 if 0.0 <= least_s <= usual_s + 3.0 * sigma_s else usual_s - least_s
     found = {}

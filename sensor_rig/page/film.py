@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from rig_common.errors import RigError, UnavailableError, why
+from rig_common.installing import install_extra
 from rig_common.times import NS_PER_S
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.page import svg
@@ -43,7 +44,7 @@ def require_browser() -> str:
         import playwright.sync_api  # noqa: F401
     except ImportError:
         raise UnavailableError(
-            'filming the page needs playwright; "pip install sensor_rig[film]" brings it'
+            f'filming the page needs playwright; install it with: {install_extra("film")}'
         ) from None
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from rig_common.errors import Mistake, RigError
+from rig_common.msgs.catalogue import CATALOGUE
 from rig_common.text import near
 from rig_common.validation import Strict, validated
 from sim_sensors.timing.clock_config import ClockConfig
@@ -17,14 +18,7 @@ from sim_sensors.timing.units import NonNegative
 
 AUTOMATIC = -1.0
 """Stands for "as the recording says"; ROS parameters know no null."""
-TYPES = {
-    'imu': 'sensor_msgs/msg/Imu',
-    'lidar2d': 'sensor_msgs/msg/LaserScan',
-    'lidar3d': 'sensor_msgs/msg/PointCloud2',
-    'pose': 'nav_msgs/msg/Odometry',
-    'gnss': 'sensor_msgs/msg/NavSatFix',
-    'range': 'sensor_msgs/msg/Range',
-}
+TYPES = {row.sensor: row.name for row in CATALOGUE.values() if row.noise}
 """Sensor types whose noise can be put on recorded messages, and on messages of which type."""
 SIMULATED_ONLY = (
     'mount',

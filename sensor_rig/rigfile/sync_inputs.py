@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rig_common.errors import RigError
+from rig_common.msgs.catalogue import known
 from rig_common.paramfile.events import Parameters
 from rig_common.paramfile.reader import merged
 from rig_common.quaternions import Quaternion, conjugate, product
@@ -15,18 +16,6 @@ if TYPE_CHECKING:
     from sim_sensors.interface.config import SensorConfig
     from sim_sensors.interface.sensor import AnySensor
 
-CUES = {
-    'nav_msgs/msg/Odometry': 'odometry',
-    'sensor_msgs/msg/Image': 'image',
-    'sensor_msgs/msg/LaserScan': 'scan',
-    'sensor_msgs/msg/PointCloud2': 'cloud',
-}
-"""The cue that a message type offers."""
-CUE_BIAS_S = {'image': 4e-4, 'scan': 1.5e-4, 'cloud': 1.5e-4}
-"""Time error of a cue that does not average out (s), against the true turns (docs/offsets.md):
-what parallax leaves of an image's rotation was at most 0.4 ms after a minute on figure eights of
-three sizes, scan matching 0.05 to 0.15 ms over 120 and 180 s of two drives; clouds are matched as
-scans are."""
 CUE_WANDER = 0.02
 """Chance that the times of turns wander against the stamps. A simulated sensor has one clock for
 both, so they never do; the rest is for faults that nobody has thought of."""
@@ -65,12 +54,11 @@ def _inputs_of(sensor: AnySensor, topics: Mapping[str, str]) -> dict[str, Parame
     for topic, type_name in topics.items():
         given = {'topic': topic, 'type': type_name, **facts, **_stamp_point(sensor, type_name)}
         if not inputs:
-            cue = CUES.get(type_name, 'none')
-            bias_s = CUE_BIAS_S.get(cue, 0.0)
+            row = known(type_name)
             inputs[sensor.name] = {
                 **given,
-                'cue': cue,
-                'cue_bias_s': bias_s,
+                'cue': row.cue,
+                'cue_bias_s': row.cue_bias_s,
                 'cue_wander': CUE_WANDER,
                 **sensor.sync_facts(),
             }

@@ -17,9 +17,11 @@ from pathlib import Path
 
 from rig_common.errors import RigError
 from rig_common.jsonable import json_text
+from rig_common.validation import hint
+from sensor_rig.sweep.analysis.binomial import runs_needed
 from sensor_rig.sweep.bisecting import further_points
 from sensor_rig.sweep.plan.sampling import points
-from sensor_rig.sweep.plan.sweep_plan import MAX_RUNS, Value, load_plan
+from sensor_rig.sweep.plan.sweep_plan import MAX_RUNS, Plan, Value, load_plan, located
 from sensor_rig.sweep.running.experiment import (
     Experiment,
     Task,
@@ -43,6 +45,8 @@ class SweepJob:
     """A plan, its runs and its results folder."""
 
     name: str
+    file: Path
+    """The plan's."""
     experiment: Experiment
     store: Store
     files: list[Path]
@@ -69,17 +73,19 @@ class SweepJob:
     ) -> SweepJob:
         """Read a plan and what its results folder holds; without `writes` nothing is made."""
         file = Path(plan_file)
-        plan = load_plan(file)
-        experiment = experiment_of(plan, file.parent)
+        plan, experiment = checked_plan(file)
         store = Store(folder)
         known = _known_digests(folder)
         digests = Digests(known)
-        files = files_of(experiment)
+        try:
+            files = files_of(experiment)
+        except RigError as error:
+            raise RigError(located(file, str(error))) from None
         shared = identity(experiment, files, digests)
         recordings = [
             digests.of_files(inside(path), path.parent) for path in experiment.recordings
         ] or ['']
-        made = cls(file.stem, experiment, store, files, shared, recordings)
+        made = cls(file.stem, file, experiment, store, files, shared, recordings)
         made.tasks = made._planned()
         if writes:
             store.open()
@@ -159,7 +165,14 @@ class SweepJob:
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def run(self, executor: Executor) -> Iterator[RunOutcome]:
-        """Carry out what is missing, round by round; yield what came of every run."""
+        """Carry out what is missing, round by round; yield what came of every run.
+
+        One run goes first: a mistake of the plan that every run would meet is said after it.
+        """
+        for outcome in executor.run(self.todo[:1]):
+            self._refuse_mistake(outcome)
+            if self._note(outcome, executor):
+                yield outcome
         while True:
             tasks = self.todo
             while tasks:
@@ -173,6 +186,18 @@ class SweepJob:
                 tasks = lost
             if not self.refined():
                 return
+
+    def _refuse_mistake(self, outcome: RunOutcome) -> None:
+        """Raise RigError for what the first run shows to be wrong with the plan."""
+        if outcome.of_plan:
+            raise RigError(located(self.file, outcome.reason))
+        if outcome.status is not RunStatus.OK or self.store.results:
+            return  # that a system fails is a result
+        for claim in self.experiment.plan.claims:
+            if claim.key not in outcome.measures:
+                text = f'limits name {claim.key!r}, which the first run did not measure; '
+                told = hint(claim.key, sorted(outcome.measures), 'it measured')
+                raise RigError(located(self.file, f'limits: {text}{told}'))
 
     def _note(self, outcome: RunOutcome, executor: Executor) -> bool:
         """Write down an attempt; return whether it settles the run."""
@@ -194,6 +219,29 @@ class SweepJob:
         table = self.store.write_table(self.experiment.plan, self.tasks, names)
         self.store.close()
         return table
+
+
+def checked_plan(file: Path) -> tuple[Plan, Experiment]:
+    """Read a plan and the rig that it names; RigError says in which line a mistake stands."""
+    plan = load_plan(file)
+    try:
+        return plan, experiment_of(plan, file.parent)
+    except RigError as error:
+        raise RigError(located(file, str(error))) from None
+
+
+def warnings_of(plan: Plan) -> list[str]:
+    """Return what a plan asks for and its runs cannot show."""
+    found = []
+    for each in plan.require:
+        needed = runs_needed(each.success, each.confidence or plan.confidence)
+        runs = len(plan.seeds) * max(len(plan.recordings), 1)
+        if plan.sample.method == 'grid' and runs < needed:
+            found.append(
+                f'require: {each.success:.0%} of good runs at {each.factor} is shown by '
+                f'{needed} runs, all of them good; the plan has {runs} at each value'
+            )
+    return found
 
 
 def _known_digests(folder: Path) -> dict[str, list[object]]:

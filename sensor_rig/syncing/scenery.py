@@ -12,7 +12,7 @@ from rig_common.jsonable import JsonObject
 from rig_common.msgs.decode import read_image
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.syncing.series import Decimated
-from sensor_rig.view.trajectories import POSES, pose_topics
+from sensor_rig.view.trajectories import pose_topics, read_pose_of
 
 IMAGE = 'sensor_msgs/msg/Image'
 SHOWN = ('rgb8', 'mono8')
@@ -25,7 +25,7 @@ class Scenery:
 
     def __init__(self, bag: BagReader) -> None:
         raw = [topic for topic in pose_topics(bag) if not topic.startswith('/synced/')]
-        self._poses = {topic: POSES[bag.topics[topic].type_name] for topic in raw[:MOST_PATHS]}
+        self._poses = {topic: bag.topics[topic].type_name for topic in raw[:MOST_PATHS]}
         self._paths = {topic: Decimated() for topic in self._poses}
         cameras = sorted(
             name
@@ -44,9 +44,12 @@ class Scenery:
         """Take a message of one of `topics`; one that is none of its type is passed over."""
         with suppress(CdrError):
             if topic in self._poses:
-                stamp_ns, position, (x, y, z, w) = self._poses[topic](raw)
+                pose = read_pose_of(self._poses[topic], raw)
+                x, y, z, w = pose.orientation_xyzw
                 yaw = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
-                self._paths[topic].add(stamp_ns / 1e9, float(position[0]), float(position[1]), yaw)
+                self._paths[topic].add(
+                    pose.stamp_ns / 1e9, float(pose.position_m[0]), float(pose.position_m[1]), yaw
+                )
             elif topic == self._camera:
                 self._pictures.add(raw)
 

@@ -5,27 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from rig_common.jsonable import JsonObject, json_text
+from rig_common.msgs.catalogue import known
 from sensor_rig.bags.reader import BagTopic
 from sensor_rig.drawing.colours import RAW, SYNCED, TRUTH
 from sim_sensors.world.scene.frames import WORLD_FRAME
 from sync_engine.wire.batch import BATCH
 
-IN_SPACE = (
-    'sensor_msgs/msg/LaserScan',
-    'sensor_msgs/msg/PointCloud2',
-    'nav_msgs/msg/Odometry',
-    'geometry_msgs/msg/PoseStamped',
-    'visualization_msgs/msg/MarkerArray',
-)
-"""What the 3D panel shows; what was collected for a bundle is a cloud without places."""
 IMAGE, CAMERA_INFO = 'sensor_msgs/msg/Image', 'sensor_msgs/msg/CameraInfo'
-PLOTTED = {
-    'sensor_msgs/msg/Imu': [f'.angular_velocity.{axis}' for axis in 'xyz'],
-    'nav_msgs/msg/Odometry': ['.twist.twist.linear.x', '.twist.twist.angular.z'],
-    'geometry_msgs/msg/WrenchStamped': [f'.wrench.force.{axis}' for axis in 'xyz'],
-    'sensor_msgs/msg/JointState': ['.position[:]'],
-}
-"""Fields that are plotted, by type."""
 BUNDLES = 'diagnostic_msgs/msg/DiagnosticArray'
 
 Panels = dict[str, JsonObject]
@@ -45,7 +31,7 @@ def layout(topics: Mapping[str, BagTopic]) -> str:
         [
             name + field
             for name, topic in sorted(topics.items())
-            for field in PLOTTED.get(topic.type_name, ())
+            for field in known(topic.type_name).plotted
         ],
     )
     for name in _of(topics, BUNDLES):
@@ -78,7 +64,7 @@ def _space(topics: Iterable[BagTopic]) -> dict[str, object]:
     """Return the 3D panel: it stands in the world and follows nothing but its fixed frame."""
     shown = {}
     for topic in topics:
-        if topic.type_name in IN_SPACE and not topic.name.endswith(BATCH):
+        if known(topic.type_name).in_space and not topic.name.endswith(BATCH):
             colour = _colour(topic.name)
             shown[topic.name] = {
                 'visible': True,

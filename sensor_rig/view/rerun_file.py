@@ -16,17 +16,18 @@ import numpy as np
 
 from rig_common.cdr import CdrError, Reader
 from rig_common.errors import RigError, UnavailableError, why
-from rig_common.msgs import read_time_reference
+from rig_common.installing import install_extra
+from rig_common.msgs import Transform
+from rig_common.msgs.catalogue import known
 from rig_common.msgs.decode import (
-    read_camera_info,
-    read_cloud,
-    read_force,
-    read_image,
-    read_imu,
-    read_joint_positions,
-    read_odometry,
-    read_scan,
-    read_transforms,
+    Cloud,
+    ImuMessage,
+    Intrinsics,
+    MotionMessage,
+    Pixels,
+    PoseMessage,
+    Scan,
+    Vector,
 )
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.drawing.colours import RAW, SYNCED, TRUTH
@@ -47,7 +48,7 @@ class RerunFile:
             import rerun
         except ImportError:
             raise UnavailableError(
-                'a file for rerun needs rerun-sdk; "pip install sensor_rig[view]" brings it'
+                f'a file for rerun needs rerun-sdk; install it with: {install_extra("view")}'
             ) from None
         self._rr: Any = rerun
         self._stream: Any = rerun.RecordingStream('sensor_rig')
@@ -77,28 +78,30 @@ class RerunFile:
 
     def write(self, bag: BagReader, advance: Callable[[float], None] = lambda _: None) -> None:
         """Write everything of a recording that can be shown."""
-        readers: dict[str, Callable[[str, bytes], None]] = {
-            'sensor_msgs/msg/LaserScan': self._scan,
-            'sensor_msgs/msg/PointCloud2': self._cloud,
-            'sensor_msgs/msg/Image': self._image,
-            'sensor_msgs/msg/CameraInfo': self._camera,
-            'sensor_msgs/msg/Imu': self._imu,
-            'nav_msgs/msg/Odometry': self._odometry,
-            'sensor_msgs/msg/JointState': self._joints,
-            'geometry_msgs/msg/WrenchStamped': self._force,
-            'sensor_msgs/msg/TimeReference': self._time,
-            'tf2_msgs/msg/TFMessage': self._frames,
+        showing: dict[str, Callable[[str, bytes, Any], None]] = {
+            'scan': self._scan,
+            'cloud': self._cloud,
+            'image': self._image,
+            'camera': self._camera,
+            'imu': self._imu,
+            'motion': self._odometry,
+            'pose': self._pose,
+            'joints': self._joints,
+            'force': self._force,
+            'time': self._time,
+            'frames': self._frames,
         }
         shown = {
-            name: readers[topic.type_name]
+            name: (row.decode, showing[row.view])
             for name, topic in bag.topics.items()
-            if topic.type_name in readers and name != '/tf'
+            if (row := known(topic.type_name)).decode and row.view and name != '/tf'
         }
         self._topics = set(shown)
         for topic, receive_ns, raw, _ in bag.messages(list(shown)):
             try:
                 self._place(raw, receive_ns)
-                shown[topic](topic, raw)
+                decode, show = shown[topic]
+                show(topic, raw, decode(raw))
                 self.counts[topic] += 1
             except CdrError:
                 bag.problems.append(f'{topic}: a message that is none of its type is left out')
@@ -169,10 +172,10 @@ class RerunFile:
 
     # ---- one method per type ------------------------------------------------------------------
 
-    def _frames(self, topic: str, raw: bytes) -> None:
+    def _frames(self, topic: str, raw: bytes, transforms: list[Transform]) -> None:
         """Hang every sensor on the robot; only /tf_static comes here."""
         rr = self._rr
-        for each in read_transforms(raw):
+        for each in transforms:
             above = self._paths.get(each.frame_id, 'world' if each.frame_id == 'world' else ROBOT)
             self._paths[each.child_frame_id] = path = f'{above}/{each.child_frame_id}'
             turn = rr.Quaternion(xyzw=each.rotation_xyzw)
@@ -180,9 +183,9 @@ class RerunFile:
                 path, rr.Transform3D(translation=each.translation_m, quaternion=turn), static=True
             )
 
-    def _time(self, topic: str, raw: bytes) -> None:
+    def _time(self, topic: str, raw: bytes, reference: tuple[int, str, int, str]) -> None:
         """Keep when samples were captured; draw what clocks are off by, true and estimated, ms."""
-        since_ns, frame, stamp_ns, sensor = read_time_reference(raw)
+        since_ns, frame, stamp_ns, sensor = reference
         off_ms = (stamp_ns - since_ns) / 1e6
         if topic.startswith(TRUE_TIME):
             self._captures[frame, stamp_ns] = since_ns
@@ -202,8 +205,8 @@ class RerunFile:
     def _scalar(self, entity: str, *values: float) -> None:
         self._log(entity, self._rr.Scalars(values))
 
-    def _odometry(self, topic: str, raw: bytes) -> None:
-        rr, motion = self._rr, read_odometry(raw)
+    def _odometry(self, topic: str, raw: bytes, motion: MotionMessage) -> None:
+        rr = self._rr
         if topic == TRUE_POSE:
             self._log(
                 ROBOT,
@@ -212,12 +215,14 @@ class RerunFile:
                     quaternion=rr.Quaternion(xyzw=motion.orientation_xyzw),
                 ),
             )
-        trail = 'world/truth/path' if topic == TRUE_POSE else f'world/measured{topic}'
-        self._trails[trail].append(motion.position_m)
+        self._pose(topic, raw, motion)
         self._scalar(f'motion{topic}', float(motion.linear_m_s[0]), float(motion.angular_rad_s[2]))
 
-    def _scan(self, topic: str, raw: bytes) -> None:
-        scan = read_scan(raw)
+    def _pose(self, topic: str, raw: bytes, pose: MotionMessage | PoseMessage) -> None:
+        trail = 'world/truth/path' if topic == TRUE_POSE else f'world/measured{topic}'
+        self._trails[trail].append(pose.position_m)
+
+    def _scan(self, topic: str, raw: bytes, scan: Scan) -> None:
         rays = np.flatnonzero(np.isfinite(scan.ranges))
         angles = scan.angle_min_rad + rays * scan.angle_increment_rad
         reach = scan.ranges[rays]
@@ -227,8 +232,8 @@ class RerunFile:
             np.stack([np.cos(angles) * reach, np.sin(angles) * reach, np.zeros(len(rays))], 1),
         )
 
-    def _cloud(self, topic: str, raw: bytes) -> None:
-        points = read_cloud(raw).points
+    def _cloud(self, topic: str, raw: bytes, cloud: Cloud) -> None:
+        points = cloud.points
         if not {'x', 'y', 'z'} <= set(points.dtype.names or ()):
             return  # what was collected for a bundle is a cloud without places
         points = points[:: max(1, len(points) // MOST_POINTS)]
@@ -241,8 +246,7 @@ class RerunFile:
             self._rr.Points3D(points, colors=[colour], radii=[self._rr.Radius.ui_points(2.0)]),
         )
 
-    def _camera(self, topic: str, raw: bytes) -> None:
-        info = read_camera_info(raw)
+    def _camera(self, topic: str, raw: bytes, info: Intrinsics) -> None:
         image = topic.rpartition('/')[0] + '/image_raw'
         for shown in {image, f'/synced{image}'} & self._topics:  # mostly one camera_info for both
             self._log(
@@ -251,8 +255,8 @@ class RerunFile:
                 static=True,
             )
 
-    def _image(self, topic: str, raw: bytes) -> None:
-        image, entity = read_image(raw), self._entity(topic, raw)
+    def _image(self, topic: str, raw: bytes, image: Pixels) -> None:
+        entity = self._entity(topic, raw)
         if image.encoding == '32FC1':
             self._log(entity, self._rr.DepthImage(image.pixels, meter=1.0))
         elif image.encoding in ('rgb8', 'mono8'):
@@ -261,14 +265,13 @@ class RerunFile:
             return
         self._note('picture', entity)
 
-    def _imu(self, topic: str, raw: bytes) -> None:
-        rate, force = read_imu(raw)
+    def _imu(self, topic: str, raw: bytes, imu: ImuMessage) -> None:
         self._note('turn', f'imu{topic}/angular_velocity')
-        self._scalar(f'imu{topic}/angular_velocity', *rate)
-        self._scalar(f'imu{topic}/linear_acceleration', *force)
+        self._scalar(f'imu{topic}/angular_velocity', *imu.angular_rad_s)
+        self._scalar(f'imu{topic}/linear_acceleration', *imu.linear_m_s2)
 
-    def _joints(self, topic: str, raw: bytes) -> None:
-        self._scalar(f'joints{topic}', *read_joint_positions(raw)[1].values())
+    def _joints(self, topic: str, raw: bytes, joints: tuple[int, dict[str, float]]) -> None:
+        self._scalar(f'joints{topic}', *joints[1].values())
 
-    def _force(self, topic: str, raw: bytes) -> None:
-        self._scalar(f'force{topic}', *read_force(raw)[1].tolist())
+    def _force(self, topic: str, raw: bytes, force: tuple[int, Vector]) -> None:
+        self._scalar(f'force{topic}', *force[1].tolist())

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import yaml
 
 from rig_common.jsonable import JsonObject
+from rig_common.msgs.catalogue import known
 from sensor_rig.drawing import colours
 from sensor_rig.rigfile import RigConfig
 from sim_sensors.interface.topics import env_prefix, truth_topic
@@ -108,20 +109,20 @@ def _point(color: str) -> Properties:
 
 BEST_EFFORT = ('Image', 'LaserScan', 'PointCloud2')
 """Large: an old one is not worth a repetition."""
-DISPLAYS: dict[str, tuple[str, Make]] = {
-    'sensor_msgs/msg/LaserScan': ('LaserScan', _points),
-    'sensor_msgs/msg/PointCloud2': ('PointCloud2', _points),
-    'sensor_msgs/msg/Image': ('Image', _image),
-    'sensor_msgs/msg/Range': ('Range', _range),
-    'sensor_msgs/msg/Temperature': ('Temperature', _measured),
-    'sensor_msgs/msg/FluidPressure': ('FluidPressure', _measured),
-    'geometry_msgs/msg/WrenchStamped': ('Wrench', _wrench),
-    'geometry_msgs/msg/TwistStamped': ('TwistStamped', _twist),
-    'geometry_msgs/msg/PoseStamped': ('Pose', _arrow),
-    'geometry_msgs/msg/PointStamped': ('PointStamped', _point),
-    'nav_msgs/msg/Odometry': ('Odometry', _odometry),
+DISPLAYS: dict[str, Make] = {
+    'LaserScan': _points,
+    'PointCloud2': _points,
+    'Image': _image,
+    'Range': _range,
+    'Temperature': _measured,
+    'FluidPressure': _measured,
+    'Wrench': _wrench,
+    'TwistStamped': _twist,
+    'Pose': _arrow,
+    'PointStamped': _point,
+    'Odometry': _odometry,
 }
-"""What RViz shows: message type -> class of its display, and its properties in a colour."""
+"""Properties of a display in a colour, by its class; which type it shows is in the catalogue."""
 
 
 def view_text(rig: RigConfig, namespace: str = '') -> str:
@@ -239,16 +240,16 @@ def streams(rig: RigConfig) -> Iterator[tuple[str, str, str, bool]]:
 def not_shown(rig: RigConfig) -> list[str]:
     """Return the topics of the sensors for which RViz has no display of its own."""
     return sorted(
-        {topic for topic, kind, color, _ in streams(rig) if color == RAW and kind not in DISPLAYS}
+        {topic for topic, kind, color, _ in streams(rig) if color == RAW and not known(kind).rviz}
     )
 
 
 def _display(
     prefix: str, topic: str, kind: str, color: str, is_shown: bool
 ) -> dict[str, object] | None:
-    if kind not in DISPLAYS:
+    name = known(kind).rviz
+    if not name:
         return None
-    name, make = DISPLAYS[kind]
     reliable = name not in BEST_EFFORT
     return {
         'Class': f'{PLUGINS}/{name}',
@@ -256,7 +257,7 @@ def _display(
         'Enabled': is_shown,
         'Value': is_shown,
         'Topic': _topic(topic if topic.startswith('/') else prefix + topic, reliable=reliable),
-        **make(color),
+        **DISPLAYS[name](color),
     }
 
 

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
 from rig_common.cdr import CdrError
 from rig_common.errors import RigError, why
-from rig_common.msgs.decode import Vector, read_odometry, read_pose
+from rig_common.msgs.catalogue import CATALOGUE
+from rig_common.msgs.decode import MotionMessage, PoseMessage
 from sensor_rig.bags.reader import BagReader
 
-Pose = tuple[int, Vector, Vector]
-"""(stamp ns, position m [3], orientation xyzw [4])."""
+Pose = MotionMessage | PoseMessage
 
 
-def _odometry(raw: bytes) -> Pose:
-    motion = read_odometry(raw)
-    return motion.stamp_ns, motion.position_m, motion.orientation_xyzw
+def pose_types() -> list[str]:
+    """Return the message types that hold poses."""
+    return [row.name for row in CATALOGUE.values() if row.view in ('motion', 'pose')]
 
 
-POSES: dict[str, Callable[[bytes], Pose]] = {
-    'nav_msgs/msg/Odometry': _odometry,
-    'geometry_msgs/msg/PoseStamped': read_pose,
-    'geometry_msgs/msg/PoseWithCovarianceStamped': read_pose,
-}
-"""Reader by message type."""
+def read_pose_of(type_name: str, raw: bytes) -> Pose:
+    """Return the pose in a message of one of `pose_types`."""
+    decode = CATALOGUE[type_name].decode
+    if decode is None:
+        raise CdrError(f'{type_name} has no decoder')
+    reading: Pose = decode(raw)
+    return reading
 
 
 def pose_topics(bag: BagReader) -> list[str]:
     """Return the topics of a recording that hold poses."""
-    return sorted(name for name, topic in bag.topics.items() if topic.type_name in POSES)
+    return sorted(name for name, topic in bag.topics.items() if topic.type_name in pose_types())
 
 
 def file_name(topic: str) -> str:
@@ -51,7 +51,7 @@ def write_trajectories(bag: BagReader, folder: Path) -> dict[str, int]:
     topics = pose_topics(bag)
     if not topics:
         raise RigError(
-            f'{bag.path} has no topic with poses; those are of the types {", ".join(POSES)}'
+            f'{bag.path} has no topic with poses; those are of the types {", ".join(pose_types())}'
         )
     counts = dict.fromkeys(map(file_name, topics), 0)
     try:
@@ -61,9 +61,7 @@ def write_trajectories(bag: BagReader, folder: Path) -> dict[str, int]:
         }
         try:
             for topic, _, raw, _ in bag.messages(topics):
-                counts[file_name(topic)] += _write(
-                    files[topic], POSES[bag.topics[topic].type_name], raw
-                )
+                counts[file_name(topic)] += _write(files[topic], bag.topics[topic].type_name, raw)
         finally:
             for file in files.values():
                 file.close()
@@ -74,13 +72,13 @@ def write_trajectories(bag: BagReader, folder: Path) -> dict[str, int]:
     return counts
 
 
-def _write(file: TextIO, read: Callable[[bytes], Pose], raw: bytes) -> int:
+def _write(file: TextIO, type_name: str, raw: bytes) -> int:
     """Write one pose; return 0 for a message that is none."""
     try:
-        stamp_ns, position, orientation = read(raw)
+        pose = read_pose_of(type_name, raw)
     except CdrError:
         return 0
-    seconds, rest = divmod(stamp_ns, 10**9)
-    values = ' '.join(f'{value:.9g}' for value in (*position, *orientation))
+    seconds, rest = divmod(pose.stamp_ns, 10**9)
+    values = ' '.join(f'{value:.9g}' for value in (*pose.position_m, *pose.orientation_xyzw))
     file.write(f'{seconds}.{rest:09d} {values}\n')
     return 1

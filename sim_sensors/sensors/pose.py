@@ -94,6 +94,10 @@ class Pose(Sensor[PoseConfig]):
         rotate(values[:, 3:7], noise[:, 3:6])
         values[:, 7:] += noise[:, 6:]
 
+    def sync_facts(self) -> dict[str, object]:
+        """Return that its cue has no error that stays: what measures a pose does not slip."""
+        return {'cue_bias_s': 0.0}
+
     def topics(self) -> Sequence[Topic]:
         """One Odometry."""
         return [ODOM]

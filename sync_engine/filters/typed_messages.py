@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from sync_engine.matching.interpolate import CannotInterpolate, FloatArray, Kind
 from sync_engine.streams.payload import CueValues, Payload, PayloadReader
 from sync_engine.wire.codecs import codec_of
-from sync_engine.wire.cue_readers import READERS
+from sync_engine.wire.cue_readers import reader_of, types_of
 
 Triple = tuple[float, float, float]
 
@@ -36,9 +36,9 @@ def typed_reader(cue: str) -> PayloadReader:
 
     def read(message: Payload) -> CueValues:
         type_name = type_name_of(message)
-        if type_name not in READERS[cue]:
+        if type_name not in types_of(cue):
             raise ValueError(f'the {cue} cue cannot read {type_name}')
-        return READERS[cue][type_name](_serialized(message))
+        return reader_of(cue, type_name)(_serialized(message))
 
     return read
 

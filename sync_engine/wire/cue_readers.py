@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from rig_common.cdr import CdrError, Reader
+from rig_common.cdr import CdrError
 from rig_common.errors import RigError
 from rig_common.msgs import Transform
+from rig_common.msgs.catalogue import CATALOGUE
 from rig_common.msgs.decode import (
+    Cloud,
     Intrinsics,
+    Scan,
     read_camera_info,
-    read_cloud,
-    read_imu,
-    read_odometry,
-    read_scan,
     read_transform,
     read_transforms,
-    read_twist,
 )
 from sync_engine.config import TF_TYPE, InputConfig, SyncConfig
 from sync_engine.cues.image_lens import MODELS, CameraLens
 from sync_engine.streams.payload import CueValues, PayloadReader
 from sync_engine.wire.image_readers import (
+    image_values,
     read_compressed_image,
     read_foxglove_image,
-    read_raw_image,
 )
 from sync_engine.wire.restamp import point_times_s
 from sync_engine.wire.video_readers import VIDEO_TYPES, VideoReader
@@ -84,11 +85,10 @@ def readers_of(config: SyncConfig, lenses: Lenses) -> dict[str, PayloadReader]:
     for name, given in config.inputs.items():
         if given.cue == 'none':
             continue
-        known = {*READERS[given.cue], *(TRANSFORMS if given.cue == 'odometry' else ())}
-        if given.type not in known:
+        if given.type not in types_of(given.cue):
             raise RigError(
                 f'sync.inputs.{name}.cue is {given.cue!r}, which reads '
-                f'{" or ".join(sorted(known))}; its type is {given.type!r}'
+                f'{" or ".join(types_of(given.cue))}; its type is {given.type!r}'
             )
         if given.wrong_transform:
             raise RigError(f'sync.inputs.{name}: {given.wrong_transform}')
@@ -97,7 +97,7 @@ def readers_of(config: SyncConfig, lenses: Lenses) -> dict[str, PayloadReader]:
         elif given.cue == 'image':
             readers[name] = CameraReader(name, given, lenses)
         else:
-            readers[name] = READERS[given.cue][given.type]
+            readers[name] = reader_of(given.cue, given.type)
     return readers
 
 
@@ -107,7 +107,7 @@ class CameraReader:
     def __init__(self, camera: str, given: InputConfig, lenses: Lenses) -> None:
         self._camera, self._lenses = camera, lenses
         self._video = VideoReader(given.type) if given.type in VIDEO_TYPES else None
-        self._read = self._video or READERS['image'][given.type]
+        self._read = self._video or reader_of('image', given.type)
         self._patience = _PATIENCE if lenses.expect(camera) else 0
 
     def missed(self) -> None:
@@ -125,8 +125,7 @@ class CameraReader:
         return values if self._patience < 0 else {}
 
 
-def _scan(raw: bytes) -> CueValues:
-    scan = read_scan(raw)
+def _scan(scan: Scan) -> CueValues:
     return {
         'ranges': scan.ranges,
         'angle_min': scan.angle_min_rad,
@@ -137,31 +136,12 @@ def _scan(raw: bytes) -> CueValues:
     }
 
 
-def _cloud(raw: bytes) -> CueValues:
-    cloud = read_cloud(raw)
+def _cloud(cloud: Cloud) -> CueValues:
     if not {'x', 'y', 'z'} <= set(cloud.points.dtype.names or ()):
         raise CdrError('a cloud without x, y and z')
     points = np.stack([cloud.points[axis] for axis in 'xyz'], axis=1)
     times = point_times_s(cloud)
     return {'points': points} if times is None else {'points': points, 'times': times}
-
-
-def _imu_rate(raw: bytes) -> CueValues:
-    return {'angular_velocity': read_imu(raw)[0]}
-
-
-def _twist_rate(raw: bytes) -> CueValues:
-    return {'angular_velocity': read_twist(raw)[2]}
-
-
-def _odometry_orientation(raw: bytes) -> CueValues:
-    return {'orientation': read_odometry(raw).orientation_xyzw}
-
-
-def _pose_orientation(raw: bytes) -> CueValues:
-    reader = Reader(raw)
-    reader.header()
-    return {'orientation': reader.array('f8', 7)[3:]}
 
 
 def find_transform(given: InputConfig, raw: bytes) -> Transform | None:
@@ -186,31 +166,32 @@ def _transform_reader(given: InputConfig) -> PayloadReader:
     return read
 
 
-def _imu_orientation(raw: bytes) -> CueValues:
-    reader = Reader(raw)
-    reader.header()
-    return {'orientation': reader.array('f8', 4)}
-
-
-READERS: dict[str, dict[str, PayloadReader]] = {
-    'scan': {'sensor_msgs/msg/LaserScan': _scan},
-    'cloud': {'sensor_msgs/msg/PointCloud2': _cloud},
-    'image': {
-        'sensor_msgs/msg/Image': read_raw_image,
-        'sensor_msgs/msg/CompressedImage': read_compressed_image,
-        'foxglove_msgs/msg/CompressedImage': read_foxglove_image,
-        **{name: VideoReader(name) for name in VIDEO_TYPES},
-    },
-    'rate': {
-        'sensor_msgs/msg/Imu': _imu_rate,
-        'geometry_msgs/msg/TwistStamped': _twist_rate,
-        'geometry_msgs/msg/TwistWithCovarianceStamped': _twist_rate,
-    },
-    'odometry': {
-        'nav_msgs/msg/Odometry': _odometry_orientation,
-        'geometry_msgs/msg/PoseStamped': _pose_orientation,
-        'geometry_msgs/msg/PoseWithCovarianceStamped': _pose_orientation,
-        'sensor_msgs/msg/Imu': _imu_orientation,
-    },
+VALUES: dict[str, Callable[[Any], CueValues]] = {
+    'scan': _scan,
+    'cloud': _cloud,
+    'image': image_values,
+    'rate': lambda reading: {'angular_velocity': reading.angular_rad_s},
+    'odometry': lambda reading: {'orientation': reading.orientation_xyzw},
 }
-"""Cue -> message type -> reader; an input of transforms or of video has one of its own."""
+"""Cue -> what it wants of a reading, which the type's decoder in the catalogue returns."""
+IMAGE_READERS: dict[str, PayloadReader] = {
+    'sensor_msgs/msg/CompressedImage': read_compressed_image,
+    'foxglove_msgs/msg/CompressedImage': read_foxglove_image,
+    **{name: VideoReader(name) for name in VIDEO_TYPES},
+}
+"""Pictures that are decoded no further than the cue needs them; a video input has its own."""
+
+
+def types_of(cue: str) -> list[str]:
+    """Return the message types that a cue can read."""
+    known = {row.name for row in CATALOGUE.values() if cue in row.cues()}
+    return sorted(known | {'image': set(IMAGE_READERS), 'odometry': TRANSFORMS}.get(cue, set()))
+
+
+def reader_of(cue: str, type_name: str) -> PayloadReader:
+    """Return what reads the payload of one of `types_of(cue)`."""
+    if type_name in IMAGE_READERS:
+        return IMAGE_READERS[type_name]
+    decode, values = CATALOGUE[type_name].decode, VALUES[cue]
+    assert decode is not None, f'{type_name} has a cue and no decoder'
+    return lambda raw: values(decode(raw))

@@ -14,7 +14,7 @@ import numpy as np
 
 from rig_common.arrays import AnyArray
 from rig_common.cdr import Buffer, CdrError, Reader
-from rig_common.msgs.decode import read_image
+from rig_common.msgs.decode import Pixels
 from sync_engine.streams.payload import CueValues
 
 _WANTED_PX = (320, 180)
@@ -24,10 +24,12 @@ _DEPTH_HEADER_BYTES = 12
 _PNG, _JPEG = b'\x89PNG\r\n\x1a\n', b'\xff\xd8'
 
 
-def read_raw_image(raw: Buffer) -> CueValues:
-    """Return `gray` of a sensor_msgs/Image of any encoding."""
-    _, encoding, pixels = read_image(raw)
-    return {'gray': gray_of(encoding, pixels), 'mosaic': encoding.startswith('bayer')}
+def image_values(image: Pixels) -> CueValues:
+    """Return `gray` of an image of any encoding."""
+    return {
+        'gray': gray_of(image.encoding, image.pixels),
+        'mosaic': image.encoding.startswith('bayer'),
+    }
 
 
 def gray_of(encoding: str, pixels: AnyArray) -> AnyArray:

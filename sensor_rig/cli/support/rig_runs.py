@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -151,6 +152,12 @@ def require_ros() -> None:
             f'ROS 2 is not importable here; see "{program_name()} doctor", or run the '
             f'rig without ROS in Python (sensor_rig.inprocess.open_rig)'
         ) from None
+
+
+def exit_code(summary: Summary, seconds: float | None) -> int:
+    """Return 130 where a run ended before the time that was asked for; a signal ended it then."""
+    is_early = seconds is not None and not summary.resets and summary.simulated_s < seconds - 1e-6
+    return 128 + signal.SIGINT if is_early else 0
 
 
 def print_summary(summary: Summary, as_json: bool) -> None:

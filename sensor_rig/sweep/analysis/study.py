@@ -149,7 +149,13 @@ class Study:
         found: dict[Any, list[Row]] = defaultdict(list)
         for row in chosen:
             found[row.values[factor]].append(row)
-        return sorted(found.items()) if self.numeric(factor) else list(found.items())
+        if self.numeric(factor):
+            return sorted(found.items())
+        order = [str(value) for value in self.plan.vary[factor].values]
+        return sorted(
+            found.items(),
+            key=lambda each: order.index(each[0]) if each[0] in order else len(order),
+        )
 
     def levels(self, factor: str, rows: Iterable[Row]) -> tuple[FactorLevel, ...]:
         """Return how many runs are good at each level."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -21,6 +22,25 @@ _Loader.add_implicit_resolver(
     re.compile(r'[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+\Z'),
     list('-+.0123456789'),
 )
+
+
+def lines_of(file: Path) -> dict[str, int]:
+    """Return the line of every key in a YAML file, by its dotted name; empty where it is none."""
+    try:
+        root = _Loader(file.read_text(encoding='utf-8-sig')).get_single_node()
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError):
+        return {}
+    found: dict[str, int] = {}
+
+    def look(node: Any, above: str) -> None:
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                name = f'{above}{key.value}'
+                found[name] = key.start_mark.line + 1
+                look(value, f'{name}.')
+
+    look(root, '')
+    return found
 
 
 def read_yaml(file: Path) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -11,7 +12,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from rig_common.errors import RigError
 from rig_common.validation import Strict, validated
 from sensor_rig.measures.claims import Claim
-from sensor_rig.sweep.plan.plain_yaml import read_yaml
+from sensor_rig.sweep.plan.plain_yaml import lines_of, read_yaml
 
 MAX_RUNS = 1_000_000
 SYSTEM_KEY = 'system.'
@@ -270,7 +271,10 @@ class Plan(Strict):
 def load_plan(path: str | Path) -> Plan:
     """Read and validate a plan."""
     file = Path(path)
-    plan = plan_of(read_yaml(file), file.name)
+    try:
+        plan = plan_of(read_yaml(file), file.name)
+    except RigError as error:
+        raise RigError(located(file, str(error))) from None
     if plan.sample.method != 'grid' and not plan.vary:
         raise RigError(f'{file.name}: sample.method is {plan.sample.method}, but nothing varies')
     if plan.refine is not None and plan.sample.method != 'grid':
@@ -279,6 +283,21 @@ def load_plan(path: str | Path) -> Plan:
             f'is {plan.sample.method}'
         )
     return plan
+
+
+def located(file: Path, sentence: str) -> str:
+    """Return a sentence about a plan with the line of the key that it names first."""
+    told = sentence.removeprefix(f'{file.name}:').lstrip(' .')
+    if told.startswith(str(file)):
+        return told
+    lines = lines_of(file)
+    named = [
+        (place.start(), -len(key), key)
+        for key in lines
+        if (place := re.search(rf'(?<![\w.]){re.escape(key)}(?![\w])', told)) is not None
+    ]
+    where = f'{file.name}:{lines[min(named)[2]]}' if named else file.name
+    return f'{where}: {told}'
 
 
 def plan_of(values: Mapping[str, object], name: str = 'plan') -> Plan:

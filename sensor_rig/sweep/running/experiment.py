@@ -140,7 +140,7 @@ def variants(made: Experiment) -> Iterator[RigConfig]:
             try:
                 yield made.rig((*first[:index], value, *first[index + 1 :]))
             except RigError as error:
-                raise RigError(f'vary: with {name} at {value!r}, {error}') from None
+                raise RigError(f'vary.{name}: with {value!r}, {error}') from None
 
 
 def _require_part(made: Experiment, name: str, key: str) -> None:

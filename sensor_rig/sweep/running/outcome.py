@@ -42,6 +42,8 @@ class RunOutcome:
     host: str = ''
     log: str = ''
     """The end of what the run wrote to stdout and stderr."""
+    of_plan: bool = False
+    """Whether it was refused for a mistake of the plan, which every run would meet."""
     lost: bool = False
     """Whether it was lost with its worker through no fault of its own, and should be repeated."""
 

@@ -14,11 +14,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import sensor_rig
 from rig_common.errors import RigError
 from rig_common.validation import hint
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.measures.keys import Measures
 from sensor_rig.measures.simulated import simulated_measures
+from sensor_rig.sweep.plan.sweep_plan import SYSTEM_KEY
 from sensor_rig.sweep.running.experiment import Experiment, Task
 from sensor_rig.sweep.running.material import Material, WatchedRig
 from sensor_rig.sweep.running.trajectory_error import scored, tum_file, tum_rows
@@ -26,6 +28,10 @@ from sensor_rig.sweep.running.trajectory_error import scored, tum_file, tum_rows
 TRAJECTORY = 'trajectory'
 """What a function returns under this name is scored against the truth."""
 MOST_NUMBERS = 10_000
+
+
+class PlanError(RigError):
+    """A mistake of the plan that every run would meet, not a result of one run."""
 
 
 class ProgramError(Exception):
@@ -75,7 +81,7 @@ def _function(experiment: Experiment, task: Task, material: Material, scratch: P
             for name, value in experiment.system_values(task.values).items()
         },
     }
-    given = _arguments(function, offered)
+    given = _arguments(function, offered, experiment.system_values(task.values))
     answer = function(material.recording if rig is None else rig, **given)
     found = dict(material.measures)
     if rig is not None and rig.elapsed_ns > 0:
@@ -100,17 +106,27 @@ def imported(experiment: Experiment) -> Callable[..., object]:
     try:
         function = getattr(importlib.import_module(module), name, None)
     except ImportError as error:
-        raise RigError(f'system.python is {address!r}; it cannot be imported: {error}') from None
+        raise PlanError(f'system.python is {address!r}; it cannot be imported: {error}') from None
     if not callable(function):
-        raise RigError(f'system.python is {address!r}; the module has no function {name!r}')
+        raise PlanError(f'system.python is {address!r}; the module has no function {name!r}')
     return function  # type: ignore[no-any-return]
 
 
 def _arguments(
-    function: Callable[..., Any], offered: Mapping[str, Callable[[], Any]]
+    function: Callable[..., Any],
+    offered: Mapping[str, Callable[[], Any]],
+    system_values: Mapping[str, object],
 ) -> dict[str, object]:
     """Return what a function asks for by the names of its parameters, after the first."""
     _, *wanted = inspect.signature(function).parameters.values()
+    names = [each.name for each in wanted]
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in wanted)
+    for name in () if takes_any else system_values:
+        if name not in names:
+            raise PlanError(
+                f'vary.{SYSTEM_KEY}{name}: {function.__name__} has no parameter {name!r}; '
+                f'{hint(name, names)}'
+            )
     given = {}
     for parameter in wanted:
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -118,7 +134,7 @@ def _arguments(
         if parameter.name in offered:
             given[parameter.name] = offered[parameter.name]()
         elif parameter.default is parameter.empty:
-            raise RigError(
+            raise PlanError(
                 f'{function.__name__} asks for {parameter.name!r}; '
                 f'{hint(parameter.name, list(offered), "offered are")}'
             )
@@ -142,6 +158,11 @@ def _program(experiment: Experiment, task: Task, material: Material, scratch: Pa
             for name, value in experiment.system_values(task.values).items()
         },
     }
+    for name in experiment.system_values(task.values):
+        if not any(f'{{{name}}}' in part for part in system.command):
+            raise PlanError(
+                f'vary.{SYSTEM_KEY}{name}: system.command has no {{{name}}} for its value'
+            )
     command = [_filled(part, fields) for part in system.command]
     try:
         code = subprocess.run(
@@ -152,7 +173,7 @@ def _program(experiment: Experiment, task: Task, material: Material, scratch: Pa
             check=False,
         ).returncode
     except OSError as error:
-        raise RigError(
+        raise PlanError(
             f'system.command: {command[0]} cannot be started: {error.strerror}'
         ) from None
     found = dict(material.measures)
@@ -172,7 +193,7 @@ def _program(experiment: Experiment, task: Task, material: Material, scratch: Pa
 
 def _python_path(experiment: Experiment) -> dict[str, str]:
     """Let a Python program find this package, wherever it was started from."""
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(Path(sensor_rig.__file__).resolve().parents[1])
     before = os.environ.get('PYTHONPATH', '')
     return {'PYTHONPATH': os.pathsep.join(filter(None, [before, root]))}
 

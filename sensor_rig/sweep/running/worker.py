@@ -19,6 +19,7 @@ import threading
 import time
 import traceback
 from contextlib import suppress
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -64,31 +65,29 @@ def carried_out(experiment: Experiment, task: Task, scratch: Path, log: Path) ->
     scratch.mkdir(parents=True)
     _write_into(log)
     begun = time.monotonic()
-    status, measures, code, reason = _tried(experiment, task, scratch)
+    outcome = _tried(experiment, task, scratch)
     seconds = time.monotonic() - begun
     sys.stdout.flush()
     sys.stderr.flush()
     _end_children()
     shutil.rmtree(scratch, ignore_errors=True)
-    return RunOutcome(
-        task.id, status, measures, code, reason, seconds, socket.gethostname(), end_of(log)
-    )
+    return replace(outcome, seconds=seconds, host=socket.gethostname(), log=end_of(log))
 
 
-def _tried(
-    experiment: Experiment, task: Task, scratch: Path
-) -> tuple[RunStatus, dict[str, float], int | None, str]:
-    from sensor_rig.sweep.running.systems import ProgramError, measured
+def _tried(experiment: Experiment, task: Task, scratch: Path) -> RunOutcome:
+    from sensor_rig.sweep.running.systems import PlanError, ProgramError, measured
 
     try:
-        return RunStatus.OK, measured(experiment, task, scratch), 0, ''
+        return RunOutcome(task.id, RunStatus.OK, measured(experiment, task, scratch), 0)
     except RigError as error:
-        return RunStatus.REFUSED, {}, None, str(error)
+        of_plan = isinstance(error, PlanError)
+        return RunOutcome(task.id, RunStatus.REFUSED, reason=str(error), of_plan=of_plan)
     except ProgramError as error:
-        return RunStatus.FAILED, error.measures, error.code, str(error)
+        return RunOutcome(task.id, RunStatus.FAILED, error.measures, error.code, str(error))
     except (Exception, SystemExit) as error:
         traceback.print_exc()
-        return RunStatus.FAILED, {}, None, f'{type(error).__name__}: {error}'.splitlines()[0]
+        reason = f'{type(error).__name__}: {error}'.splitlines()[0]
+        return RunOutcome(task.id, RunStatus.FAILED, reason=reason)
 
 
 def _write_into(log: Path) -> None:

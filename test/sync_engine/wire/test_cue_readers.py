@@ -11,7 +11,7 @@ from rig_common.errors import RigError
 from rig_common.msgs.decode import read_camera_info
 from sync_engine.config import load_config
 from sync_engine.cues.image_lens import CameraLens
-from sync_engine.wire.cue_readers import READERS, Lenses, lens_of, readers_of
+from sync_engine.wire.cue_readers import Lenses, lens_of, reader_of, readers_of, types_of
 from sync_engine.wire.session import WireSync
 
 
@@ -26,7 +26,7 @@ def test_a_scan():
         range_max_m=9,
         time_increment_s=0.25,
     )
-    values = READERS['scan'][template.type_name](template.fill(1, ranges=[1, 2, 3]))
+    values = reader_of('scan', template.type_name)(template.fill(1, ranges=[1, 2, 3]))
     np.testing.assert_array_equal(values['ranges'], [1, 2, 3])
     assert (
         values['angle_min'],
@@ -45,7 +45,7 @@ def test_a_cloud_with_times_of_any_kind(kind, times):
     points = np.zeros(2, [('x', '<f4'), ('y', '<f4'), ('z', '<f4'), ('time', kind)])
     points['y'], points['time'] = [3, 4], times
     raw = msgs.point_cloud2_message(1_700_000_000_000_000_000, 'l', points)
-    values = READERS['cloud']['sensor_msgs/msg/PointCloud2'](raw)
+    values = reader_of('cloud', 'sensor_msgs/msg/PointCloud2')(raw)
     np.testing.assert_array_equal(values['points'], [[0, 3, 0], [0, 4, 0]])
     np.testing.assert_allclose(values['times'], [0, 0.05], atol=1e-6)
 
@@ -54,7 +54,7 @@ def test_a_cloud_without_places_is_refused():
     """Found by tools/fuzz."""
     raw = msgs.point_cloud2_message(5, 'l', np.zeros(2, [('a', '<f4')]))
     with pytest.raises(CdrError, match='without x, y and z'):
-        READERS['cloud']['sensor_msgs/msg/PointCloud2'](raw)
+        reader_of('cloud', 'sensor_msgs/msg/PointCloud2')(raw)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_cloud_without_places_is_refused():
 def test_an_image_becomes_gray(encoding, gray):
     template = msgs.image('c', 2, 3, encoding)
     raw = template.fill(0, data=np.full(template.blocks['data'].shape, 200))
-    values = READERS['image'][template.type_name](raw)
+    values = reader_of('image', template.type_name)(raw)
     assert values['gray'].shape == (2, 3)
     assert (values['gray'] == gray).all()
 
@@ -71,20 +71,20 @@ def test_an_image_becomes_gray(encoding, gray):
 def test_rates_and_orientations():
     odom = msgs.odometry('o', 'b').fill(0, orientation=[0, 0, 1, 0])
     np.testing.assert_array_equal(
-        READERS['odometry']['nav_msgs/msg/Odometry'](odom)['orientation'], [0, 0, 1, 0]
+        reader_of('odometry', 'nav_msgs/msg/Odometry')(odom)['orientation'], [0, 0, 1, 0]
     )
     pose = msgs.pose_stamped('map').fill(0, orientation=[0, 1, 0, 0])
     np.testing.assert_array_equal(
-        READERS['odometry']['geometry_msgs/msg/PoseStamped'](pose)['orientation'], [0, 1, 0, 0]
+        reader_of('odometry', 'geometry_msgs/msg/PoseStamped')(pose)['orientation'], [0, 1, 0, 0]
     )
     for raw, type_name in (
         (msgs.imu('i').fill(0, angular_velocity=[1, 2, 3]), 'sensor_msgs/msg/Imu'),
         (msgs.twist_stamped('b').fill(0, angular=[1, 2, 3]), 'geometry_msgs/msg/TwistStamped'),
     ):
         np.testing.assert_array_equal(
-            READERS['rate'][type_name](raw)['angular_velocity'], [1, 2, 3]
+            reader_of('rate', type_name)(raw)['angular_velocity'], [1, 2, 3]
         )
-    assert 'nav_msgs/msg/Odometry' not in READERS['rate']  # a mean over its period, not a rate
+    assert 'nav_msgs/msg/Odometry' not in types_of('rate')  # a mean over its period, not a rate
 
 
 def test_the_focal_length_comes_from_the_camera_info_beside_the_image():

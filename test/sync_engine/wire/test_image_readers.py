@@ -12,7 +12,7 @@ from rig_common import msgs
 from rig_common.cdr import CdrError, Writer
 from rig_common.times import NS_PER_S
 from sync_engine.cues.image import ImageCue
-from sync_engine.wire.cue_readers import READERS
+from sync_engine.wire.cue_readers import reader_of
 
 cv2 = pytest.importorskip('cv2')
 Image = pytest.importorskip('PIL.Image')
@@ -94,7 +94,7 @@ ENCODINGS = [
 
 def turn_of(messages: list[bytes], type_name: str, scale: float = 1.0) -> float:
     """Return the turn about y (rad) that the cue finds between two messages."""
-    cue, read = ImageCue(), READERS['image'][type_name]
+    cue, read = ImageCue(), reader_of('image', type_name)
     focal = {'fx': 120.0 * scale, 'fy': 120.0 * scale}
     found = [
         cue.feed(NS_PER_S + k * 40_000_000, {**focal, **read(raw)})
@@ -116,7 +116,7 @@ def test_a_raw_image_of_any_encoding_shows_the_turn(encoding: str) -> None:
 @pytest.mark.parametrize('encoding', ['nv12', 'yuv422', 'yuv422_yuy2'])
 def test_brightness_of_yuv_is_opencvs(encoding: str) -> None:
     bgr = scene()
-    gray = READERS['image']['sensor_msgs/msg/Image'](stored(bgr, encoding))['gray']
+    gray = reader_of('image', 'sensor_msgs/msg/Image')(stored(bgr, encoding))['gray']
     if encoding == 'nv12':
         wanted = cv2.cvtColor(bgr, cv2.COLOR_BGR2YUV_I420)[:HEIGHT]
     else:
@@ -128,7 +128,7 @@ def test_brightness_of_yuv_is_opencvs(encoding: str) -> None:
 
 def test_the_byte_order_of_a_message_counts() -> None:
     data = np.full((HEIGHT, WIDTH), 258, dtype='>u2')
-    gray = READERS['image']['sensor_msgs/msg/Image'](image('mono16', data, HEIGHT, big=True))[
+    gray = reader_of('image', 'sensor_msgs/msg/Image')(image('mono16', data, HEIGHT, big=True))[
         'gray'
     ]
     assert (gray == 258).all()
@@ -137,7 +137,7 @@ def test_the_byte_order_of_a_message_counts() -> None:
 @pytest.mark.parametrize('encoding', ['', 'rgb10', '8FC1', '64UC1', 'mono8; jpeg', '16UC0'])
 def test_an_unknown_encoding_is_one_sentence(encoding: str) -> None:
     with pytest.raises(CdrError, match=r'image encoding .* is not one of'):
-        READERS['image']['sensor_msgs/msg/Image'](
+        reader_of('image', 'sensor_msgs/msg/Image')(
             image(encoding, np.zeros((HEIGHT, WIDTH), np.uint8), HEIGHT)
         )
 
@@ -162,7 +162,7 @@ def test_a_jpeg_is_decoded_small_and_still_shows_the_turn() -> None:
         done, data = cv2.imencode('.jpg', cv2.resize(scene(shift), None, fx=8.0, fy=8.0))
         assert done
         files.append(msgs.compressed_image(5, 'c', 'bgr8; jpeg compressed bgr8', data.tobytes()))
-    values = READERS['image']['sensor_msgs/msg/CompressedImage'](files[0])
+    values = reader_of('image', 'sensor_msgs/msg/CompressedImage')(files[0])
     assert values['gray'].shape == (240, 320)
     assert values['shrink'] == 4
     turn = turn_of(files, 'sensor_msgs/msg/CompressedImage', scale=8.0)
@@ -178,7 +178,7 @@ def test_compressed_depth() -> None:
     raw = msgs.compressed_image(
         5, 'c', '16UC1; compressedDepth png', struct.pack('<iff', 0, 0, 0) + data.tobytes()
     )
-    read = READERS['image']['sensor_msgs/msg/CompressedImage']
+    read = reader_of('image', 'sensor_msgs/msg/CompressedImage')
     np.testing.assert_array_equal(read(raw)['gray'], (depth[1:] * 1e3).astype(np.uint16))
     one, other = 100.0 * 101.0, 1.0 - 101.0 / 10.0
     coded = np.where(np.isnan(depth), 0.0, one / np.nan_to_num(depth, nan=1.0) + other)
@@ -197,7 +197,7 @@ def test_foxglove_puts_the_format_last() -> None:
     writer.header(5, 'c')
     writer.octets(out.getvalue())
     writer.string('png')
-    gray = READERS['image']['foxglove_msgs/msg/CompressedImage'](writer.finish())['gray']
+    gray = reader_of('image', 'foxglove_msgs/msg/CompressedImage')(writer.finish())['gray']
     wanted = cv2.cvtColor(scene(), cv2.COLOR_BGR2GRAY)
     assert np.abs(gray.astype(int) - wanted).max() <= 1
 
@@ -205,7 +205,7 @@ def test_foxglove_puts_the_format_last() -> None:
 def test_damaged_pictures_are_one_sentence() -> None:
     done, data = cv2.imencode('.jpg', scene())
     assert done
-    read = READERS['image']['sensor_msgs/msg/CompressedImage']
+    read = reader_of('image', 'sensor_msgs/msg/CompressedImage')
     for bad, kind in (
         (b'', 'jpeg'),
         (b'no picture', 'jpeg'),

@@ -11,7 +11,7 @@ import pytest
 
 from sensor_rig.cli import run
 from sensor_rig.cli.main import main
-from sensor_rig.cli.support.rig_runs import print_summary
+from sensor_rig.cli.support.rig_runs import exit_code, print_summary
 from sensor_rig.running.run_summary import InputSummary, SensorSummary, Summary
 
 
@@ -124,3 +124,10 @@ def test_several_nodes_to_wait_for_leave_the_rig_its_place() -> None:
     run.add_arguments(parser)
     given = parser.parse_args(['--lockstep', '--wait-for', 'a,b', '--wait-for', 'c', 'demo'])
     assert (given.rig, given.wait_for) == ('demo', ['a', 'b', 'c'])
+
+
+@pytest.mark.parametrize(
+    ('seconds', 'code'), [(None, 0), (5.6, 0), (5.0, 0), (100.0, 130)], ids=str
+)
+def test_a_run_that_ends_before_its_time_was_interrupted(seconds: float | None, code: int) -> None:
+    assert exit_code(summary(0), seconds) == code
