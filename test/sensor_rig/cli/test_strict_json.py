@@ -50,7 +50,7 @@ CASES = {
     'correct': ('correct', 'rec', 'right', '--rig', 'rig.yaml'),
     'degrade': ('degrade', 'rec', 'worse', '--rig', 'degraded.yaml'),
     'doctor': ('doctor',),
-    'export': ('export', 'rec', '--rig', 'rig.yaml', '--to', 'kalibr', '--out', 'told'),
+    'export': ('export', '--list'),
     'fit': ('fit', 'rec'),
     'inspect': ('inspect', 'rec'),
     'mount': ('mount', 'cart.xml', '--no-picture', '--list'),
