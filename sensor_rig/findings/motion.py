@@ -98,7 +98,7 @@ def compare_motion(bag: BagReader, facts: Sequence[TopicFacts]) -> MotionResult:
 def can_be_compared(facts: Sequence[TopicFacts]) -> bool:
     """Return whether there are an IMU and a payload that may show turns."""
     types = {topic.type_name for topic in facts}
-    return IMU_TYPE in types and bool(types & {*CUES, IMAGE_TYPE})
+    return IMU_TYPE in types and any(known(each).cue != 'none' for each in types)
 
 
 def _doubt(curve: AgreementCurve, offset_s: float, sigma_s: float) -> str:
