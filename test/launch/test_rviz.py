@@ -13,13 +13,14 @@ pytest.importorskip('rclpy', reason='rclpy is not installed')
 
 from rclpy.qos import DurabilityPolicy, ReliabilityPolicy
 
+from rig_common.msgs.catalogue import CATALOGUE, known
 from rig_common.msgs.decode import read_transforms
 from rig_common.paths import shared_names
 from rig_common.ros.executor import Spinner, ros_context
 from sensor_rig.cli.main import main
 from sensor_rig.rigfile import load_rig
 from sensor_rig.running.ros.one_process import OneProcess
-from sensor_rig.view.rviz_config import DISPLAYS, PLUGINS, view
+from sensor_rig.view.rviz_config import PLUGINS, view
 from sim_sensors.world.scene.frames import WORLD_FRAME
 from sim_sensors.world.scene.pose_messages import FrameMessages
 from sim_sensors.world.world import make_world
@@ -38,7 +39,7 @@ ROBOT = """
         lidar: {topic: /velodyne_points, type: sensor_msgs/msg/PointCloud2}
         laser: {topic: scan, type: sensor_msgs/msg/LaserScan}
 """
-TYPES = {f'{PLUGINS}/{name}': kind for kind, (name, _) in DISPLAYS.items()} | {
+TYPES = {f'{PLUGINS}/{row.rviz}': row.name for row in CATALOGUE.values() if row.rviz} | {
     f'{PLUGINS}/MarkerArray': 'visualization_msgs/msg/MarkerArray',
     f'{PLUGINS}/RobotModel': 'std_msgs/msg/String',
 }
@@ -153,11 +154,11 @@ def test_every_sensor_that_rviz_can_show_is_shown(name: str) -> None:
     }
     for sensor, made in rig.make_sensors().items():
         for topic in made.topics():
-            if topic.type_name in DISPLAYS:
+            if known(topic.type_name).rviz:
                 assert shown[f'/{topic.of(sensor)}']['Enabled']
     if rig.runs_sync and rig.sync is not None:
         for given in rig.sync.inputs.values():
-            if given.member and given.type in DISPLAYS:
+            if given.member and known(given.type).rviz:
                 raw, synced = shown[f'/{given.topic}'], shown[f'/synced/{given.topic}']
                 assert 'Color' not in raw or raw['Color'] != synced['Color']
     assert shown['/truth/odom']['Enabled']
