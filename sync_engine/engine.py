@@ -100,7 +100,7 @@ class SyncEngine:
         arrival_ns: int,
         nbytes: int = 0,
     ) -> list[Bundle]:
-        """Take one message and return the bundles it completes, mostly none.
+        """Take one message and return the bundles that it completes.
 
         `stamp_ns` is on the sensor's clock (None for a type without header: the arrival counts),
         `arrival_ns` on the host's. `payload` is kept as it is, `nbytes` is its size.
@@ -154,7 +154,7 @@ class SyncEngine:
         return packet.stamp_ns != stream.order.latest_ns  # out of order: perhaps a better partner
 
     def poll(self, now_ns: int) -> list[Bundle]:
-        """Let host time pass: return the bundles whose deadline has come, expire old packets."""
+        """Advance host time: return the bundles whose deadline has come, expire old packets."""
         if self._now_ns - now_ns > self._backward_ns:
             self.reset('host time went back', now_ns)
         self._now_ns = max(self._now_ns, now_ns)
@@ -275,7 +275,7 @@ class SyncEngine:
         self.machine.enter(SyncState.IDLE)
 
     def _on_jump(self, stream: Stream, verdict: Verdict) -> None:
-        """One stream's clock stepped or started over, and let go of the frames from before."""
+        """Handle a clock that stepped or started over; its stream has flushed what came before."""
         self._cues.forget(stream.sensor_id)
         if verdict is Verdict.RESTART:
             self.epochs.restart(self._now_ns, stream.sensor_id)
@@ -283,7 +283,7 @@ class SyncEngine:
         self._close_head()
 
     def _close_head(self) -> None:
-        """The targets of the waiting reference frame are void; it is opened again."""
+        """Drop the targets of the waiting reference frame; they are computed again."""
         self._head = None
         self._due_ns = NEVER_NS
 
@@ -356,7 +356,7 @@ class SyncEngine:
         return Offset(clock.offset_ns(self._now_ns), sigma_s, clock.judge(sigma_s))
 
     def status(self) -> EngineStatus:
-        """Return everything there is to see."""
+        """Return the state of the engine and of every input as plain data."""
         return engine_status(self, self._streams, self._assembler, self._cues)
 
     def _known(self, sensor_id: str) -> Stream:

@@ -1,4 +1,4 @@
-"""What AdaptiveTimeSynchronizer asks of ROS objects: to be called, the time, a message's stamp.
+"""What AdaptiveTimeSynchronizer needs of ROS objects: callbacks, the time, a message's stamp.
 
 None of this imports ROS: the objects come from the caller.
 """
@@ -57,7 +57,7 @@ def node_of(fs: Sequence[Input]) -> AnyNode:
 
 
 def logger_of(node: AnyNode) -> Any:
-    """Return what warns: the node's logger, which reaches /rosout, else Python's."""
+    """Return the node's logger, which writes to /rosout; without a node, Python's."""
     return logging.getLogger('sync_engine.filters') if node is None else node.get_logger()
 
 

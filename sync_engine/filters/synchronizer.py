@@ -124,7 +124,7 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
         return self._connections - 1
 
     def unregisterCallback(self, conn: int) -> None:  # noqa: N802
-        """Call the callback of this number no more."""
+        """Stop calling the callback of this number."""
         self.callbacks.pop(conn, None)
 
     def signalMessage(self, *msg: Payload) -> None:  # noqa: N802
@@ -231,8 +231,8 @@ class AdaptiveTimeSynchronizer(SimpleFilter):  # type: ignore[misc]
     def _deliver(self) -> None:
         """Hand out what is ready, in order and outside the engine's lock.
 
-        Whoever finds somebody else delivering leaves its sets to them: with several threads the
-        order stays, and a callback may feed this very synchronizer.
+        A thread that finds another one delivering leaves its sets to it, so the order stays with
+        several threads, and a callback may feed this synchronizer.
         """
         while self._ready and self._delivering.acquire(blocking=False):
             try:

@@ -21,7 +21,7 @@ class Waits(NamedTuple):
 
 
 class WaitLog:
-    """Adds up the waits of the sets."""
+    """Sums of the waiting times of sets."""
 
     __slots__ = ('_longest_ns', '_total_ns', '_waited', 'sets')
 

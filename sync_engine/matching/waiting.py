@@ -54,7 +54,7 @@ class Pending:
 
 
 class WaitingRoom:
-    """Says who has to be waited for, and until when."""
+    """Decides which streams a reference frame waits for, and until when."""
 
     def __init__(
         self, reference: Stream, partners: Sequence[Stream], clocks: RelativeClocks
@@ -62,7 +62,7 @@ class WaitingRoom:
         self._reference, self._partners, self._clocks = reference, partners, clocks
 
     def open(self, packet: Packet) -> Pending:
-        """Say for every partner where `packet` lies on its clock, and who has to be waited for."""
+        """Find where `packet` lies on every partner's clock, and which partners it waits for."""
         head = Pending(packet)
         now_ns = packet.arrival_ns
         for stream in self._partners:

@@ -61,7 +61,7 @@ class Inputs:
                 self._subscribe(name, reliability == 'reliable')
 
     def connected(self, sensor_id: str) -> bool:
-        """Whether somebody publishes this input."""
+        """Whether the subscription is matched with a publisher."""
         subscription = self._subscriptions.get(sensor_id)
         return subscription is not None and bool(subscription.get_publisher_count())
 

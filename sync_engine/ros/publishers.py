@@ -1,4 +1,4 @@
-"""The sync node's outputs: one publisher per topic, and bytes only for those who listen."""
+"""The sync node's outputs: one publisher per topic; nothing is copied without a subscriber."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class BundlePublishers:
         self.sent = dict.fromkeys(topics, 0)
 
     def wanted(self, topic: str) -> bool:
-        """Whether anybody listens; an image for nobody is not even copied."""
+        """Whether the topic has a subscriber; without one the message is not copied."""
         return bool(self.by_topic[topic].get_subscription_count())
 
     def publish(self, sync: WireSync, bundle: Bundle) -> None:

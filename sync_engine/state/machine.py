@@ -30,7 +30,7 @@ IDLE), and buffers can run empty by expiry or a flush (BUFFERING -> IDLE)."""
 
 
 class StateMachine:
-    """The current state, with the last transitions for whoever wants to see them."""
+    """The current state, and the last transitions."""
 
     def __init__(self, history: int = 32) -> None:
         self.state = SyncState.IDLE

@@ -1,1 +1,1 @@
-"""One input: its messages in order, its clock, its counters, and who gets in."""
+"""One input: its messages in order, its clock, its counters, and which messages it accepts."""

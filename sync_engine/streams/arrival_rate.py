@@ -32,7 +32,7 @@ class Arrivals:
         return NS_PER_S / self.period_ns if self.period_ns > 0.0 else 0.0
 
     def are_silent(self, now_ns: int, deadline_ns: int) -> bool:
-        """Return whether waiting is pointless: nothing for `deadline_ns` and two periods.
+        """Return whether nothing has come for `deadline_ns` and two periods.
 
         Before the first message the wait counts from the first question.
         """

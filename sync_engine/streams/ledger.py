@@ -1,4 +1,4 @@
-"""Where every packet went. Nothing is lost without a name.
+"""What happened to every packet: each is counted under exactly one outcome.
 
 For every sensor, after every push and every poll:
 
@@ -39,7 +39,7 @@ class Outcome(str, Enum):
 
 
 USED = (Outcome.BUNDLED, Outcome.COLLECTED, Outcome.CONSUMED)
-"""Ends that a message was received for."""
+"""Outcomes of messages that were used."""
 DROPPED = tuple(each for each in Outcome if each not in USED)
 
 MEANING = {
@@ -52,7 +52,7 @@ MEANING = {
     'stamp can hold',
     Outcome.FLUSHED: 'cleared by a reset, a restart or a jump of a clock',
 }
-"""What a fate means to whoever reads its name in a table."""
+"""An explanation of each outcome, for tables."""
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class Counts:
         setattr(self, fate.value, getattr(self, fate.value) + number)
 
     def settled(self) -> int:
-        """Return how many packets have met their fate."""
+        """Return how many packets have left the engine."""
         return sum(getattr(self, fate.value) for fate in Outcome)
 
     def ledger(self) -> dict[str, int]:
@@ -92,7 +92,7 @@ class Counts:
 
 
 class Ledger:
-    """The counters of every sensor, and the law that binds them."""
+    """The counters of every sensor, and the check that they add up."""
 
     def __init__(self, sensor_ids: list[str]) -> None:
         self._counts = {sensor_id: Counts() for sensor_id in sensor_ids}

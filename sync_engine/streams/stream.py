@@ -1,4 +1,4 @@
-"""One input inside the engine: its buffer, its clock, its counters, and who gets in."""
+"""One input of the engine: its buffer, clock and counters, and which messages it accepts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Stream:
         return len(self.buffer) + (self._quarantined is not None)
 
     def is_silent(self, now_ns: int) -> bool:
-        """Return whether waiting for it is pointless."""
+        """Return whether it has stopped, so that nobody should wait for it."""
         return self.arrivals.are_silent(now_ns, self.deadline_ns)
 
     def refuse(self) -> None:

@@ -168,7 +168,7 @@ class WireSync:
     def advance(
         self, messages: Sequence[tuple[str, bytes]], now_ns: int, cues: bool = True
     ) -> Iterator[Bundle]:
-        """Take what arrived at `now_ns`, yield the bundles up to then, and run the cues dry.
+        """Take what arrived at `now_ns`, yield the bundles up to then, and run all cues.
 
         The cues run last, when the caller has handled every bundle, so iterate to the end.
         `cues=False` is for clocks that are known already.

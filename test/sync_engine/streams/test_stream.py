@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from support.sync_feeder import MS, T0, Feeder, config
+from support.sync_feeder import MS, T0, Feeder, config, exact, stamps_ms
 
 from sync_engine.engine import SyncEngine
 
@@ -54,3 +54,42 @@ def test_a_start_that_is_held_up_costs_no_message() -> None:
     found = collected_ms(fed)
     assert found == [2.5 * k for k in range(len(found))]
     assert len(found) > 1150
+
+
+def test_duplicates_zero_and_negative_stamps() -> None:
+    feeder = Feeder(SyncEngine(exact('a b')))
+    feeder.push('b', 10)
+    feeder.push('b', 10, 11)
+    feeder.push('b', 30)
+    feeder.push('b', 10, 31)
+    feeder.push_ns('b', 0, T0 + 32 * MS)
+    feeder.push_ns('b', -5, T0 + 33 * MS)
+    feeder.push_ns('b', 2**63, T0 + 33 * MS)
+    counts = feeder.engine.ledger['b']
+    assert (counts.duplicate, counts.invalid) == (2, 3)
+    assert feeder.engine.buffered()['b'] == 2
+
+
+def test_zero_stamp_and_headerless_take_the_arrival() -> None:
+    feeder = Feeder(SyncEngine(exact('a b', inputs={'b': {'zero_stamp': 'arrival'}})))
+    feeder.push_ns('b', 0, T0 + 7 * MS)
+    feeder.push_ns('b', None, T0 + 9 * MS)
+    feeder.push('a', 8, 10)
+    assert [stamps_ms(bundle) for bundle in feeder.bundles] == [{'a': 8, 'b': 7}]
+
+
+def test_out_of_order_is_sorted_in_and_too_late_is_counted() -> None:
+    feeder = Feeder(SyncEngine(exact('a b')))
+    feeder.push('b', 0)
+    feeder.push('a', 0)
+    feeder.bundles.clear()
+    feeder.push('b', 90, 91)
+    feeder.push('b', 130, 131)
+    feeder.push('b', 98, 132)
+    feeder.push('a', 100, 133)
+    assert not feeder.bundles  # this stream was 32 ms out of order once
+    feeder.push('b', 140, 141)
+    assert [stamps_ms(bundle) for bundle in feeder.bundles] == [{'a': 100, 'b': 98}]
+    feeder.push('b', 95, 142)
+    counts = feeder.engine.ledger['b']
+    assert (counts.out_of_order, counts.late) == (2, 1)
