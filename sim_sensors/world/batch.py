@@ -106,7 +106,7 @@ class BatchWorld(WorldBase):
         self._batch.reset(envs, self.keyframe)
         if self._history is not None:
             self._batch.bind('history')[envs] = self._history
-        self._hold_start(envs)
+        self._command_first_step(envs)
         if is_midway and not self.is_rk4:
             self._batch.step(envs)  # the state is one step ahead, as after step()
         self._batch.warning[envs] = 0

@@ -98,7 +98,7 @@ class World(WorldBase):
         if self._history is not None:
             self._data.history[:] = self._history
         mujoco.mj_forward(self.model, self._data)
-        self._hold_start(envs)
+        self._command_first_step(envs)
         if is_midway and not self.is_rk4:
             mujoco.mj_step(self.model, self._data)  # the state is one step ahead, as after step()
         self._clock = -1.0
