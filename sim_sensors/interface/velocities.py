@@ -13,11 +13,9 @@ from collections.abc import Callable
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import AnyArray
+from rig_common.arrays import AnyArray, Floats
 
-Floats = NDArray[np.float64]
 Bound = Callable[[str], Floats]
 """From the name of an array of MjData to that array of all environments, [num_envs, ...]."""
 S = mujoco.mjtSensor

@@ -15,14 +15,14 @@ import numpy as np
 from mujoco.batch import Batch
 from numpy.typing import NDArray
 
-from rig_common.arrays import AnyArray
+from rig_common.arrays import AnyArray, Floats
 from rig_common.cores import usable_cores
 from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.timing.config import LinkConfig
 from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.drivers.choice import make_driver
 from sim_sensors.world.instability import FULL, UNSTABLE
-from sim_sensors.world.world_base import Floats, WorldBase
+from sim_sensors.world.world_base import WorldBase
 
 WATCHED = np.array([int(kind) for kind in (*UNSTABLE, *FULL)])
 

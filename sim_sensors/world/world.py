@@ -11,13 +11,13 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from rig_common.arrays import AnyArray
+from rig_common.arrays import AnyArray, Floats
 from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.timing.config import LinkConfig
 from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.drivers.choice import make_driver
 from sim_sensors.world.instability import FULL_KINDS
-from sim_sensors.world.world_base import Floats, WorldBase
+from sim_sensors.world.world_base import WorldBase
 
 
 class World(WorldBase):

@@ -13,6 +13,7 @@ import numpy as np
 from mujoco.batch import SimulationError
 from numpy.typing import ArrayLike, NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sim_sensors.interface.sensor import AnySensor
@@ -29,8 +30,6 @@ from sim_sensors.world.instability import Warnings, instability
 from sim_sensors.world.model.model_file import compile_model, one_line, whole_timestep_ns
 from sim_sensors.world.model.native_delay import initial_history
 from sim_sensors.world.model.poses import find_keyframe
-
-Floats = NDArray[np.float64]
 
 ENGINE_ERRORS = (mujoco.FatalError, SimulationError)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.world.actuation.command_latencies import ColumnJitter, CommandLatencies
 from sim_sensors.world.actuation.delay_lines import ControlDelay
@@ -21,7 +22,6 @@ from sim_sensors.world.actuation.transmissions import WHAT, Actuators, Field
 from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.envs import EnvIndex
 
-Floats = NDArray[np.float64]
 Changes = list[tuple[int, float]]
 """Columns of `wanted` and their new values."""
 

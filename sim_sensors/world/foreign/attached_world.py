@@ -16,7 +16,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from rig_common.arrays import AnyArray
+from rig_common.arrays import AnyArray, Floats
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sim_sensors.interface.sensor import AnySensor
@@ -27,7 +27,6 @@ from sim_sensors.world.foreign.names import Names
 from sim_sensors.world.foreign.rebuild import same_structure, spec_of
 from sim_sensors.world.model.model_file import compile_spec, one_line, read_spec
 from sim_sensors.world.world import World
-from sim_sensors.world.world_base import Floats
 
 log = logging.getLogger(__name__)
 
