@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rig_common.errors import RigError
 from sensor_rig.rigfile import RigConfig, load_attached, load_rig
@@ -164,13 +164,9 @@ class InProcessRig(Rig):
         return list(self.sync.outputs(bundle))
 
     def reset(
-        self,
-        envs: Sequence[int] | NDArray[np.intp] | None = None,
-        *,
-        seed: int | None = None,
-        commands: tuple[ArrayLike, ArrayLike] | None = None,
+        self, envs: Sequence[int] | NDArray[np.intp] | None = None, *, seed: int | None = None
     ) -> None:
         """Go back to the start (see `Rig.reset`); the sync engine starts again with the rig."""
-        super().reset(envs, seed=seed, commands=commands)
+        super().reset(envs, seed=seed)
         if envs is None:
             self._start_sync()

@@ -83,7 +83,7 @@ class SyncEngine:
 
     def _stream(self, name: str) -> Stream:
         config = self.config
-        is_imu = name == config.imu_sensor_id
+        is_imu = name == config.turn_reference
         anchor_sigma_s = 0.0 if is_imu else imu_sigma_s(config)
         clock = ClockEstimate(
             config.inputs[name], config.adakf, config.epochs, anchor_sigma_s, is_imu

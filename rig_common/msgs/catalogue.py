@@ -45,7 +45,7 @@ class MessageType:
     decode: Callable[[bytes], Any] | None = None
     """Returns a reading of `decode.py`; None where no content is needed."""
     cue: CueName = 'none'
-    """The cue that an input of this type gets. An image gets it where its lens is known."""
+    """The cue that an input of this type gets."""
     readable_as: tuple[CueName, ...] = ()
     """Other cues that can read it, where a rig file asks for one."""
     cue_bias_s: float = 0.0
@@ -136,7 +136,7 @@ _ROWS = (
     MessageType(
         'sensor_msgs/msg/CompressedImage',
         cue_bias_s=_IMAGE_BIAS_S,
-        readable_as=('image',),
+        cue='image',
         latency_s=_SEES,
         reference_rank=4,
     ),

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from rig_common.errors import RigError
 from rig_common.msgs.catalogue import known
 from rig_common.text import printable
-from sensor_rig.bags.inspect import INFO_TYPE, TopicFacts
+from sensor_rig.bags.inspect import TopicFacts
+from sync_engine.config import TELLS_TURNS
 
 IMU_TYPE = 'sensor_msgs/msg/Imu'
 LAST_RANK = 100
@@ -127,6 +128,9 @@ def starter_rig(
     lines.append(f'      required_sensors: [{", ".join(names[t.name] for t in required)}]')
     if imu is not None:
         lines.append(f'      imu_sensor_id: {names[imu.name]}')
+    elif len(turning := [topic for topic in topics if 'cue' in _own_cue(topic, names)]) > 1:
+        best = min(turning, key=lambda topic: TELLS_TURNS.index(_cue(topic)['cue']))
+        lines.append(f'      motion_reference: {names[best.name]}')
     return '\n'.join(lines) + '\n'
 
 
@@ -160,7 +164,7 @@ def _input(
     if owner in names:
         entries['clock_of'] = names[owner]
     else:
-        entries.update(_cue(topic, topics))
+        entries.update(_cue(topic))
     if is_imu:
         entries['collect'] = 'true'
     sweep = f'; {sweep_sentence(topic)}' if topic.sweep_s and point is None else ''
@@ -189,13 +193,15 @@ def sweep_sentence(topic: TopicFacts) -> str:
     )
 
 
-def _cue(topic: TopicFacts, topics: Sequence[TopicFacts]) -> dict[str, str]:
+def _own_cue(topic: TopicFacts, names: Mapping[str, str]) -> dict[str, str]:
+    """Return the entries of its cue, none where it shares another topic's clock."""
+    return {} if topic.shares_stamps_with in names else _cue(topic)
+
+
+def _cue(topic: TopicFacts) -> dict[str, str]:
     """Return the entries that say which cue the payload offers."""
-    has_info = any(
-        other.shares_stamps_with == topic.name and other.type_name == INFO_TYPE for other in topics
-    )
     row = known(topic.type_name)
-    if row.cue == 'none' or (row.cue == 'image' and not has_info):
+    if row.cue == 'none':
         return {}
     entries: dict[str, str] = {'cue': row.cue}
     if row.cue in ('scan', 'cloud', 'image'):

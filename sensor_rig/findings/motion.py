@@ -124,7 +124,7 @@ def _lack(topic: TopicFacts, engine: SyncEngine, name: str, turning: Turning) ->
     if known(topic.type_name).cue == 'none':
         return Need.CUE.value
     if about is None or about.motion_fixes < FEWEST_FIXES:
-        return Need.MOTION.value
+        return (about.motion_refusal if about is not None else '') or Need.MOTION.value
     offset = engine.offset(name, to=engine.config.imu_sensor_id)
     vague = offset.sigma_s > VAGUE_S and abs(offset.offset_ns) / 1e9 < SURE * offset.sigma_s
     if offset.state is OffsetState.UNOBSERVABLE or vague:

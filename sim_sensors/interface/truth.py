@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import mujoco
@@ -11,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.arrays import AnyArray
-from sim_sensors.interface.velocities import VelocityColumns
 from sim_sensors.timing.arrays.layout import Array
 
 
@@ -42,16 +40,6 @@ class WorldView(Protocol):
     def sensordata(self) -> NDArray[np.float64]:
         """MuJoCo's sensordata of every environment, [num_envs, nsensordata]."""
 
-    @property
-    def next_velocity(self) -> NDArray[np.float64] | None:
-        """Velocity at the end of the step that begins now, [num_envs, nv].
-
-        None where velocities belong to the pose already (Runge-Kutta).
-        """
-
-    def bound(self, name: str) -> NDArray[np.float64]:
-        """Return derived array `name` of MjData of all environments, [num_envs, ...]."""
-
     def data(self, env: int) -> mujoco.MjData:
         """Return environment `env`'s state."""
 
@@ -81,10 +69,7 @@ class TruthReader(Protocol):
 
 
 class ColumnReader:
-    """Truth that is a set of sensordata columns, taken at once for all environments.
-
-    Velocities are those of the pose, see `velocities`.
-    """
+    """Truth that is a set of sensordata columns, taken at once for all environments."""
 
     parts_ns: Sequence[int] = (0,)
 
@@ -95,24 +80,14 @@ class ColumnReader:
             native = model.sensor(name)
             start = int(native.adr[0])
             columns.extend(range(start, start + int(native.dim[0])))
-        self.model = model
-        self.columns: AnyArray = np.asarray(columns, np.intp)
-
-    @cached_property
-    def _velocities(self) -> VelocityColumns:
-        return VelocityColumns(self.model, self.columns)
+        self.columns: AnyArray = np.asarray(columns)
 
     def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
         """Take the columns of `envs`."""
-        self.write(self.values(view, envs), out)
-
-    def values(self, view: WorldView, envs: Sequence[int]) -> Array:
-        """Return the columns of `envs`, [n, columns]."""
-        chosen = slice(None) if len(envs) == view.num_envs else np.asarray(envs)
-        found: Array = view.sensordata[chosen].take(self.columns, axis=1)
-        if not self._velocities.is_empty and (after := view.next_velocity) is not None:
-            self._velocities.bring_to_pose(view.bound, chosen, after, found)
-        return found
+        if len(envs) == view.num_envs:
+            self.write(view.sensordata.take(self.columns, axis=1), out)
+        else:
+            self.write(view.sensordata[np.asarray(envs)[:, None], self.columns], out)
 
     def write(self, columns: Array, out: Array) -> None:
         """Make truth rows `out` [n, width] of the columns' values [n, c]: here, copy them."""

@@ -38,8 +38,9 @@ def declared_prior(
 
 
 def imu_sigma_s(config: SyncConfig) -> float:
-    """Return how wrong the IMU's offset to the host may be (s); huge where there is no IMU."""
-    imu = config.inputs.get(config.imu_sensor_id)
+    """Return how wrong the offset to the host of the IMU, or of what turns are compared with
+    instead, may be (s); huge where there is neither."""
+    imu = config.inputs.get(config.turn_reference)
     if imu is None:
         return _NO_IMU_SIGMA_S
     return config.adakf.ptp_sigma_s if imu.stamp_source == 'ptp' else imu.latency_sigma_s

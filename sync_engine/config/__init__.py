@@ -10,6 +10,7 @@ from sync_engine.config.input_config import (
     StampSource,
 )
 from sync_engine.config.sync_config import (
+    TELLS_TURNS,
     AdaKFConfig,
     EpochConfig,
     MotionConfig,
@@ -21,6 +22,7 @@ from sync_engine.config.sync_config import (
 __all__ = [
     'IMAGE_TYPES',
     'IMU_TYPE',
+    'TELLS_TURNS',
     'TF_TYPE',
     'AdaKFConfig',
     'CueAxes',

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from rig_common.validation import Strict
 
 StampSource = Literal['device', 'host', 'ptp', 'trigger']
-CueKind = Literal['none', 'scan', 'cloud', 'image', 'odometry', 'rate']
+CueKind = Literal['none', 'scan', 'cloud', 'image', 'odometry', 'rate', 'joints']
 CueAxes = Literal['', 'vector', 'yaw', 'size']
 
 IMU_TYPE = 'sensor_msgs/msg/Imu'
@@ -87,9 +87,12 @@ class InputConfig(Strict):
     sensor's own z; `size`, how far it turned, which needs no mounting. Empty: all that the cue
     measures."""
     frame_id: str = ''
-    """Of a transform (`TransformStamped`, `/tf`): the frame it is in."""
+    """Of a transform (`TransformStamped`, `/tf`) or of joint states: the frame it is in."""
     child_frame_id: str = ''
-    """Of a transform: the frame whose turns are read."""
+    """Of a transform or of joint states: the frame whose turns are read."""
+    urdf: str = ''
+    """Of joint states: the file with the robot's joints; the turns are those of the link
+    `child_frame_id` in the frame of the link `frame_id`."""
     imu_quat_wxyz: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     """Rotation that takes vectors from the sensor's frame to the IMU's (cameras: optical). All
     zeros: not declared, so it is estimated from the motion together with the offset. A declared
@@ -161,6 +164,15 @@ class InputConfig(Strict):
         if self.type == TF_TYPE and self.member:
             return f'an input of {TF_TYPE} cannot be in a bundle; it needs member: false'
         return ''
+
+    @model_validator(mode='after')
+    def _joints_have_a_robot(self) -> InputConfig:
+        if self.cue == 'joints' and not (self.urdf and self.frame_id and self.child_frame_id):
+            raise ValueError(
+                'cue joints needs urdf, and the links frame_id and child_frame_id between which '
+                'the joints are'
+            )
+        return self
 
     @model_validator(mode='after')
     def _axes_of_cue(self) -> InputConfig:

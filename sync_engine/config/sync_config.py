@@ -19,6 +19,10 @@ MissingStrategy = Literal['drop', 'empty', 'interpolate']
 StampPolicy = Literal['bundle', 'corrected', 'raw']
 
 
+TELLS_TURNS = ('rate', 'joints', 'odometry', 'cloud', 'scan', 'image')
+"""Cues whose turns others can be compared with, the best first."""
+
+
 class WindowConfig(Strict):
     """Half-width of the selection window, from calm (max) to fast motion (min)."""
 
@@ -142,6 +146,9 @@ class SyncConfig(Strict):
     """Sensors without which there is no bundle; the reference always is one of them."""
     imu_sensor_id: str = ''
     """The input that drives the window and that motion is compared with; empty for none."""
+    motion_reference: str = ''
+    """Without an IMU: the input whose turns the others' are compared with. Empty: the one whose
+    cue tells turns best (rate, joints, odometry, cloud, scan, image, in this order)."""
     window: WindowConfig = WindowConfig()
     """How far from its target a frame may be."""
     buffer: BufferConfig = BufferConfig()
@@ -168,7 +175,8 @@ class SyncConfig(Strict):
         known = ', '.join(sorted(self.inputs))
         named = {'reference_sensor_id': [self.reference_sensor_id]}
         named['required_sensors'] = list(self.required_sensors)
-        named['imu_sensor_id'] = [self.imu_sensor_id] if self.imu_sensor_id else []
+        for key in ('imu_sensor_id', 'motion_reference'):
+            named[key] = [getattr(self, key)] if getattr(self, key) else []
         named['correct.inputs'] = list(self.correct.inputs)
         for key, names in named.items():
             for name in names:
@@ -178,10 +186,37 @@ class SyncConfig(Strict):
                         f'{near(name, self.inputs)}inputs are {known}'
                     )
         self._check_reference()
+        self._check_motion_reference()
         self._check_inputs()
         if self.wrong_imu:
             raise ValueError(self.wrong_imu)
         return self
+
+    @property
+    def turn_reference(self) -> str:
+        """The input whose turns the others' are compared with: the IMU, or the best of the rest.
+
+        Empty where there is none, or nothing to compare with it.
+        """
+        if self.imu_sensor_id or self.motion_reference:
+            return self.imu_sensor_id or self.motion_reference
+        cued = [name for name, given in self.inputs.items() if given.cue in TELLS_TURNS]
+        if len(cued) < 2:
+            return ''
+        return min(cued, key=lambda name: TELLS_TURNS.index(self.inputs[name].cue))
+
+    def _check_motion_reference(self) -> None:
+        name = self.motion_reference
+        if name and self.imu_sensor_id:
+            raise ValueError(
+                f"motion_reference names '{name}' beside the IMU '{self.imu_sensor_id}'; "
+                'turns are compared with one of them, so leave one out'
+            )
+        if name and self.inputs[name].cue not in TELLS_TURNS:
+            raise ValueError(
+                f"motion_reference names '{name}', whose cue is '{self.inputs[name].cue}'; it "
+                f'needs one that tells turns: {", ".join(TELLS_TURNS)}'
+            )
 
     @property
     def wrong_imu(self) -> str:

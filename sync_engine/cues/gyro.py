@@ -64,6 +64,20 @@ class GyroTrack:
             return None
         return int(self._stamps_ns[self._from]), int(self._stamps_ns[self._to - 1])
 
+    def turning_rad_s(self) -> float:
+        """Return how much the rate varies (root mean square without its mean, rad/s).
+
+        Rates are means over about 50 ms: vibration does not count.
+        """
+        covered = self.covered_ns()
+        if covered is None:
+            return 0.0
+        count = max(int((covered[1] - covered[0]) / 5e7), 2)
+        times_s = np.linspace(0.0, (covered[1] - covered[0]) / NS_PER_S, count)
+        track = self.about(np.eye(3), covered[0], 0.0, float(times_s[-1]))
+        rates = np.diff(track.angles(times_s), axis=1) / (times_s[1] - times_s[0])
+        return float(np.sqrt(rates.var(axis=1).sum()))
+
     def angle(self, stamp_ns: int, times_s: FloatArray, axis: FloatArray) -> FloatArray | None:
         """Return the angle about `axis` [3] (IMU frame), from any start, [n] (rad).
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, replace
+from math import log
 from typing import NamedTuple
 
 import numpy as np
@@ -38,8 +39,14 @@ _PIECE_S = 1.0
 """Length of a piece for the filter."""
 _FIRST_PIECE_S, _SHARP_S = 0.4, 1e-3
 """Its length until the offset has this sigma."""
-_GROWTH = 1.15
-"""A history that was ambiguous is searched again when it is longer by this factor."""
+_GROWTH, _PATIENCE_S = 1.15, 0.5
+"""A history that was ambiguous is searched again when it is longer by this factor, or this time:
+one pan may decide."""
+_SCALE_SIGMAS = 2.2
+"""A scale further than this from its prior, in the logarithm, is none: the picture of a camera
+with a gimbal or a stabiliser turns by a small share of what the camera does."""
+_LEAST_ODD = 0.4
+"""Sigma of the scale that is allowed for, however well a focal length is declared."""
 _CLAIM_PIECES, _HONESTY_PIECES = 3.0, 60.0
 """Pieces that the claim of a cue counts for against what its residuals show, and pieces after
 which these are forgotten."""
@@ -185,16 +192,17 @@ class RotationFit:
             return 0
         assumed_ns, prior = self._prior(clock, imu, self._rotations[len(self._rotations) // 2])
         half_s = self._config.grid_s
-        ready = self._covered(gyro, assumed_ns, half_s)
+        ready = self._covered(gyro, assumed_ns, 0.0)
         if not ready or (rows := TurnRows(ready, assumed_ns)).values.size < _LEAST_ROWS:
             return 0
         span_ns = ready[-1].stamp_to_ns - ready[0].stamp_from_ns
         if span_ns < self._config.min_span_s * NS_PER_S:
             return 0
-        grown_ns = max((_GROWTH - 1.0) * span_ns, 0.3 * self._config.min_span_s * NS_PER_S)
-        self._next_try_ns = self._rotations[-1].stamp_to_ns + int(grown_ns)
+        grown_s = min((_GROWTH - 1.0) * span_ns / NS_PER_S, _PATIENCE_S)
+        grown_s = max(grown_s, 0.3 * self._config.min_span_s)
+        self._next_try_ns = self._rotations[-1].stamp_to_ns + int(grown_s * NS_PER_S)
         rows.look_at(gyro, half_s + STRAY_S)
-        found = self._search(rows, half_s, prior)
+        found = self._search(rows, half_s, prior, gyro, assumed_ns)
         if found is None:
             self.refused += 1
             return 0
@@ -204,6 +212,7 @@ class RotationFit:
             self._begin(clock, mounting)
         self._reference = point.reference
         self.is_found, self._misfits = True, 0
+        ready = self._covered(gyro, assumed_ns + round(point.delta_s * NS_PER_S), 0.0)
         taken = 0
         for piece in _pieces(ready):
             part = TurnRows(piece, assumed_ns)
@@ -215,8 +224,18 @@ class RotationFit:
         self._learn(clock)
         return taken
 
+    def _is_odd(self, scale: float) -> bool:
+        """Return whether turns are too large, or too small, for what the prior allows."""
+        sigma = self.errors.scale_sigma
+        return sigma > 0.0 and abs(log(1.0 + scale)) > _SCALE_SIGMAS * max(sigma, _LEAST_ODD)
+
     def _search(
-        self, rows: TurnRows, half_s: float, prior: MotionPrior
+        self,
+        rows: TurnRows,
+        half_s: float,
+        prior: MotionPrior,
+        gyro: GyroTrack,
+        assumed_ns: int,
     ) -> tuple[Point, Mounting] | None:
         """Return where all unknowns are, and the mounting that they are counted from."""
         sigma_s = max(float(prior.covariance[0, 0]) ** 0.5, 1e-3)
@@ -229,12 +248,16 @@ class RotationFit:
                 mounting.see(np.unique(rows.axes, axis=0))
             own = prior if mounting is self.mounting else _undeclared(prior, mounting)
             valley = rows.search(half_s, sigma_s, own, mounting)
-            point = rows.settle(valley.point, _loose(own))
+            there_ns = assumed_ns + round(valley.point.delta_s * NS_PER_S)
+            covered = self._covered(gyro, there_ns, 0.0)
+            part = TurnRows(covered, assumed_ns) if covered else rows
+            part.look_at(gyro, abs(valley.point.delta_s) + 2.0 * STRAY_S)
+            point = part.settle(valley.point, _loose(own))
             if point is None:
                 continue
-            found = rows.squeeze(point, _loose(own))
+            found = part.squeeze(point, _loose(own))
             self.last_sigma_s, self.explained = found.sigma_s, found.explained
-            if found.mismatched:
+            if found.mismatched or self._is_odd(point.scale):
                 is_mismatched = True
                 continue
             if valley.ambiguous or found.sigma_s > GRID_STEP_S:

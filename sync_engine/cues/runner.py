@@ -12,10 +12,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from rig_common.times import NS_PER_S
 from sync_engine.config import CueAxes, InputConfig, SyncConfig
 from sync_engine.cues.base import XYZ_AXES, Cue, FloatArray, GyroLookup, matrix_from_wxyz
 from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.image import ImageCue
+from sync_engine.cues.image_status import CameraStatus, camera_status, picture_doubt
 from sync_engine.cues.inertial import OdometryCue, RateCue
 from sync_engine.cues.motion import Axis, LastingErrors, Rotation, RotationFit
 from sync_engine.cues.mounting import Mounting, MountingStatus
@@ -41,6 +43,7 @@ CUES: dict[str, Callable[[], Cue]] = {
     'image': ImageCue,
     'odometry': OdometryCue,
     'rate': RateCue,
+    'joints': OdometryCue,
 }
 
 
@@ -51,7 +54,8 @@ class CueRunner:
         self, config: SyncConfig, streams: dict[str, Stream], readers: dict[str, PayloadReader]
     ) -> None:
         self._streams = streams
-        self._imu = streams.get(config.imu_sensor_id)
+        self._imu = streams.get(config.turn_reference)
+        """What turns are compared with: the IMU, or without one another stream's turns."""
         self._readers = readers
         self._cues = {
             name: CUES[given.cue]() for name, given in config.inputs.items() if given.cue != 'none'
@@ -130,8 +134,21 @@ class CueRunner:
             return
         if self.on_rotation is not None:
             self.on_rotation(sensor_id, used)
+        if self._imu is not None and sensor_id == self._imu.sensor_id:
+            self._follow_reference(used)
+            return
         self._fits[sensor_id].add(used)
         self._touched.add(sensor_id)
+
+    def _follow_reference(self, rotation: Rotation) -> None:
+        """Take a turn of the reference as its mean rate, as an IMU's would be."""
+        if rotation.axes is None or self._imu is None:
+            return
+        lasted_s = (rotation.stamp_to_ns - rotation.stamp_from_ns) / NS_PER_S
+        rate = np.array(rotation.values_rad) @ np.array(rotation.axes) / lasted_s
+        middle_ns = (rotation.stamp_from_ns + rotation.stamp_to_ns) // 2
+        self.gyro.add(middle_ns, float(rate[0]), float(rate[1]), float(rate[2]))
+        self._touched.update(name for name in self._readers if name != self._imu.sensor_id)
 
     def run(self, max_jobs: int) -> int:
         """Do up to `max_jobs` pieces of work; return how many are left."""
@@ -163,6 +180,8 @@ class CueRunner:
         clock, fit = self._streams[sensor_id].clock, self._fits[sensor_id]
         if self._imu is None or clock.filter is None or self._imu.clock.filter is None:
             return None
+        if sensor_id == self._imu.sensor_id:
+            return None
         if not fit.fits and not fit.mounting.is_known:
             return None  # after a fit, what is still open is what no motion has asked for
         imu, to_imu = self._imu.clock, fit.mounting.matrix
@@ -185,11 +204,32 @@ class CueRunner:
         clock.follow_anchor(imu)
         self._fits[sensor_id].solve(self.gyro, clock, imu)
 
+    def is_reference(self, sensor_id: str) -> bool:
+        """Return whether others' turns are compared with this sensor's, and were."""
+        is_it = self._imu is not None and sensor_id == self._imu.sensor_id
+        return is_it and any(fit.fits for fit in self._fits.values())
+
     def mounting_of(self, sensor_id: str) -> MountingStatus | None:
         """Return how the sensor is turned against the IMU; None where it gives no rotations."""
         fit = self._fits[sensor_id]
         has_any = sensor_id in self._cues or fit.has_rotations
         return fit.mounting_status(sensor_id) if has_any else None
+
+    def refusal_of(self, sensor_id: str) -> str:
+        """Say in one sentence why a sensor's turns gave no offset; empty where they did."""
+        fit, cue = self._fits[sensor_id], self._cues.get(sensor_id)
+        if fit.is_found or self._imu is None:
+            return ''
+        if isinstance(cue, ImageCue):
+            return picture_doubt(cue.counts, self.gyro.turning_rad_s(), fit.refusal)
+        return fit.refusal
+
+    def camera_of(self, sensor_id: str) -> CameraStatus | None:
+        """Return what is known of a camera's lens and shutter; None for other sensors."""
+        cue, fit = self._cues.get(sensor_id), self._fits[sensor_id]
+        if not isinstance(cue, ImageCue):
+            return None
+        return camera_status(sensor_id, cue, fit.scale, fit.scale_sigma)
 
     def fit_of(self, sensor_id: str) -> RotationFit:
         """Return the sensor's fit, for its figures."""

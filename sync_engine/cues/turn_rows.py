@@ -130,6 +130,9 @@ class TurnRows:
         """[rows] which rotation a row belongs to."""
         self.values = np.array([value for each in rotations for value in each.values_rad])
         variances = np.array([value for each in rotations for value in each.variances])
+        scaled = [bool(sigma) for each in rotations for sigma in each.scale_sigmas]
+        self._scaled: FloatArray = np.array(scaled or [True] * len(self.values), dtype=np.float64)
+        """[rows] 1 where the scale counts: a focal length has no part in turns about its axis."""
         self._lasted = (self.spans[1] - self.spans[0])[self._of]
         self.sigmas = np.sqrt(variances + GYRO_DENSITY**2 * self._lasted)
         self.axes: FloatArray = (
@@ -142,6 +145,11 @@ class TurnRows:
     def look_at(self, gyro: GyroTrack, margin_s: float) -> None:
         """Take the gyro's track below the rows."""
         low_s, high_s = float(self.spans.min()) - margin_s, float(self.spans.max()) + margin_s
+        first_ns, last_ns = gyro.covered_ns() or (self._origin_ns, self._origin_ns)
+        self._known_s = (
+            (first_ns - self._origin_ns) / NS_PER_S,
+            (last_ns - self._origin_ns) / NS_PER_S,
+        )
         self._track = gyro.about(np.eye(3), self._origin_ns, low_s, high_s)
         means = np.diff(self._track.angles(np.arange(low_s, high_s, 2.0 * _SLOPE_S)), axis=1)
         ripple = np.diff(means / (2.0 * _SLOPE_S), n=3, axis=1)
@@ -159,14 +167,19 @@ class TurnRows:
         count = 2 * int(np.ceil(half_s / GRID_STEP_S)) + 1
         deltas = np.linspace(-half_s, half_s, count)
         start, end = self._track.angles(self.spans[:, :, None] - deltas).swapaxes(0, 1)
-        turns = (end - start)[:, self._of]
+        low_s, high_s = self._known_s
+        inside = (self.spans[0][:, None] - deltas >= low_s) & (
+            self.spans[1][:, None] - deltas <= high_s
+        )
+        has: FloatArray = inside[self._of].astype(np.float64)
+        turns = (end - start)[:, self._of] * has
         free = not self.norms and not mounting.is_known
         matrices = (
             best_rotations(self.axes, self.values, self.sigmas**-2, turns, mounting)
             if free
             else mounting.matrix[None]
         )
-        chi = self._costs(turns, matrices, prior)
+        chi = self._costs(turns, has, matrices, prior)
         freedom = max(len(self.values) - 2, 1)
         scaled = chi / max(1.0, float(chi.min()) / freedom) + (deltas / prior_sigma_s) ** 2
         best = int(np.argmin(scaled))
@@ -184,10 +197,14 @@ class TurnRows:
         )
         return Valley(point, ambiguous or best in (0, count - 1))  # fmt: skip
 
-    def _costs(self, turns: FloatArray, matrices: FloatArray, prior: MotionPrior) -> FloatArray:
+    def _costs(
+        self, turns: FloatArray, inside: FloatArray, matrices: FloatArray, prior: MotionPrior
+    ) -> FloatArray:
         """Return chi square at each candidate with bias and scale fitted out, [d].
 
-        `turns` [3, rows, d] by the gyro; `matrices` [d or 1, 3, 3].
+        `turns` [3, rows, d] by the gyro, which has them where `inside` [rows, d] is 1; `matrices`
+        [d or 1, 3, 3]. Rows that a candidate does not have count as they do where the
+        best candidate with all of them puts them: all are compared by the rows that they share.
         """
         bias, lasted = prior.mean[1:4], self._lasted[:, None]
         turns = turns + bias[:, None, None] * lasted
@@ -198,16 +215,25 @@ class TurnRows:
             along = np.einsum('dij,rj->ird', matrices, self.axes)
             predicted = np.sum(along * turns, axis=0)
             along = np.broadcast_to(along, turns.shape)
-        columns = np.concatenate([along * lasted, predicted[None]]) / self.sigmas[:, None]
-        predicted = predicted * (1.0 + prior.mean[7])
+        scaled = predicted * self._scaled[:, None]
+        columns = np.concatenate([along * lasted, scaled[None]]) / self.sigmas[:, None]
+        columns *= inside
+        predicted = predicted + scaled * prior.mean[7]
         residuals = np.clip((self.values[:, None] - predicted) / self.sigmas[:, None], -50.0, 50.0)
+        residuals *= inside
         inner = [1, 2, 3, 7]
         normal = np.einsum('ird,jrd->dij', columns, columns)
         normal += np.linalg.inv(prior.covariance[np.ix_(inner, inner)])
         pulled = np.einsum('ird,rd->di', columns, residuals)
         taken = np.linalg.solve(normal, pulled[:, :, None])[:, :, 0]
+        left = (residuals - np.einsum('ird,di->rd', columns, taken)) ** 2
         costs: FloatArray = np.sum(residuals**2, axis=0) - np.sum(pulled * taken, axis=1)
-        return costs
+        complete = inside.all(axis=0)
+        if not complete.any():
+            complete = inside.sum(axis=0) == inside.sum(axis=0).max()
+        best = int(np.argmin(np.where(complete, costs, np.inf)))
+        missing: FloatArray = np.sum((1.0 - inside) * left[:, best, None], axis=0)
+        return costs + missing
 
     # -- refinement ---------------------------------------------------------------------------
 
@@ -295,27 +321,28 @@ class TurnRows:
         )
 
     def _linear_at(self, point: Point) -> tuple[FloatArray, FloatArray]:
-        return self.linear(point.delta_s, point.bias, point.matrix, 1.0 + point.scale)
+        return self.linear(point.delta_s, point.bias, point.matrix, point.scale)
 
     def linear(
-        self, delta: float, bias: FloatArray, matrix: FloatArray, gain: float
+        self, delta: float, bias: FloatArray, matrix: FloatArray, scale: float
     ) -> tuple[FloatArray, FloatArray]:
         """Return residuals [rows] and d predicted / d (delta, bias, turn, scale) [rows, 8]."""
         angles = self._track.angles(self.spans - delta - _BESIDE[:, None, None])
         before, turns, after = (angles[:, :, 1] - angles[:, :, 0]).swapaxes(0, 1)
         slopes = (before - after).T[self._of] / (2.0 * _SLOPE_S)
-        jacobian = np.zeros((len(self.values), 8))
+        jacobian, gain = np.zeros((len(self.values), 8)), 1.0 + scale * self._scaled
         turns = turns.T[self._of] + bias * self._lasted[:, None]
         if self.norms:
-            sizes = jacobian[:, 7] = self._sizes(turns.T)
-            axes = turns / np.maximum(sizes, 1e-9)[:, None]
+            predicted = self._sizes(turns.T)
+            axes = turns / np.maximum(predicted, 1e-9)[:, None]
         else:
             axes = self.axes @ matrix.T
-            jacobian[:, 4:7] = gain * np.cross(axes, turns)
-            jacobian[:, 7] = np.sum(axes * turns, axis=1)
+            jacobian[:, 4:7] = gain[:, None] * np.cross(axes, turns)
+            predicted = np.sum(axes * turns, axis=1)
         jacobian[:, 0] = -gain * np.sum(axes * slopes, axis=1)
         jacobian[:, 1:4] = axes * (gain * self._lasted)[:, None]
-        return self.values - gain * jacobian[:, 7], jacobian
+        jacobian[:, 7] = self._scaled * predicted
+        return self.values - gain * predicted, jacobian
 
     def _sizes(self, turns: FloatArray) -> FloatArray:
         """Return how large turns [3, rows, ...] look: noise across a small one adds to it."""

@@ -11,6 +11,7 @@ from sync_engine.clocks.epochs import Epochs
 from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.clocks.pairing import PairingOffset
 from sync_engine.config import SyncConfig
+from sync_engine.cues.image_status import CameraStatus
 from sync_engine.cues.mounting import MountingStatus
 from sync_engine.cues.runner import CueRunner
 from sync_engine.matching.assembly import Assembler
@@ -51,6 +52,8 @@ class SensorStatus:
     scale_sigma: float
     motion_refusal: str
     """One sentence on why its turns gave no offset so far; empty where they did, or none came."""
+    camera: CameraStatus | None
+    """Lens and shutter of a camera, as its pictures show them; None for other sensors."""
     latency_conflict_s: float
     """By how much motion contradicts the declared latencies, its own or the IMU's; else 0."""
     clock_steps: int
@@ -76,6 +79,8 @@ class EngineStatus:
     """"<sensor>: <reason>" -> reference frames that got no bundle."""
     window_ms: float
     motion_intensity: float
+    motion_reference: str
+    """The input that turns are compared with, an IMU or another; empty for none."""
     imu: str
     """`none`, `waiting`, `ok` or `stale`."""
     cue_failures: dict[str, str]
@@ -105,6 +110,7 @@ def engine_status(
         },
         window_ms=engine.window.half_width_ns(now_ns) / NS_PER_MS,
         motion_intensity=engine.window.intensity,
+        motion_reference=engine.config.turn_reference,
         imu=_imu_state(engine, now_ns),
         cue_failures=dict(cues.failed),
         cues_skipped=cues.skipped,
@@ -135,12 +141,12 @@ def _imu_state(engine: _Engine, now_ns: int) -> str:
     return 'stale' if engine.window.is_stale(now_ns) else 'ok'
 
 
-def _rests_on(stream: Stream) -> str:
+def _rests_on(stream: Stream, cues: CueRunner) -> str:
     if stream.pair_offset is not None:
         return 'pairing' if isinstance(stream.pair_offset, PairingOffset) else 'trigger'
     if stream.clock.filter is None:
         return 'nothing'
-    if stream.clock.filter.motion_count:
+    if stream.clock.filter.motion_count or cues.is_reference(stream.sensor_id):
         return 'rotation'
     return 'declared' if stream.given.stamp_source == 'ptp' else 'arrivals'
 
@@ -161,7 +167,7 @@ def _sensor_status(
         skew_ppm=learned.skew * 1e6 if learned else 0.0,
         latency_s=learned.latency_s if learned else stream.given.latency_s,
         state=relative.state,
-        rests_on=_rests_on(stream),
+        rests_on=_rests_on(stream, cues),
         motion_fixes=fit.fits,
         motion_refused=fit.refused,
         motion_mismatched=fit.mismatched,
@@ -169,7 +175,8 @@ def _sensor_status(
         mounting=cues.mounting_of(stream.sensor_id),
         scale=fit.scale,
         scale_sigma=fit.scale_sigma,
-        motion_refusal=fit.refusal,
+        motion_refusal=cues.refusal_of(stream.sensor_id),
+        camera=cues.camera_of(stream.sensor_id),
         latency_conflict_s=learned.conflict_s if learned else 0.0,
         clock_steps=clock.clock_steps,
         latency_steps=clock.latency_steps,

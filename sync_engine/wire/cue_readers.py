@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from rig_common.msgs.decode import (
     read_transform,
     read_transforms,
 )
+from rig_common.quaternions import Quaternion, product
 from sync_engine.config import TF_TYPE, InputConfig, SyncConfig
 from sync_engine.cues.image_lens import MODELS, CameraLens
 from sync_engine.streams.payload import CueValues, PayloadReader
@@ -27,6 +29,7 @@ from sync_engine.wire.image_readers import (
     read_compressed_image,
     read_foxglove_image,
 )
+from sync_engine.wire.joint_chain import JointChain
 from sync_engine.wire.restamp import point_times_s
 from sync_engine.wire.video_readers import VIDEO_TYPES, VideoReader
 
@@ -94,6 +97,8 @@ def readers_of(config: SyncConfig, lenses: Lenses) -> dict[str, PayloadReader]:
             raise RigError(f'sync.inputs.{name}: {given.wrong_transform}')
         if given.type in TRANSFORMS:
             readers[name] = _transform_reader(given)
+        elif given.cue == 'joints':
+            readers[name] = JointChain(Path(given.urdf), given.frame_id, given.child_frame_id)
         elif given.cue == 'image':
             readers[name] = CameraReader(name, given, lenses)
         else:
@@ -145,15 +150,32 @@ def _cloud(cloud: Cloud) -> CueValues:
 
 
 def find_transform(given: InputConfig, raw: bytes) -> Transform | None:
-    """Return the transform that the input names, None where the message has none of it."""
+    """Return the transform that the input names, None where the message has none of it.
+
+    Where the two frames are not neighbours, the transforms between them are put together, as
+    far as one message has them all; its stamp is the last one's.
+    """
     found = read_transforms(raw) if given.type == TF_TYPE else [read_transform(raw)]
+    base, frame = given.frame_id.strip('/'), given.child_frame_id.strip('/')
     for each in found:
-        if given.frame_id.strip('/') in (
+        if base in ('', each.frame_id.strip('/')) and frame in (
             '',
-            each.frame_id.strip('/'),
-        ) and given.child_frame_id.strip('/') in ('', each.child_frame_id.strip('/')):
+            each.child_frame_id.strip('/'),
+        ):
             return each
-    return None
+    by_child = {each.child_frame_id.strip('/'): each for each in found}
+    chain: list[Transform] = []
+    while frame != base and frame in by_child:
+        chain.insert(0, by_child.pop(frame))
+        frame = chain[0].frame_id.strip('/')
+    if frame != base or not chain:
+        return None
+    turn: Quaternion = (1.0, 0.0, 0.0, 0.0)
+    for each in chain:
+        x, y, z, w = each.rotation_xyzw
+        turn = product(turn, (w, x, y, z))
+    w, x, y, z = turn
+    return chain[-1]._replace(frame_id=given.frame_id, rotation_xyzw=[x, y, z, w])
 
 
 def _transform_reader(given: InputConfig) -> PayloadReader:
@@ -182,10 +204,18 @@ IMAGE_READERS: dict[str, PayloadReader] = {
 """Pictures that are decoded no further than the cue needs them; a video input has its own."""
 
 
+_FURTHER: dict[str, Set[str]] = {
+    'image': set(IMAGE_READERS),
+    'odometry': TRANSFORMS,
+    'joints': {'sensor_msgs/msg/JointState'},
+}
+"""Types that a cue reads with something of the input's own: a decoder, frames, a robot."""
+
+
 def types_of(cue: str) -> list[str]:
     """Return the message types that a cue can read."""
     known = {row.name for row in CATALOGUE.values() if cue in row.cues()}
-    return sorted(known | {'image': set(IMAGE_READERS), 'odometry': TRANSFORMS}.get(cue, set()))
+    return sorted(known | _FURTHER.get(cue, set()))
 
 
 def reader_of(cue: str, type_name: str) -> PayloadReader:

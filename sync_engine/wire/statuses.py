@@ -26,6 +26,7 @@ class EngineFacts:
     window_ms: float = fact('window (ms)', '.2f')
     motion_intensity: float = fact('motion intensity', '.3f')
     imu: str = fact('imu')
+    motion_reference: str = fact('motion reference')
     bytes_held: int = fact('bytes held')
     latency_p50_ms: float = fact('latency p50 (ms)', '.3f')
     """Last member received -> bundle published, wall time."""
@@ -94,6 +95,7 @@ def _engine(
         window_ms=status.window_ms,
         motion_intensity=status.motion_intensity,
         imu=status.imu,
+        motion_reference=status.motion_reference,
         bytes_held=sum(sensor.bytes_held for sensor in status.sensors.values()),
         latency_p50_ms=latency.quantile_s(0.5) * 1e3,
         latency_p99_ms=latency.quantile_s(0.99) * 1e3,
@@ -143,6 +145,10 @@ def _sensor(name: str, sensor: SensorStatus, config: SyncConfig, cue_failure: st
         values |= to_values(_mounting(sensor.mounting))
     if cue_failure:
         values['cue failure'] = cue_failure
+    if sensor.camera is not None:
+        values['focal length (px)'] = f'{sensor.camera.focal_px:.1f}'
+        if sensor.camera.readout_s is not None:
+            values['readout (ms)'] = f'{sensor.camera.readout_s * 1e3:.2f}'
     if sensor.motion_refusal:
         values['motion refusal'] = sensor.motion_refusal
     level, message = _judged(name, sensor, config)
@@ -166,6 +172,8 @@ def _judged(name: str, sensor: SensorStatus, config: SyncConfig) -> tuple[Level,
         return Level.OK, 'stamps taken as they are'
     if sensor.mounting is not None and sensor.mounting.contradiction:
         return Level.WARN, sensor.mounting.contradiction
+    if sensor.camera is not None and sensor.camera.contradiction:
+        return Level.WARN, sensor.camera.contradiction
     if sensor.latency_conflict_s:
         return Level.WARN, (
             f'the turns of {name} contradict the declared latencies, its own or that of '

@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rig_common.arrays import Ints
 from rig_common.times import NEVER_NS
-from sim_sensors.pipeline.ring_cursor import Cursor
+from sim_sensors.pipeline.ring_cursor import Cursor, Indices
 from sim_sensors.timing.arrays.columns import Column
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
@@ -24,7 +23,7 @@ from sim_sensors.timing.arrays.rows import ALL, Rows
 class Found(NamedTuple):
     """Where samples lie in a ring."""
 
-    place: Ints | int
+    place: Indices | int
     """Slot and environment in one number (slot * num_envs + env), [n] or [n, history]; a slot
     where it is the same for all environments."""
     valid: NDArray[np.bool_]
@@ -64,13 +63,15 @@ class SampleRing:
         self.cursor = Cursor(least_slots, num_envs, xp)
         shape = (self.cursor.slots, num_envs)
         self.values = xp.zeros((*shape, layout.width), layout.dtype)
-        self.capture_ns: Ints = xp.zeros(shape, np.int64)
-        self.stamp_ns: Ints = self.capture_ns if at_once else xp.zeros(shape, np.int64)
-        self.arrival_ns: Ints = self.capture_ns if at_once else xp.full(shape, NEVER_NS, np.int64)
+        self.capture_ns: Indices = xp.zeros(shape, np.int64)
+        self.stamp_ns: Indices = self.capture_ns if at_once else xp.zeros(shape, np.int64)
+        self.arrival_ns: Indices = (
+            self.capture_ns if at_once else xp.full(shape, NEVER_NS, np.int64)
+        )
         self._at_once = at_once
-        self.newest: Ints = xp.full(num_envs, -1, np.int64)
+        self.newest: Indices = xp.full(num_envs, -1, np.int64)
         """Newest capture index of each environment, -1 before the first."""
-        self.first: Ints = xp.zeros(num_envs, np.int64)
+        self.first: Indices = xp.zeros(num_envs, np.int64)
         """Oldest capture index that may be read; below 0 where a past was given."""
         self.has_past = False
         """Whether any environment has captures from before its episode."""
@@ -81,7 +82,7 @@ class SampleRing:
 
     # ---- writing ----------------------------------------------------------------------------
 
-    def skipped(self, envs: Rows, index: Ints) -> Ints | None:
+    def skipped(self, envs: Rows, index: Indices) -> Indices | None:
         """Return how many captures before `index` [n] nobody made; None where all were made."""
         if not self.holds_gaps:
             return None
@@ -91,13 +92,13 @@ class SampleRing:
     def push(
         self,
         envs: Rows,
-        index: Ints,
+        index: Indices,
         values: Array,
-        capture_ns: Ints,
+        capture_ns: Indices,
         stamp_ns: Column,
         arrival_ns: Column,
         lost: NDArray[np.bool_] | None,
-        skipped: Ints | None,
+        skipped: Indices | None,
     ) -> None:
         """Add capture `index` [n] of `envs`; captures that were skipped count as lost."""
         if skipped is not None:
@@ -112,7 +113,7 @@ class SampleRing:
             self._hold(self._ids(envs)[lost])
         self.newest[envs] = index
 
-    def _skip(self, envs: NDArray[np.intp], captures: Ints) -> None:
+    def _skip(self, envs: NDArray[np.intp], captures: Indices) -> None:
         """Hold the newest sample of `envs` through `captures` [n] captures nobody made."""
         for done in range(int(captures.max())):
             late = envs[captures > done]
@@ -159,9 +160,9 @@ class SampleRing:
     def rewrite(
         self,
         envs: NDArray[np.intp],
-        index: Ints,
+        index: Indices,
         values: Array,
-        times_ns: tuple[Ints, Ints, Ints],
+        times_ns: tuple[Indices, Indices, Indices],
     ) -> None:
         """Let captures `index` [n, m] be `values` [n, m, width], at capture, stamp and arrival.
 
@@ -179,7 +180,7 @@ class SampleRing:
 
     # ---- finding ----------------------------------------------------------------------------
 
-    def at_index(self, envs: Rows, index: Ints) -> Found:
+    def at_index(self, envs: Rows, index: Indices) -> Found:
         """Return where capture `index` [n] or [n, history] lies; the newest if it is to come."""
         env, newest, head = self._ids(envs), self.newest[envs], self.cursor.head[envs]
         if index.ndim == 2:
@@ -204,7 +205,7 @@ class SampleRing:
             (cursor.common - age) & cursor.mask, self._xp.full(len(self.newest), known, np.bool_)
         )
 
-    def _first(self, envs: Rows, ndim: int) -> Ints | int:
+    def _first(self, envs: Rows, ndim: int) -> Indices | int:
         if not self.has_past:
             return 0
         return self.first[envs] if ndim == 1 else self.first[envs][:, None]
@@ -212,8 +213,8 @@ class SampleRing:
     def arrived(
         self,
         envs: Rows,
-        index: Ints,
-        now_ns: int | Ints,
+        index: Indices,
+        now_ns: int | Indices,
         spread: int,
         history: int | None = None,
     ) -> Found:
@@ -242,7 +243,9 @@ class SampleRing:
         place = xp.take_along_axis(found.place, xp.minimum(column, width - 1), 1)
         return Found(place, column < width)
 
-    def _arrived_one(self, envs: Rows, index: Ints, now_ns: int | Ints, spread: int) -> Found:
+    def _arrived_one(
+        self, envs: Rows, index: Indices, now_ns: int | Indices, spread: int
+    ) -> Found:
         """Go back capture by capture, at each with the environments that still wait for one.
 
         None of `index` is after the newest. A place and its arrival is all that is looked at on
@@ -270,7 +273,7 @@ class SampleRing:
             ]
         return Found(place, (arrival_ns <= now_ns) & (captures_left >= 0))
 
-    def take(self, array: Array, place: Ints | int) -> Array:
+    def take(self, array: Array, place: Indices | int) -> Array:
         """Return `array` [slots, num_envs, ...] at `place`, a copy."""
         if isinstance(place, int):
             return self._xp.copy(array[place])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-
-from rig_common.arrays import Floats
+from numpy.typing import NDArray
 
 SEA_LEVEL_PRESSURE_PA = 101_325.0
 SEA_LEVEL_TEMPERATURE_K = 288.15
@@ -15,6 +14,8 @@ EARTH_RADIUS_M = 6_356_766.0
 _GRAVITY = 9.80665
 _GAS_CONSTANT_AIR = 287.05287
 EXPONENT = _GRAVITY / (_GAS_CONSTANT_AIR * LAPSE_K_M)
+
+Floats = NDArray[np.float64]
 
 
 def pressure_pa(

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from math import pi
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rig_common.arrays import Floats
+Floats = NDArray[np.float64]
 
 SPACING_M = 0.02
 SLALOMS = 9

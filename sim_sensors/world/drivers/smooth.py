@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rig_common.arrays import Floats
+Floats = NDArray[np.float64]
 
 
 def smooth(part: Floats) -> Floats:

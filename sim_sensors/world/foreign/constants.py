@@ -7,8 +7,11 @@ from typing import Any
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 
-from rig_common.arrays import AnyArray, Ids
+from rig_common.arrays import AnyArray
+
+Ids = NDArray[np.intp]
 
 STRUCTURE = re.compile(r'(adr|num|id|type|adrs|nnz|colind|pathadr)$')
 """Arrays that say how the model is put together; the twin's own are right."""

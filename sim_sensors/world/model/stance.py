@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 
-from rig_common.arrays import Floats
+Floats = NDArray[np.float64]
 
 FREE = int(mujoco.mjtJoint.mjJNT_FREE)
 NEAR_M = 0.03

@@ -223,7 +223,7 @@ def test_an_image_is_reduced_and_may_lack_a_focal_length() -> None:
         rotation = cue.feed(T0 + k * 33 * MS, {'gray': large, 'fx': 560.0, 'fy': 560.0})
     assert rotation is not None
     assert rotation.values_rad[1] == pytest.approx(0.05, abs=1e-3)
-    assert rotation.scale_sigmas == (0.01, 0.01, 0.0)
+    assert rotation.scale_sigmas == (0.1, 0.1, 0.0)
     unknown = ImageCue()  # 0.6 of the width, 384 px, is taken for the 560 px
     for k, at in enumerate((np.zeros(3), vector)):
         large = np.kron(render(at), np.ones((4, 4), dtype=np.uint8))

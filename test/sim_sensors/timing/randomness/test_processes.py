@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rig_common.arrays import Ints
-from sim_sensors.timing.randomness.lanes import Lanes
+from sim_sensors.timing.randomness.lanes import Indices, Lanes
 from sim_sensors.timing.randomness.noise_stream import GROUP, NoiseStream
 from sim_sensors.timing.randomness.processes import DriftSpec, DriftStream, MarkovStream
 
@@ -17,7 +16,7 @@ EVERY = 20
 WEIGHTS = np.array([[1.0, 2.0, 0.5], [-0.5, 1.0, 3.0]])
 
 
-def every(k: int) -> Ints:
+def every(k: int) -> Indices:
     return np.full(ENVS, k)
 
 
