@@ -15,6 +15,8 @@ from sensor_rig.findings.trend import trend_of
 
 DRIFT_PPM = 8.0
 """Below this a crystal is as good as they come."""
+LEAST_SIGMA_PPM = 0.1
+"""No slope is known better than this: the least delay itself changes with load and temperature."""
 SIGMAS = 6.0
 """Of the slope: delays hang together, so that their scatter makes it look too sure."""
 WANDER_S = 0.0008
@@ -64,6 +66,7 @@ def trend_findings(name: str, line: TimeLine, grain_s: float) -> Iterator[Findin
     slope_ppm, wander_s = trend.slope_ppm, trend.wander_s
     if trend.span_s < LONG_ENOUGH_S:
         return
+    sigma_ppm = max(trend.sigma_ppm, LEAST_SIGMA_PPM)
     drifted_s = abs(slope_ppm) * 1e-6 * trend.span_s
     on_average = (
         f'its clock runs {"fast" if slope_ppm < 0 else "slow"} by {abs(slope_ppm):.0f} ppm on '
@@ -85,6 +88,6 @@ def trend_findings(name: str, line: TimeLine, grain_s: float) -> Iterator[Findin
             WARNING,
             name,
             f'its clock runs {"fast" if slope_ppm < 0 else "slow"} by {abs(slope_ppm):.0f} ppm '
-            f'(sigma {trend.sigma_ppm:.1f} ppm), {lasting(abs(slope_ppm) * 6e-4)} in ten minutes',
-            {'drift_ppm': -slope_ppm, 'sigma_ppm': trend.sigma_ppm, 'wander_ms': wander_s * 1e3},
+            f'(sigma {sigma_ppm:.1f} ppm), {lasting(abs(slope_ppm) * 6e-4)} in ten minutes',
+            {'drift_ppm': -slope_ppm, 'sigma_ppm': sigma_ppm, 'wander_ms': wander_s * 1e3},
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy as np
 from rig_common.cdr import CdrError, endianness
 from rig_common.msgs.decode import read_cloud, read_scan
 from sensor_rig.bags.inspect import CLOUD_TYPE, SCAN_TYPE, TopicTimes
+from sensor_rig.bags.starter import OURS
 from sensor_rig.findings.timeline import Flags, TimeLine, Times, between
 from sync_engine.wire.restamp import point_time_field
 
@@ -21,6 +24,8 @@ KEPT = 1_000_000
 """Messages of a topic whose times are kept, 32 bytes each: 83 minutes at 200 Hz."""
 PRINTED = 256
 """Bytes at either end of a message that tell it from others."""
+SYNCED = re.compile(r'/?(.*/)?synced/')
+"""Members of bundles, as sync writes them."""
 SOON_S = 1.0
 """A copy comes within this time of the message."""
 FROZEN = 5
@@ -134,6 +139,13 @@ class TopicRecord(TopicTimes):
             arrivals_ns=array('q', line.arrivals_ns.tobytes()),
             publishes_ns=array('q'),
         )
+
+
+def sensors_of(records: Sequence[TopicRecord]) -> list[TopicRecord]:
+    """Return the topics with messages that are sensors': synced ones where there are no others."""
+    heard = [record for record in records if record.count]
+    found = [record for record in heard if not OURS.match(record.name)]
+    return found or [record for record in heard if SYNCED.match(record.name)]
 
 
 def first_ones(line: TimeLine, prints: Times) -> tuple[Flags, Flags]:

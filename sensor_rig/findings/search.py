@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sensor_rig.bags.inspect import TopicFacts, facts_of
-from sensor_rig.bags.starter import OURS
 from sensor_rig.findings import declared as declared
 from sensor_rig.findings.arrivals import content_findings, loss_findings
 from sensor_rig.findings.batches import batch_findings, grains
@@ -51,7 +50,7 @@ from sensor_rig.findings.order import (
 from sensor_rig.findings.pairs import copy_findings, header_findings, pair_findings
 from sensor_rig.findings.points import point_findings, sweep_findings
 from sensor_rig.findings.publishing import publish_findings
-from sensor_rig.findings.record import TopicRecord
+from sensor_rig.findings.record import SYNCED, TopicRecord, sensors_of
 from sensor_rig.findings.sources import two_sources
 from sensor_rig.findings.steps import daylight_of, named_jumps, step_finding
 from sensor_rig.findings.timeline import TimeLine
@@ -144,7 +143,7 @@ def _damage(problems: Sequence[str]) -> Iterator[Finding]:
 
 def _evidence(heard: Sequence[TopicRecord], facts: Sequence[TopicFacts]) -> Iterator[Finding]:
     table = {each.name: each for each in facts}
-    sensors = [record for record in heard if not OURS.match(record.name)]
+    sensors = sensors_of(heard)
     stamped = [record for record in sensors if record.stamped]
     start_ns = min((record.first_arrival_ns for record in heard), default=0)
     for record in sensors:
@@ -188,7 +187,8 @@ def _stamps(look: Look) -> Iterator[Finding]:
         yield coarse.finding
         look.line, look.delays_known = coarse.line, look.delays_known and coarse.delays_known
     yield from repeat_findings(name, look.line)
-    yield from batch_findings(name, look.line)
+    if not SYNCED.match(name):  # what is collected for a bundle comes with it
+        yield from batch_findings(name, look.line)
     look.told += repeats(look.line)[2]
     look.line = without_repeats(look.line)
     split = two_sources(name, look.line, len(look.record.frames)) if coarse is None else None

@@ -111,7 +111,8 @@ def _has_holes(steps: Seconds) -> bool:
     if _alternates(steps):
         return False
     base = float(np.median(near))
-    slack = min(max(7.0 * robust_sigma(near) / base, 0.02), NEAR)
+    low, high = np.percentile(near, (5, 95))  # rounded stamps have two usual spacings
+    slack = min(max(7.0 * robust_sigma(near) / base, 1.2 * (high - low) / base, 0.02), NEAR)
     parts = steps / base
     return float((np.abs(parts - np.rint(parts)) < slack).mean()) > EVEN
 

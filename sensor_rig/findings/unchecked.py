@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from rig_common.jsonable import JsonObject
 from rig_common.msgs.catalogue import known
 from sensor_rig.bags.inspect import CLOUD_TYPE, INFO_TYPE, SCAN_TYPE, TopicFacts
-from sensor_rig.bags.starter import IMU_TYPE, OURS
+from sensor_rig.bags.starter import IMU_TYPE
 from sensor_rig.findings.clocks import arrivals_tell
 from sensor_rig.findings.kinds import KINDS, FindingKind, Need, Of
 from sensor_rig.findings.model import listed
 from sensor_rig.findings.pairs import IMAGE_TYPES
 from sensor_rig.findings.publishing import publish_times
-from sensor_rig.findings.record import TopicRecord
+from sensor_rig.findings.record import TopicRecord, sensors_of
 
 QUICK = 'the comparison of motion, which --quick and --live leave out'
 
@@ -69,7 +69,7 @@ def coverage(
 
     Without `motion` nothing was compared.
     """
-    heard = [record for record in records if record.count and not OURS.match(record.name)]
+    heard = sensors_of(records)
     gaps: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     checked = 0
     for kind in KINDS.values():

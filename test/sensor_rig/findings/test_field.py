@@ -275,3 +275,12 @@ def test_a_header_alone_is_enough(tmp_path: Path) -> None:
         for k in range(100):
             writer.write('/imu/data', START_NS + k * S // 20, raw)
     assert main(['inspect', str(tmp_path / 'bag')]) == 1
+
+
+@pytest.mark.long
+def test_pairs_of_faults_are_found_and_hardly_anything_false_beside_them() -> None:
+    from bench.findings import pairs
+
+    cell = pairs(150)
+    assert cell.found >= 0.85 * cell.recordings
+    assert cell.false_wrong <= 0.15 * cell.recordings
