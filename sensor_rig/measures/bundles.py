@@ -18,6 +18,8 @@ from sync_engine.streams.buffer import Packet
 MOST_WAITING = 10_000
 MOST_INPUTS = 1000
 """Members of a bundle; one of more is none of ours."""
+LARGEST_FIRST = 1 << 20
+"""Bytes of the bundle message whose names are kept."""
 COLLECTED = (Packet(0, 0, None, 0, 0),)
 """Stands for the packets of a member that was collected, which the message does not hold."""
 
@@ -49,7 +51,8 @@ class HeardBundles:
         with suppress(CdrError, KeyError, ValueError, OverflowError):
             head, *members = read_diagnostic_array(raw)[1]
             found = _bundle(head, members)
-            if self._record is None and len(members) <= MOST_INPUTS:
+            modest = len(members) <= MOST_INPUTS and len(raw) <= LARGEST_FIRST
+            if self._record is None and modest:
                 self._begin(found.reference_id, {each.name: each.hardware_id for each in members})
             if self._record is not None and found.members.keys() <= self._topics.keys():
                 self._record.bundle(found)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,11 +28,12 @@ from support.ros_rigs import write_rig
 
 from rig_common import msgs
 from rig_common.lockstep.messages import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC, Ack, Tick
+from rig_common.msgs import Level, Status
 from rig_common.ros import qos
 from rig_common.ros.executor import Spinner, close_node, ros_context
 from rig_common.times import MAX_STAMP_NS
 from sensor_rig.nodes.building import make_emulator, make_sync, make_world
-from sensor_rig.running.ros.monitor import MOST_STATUSES, Monitor
+from sensor_rig.running.ros.monitor import LARGEST_TOTAL, MOST_STATUSES, Monitor
 from sim_sensors.ros import other_worlds
 from sim_sensors.timekeeping.roster import MOST_MEMBERS
 
@@ -284,3 +286,20 @@ def test_the_second_of_two_rigs_ends_and_says_why(processes: Processes) -> None:
     assert first.exit_code is None
     first.interrupt()
     assert first.wait() == 0
+
+
+def test_the_memory_for_reports_reaches_a_plateau(rig: Rig) -> None:
+    """Six rounds of large names, large values and ever new names, as /diagnostics brings them."""
+    kept = []
+    tracemalloc.start()
+    for part in range(6):
+        for size, count in ((1_000_000, 20), (60_000, 200), (2000, 3000)):
+            for i in range(count):
+                name = f'{part} {size} {i}'.ljust(size, 'x')
+                status = Status(Level.OK, name, 'y' * 100, {'z': 'v' * 100})
+                rig.monitor._on_diagnostics(msgs.diagnostic_array(0, [status]))
+        kept.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert kept[0] < 2 * LARGEST_TOTAL
+    assert max(kept) - kept[1] < 1 << 20, kept
+    rig.goes_on()

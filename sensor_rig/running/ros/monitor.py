@@ -40,6 +40,10 @@ from sync_engine.wire.statuses import EngineFacts, InputFacts
 FactsT = TypeVar('FactsT')
 MOST_STATUSES = 10_000
 """Names on /diagnostics that are kept; more come from nobody who means well."""
+LARGEST_STATUS = 1 << 16
+"""Characters of a status with its values; ours have less than four thousand."""
+LARGEST_TOTAL = 1 << 24
+"""Characters of all statuses that are kept."""
 
 
 class Monitor(Node):
@@ -64,6 +68,8 @@ class Monitor(Node):
             self._expected.add('sync: engine')
         self.statuses: dict[str, Status] = {}
         """Latest status by name, from /diagnostics."""
+        self._kept = 0
+        """Characters of these."""
         self._tick = b''
         self._times: dict[str, bytes] = {}
         self._heard = HeardBundles(exact=False)
@@ -95,9 +101,19 @@ class Monitor(Node):
                 if not found.name.startswith(self._prefix):
                     continue  # another robot's
                 status = found._replace(name=found.name.removeprefix(self._prefix))
-                known = status.name in self.statuses or len(self.statuses) < MOST_STATUSES
-                if known and (status.values or status.name not in self._sensor_reports):
-                    self.statuses[status.name] = status
+                if status.values or status.name not in self._sensor_reports:
+                    self._keep_status(status)
+
+    def _keep_status(self, status: Status) -> None:
+        """Keep the latest status of a name, as far as their number and their size allow."""
+        before = self.statuses.get(status.name)
+        if before is None and len(self.statuses) >= MOST_STATUSES:
+            return
+        size = _size_of(status)
+        total = self._kept + size - (0 if before is None else _size_of(before))
+        if size <= LARGEST_STATUS and total <= LARGEST_TOTAL:
+            self.statuses[status.name] = status
+            self._kept = total
 
     def _on_tick(self, buf: bytes) -> None:
         self._tick = buf  # many come, few are looked at
@@ -138,6 +154,7 @@ class Monitor(Node):
     def forget(self) -> None:
         """Start afresh, for another run."""
         self.statuses.clear()
+        self._kept = 0
         self._tick = b''
         self._times.clear()
         self._heard = HeardBundles(exact=False)
@@ -209,3 +226,9 @@ class Monitor(Node):
         if mine not in errors or reference not in errors:
             return None
         return (errors[mine] - errors[reference]) * 1e3
+
+
+def _size_of(status: Status) -> int:
+    """Return how many characters a status has."""
+    texts = (status.name, status.message, status.hardware_id, *status.values)
+    return sum(map(len, texts)) + sum(map(len, status.values.values()))
