@@ -300,3 +300,31 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
     told = capsys.readouterr().err
     assert told.startswith('error: ') and sentence in told
     assert not out.exists()
+
+
+def test_a_bag_of_ros_1_comes_out_right(tmp_path: Path) -> None:
+    from rosbags.rosbag1 import Writer
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS1_NOETIC)
+    kinds, name = store.types, 'sensor_msgs/msg/Temperature'
+    with Writer(tmp_path / 'drive.bag') as writer:
+        connection = writer.add_connection('/heat', name, typestore=store)
+        for number in range(600):
+            told = stamp(number * 0.05 + 0.3)
+            time = kinds['builtin_interfaces/msg/Time'](told // 10**9, told % 10**9)
+            header = kinds['std_msgs/msg/Header'](number, time, 'heat')
+            raw = store.serialize_ros1(kinds[name](header, 20.0, 0.0), name)
+            late_ns = 20_000_000 + number * 7919 % 1000 * 300
+            writer.write(connection, stamp(number * 0.05) + late_ns, raw)
+    rig = tmp_path / 'robot.yaml'
+    rig.write_text(
+        '/**:\n  ros__parameters:\n    sync:\n      inputs:\n        heat: {topic: /heat, '
+        'latency_s: 0.02, latency_sigma_s: 0.001}\n      reference_sensor_id: heat\n'
+    )
+    arguments = [str(tmp_path / 'drive.bag'), str(tmp_path / 'right'), '--rig', str(rig)]
+    assert main(['correct', *arguments]) == 0
+    with BagReader(tmp_path / 'right') as bag:
+        found = [read_stamp_ns(message.raw) for message in bag.messages(['/heat'])]
+    errors = [(told - stamp(k * 0.05)) / 1e6 for k, told in enumerate(found)]
+    assert len(found) == 600 and max(map(abs, errors)) < 0.5
