@@ -291,3 +291,46 @@ def test_without_room_for_a_copy_the_folder_is_named(
     with pytest.raises(RigError, match='no temporary folder can be made') as caught:
         BagReader(path)
     assert 'not a readable' not in str(caught.value)
+
+
+OPTIONS: list[dict[str, object]] = [
+    {},
+    {'use_statistics': False},
+    {'use_summary_offsets': False},
+    {'repeat_channels': False, 'repeat_schemas': False},
+    {'enable_data_crcs': True},
+    {'enable_crcs': False},
+    {'use_statistics': False, 'repeat_channels': False, 'index_types': 0},
+]
+
+
+@pytest.mark.parametrize('chunked', [True, False])
+@pytest.mark.parametrize('compression', ['NONE', 'LZ4', 'ZSTD'])
+def test_a_whole_file_of_any_writer_is_no_damage(
+    tmp_path: Path, compression: str, chunked: bool
+) -> None:
+    """With an attachment between the messages, whose times are not in order."""
+    from mcap.writer import CompressionType, IndexType, Writer
+
+    for number, options in enumerate(OPTIONS):
+        path = tmp_path / f'{number}.mcap'
+        if 'index_types' in options:
+            options = {**options, 'index_types': IndexType.NONE}
+        with path.open('wb') as file:
+            writer = Writer(
+                file,
+                chunk_size=5000,
+                compression=CompressionType[compression],
+                use_chunking=chunked,
+                **options,  # type: ignore[arg-type]
+            )
+            writer.start('ros2')
+            schema = writer.register_schema('sensor_msgs/msg/Imu', '', b'')
+            channel = writer.register_channel('/imu', 'cdr', schema)
+            writer.add_attachment(5, 5, 'a', 'b', b'\x05' * 3000)
+            for index in range(100):
+                writer.add_message(channel, 1000 + (index ^ 3), bytes(40), 1000 + index)
+            writer.finish()
+        found, problems = content_of(path)
+        assert problems == [], options
+        assert [receive_ns for receive_ns, _ in found['/imu']] == list(range(1000, 1100))
