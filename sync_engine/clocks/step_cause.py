@@ -52,6 +52,10 @@ class CauseFinder:
         if self._spacings.is_periodic and abs(slip_ns) > _CLEARLY * self._spacings.tolerance_ns:
             self._slip_ns, self._slip_count = slip_ns, self._usual.count
 
+    def forget_slip(self) -> None:
+        """The clock stepped, which explains why the stamps left their grid."""
+        self._slip_count = -_SLIP_MESSAGES
+
     def judge(
         self, spacing: int, step: float, before: float, queued: bool
     ) -> tuple[Cause, float | None]:
@@ -100,7 +104,7 @@ class CauseFinder:
         slipped = self._slipped(step)
         # The first message after a step may be a slow one: what shows the step are the next.
         self.note_slip(spacing, -by)
-        if slipped is not None and abs(size) < 0.5 * abs(step):  # the grid moved before
+        if slipped is not None and abs(slipped - step) < abs(size - step):  # it moved before
             return Cause.CLOCK, slipped
         if abs(size) < 0.5 * abs(step):
             shows = abs(step) > 2.0 * self._spacings.tolerance_ns

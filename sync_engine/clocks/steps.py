@@ -308,6 +308,7 @@ class StepDetector:
             self.least_delay_ns -= self.step_ns
         self._run = self._held = None
         self._suspect_for = 0
+        self._causes.forget_slip()
         return verdict
 
     def _is_far(self, spacing: int, step: float, delay: int) -> bool:
