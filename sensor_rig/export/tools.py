@@ -1,6 +1,6 @@
 """The tools that are written for, and what each means by a time offset.
 
-`means` is the convention as its sources have it (`upstream`); the test of each applies the same
+`means` is the convention, `upstream` where it stands; the test of each applies the same
 formula to stamps with a known offset.
 """
 
@@ -20,7 +20,7 @@ class Tool:
     title: str
     means: str
     upstream: str
-    """Repository and file that were read for the convention."""
+    """Repository and file where the convention stands."""
     write: Callable[[Knowledge], dict[str, str]]
     """From what is known to the text of each file, by its name."""
 
