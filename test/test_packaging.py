@@ -137,7 +137,7 @@ def test_every_dependency_is_explained(root: Path) -> None:
     page = (root / 'docs' / 'dependencies.md').read_text().lower()
     for line in '\n'.join(sections).split('\n'):
         name = re.split(r'[<>=;! ]', line.strip().lower())[0]
-        short = name.removeprefix('ros-kilted-').replace('-', '_')
+        short = re.sub('^ros-[a-z]+-', '', name).replace('-', '_')
         assert not name or name in page or short in page, f'{name} is not in docs/dependencies.md'
 
 

@@ -18,7 +18,7 @@ class GateResult(Enum):
     """Second reject that agrees with the first: the state was opened and took it."""
 
 
-class Gate:
+class InnovationGate:
     """One kind of observation of a filter."""
 
     def __init__(self, gate_nis: float) -> None:

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.jsonable import JsonObject
-from sync_engine.clocks.channel import Gate, GateResult
+from sync_engine.clocks.channel import GateResult, InnovationGate
 from sync_engine.clocks.smoothing import Note, Tape
 from sync_engine.clocks.ways import MOTION, SIZE, O, WayBank
 from sync_engine.config import AdaKFConfig
@@ -109,8 +109,8 @@ class ClockFilter:
         self._time_s = 0.0
         self.motion_count = 0
         self.arrival_noise = _FIRST_ARRIVAL_SIGMA_S**2
-        self.arrivals = Gate(config.gate_nis)
-        self.motions = Gate(config.gate_nis)
+        self.arrivals = InnovationGate(config.gate_nis)
+        self.motions = InnovationGate(config.gate_nis)
         self._unproven_var = 0.0
         """Squared size of the last jump that only motion saw, less with each fix that follows."""
         self.conflict_s = 0.0

@@ -31,7 +31,7 @@ _NO_RATE = 1e-8
 """Sigma of a rate that is none; matrices stay regular."""
 
 
-class Way(NamedTuple):
+class WanderWay(NamedTuple):
     """How offset and latency move together, and how the skew does."""
 
     rate_sigma: float
@@ -45,10 +45,10 @@ class Way(NamedTuple):
 
 
 WAYS = (
-    Way(0.0, 0.0, 0.0, 0.0),
-    Way(3e-5, 1e-7, 0.0, 0.45),
-    Way(1e-4, 1e-5, 0.0, 0.45),
-    Way(0.0, 0.0, 1e-5, 0.1),
+    WanderWay(0.0, 0.0, 0.0, 0.0),
+    WanderWay(3e-5, 1e-7, 0.0, 0.45),
+    WanderWay(1e-4, 1e-5, 0.0, 0.45),
+    WanderWay(0.0, 0.0, 1e-5, 0.1),
 )
 """Stands still; its turns drift against its stamps; they swing; the clock itself swings."""
 
@@ -188,7 +188,7 @@ class WayBank:
         self._mix()
 
     def _as_way(
-        self, x: FloatArray, p: FloatArray, way: Way, was: Way
+        self, x: FloatArray, p: FloatArray, way: WanderWay, was: WanderWay
     ) -> tuple[FloatArray, FloatArray]:
         """Return a state of the way it `was` as another one would have it."""
         if not self._has_motion or bool(way.rate_sigma) == bool(was.rate_sigma):

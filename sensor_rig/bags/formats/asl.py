@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rig_common import msgs
 from rig_common.cdr import Template
 from sensor_rig.bags.formats.made import MadeFile, MadeStream, Times
-from sensor_rig.bags.formats.trajectory import Poses, pose_stream
+from sensor_rig.bags.formats.trajectory import PoseRows, pose_stream
 from sensor_rig.bags.storage.base import BrokenError
 
 DATA = 'data.csv'
@@ -56,7 +56,7 @@ def _sensor(folder: Path) -> list[MadeStream]:
     if kind == 'imu' or header[1].startswith('w_'):
         return [_imu(folder.name, times_ns, values)]
     if values.shape[1] >= 7:  # p x y z, q w x y z, and what follows
-        poses = Poses(times_ns, values[:, :3], values[:, [4, 5, 6, 3]])
+        poses = PoseRows(times_ns, values[:, :3], values[:, [4, 5, 6, 3]])
         return [pose_stream(f'/{folder.name}/pose', poses, folder.name)]
     if values.shape[1] == 3:
         template = msgs.point_stamped(folder.name)

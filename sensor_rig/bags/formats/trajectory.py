@@ -28,7 +28,7 @@ NS_PER = ((1e17, 1.0), (1e14, 1e3), (1e11, 1e6), (0.0, 1e9))
 Floats = NDArray[np.float64]
 
 
-class Poses(NamedTuple):
+class PoseRows(NamedTuple):
     """A trajectory: times [n] in ns, positions [n, 3] in m, quaternions [n, 4] as x y z w."""
 
     times_ns: Times
@@ -43,7 +43,7 @@ def trajectory_file(path: Path) -> MadeFile:
     return MadeFile(path, [pose_stream(f'/trajectory/{name}', poses, name)])
 
 
-def pose_stream(topic: str, poses: Poses, frame_id: str) -> MadeStream:
+def pose_stream(topic: str, poses: PoseRows, frame_id: str) -> MadeStream:
     """Return poses as a stream of PoseStamped."""
     template = msgs.pose_stamped(frame_id)
 
@@ -57,7 +57,7 @@ def pose_stream(topic: str, poses: Poses, frame_id: str) -> MadeStream:
     return MadeStream(topic, POSE_TYPE, poses.times_ns, make)
 
 
-def read_poses(path: Path) -> Poses:
+def read_poses(path: Path) -> PoseRows:
     """Return the poses of a file, told by what stands in it; RigError where it is none."""
     try:
         text = path.read_text(encoding='utf-8')
@@ -73,7 +73,7 @@ def read_poses(path: Path) -> Poses:
         return _csv(lines, path)
     rows = _numbers(data, path)
     if rows.shape[1] == TUM_COLUMNS:
-        return _checked(Poses(_seconds_text([line.split()[0] for line in data]), rows[:, 1:4],
+        return _checked(PoseRows(_seconds_text([line.split()[0] for line in data]), rows[:, 1:4],
                               rows[:, 4:8]), path)  # fmt: skip
     if rows.shape[1] == KITTI_COLUMNS:
         return _kitti(rows, path)
@@ -107,7 +107,7 @@ def _seconds_text(words: list[str]) -> Times:
     return np.array(found, np.int64)
 
 
-def _kitti(rows: Floats, path: Path) -> Poses:
+def _kitti(rows: Floats, path: Path) -> PoseRows:
     beside = [path.with_name(f'{path.stem}_times.txt'), path.with_name('times.txt'),
               path.parent.parent / 'sequences' / path.stem / 'times.txt']  # fmt: skip
     times = next((each for each in beside if each.exists() and each != path), None)
@@ -125,7 +125,7 @@ def _kitti(rows: Floats, path: Path) -> Poses:
         raise RigError(f'{times} is no list of times in s') from None
     matrices = rows.reshape(-1, 3, 4)
     quats = np.array([_quaternion(each[:, :3]) for each in matrices])
-    return _checked(Poses(times_ns, matrices[:, :, 3], quats), path)
+    return _checked(PoseRows(times_ns, matrices[:, :, 3], quats), path)
 
 
 def _quaternion(r: Floats) -> list[float]:
@@ -143,7 +143,7 @@ def _quaternion(r: Floats) -> list[float]:
     return found
 
 
-def _csv(lines: list[str], path: Path) -> Poses:
+def _csv(lines: list[str], path: Path) -> PoseRows:
     header = [word.strip().lstrip('#').strip() for word in next(csv.reader([lines[0]]))]
     rows = _numbers([line for line in lines[1:] if not line.startswith('#')], path)
     if rows.ndim != 2 or rows.shape[1] < len(header):
@@ -153,7 +153,9 @@ def _csv(lines: list[str], path: Path) -> Poses:
     unit = re.search(r'\[(\w+)\]', header[places['time']])
     position = np.stack([rows[:, places[f'p{axis}']] for axis in POSITION], axis=1)
     quats = np.stack([rows[:, places[f'q{axis}']] for axis in ('x', 'y', 'z', 'w')], axis=1)
-    return _checked(Poses(_any_times(words, unit[1] if unit else '', path), position, quats), path)
+    return _checked(
+        PoseRows(_any_times(words, unit[1] if unit else '', path), position, quats), path
+    )
 
 
 def _any_times(words: list[str], unit: str, path: Path) -> Times:
@@ -196,7 +198,7 @@ def _columns(header: list[str], path: Path) -> dict[str, int]:
     return found
 
 
-def _checked(poses: Poses, path: Path) -> Poses:
+def _checked(poses: PoseRows, path: Path) -> PoseRows:
     if not (np.isfinite(poses.positions_m).all() and np.isfinite(poses.quats_xyzw).all()):
         raise RigError(f'{path} holds poses that are no finite numbers')
     norms = np.linalg.norm(poses.quats_xyzw, axis=1)

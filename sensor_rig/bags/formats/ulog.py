@@ -21,7 +21,7 @@ from rig_common import msgs
 from rig_common.errors import RigError
 from rig_common.installing import pip_install
 from sensor_rig.bags.formats.made import MadeFile, MadeStream, Times
-from sensor_rig.bags.formats.trajectory import Poses, pose_stream
+from sensor_rig.bags.formats.trajectory import PoseRows, pose_stream
 from sensor_rig.bags.storage.base import BrokenError
 
 MAGIC = b'ULog\x01\x12\x35'
@@ -124,7 +124,7 @@ def _pose(topic: str, stamps_ns: Times, received_ns: Times, fields: Fields) -> M
     xyzw = np.stack([turned[:, 1], turned[:, 2], turned[:, 3], turned[:, 0]], axis=1)
     north, east, down = np.nan_to_num(place[good]).T
     enu = np.stack([east, north, -down], axis=1)
-    made = pose_stream(topic, Poses(stamps_ns[good], enu, xyzw), topic.strip('/'))
+    made = pose_stream(topic, PoseRows(stamps_ns[good], enu, xyzw), topic.strip('/'))
     return MadeStream(topic, made.type_name, received_ns[good], made.make)
 
 
