@@ -5,27 +5,26 @@ Distributions ship older ones: Ubuntu 24.04 has pydantic 1.10 and websockets 10.
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 
 from rig_common.errors import RigError
 
 NEEDED = {
-    'pydantic': ('2.5', 'pydantic._internal'),
-    'websockets': ('13.1', 'websockets.asyncio.server'),
+    'pydantic': ('2.5', '_internal'),
+    'websockets': ('13.1', 'asyncio/server.py'),
 }
-"""Library -> the least version, and a module that older ones lack: a look is quicker than a
-version."""
+"""Library -> the least version, and a file that older ones lack: a look imports nothing."""
 HELP = 'run `./rig ros-env` in the folder of sensor_rig and load what it prints, then start again'
 
 
 def require(library: str) -> None:
     """Raise where `library` is missing or too old for this package."""
-    least, module = NEEDED[library]
-    try:
-        if find_spec(module) is not None:
-            return
-    except ModuleNotFoundError:
-        pass
+    least, file = NEEDED[library]
+    spec = find_spec(library)
+    folders = (spec.submodule_search_locations or ()) if spec else ()
+    if any(os.path.exists(os.path.join(folder, file)) for folder in folders):
+        return
     from importlib.metadata import PackageNotFoundError, version  # takes longer than the look
 
     try:

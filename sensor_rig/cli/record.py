@@ -54,9 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Record and say what was recorded."""
+    record = _live(args) if args.live else _simulated(args)  # a mistake leaves no OUT behind
     from sensor_rig.bags.writer import BagWriter
 
-    record = _live(args) if args.live else _simulated(args)  # a mistake leaves no OUT behind
     interrupted: KeyboardInterrupt | None = None
     with BagWriter(args.output, args.storage, compress=args.compress) as writer:
         try:

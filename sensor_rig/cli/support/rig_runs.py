@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rig_common.errors import RigError
-from rig_common.times import NS_PER_S
 from sensor_rig.cli.support.arguments import not_negative, positive
 from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 from sensor_rig.cli.support.progress import note, progress
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from sensor_rig.rigfile import RigConfig
     from sensor_rig.running.run_summary import Summary
 
-PROGRESS_NS = NS_PER_S // 10
+PROGRESS_NS = 100_000_000
 """Simulated time between two movements of the progress bar."""
 
 
@@ -137,7 +136,7 @@ def _progress(name: str, seconds: float | None) -> Iterator[Callable[[int], None
         def on_time(now_ns: int) -> None:
             nonlocal shown_ns
             if now_ns - shown_ns >= PROGRESS_NS:
-                advance((now_ns - shown_ns) / NS_PER_S)
+                advance((now_ns - shown_ns) / 1e9)
                 shown_ns = now_ns
 
         yield on_time

@@ -154,7 +154,7 @@ class LocalWorker:
             seconds,
             socket.gethostname(),
             end_of(self._log),
-            lost,
+            lost=lost,
         )
 
     def _kill(self) -> None:

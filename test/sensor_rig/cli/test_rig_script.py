@@ -425,12 +425,10 @@ def test_a_failed_update_is_one_line_and_leaves_the_old_environment(
 ) -> None:
     project = ready.parent
     config = (project / 'setup.cfg').read_text()
-    (project / 'needs').write_text('Requires-Dist: absent-package')
     try:
-        (project / 'setup.cfg').write_text(config + '# more\n')
+        (project / 'setup.cfg').write_text('[options]\ninstall_requires =\n    absent-package\n')
         assert sentence in one_line(run(ready, **settings))
     finally:
-        (project / 'needs').unlink()
         (project / 'setup.cfg').write_text(config)
     before = builds(ready)
     assert run(ready).returncode == 0
@@ -509,6 +507,6 @@ def test_sourced_ros_gets_its_own_environment_with_its_packages(
     venv = rig.parent / '.venv-jazzy'
     assert 'include-system-site-packages = true' in (venv / 'pyvenv.cfg').read_text()
     assert (venv / 'constraints.txt').read_text() == 'numpy==1.26.4\n'
-    assert (venv / '.rig-stamp').read_text().splitlines()[1:] == ['']
+    assert (venv / '.rig-stamp').read_text().splitlines()[1] == ''
     assert f'PYTHONPATH {packages}\n' in shown.stdout
     assert 'LD_LIBRARY_PATH /opt/ros/lib\n' in shown.stdout
