@@ -20,13 +20,14 @@ import numpy as np
 
 from bench.command import Result, run_as_program
 from bench.figures import Figure, absent, greatest, least
+from rig_common.arrays import Flags, Floats
 from sim_sensors.raycast.arrangement import Arrangement, neighbour_rows
 from sim_sensors.raycast.choice import make_caster
 from sim_sensors.raycast.embree import EmbreeCaster
 from sim_sensors.raycast.embree_api import has_embree
 from sim_sensors.raycast.multiray import MujocoCaster
 from sim_sensors.raycast.patterns import ELEVATION_TABLES_DEG, Pattern, multi_beam, single_plane
-from sim_sensors.raycast.ray_caster import F64, Bool, RayCaster, visible_geoms
+from sim_sensors.raycast.ray_caster import RayCaster, visible_geoms
 from sim_sensors.sensors.lidar.cloud import Lidar3d
 from sim_sensors.sensors.lidar.config import Lidar3dConfig
 
@@ -75,7 +76,7 @@ def make_scene(name: str) -> mujoco.MjModel:
     return spec.compile()
 
 
-def _terrain(rng: np.random.Generator) -> tuple[F64, Any]:
+def _terrain(rng: np.random.Generator) -> tuple[Floats, Any]:
     side = np.linspace(-25.0, 25.0, TERRAIN_SIDE)
     x, y = np.meshgrid(side, side, indexing='ij')
     height = np.zeros_like(x)
@@ -97,7 +98,9 @@ def patterns() -> dict[str, Pattern]:
     return {**planes, '16x1024': multi_beam(ELEVATION_TABLES_DEG[16], 1024)}
 
 
-def ways_to_cast(model: mujoco.MjModel, visible: Bool, directions: F64) -> dict[str, RayCaster]:
+def ways_to_cast(
+    model: mujoco.MjModel, visible: Flags, directions: Floats
+) -> dict[str, RayCaster]:
     """Return every way that can cast `directions` ([n, 3]), by name."""
     rows = neighbour_rows(directions)
     ways: dict[str, RayCaster] = {'mujoco': MujocoCaster(model, MAX_RANGE_M, visible)}
@@ -144,7 +147,7 @@ class Cell:
     def _cast(self, caster: RayCaster) -> Any:
         return caster.cast(self.data, self.origin, self.directions).range_m
 
-    def _ray_loop(self) -> F64:
+    def _ray_loop(self) -> Floats:
         geom = np.zeros(1, np.int32)
         return np.array(
             [
@@ -155,12 +158,12 @@ class Cell:
             ]
         )
 
-    def _multiray(self) -> Callable[[], F64]:
+    def _multiray(self) -> Callable[[], Floats]:
         count = len(self.directions)
         geom, distance = np.empty(count, np.int32), np.empty(count)
         flat = self.directions.ravel()
 
-        def cast() -> F64:
+        def cast() -> Floats:
             mujoco.mj_multiRay(
                 self.model, self.data, self.origin, flat, None, 1, -1, geom, distance, None, count,
                 MAX_RANGE_M,
@@ -169,7 +172,7 @@ class Cell:
 
         return cast
 
-    def _mujoco_lidar(self) -> Callable[[], F64] | None:
+    def _mujoco_lidar(self) -> Callable[[], Floats] | None:
         try:
             from mujoco_lidar import MjLidarWrapper
         except ImportError:
@@ -179,7 +182,7 @@ class Cell:
         elevation = np.arcsin(self.directions[:, 2])
         return lambda: np.array(lidar.trace_rays(self.data, azimuth, elevation))
 
-    def _embreex(self) -> Callable[[], F64] | None:
+    def _embreex(self) -> Callable[[], Floats] | None:
         try:
             from embreex import mesh_construction, rtcore_scene
         except ImportError:
@@ -194,7 +197,7 @@ class Cell:
         directions = self.directions.astype(np.float32)
         return lambda: np.array(scene.run(origins, directions, query='DISTANCE'))
 
-    def measure(self, rounds: int) -> dict[str, F64]:
+    def measure(self, rounds: int) -> dict[str, Floats]:
         """Return [rounds] seconds of each call, all taken in turns.
 
         A turn is a block of calls of which the fastest counts, and the clock is that of the

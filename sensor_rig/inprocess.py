@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rig_common.errors import RigError
 from sensor_rig.rigfile import RigConfig, load_attached, load_rig
@@ -164,9 +164,13 @@ class InProcessRig(Rig):
         return list(self.sync.outputs(bundle))
 
     def reset(
-        self, envs: Sequence[int] | NDArray[np.intp] | None = None, *, seed: int | None = None
+        self,
+        envs: Sequence[int] | NDArray[np.intp] | None = None,
+        *,
+        seed: int | None = None,
+        commands: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
         """Go back to the start (see `Rig.reset`); the sync engine starts again with the rig."""
-        super().reset(envs, seed=seed)
+        super().reset(envs, seed=seed, commands=commands)
         if envs is None:
             self._start_sync()

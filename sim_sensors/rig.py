@@ -340,12 +340,24 @@ class Rig:
         return self.world.actuation.received(self._inside(at_ns), interpolation)
 
     def init_ctrl_history(self, times_ns: ArrayLike, values: ArrayLike, envs: Envs = None) -> None:
-        """Let `envs` have been commanded `values` [n, m, actuators] at past times [m]."""
-        self.world.actuation.start_history(
-            self.world.time_base.run_ns(np.asarray(times_ns, np.int64)),
-            np.asarray(values, float),
-            envs,
-        )
+        """Let `envs` have been commanded `values` [n, m, actuators] at past times [m].
+
+        Only before the first `step()`: later the step that begins now has been computed already.
+        For some environments later on there is `reset(envs, commands=(times_ns, values))`.
+        """
+        if self.world.tick >= 0:
+            raise RigError(
+                'a history of commands is given before the first step; later give it with '
+                'the reset that begins an episode: reset(envs, commands=(times_ns, values))'
+            )
+        self.world.actuation.start_history(*self._commands((times_ns, values)), envs)
+
+    def _commands(
+        self, given: tuple[ArrayLike, ArrayLike]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return times and values of a history of commands, the times as the world counts them."""
+        times_ns = np.asarray(given[0], np.int64)
+        return self.world.time_base.run_ns(times_ns), np.asarray(given[1], float)
 
     def command_twist(
         self, forward_m_s: ArrayLike, turn_rad_s: ArrayLike, envs: EnvIndex = ALL_ENVS
@@ -354,18 +366,24 @@ class Rig:
         self.world.command_twist(forward_m_s, turn_rad_s, envs)
 
     def reset(
-        self, envs: Sequence[int] | NDArray[np.intp] | None = None, *, seed: int | None = None
+        self,
+        envs: Sequence[int] | NDArray[np.intp] | None = None,
+        *,
+        seed: int | None = None,
+        commands: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
         """Go back to the start.
 
         Without `envs` the whole rig stands before tick 0 again: with a `seed` exactly as if newly
         made, without one in a new episode of the old seed (other noise, other delays). With `envs`
-        time goes on, and these environments begin a new episode now.
+        time goes on, and these environments begin a new episode now. With `commands`, past times
+        [m] and values [n, m, actuators], they have been commanded these before.
         """
+        history = None if commands is None else self._commands(commands)
         if envs is None:
             self.episode = self.episode + 1 if seed is None else 0
             self.seed = self.seed if seed is None else seed
-            self.world.reset(seed=seed)
+            self.world.reset(seed=seed, commands=history)
             self._build()
             return
         if seed is not None:
@@ -373,7 +391,7 @@ class Rig:
         if self.world.tick < 0:
             raise RigError('the rig stands at its start already; step() it first')
         chosen = np.unique(np.asarray(envs, np.intp))
-        self.world.reset(chosen)
+        self.world.reset(chosen, commands=history)
         for source in self._in_order:
             source.reset(chosen, self.world.time_ns)
         self._next_ns = self.world.time_ns  # look again at both

@@ -35,6 +35,8 @@ FAR_S = 4e9
 """Times further apart than this (127 years) can overflow int64 when they are subtracted."""
 STEADY_S = 2e-5
 """Nobody stamps arrivals as steadily as this."""
+VAGUE_PPM = 20.0
+"""A drift with a larger sigma is not told."""
 CLOSE_S = 0.005
 """A host stamps within this of handing a message on."""
 
@@ -134,6 +136,8 @@ class TopicFacts:
     """From the stamp to the last ray of a scan or cloud."""
     transport_s: float = math.nan
     """Median of receive minus publish time; NaN where nobody wrote publish times down."""
+    drift_sigma_ppm: float = math.nan
+    """One sigma of `drift_ppm`; both are NaN where the delays do not tell a drift."""
 
     @property
     def driver_s(self) -> float:
@@ -170,7 +174,7 @@ def _facts(topic: TopicTimes, owner: str) -> TopicFacts:
     span_s = (topic.last_arrival_ns - topic.first_arrival_ns) / 1e9
     delays = _seconds_between(stamps, arrivals)
     arrival_jitter, stamp_jitter = _jitter(arrivals), _jitter(stamps)
-    low = middle = high = drift_ppm = math.nan
+    low = middle = high = drift_ppm = drift_sigma = math.nan
     if not topic.stamped:
         source, why = 'none', 'the type has no header'
     elif not len(stamps) or np.count_nonzero(stamps) * 2 < len(stamps):
@@ -178,7 +182,7 @@ def _facts(topic: TopicTimes, owner: str) -> TopicFacts:
     else:
         low, middle, high = np.percentile(delays, (5, 50, 95))
         source, why = _source(arrival_jitter, stamp_jitter, float(middle), float(high - low))
-        drift_ppm = _drift_ppm(arrivals, delays)
+        drift_ppm, drift_sigma = _drift_ppm(arrivals, delays)
     rate_hz = (topic.count - 1) / span_s if span_s > 0.0 else 0.0
     sweep = statistics.median(topic.sweeps_s) if topic.sweeps_s else 0.0
     return TopicFacts(
@@ -198,6 +202,7 @@ def _facts(topic: TopicTimes, owner: str) -> TopicFacts:
         owner,
         sweep if sweep * rate_hz <= LONGEST_SWEEP else 0.0,
         _transport_s(topic),
+        drift_sigma,
     )
 
 
@@ -243,15 +248,26 @@ def _source(
     return 'device', f'it arrives {delay_s * 1e3:.1f} ms after its stamp'
 
 
-def _drift_ppm(arrivals: NDArray[np.int64], delays: NDArray[np.float64]) -> float:
-    """Return how fast the smallest delays grow (a clock that is slow grows them), in ppm."""
+def _drift_ppm(arrivals: NDArray[np.int64], delays: NDArray[np.float64]) -> tuple[float, float]:
+    """Return how fast the smallest delays grow (a clock that is slow grows them), and its sigma.
+
+    Both in ppm; NaN where they are too restless to tell.
+    """
     if len(arrivals) < 20 or _seconds_between(arrivals[:1], arrivals[-1:])[0] < 10.0:
-        return math.nan
+        return math.nan, math.nan
     parts = np.array_split(np.arange(len(arrivals)), 10)
     chosen = np.array([part[np.argmin(delays[part])] for part in parts])
     times_s = _seconds_between(arrivals[:1], arrivals[chosen])
-    least = [float(delays[part].min()) for part in parts]
-    return float(np.polyfit(times_s, least, 1)[0] * 1e6)
+    least = np.array([delays[part].min() for part in parts])
+    if np.ptp(times_s) <= 0.0:
+        return math.nan, math.nan
+    slope, level = np.polyfit(times_s, least, 1)
+    rest = least - (level + slope * times_s)
+    spread = float(((times_s - times_s.mean()) ** 2).sum())
+    sigma = float(np.sqrt((rest**2).sum() / (len(rest) - 2) / spread)) * 1e6
+    if sigma > VAGUE_PPM:
+        return math.nan, math.nan
+    return float(slope) * 1e6, sigma
 
 
 def as_dict(facts: TopicFacts) -> JsonObject:

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'input', metavar='IN', type=Path, help='a rosbag2 folder, .mcap or .db3, or a ROS 1 .bag'
     )
     parser.add_argument(
-        'output', metavar='OUT', type=Path, help='the recording to write; ROS 1 where it is *.bag'
+        'output', metavar='OUT', type=Path, help='the recording to write (rosbag2)'
     )
     parser.add_argument(
         '--rig',

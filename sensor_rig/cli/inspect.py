@@ -252,7 +252,11 @@ def _print(facts: list[TopicFacts], source: str) -> None:
 def _timing(topic: TopicFacts) -> tuple[str, ...]:
     if not topic.stamped:
         return (_ms(topic.arrival_jitter_s), *['-'] * 4)
-    drift = '-' if topic.drift_ppm != topic.drift_ppm else f'{topic.drift_ppm:+.1f}'
+    drift = (
+        '-'
+        if topic.drift_ppm != topic.drift_ppm
+        else (f'{topic.drift_ppm:+.1f} ± {topic.drift_sigma_ppm:.1f}')
+    )
     return (
         *map(
             _ms,

@@ -252,7 +252,11 @@ def _row(facts: TopicFacts) -> tuple[object, ...]:
     def ms(seconds: float) -> str:
         return '-' if seconds != seconds else f'{seconds * 1e3:.2f}'
 
-    drift = '-' if facts.drift_ppm != facts.drift_ppm else f'{facts.drift_ppm:+.1f}'
+    drift = (
+        '-'
+        if facts.drift_ppm != facts.drift_ppm
+        else (f'{facts.drift_ppm:+.1f} ± {facts.drift_sigma_ppm:.1f}')
+    )
     return (
         (facts.name, facts.type_name),
         facts.count,

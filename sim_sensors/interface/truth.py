@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import mujoco
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.arrays import AnyArray
+from sim_sensors.interface.velocities import VelocityColumns
 from sim_sensors.timing.arrays.layout import Array
 
 
@@ -40,6 +42,16 @@ class WorldView(Protocol):
     def sensordata(self) -> NDArray[np.float64]:
         """MuJoCo's sensordata of every environment, [num_envs, nsensordata]."""
 
+    @property
+    def next_velocity(self) -> NDArray[np.float64] | None:
+        """Velocity at the end of the step that begins now, [num_envs, nv].
+
+        None where velocities belong to the pose already (Runge-Kutta).
+        """
+
+    def bound(self, name: str) -> NDArray[np.float64]:
+        """Return derived array `name` of MjData of all environments, [num_envs, ...]."""
+
     def data(self, env: int) -> mujoco.MjData:
         """Return environment `env`'s state."""
 
@@ -69,7 +81,10 @@ class TruthReader(Protocol):
 
 
 class ColumnReader:
-    """Truth that is a set of sensordata columns, taken at once for all environments."""
+    """Truth that is a set of sensordata columns, taken at once for all environments.
+
+    Velocities are those of the pose, see `velocities`.
+    """
 
     parts_ns: Sequence[int] = (0,)
 
@@ -80,14 +95,24 @@ class ColumnReader:
             native = model.sensor(name)
             start = int(native.adr[0])
             columns.extend(range(start, start + int(native.dim[0])))
-        self.columns: AnyArray = np.asarray(columns)
+        self.model = model
+        self.columns: AnyArray = np.asarray(columns, np.intp)
+
+    @cached_property
+    def _velocities(self) -> VelocityColumns:
+        return VelocityColumns(self.model, self.columns)
 
     def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
         """Take the columns of `envs`."""
-        if len(envs) == view.num_envs:
-            self.write(view.sensordata.take(self.columns, axis=1), out)
-        else:
-            self.write(view.sensordata[np.asarray(envs)[:, None], self.columns], out)
+        self.write(self.values(view, envs), out)
+
+    def values(self, view: WorldView, envs: Sequence[int]) -> Array:
+        """Return the columns of `envs`, [n, columns]."""
+        chosen = slice(None) if len(envs) == view.num_envs else np.asarray(envs)
+        found: Array = view.sensordata[chosen].take(self.columns, axis=1)
+        if not self._velocities.is_empty and (after := view.next_velocity) is not None:
+            self._velocities.bring_to_pose(view.bound, chosen, after, found)
+        return found
 
     def write(self, columns: Array, out: Array) -> None:
         """Make truth rows `out` [n, width] of the columns' values [n, c]: here, copy them."""

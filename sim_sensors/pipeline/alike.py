@@ -57,14 +57,17 @@ class ClassReader:
         """Read with `readers`, one a sensor; columns of sensordata are taken all at once."""
         self._readers = readers
         self._alike = _alike(readers)
-        columns = [each.columns for each in readers if isinstance(each, ColumnReader)]
-        self._columns = np.concatenate(columns) if columns else np.zeros(0, np.intp)
+        if self._alike is not None:
+            self._all = ColumnReader(self._alike.model, ())
+            self._all.columns = np.concatenate(
+                [each.columns for each in readers if isinstance(each, ColumnReader)]
+            )
 
     def read(self, view: WorldView, lanes: NDArray[np.intp], out: Array) -> None:
         """Write the truth of `lanes` into `out` [len(lanes), width]."""
         count = len(self._readers)
         if self._alike is not None and len(lanes) == view.num_envs * count:
-            columns = view.sensordata.take(self._columns, axis=1)
+            columns = self._all.values(view, range(view.num_envs))
             self._alike.write(columns.reshape(len(lanes), -1), out)
             return
         envs, members = np.divmod(lanes, count)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Ints
 from rig_common.times import seconds_to_ns
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
@@ -14,15 +15,13 @@ from sim_sensors.timing.arrays.rows import Rows
 from sim_sensors.timing.randomness.random_streams import RandomStreams
 from sim_sensors.timing.schedule import Schedule
 
-Numbers = NDArray[np.int64]
-
 
 class TickNumbers(NamedTuple):
     """The numbers of one truth tick of some environments; an int holds for all, see `each`."""
 
-    capture: Numbers | int
+    capture: Ints | int
     """Capture index of each row, -1 where this tick is no new capture."""
-    tick: Numbers | int
+    tick: Ints | int
     """Truth tick of each row."""
     captured: bool | None
     """Whether all rows are captures, or none is; None where some are."""
@@ -43,10 +42,10 @@ class Progress:
         self._schedule, self._ticks = schedule, ticks
         self._same = ticks is schedule
         self._num_envs = num_envs
-        self.origin_ns: Numbers = xp.zeros(num_envs, np.int64)
+        self.origin_ns: Ints = xp.zeros(num_envs, np.int64)
         """When each environment's episode began, ns."""
-        self._index: Numbers = xp.full(num_envs, -1, np.int64)
-        self._tick: Numbers = xp.full(num_envs, -1, np.int64)
+        self._index: Ints = xp.full(num_envs, -1, np.int64)
+        self._tick: Ints = xp.full(num_envs, -1, np.int64)
         self._together: tuple[int, int, int] | None = (0, -1, -1)
         self.next_ns = ticks.time_of(0)
         """When the next tick of any environment is due, ns."""
@@ -89,13 +88,13 @@ class Progress:
             return self._xp.full(len(self.origin_ns[rows]), self.is_due(now_ns), np.bool_)
         return self._ticks.indices_before(now_ns - self.origin_ns[rows]) > self._tick[rows]
 
-    def last_captures(self) -> Numbers:
+    def last_captures(self) -> Ints:
         """Return the last capture index of every environment, [num_envs]."""
         if self._together is not None:
             return self.each(self._together[1])
         return self._xp.copy(self._index)
 
-    def reset(self, rows: Rows, now_ns: int, phase_ns: Numbers | None = None) -> None:
+    def reset(self, rows: Rows, now_ns: int, phase_ns: Ints | None = None) -> None:
         """Let the episodes of `rows` begin at `now_ns`, or `phase_ns` [n] later."""
         first_ns = now_ns + self._ticks.time_of(0)
         if phase_ns is None and isinstance(rows, slice):
@@ -115,18 +114,16 @@ class Progress:
             self.origin_ns[:], self._index[:], self._tick[:] = self._together
             self._together = None
 
-    def each(self, number: Numbers | int) -> Numbers:
+    def each(self, number: Ints | int) -> Ints:
         """Return a number of every row: one that holds for all [num_envs], others as they are."""
         if not isinstance(number, int):
             return number
-        out: Numbers = self._xp.empty(self._num_envs, np.int64)  # `full` takes three times as long
+        out: Ints = self._xp.empty(self._num_envs, np.int64)  # `full` takes three times as long
         out[:] = number
         return out
 
 
-def drawn_phases_ns(
-    config: SensorConfig, dt_ns: int, streams: RandomStreams, rows: Rows
-) -> Numbers:
+def drawn_phases_ns(config: SensorConfig, dt_ns: int, streams: RandomStreams, rows: Rows) -> Ints:
     """Return by how much the captures of an episode are shifted, in whole `dt_ns`, ns [n]."""
     low_ns, high_ns = (seconds_to_ns(each) for each in config.phase_range_s)
     draw = streams.constant('phase', rows, 1, 'uniform')[:, 0]

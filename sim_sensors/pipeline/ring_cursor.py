@@ -10,10 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Ints
 from sim_sensors.timing.arrays.namespace import Arrays
 from sim_sensors.timing.arrays.rows import Rows
-
-Indices = NDArray[np.int64]
 
 
 class Cursor:
@@ -23,13 +22,13 @@ class Cursor:
         """Make a ring of at least `least_slots` slots; the first is written next."""
         self.slots = 1 << (least_slots - 1).bit_length()
         self.mask = self.slots - 1
-        self.head: Indices = xp.full(num_envs, -1, np.int64)
+        self.head: Ints = xp.full(num_envs, -1, np.int64)
         """The newest slot of each environment, -1 before the first."""
         self.common: int | None = -1
         """The same as one number, while it is equal for all environments; else None."""
         self.envs = xp.arange(num_envs)
 
-    def advance(self, envs: Rows) -> int | tuple[Indices, NDArray[np.intp]]:
+    def advance(self, envs: Rows) -> int | tuple[Ints, NDArray[np.intp]]:
         """Move to the next slot and return the subscript that writes `envs`' rows."""
         if isinstance(envs, slice):
             if self.common is not None:
@@ -46,6 +45,6 @@ class Cursor:
         """Let all environments write the same slot again; what was written is forgotten."""
         self.head[:] = self.common = -1
 
-    def back(self, envs: Rows, steps: int | Indices) -> Indices:
+    def back(self, envs: Rows, steps: int | Ints) -> Ints:
         """Return the slots [n] that lie `steps` before the newest of `envs`."""
         return (self.head[envs] - steps) & self.mask

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Ids
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.pipeline.alike import ClassReader
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.timing.arrays.layout import Array
-
-Envs = NDArray[np.intp]
 
 
 @dataclass(slots=True)
@@ -63,7 +61,7 @@ class Source(Protocol):
     def advance(self, now_ns: int, force_recompute: bool = False) -> None:
         """Take what is due, the world being at `now_ns`; forced, what nobody may read as well."""
 
-    def reset(self, envs: Envs, now_ns: int) -> None:
+    def reset(self, envs: Ids, now_ns: int) -> None:
         """Begin a new episode of `envs` at `now_ns`, the world having been reset."""
 
 
@@ -87,7 +85,7 @@ class Instant:
         everyone = range(world.num_envs)
         reader, shared = readers[0], ClassReader(readers) if len(readers) > 1 else None
 
-        def supply(lanes: Envs, out: Array) -> None:
+        def supply(lanes: Ids, out: Array) -> None:
             if shared is not None:
                 shared.read(world, lanes, out)
             else:
@@ -95,7 +93,7 @@ class Instant:
                     world, everyone if len(lanes) == len(everyone) else lanes.tolist(), 0, out
                 )
 
-        def supply_tensors(lanes: Envs, out: Array) -> None:
+        def supply_tensors(lanes: Ids, out: Array) -> None:
             rows = pipeline.sensor.truth_layout.empty(len(lanes))
             supply(np.asarray(lanes.tolist()), rows)
             out[:] = pipeline.xp.asarray(rows)
@@ -112,7 +110,7 @@ class Instant:
         """Let the pipeline take what it needs."""
         self.pipeline.update(now_ns, force_recompute)
 
-    def reset(self, envs: Envs, now_ns: int) -> None:
+    def reset(self, envs: Ids, now_ns: int) -> None:
         """Begin a new episode of `envs`; the pipeline takes their first sample now."""
         self.pipeline.reset(envs, now_ns)
 
@@ -125,7 +123,7 @@ class Sweep:
         self._world, self._reader = world, reader
         self._parts = [int(part) for part in reader.parts_ns]
         self._schedule = pipeline.schedule
-        self._all: Envs = np.arange(world.num_envs)
+        self._all: Ids = np.arange(world.num_envs)
         self._open: list[Capture] = []
         self._next_capture_ns = self.next_ns = self._first_ns(self._all)
 
@@ -154,7 +152,7 @@ class Sweep:
             (self._schedule.times_of(self._schedule.indices_before(elapsed) + 1) + origin_ns).min()
         )
 
-    def _first_ns(self, envs: Envs) -> int:
+    def _first_ns(self, envs: Ids) -> int:
         """Return when the first capture of the episodes of `envs` is, ns."""
         return int(self.pipeline.progress.origin_ns[envs].min()) + self._schedule.time_of(0)
 
@@ -162,7 +160,7 @@ class Sweep:
         self.next_ns = min((each.due_ns for each in self._open), default=self._next_capture_ns)
         self.next_ns = min(self.next_ns, self._next_capture_ns)
 
-    def reset(self, envs: Envs, now_ns: int) -> None:
+    def reset(self, envs: Ids, now_ns: int) -> None:
         """Forget what `envs` had under way and begin their new episode."""
         for capture in self._open:
             kept = ~np.isin(capture.envs, envs)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim_sensors.raycast.ray_caster import F64
+from rig_common.arrays import Floats
 
 _MOST_ROWS = 256
 _CLEARLY_CLOSER = 0.75
@@ -33,7 +33,7 @@ class Arrangement:
         return f'{self.width} {"bundled" if self.bundled else "single"} rays a call'
 
 
-def neighbour_rows(directions: F64) -> int:
+def neighbour_rows(directions: Floats) -> int:
     """Return the `rows` that bring neighbours in a list of unit vectors [n, 3] closest."""
     count = len(directions)
     lags = [lag for lag in range(1, min(_MOST_ROWS, count // 2) + 1) if count % lag == 0]
@@ -42,7 +42,7 @@ def neighbour_rows(directions: F64) -> int:
     return best if best > 1 and apart[best] < _CLEARLY_CLOSER * apart[1] else 1
 
 
-def usual_arrangement(directions: F64 | None) -> Arrangement:
+def usual_arrangement(directions: Floats | None) -> Arrangement:
     """Return what suits a list of unit vectors [n, 3] by its angles alone."""
     if directions is None or len(directions) < 2:
         return Arrangement()
@@ -50,6 +50,6 @@ def usual_arrangement(directions: F64 | None) -> Arrangement:
     return Arrangement(width, _mean_step(directions, rows) * width < _BUNDLE_RAD, rows)
 
 
-def _mean_step(directions: F64, lag: int) -> float:
+def _mean_step(directions: Floats, lag: int) -> float:
     """Return the mean distance, about the angle in rad, from a ray to the one `lag` later."""
     return float(np.linalg.norm(directions[lag:] - directions[:-lag], axis=1).mean())

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import mujoco
 
+from rig_common.arrays import Flags, Floats
 from rig_common.errors import RigError
 from sim_sensors.raycast.arrangement import usual_arrangement
 from sim_sensors.raycast.embree import EmbreeCaster
 from sim_sensors.raycast.embree_api import has_embree
 from sim_sensors.raycast.multiray import MujocoCaster
-from sim_sensors.raycast.ray_caster import F64, Bool, RayCaster, visible_geoms
+from sim_sensors.raycast.ray_caster import RayCaster, visible_geoms
 
 
 def make_caster(
     backend: str,
     model: mujoco.MjModel,
     max_range_m: float,
-    visible: Bool | None = None,
+    visible: Flags | None = None,
     *,
-    directions: F64 | None = None,
+    directions: Floats | None = None,
 ) -> RayCaster:
     """Return the caster called `backend`: `mujoco`, `embree` or `auto`.
 

@@ -16,6 +16,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from rig_common.arrays import Flags, Floats, Floats32
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast import embree_shapes as shapes
 from sim_sensors.raycast.arrangement import Arrangement
@@ -23,7 +24,7 @@ from sim_sensors.raycast.instances import Instances
 from sim_sensors.raycast.multiray import MujocoCaster
 from sim_sensors.raycast.packets import Packets
 from sim_sensors.raycast.planes import Planes
-from sim_sensors.raycast.ray_caster import F32, F64, Bool, Hits, RayCaster, Surface
+from sim_sensors.raycast.ray_caster import Hits, RayCaster, Surface
 from sim_sensors.raycast.shape_exceptions import Exceptions
 
 _FAR_FROM_ZERO_M = 100.0
@@ -43,7 +44,7 @@ class EmbreeCaster(RayCaster):
         self,
         model: mujoco.MjModel,
         max_range_m: float,
-        visible: Bool,
+        visible: Flags,
         arrangement: Arrangement = Arrangement(),  # noqa: B008 - frozen
     ) -> None:
         """Bake the `visible` ([ngeom]) static geoms of `model`; takes ~0.3 us a triangle.
@@ -66,7 +67,7 @@ class EmbreeCaster(RayCaster):
         self.reason = f'Embree, {arrangement}'
 
     def cast(
-        self, data: mujoco.MjData, origins: F64, directions: F64, surface: Surface = 'none'
+        self, data: mujoco.MjData, origins: Floats, directions: Floats, surface: Surface = 'none'
     ) -> Hits:
         """Cast rays; see `RayCaster.cast`."""
         count = len(directions)
@@ -93,7 +94,7 @@ class EmbreeCaster(RayCaster):
         """Free Embree's memory."""
         self._release()
 
-    def _build(self, visible: Bool) -> None:
+    def _build(self, visible: Flags) -> None:
         """Sort the geoms into planes, static and moving ones, and a rest that MuJoCo casts."""
         model = self._model
         still = mujoco.MjData(model)
@@ -126,10 +127,10 @@ class EmbreeCaster(RayCaster):
             self._embree.commit(scene)
 
     def _bake(
-        self, still: mujoco.MjData, chosen: Bool, planes: list[int]
+        self, still: mujoco.MjData, chosen: Flags, planes: list[int]
     ) -> tuple[ctypes.c_void_p | None, Instances | None]:
         """Return the static scene, if any, and those of its geoms that are instanced."""
-        self._fronts: list[tuple[int, F64, float]] = []  # bit, normal, offset
+        self._fronts: list[tuple[int, Floats, float]] = []  # bit, normal, offset
         if not chosen.any() and not planes:
             return None, None
         embree, model = self._embree, self._model
@@ -168,7 +169,7 @@ class EmbreeCaster(RayCaster):
             self._data = data
             self._xpos, self._xmat = data.geom_xpos, data.geom_xmat.reshape(-1, 3, 3)
 
-    def _begin(self, origins: F64, directions: F64, packets: Packets) -> None:
+    def _begin(self, origins: Floats, directions: Floats, packets: Packets) -> None:
         """Begin every ray with the nearest unbaked plane it meets, or with the maximum range."""
         if self._fronts:
             packets.mask(self._visible_fronts(origins))
@@ -182,7 +183,7 @@ class EmbreeCaster(RayCaster):
         self._planes.nearest(origins, directions, inverse, geom)
         packets.start_from_arrays()
 
-    def _visible_fronts(self, origins: F64) -> int | npt.NDArray[np.uint32]:
+    def _visible_fronts(self, origins: Floats) -> int | npt.NDArray[np.uint32]:
         """Return the ray mask without the baked planes that are seen from behind."""
         if origins.ndim == 1:
             x, y, z = origins.tolist()
@@ -200,7 +201,7 @@ class EmbreeCaster(RayCaster):
                 masks[height < offset] &= np.uint32(api.EVERY_BIT & ~bit)
         return api.EVERY_BIT if masks is None else masks
 
-    def _add_surface(self, directions: F64, packets: Packets, want_normal: bool) -> None:
+    def _add_surface(self, directions: Floats, packets: Packets, want_normal: bool) -> None:
         hits = packets.hits
         hits.cos_incidence = cosines = packets.cosines()
         normals = packets.normals() if want_normal else None
@@ -215,7 +216,7 @@ class EmbreeCaster(RayCaster):
 
     def _turned_normals(
         self, packets: Packets
-    ) -> Iterator[tuple[npt.NDArray[np.int64], F32 | F64]]:
+    ) -> Iterator[tuple[npt.NDArray[np.int64], Floats32 | Floats]]:
         """Yield rays whose normals Embree gives in another frame or not at all, and theirs."""
         frames = self._frame_of.take(packets.hits.geom)
         elsewhere = frames.nonzero()[0]
@@ -235,12 +236,12 @@ class EmbreeCaster(RayCaster):
 
     def _own_normals(
         self, instances: Instances, packets: Packets, rays: npt.NDArray[np.int64]
-    ) -> F32:
+    ) -> Floats32:
         """Return [m, 3] normals in the world of `rays` [m] that met `instances`."""
         return instances.normals(packets.normals_of(rays), packets.hits.geom[rays])
 
 
-def _unit_facing(normal: F32, directions: F64, geom: npt.NDArray[np.int32]) -> F32:
+def _unit_facing(normal: Floats32, directions: Floats, geom: npt.NDArray[np.int32]) -> Floats32:
     """Return [n, 3] normals of unit length that face their rays, 0 on a miss."""
     cosine = np.einsum('ij,ij->i', normal, directions.astype(np.float32))
     with np.errstate(divide='ignore', invalid='ignore'):
@@ -263,7 +264,7 @@ def _merge(hits: Hits, other: Hits) -> None:
             mine[nearer] = theirs[nearer]
 
 
-def _bake_centre(positions: F64) -> F64:
+def _bake_centre(positions: Floats) -> Floats:
     """Return [3] the point around which float32 keeps its digits; zero for ordinary worlds."""
     middle = positions.mean(axis=0) if len(positions) else np.zeros(3)
     return np.round(middle) if np.linalg.norm(middle) > _FAR_FROM_ZERO_M else np.zeros(3)

@@ -8,8 +8,8 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from rig_common.arrays import Floats, Floats32
 from sim_sensors.raycast import embree_api as api
-from sim_sensors.raycast.ray_caster import F32, F64
 
 _BOX_CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
 _BOX_FACES = np.array(
@@ -33,10 +33,10 @@ FLAT = (_G.mjGEOM_BOX, _G.mjGEOM_MESH, _G.mjGEOM_HFIELD)
 KNOWN = (*FLAT, _G.mjGEOM_SPHERE, _G.mjGEOM_CAPSULE, _G.mjGEOM_CYLINDER, _G.mjGEOM_ELLIPSOID)
 """Geom types that Embree takes; planes are solved directly and the rest is left to MuJoCo."""
 
-Triangles = tuple[F64, npt.NDArray[np.uint32]]
+Triangles = tuple[Floats, npt.NDArray[np.uint32]]
 
 
-def is_bakeable_plane(model: mujoco.MjModel, geom: int, mat: F64) -> bool:
+def is_bakeable_plane(model: mujoco.MjModel, geom: int, mat: Floats) -> bool:
     """Tell whether two triangles in the world are as good as the plane, whose frame is `mat`.
 
     The normal of a level or upright plane has no rounding, so its triangles may be of any size;
@@ -56,7 +56,7 @@ def needs_own_frame(model: mujoco.MjModel, geom: int) -> bool:
     return bool(flat or kind == _G.mjGEOM_ELLIPSOID)
 
 
-def instance_scale(model: mujoco.MjModel, geom: int) -> F64:
+def instance_scale(model: mujoco.MjModel, geom: int) -> Floats:
     """Return [3] by which `make_shape`'s geometry must be stretched: only ellipsoids need it."""
     if model.geom_type[geom] == _G.mjGEOM_ELLIPSOID:
         return np.array(model.geom_size[geom], dtype=float)
@@ -67,8 +67,8 @@ def make_shape(
     embree: api.Embree,
     model: mujoco.MjModel,
     geom: int,
-    pos: F64 = np.zeros(3),  # noqa: B008 - never written to
-    mat: F64 = np.eye(3),  # noqa: B008
+    pos: Floats = np.zeros(3),  # noqa: B008 - never written to
+    mat: Floats = np.eye(3),  # noqa: B008
 ) -> c_void_p:
     """Return an Embree geometry of `geom` with its frame at `pos` [3], `mat` [3, 3].
 
@@ -88,12 +88,12 @@ def make_shape(
     return _triangles(embree, (vertices @ mat.T + pos, faces))
 
 
-def _sphere(embree: api.Embree, centre: F64, radius: float) -> c_void_p:
+def _sphere(embree: api.Embree, centre: Floats, radius: float) -> c_void_p:
     point = np.array([[*centre, radius]], np.float32)
     return embree.new_geometry(api.SPHERES, [(api.BUFFER_VERTEX, api.FORMAT_FLOAT4, point)])
 
 
-def _curve(embree: api.Embree, kind: int, radius: float, middle: F64, half: F64) -> c_void_p:
+def _curve(embree: api.Embree, kind: int, radius: float, middle: Floats, half: Floats) -> c_void_p:
     """Return a curve from `middle` - `half` to `middle` + `half`.
 
     Its segments know their neighbours, so there are caps at its ends only.
@@ -117,7 +117,7 @@ def _curve(embree: api.Embree, kind: int, radius: float, middle: F64, half: F64)
 
 
 def _triangles(embree: api.Embree, triangles: Triangles) -> c_void_p:
-    vertices: F32 = triangles[0].astype(np.float32)
+    vertices: Floats32 = triangles[0].astype(np.float32)
     return embree.new_geometry(
         api.TRIANGLES,
         [

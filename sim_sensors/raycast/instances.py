@@ -9,9 +9,9 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from rig_common.arrays import Floats, Floats32, Ints32
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast import embree_shapes as shapes
-from sim_sensors.raycast.ray_caster import F32, F64, I32
 
 
 class _Shapes:
@@ -37,10 +37,10 @@ class Instances:
         embree: api.Embree,
         model: mujoco.MjModel,
         geoms: npt.NDArray[np.int64],
-        centre: F64,
+        centre: Floats,
         scene: ctypes.c_void_p,
         shared: Instances | None = None,
-        matrices: F32 | None = None,
+        matrices: Floats32 | None = None,
     ) -> None:
         """Hold `geoms` of `model` for `scene`, in coordinates around `centre` ([3], world).
 
@@ -90,11 +90,11 @@ class Instances:
         self._embree.library.rtcCommitGeometry(self._array)
         self._embree.attach(self.scene, self._array, number)
 
-    def place(self, xpos: F64, xmat: F64) -> None:
+    def place(self, xpos: Floats, xmat: Floats) -> None:
         """Take the geoms' poses out of those of all geoms, [ngeom, 3] and [ngeom, 3, 3]."""
         self.write(self._matrices, xpos[self._rows], xmat[self._rows])
 
-    def write(self, matrices: F32, shifts: F64, turns: F64) -> None:
+    def write(self, matrices: Floats32, shifts: Floats, turns: Floats) -> None:
         """Write poses [..., m, 3] and [..., m, 3, 3] of these geoms into `matrices`."""
         matrices[..., :3] = turns * self._stretch if self._stretched else turns
         matrices[..., 3] = shifts - self._centre if self._centred else shifts
@@ -103,26 +103,26 @@ class Instances:
         """Let the scene know that the matrices changed."""
         self._embree.move(self.scene, self._array, api.BUFFER_TRANSFORM)
 
-    def move(self, xpos: F64, xmat: F64) -> None:
+    def move(self, xpos: Floats, xmat: Floats) -> None:
         """Place the geoms again in the scene that holds them, see `place`."""
         self.place(xpos, xmat)
         self.update()
 
-    def normals(self, local: F32, geoms: I32) -> F32:
+    def normals(self, local: Floats32, geoms: Ints32) -> Floats32:
         """Return [m, 3] normals in the world, of any length, of hits at `geoms` ([m]) of these.
 
         `local` is [m, 3] the normals as Embree gives them, in the geoms' own frames.
         """
         return self.normals_by(self._matrices[self._rank.take(geoms)], local, geoms)
 
-    def normals_by(self, matrices: F32, local: F32, geoms: I32) -> F32:
+    def normals_by(self, matrices: Floats32, local: Floats32, geoms: Ints32) -> Floats32:
         """Return `normals` of geoms that stand as `matrices` [m, 3, 4] say."""
         if self._stretched:
             # A stretched surface's normal goes with the inverse transpose, R diag(1 / scale).
             local = local * self._unstretch[self._rank.take(geoms)]
-        turned: F32 = np.einsum('nij,nj->ni', matrices[:, :, :3], local)
+        turned: Floats32 = np.einsum('nij,nj->ni', matrices[:, :, :3], local)
         return turned
 
-    def ranks(self, geoms: I32) -> npt.NDArray[np.intp]:
+    def ranks(self, geoms: Ints32) -> npt.NDArray[np.intp]:
         """Return the places of `geoms` among these."""
         return self._rank.take(geoms)

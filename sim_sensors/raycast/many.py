@@ -14,14 +14,14 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from rig_common.arrays import AnyArray
+from rig_common.arrays import AnyArray, Flags, Floats, Floats32
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast.arrangement import Arrangement
 from sim_sensors.raycast.embree import EmbreeCaster
 from sim_sensors.raycast.instances import Instances
 from sim_sensors.raycast.packets import Packets
 from sim_sensors.raycast.poses import ROUNDING_M, Poses, Solids
-from sim_sensors.raycast.ray_caster import F32, F64, Bool, Hits, Surface
+from sim_sensors.raycast.ray_caster import Hits, Surface
 
 _WIDTH = 16
 """Rays a call; the rays of an environment fill whole calls, so that none is of two."""
@@ -33,11 +33,11 @@ class _Room:
     """Memory for casts of one size, in all environments."""
 
     packets: Packets
-    origins: F64
+    origins: Floats
     """[num_envs, padded, 3]; where `padded` is the number of rays, filled up to whole calls."""
-    directions: F64
+    directions: Floats
 
-    def fill(self, origins: F64, directions: F64) -> None:
+    def fill(self, origins: Floats, directions: Floats) -> None:
         """Take rays [n, rays, 3]; the last of each environment fills up its calls."""
         count, rays = directions.shape[:2]
         for mine, given in ((self.origins, origins), (self.directions, directions)):
@@ -52,7 +52,7 @@ class ManyCaster(EmbreeCaster):
         self,
         model: mujoco.MjModel,
         max_range_m: float,
-        visible: Bool,
+        visible: Flags,
         num_envs: int,
         arrangement: Arrangement = Arrangement(),  # noqa: B008 - frozen
     ) -> None:
@@ -93,9 +93,9 @@ class ManyCaster(EmbreeCaster):
     def cast_many(
         self,
         envs: Sequence[int],
-        bodies: tuple[F64, F64],
-        origins: F64,
-        directions: F64,
+        bodies: tuple[Floats, Floats],
+        origins: Floats,
+        directions: Floats,
         surface: Surface,
         data: Data,
     ) -> Hits:
@@ -139,7 +139,7 @@ class ManyCaster(EmbreeCaster):
             room = self._rooms[padded] = _Room(packets, np.zeros(shape), np.ones(shape))
         return room
 
-    def _known_moving(self, visible: Bool) -> npt.NDArray[np.int64]:
+    def _known_moving(self, visible: Flags) -> npt.NDArray[np.int64]:
         model = self._model
         moves = model.body_weldid[model.geom_bodyid] != 0
         return np.flatnonzero(moves & visible & (model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE))
@@ -147,10 +147,10 @@ class ManyCaster(EmbreeCaster):
     def _place_moving(
         self,
         envs: Sequence[int],
-        bodies: tuple[F64, F64],
-        first: F64,
+        bodies: tuple[Floats, Floats],
+        first: Floats,
         slack_m: float,
-        directions: F64,
+        directions: Floats,
     ) -> list[int]:
         """Write where what moves is; return the rows in which some of it may be met."""
         positions, axes = self._moving_poses.of(*bodies)
@@ -161,7 +161,9 @@ class ManyCaster(EmbreeCaster):
         rows: list[int] = np.flatnonzero(near).tolist()
         return rows
 
-    def _may_meet(self, positions: F64, first: F64, slack_m: float, directions: F64) -> Bool:
+    def _may_meet(
+        self, positions: Floats, first: Floats, slack_m: float, directions: Floats
+    ) -> Flags:
         """Return in which of n environments a ray may meet one of the geoms at [n, m, 3], [n].
 
         Rays start no farther than `slack_m` from the `first` of their environment, [n, 1, 3].
@@ -182,7 +184,7 @@ class ManyCaster(EmbreeCaster):
 
     def _own_normals(
         self, instances: Instances, packets: Packets, rays: npt.NDArray[np.int64]
-    ) -> F32:
+    ) -> Floats32:
         if instances is not self._moving or self._ray_env is None:  # or one environment alone
             return super()._own_normals(instances, packets, rays)
         geoms = packets.hits.geom[rays]
@@ -192,10 +194,10 @@ class ManyCaster(EmbreeCaster):
     def _amend(
         self,
         envs: Sequence[int],
-        bodies: tuple[F64, F64],
-        origins: F64,
+        bodies: tuple[Floats, Floats],
+        origins: Floats,
         slack_m: float,
-        directions: F64,
+        directions: Floats,
         hits: Hits,
         data: Data,
     ) -> None:

@@ -7,7 +7,8 @@ import copy
 import mujoco
 import numpy as np
 
-from sim_sensors.raycast.ray_caster import F64, Bool, Hits, RayCaster, Surface, visible_geoms
+from rig_common.arrays import Flags, Floats
+from sim_sensors.raycast.ray_caster import Hits, RayCaster, Surface, visible_geoms
 from sim_sensors.raycast.shape_exceptions import Exceptions
 
 ORIGIN_TOLERANCE_M = 1e-3
@@ -24,7 +25,7 @@ class MujocoCaster(RayCaster):
 
     name = 'mujoco'
 
-    def __init__(self, model: mujoco.MjModel, max_range_m: float, visible: Bool) -> None:
+    def __init__(self, model: mujoco.MjModel, max_range_m: float, visible: Flags) -> None:
         """Prepare casts against the `visible` ([ngeom]) geoms."""
         self._model = _for_rays(model, visible)
         self._max_range_m = max_range_m
@@ -34,7 +35,7 @@ class MujocoCaster(RayCaster):
         self.reason = 'mj_multiRay'
 
     def cast(
-        self, data: mujoco.MjData, origins: F64, directions: F64, surface: Surface = 'none'
+        self, data: mujoco.MjData, origins: Floats, directions: Floats, surface: Surface = 'none'
     ) -> Hits:
         """Cast rays; see `RayCaster.cast`."""
         count = len(directions)
@@ -52,8 +53,8 @@ class MujocoCaster(RayCaster):
     def _cast_run(
         self,
         data: mujoco.MjData,
-        origins: F64,
-        directions: F64,
+        origins: Floats,
+        directions: Floats,
         buffers: _Buffers,
         rays: slice,
         want_normal: bool,
@@ -101,7 +102,7 @@ class _Buffers:
         self.normal = np.empty((count, 3), np.float64)
         self.hits = Hits(np.empty(count, np.float32), self.geom)
 
-    def finish(self, directions: F64, max_range_m: float, surface: Surface) -> Hits:
+    def finish(self, directions: Floats, max_range_m: float, surface: Surface) -> Hits:
         """Turn MuJoCo's answer into `Hits`: misses are +inf, normals face the ray."""
         hits = self.hits
         # -1 is MuJoCo's miss; its cutoff only drops far geoms, so the range is clipped here.
@@ -121,7 +122,7 @@ class _Buffers:
         return hits
 
 
-def _runs(origins: F64) -> list[tuple[int, int]]:
+def _runs(origins: Floats) -> list[tuple[int, int]]:
     """Cut [n, 3] origins into runs of neighbours that stay within the tolerance."""
     runs = []
     start = 0
@@ -133,7 +134,7 @@ def _runs(origins: F64) -> list[tuple[int, int]]:
     return runs
 
 
-def _for_rays(model: mujoco.MjModel, visible: Bool) -> mujoco.MjModel:
+def _for_rays(model: mujoco.MjModel, visible: Flags) -> mujoco.MjModel:
     """Return `model`, or a copy in which `mj_multiRay` meets all `visible` geoms and no other.
 
     MuJoCo's own arguments can exclude one body and whole groups only, so what is hidden gets

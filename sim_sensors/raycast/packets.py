@@ -7,9 +7,10 @@ import ctypes
 import numpy as np
 import numpy.typing as npt
 
+from rig_common.arrays import Floats, Floats32
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast.arrangement import Arrangement
-from sim_sensors.raycast.ray_caster import F32, F64, Hits
+from sim_sensors.raycast.ray_caster import Hits
 
 # Arrays, as numpy takes longer to convert a number than to go through a hundred rays.
 _FIRST_GEOM, _NO_NORMAL = np.array(0, np.int32), np.array(1e-30, np.float32)
@@ -91,7 +92,7 @@ class Packets:
         self._place = numbers.transpose(0, 3, 1, 2).reshape(-1, 3)[: self._count]
         """[n, 3] where in memory a ray's normal is."""
 
-    def aim(self, origins: F64, directions: F64) -> None:
+    def aim(self, origins: Floats, directions: Floats) -> None:
         """Write origins ([3] or [n, 3]) and directions [n, 3]."""
         if origins.ndim == 1:
             self._origins[...] = origins
@@ -99,7 +100,7 @@ class Packets:
             self._write(self._origins, origins)
         self._write(self._directions, directions)
 
-    def _write(self, view: F32, vectors: F64) -> None:
+    def _write(self, view: Floats32, vectors: Floats) -> None:
         if self._is_padded:
             self._stage[: self._count] = vectors
             vectors = self._stage
@@ -153,16 +154,16 @@ class Packets:
         hits.cos_incidence = hits.normal = None
         return hits
 
-    def normals(self) -> F32:
+    def normals(self) -> Floats32:
         """Return [n, 3] normals as Embree gives them: any length, in the instance's frame."""
         return np.ascontiguousarray(self._normals).reshape(-1, 3)[: self._count]
 
-    def normals_of(self, rays: npt.NDArray[np.int64]) -> F32:
+    def normals_of(self, rays: npt.NDArray[np.int64]) -> Floats32:
         """Return [m, 3] normals of some rays, as `normals`."""
-        normals: F32 = self._flat.take(self._place[rays])
+        normals: Floats32 = self._flat.take(self._place[rays])
         return normals
 
-    def cosines(self) -> F32:
+    def cosines(self) -> Floats32:
         """Return [n] cosines of incidence where the normal is in the world's frame; 0: a miss."""
         normal, direction = self._normal_rows, self._direction_rows
         square = np.einsum('brkw,brkw->brw', normal, normal)
@@ -170,6 +171,6 @@ class Packets:
         cosine = np.einsum('brkw,brkw->brw', normal, direction)
         cosine /= np.sqrt(square, out=square)
         np.abs(cosine, out=cosine)
-        cosines: F32 = cosine.transpose(0, 2, 1).reshape(-1)[: self._count]
+        cosines: Floats32 = cosine.transpose(0, 2, 1).reshape(-1)[: self._count]
         np.putmask(cosines, self._missed, _NO_COSINE)
         return cosines

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
-from sim_sensors.raycast.ray_caster import F64
 
 ELEVATION_TABLES_DEG: dict[int, tuple[float, ...]] = {
     16: tuple(float(value) for value in np.linspace(-15.0, 15.0, 16)),
@@ -42,9 +42,9 @@ class Pattern:
     A pattern that does not repeat has several frames; capture k uses frame k modulo their number.
     """
 
-    directions: F64
+    directions: Floats
     """[frames, n, 3] unit vectors in the sensor's frame, read-only."""
-    phase: F64
+    phase: Floats
     """[n] when each ray is fired, as a fraction 0..1 of the sweep; never falling."""
     ring: npt.NDArray[np.uint16]
     """[n] number of the laser, 0 is the lowest."""
@@ -183,7 +183,7 @@ def from_file(path: str) -> Pattern:
     return _pattern(azimuth, elevation, phase, columns.get('ring', np.zeros(count)), 1)
 
 
-def _read_columns(path: Path) -> dict[str, F64]:
+def _read_columns(path: Path) -> dict[str, Floats]:
     try:
         if path.suffix == '.npz':
             with np.load(path, allow_pickle=False) as archive:

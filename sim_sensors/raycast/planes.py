@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from sim_sensors.raycast.ray_caster import F64, I32
+from rig_common.arrays import Floats, Ints32
 
 
 class Planes:
@@ -21,10 +21,10 @@ class Planes:
         self.geoms = [int(geom) for geom in geoms]
         self._half = model.geom_size[geoms, :2].tolist()
         self.moves = bool((model.body_weldid[model.geom_bodyid[geoms]] != 0).any())
-        self._axes: list[F64] = []
-        self._shift: list[F64] = []
+        self._axes: list[Floats] = []
+        self._shift: list[Floats] = []
 
-    def place(self, xpos: F64, xmat: F64) -> None:
+    def place(self, xpos: Floats, xmat: Floats) -> None:
         """Take the poses out of those of all geoms, [ngeom, 3] and [ngeom, 3, 3]."""
         if self._axes and not self.moves:
             return
@@ -33,12 +33,12 @@ class Planes:
             axes @ xpos[geom] for axes, geom in zip(self._axes, self.geoms, strict=True)
         ]
 
-    def normal(self, index: int) -> F64:
+    def normal(self, index: int) -> Floats:
         """Return [3] the normal in the world of plane `index` of `geoms`."""
-        normal: F64 = self._axes[index][2]
+        normal: Floats = self._axes[index][2]
         return normal
 
-    def nearest(self, origins: F64, directions: F64, inverse: F64, geom: I32) -> None:
+    def nearest(self, origins: Floats, directions: Floats, inverse: Floats, geom: Ints32) -> None:
         """Put nearer planes into `inverse` distance and `geom`, both [n]."""
         for index, number in enumerate(self.geoms):
             up = self._axes[index][2]

@@ -6,10 +6,9 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from sim_sensors.raycast.ray_caster import F64
+from rig_common.arrays import Floats, Ids
 
-Indices = npt.NDArray[np.intp]
-Found = tuple[Indices, Indices, F64]
+Found = tuple[Ids, Ids, Floats]
 """Rows, ranks of solids, and points in their frames."""
 ROUNDING_M = 1e-4
 """What bounds are widened by, m; it costs nothing to look at one more."""
@@ -27,32 +26,32 @@ class Poses:
             mujoco.mju_quat2Mat(axes[row], model.geom_quat[geom])
         self._axes = axes.reshape(-1, 3, 3)
 
-    def positions(self, xpos: F64, xmat: F64) -> F64:
+    def positions(self, xpos: Floats, xmat: Floats) -> Floats:
         """Return [n, m, 3] for bodies at [n, nbody, 3] with axes [n, nbody, 9]."""
         return self._shifted(xpos, self._turns(xmat))
 
-    def of(self, xpos: F64, xmat: F64) -> tuple[F64, F64]:
+    def of(self, xpos: Floats, xmat: Floats) -> tuple[Floats, Floats]:
         """Return positions [n, m, 3] and axes [n, m, 3, 3]."""
         turns = self._turns(xmat)
         return self._shifted(xpos, turns), turns @ self._axes
 
-    def axes_of(self, xmat: F64, rows: Indices, ranks: Indices) -> F64:
+    def axes_of(self, xmat: Floats, rows: Ids, ranks: Ids) -> Floats:
         """Return the axes [k, 3, 3] of the geoms `ranks` [k] in the environments `rows` [k]."""
-        turns: F64 = xmat[rows, self._bodies[ranks]].reshape(-1, 3, 3) @ self._axes[ranks]
+        turns: Floats = xmat[rows, self._bodies[ranks]].reshape(-1, 3, 3) @ self._axes[ranks]
         return turns
 
-    def _turns(self, xmat: F64) -> F64:
+    def _turns(self, xmat: Floats) -> Floats:
         return xmat[:, self._bodies].reshape(len(xmat), -1, 3, 3)
 
-    def _shifted(self, xpos: F64, turns: F64) -> F64:
-        shifted: F64 = xpos[:, self._bodies] + np.einsum('nmij,mj->nmi', turns, self._local)
+    def _shifted(self, xpos: Floats, turns: Floats) -> Floats:
+        shifted: Floats = xpos[:, self._bodies] + np.einsum('nmij,mj->nmi', turns, self._local)
         return shifted
 
 
 class Solids:
     """Finds the solid geoms that may hold a point, in many environments."""
 
-    def __init__(self, model: mujoco.MjModel, geoms: Indices) -> None:
+    def __init__(self, model: mujoco.MjModel, geoms: Ids) -> None:
         still = mujoco.MjData(model)
         mujoco.mj_kinematics(model, still)
         static = model.body_weldid[model.geom_bodyid[geoms]] == 0
@@ -67,7 +66,7 @@ class Solids:
         self._reach = model.geom_rbound[geoms[self._moving]]
         self._poses = Poses(model, geoms[self._moving])
 
-    def near(self, origins: F64, slack_m: float, xpos: F64, xmat: F64) -> Found:
+    def near(self, origins: Floats, slack_m: float, xpos: Floats, xmat: Floats) -> Found:
         """Return rows, ranks of solids, and the middles of the rows' origins in their frames.
 
         The first of a row's origins [n, k, 3] is no farther than `slack_m` from their middle.
@@ -85,7 +84,7 @@ class Solids:
                 found.append((rows, self._moving[ranks], np.einsum('ni,nij->nj', away, axes)))
         return found[0] if len(found) == 1 else _joined(found)
 
-    def _near_fixed(self, points: F64, origins: F64, slack_m: float) -> Found:
+    def _near_fixed(self, points: Floats, origins: Floats, slack_m: float) -> Found:
         """Return `near` for what does not move."""
         held = np.ones((len(points), len(self._fixed)), np.bool_)
         for across, low, high in zip(points.T[:, :, None], self._low, self._high, strict=True):

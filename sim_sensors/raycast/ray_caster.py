@@ -8,12 +8,8 @@ from typing import Literal
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
-F32 = npt.NDArray[np.float32]
-F64 = npt.NDArray[np.float64]
-I32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
+from rig_common.arrays import Flags, Floats, Floats32, Ints32
 
 Surface = Literal['none', 'incidence', 'normal']
 """How much a cast says about the surface: nothing, the cosine of incidence, or the normal too."""
@@ -23,13 +19,13 @@ Surface = Literal['none', 'incidence', 'normal']
 class Hits:
     """The answer of one cast of n rays; the arrays are the caster's until its next cast."""
 
-    range_m: F32
+    range_m: Floats32
     """[n] distance along the ray; +inf where nothing is hit within the maximum range."""
-    geom: I32
+    geom: Ints32
     """[n] id of the geom that is hit, -1 for none, -2 - f for flex f."""
-    cos_incidence: F32 | None = None
+    cos_incidence: Floats32 | None = None
     """[n] cosine of the angle between the ray and the surface normal, 0..1; 0 on a miss."""
-    normal: F32 | None = None
+    normal: Floats32 | None = None
     """[n, 3] unit surface normal in the world, on the side of the ray; 0 on a miss."""
 
 
@@ -43,7 +39,7 @@ class RayCaster(ABC):
 
     @abstractmethod
     def cast(
-        self, data: mujoco.MjData, origins: F64, directions: F64, surface: Surface = 'none'
+        self, data: mujoco.MjData, origins: Floats, directions: Floats, surface: Surface = 'none'
     ) -> Hits:
         """Cast rays at the geom poses that `data` holds now.
 
@@ -61,7 +57,7 @@ def visible_geoms(
     exclude_bodies: tuple[int, ...] = (),
     groups: tuple[int, ...] | None = None,
     transparent_below: float = 0.0,
-) -> Bool:
+) -> Flags:
     """Return [ngeom] True for the geoms that rays can hit.
 
     Out are the geoms of `exclude_bodies`, those of a group not in `groups` (None: all groups are
@@ -71,7 +67,7 @@ def visible_geoms(
     alpha = model.geom_rgba[:, 3].copy()
     textured = model.geom_matid >= 0
     alpha[textured] = model.mat_rgba[model.geom_matid[textured], 3]
-    visible: Bool = (alpha > 0.0) & (alpha >= transparent_below)
+    visible: Flags = (alpha > 0.0) & (alpha >= transparent_below)
     if exclude_bodies:
         visible &= ~np.isin(model.geom_bodyid, exclude_bodies)
     if groups is not None:

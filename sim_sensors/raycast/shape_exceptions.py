@@ -12,7 +12,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_sensors.raycast.ray_caster import F64, Bool, Hits
+from rig_common.arrays import Flags, Floats
+from sim_sensors.raycast.ray_caster import Hits
 
 G = mujoco.mjtGeom
 SOLID = tuple(
@@ -33,7 +34,7 @@ _ROUNDING_M = 1e-9
 class Exceptions:
     """Amends the answer of a backend for one model."""
 
-    def __init__(self, model: mujoco.MjModel, max_range_m: float, visible: Bool) -> None:
+    def __init__(self, model: mujoco.MjModel, max_range_m: float, visible: Flags) -> None:
         self._model, self._max_range_m = model, max_range_m
         self._solid = np.flatnonzero(visible & np.isin(model.geom_type, SOLID))
         self._reach = _reach(model)[self._solid]
@@ -52,7 +53,7 @@ class Exceptions:
         """The geoms that a ray may start inside of."""
         return self._solid
 
-    def amend(self, data: mujoco.MjData, origins: F64, directions: F64, hits: Hits) -> None:
+    def amend(self, data: mujoco.MjData, origins: Floats, directions: Floats, hits: Hits) -> None:
         """Put nearer hits into `hits`, whose arrays are of `directions` [n, 3]."""
         for geom in self._around(data, origins):
             position, axes = data.geom_xpos[geom], data.geom_xmat[geom]
@@ -66,7 +67,7 @@ class Exceptions:
         for flex in self._flexes:
             self._cast_flex(data, flex, origins, directions, hits)
 
-    def _around(self, data: mujoco.MjData, origins: F64) -> list[int]:
+    def _around(self, data: mujoco.MjData, origins: Floats) -> list[int]:
         """Return the solid geoms that the (middle) origin is inside of."""
         if not len(self._solid):
             return []
@@ -83,13 +84,13 @@ class Exceptions:
         inside = self.holds(near, points)
         return [int(geom) for geom in geoms[inside]]
 
-    def holds(self, solids: NDArray[np.intp], points: F64) -> Bool:
+    def holds(self, solids: NDArray[np.intp], points: Floats) -> Flags:
         """Return which of n points, in the frames of `solids` by rank, are inside them, [n]."""
         geoms = self._solid[solids]
         return is_inside(self._model.geom_type[geoms], self._model.geom_size[geoms], points)
 
     def _cast_flex(
-        self, data: mujoco.MjData, flex: int, origins: F64, directions: F64, hits: Hits
+        self, data: mujoco.MjData, flex: int, origins: Floats, directions: Floats, hits: Hits
     ) -> None:
         model = self._model
         start, count = int(model.flex_vertadr[flex]), int(model.flex_vertnum[flex])
@@ -120,7 +121,7 @@ class Exceptions:
             )
             self._take(hits, ray, distance, flex_id(flex), directions[ray])
 
-    def _take(self, hits: Hits, ray: int, distance_m: float, geom: int, direction: F64) -> None:
+    def _take(self, hits: Hits, ray: int, distance_m: float, geom: int, direction: Floats) -> None:
         """Take a hit that is nearer than what `ray` has; `self._normal` is its normal."""
         if not 0.0 <= distance_m <= self._max_range_m or distance_m >= hits.range_m[ray] - 1e-6:
             return
@@ -149,7 +150,7 @@ def _is_seen(model: mujoco.MjModel, flex: int) -> bool:
     return bool(alpha > 0.0)
 
 
-def _reach(model: mujoco.MjModel) -> F64:
+def _reach(model: mujoco.MjModel) -> Floats:
     """Return how far each geom reaches along the world's axes from its position, m [ngeom, 3].
 
     What moves reaches as far as its sphere; a wall that stands, whose sphere would hold half a
@@ -160,11 +161,11 @@ def _reach(model: mujoco.MjModel) -> F64:
     axes = np.abs(still.geom_xmat.reshape(-1, 3, 3))
     boxes = np.einsum('nij,nj->ni', axes, model.geom_aabb[:, 3:])
     is_still = model.body_weldid[model.geom_bodyid] == 0
-    reach: F64 = np.where(is_still[:, None], boxes, model.geom_rbound[:, None])
+    reach: Floats = np.where(is_still[:, None], boxes, model.geom_rbound[:, None])
     return reach + _ROUNDING_M
 
 
-def is_inside(kinds: NDArray[np.int32], sizes: F64, points: F64) -> Bool:
+def is_inside(kinds: NDArray[np.int32], sizes: Floats, points: Floats) -> Flags:
     """Return which of n points, each in the frame of a solid geom, are inside it, [n]."""
     x, y, z = np.abs(points).T
     a, b, c = sizes.T

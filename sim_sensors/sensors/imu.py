@@ -21,7 +21,6 @@ from sim_sensors.sensors.common.axes import NonNegativePerAxis, PerAxis, quantis
 from sim_sensors.sensors.common.drift import AllanNoise, LowPass
 from sim_sensors.sensors.common.native import add_native, native_name
 from sim_sensors.sensors.common.rotations import rotate
-from sim_sensors.timing.arrays.columns import columns_of, write_columns
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.arrays.namespace import NUMPY, Arrays, Movable
 from sim_sensors.timing.arrays.tiles import Tile
@@ -36,16 +35,7 @@ DATA = Topic('data', 'sensor_msgs/msg/Imu')
 TEMPERATURE = Topic('temperature', 'sensor_msgs/msg/Temperature')
 
 INERTIAL, ORIENTATION = slice(0, 6), slice(6, 10)
-NATIVE = (
-    'accelerometer',
-    'gyro',
-    'framequat',
-    'framexaxis',
-    'frameyaxis',
-    'framezaxis',
-    'frameangacc',
-)
-"""MuJoCo's sensors that it reads; the acceleration is in the world's axes."""
+NATIVE = ('accelerometer', 'gyro', 'framequat')
 ZERO = (0.0, 0.0, 0.0)
 
 
@@ -144,6 +134,7 @@ class Imu(Sensor[ImuConfig]):
         self._raw = msgs.imu(self.frame_id)
         self._full = msgs.imu(self.frame_id, orientation=True)
         self._truth = self._full if config.orientation else self._raw
+        self._native = NATIVE if config.orientation else NATIVE[:2]
         self._period_s = 0.0
         self._warmth = msgs.temperature(self.frame_id)
         self._errors = _Errors(config)
@@ -156,12 +147,14 @@ class Imu(Sensor[ImuConfig]):
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add the site and MuJoCo's own sensors on it."""
         super().mount(spec)
-        for kind in NATIVE:
+        for kind in self._native:
             add_native(spec, self.name, kind)
 
     def reader(self, view: WorldView) -> TruthReader:
-        """Read the native sensors, with the rate of the very instant."""
-        return InstantReader(view.model, self.name)
+        """Read the native columns; the quaternion turns from wxyz to xyzw."""
+        reader = ColumnReader(view.model, [native_name(self.name, kind) for kind in self._native])
+        reader.columns[ORIENTATION] = np.roll(reader.columns[ORIENTATION], -1)
+        return reader
 
     # ---- the pipeline's stages ----------------------------------------------------------------
 
@@ -215,57 +208,6 @@ class Imu(Sensor[ImuConfig]):
             warmth = float(self.config.temperature.at_s(sample.elapsed_ns / NS_PER_S))
             made.append((TEMPERATURE, self._warmth.fill(sample.stamp_ns, temperature=warmth)))
         return made
-
-
-class InstantReader(ColumnReader):
-    """Specific force, angular rate and, where there is room, orientation (xyzw) of an instant.
-
-    MuJoCo moves positions with the velocity at the end of a step (semi-implicit Euler), so its
-    gyro at a tick is the mean rate of the step before it: half a step older than the pose that
-    cameras and LiDARs see. At steps of 1 ms a sync engine that is right would find 0.5 ms between
-    clocks that agree. Half a step of angular acceleration brings the rate to the pose's instant.
-    """
-
-    def __init__(self, model: mujoco.MjModel, name: str) -> None:
-        super().__init__(model, [native_name(name, kind) for kind in NATIVE])
-        is_exact = model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
-        self._ahead_s = 0.0 if is_exact else 0.5 * model.opt.timestep
-
-    def write(self, columns: Array, out: Array) -> None:
-        """Make truth of the values of `NATIVE` [n, 22]; MuJoCo's quaternion is wxyz.
-
-        The same operations for one as for thousands, so that the bits are the same.
-        """
-        (
-            fx,
-            fy,
-            fz,
-            rx,
-            ry,
-            rz,
-            qw,
-            qx,
-            qy,
-            qz,
-            xx,
-            xy,
-            xz,
-            yx,
-            yy,
-            yz,
-            zx,
-            zy,
-            zz,
-            ax,
-            ay,
-            az,
-        ) = columns_of(columns)
-        if ahead_s := self._ahead_s:
-            # the site's x, y, z in the world, times the acceleration there
-            rx = rx + ahead_s * (xx * ax + xy * ay + xz * az)
-            ry = ry + ahead_s * (yx * ax + yy * ay + yz * az)
-            rz = rz + ahead_s * (zx * ax + zy * ay + zz * az)
-        write_columns(out, (fx, fy, fz, rx, ry, rz, qx, qy, qz, qw)[: out.shape[1]])
 
 
 class _Errors(Movable):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from rig_common.arrays import Ints
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.timing.arrays.columns import Column, column, real, rounded
@@ -13,7 +14,7 @@ from sim_sensors.timing.clock_config import ClockConfig
 from sim_sensors.timing.config import TimingConfig
 from sim_sensors.timing.discipline import Discipline, NtpServo, PtpServo, warmth_s
 from sim_sensors.timing.randomness.correlated import ClockWander
-from sim_sensors.timing.randomness.lanes import Indices, Rows
+from sim_sensors.timing.randomness.lanes import Rows
 from sim_sensors.timing.randomness.noise_stream import Captures
 from sim_sensors.timing.randomness.random_streams import RandomStreams
 from sim_sensors.timing.schedule import Schedule
@@ -128,7 +129,7 @@ class SensorClock:
             free_ns = self._streams.xp.zeros(len(times_ns), np.int64)
         return stamp + column(free_ns + self._wandered_ns(batch.envs, batch.index, times_ns))
 
-    def _wandered_ns(self, envs: Rows, index: Indices, times_ns: Indices) -> Indices:
+    def _wandered_ns(self, envs: Rows, index: Ints, times_ns: Ints) -> Ints:
         """Return the error beyond offset and drift of a clock that nobody corrects, ns [n]."""
         xp = self._streams.xp
         error_s = xp.zeros(len(index))
@@ -138,7 +139,7 @@ class SensorClock:
             error_s += warmth_s(self._temperature, xp.astype(times_ns, np.float64) / NS_PER_S, xp)
         return xp.astype(xp.round(error_s * 1e9), np.int64)
 
-    def _free_ns(self, envs: Rows, index: Indices, times_ns: Indices) -> Indices:
+    def _free_ns(self, envs: Rows, index: Ints, times_ns: Ints) -> Ints:
         """Return the whole error of the clock without corrections and TAI-UTC, ns [n]."""
         xp = self._streams.xp
         drifted_ns = xp.astype(xp.round(xp.astype(times_ns, np.float64) * self._drift), np.int64)

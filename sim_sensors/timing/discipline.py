@@ -8,18 +8,19 @@ from typing import Protocol
 
 import numpy as np
 
+from rig_common.arrays import Ints
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
 from sim_sensors.timing.clock_config import ClockTemperatureConfig, DisciplineConfig
 from sim_sensors.timing.marginals import filter_taps
 from sim_sensors.timing.randomness.correlated import FilteredNormals
-from sim_sensors.timing.randomness.lanes import Indices, Rows
+from sim_sensors.timing.randomness.lanes import Rows
 from sim_sensors.timing.randomness.noise_stream import NoiseStream
 from sim_sensors.timing.randomness.random_streams import RandomStreams
 from sim_sensors.timing.schedule import Schedule
 
-FreeError = Callable[[Rows, Indices, Indices], Indices]
+FreeError = Callable[[Rows, Ints, Ints], Ints]
 """`free(envs, index, times_ns)` is the error of the clock without corrections, ns [n]."""
 
 
@@ -34,7 +35,7 @@ def warmth_s(config: ClockTemperatureConfig, time_s: Array, xp: Arrays = NUMPY) 
 class Discipline(Protocol):
     """Corrects a clock from outside."""
 
-    def corrections(self, envs: Rows, index: Indices, times_ns: Indices) -> Indices:
+    def corrections(self, envs: Rows, index: Ints, times_ns: Ints) -> Ints:
         """Return what it adds to the free error of captures in order of their index, ns [n]."""
 
     def reset(self, envs: Rows) -> None:
@@ -72,7 +73,7 @@ class PtpServo:
         self._residuals = streams.keep('ptp_residual', residuals())
         self._next = streams.keep('ptp_residual_next', residuals())
 
-    def corrections(self, envs: Rows, index: Indices, times_ns: Indices) -> Indices:
+    def corrections(self, envs: Rows, index: Ints, times_ns: Ints) -> Ints:
         """Return the residual less the free error, ns [n]; 0 before the first correction."""
         xp = self._xp
         number, part = xp.divmod(times_ns - self._start_ns, self._period_ns)
@@ -112,12 +113,12 @@ class NtpServo:
         )
         self._noise = streams.keep('ntp_poll', NoiseStream(streams.lanes, 'ntp_poll', 1))
         self._ids = xp.arange(num_envs)
-        self._origin_ns: Indices = xp.zeros(num_envs, np.int64)
-        self._poll: Indices = xp.full(num_envs, -2, np.int64)
+        self._origin_ns: Ints = xp.zeros(num_envs, np.int64)
+        self._poll: Ints = xp.full(num_envs, -2, np.int64)
         """Last poll; -1 before the first, -2 where the episode's start is not known yet."""
         self._correction_ns, self._rate = xp.zeros((2, num_envs))
 
-    def corrections(self, envs: Rows, index: Indices, times_ns: Indices) -> Indices:
+    def corrections(self, envs: Rows, index: Ints, times_ns: Ints) -> Ints:
         """Return the correction at `times_ns`, ns [n], after the polls that lie before it."""
         ids = self._ids[envs]
         new = self._poll[ids] == -2
@@ -130,17 +131,17 @@ class NtpServo:
             behind = self._poll[ids] < due
         return self._xp.astype(self._xp.round(self._at(ids, times_ns)), np.int64)
 
-    def _begin(self, ids: Indices, index: Indices, times_ns: Indices) -> None:
+    def _begin(self, ids: Ints, index: Ints, times_ns: Ints) -> None:
         origin_ns = times_ns - (self._schedule.times_of(index) if self._schedule else 0)
         self._origin_ns[ids] = origin_ns
         self._poll[ids] = self._xp.maximum((origin_ns - self._start_ns) // self._period_ns, -1)
 
-    def _at(self, ids: Indices, times_ns: Indices) -> Array:
+    def _at(self, ids: Ints, times_ns: Ints) -> Array:
         since_ns = times_ns - (self._start_ns + self._poll[ids] * self._period_ns)
         found: Array = self._correction_ns[ids] + self._rate[ids] * since_ns
         return found
 
-    def _take_poll(self, ids: Indices, index: Indices) -> None:
+    def _take_poll(self, ids: Ints, index: Ints) -> None:
         """Let `ids` make their next poll, which lies before capture `index`."""
         times_ns = self._start_ns + (self._poll[ids] + 1) * self._period_ns
         if self._schedule is not None:

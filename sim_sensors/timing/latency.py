@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rig_common.arrays import Ints
 from sim_sensors.timing.arrays.columns import Column, column, looked_up, truncated
 from sim_sensors.timing.latency_config import LatencyConfig
 from sim_sensors.timing.marginals import (
@@ -15,7 +16,7 @@ from sim_sensors.timing.marginals import (
     trace_of,
 )
 from sim_sensors.timing.randomness.correlated import FilteredNormals
-from sim_sensors.timing.randomness.lanes import Indices, Rows
+from sim_sensors.timing.randomness.lanes import Rows
 from sim_sensors.timing.randomness.random_streams import RandomStreams
 
 
@@ -31,7 +32,7 @@ class DrawnLatency:
         self._listed: list[float] = table_ns.tolist()
         self.least_ns, self.most_ns = int(self._listed[0]), int(self._listed[-1]) + 1
 
-    def at(self, envs: Rows, index: Indices) -> Column:
+    def at(self, envs: Rows, index: Ints) -> Column:
         """Return the latencies of captures `index` [n] of `envs`, ns."""
         normal = column(self._normals.at(envs, index)[:, 0])
         place = (normal + Z_MAX) * (STEPS / (2.0 * Z_MAX))
@@ -50,7 +51,7 @@ class TraceLatency:
         self._length = config.block_length
         self.least_ns, self.most_ns = int(values_ns.min()), int(values_ns.max())
 
-    def at(self, envs: Rows, index: Indices) -> Column:
+    def at(self, envs: Rows, index: Ints) -> Column:
         """Return the latencies of captures `index` [n] of `envs`, ns."""
         count = len(self._values_ns)
         place = index

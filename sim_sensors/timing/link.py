@@ -18,13 +18,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Ints
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.timing.arrays.devices import arrays_holding
 from sim_sensors.timing.config import LinkConfig
 from sim_sensors.timing.schedule import Schedule
 
-Times = NDArray[np.int64]
 BLOCK_MESSAGES = 2048
 """Messages that are computed together, about."""
 KEPT_BLOCKS = 64
@@ -33,14 +33,14 @@ KEPT_BLOCKS = 64
 class Served(NamedTuple):
     """What a line did with messages, in the order they came."""
 
-    leave_ns: Times
+    leave_ns: Ints
     """When each has been sent, ns [n]; for a dropped one, as if it had been sent at once."""
     dropped: NDArray[np.bool_]
     free_ns: int
     """When the line has sent all of them, ns."""
 
 
-def serve(enter_ns: Times, service_ns: Times, free_ns: int, queue_ns: int) -> Served:
+def serve(enter_ns: Ints, service_ns: Ints, free_ns: int, queue_ns: int) -> Served:
     """Send messages that come at `enter_ns` (rising) and take `service_ns` each.
 
     The line is busy until `free_ns`. A message is dropped if it and those before it would take
@@ -79,7 +79,7 @@ class LinkMember:
 class _Block(NamedTuple):
     first: dict[str, int]
     """Capture index of each member's first message in it."""
-    delay_ns: dict[str, Times]
+    delay_ns: dict[str, Ints]
     dropped: dict[str, NDArray[np.bool_]]
 
 
@@ -160,7 +160,7 @@ class Link:
     def _compute(self, number: int) -> _Block:
         start_ns, end_ns = number * self._span_ns, (number + 1) * self._span_ns
         first: dict[str, int] = {}
-        enters: list[Times] = []
+        enters: list[Ints] = []
         for name, member in self._members.items():
             lag_ns = member.duration_ns
             first[name] = member.schedule.index_before(start_ns - lag_ns - 1) + 1
@@ -193,7 +193,7 @@ class LinkShare:
         self.round_trip_ns = seconds_to_ns(link.config.round_trip_s)
         self.most_ns = link.most_ns(name)
 
-    def at(self, index: Times) -> tuple[Times, NDArray[np.bool_]]:
+    def at(self, index: Ints) -> tuple[Ints, NDArray[np.bool_]]:
         """Return the delays of captures `index` [n], ns, and which are dropped, [n] each."""
         xp = arrays_holding(index)
         delay_ns, dropped = xp.empty(len(index), np.int64), xp.empty(len(index), np.bool_)

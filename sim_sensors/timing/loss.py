@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Flags, Ints
 from sim_sensors.timing.config import LossConfig
-from sim_sensors.timing.randomness.lanes import Indices, Rows
+from sim_sensors.timing.randomness.lanes import Rows
 from sim_sensors.timing.randomness.noise_stream import Captures
 from sim_sensors.timing.randomness.random_streams import RandomStreams
 
-Mask = NDArray[np.bool_]
 _LOST, _KEPT = np.ones(1, np.bool_), np.zeros(1, np.bool_)
 _LOST.flags.writeable = _KEPT.flags.writeable = False
 MOST_TRIES = 8
@@ -49,7 +48,7 @@ class LossChannel:
         self.duplicate_probability = config.duplicate_probability
         self._is_plain = bool(self._fraction) and self._in_bad == 1.0 and not self._packet
 
-    def lost(self, batch: Captures) -> Mask:
+    def lost(self, batch: Captures) -> Flags:
         """Return which rows [n] of captures that come next are lost; nothing is remembered."""
         return (
             self._lost(batch, self._bad_state(batch))
@@ -57,7 +56,7 @@ class LossChannel:
             else self._xp.zeros(len(batch.index), np.bool_)
         )
 
-    def advance(self, batch: Captures) -> Mask:
+    def advance(self, batch: Captures) -> Flags:
         """Return which rows [n] of a batch of captures are lost, and go on from there."""
         if (
             len(self._last) == 1
@@ -71,7 +70,7 @@ class LossChannel:
         self._last[batch.envs] = batch.index
         return self._lost(batch, bad)
 
-    def _advance_one(self, batch: Captures) -> Mask:
+    def _advance_one(self, batch: Captures) -> Flags:
         """Do the same for the next capture of a single environment, without arrays."""
         index = batch.index.item()
         threshold = (
@@ -81,18 +80,18 @@ class LossChannel:
         self._bad[0], self._last[0] = is_lost, index
         return _LOST if is_lost else _KEPT
 
-    def tries(self, batch: Captures) -> Indices:
+    def tries(self, batch: Captures) -> Ints:
         """Return how often lost messages [n] are sent again until one passes."""
         draw = self._streams.uniform_at('retransmission', batch.envs, batch.index, 1)[:, 0]
         passed = self._xp.log(self._xp.maximum(draw, 1e-300)) / float(np.log(self.probability))
         return 1 + self._xp.minimum(self._xp.astype(passed, np.int64), MOST_TRIES - 1)
 
-    def duplicated(self, batch: Captures) -> Mask:
+    def duplicated(self, batch: Captures) -> Flags:
         """Return which rows [n] arrive twice."""
         draw = self._streams.uniform_at('duplicate', batch.envs, batch.index, 1)[:, 0]
         return draw < self.duplicate_probability
 
-    def _lost(self, batch: Captures, lost: Mask) -> Mask:
+    def _lost(self, batch: Captures, lost: Flags) -> Flags:
         if self._in_bad < 1.0:
             draw = self._streams.uniform_at('loss_in_bad', batch.envs, batch.index, 1)[:, 0]
             lost = lost & (draw < self._in_bad)
@@ -101,7 +100,7 @@ class LossChannel:
             lost = lost | (draw < self._packet)
         return lost
 
-    def _bad_state(self, batch: Captures) -> Mask:
+    def _bad_state(self, batch: Captures) -> Flags:
         """Return which rows [n] are in the bad state."""
         envs, index = batch.envs, batch.index
         if not self._fraction:

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Ints
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, rational_rate, seconds_to_ns
 from sim_sensors.timing.arrays.devices import arrays_holding
-
-Times = NDArray[np.int64]
 
 NONE = -1
 """Index that stands for "no capture" in arrays."""
@@ -104,7 +102,7 @@ class Schedule:
 
     # ---- many times -------------------------------------------------------------------------
 
-    def times_of(self, k: Times) -> Times:
+    def times_of(self, k: Ints) -> Ints:
         """Return the times of captures `k`, ns; same shape."""
         if 2 * self._num * self._den >= _SAFE:
             return _one_by_one(self.time_of, k)
@@ -112,7 +110,7 @@ class Schedule:
         steps = whole * self._num + (2 * part * self._num + self._den) // (2 * self._den)
         return steps * self.dt_ns + self.phase_ns
 
-    def indices_before(self, times_ns: Times, least: int = NONE) -> Times:
+    def indices_before(self, times_ns: Ints, least: int = NONE) -> Ints:
         """Return the newest capture at or before each time, `least` where there is none.
 
         With a `least` below -1 the schedule goes on into the time before its start.
@@ -127,13 +125,13 @@ class Schedule:
             k = cycle * self._den + (self._den * (2 * rest + 1) - 1) // (2 * self._num)
         return arrays_holding(k).maximum(k, least)
 
-    def indices_at(self, times_ns: Times) -> Times:
+    def indices_at(self, times_ns: Ints) -> Ints:
         """Return the capture exactly on each time, -1 where there is none."""
         k = self.indices_before(times_ns)
         return arrays_holding(k).where((k >= 0) & (self.times_of(k) == times_ns), k, NONE)
 
 
-def _one_by_one(function: Callable[[int], int], values: Times) -> Times:
+def _one_by_one(function: Callable[[int], int], values: Ints) -> Ints:
     """Return a function of whole numbers without the limits of 64 bits, same shape."""
     found = [function(each) for each in values.reshape(-1).tolist()]
     return arrays_holding(values).asarray(np.array(found, np.int64)).reshape(values.shape)

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Ints
 from rig_common.errors import RigError
-
-Times = NDArray[np.int64]
 
 
 def read_columns(file: Path) -> list[list[str]]:
@@ -39,7 +38,7 @@ def read_columns(file: Path) -> list[list[str]]:
     return rows
 
 
-def read_stamps(file: Path) -> tuple[Times, Times]:
+def read_stamps(file: Path) -> tuple[Ints, Ints]:
     """Return (receive, message) stamps of a two-column trace, ns [n] each, exact."""
     rows = read_columns(file)
     if len(rows[0]) != 2:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Ints
 from rig_common.errors import RigError
 from rig_common.times import LONG_AGO_NS, seconds_to_ns
 from sim_sensors.timing.arrays.columns import Column, chosen, column, larger, truncated
@@ -24,8 +25,6 @@ from sim_sensors.timing.loss import MOST_TRIES, LossChannel
 from sim_sensors.timing.randomness.noise_stream import Captures
 from sim_sensors.timing.randomness.random_streams import RandomStreams
 from sim_sensors.timing.schedule import Schedule
-
-Times = NDArray[np.int64]
 
 
 class Passage(NamedTuple):
@@ -44,8 +43,8 @@ class CaptureNumbers:
     """Captures by their numbers alone, for whoever has no batch of a pipeline; see `Captures`."""
 
     envs: Rows
-    index: Times
-    time_ns: Times
+    index: Ints
+    time_ns: Ints
 
 
 @dataclass(frozen=True)
@@ -102,11 +101,11 @@ class Transit:
         self.clock = SensorClock(
             config, streams, stream.schedule, stream.stamp_points_ns, stream.start_ns
         )
-        self.latency_ns: Times = xp.zeros(num_envs, np.int64)
+        self.latency_ns: Ints = xp.zeros(num_envs, np.int64)
         """Least time from capture to arrival, ns [num_envs]."""
-        self._hold_ns: Times = xp.full(num_envs, LONG_AGO_NS, np.int64)
-        self._last_ns: Times = xp.full(num_envs, LONG_AGO_NS, np.int64)
-        self._last: Times = xp.full(num_envs, -1, np.int64)
+        self._hold_ns: Ints = xp.full(num_envs, LONG_AGO_NS, np.int64)
+        self._last_ns: Ints = xp.full(num_envs, LONG_AGO_NS, np.int64)
+        self._last: Ints = xp.full(num_envs, -1, np.int64)
         self._take_latency(config)
 
     def take(self, config: TimingConfig) -> None:
@@ -214,7 +213,7 @@ class Transit:
             arrival = arrival + column(self._on_link(self._stream.link, batch))
         return arrival
 
-    def _on_link(self, link: LinkShare, batch: Captures) -> Times:
+    def _on_link(self, link: LinkShare, batch: Captures) -> Ints:
         """Return the time on the link, ns [n]; what is lost on a reliable one is sent again."""
         delay_ns, dropped = link.at(batch.index)
         if link.reliable:
@@ -254,9 +253,7 @@ class Transit:
             arrival = larger(arrival, last_ns)
         return arrival, hold_ns
 
-    def _caught_up(
-        self, batch: Captures, skipped: Times, schedule: Schedule
-    ) -> tuple[Times, Times]:
+    def _caught_up(self, batch: Captures, skipped: Ints, schedule: Schedule) -> tuple[Ints, Ints]:
         """Return what captures that nobody made hold up, as if they had been made.
 
         Only those matter whose latest arrival lies after the earliest of the present capture.

@@ -15,14 +15,14 @@ import numpy as np
 from mujoco.batch import Batch
 from numpy.typing import NDArray
 
-from rig_common.arrays import AnyArray
+from rig_common.arrays import AnyArray, Floats
 from rig_common.cores import usable_cores
 from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.timing.config import LinkConfig
 from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.drivers.choice import make_driver
 from sim_sensors.world.instability import FULL, UNSTABLE
-from sim_sensors.world.world_base import Floats, WorldBase
+from sim_sensors.world.world_base import WorldBase
 
 WATCHED = np.array([int(kind) for kind in (*UNSTABLE, *FULL)])
 
@@ -106,7 +106,7 @@ class BatchWorld(WorldBase):
         self._batch.reset(envs, self.keyframe)
         if self._history is not None:
             self._batch.bind('history')[envs] = self._history
-        self._hold_start(envs)
+        self._command_first_step(envs)
         if is_midway and not self.is_rk4:
             self._batch.step(envs)  # the state is one step ahead, as after step()
         self._batch.warning[envs] = 0

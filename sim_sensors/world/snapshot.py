@@ -35,3 +35,12 @@ class Snapshot:
     def data(self, env: int) -> mujoco.MjData:
         """Return the copied state of `env`."""
         return self._data[env]
+
+    def bound(self, name: str) -> NDArray[np.float64]:
+        """Return array `name` of the copied states, [len(envs), ...]."""
+        return np.stack([getattr(data, name) for data in self._data.values()])
+
+    @property
+    def next_velocity(self) -> NDArray[np.float64] | None:
+        """Velocity at the end of the step that begins now; see `WorldView`."""
+        return None if self.world.is_rk4 else self.bound('qvel')

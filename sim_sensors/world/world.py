@@ -11,13 +11,13 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from rig_common.arrays import AnyArray
+from rig_common.arrays import AnyArray, Floats
 from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.timing.config import LinkConfig
 from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.drivers.choice import make_driver
 from sim_sensors.world.instability import FULL_KINDS
-from sim_sensors.world.world_base import Floats, WorldBase
+from sim_sensors.world.world_base import WorldBase
 
 
 class World(WorldBase):
@@ -98,7 +98,7 @@ class World(WorldBase):
         if self._history is not None:
             self._data.history[:] = self._history
         mujoco.mj_forward(self.model, self._data)
-        self._hold_start(envs)
+        self._command_first_step(envs)
         if is_midway and not self.is_rk4:
             mujoco.mj_step(self.model, self._data)  # the state is one step ahead, as after step()
         self._clock = -1.0

@@ -13,6 +13,7 @@ import numpy as np
 from mujoco.batch import SimulationError
 from numpy.typing import ArrayLike, NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sim_sensors.interface.sensor import AnySensor
@@ -29,8 +30,6 @@ from sim_sensors.world.instability import Warnings, instability
 from sim_sensors.world.model.model_file import compile_model, one_line, whole_timestep_ns
 from sim_sensors.world.model.native_delay import initial_history
 from sim_sensors.world.model.poses import find_keyframe
-
-Floats = NDArray[np.float64]
 
 ENGINE_ERRORS = (mujoco.FatalError, SimulationError)
 
@@ -157,12 +156,14 @@ class WorldBase(ABC):
         *,
         seed: int | None = None,
         episode: int = 0,
+        commands: tuple[NDArray[np.int64], Floats] | None = None,
     ) -> None:
         """Go back to the start.
 
         Without `envs` time starts again: the next `step()` is tick 0, of the next episode, or of
         `episode` of another `seed`. With `envs` time goes on and these environments are at their
-        start now, at `time_ns`.
+        start now, at `time_ns`. `commands`, past times [m] and values [n, m, nu], are what they
+        were commanded before.
         """
         chosen = np.arange(self.num_envs) if envs is None else np.unique(np.asarray(envs, np.intp))
         if len(chosen) and not 0 <= chosen[0] <= chosen[-1] < self.num_envs:
@@ -177,6 +178,8 @@ class WorldBase(ABC):
                 self.driver.restart()
         some = None if envs is None else chosen
         self.actuation.reset(some, self.seed, self.episode)
+        if commands is not None:
+            self.actuation.start_history(*commands, some)
         self.placing.reset(some)
         self.following.reset(chosen)
         try:
@@ -274,6 +277,11 @@ class WorldBase(ABC):
     def sensordata(self) -> Floats:
         """MuJoCo's sensordata at `time_ns`, [num_envs, nsensordata]."""
 
+    @property
+    def next_velocity(self) -> Floats | None:
+        """Velocity at the end of the step that begins now, [num_envs, nv]; see `WorldView`."""
+        return None if self.is_rk4 else self.bound('qvel')
+
     @abstractmethod
     def data(self, env: int) -> mujoco.MjData:
         """Return the state of `env`; read its derived arrays only (see `WorldView`)."""
@@ -301,12 +309,10 @@ class WorldBase(ABC):
     def _reset(self, envs: NDArray[np.intp], *, is_midway: bool) -> None:
         """Put `envs` back to the start; midway, their derived arrays are those of this tick."""
 
-    def _hold_start(self, envs: NDArray[np.intp]) -> None:
-        """Let the PD layer hold `envs`, which were just reset, in their first step."""
-        if self.actuation.servo is not None:
-            ctrl = self.bound('ctrl').copy()
-            self.actuation.hold(ctrl, self.actuation.wanted, self.bound)
-            self.bound('ctrl')[envs] = ctrl[envs]
+    def _command_first_step(self, envs: NDArray[np.intp]) -> None:
+        """Give `envs`, which were just reset, what their actuators receive in their first step."""
+        ctrl = self.actuation.first_outputs(max(self.time_ns, 0), envs, self.bound)
+        self.bound('ctrl')[envs] = ctrl[envs]
 
     # ---- trouble --------------------------------------------------------------------------
 

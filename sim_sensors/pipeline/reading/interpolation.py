@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Flags, Ints
 from rig_common.errors import RigError
 from sim_sensors.timing.arrays.devices import arrays_holding
 from sim_sensors.timing.arrays.layout import Array, Layout
-
-Times = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 class Tap(NamedTuple):
@@ -20,7 +17,7 @@ class Tap(NamedTuple):
 
     values: Array
     """[..., width]."""
-    time_ns: Times
+    time_ns: Ints
     """[...]."""
     known: Flags
     """False where there is no such neighbour, [...]."""
@@ -53,7 +50,7 @@ class Interpolator:
                 'allowed are zoh, linear and cubic'
             )
 
-    def blend(self, older: Tap, low: Tap, high: Tap, newer: Tap, time_ns: Times) -> Array:
+    def blend(self, older: Tap, low: Tap, high: Tap, newer: Tap, time_ns: Ints) -> Array:
         """Return the values at `time_ns` between `low` and `high`; `low`'s where there is none."""
         xp = arrays_holding(low.values)
         span = xp.astype(xp.maximum(high.time_ns - low.time_ns, 1), np.float64)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from rig_common.arrays import Ints
 from sim_sensors.pipeline.progress import Progress
 from sim_sensors.timing.arrays.namespace import Arrays
 from sim_sensors.timing.arrays.rows import Rows
 from sim_sensors.timing.faults import Faults
 from sim_sensors.timing.schedule import Schedule
 from sim_sensors.timing.transit import Transit
-
-Times = NDArray[np.int64]
 
 
 class Lags:
@@ -25,8 +21,8 @@ class Lags:
     def __init__(self, transit: Transit, xp: Arrays) -> None:
         """Start with the latencies of `transit`; `plan` derives everything else."""
         self._transit, self._xp = transit, xp
-        self._least_ns: Times = xp.copy(transit.latency_ns)
-        self._most_ns: Times = self._least_ns + transit.spread_ns
+        self._least_ns: Ints = xp.copy(transit.latency_ns)
+        self._most_ns: Ints = self._least_ns + transit.spread_ns
 
     def reset(self, rows: Rows) -> None:
         """Take the latencies that `rows` have in their new episode."""
@@ -45,10 +41,10 @@ class Lags:
         self._spread_ns = int((self._most_ns - self._least_ns).max()) + slow_ns
         self._latency_ns = max(int(self._most_ns.max()), self._transit.most_latency_ns) + slow_ns
         self._irregular = bool(self._spread_ns or faults or not self._transit.is_regular)
-        self.least_ns: Times = progress.origin_ns + self._least_ns
+        self.least_ns: Ints = progress.origin_ns + self._least_ns
         """Nothing captured later than this before now has arrived, ns [rows]; episodes' starts
         are in it, so that what remains counts from there."""
-        self.line_ns: Times = progress.origin_ns + self._transit.latency_ns
+        self.line_ns: Ints = progress.origin_ns + self._transit.latency_ns
         """The same for interpolation, which is for a line of one latency: the present one, for
         what is under way too."""
         first_ns = int(self.least_ns[0])

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Ints
 from rig_common.errors import RigError
 from rig_common.times import in_seconds
 from sim_sensors.interface.batch import Batch
@@ -24,7 +25,6 @@ from sim_sensors.timing.arrays.rows import Rows
 from sim_sensors.timing.schedule import Schedule
 from sim_sensors.timing.transit import Passage
 
-Times = NDArray[np.int64]
 MOST_PAST = 2**40
 """Captures before an episode that an index can count back to."""
 
@@ -36,9 +36,9 @@ class Reading(NamedTuple):
     """Return space [n, width], or [n, history, width] with the newest first; 0 where invalid."""
     valid: NDArray[np.bool_]
     """False where nothing has arrived yet, [n] or [n, history]."""
-    capture_ns: Times
+    capture_ns: Ints
     """True time of each value, ns; 0 where invalid."""
-    stamp_ns: Times
+    stamp_ns: Ints
     """What the sensor's clock said, ns; 0 where invalid."""
 
     def __repr__(self) -> str:
@@ -153,7 +153,7 @@ class Readout:
     def measured(
         self,
         envs: Rows,
-        now_ns: int | Times,
+        now_ns: int | Ints,
         history: int | None,
         interpolator: Interpolator | None,
         late_ns: int = 0,
@@ -183,7 +183,7 @@ class Readout:
             found = ring.at_index(envs, self._back_from(newest, history))
         return self._reading(ring, found)
 
-    def _newest(self, sent_ns: Times) -> Times:
+    def _newest(self, sent_ns: Ints) -> Ints:
         """Return the last capture not after `sent_ns` [n]."""
         return self._schedule.indices_before(sent_ns, -MOST_PAST if self._samples.has_past else -1)
 
@@ -196,8 +196,8 @@ class Readout:
     def _between(
         self,
         envs: Rows,
-        newest: Times,
-        sent_ns: Times,
+        newest: Ints,
+        sent_ns: Ints,
         history: int | None,
         interpolator: Interpolator,
     ) -> Reading:
@@ -221,7 +221,7 @@ class Readout:
             reading.stamp_ns + shift,
         )
 
-    def _tap(self, envs: Rows, index: Times, last: Times) -> Tap:
+    def _tap(self, envs: Rows, index: Ints, last: Ints) -> Tap:
         found = self._samples.at_index(envs, index)
         return Tap(
             self._samples.take(self._samples.values, found.place),
@@ -234,10 +234,10 @@ class Readout:
     def start(
         self,
         lanes: NDArray[np.intp],
-        origin_ns: Times,
-        times_ns: Times,
+        origin_ns: Ints,
+        times_ns: Ints,
         values: Array,
-        latency_ns: Times,
+        latency_ns: Ints,
         sensor: str,
     ) -> None:
         """Let `lanes` [n] have measured `values` [n, m, width] at `times_ns` [m] or [n, m]."""
@@ -279,6 +279,6 @@ class Readout:
         values, capture_ns, stamp_ns = arrays
         return Reading(values, found.valid, capture_ns, stamp_ns)
 
-    def _back_from(self, newest: Times, history: int | None) -> Times:
+    def _back_from(self, newest: Ints, history: int | None) -> Ints:
         """Return `newest` [n], or with a history [n, history] counting back from it."""
         return newest if history is None else newest[:, None] - self._xp.arange(history)

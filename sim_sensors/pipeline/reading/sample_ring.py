@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Ints
 from rig_common.times import NEVER_NS
-from sim_sensors.pipeline.ring_cursor import Cursor, Indices
+from sim_sensors.pipeline.ring_cursor import Cursor
 from sim_sensors.timing.arrays.columns import Column
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
@@ -23,7 +24,7 @@ from sim_sensors.timing.arrays.rows import ALL, Rows
 class Found(NamedTuple):
     """Where samples lie in a ring."""
 
-    place: Indices | int
+    place: Ints | int
     """Slot and environment in one number (slot * num_envs + env), [n] or [n, history]; a slot
     where it is the same for all environments."""
     valid: NDArray[np.bool_]
@@ -63,15 +64,13 @@ class SampleRing:
         self.cursor = Cursor(least_slots, num_envs, xp)
         shape = (self.cursor.slots, num_envs)
         self.values = xp.zeros((*shape, layout.width), layout.dtype)
-        self.capture_ns: Indices = xp.zeros(shape, np.int64)
-        self.stamp_ns: Indices = self.capture_ns if at_once else xp.zeros(shape, np.int64)
-        self.arrival_ns: Indices = (
-            self.capture_ns if at_once else xp.full(shape, NEVER_NS, np.int64)
-        )
+        self.capture_ns: Ints = xp.zeros(shape, np.int64)
+        self.stamp_ns: Ints = self.capture_ns if at_once else xp.zeros(shape, np.int64)
+        self.arrival_ns: Ints = self.capture_ns if at_once else xp.full(shape, NEVER_NS, np.int64)
         self._at_once = at_once
-        self.newest: Indices = xp.full(num_envs, -1, np.int64)
+        self.newest: Ints = xp.full(num_envs, -1, np.int64)
         """Newest capture index of each environment, -1 before the first."""
-        self.first: Indices = xp.zeros(num_envs, np.int64)
+        self.first: Ints = xp.zeros(num_envs, np.int64)
         """Oldest capture index that may be read; below 0 where a past was given."""
         self.has_past = False
         """Whether any environment has captures from before its episode."""
@@ -82,7 +81,7 @@ class SampleRing:
 
     # ---- writing ----------------------------------------------------------------------------
 
-    def skipped(self, envs: Rows, index: Indices) -> Indices | None:
+    def skipped(self, envs: Rows, index: Ints) -> Ints | None:
         """Return how many captures before `index` [n] nobody made; None where all were made."""
         if not self.holds_gaps:
             return None
@@ -92,13 +91,13 @@ class SampleRing:
     def push(
         self,
         envs: Rows,
-        index: Indices,
+        index: Ints,
         values: Array,
-        capture_ns: Indices,
+        capture_ns: Ints,
         stamp_ns: Column,
         arrival_ns: Column,
         lost: NDArray[np.bool_] | None,
-        skipped: Indices | None,
+        skipped: Ints | None,
     ) -> None:
         """Add capture `index` [n] of `envs`; captures that were skipped count as lost."""
         if skipped is not None:
@@ -113,7 +112,7 @@ class SampleRing:
             self._hold(self._ids(envs)[lost])
         self.newest[envs] = index
 
-    def _skip(self, envs: NDArray[np.intp], captures: Indices) -> None:
+    def _skip(self, envs: NDArray[np.intp], captures: Ints) -> None:
         """Hold the newest sample of `envs` through `captures` [n] captures nobody made."""
         for done in range(int(captures.max())):
             late = envs[captures > done]
@@ -160,9 +159,9 @@ class SampleRing:
     def rewrite(
         self,
         envs: NDArray[np.intp],
-        index: Indices,
+        index: Ints,
         values: Array,
-        times_ns: tuple[Indices, Indices, Indices],
+        times_ns: tuple[Ints, Ints, Ints],
     ) -> None:
         """Let captures `index` [n, m] be `values` [n, m, width], at capture, stamp and arrival.
 
@@ -180,7 +179,7 @@ class SampleRing:
 
     # ---- finding ----------------------------------------------------------------------------
 
-    def at_index(self, envs: Rows, index: Indices) -> Found:
+    def at_index(self, envs: Rows, index: Ints) -> Found:
         """Return where capture `index` [n] or [n, history] lies; the newest if it is to come."""
         env, newest, head = self._ids(envs), self.newest[envs], self.cursor.head[envs]
         if index.ndim == 2:
@@ -205,7 +204,7 @@ class SampleRing:
             (cursor.common - age) & cursor.mask, self._xp.full(len(self.newest), known, np.bool_)
         )
 
-    def _first(self, envs: Rows, ndim: int) -> Indices | int:
+    def _first(self, envs: Rows, ndim: int) -> Ints | int:
         if not self.has_past:
             return 0
         return self.first[envs] if ndim == 1 else self.first[envs][:, None]
@@ -213,8 +212,8 @@ class SampleRing:
     def arrived(
         self,
         envs: Rows,
-        index: Indices,
-        now_ns: int | Indices,
+        index: Ints,
+        now_ns: int | Ints,
         spread: int,
         history: int | None = None,
     ) -> Found:
@@ -243,9 +242,7 @@ class SampleRing:
         place = xp.take_along_axis(found.place, xp.minimum(column, width - 1), 1)
         return Found(place, column < width)
 
-    def _arrived_one(
-        self, envs: Rows, index: Indices, now_ns: int | Indices, spread: int
-    ) -> Found:
+    def _arrived_one(self, envs: Rows, index: Ints, now_ns: int | Ints, spread: int) -> Found:
         """Go back capture by capture, at each with the environments that still wait for one.
 
         None of `index` is after the newest. A place and its arrival is all that is looked at on
@@ -273,7 +270,7 @@ class SampleRing:
             ]
         return Found(place, (arrival_ns <= now_ns) & (captures_left >= 0))
 
-    def take(self, array: Array, place: Indices | int) -> Array:
+    def take(self, array: Array, place: Ints | int) -> Array:
         """Return `array` [slots, num_envs, ...] at `place`, a copy."""
         if isinstance(place, int):
             return self._xp.copy(array[place])

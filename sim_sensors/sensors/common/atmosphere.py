@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from rig_common.arrays import Floats
 
 SEA_LEVEL_PRESSURE_PA = 101_325.0
 SEA_LEVEL_TEMPERATURE_K = 288.15
@@ -14,8 +15,6 @@ EARTH_RADIUS_M = 6_356_766.0
 _GRAVITY = 9.80665
 _GAS_CONSTANT_AIR = 287.05287
 EXPONENT = _GRAVITY / (_GAS_CONSTANT_AIR * LAPSE_K_M)
-
-Floats = NDArray[np.float64]
 
 
 def pressure_pa(

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
-from rig_common.arrays import AnyArray
+from rig_common.arrays import AnyArray, Floats
 from sim_sensors.timing.arrays.devices import arrays_holding
-
-Matrix3 = NDArray[np.float64]
 
 
 def _spread(value: object) -> object:
@@ -43,7 +41,7 @@ NonNegativePerAxis = Annotated[
 """x, y, z, none below zero; one number stands for all three."""
 
 
-def sensitivity(scale_error: PerAxis, cross_axis: float, misalignment_rad: PerAxis) -> Matrix3:
+def sensitivity(scale_error: PerAxis, cross_axis: float, misalignment_rad: PerAxis) -> Floats:
     """Return the [3, 3] matrix from true to sensed axes.
 
     The triad is turned by the rotation vector `misalignment_rad` against its housing, each axis

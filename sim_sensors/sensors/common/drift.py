@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from sim_sensors.interface.batch import Batch, Timeline
 from sim_sensors.timing.arrays.devices import arrays_holding
 from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.timing.arrays.namespace import Movable
 from sim_sensors.timing.arrays.tiles import Tile
 from sim_sensors.timing.randomness.processes import DriftSpec
-
-Floats = NDArray[np.float64]
 
 
 class LowPass(Movable):

@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from sim_sensors.interface.mounts import add_frame
 from sim_sensors.sensors.common.native import native_name
 from sim_sensors.sensors.common.rotations import cross
@@ -17,14 +18,13 @@ from sim_sensors.timing.arrays.layout import Array
 if TYPE_CHECKING:
     from sim_sensors.interface.truth import WorldView
 
-F64 = NDArray[np.float64]
 
 _PLATE_M = 0.01 * np.array(
     [[0.0, -0.5, -1.0], [0.0, 0.5, -1.0], [0.0, 0.5, 1.0], [0.0, -0.5, 1.0]]
 )
 
 
-def add_taxels(spec: mujoco.MjSpec, name: str, points_m: F64) -> None:
+def add_taxels(spec: mujoco.MjSpec, name: str, points_m: Floats) -> None:
     """Add a tactile sensor with taxels at `points_m` [..., 3] in the frame of site `name`.
 
     MuJoCo takes taxels from the vertices of a mesh, places them in the frame of a geom, and asks
@@ -73,7 +73,7 @@ class TaxelReader:
     parts_ns: Sequence[int] = (0,)
 
     def __init__(
-        self, model: mujoco.MjModel, name: str, points_m: F64, *, with_sliding: bool
+        self, model: mujoco.MjModel, name: str, points_m: Floats, *, with_sliding: bool
     ) -> None:
         """Find the columns of the native sensor and the bodies welded to the pad's."""
         self._model = model
@@ -97,7 +97,7 @@ class TaxelReader:
                 if touched.any():
                     taxels[row, touched, 1:] = self._sliding(view.data(env), self._points[touched])
 
-    def _sliding(self, data: mujoco.MjData, points_m: F64) -> F64:
+    def _sliding(self, data: mujoco.MjData, points_m: Floats) -> Floats:
         """Return the speeds [n, 2] along y and z of what touches at `points_m` [n, 3]."""
         axes = data.site_xmat[self._site].reshape(3, 3)
         places = points_m @ axes.T + data.site_xpos[self._site]
@@ -113,7 +113,7 @@ class TaxelReader:
         relative = self._velocity(data, nearest, places) - self._velocity(data, own, places)
         return np.asarray((relative @ axes)[:, 1:])
 
-    def _velocity(self, data: mujoco.MjData, bodies: NDArray[np.intp], places: F64) -> F64:
+    def _velocity(self, data: mujoco.MjData, bodies: NDArray[np.intp], places: Floats) -> Floats:
         """Return the velocity [n, 3] m/s of the point of each body that is at `places` [n, 3]."""
         spatial = data.cvel[bodies]
         arm = places - data.subtree_com[self._model.body_rootid[bodies]]

@@ -7,28 +7,30 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
+
+from rig_common.arrays import Floats
 
 if TYPE_CHECKING:
     from sim_sensors.interface.truth import ManyView
 
-F64 = NDArray[np.float64]
 AXES = np.eye(3)
 
 
 class Motion(NamedTuple):
     """Poses and speeds of n sites in the world."""
 
-    bodies: tuple[F64, F64]
+    bodies: tuple[Floats, Floats]
     """Positions [n, nbody, 3] and axes [n, nbody, 9] of all bodies."""
-    origin: F64
+    origin: Floats
     """[n, 3]"""
-    axes: F64
+    axes: Floats
     """[n, 3, 3] of the ray frames."""
-    twist: F64 | None
+    twist: Floats | None
     """[n, 6] angular and linear velocity; None where rays are all fired at once."""
 
-    def aim(self, features: F64, ones_and_lags: F64, height_m: float) -> tuple[F64, F64]:
+    def aim(
+        self, features: Floats, ones_and_lags: Floats, height_m: float
+    ) -> tuple[Floats, Floats]:
         """Return origins [n, 1 or rays, 3] and directions [n, rays, 3] in the world.
 
         The sensor turns with W = [w]x, so after t its frame is (1 + t W + t^2 W^2 / 2) R; see

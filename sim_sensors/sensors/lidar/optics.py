@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats32
 from sim_sensors.raycast.shape_exceptions import flex_id, flex_material
 from sim_sensors.sensors.lidar.config import BeamConfig, LidarConfig, OpticsConfig
 from sim_sensors.timing.arrays.layout import Array
@@ -15,7 +16,6 @@ from sim_sensors.timing.arrays.layout import Array
 if TYPE_CHECKING:
     from sim_sensors.interface.batch import Batch
 
-F32 = NDArray[np.float32]
 
 TUPLE_NAME = 'reflectivity'
 """Name of the model's custom tuple of materials and geoms with their reflectivity."""
@@ -25,7 +25,7 @@ LEAST_SIGNAL = 1e-3
 """Weaker returns count as this strong in the noise, which then has grown 30 times."""
 
 
-def reflectivity_table(model: mujoco.MjModel, config: OpticsConfig) -> F32:
+def reflectivity_table(model: mujoco.MjModel, config: OpticsConfig) -> Floats32:
     """Return reflectivities by the ids in `Hits.geom`: of geoms, flexes and, last, of a miss, 0.
 
     The ids of flexes and of a miss are negative, and count from the end of the table.
@@ -90,7 +90,9 @@ def sub_beams(directions: Array, config: BeamConfig) -> Array:
     return np.asarray(beams / np.linalg.norm(beams, axis=2, keepdims=True))
 
 
-def merge_echoes(ranges: F32, signal: F32, config: BeamConfig) -> tuple[F32, F32]:
+def merge_echoes(
+    ranges: Floats32, signal: Floats32, config: BeamConfig
+) -> tuple[Floats32, Floats32]:
     """Return the reported range [n] (+inf: none) and signal [n] of beams of [n, rays].
 
     Every ray carries an equal share of the beam; its echo arrives with signal / range squared.
@@ -121,7 +123,7 @@ def is_surface_needed(config: LidarConfig, intensities: bool) -> bool:
     return bool(intensities or optics.dark_range_m or grows or config.beam.rays > 1)
 
 
-def extra_deviation(ranges: F32, signal: F32, config: LidarConfig) -> F32 | None:
+def extra_deviation(ranges: Floats32, signal: Floats32, config: LidarConfig) -> Floats32 | None:
     """Return the standard deviation [m, n] to add to the generic `noise`; None for none at all.
 
     Together they make (noise + noise_per_m * range) * (reference / signal) ^ exponent.
@@ -140,7 +142,7 @@ def extra_deviation(ranges: F32, signal: F32, config: LidarConfig) -> F32 | None
 
 
 def lost_returns(
-    ranges: F32, signal: F32, config: OpticsConfig, batch: Batch
+    ranges: Floats32, signal: Floats32, config: OpticsConfig, batch: Batch
 ) -> NDArray[np.bool_] | None:
     """Return [m, n] True where a return is too weak to be seen, or is lost anyway."""
     if not config.dark_range_m and not config.dropout_probability:
@@ -155,7 +157,7 @@ def lost_returns(
     return np.asarray(~(drawn < chance))
 
 
-def intensity(ranges: F32, signal: F32, config: OpticsConfig) -> F32:
+def intensity(ranges: Floats32, signal: Floats32, config: OpticsConfig) -> Floats32:
     """Return what a sensor reports as intensity, [m, n]; 0 without a return."""
     strength = signal * np.float32(config.intensity_scale)
     if config.intensity_range_m:

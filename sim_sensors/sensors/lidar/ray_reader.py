@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.interface.truth import ManyView
 from sim_sensors.raycast.arrangement import usual_arrangement
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from sim_sensors.interface.truth import WorldView
 
 log = logging.getLogger(__name__)
-F64 = NDArray[np.float64]
 
 SITE = int(mujoco.mjtObj.mjOBJ_SITE)  # an int passes to MuJoCo faster than the enum does
 STILL = 1e-9
@@ -72,7 +72,7 @@ class SweepReader:
             for piece, part_ns in zip(self._pieces, self.parts_ns, strict=True)
         ]
         """When each ray of a segment fires, s after the segment's part."""
-        self._frame, self._features = -1, list[F64]()
+        self._frame, self._features = -1, list[Floats]()
         self._lasts = bool(sweep_ns)
         # Origins along a line as one product: five times faster than by broadcasting.
         self._ones_and_lags = [np.stack([np.ones_like(lag), lag], axis=1) for lag in self._lags]
@@ -131,7 +131,7 @@ class SweepReader:
             directions=self._features_of(0)[0][:, :3],
         )
 
-    def _features_of(self, frame: int) -> list[F64]:
+    def _features_of(self, frame: int) -> list[Floats]:
         """Return [rays, 9] for each segment: d, t d and t^2 / 2 d of every ray d fired at t.
 
         With them a turning sensor's directions are one product, see `_aim`. A pattern that repeats
@@ -177,7 +177,7 @@ class SweepReader:
         hits = many.cast_many(envs, motion.bodies, origins, directions, self._surface, view.data)
         self._write(hits, motion.axes, part, out)
 
-    def _write(self, hits: Hits, axes: F64, part: int, out: Array) -> None:
+    def _write(self, hits: Hits, axes: Floats, part: int, out: Array) -> None:
         """Write the answer to the rays of n environments into `out` [n, width].
 
         `axes` [n, 3, 3] are those of the ray frames.
@@ -206,7 +206,7 @@ class SweepReader:
         if 'geoms' in self._config.fields:
             fields[:, last - 1] = np.maximum(hits.geom, -1).reshape(shape)[..., 0]
 
-    def _aim(self, data: mujoco.MjData, frame: int, part: int) -> tuple[F64, F64]:
+    def _aim(self, data: mujoco.MjData, frame: int, part: int) -> tuple[Floats, Floats]:
         """Return origins ([3] or [rays, 3]) and directions [rays, 3] in the world.
 
         The sensor turns with W = [w]x, so after t its frame is (1 + t W + t^2 W^2 / 2) R.

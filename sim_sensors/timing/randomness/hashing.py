@@ -17,10 +17,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import DTypeLike
 
+from rig_common.arrays import Ints
 from sim_sensors.timing.arrays.devices import arrays_holding
 from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.timing.arrays.namespace import Arrays
-from sim_sensors.timing.randomness.lanes import Indices, Lanes, Rows
+from sim_sensors.timing.randomness.lanes import Lanes, Rows
 
 GOLDEN = -7046029254386353131
 """2^64 / golden ratio, as a signed number: torch knows no unsigned ones."""
@@ -31,7 +32,7 @@ FEW_WORDS = 8
 """Words an index up to which NumPy adds a row to every row slowly, so that sums are kept."""
 
 
-def mix(words: Indices) -> Indices:
+def mix(words: Ints) -> Ints:
     """Return the finaliser of SplitMix64 of signed `words`, in place."""
     if arrays_holding(words).is_numpy:  # unsigned shifts are several times faster there
         unsigned = words.view(np.uint64)
@@ -72,7 +73,7 @@ class HashedNumbers:
         keys = lanes.keys(stream)[:, 0].astype(np.int64)
         self._key = lanes.xp.asarray(np.tile(keys, lanes.num_envs))
         self._base = lanes.xp.zeros(len(lanes), np.int64)
-        self._first: Indices | None = None
+        self._first: Ints | None = None
         """The words' sums of index 0, [lanes, words], where they are few."""
         if lanes.xp.is_numpy and self._words <= FEW_WORDS:
             self._first = np.zeros((len(lanes), self._words), np.int64)
@@ -86,7 +87,7 @@ class HashedNumbers:
         if self._first is not None:
             self._first[envs] = self._base[envs][:, None] + self._steps
 
-    def at(self, envs: Rows, k: Indices) -> Array:
+    def at(self, envs: Rows, k: Ints) -> Array:
         """Return the numbers of index `k` [n] of `envs`, [n, width], the caller's own."""
         if self._first is not None and isinstance(envs, slice) and (k == k[0]).all():
             start = k[:1] * self._stride  # all at one index, as nearly always
@@ -94,13 +95,13 @@ class HashedNumbers:
         start = k * self._stride + self._base[envs]
         return self._made(mix(start[:, None] + self._steps))
 
-    def blocks(self, envs: Rows, blocks: Indices) -> Array:
+    def blocks(self, envs: Rows, blocks: Ints) -> Array:
         """Return block `blocks` [n] of `envs` [n], [n, size, width]."""
         index = (blocks * self._size)[:, None] + self._xp.arange(self._size)
         words = (index * self._stride)[..., None] + self._base[envs][:, None, None] + self._steps
         return self._made(mix(words))
 
-    def _made(self, words: Indices) -> Array:
+    def _made(self, words: Ints) -> Array:
         """Turn words [..., words] into numbers [..., width]."""
         if self._table is not None:
             return _looked_up(self._xp, self._table, words, self._width)
@@ -114,7 +115,7 @@ class HashedNumbers:
         return self._xp.concat(both, -1)[..., : self._width]
 
 
-def _looked_up(xp: Arrays, table: Array, words: Indices, width: int) -> Array:
+def _looked_up(xp: Arrays, table: Array, words: Ints, width: int) -> Array:
     """Return float32 normals [..., width], four of them from a word."""
     if xp.is_numpy:
         return table.take(words.view(np.uint16)[..., :width])

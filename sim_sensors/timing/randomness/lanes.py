@@ -8,10 +8,10 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Ints
 from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
 
 Rows = slice | NDArray[np.intp]
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Lanes:
     xp: Arrays = NUMPY
     by_hash: bool = False
     """Draw white noise by a hash of the index rather than by Philox; see `hashing`."""
-    episode: Indices = field(init=False)
+    episode: Ints = field(init=False)
     """Episode of each lane; whoever resets them changes it in place."""
-    envs: Indices = field(init=False)
+    envs: Ints = field(init=False)
     """Environment of each lane."""
 
     def __post_init__(self) -> None:

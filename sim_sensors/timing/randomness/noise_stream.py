@@ -12,9 +12,10 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from rig_common.arrays import Ints
 from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.timing.randomness.hashing import HashedNumbers
-from sim_sensors.timing.randomness.lanes import Indices, Lanes, Rows
+from sim_sensors.timing.randomness.lanes import Lanes, Rows
 
 Kind = Literal['normal', 'uniform']
 
@@ -33,11 +34,11 @@ class Captures(Protocol):
         """Select the rows' environments."""
 
     @property
-    def index(self) -> Indices:
+    def index(self) -> Ints:
         """Capture index k of each row, [n]."""
 
     @property
-    def time_ns(self) -> Indices:
+    def time_ns(self) -> Ints:
         """True time of each capture, ns [n]."""
 
 
@@ -58,7 +59,7 @@ class PhiloxNumbers:
         generator = np.random.Generator(self._philox)
         self._draw: Any = generator.standard_normal if kind == 'normal' else generator.random
 
-    def blocks(self, lanes: NDArray[np.intp], blocks: Indices) -> Array:
+    def blocks(self, lanes: NDArray[np.intp], blocks: Ints) -> Array:
         """Return block `blocks` [n] of `lanes` [n], [n, size, width]."""
         out = np.empty((len(lanes), *self._shape), self._dtype)
         counter, draw, dtype, members = self._counter, self._draw, self._dtype, len(self._keys)
@@ -112,7 +113,7 @@ class NoiseStream:
             lanes, stream, width, self._mask + 1, kind, dtype
         )
 
-    def at(self, envs: Rows, k: Indices) -> Array:
+    def at(self, envs: Rows, k: Ints) -> Array:
         """Return the numbers of index `k` [n] of `envs`, [n, width], the caller's own."""
         if len(self._held) == 1:
             return self._at_one(k.item())
@@ -148,7 +149,7 @@ class NoiseStream:
         row = k & self._mask
         return self._xp.copy(self._rows[row : row + 1])
 
-    def _refill(self, lanes: NDArray[np.intp], blocks: Indices) -> None:
+    def _refill(self, lanes: NDArray[np.intp], blocks: Ints) -> None:
         """Bring block `blocks` [n] of `lanes` [n] (no slice here) into the cache."""
         for start in range(0, len(lanes), GROUP):
             group = lanes[start : start + GROUP]
@@ -159,7 +160,7 @@ class NoiseStream:
             self._blocks[:, place] = drawn.swapaxes(0, 1)
         self._held[lanes] = blocks
 
-    def _drawn(self, lanes: NDArray[np.intp], blocks: Indices) -> Array:
+    def _drawn(self, lanes: NDArray[np.intp], blocks: Ints) -> Array:
         """Return block `blocks` [n] of `lanes` [n], drawn again, [n, size, width]."""
         return self._numbers.blocks(lanes, blocks)
 

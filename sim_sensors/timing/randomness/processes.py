@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Ints
 from sim_sensors.timing.arrays.layout import Array
-from sim_sensors.timing.randomness.lanes import Indices, Lanes, Rows
+from sim_sensors.timing.randomness.lanes import Lanes, Rows
 from sim_sensors.timing.randomness.noise_stream import GROUP, NoiseStream
 
 
@@ -35,7 +36,7 @@ class MarkovStream(NoiseStream):
             lanes.xp.asarray(each) for each in (decay, gain, start, powers)
         )
 
-    def _refill(self, lanes: NDArray[np.intp], blocks: Indices) -> None:
+    def _refill(self, lanes: NDArray[np.intp], blocks: Ints) -> None:
         if (blocks < self._held[lanes]).any():
             raise ValueError('a random walk was asked for an index of an earlier block')
         while len(lanes):
@@ -48,7 +49,7 @@ class MarkovStream(NoiseStream):
             behind = following < blocks
             lanes, blocks = lanes[behind], blocks[behind]
 
-    def _recur(self, x: Array, normals: Array, lanes: NDArray[np.intp], blocks: Indices) -> Array:
+    def _recur(self, x: Array, normals: Array, lanes: NDArray[np.intp], blocks: Ints) -> Array:
         """Return the processes over one block [n, size, width], given their last value `x`."""
         steps = self._gain * normals
         begins = self._xp.indices(blocks == 0)
@@ -69,7 +70,7 @@ class MarkovStream(NoiseStream):
             steps[:, j] += self._decay * steps[:, j - 1]
         return steps
 
-    def _before(self, origin: Indices) -> NDArray[np.bool_]:
+    def _before(self, origin: Ints) -> NDArray[np.bool_]:
         """Return which places of a block lie before `origin` [n], [n, size]."""
         return self._xp.arange(self._mask + 1) < origin[:, None]
 
@@ -101,14 +102,14 @@ class DriftStream:
         self._processes = MarkovStream(lanes, stream, decay=decay, gain=gain, start=start)
         self._every, self._width = spec.every, spec.width
         self._xp = xp
-        self._stagger: Indices = lanes.envs // GROUP % spec.every
-        self._knot: Indices = xp.full(count, -2, np.int64)
-        self._from: Indices = -2 * spec.every - self._stagger
+        self._stagger: Ints = lanes.envs // GROUP % spec.every
+        self._knot: Ints = xp.full(count, -2, np.int64)
+        self._from: Ints = -2 * spec.every - self._stagger
         """The capture of `_knot`, whatever it is."""
         self._low, self._high, self._slope = xp.zeros((3, count, spec.width))
         self._ids = xp.arange(count)
 
-    def at(self, envs: Rows, k: Indices, weights: Array) -> Array:
+    def at(self, envs: Rows, k: Ints, weights: Array) -> Array:
         """Return the drift [n, width] at capture `k` [n]; `weights` is [groups, width]."""
         if len(self._ids) == 1:
             return self._at_one(k.item(), weights)
@@ -131,7 +132,7 @@ class DriftStream:
         out += self._low
         return out
 
-    def _move(self, envs: NDArray[np.intp], knot: Indices, weights: Array) -> None:
+    def _move(self, envs: NDArray[np.intp], knot: Ints, weights: Array) -> None:
         """Put `envs` between `knot` and the one after it."""
         jumped = knot != self._knot[envs] + 1
         self._low[envs] = self._high[envs]
@@ -143,7 +144,7 @@ class DriftStream:
         self._knot[envs] = knot
         self._from[envs] = knot * self._every - self._stagger[envs]
 
-    def _sum(self, envs: NDArray[np.intp], knot: Indices, weights: Array) -> Array:
+    def _sum(self, envs: NDArray[np.intp], knot: Ints, weights: Array) -> Array:
         values = self._processes.at(envs, knot)
         total: Array = values[:, : self._width] * weights[0]
         for group in range(1, len(weights)):  # in order: a reduction's order may depend on shapes

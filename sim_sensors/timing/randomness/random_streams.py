@@ -8,10 +8,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
+from rig_common.arrays import Ints
 from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
 from sim_sensors.timing.randomness.hashing import HashedNumbers
-from sim_sensors.timing.randomness.lanes import Indices, Lanes, Rows
+from sim_sensors.timing.randomness.lanes import Lanes, Rows
 from sim_sensors.timing.randomness.noise_stream import Kind, NoiseStream
 from sim_sensors.timing.randomness.processes import DriftSpec, DriftStream, MarkovStream
 
@@ -66,7 +67,7 @@ class RandomStreams:
         """Return the uniforms [0, 1) `stream`."""
         return self._stream(stream, 'uniform', width, np.float64)
 
-    def uniform_at(self, stream: str, envs: Rows, k: Indices, width: int) -> Array:
+    def uniform_at(self, stream: str, envs: Rows, k: Ints, width: int) -> Array:
         """Return uniforms [0, 1) [n, width] of index `k` [n] of `envs`, the caller's own."""
         return self.uniforms(stream, width).at(envs, k)
 
@@ -79,7 +80,7 @@ class RandomStreams:
             )
         return found.first(envs)
 
-    def walk_at(self, stream: str, envs: Rows, k: Indices, width: int) -> Array:
+    def walk_at(self, stream: str, envs: Rows, k: Ints, width: int) -> Array:
         """Return unit random walks [n, width] of `envs` after captures 0..k."""
         one = np.ones(width)
         return self.markov(stream, decay=one, gain=one, start=one).at(envs, k)

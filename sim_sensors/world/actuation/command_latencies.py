@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats, Ints
 from rig_common.times import NS_PER_S
 from sim_sensors.timing.randomness.lanes import Lanes
 from sim_sensors.timing.randomness.noise_stream import NoiseStream
 from sim_sensors.world.actuation.transmissions import Actuators
 from sim_sensors.world.config.world import WorldConfig
 
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 OWNER = 'world/actuators'
 """Name under which the draws are made; no sensor can have it."""
 
@@ -71,11 +70,11 @@ class CommandLatencies:
         drawn = self._delay.first(slice(None))[:, : len(self.low_s)]
         return np.asarray((self.low_s + drawn * (self.high_s - self.low_s))[:, columns])
 
-    def jitter_ns(self, time_ns: int, columns: NDArray[np.intp]) -> Numbers:
+    def jitter_ns(self, time_ns: int, columns: NDArray[np.intp]) -> Ints:
         """Return the jitter of commands given at `time_ns`, ns [num_envs, n]."""
         step = np.full(self._num_envs, time_ns // self._dt_ns)
         drawn = self._jitter.at(slice(None), step)[:, : len(self.low_s)]
-        late_ns: Numbers = (drawn * self.jitter_s * NS_PER_S).astype(np.int64)
+        late_ns: Ints = (drawn * self.jitter_s * NS_PER_S).astype(np.int64)
         return late_ns[:, columns]
 
 
@@ -86,6 +85,6 @@ class ColumnJitter:
         self._latencies, self._columns = latencies, columns
         self.most_ns = latencies.most_ns
 
-    def at(self, time_ns: int) -> Numbers:
+    def at(self, time_ns: int) -> Ints:
         """Return the jitter of commands given at `time_ns`, ns [num_envs, n]."""
         return self._latencies.jitter_ns(time_ns, self._columns)

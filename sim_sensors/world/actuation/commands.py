@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.world.actuation.command_latencies import ColumnJitter, CommandLatencies
 from sim_sensors.world.actuation.delay_lines import ControlDelay
@@ -21,7 +22,6 @@ from sim_sensors.world.actuation.transmissions import WHAT, Actuators, Field
 from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.envs import EnvIndex
 
-Floats = NDArray[np.float64]
 Changes = list[tuple[int, float]]
 """Columns of `wanted` and their new values."""
 
@@ -91,23 +91,32 @@ class Actuation:
         if self._line is not None:
             self._line.set(time_ns, wanted)
             wanted = self._line.read(time_ns)
+        return self._held(wanted, bound)
+
+    def first_outputs(
+        self, time_ns: int, envs: NDArray[np.intp], bound: Callable[[str], Floats]
+    ) -> Floats:
+        """Return the ctrl at `time_ns`, [E, nu], at which an episode of `envs` begins."""
+        wanted = self.wanted
+        if self._line is not None:
+            self._line.set(time_ns, wanted[envs], envs)
+            wanted = self._line.read(time_ns)
+        return self._held(wanted, bound)
+
+    def _held(self, wanted: Floats, bound: Callable[[str], Floats]) -> Floats:
+        """Return the ctrl [E, nu] for what is `wanted` [E, width], the PD layer's among it."""
         if self.servo is None:
             return wanted
         ctrl = wanted[:, : self.actuators.count].copy()
-        self.hold(ctrl, wanted, bound)
+        load = bound('qfrc_bias') - bound('qfrc_spring') - bound('qfrc_gravcomp')
+        self.servo.write(
+            ctrl,
+            (self._part(wanted, 0), self._part(wanted, 1), self._part(wanted, 2)),
+            bound('actuator_length'),
+            bound('qvel'),
+            load,
+        )
         return ctrl
-
-    def hold(self, ctrl: Floats, wanted: Floats, bound: Callable[[str], Floats]) -> None:
-        """Let the PD layer write its ctrl [E, nu] for what is `wanted` [E, width]."""
-        if self.servo is not None:
-            load = bound('qfrc_bias') - bound('qfrc_spring') - bound('qfrc_gravcomp')
-            self.servo.write(
-                ctrl,
-                (self._part(wanted, 0), self._part(wanted, 1), self._part(wanted, 2)),
-                bound('actuator_length'),
-                bound('qvel'),
-                load,
-            )
 
     def _part(self, wanted: Floats, part: int) -> Floats:
         count = 0 if self.servo is None else len(self.servo.chosen)
@@ -166,7 +175,7 @@ class Actuation:
         changes: Changes = []
         for index, kind in zip(found, kinds, strict=True):
             if self.servo is not None and index in self.servo.row:
-                changes += self._held(self.servo, index, given)
+                changes += self._held_joint(self.servo, index, given)
             elif kind in given:
                 changes.append((index, self.actuators.ctrl(index, given[kind])))
         motion = [field for field in given if field != 'effort']
@@ -184,7 +193,7 @@ class Actuation:
     def _is_held(self, index: int) -> bool:
         return self.servo is not None and index in self.servo.row
 
-    def _held(self, servo: Servo, index: int, given: Mapping[Field, float]) -> Changes:
+    def _held_joint(self, servo: Servo, index: int, given: Mapping[Field, float]) -> Changes:
         row, count = servo.row[index], len(servo.chosen)
         gear = servo.gear[row]
         scaled = {'position': gear, 'velocity': gear, 'effort': 1.0 / gear}

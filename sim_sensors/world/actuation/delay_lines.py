@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rig_common.arrays import Floats, Ints
 from rig_common.errors import RigError
 from rig_common.times import LONG_AGO_NS, NS_PER_S
 from sim_sensors.pipeline.reading.interpolation import Tap, hermite, straight
 from sim_sensors.timing.arrays.rows import ALL, Rows
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 
 
 class CommandJitter(Protocol):
@@ -23,7 +21,7 @@ class CommandJitter(Protocol):
     most_ns: int
     """Largest, ns."""
 
-    def at(self, time_ns: int) -> Numbers:
+    def at(self, time_ns: int) -> Ints:
         """Return that of the commands given at `time_ns`, ns [num_envs, num_actuators]."""
 
 
@@ -67,7 +65,7 @@ class ControlDelay:
                 f'the delay of commands is {float(delays.min())} s at least; it must '
                 'be finite and not negative'
             )
-        self._delay_ns: Numbers = np.rint(delays * NS_PER_S).astype(np.int64)
+        self._delay_ns: Ints = np.rint(delays * NS_PER_S).astype(np.int64)
         self._columns = {
             way: np.flatnonzero([each == way for each in ways])
             for way in ('linear', 'cubic')
@@ -80,15 +78,15 @@ class ControlDelay:
         longest_ns = round(float(np.max(most_s, initial=0.0)) * NS_PER_S)
         longest_ns = max(int(self._delay_ns.max(initial=0)), longest_ns)
         slots = (longest_ns + most_ns) // dt_ns + 4
-        self._times_ns: Numbers = LONG_AGO_NS + np.arange(slots)
+        self._times_ns: Ints = LONG_AGO_NS + np.arange(slots)
         self._values: Floats = np.empty((slots, *shape))
         self._values[:] = initial
-        self._late_ns: Numbers = np.zeros((slots, *shape), np.int64)
+        self._late_ns: Ints = np.zeros((slots, *shape), np.int64)
         self._newest = slots - 1
         self._cells = np.arange(num_envs * num_actuators).reshape(shape)
 
     @property
-    def delay_ns(self) -> Numbers:
+    def delay_ns(self) -> Ints:
         """Delay of each actuator, ns [num_envs, num_actuators]."""
         return self._delay_ns
 
@@ -111,7 +109,7 @@ class ControlDelay:
         if self._jitter is not None:
             self._late_ns[self._newest] = self._jitter.at(time_ns)
 
-    def read(self, time_ns: int | Numbers, interpolation: str | None = None) -> Floats:
+    def read(self, time_ns: int | Ints, interpolation: str | None = None) -> Floats:
         """Return what every actuator holds at `time_ns`, [num_envs, num_actuators].
 
         `time_ns` is one time or one for each environment; `interpolation` is for all actuators in
@@ -135,9 +133,7 @@ class ControlDelay:
             held[:, columns] = self._between(way, low, times_ns, order, wanted_ns)[:, columns]
         return held
 
-    def _newest_arrived(
-        self, low: Numbers, times_ns: Numbers, order: Numbers, wanted_ns: Numbers
-    ) -> Numbers:
+    def _newest_arrived(self, low: Ints, times_ns: Ints, order: Ints, wanted_ns: Ints) -> Ints:
         """Go back from the newest command given in time, `low`, to one whose jitter is over."""
         found = np.maximum(low - self._spread, 0)
         for back in range(self._spread - 1, -1, -1):
@@ -147,12 +143,12 @@ class ControlDelay:
         return found
 
     def _between(
-        self, way: str, low: Numbers, times_ns: Numbers, order: Numbers, wanted_ns: Numbers
+        self, way: str, low: Ints, times_ns: Ints, order: Ints, wanted_ns: Ints
     ) -> Floats:
         """Return what every actuator holds if its commands are interpolated."""
         last = len(order) - 1
 
-        def tap(place: Numbers) -> Tap:
+        def tap(place: Ints) -> Tap:
             inside = np.clip(place, 0, last)
             known = (place >= 0) & (place <= last) & (times_ns[inside] > LONG_AGO_NS + last)
             return Tap(self._at(order[inside])[..., None], times_ns[inside], known)
@@ -167,11 +163,11 @@ class ControlDelay:
             return straight(here, high, part)[..., 0]
         return hermite(tap(low - 1), here, high, tap(low + 2), part)[..., 0]
 
-    def _at(self, slot: Numbers) -> Floats:
+    def _at(self, slot: Ints) -> Floats:
         return self._values.reshape(-1).take(slot * self._cells.size + self._cells)
 
     def start_history(
-        self, times_ns: Sequence[int] | Numbers, values: ArrayLike, envs: Rows = ALL
+        self, times_ns: Sequence[int] | Ints, values: ArrayLike, envs: Rows = ALL
     ) -> None:
         """Let `envs` have received `values` [len(times), n, num_actuators] at past `times_ns`.
 

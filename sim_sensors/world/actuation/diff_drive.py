@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
 from sim_sensors.world.actuation.transmissions import Actuators
@@ -25,7 +25,6 @@ from sim_sensors.world.envs import ALL_ENVS, EnvIndex
 if TYPE_CHECKING:
     from sim_sensors.world.actuation.commands import Actuation
 
-Floats = NDArray[np.float64]
 Twist = tuple[float, float]
 """Forward speed m/s and yaw rate rad/s of a base, in its own frame."""
 

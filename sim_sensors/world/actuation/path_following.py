@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sim_sensors.world.actuation.commands import Actuation, Changes
 from sim_sensors.world.actuation.transmissions import Field
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

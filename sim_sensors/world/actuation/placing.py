@@ -8,13 +8,13 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
 from sim_sensors.world.actuation.delay_lines import ControlDelay
 from sim_sensors.world.envs import EnvIndex
 from sim_sensors.world.model.stance import is_free
 
-Floats = NDArray[np.float64]
 Bound = Callable[[str], Floats]
 
 

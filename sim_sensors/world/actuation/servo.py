@@ -16,14 +16,12 @@ from math import pi
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.world.actuation.transmissions import Actuators, force_limits
 from sim_sensors.world.config.drivers import GainConfig
 from sim_sensors.world.model.stance import Stance, is_above, stand
-
-Floats = NDArray[np.float64]
 
 BANDWIDTH_RAD_S = 2 * pi * 5.0
 """Natural frequency of a joint that carries nothing but its own links."""

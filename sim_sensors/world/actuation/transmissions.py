@@ -18,12 +18,11 @@ from typing import Literal
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
 
-Floats = NDArray[np.float64]
 Kind = Literal['effort', 'position', 'velocity', 'other']
 Field = str
 """position, velocity or effort."""

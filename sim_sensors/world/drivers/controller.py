@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
 from sim_sensors.pipeline.assembly import PipelineMaker
@@ -34,8 +35,6 @@ from sim_sensors.pipeline.sources import Source, make_source
 from sim_sensors.world.config.drivers import PythonConfig
 from sim_sensors.world.readers import truth_reader
 from sim_sensors.world.world_base import Driver, WorldBase
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

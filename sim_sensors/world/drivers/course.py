@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from math import pi
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from rig_common.arrays import Floats
 
 SPACING_M = 0.02
 SLALOMS = 9

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.timing.randomness.lanes import Lanes
 from sim_sensors.timing.randomness.noise_stream import NoiseStream
@@ -19,7 +19,6 @@ from sim_sensors.world.model.stance import sway_map
 if TYPE_CHECKING:
     from sim_sensors.world.world_base import WorldBase
 
-Floats = NDArray[np.float64]
 
 TONES = 6
 """Sines in the motion of one joint; enough that it does not repeat."""

@@ -14,6 +14,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
 from sim_sensors.world.actuation.servo import moments
@@ -28,7 +29,6 @@ from sim_sensors.world.world_base import Driver
 if TYPE_CHECKING:
     from sim_sensors.world.world_base import WorldBase
 
-Floats = NDArray[np.float64]
 
 POSITION_RAD_S, ATTITUDE_RAD_S = 2.5, 14.0
 """Natural frequencies of the two loops; the inner one is several times faster."""

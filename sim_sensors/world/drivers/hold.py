@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from sim_sensors.world.actuation.servo import Servo, lengths_at
 from sim_sensors.world.config.drivers import JointServoConfig
 from sim_sensors.world.drivers.smooth import smooth
@@ -16,8 +16,6 @@ from sim_sensors.world.world_base import Driver
 
 if TYPE_CHECKING:
     from sim_sensors.world.world_base import WorldBase
-
-Floats = NDArray[np.float64]
 
 
 class Hold(Driver):

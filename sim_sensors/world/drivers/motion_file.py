@@ -11,14 +11,12 @@ import csv
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.cdr import CdrError, Reader
 from rig_common.errors import RigError, why
 from sim_sensors.world.actuation.path_following import JointPath
 from sim_sensors.world.config.drivers import TrajectoryConfig
-
-Floats = NDArray[np.float64]
 
 TIMES = ('time_s', 'time', 't')
 JOINT_STATE = 'sensor_msgs/msg/JointState'

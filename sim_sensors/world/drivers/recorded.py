@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.world.actuation.path_following import JointPath
 from sim_sensors.world.config.drivers import TrajectoryConfig
@@ -19,7 +19,6 @@ from sim_sensors.world.world_base import Driver
 if TYPE_CHECKING:
     from sim_sensors.world.world_base import WorldBase
 
-Floats = NDArray[np.float64]
 
 POSE = ('x', 'y', 'z', 'qw', 'qx', 'qy', 'qz')
 PLANAR = ('x', 'y', 'yaw')

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from rig_common.arrays import Floats
 
 
 def smooth(part: Floats) -> Floats:

@@ -25,7 +25,6 @@ from sim_sensors.world.world_base import Driver
 if TYPE_CHECKING:
     from sim_sensors.world.world_base import WorldBase
 
-Floats = NDArray[np.float64]
 
 FIRST_REST_S = 1.5
 MAX_TURN_RAD_S = 1.5

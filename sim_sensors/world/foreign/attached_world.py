@@ -16,7 +16,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from rig_common.arrays import AnyArray
+from rig_common.arrays import AnyArray, Floats
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sim_sensors.interface.sensor import AnySensor
@@ -27,7 +27,6 @@ from sim_sensors.world.foreign.names import Names
 from sim_sensors.world.foreign.rebuild import same_structure, spec_of
 from sim_sensors.world.model.model_file import compile_spec, one_line, read_spec
 from sim_sensors.world.world import World
-from sim_sensors.world.world_base import Floats
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +42,8 @@ INPUTS = (
     'userdata',
 )
 STATE = ('qpos', 'qvel', 'act', 'qacc_warmstart', 'history', 'plastic')
+STEPPED = int(mujoco.mjtState.mjSTATE_INTEGRATION)
+"""What a step changes."""
 ARRIVED = 1e-6
 """Difference of positions up to which a walk arrived where the environment did, m or rad."""
 
@@ -64,7 +65,8 @@ class AttachedWorld(World):
         self._theirs, self._their_data = model, data
         self._seen_s = float(data.time)
         self._left = 1
-        self._is_walking = False
+        self._is_walking = self._is_ahead = False
+        self._next: Floats | None = None
         self.mismatch = 0.0
         """How far a walk between two looks ended from the environment, m or rad; the largest."""
         super().__init__(config, sensors, base_dir, seed, links)
@@ -141,18 +143,34 @@ class AttachedWorld(World):
         self._take_over()
         self._forward()
 
+    @property
+    def next_velocity(self) -> Floats | None:
+        """Velocity at the end of the step that begins now; see `WorldView`."""
+        if self._is_ahead or self.is_rk4:
+            return super().next_velocity
+        if self._next is None:
+            state = np.empty(mujoco.mj_stateSize(self.model, STEPPED))
+            mujoco.mj_getState(self.model, self._data, state, STEPPED)
+            is_euler = self.model.opt.integrator == mujoco.mjtIntegrator.mjINT_EULER
+            (mujoco.mj_Euler if is_euler else mujoco.mj_implicit)(self.model, self._data)
+            self._next = self._data.qvel[None].copy()
+            mujoco.mj_setState(self.model, self._data, state, STEPPED)
+        return self._next
+
     def _walk(self) -> None:
         """Move the twin by one step; its derived arrays are of where the step began.
 
         Those of Runge-Kutta are of a substep: it walks first, and computes them where it is.
         """
         mujoco.mj_step(self.model, self._data)
+        self._is_ahead = True
 
     def _forward(self) -> None:
         """Compute the derived arrays of the present state, and leave the solver's memory."""
         warm = self._data.qacc_warmstart.copy()
         mujoco.mj_forward(self.model, self._data)
         self._data.qacc_warmstart[:] = warm
+        self._is_ahead, self._next = False, None
 
     def _take_over(self) -> None:
         self._take(INPUTS + STATE)

@@ -7,11 +7,8 @@ from typing import Any
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import AnyArray
-
-Ids = NDArray[np.intp]
+from rig_common.arrays import AnyArray, Ids
 
 STRUCTURE = re.compile(r'(adr|num|id|type|adrs|nnz|colind|pathadr)$')
 """Arrays that say how the model is put together; the twin's own are right."""

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from rig_common.arrays import Floats
 
 FREE = int(mujoco.mjtJoint.mjJNT_FREE)
 NEAR_M = 0.03

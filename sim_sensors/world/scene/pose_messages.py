@@ -41,6 +41,7 @@ class TrueOdometry:
         self.body = base_body(world)
         self._template = msgs.odometry(WORLD_FRAME, world.model.body(self.body).name)
         self._velocity: NDArray[np.float64] = np.zeros(6)
+        self._jacobians: NDArray[np.float64] = np.zeros((2, 3, world.model.nv))
 
     def message(self, world: WorldBase, env: int) -> bytes:
         """Return the Odometry of `env` at the present instant."""
@@ -48,6 +49,11 @@ class TrueOdometry:
         mujoco.mj_objectVelocity(
             world.model, data, mujoco.mjtObj.mjOBJ_XBODY, self.body, self._velocity, 1
         )
+        if (after := world.next_velocity) is not None:  # see interface/velocities.py
+            along, around = self._jacobians
+            mujoco.mj_jacBody(world.model, data, along, around, self.body)
+            twist = np.stack([around, along]) @ after[env] @ data.xmat[self.body].reshape(3, 3)
+            self._velocity += 0.5 * (twist.ravel() - self._velocity)
         return self._template.fill(
             world.stamp_ns,
             position=data.xpos[self.body],

@@ -59,6 +59,7 @@ def test_rates_delays_and_drift_are_measured():
     assert found.rate_hz == pytest.approx(10.0, rel=0.01)
     assert found.delay_s == pytest.approx(0.022 + 30 * 50e-6, abs=0.002)
     assert found.drift_ppm == pytest.approx(50.0, abs=5.0)
+    assert abs(found.drift_ppm - 50.0) < 4.0 * found.drift_sigma_ppm < 20.0
     assert found.stamp_jitter_s < 1e-6 < found.arrival_jitter_s
 
 

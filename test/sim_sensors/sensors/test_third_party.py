@@ -39,17 +39,29 @@ def plain(file: Path, body: str, joint: str) -> dict[str, np.ndarray]:
         spatial = np.empty(6)
         seen['position'].append(now.xpos[place].copy())
         seen['quat_wxyz'].append(now.xquat[place].copy())
-        mujoco.mj_objectVelocity(model, now, mujoco.mjtObj.mjOBJ_XBODY, place, spatial, 1)
-        seen['velocity'].append(spatial.copy())
-        rate = spatial[:3].copy()  # the mean of the step that led here
         mujoco.mj_objectAcceleration(model, now, mujoco.mjtObj.mjOBJ_XBODY, place, spatial, 1)
         seen['acceleration'].append(spatial[3:].copy())
-        is_exact = model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
-        half_s = 0.0 if is_exact else 0.5 * model.opt.timestep
-        seen['rate'].append(rate + half_s * spatial[:3])
+        mean = np.zeros(6)
+        for velocity in (data.qvel.copy(), next_velocity(model, data)):
+            now.qvel[:] = velocity
+            mujoco.mj_forward(model, now)
+            mujoco.mj_objectVelocity(model, now, mujoco.mjtObj.mjOBJ_XBODY, place, spatial, 1)
+            mean += 0.5 * spatial
+        seen['velocity'].append(mean)
+        seen['rate'].append(mean[:3])
         seen['joint'].append(now.joint(joint).qpos.copy())
         mujoco.mj_step(model, data)
     return {key: np.array(values) for key, values in seen.items()}
+
+
+def next_velocity(model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
+    """Return the velocity after the next step; with Runge-Kutta the present one is exact."""
+    if model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4:
+        return data.qvel.copy()
+    after = mujoco.MjData(model)
+    mujoco.mj_copyData(after, model, data)
+    mujoco.mj_step(model, after)
+    return np.array(after.qvel)
 
 
 @pytest.mark.parametrize('robot', ROBOTS)

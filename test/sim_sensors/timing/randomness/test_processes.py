@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sim_sensors.timing.randomness.lanes import Indices, Lanes
+from rig_common.arrays import Ints
+from sim_sensors.timing.randomness.lanes import Lanes
 from sim_sensors.timing.randomness.noise_stream import GROUP, NoiseStream
 from sim_sensors.timing.randomness.processes import DriftSpec, DriftStream, MarkovStream
 
@@ -16,7 +17,7 @@ EVERY = 20
 WEIGHTS = np.array([[1.0, 2.0, 0.5], [-0.5, 1.0, 3.0]])
 
 
-def every(k: int) -> Indices:
+def every(k: int) -> Ints:
     return np.full(ENVS, k)
 
 
