@@ -129,7 +129,6 @@ def test_commands_are_read_as_they_arrive() -> None:
     rig = make(True, num_envs=2, world={'control_delay_s': 0.005})
     count = rig.world.actuation.actuators.count
     column = next(iter(rig.world.actuators.values()))
-    rig.step()
     times_ns = rig.time_ns - np.array([4, 2]) * 1_000_000
     values = np.zeros((2, 2, count))
     values[:, 0, column], values[:, 1, column] = 1.0, [2.0, 3.0]
