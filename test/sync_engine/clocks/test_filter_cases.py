@@ -42,7 +42,8 @@ def test_before_anything_is_measured_the_filter_is_its_prior() -> None:
     tied, loose = ClockFilter(PRIOR, CONFIG), ClockFilter(replace(PRIOR, tied=False), CONFIG)
     imu = ClockFilter(replace(PRIOR, is_anchor=True), CONFIG)
     assert tied.state == pytest.approx([0.005, 0.0, 0.02, *[0.0] * 9])
-    assert (tied.offset_s, tied.latency_s, tied.skew, tied.anchor_s) == (0.005, 0.02, 0.0, 0.0)
+    known = (tied.offset_s, tied.latency_s, tied.skew, tied.anchor_s)
+    assert known == pytest.approx((0.005, 0.02, 0.0, 0.0))
     # an offset that was set from an arrival is as unsure as the latency, and in step with it
     assert tied.offset_var == pytest.approx(0.001**2 + 0.008**2)
     assert tied.arrival_var == pytest.approx(0.001**2)
