@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from bench.figures import Figure
+from rig_common.arrays import Floats
 from rig_common.paths import share_dir
 from rig_common.times import NS_PER_S
 from sensor_rig.inprocess import InProcessRig, open_rig
 from sync_engine.clocks.offset_state import OffsetState
-from sync_engine.cues.base import FloatArray
 from sync_engine.cues.image import ImageCue
 from sync_engine.cues.motion import Axis
 
@@ -178,7 +178,7 @@ def frame_ms(count: int = 60) -> float:
     wide = 128.0 + 10.0 * np.cumsum(rng.normal(0.0, 0.6, (480, 1600)), axis=1)
     cue, spent = ImageCue(), []
 
-    def gyro(stamp_ns: int, times_s: FloatArray, axis: Axis) -> FloatArray:
+    def gyro(stamp_ns: int, times_s: Floats, axis: Axis) -> Floats:
         return 0.1 * np.sin(3.0 * (stamp_ns / 1e9 + times_s)) * axis[1]
 
     for k in range(count):

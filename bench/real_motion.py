@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 from support.real_motion import RealHabits, read_recorded, recordings
-from support.sync_streams import START_S, FloatArray
+from support.sync_streams import START_S
 from support.trust_streams import Habits
 
 from bench.trust_bound import bounds_s
 from bench.trust_peers import PEERS
+from rig_common.arrays import Floats
 from sensor_rig.trust.replay import Track, engine_track
 
 AT_S = (15.0, 30.0, 60.0)
@@ -49,7 +50,7 @@ def draws(folders: list[Path], count: int) -> Iterator[Habits]:
         )  # fmt: skip
 
 
-def errors_s(habits: Habits, found: Track) -> tuple[FloatArray, FloatArray]:
+def errors_s(habits: Habits, found: Track) -> tuple[Floats, Floats]:
     """Return times after the start and errors (s), by message."""
     times = found.arrival_ns / 1e9 - START_S
     return times, np.asarray(found.offset_ns / 1e9 - habits.true_offset_s(times))
@@ -83,7 +84,7 @@ def measure(habits: Habits, estimator: Callable[..., Track] = engine_track) -> d
     }  # fmt: skip
 
 
-def _ranks(wrong: FloatArray) -> list[float]:
+def _ranks(wrong: Floats) -> list[float]:
     return np.percentile(1e3 * np.abs(wrong), [50.0, 95.0]).tolist()
 
 
@@ -116,7 +117,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _se(over: FloatArray) -> list[float]:
+def _se(over: Floats) -> list[float]:
     rms = np.sqrt(over.mean(axis=0))
     return np.asarray(over.std(axis=0) / np.sqrt(len(over)) / (2.0 * rms)).round(3).tolist()
 

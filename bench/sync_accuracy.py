@@ -18,13 +18,14 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from support.sync_runs import SENSORS, Run, make_config, run_engine
-from support.sync_streams import FloatArray, Message, Scenario
+from support.sync_streams import Message, Scenario
 
 from bench import sync_baselines as baselines
 from bench.command import Result, run_as_program
 from bench.figures import Figure, absent, greatest
 from bench.sync_scans import scan_cue_rows
 from bench.trust_peers import searched
+from rig_common.arrays import Floats
 from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.motion import Rotation
 
@@ -48,7 +49,7 @@ def _row(case: str, values: Any, unit: str = 'ms', goal: str = '', met: bool | N
     }
 
 
-def _offset_rows(fused: list[Run], others: dict[str, dict[str, FloatArray]]) -> list[Row]:
+def _offset_rows(fused: list[Run], others: dict[str, dict[str, Floats]]) -> list[Row]:
     rows = []
     for sensor in SENSORS:
         errors = np.concatenate([run.late(sensor, SETTLED_S) for run in fused])
@@ -88,7 +89,7 @@ def _convergence_rows(fused: list[Run]) -> list[Row]:
     return rows
 
 
-def _changed(without: Run, scenario: Scenario, sensor: str) -> tuple[FloatArray, FloatArray]:
+def _changed(without: Run, scenario: Scenario, sensor: str) -> tuple[Floats, Floats]:
     """Return times (s), and by how much the error differs from the run `without` the change (s).
 
     What noise makes of the estimate is in both, and is no effect of the step.
@@ -139,7 +140,7 @@ def _still_rows(seeds: range) -> list[Row]:
     return [row]
 
 
-def _norm_only(scenario: Scenario, messages: list[Message], sensor: str) -> FloatArray:
+def _norm_only(scenario: Scenario, messages: list[Message], sensor: str) -> Floats:
     """Return |error| (ms) of separate 8 s fits of rotation sizes against the gyro."""
     gyro, truth = GyroTrack(1e4), scenario.sensors
     start = truth[sensor].offset_s - truth['imu'].offset_s
@@ -162,7 +163,7 @@ def _norm_only(scenario: Scenario, messages: list[Message], sensor: str) -> Floa
     return np.array(errors)
 
 
-def _first_design(scenario: Scenario, messages: list[Message]) -> tuple[FloatArray, Any]:
+def _first_design(scenario: Scenario, messages: list[Message]) -> tuple[Floats, Any]:
     """Return (|error| in ms of its camera offset after 30 s, its camera pairs)."""
     design = baselines.FirstDesign('lidar', ['camera'])
     errors = []
@@ -176,7 +177,7 @@ def _first_design(scenario: Scenario, messages: list[Message]) -> tuple[FloatArr
     return np.array(errors), design.pairs['camera']
 
 
-def _pairing_rows(gaps: dict[str, list[FloatArray]]) -> list[Row]:
+def _pairing_rows(gaps: dict[str, list[Floats]]) -> list[Row]:
     floor = float(np.mean(np.concatenate(gaps['floor'])))
     rows = []
     for name, parts in gaps.items():
@@ -194,10 +195,10 @@ def _pairing_rows(gaps: dict[str, list[FloatArray]]) -> list[Row]:
     return rows
 
 
-def _gaps(pairs: Any) -> FloatArray:
+def _gaps(pairs: Any) -> Floats:
     """Return |true capture difference| (ms) of the pairs after convergence."""
     table = np.array([pair for pair in pairs if pair[0] > SETTLED_S]).reshape(-1, 2)
-    gaps: FloatArray = 1e3 * np.abs(table[:, 1] - table[:, 0])
+    gaps: Floats = 1e3 * np.abs(table[:, 1] - table[:, 0])
     return gaps
 
 
@@ -206,10 +207,10 @@ class _Offsets:
 
     def __init__(self) -> None:
         self.fused: list[Run] = []
-        self.errors: dict[str, dict[str, list[FloatArray]]] = {}
-        self.gaps: dict[str, list[FloatArray]] = {}
+        self.errors: dict[str, dict[str, list[Floats]]] = {}
+        self.gaps: dict[str, list[Floats]] = {}
 
-    def _keep(self, name: str, sensor: str, errors: FloatArray) -> None:
+    def _keep(self, name: str, sensor: str, errors: Floats) -> None:
         self.errors.setdefault(name, {}).setdefault(sensor, []).append(errors)
 
     def _pairs(self, name: str, pairs: Any) -> None:
@@ -244,7 +245,7 @@ class _Offsets:
         approximate = baselines.approximate_time(messages, ['lidar', 'camera'], 10, 0.1)
         self._pairs('ApproximateTimeSynchronizer', approximate)
 
-    def joined(self) -> dict[str, dict[str, FloatArray]]:
+    def joined(self) -> dict[str, dict[str, Floats]]:
         """Return the baselines' errors over all seeds."""
         return {
             name: {sensor: np.concatenate(parts) for sensor, parts in by_sensor.items()}

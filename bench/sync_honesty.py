@@ -27,11 +27,12 @@ from support.sync_runs import (
     run_engine,
     run_twice,
 )
-from support.sync_streams import FloatArray, Motion, Scenario
+from support.sync_streams import Motion, Scenario
 
 from bench.command import Result, run_as_program
 from bench.figures import Figure
 from bench.sync_accuracy import print_rows
+from rig_common.arrays import Floats
 from sync_engine.clocks.steps import JUMPS, StepDetector
 
 Row = dict[str, Any]
@@ -73,7 +74,7 @@ class Scores:
 
     def add(self, run: Run, key: str, since_s: float = 10.0) -> None:
         """Take one run."""
-        scaled: FloatArray = run.errors[key] / run.sigmas[key]
+        scaled: Floats = run.errors[key] / run.sigmas[key]
         for at, values in self.nees.items():
             values.append(float(scaled[min(np.searchsorted(run.times, at), len(scaled) - 1)]) ** 2)
         late = run.times > since_s

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from rich.progress import track
 from support.sync_runs import make_config
-from support.sync_streams import START_S, FloatArray, Scenario
+from support.sync_streams import START_S, Scenario
 from support.synthetic_yard import Yard, sweep
 
+from rig_common.arrays import Floats
 from sync_engine.config import SyncConfig
 from sync_engine.engine import SyncEngine
 
@@ -23,13 +24,13 @@ SETTLED_S = 20.0
 _TIMESTEP_S = 0.001
 
 
-def drawn_yard(seed: int, duration_s: float, sweep_s: float) -> FloatArray:
+def drawn_yard(seed: int, duration_s: float, sweep_s: float) -> Floats:
     """Return |error| (ms) of the LiDAR's offset to the IMU, every 0.1 s after convergence."""
     scenario = Scenario(seed, duration_s=duration_s)
     motion, yard = scenario.motion(), Yard.of_boxes(seed)
     rng = np.random.default_rng([seed, 9])
 
-    def pose(times: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def pose(times: Floats) -> tuple[Floats, Floats, Floats]:
         return 1.5 * np.sin(0.5 * times), 1.2 * np.cos(0.37 * times), motion.angle(times)[:, 2]
 
     def read(capture_s: float) -> dict[str, Any]:
@@ -68,7 +69,7 @@ def drawn_yard(seed: int, duration_s: float, sweep_s: float) -> FloatArray:
     return 1e3 * np.abs(np.array(errors))
 
 
-def simulated_yard(seed: int, duration_s: float) -> FloatArray | None:
+def simulated_yard(seed: int, duration_s: float) -> Floats | None:
     """Return the same for the rover in its yard, None where the simulator is not installed."""
     try:
         from sensor_rig.rigfile import rig_from_parameters
@@ -143,7 +144,7 @@ def scan_cue_rows(quick: bool, make_row: Callable[..., dict[str, Any]]) -> list[
     duration_s = 40.0 if quick else 60.0
     goal = 'median 0.3, p95 1'
     rows = []
-    yards: dict[str, Callable[[int], FloatArray | None]] = {
+    yards: dict[str, Callable[[int], Floats | None]] = {
         'simulated yard, sweeping': lambda seed: simulated_yard(seed, duration_s),
         'drawn yard, whole scans at once': lambda seed: drawn_yard(seed, duration_s, 0.0),
         'drawn yard, sweeping': lambda seed: drawn_yard(seed, duration_s, 0.1),

@@ -16,12 +16,13 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from support.sync_streams import START_S, FloatArray
+from support.sync_streams import START_S
 from support.trust_streams import IMU, SENSOR, Habits
 
 from bench.command import Result, run_as_program
 from bench.figures import Figure
 from bench.trust_peers import PEERS
+from rig_common.arrays import Floats
 from sensor_rig.trust.replay import Track, engine_track
 from sensor_rig.trust.report import verdict
 from sensor_rig.trust.scoring import score
@@ -59,12 +60,12 @@ def bound_s(habits: Habits) -> float:
     return float(np.sqrt(p[0, 0]))
 
 
-def _told(p: FloatArray, h: FloatArray, variance: float) -> FloatArray:
+def _told(p: Floats, h: Floats, variance: float) -> Floats:
     gain = p @ h / (h @ p @ h + variance)
     return np.asarray(p - np.outer(gain, h @ p))
 
 
-def errors_ms(habits: Habits, found: Track) -> FloatArray:
+def errors_ms(habits: Habits, found: Track) -> Floats:
     """Return the error at every message of the sensor after the first seconds (ms)."""
     times = found.arrival_ns / 1e9 - START_S
     wrong = found.offset_ns / 1e9 - habits.true_offset_s(times)
@@ -103,7 +104,7 @@ def run(quick: bool) -> dict[str, Any]:
     """Return the rows of the peers, the draws against the bound, and the verdicts."""
     seeds = range(2 if quick else 6)
     everyone = {'engine': engine_track, **PEERS}
-    errors: dict[str, list[FloatArray]] = {name: [] for name in everyone}
+    errors: dict[str, list[Floats]] = {name: [] for name in everyone}
     verdicts = []
     for seed in track(seeds, description='recordings', transient=True):
         habits = Habits(seed)

@@ -8,9 +8,9 @@ still or drift: no wander is put in, and none is allowed for.
 from __future__ import annotations
 
 import numpy as np
-from support.sync_streams import FloatArray
 from support.trust_streams import LONGEST_TURN_S, SENSOR, Habits
 
+from rig_common.arrays import Floats
 from sync_engine.cues.turn_rows import GYRO_DENSITY
 
 _BIAS_SIGMA_RAD_S, _MOUNTING_SIGMA_RAD = 0.02, 2.0
@@ -18,7 +18,7 @@ _BESIDE_S = 0.01
 _IMU_LATENCY_SIGMA_S = 1e-3
 
 
-def bounds_s(habits: Habits) -> tuple[FloatArray, FloatArray]:
+def bounds_s(habits: Habits) -> tuple[Floats, Floats]:
     """Return the captures (s) and the least sigma of sensor minus IMU at each of them (s)."""
     captures = habits.captures_s()
     rows, noise = _rows(habits, captures)
@@ -47,7 +47,7 @@ def bounds_s(habits: Habits) -> tuple[FloatArray, FloatArray]:
     return captures, np.array(sigmas)
 
 
-def _rows(habits: Habits, captures: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _rows(habits: Habits, captures: Floats) -> tuple[Floats, Floats]:
     """Return how the turns depend on the unknowns [n, 3, 9] and their variances [n]."""
     before, turns, after = (
         habits.turned(captures + by) for by in (-_BESIDE_S, 0.0, _BESIDE_S)
@@ -62,6 +62,6 @@ def _rows(habits: Habits, captures: FloatArray) -> tuple[FloatArray, FloatArray]
     return rows, habits.turn_sigma_rad**2 + GYRO_DENSITY**2 * dt
 
 
-def _told(p: FloatArray, h: FloatArray, variance: float) -> FloatArray:
+def _told(p: Floats, h: Floats, variance: float) -> Floats:
     gain = np.linalg.solve(h @ p @ h.T + variance * np.eye(len(h)), h @ p).T
     return np.asarray(p - gain @ h @ p)

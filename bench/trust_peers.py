@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from support.sync_streams import FloatArray
 
+from rig_common.arrays import Floats
+from rig_common.quaternions import matrix_from_wxyz
 from sensor_rig.trust.replay import Estimator, Track
 from sensor_rig.trust.streams import Streams
 from sync_engine.clocks.clock_filter import MotionPrior
-from sync_engine.cues.base import matrix_from_wxyz
 from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.motion import Rotation
 from sync_engine.cues.mounting import Mounting
@@ -21,9 +21,7 @@ EVERY_S = 1.0
 _GRID_S = 0.3
 
 
-def _track(
-    streams: Streams, times_ns: FloatArray, offsets_ns: FloatArray, fixes: int = 1
-) -> Track:
+def _track(streams: Streams, times_ns: Floats, offsets_ns: Floats, fixes: int = 1) -> Track:
     """Return a track without claims: peers say what, not how sure."""
     count = len(times_ns)
     return Track(
@@ -37,7 +35,7 @@ def _track(
     )
 
 
-def _own(streams: Streams) -> tuple[FloatArray, FloatArray]:
+def _own(streams: Streams) -> tuple[Floats, Floats]:
     own = ~streams.is_imu
     return streams.arrival_ns[own].astype(np.float64), streams.stamp_ns[own].astype(np.float64)
 
@@ -158,7 +156,7 @@ def pieces(streams: Streams) -> Track:
     return _track(streams, arrivals, np.array(known)[index])
 
 
-def _hull_drift(times_s: FloatArray, least_ns: FloatArray) -> float:
+def _hull_drift(times_s: Floats, least_ns: Floats) -> float:
     """Return by how much the least delays drifted since the first (ns): a line, 30 ppm prior."""
     good = np.isfinite(least_ns)
     x = times_s[good] - times_s[0]

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
+from rig_common.quaternions import rotation_vector, wxyz_from_matrix
 from sync_engine.config import load_config
-from sync_engine.cues.base import rotation_vector
-from sync_engine.cues.mounting import turned_by, wxyz_from_matrix
+from sync_engine.cues.mounting import turned_by
 from sync_engine.engine import SyncEngine
 
-FloatArray = NDArray[np.float64]
 RUN_S, START_S = 40.0, 1000.0
 CAMERA_RAD = 1.1e-3
 PAIRS = {'camera against LiDAR': 3.0, 'wrist camera against joints': 5.0}
@@ -37,7 +36,7 @@ class Motion:
         self._rates = rng.uniform(0.3, 3.0, (3, 4))
         self._phases = rng.uniform(0.0, 2.0 * np.pi, (3, 4))
 
-    def attitude(self, t_s: float) -> FloatArray:
+    def attitude(self, t_s: float) -> Floats:
         """Return the rotation matrix [3, 3] from the body to the world."""
         angles = (self._sizes * np.sin(self._rates * t_s + self._phases)).sum(axis=1)
         roll, pitch, yaw = (
@@ -46,7 +45,7 @@ class Motion:
         return np.asarray(yaw @ pitch @ roll)
 
 
-def turn_between(one: FloatArray, other: FloatArray) -> FloatArray:
+def turn_between(one: Floats, other: Floats) -> Floats:
     """Return the rotation vector [3] (rad) in the body's frame."""
     ends = [np.roll(np.array(wxyz_from_matrix(each)), -1) for each in (one, other)]
     return rotation_vector(ends[0], ends[1])
@@ -75,7 +74,7 @@ def run_pair(name: str, seed: int) -> dict[str, Any]:
         for t_s in np.arange(0.0, RUN_S, 1.0 / rate_hz):
             arrival_s = max(arrival_s + 1e-4, t_s + 0.02 + rng.exponential(0.003))
             events.append((arrival_s, sensor, t_s))
-    last: dict[str, tuple[int, FloatArray]] = {}
+    last: dict[str, tuple[int, Floats]] = {}
     for arrival_s, sensor, t_s in sorted(events):
         stamp_ns = round((START_S + t_s + offsets_s[sensor]) * 1e9)
         engine.push(sensor, stamp_ns, None, round((START_S + arrival_s) * 1e9))

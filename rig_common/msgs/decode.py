@@ -14,12 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rig_common.arrays import AnyArray
+from rig_common.arrays import AnyArray, Floats
 from rig_common.cdr import HEADER_BYTES, Buffer, CdrError, Reader, endianness
 from rig_common.msgs.scene import IMAGE_ENCODINGS
 from rig_common.msgs.system import Transform
-
-Vector = NDArray[np.float64]
 
 _IMU = {order: struct.Struct(f'{sign}4d72x3d72x3d') for order, sign in ((0, '>'), (1, '<'))}
 _U32 = {0: struct.Struct('>I'), 1: struct.Struct('<I')}
@@ -68,11 +66,11 @@ class Intrinsics(NamedTuple):
     stamp_ns: int
     height: int
     width: int
-    k: Vector
+    k: Floats
     """[3, 3] in pixels."""
     model: str = 'plumb_bob'
     """How `d` bends the picture: plumb_bob, rational_polynomial, equidistant, fisheye."""
-    d: Vector = np.zeros(0)
+    d: Floats = np.zeros(0)
     binning: tuple[int, int] = (1, 1)
     """Pixels of the sensor, to the right and down, that make one of the image."""
     corner: tuple[int, int] = (0, 0)
@@ -83,10 +81,10 @@ class MotionMessage(NamedTuple):
     """nav_msgs/Odometry or a twist: pose in the fixed frame, rates in the body's."""
 
     stamp_ns: int
-    position_m: Vector
-    orientation_xyzw: Vector
-    linear_m_s: Vector
-    angular_rad_s: Vector
+    position_m: Floats
+    orientation_xyzw: Floats
+    linear_m_s: Floats
+    angular_rad_s: Floats
 
 
 class ImuMessage(NamedTuple):
@@ -101,16 +99,16 @@ class PoseMessage(NamedTuple):
     """geometry_msgs/PoseStamped and PoseWithCovarianceStamped."""
 
     stamp_ns: int
-    position_m: Vector
-    orientation_xyzw: Vector
+    position_m: Floats
+    orientation_xyzw: Floats
 
 
 class TwistMessage(NamedTuple):
     """geometry_msgs/TwistStamped and TwistWithCovarianceStamped."""
 
     stamp_ns: int
-    linear_m_s: Vector
-    angular_rad_s: Vector
+    linear_m_s: Floats
+    angular_rad_s: Floats
 
 
 def read_imu(buf: Buffer) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
@@ -339,7 +337,7 @@ def read_joint_positions(buf: Buffer) -> tuple[int, dict[str, float]]:
     return stamp_ns, dict(zip(names, reader.sequence('f8').tolist(), strict=False))
 
 
-def read_force(buf: Buffer) -> tuple[int, Vector]:
+def read_force(buf: Buffer) -> tuple[int, Floats]:
     """Return (stamp_ns, force N [3]) of a geometry_msgs/WrenchStamped."""
     reader = Reader(buf)
     stamp_ns, _ = reader.header()

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Times = NDArray[np.int64]
-Seconds = NDArray[np.float64]
+from rig_common.arrays import Floats, Ints
 
 FEWEST = 20
 """Messages of a stretch below which nothing is smoothed."""
@@ -29,9 +28,9 @@ GAIN, RATE_GAIN = 0.05, 0.002
 class Grid(NamedTuple):
     """What became of the stamps of one stream."""
 
-    stamps_ns: Times
+    stamps_ns: Ints
     """As they were, in rising order."""
-    grid_ns: Times
+    grid_ns: Ints
     """As they should have been, but for the latency."""
     jitter_s: float
     """Standard deviation that was taken out."""
@@ -72,7 +71,7 @@ def grid_of(stamps_ns: list[int], *, earliest: bool) -> Grid | None:
     return Grid(stamps, stamps[0] + np.rint(grid * 1e9).astype(np.int64), float(np.std(rest)))
 
 
-def _numbered(seconds: Seconds, period_s: float) -> NDArray[np.int64]:
+def _numbered(seconds: Floats, period_s: float) -> NDArray[np.int64]:
     """Return the number of each message; one that is missing leaves its number out."""
     numbers = np.empty(len(seconds), np.int64)
     phase_s, number = float(seconds[0]), 0
@@ -90,7 +89,7 @@ def _numbered(seconds: Seconds, period_s: float) -> NDArray[np.int64]:
     return strict
 
 
-def _line(numbers: NDArray[np.int64], seconds: Seconds, *, earliest: bool) -> Seconds:
+def _line(numbers: NDArray[np.int64], seconds: Floats, *, earliest: bool) -> Floats:
     """Return a line through the stamps around each, at its number."""
     slope, level = np.polyfit(numbers, seconds, 1)
     rest = seconds - (level + slope * numbers)
@@ -98,24 +97,24 @@ def _line(numbers: NDArray[np.int64], seconds: Seconds, *, earliest: bool) -> Se
     smooth = _running_line(numbers.astype(np.float64), rest, half)
     if earliest:
         smooth += float(np.percentile(rest - smooth, 2))
-    fitted: Seconds = level + slope * numbers + smooth
+    fitted: Floats = level + slope * numbers + smooth
     return fitted
 
 
-def _running_line(x: Seconds, y: Seconds, half: int) -> Seconds:
+def _running_line(x: Floats, y: Floats, half: int) -> Floats:
     """Return the value at each x of the straight line through the `half` points on either side."""
     count = len(x)
     first = np.maximum(np.arange(count) - half, 0)
     last = np.minimum(np.arange(count) + half + 1, count)
 
-    def sums(values: Seconds) -> Seconds:
+    def sums(values: Floats) -> Floats:
         running = np.concatenate([[0.0], np.cumsum(values)])
-        found: Seconds = running[last] - running[first]
+        found: Floats = running[last] - running[first]
         return found
 
     n, sx, sy = (last - first).astype(float), sums(x), sums(y)
     sxx, sxy = sums(x * x), sums(x * y)
     spread = n * sxx - sx * sx
     slope = np.where(spread > 0.0, (n * sxy - sx * sy) / np.where(spread > 0.0, spread, 1.0), 0.0)
-    fitted: Seconds = sy / n + slope * (x - sx / n)
+    fitted: Floats = sy / n + slope * (x - sx / n)
     return fitted

@@ -9,11 +9,12 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.cdr import Buffer
 from rig_common.msgs.decode import MotionMessage, read_cloud, read_scan
+from rig_common.quaternions import matrix_from_wxyz
 from rig_common.times import NS_PER_S
 
-Floats = NDArray[np.float64]
 SCAN, CLOUD = 'sensor_msgs/msg/LaserScan', 'sensor_msgs/msg/PointCloud2'
 SCAN_TYPES = (SCAN, CLOUD)
 KEPT_POSES = 200
@@ -135,7 +136,9 @@ class Placer:
         positions = np.array([pose[1] for pose in self._poses])
         quats = _continuous(np.array([pose[2] for pose in self._poses]))
         place = np.stack([np.interp(times_s, known_s, column) for column in positions.T], 1)
-        turn = _matrix(np.stack([np.interp(times_s, known_s, column) for column in quats.T], 1))
+        between = np.stack([np.interp(times_s, known_s, column) for column in quats.T], 1)
+        between /= np.linalg.norm(between, axis=1, keepdims=True)
+        turn = matrix_from_wxyz(np.roll(between, 1, axis=1))
         moved: Floats = place + np.einsum('nij,nj->ni', turn, carried)
         return moved
 
@@ -151,22 +154,3 @@ def _continuous(quats: Floats) -> Floats:
     flips = np.sign(np.einsum('ni,ni->n', quats[1:], quats[:-1]))
     quats[1:] *= np.cumprod(np.where(flips < 0, -1.0, 1.0))[:, None]
     return quats
-
-
-def _matrix(quat_xyzw: Floats) -> Floats:
-    """Return rotation matrices [..., 3, 3] of quaternions [..., 4] of any length."""
-    x, y, z, w = np.moveaxis(quat_xyzw / np.linalg.norm(quat_xyzw, axis=-1, keepdims=True), -1, 0)
-    return np.stack(
-        [
-            1 - 2 * (y * y + z * z),
-            2 * (x * y - w * z),
-            2 * (x * z + w * y),
-            2 * (x * y + w * z),
-            1 - 2 * (x * x + z * z),
-            2 * (y * z - w * x),
-            2 * (x * z - w * y),
-            2 * (y * z + w * x),
-            1 - 2 * (x * x + y * y),
-        ],
-        -1,
-    ).reshape(*quat_xyzw.shape[:-1], 3, 3)

@@ -10,14 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import hypot, inf, nan
 
-import numpy as np
-
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from rig_common.msgs.decode import Intrinsics
+from rig_common.quaternions import Quaternion, matrix_from_wxyz
 from rig_common.validation import hint
 
 Triple = tuple[float, float, float]
-Quaternion = tuple[float, float, float, float]
 
 CAMERAS = ('sensor_msgs/msg/Image', 'sensor_msgs/msg/CompressedImage')
 LIDARS = ('sensor_msgs/msg/PointCloud2', 'sensor_msgs/msg/LaserScan')
@@ -63,18 +62,11 @@ class KnownSensor:
         """Whether its clock is known at all."""
         return self.state != 'unobservable' and self.ahead_s == self.ahead_s
 
-    def rotation(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]] | None:
+    def rotation(self) -> Floats | None:
         """Return the matrix [3, 3] that takes vectors from its frame to the IMU's."""
         if self.quat_wxyz is None:
             return None
-        w, x, y, z = self.quat_wxyz
-        return np.array(
-            [
-                [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-                [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-                [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-            ]
-        )
+        return matrix_from_wxyz(self.quat_wxyz)
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,12 @@ from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.errors import RigError, why
 from rig_common.jsonable import JsonObject
 from rig_common.msgs.decode import Intrinsics, read_camera_info, read_imu
+from rig_common.quaternions import Quaternion
 from rig_common.validation import hint
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.correct.clocks import LearnedRecording, learn_recording
 from sensor_rig.correct.followers import find_followers
-from sensor_rig.export.knowledge import (
-    IMU,
-    LIDARS,
-    ImuNoise,
-    Knowledge,
-    KnownSensor,
-    Quaternion,
-    Triple,
-)
+from sensor_rig.export.knowledge import IMU, LIDARS, ImuNoise, Knowledge, KnownSensor, Triple
 from sensor_rig.syncing.bag_sync import REPORT_DATA
 from sync_engine.config import SyncConfig
 from sync_engine.cues.mounting import MountingStatus

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from rig_common.arrays import Floats
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.model import INFO, WARNING, WRONG, Finding, Span, lasting
 from sensor_rig.findings.record import TopicRecord
-from sensor_rig.findings.timeline import Seconds, TimeLine
+from sensor_rig.findings.timeline import TimeLine
 from sensor_rig.findings.together import overlaps
 
 FEW = 20
@@ -89,7 +90,7 @@ def content_findings(record: TopicRecord, line: TimeLine) -> Iterator[Finding]:
         )
 
 
-def throttled(spacings_s: Seconds) -> float:
+def throttled(spacings_s: Floats) -> float:
     """Return the mean factor of a stream that was thinned out by a time gate; 0 for others.
 
     Random loss also makes spacings of two periods, but of three, too, and at random places; a gate

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from rig_common.arrays import Flags
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.model import WARNING, Finding, lasting
-from sensor_rig.findings.timeline import Flags, TimeLine
+from sensor_rig.findings.timeline import TimeLine
 
 AT_ONCE = 0.2
 """Of a mean wait: what comes sooner comes with the one before."""

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rig_common.arrays import Floats
 from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.msgs.decode import read_imu
-from sensor_rig.findings.timeline import Seconds
 from sensor_rig.findings.turning import AgreementCurve
 
 GRID_S = 0.005
@@ -77,7 +77,7 @@ class ImuMotion:
             return None
         return min(fast, slow, key=lambda each: each.sigma_s)
 
-    def _on_a_grid(self) -> tuple[float, Seconds, Seconds] | None:
+    def _on_a_grid(self) -> tuple[float, Floats, Floats] | None:
         """Return (step in s, gyro [n, 3], specific force [n, 3]), even in time."""
         if len(self._times_ns) < 100:
             return None
@@ -94,7 +94,7 @@ class ImuMotion:
         return step_s, even[:, :3], even[:, 3:]
 
 
-def _delay(step_s: float, gyro: Seconds, force: Seconds, smooth_s: float) -> ImuDelay | None:
+def _delay(step_s: float, gyro: Floats, force: Floats, smooth_s: float) -> ImuDelay | None:
     """Return the delay of motion that a box of `smooth_s` lets through."""
     for _ in range(2):
         gyro, force = (_averaged(each, max(round(smooth_s / step_s), 1)) for each in (gyro, force))
@@ -129,13 +129,13 @@ def _delay(step_s: float, gyro: Seconds, force: Seconds, smooth_s: float) -> Imu
     return ImuDelay(delay * step_s, sigma * step_s, count, AgreementCurve(tried_s, curve))
 
 
-def _averaged(values: Seconds, width: int) -> Seconds:
+def _averaged(values: Floats, width: int) -> Floats:
     """Return means over `width` rows."""
     sums = np.cumsum(np.pad(values, ((1, 0), (0, 0))), axis=0)
     return np.asarray((sums[width:] - sums[:-width]) / width)
 
 
-def _peak(sums: Seconds) -> tuple[float, Seconds]:
+def _peak(sums: Floats) -> tuple[float, Floats]:
     """Return the lag of the best agreement, in steps from the middle, and the agreement of all.
 
     `sums` [lags, 3] of products, of squares of one and of the other. NaN for a lag at the ends.

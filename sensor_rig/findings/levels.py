@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sensor_rig.findings.timeline import Flags, Seconds, TimeLine, robust_sigma
+from rig_common.arrays import Flags, Floats
+from sensor_rig.findings.timeline import TimeLine, robust_sigma
 from sensor_rig.findings.trend import steps_of
 
 JUMP_S, JUMP_SIGMAS = 0.05, 8.0
@@ -153,7 +154,7 @@ def _with_side(line: TimeLine, near: int, size_s: float) -> LevelChange:
     window = slice(max(near - reach, 0), min(near + reach, line.count - 1))
     steps, waits = line.steps_s[window], line.waits_s[window]
     lost = np.maximum(np.rint(np.minimum(steps, waits) / period), 1.0)
-    odd: Seconds = steps - lost * period
+    odd: Floats = steps - lost * period
     at = int(np.argmin(np.abs(odd - size_s)))
     of_stamps = abs(odd[at] - size_s) < ODD * abs(size_s)
     sure = line.jitter_s < UNEVEN * abs(size_s)

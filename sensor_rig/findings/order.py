@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rig_common.arrays import Flags
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.levels import Order
 from sensor_rig.findings.model import WARNING, WRONG, Finding, Span, lasting, times
 from sensor_rig.findings.record import FROZEN, TopicRecord
-from sensor_rig.findings.timeline import Flags, TimeLine
+from sensor_rig.findings.timeline import TimeLine
 
 FEW = 0.001
 """Share of messages below which being out of order is not worth a word."""

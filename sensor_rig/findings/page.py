@@ -6,6 +6,7 @@ from html import escape
 
 import numpy as np
 
+from rig_common.arrays import Floats, Ints
 from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.drawing import html_page as page
 from sensor_rig.drawing.plots import Plot
@@ -13,7 +14,7 @@ from sensor_rig.findings.imu import ImuDelay
 from sensor_rig.findings.model import Finding, Severity
 from sensor_rig.findings.record import TopicRecord
 from sensor_rig.findings.recording import Inspection
-from sensor_rig.findings.timeline import Seconds, Times, between
+from sensor_rig.findings.timeline import between
 from sensor_rig.findings.turning import AgreementCurve
 
 MOST_POINTS = 1500
@@ -207,7 +208,7 @@ def grid_plot(record: TopicRecord) -> str:
     )
 
 
-def _off_grid(times_ns: Times) -> Seconds:
+def _off_grid(times_ns: Ints) -> Floats:
     """Return times without the straight line through their numbers, s."""
     seconds = between(np.full(len(times_ns), times_ns[0]), times_ns)
     numbers = np.arange(len(seconds))

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rig_common.arrays import Flags, Ints
 from rig_common.cdr import CdrError, endianness
 from rig_common.msgs.decode import read_cloud, read_scan
 from sensor_rig.bags.inspect import CLOUD_TYPE, SCAN_TYPE, TopicTimes
 from sensor_rig.bags.starter import OURS
-from sensor_rig.findings.timeline import Flags, TimeLine, Times, between
+from sensor_rig.findings.timeline import TimeLine, between
 from sync_engine.wire.restamp import point_time_field
 
 SAMPLES = 24
@@ -148,7 +149,7 @@ def sensors_of(records: Sequence[TopicRecord]) -> list[TopicRecord]:
     return found or [record for record in heard if SYNCED.match(record.name)]
 
 
-def first_ones(line: TimeLine, prints: Times) -> tuple[Flags, Flags]:
+def first_ones(line: TimeLine, prints: Ints) -> tuple[Flags, Flags]:
     """Return (which messages are no copy of an earlier one, which follow theirs not at once).
 
     A copy has the bytes of an earlier message and comes soon after it. Many copies in a row are

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rig_common.arrays import Flags, Floats
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.model import WRONG, Finding, lasting
-from sensor_rig.findings.timeline import Flags, Seconds, TimeLine, between, robust_sigma
+from sensor_rig.findings.timeline import TimeLine, between, robust_sigma
 
 FEWEST = 60
 LOOKED_AT = 3000
@@ -75,7 +76,7 @@ def _sigma(line: TimeLine) -> float:
     return robust_sigma(line.delays_s)
 
 
-def _is_even(steps: Seconds, base: float = 0.0) -> bool:
+def _is_even(steps: Floats, base: float = 0.0) -> bool:
     """Return whether most spacings are whole multiples of the usual one, or of a smaller one."""
     steps = steps[steps > 0.0]
     if len(steps) < FEWEST // 4:
@@ -91,7 +92,7 @@ def _is_even(steps: Seconds, base: float = 0.0) -> bool:
 def _even_somewhere(line: TimeLine) -> bool:
     """Return whether any part of the stream is even: two sources are uneven all along."""
     for part in np.array_split(np.arange(line.count), PARTS):
-        steps: Seconds = np.diff(line.stamps_ns[part]) / 1e9
+        steps: Floats = np.diff(line.stamps_ns[part]) / 1e9
         in_order = float((steps < 0.0).mean()) < FEW_BACK
         stamps = np.unique(line.stamps_ns[part])
         if _has_holes(between(stamps[:-1], stamps[1:])):
@@ -101,7 +102,7 @@ def _even_somewhere(line: TimeLine) -> bool:
     return False
 
 
-def _has_holes(steps: Seconds) -> bool:
+def _has_holes(steps: Floats) -> bool:
     """Return whether the spacings are whole multiples of one, as exactly as that one is kept."""
     steps = steps[steps > 0.0]
     base = float(np.percentile(steps, 20)) if len(steps) else 0.0
@@ -117,7 +118,7 @@ def _has_holes(steps: Seconds) -> bool:
     return float((np.abs(parts - np.rint(parts)) < slack).mean()) > EVEN
 
 
-def _alternates(steps: Seconds) -> bool:
+def _alternates(steps: Floats) -> bool:
     """Return whether short and long spacings alternate, further apart than a time gate makes."""
     if len(steps) < 8:
         return False
@@ -187,7 +188,7 @@ def _by_comb(line: TimeLine) -> Flags | None:
     return None
 
 
-def _chain(stamps: Seconds, period: float, start: int) -> Flags | None:
+def _chain(stamps: Floats, period: float, start: int) -> Flags | None:
     """Return the messages that follow each other by a period; None where many are missing."""
     taken = np.zeros(len(stamps), bool)
     taken[start] = True

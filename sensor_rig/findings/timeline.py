@@ -11,11 +11,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Times = NDArray[np.int64]
-Seconds = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from rig_common.arrays import Flags, Floats, Ints
 
 BUNCHED = 0.2
 """Share of messages that come together with the one before, from which on these are batches."""
@@ -30,7 +27,7 @@ UNEVEN, UNEVEN_PERIODS = 0.15, 5.0
 SILENCE_PERIODS = 2.5
 """A longer wait for an arrival is noted."""
 FAR_NS = 4 * 10**18
-"""Times further apart than this overflow int64 when they are subtracted."""
+"""Ints further apart than this overflow int64 when they are subtracted."""
 
 
 class Event(NamedTuple):
@@ -60,10 +57,10 @@ class DelayBlock(NamedTuple):
 class TimeLine:
     """Stamps and arrivals of one topic, in the order of arrival; none of them is 0."""
 
-    stamps_ns: Times
-    arrivals_ns: Times
+    stamps_ns: Ints
+    arrivals_ns: Ints
 
-    def moved(self, stamps_by_ns: Times | int = 0, arrivals_by_ns: Times | int = 0) -> TimeLine:
+    def moved(self, stamps_by_ns: Ints | int = 0, arrivals_by_ns: Ints | int = 0) -> TimeLine:
         """Return the line with its times moved."""
         return TimeLine(self.stamps_ns + stamps_by_ns, self.arrivals_ns + arrivals_by_ns)
 
@@ -82,22 +79,22 @@ class TimeLine:
         return len(self.stamps_ns)
 
     @cached_property
-    def steps_s(self) -> Seconds:
+    def steps_s(self) -> Floats:
         """Time from each stamp to the next, s."""
         return between(self.stamps_ns[:-1], self.stamps_ns[1:])
 
     @cached_property
-    def waits_s(self) -> Seconds:
+    def waits_s(self) -> Floats:
         """Time from each arrival to the next, s."""
         return between(self.arrivals_ns[:-1], self.arrivals_ns[1:])
 
     @cached_property
-    def delays_s(self) -> Seconds:
+    def delays_s(self) -> Floats:
         """Arrival minus stamp, s."""
         return between(self.stamps_ns, self.arrivals_ns)
 
     @cached_property
-    def since_s(self) -> Seconds:
+    def since_s(self) -> Floats:
         """Time from the first arrival to each, s."""
         return between(np.full(self.count, self.arrivals_ns[:1].sum()), self.arrivals_ns)
 
@@ -107,7 +104,7 @@ class TimeLine:
         return float(self.since_s[-1]) if self.count else 0.0
 
     @cached_property
-    def sorted_steps_s(self) -> Seconds:
+    def sorted_steps_s(self) -> Floats:
         """Spacings of the different stamps, sorted: their order may have got lost on the way."""
         stamps = np.unique(self.stamps_ns)
         return between(stamps[:-1], stamps[1:])
@@ -200,17 +197,17 @@ class TimeLine:
         ]
 
 
-def robust_sigma(values: Seconds) -> float:
+def robust_sigma(values: Floats) -> float:
     """Return the sigma of most of the values; 0 for none."""
     if not len(values):
         return 0.0
     return 1.4826 * float(np.median(np.abs(values - np.median(values))))
 
 
-def between(earlier_ns: Times, later_ns: Times) -> Seconds:
+def between(earlier_ns: Ints, later_ns: Ints) -> Floats:
     """Return the differences, s; exact, but for times so far apart that int64 cannot hold them."""
-    rough: Seconds = (later_ns.astype(np.float64) - earlier_ns) / 1e9
+    rough: Floats = (later_ns.astype(np.float64) - earlier_ns) / 1e9
     if len(rough) and np.abs(rough).max() > FAR_NS / 1e9:
         return rough
-    exact: Seconds = (later_ns - earlier_ns) / 1e9
+    exact: Floats = (later_ns - earlier_ns) / 1e9
     return exact

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from sensor_rig.findings.timeline import DelayBlock, Seconds, TimeLine
+from rig_common.arrays import Floats
+from sensor_rig.findings.timeline import DelayBlock, TimeLine
 
 FEWEST_GROUPS, MOST_GROUPS, GROUP_MESSAGES = 10, 40, 16
 """Parts of a recording whose least delays are compared: the least of many is near the floor."""
@@ -68,7 +69,7 @@ def trend_of(line: TimeLine) -> Trend:
     )
 
 
-def _slow_part(levels: Seconds) -> tuple[float, float]:
+def _slow_part(levels: Floats) -> tuple[float, float]:
     """Return half of the range that a smoothed series covers, and what noise makes of it."""
     if len(levels) < 2 * SMOOTHED:
         return 0.0, 0.0
@@ -77,7 +78,7 @@ def _slow_part(levels: Seconds) -> tuple[float, float]:
     return float(np.ptp(smooth)) / 2.0, SLOW_NOISE * _noise(levels)
 
 
-def _noise(levels: Seconds) -> float:
+def _noise(levels: Floats) -> float:
     """Return the sigma of what changes from one value to the next; slopes do not count."""
     return 1.4826 * float(np.median(np.abs(np.diff(levels, 2)))) / math.sqrt(6.0)
 
@@ -124,13 +125,13 @@ def steps_of(line: TimeLine) -> list[tuple[float, float]]:
     return sorted(found)
 
 
-def _beside(sizes: Seconds, far: int) -> Seconds:
+def _beside(sizes: Floats, far: int) -> Floats:
     """Return the larger of the values `far` before and after each: a slope is as large there."""
     padded = np.pad(sizes, far)
     return np.maximum(padded[: -2 * far], padded[2 * far :])
 
 
-def _changes(blocks: list[DelayBlock], width: int) -> tuple[Seconds, Seconds]:
+def _changes(blocks: list[DelayBlock], width: int) -> tuple[Floats, Floats]:
     """Return (change, spread) from `width` blocks before every block to those after it.
 
     The block itself may hold messages of both sides.

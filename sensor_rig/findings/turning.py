@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rig_common.arrays import Floats
 from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.msgs.decode import read_imu
-from sensor_rig.findings.timeline import Seconds
 from sync_engine.cues.motion import Rotation
 
 WIDEST_S, POINTS = 0.3, 121
@@ -23,8 +23,8 @@ TRIMMED = 0.95
 class AgreementCurve(NamedTuple):
     """How well two series of motion agree over the offset of the stamps of one."""
 
-    offsets_s: Seconds
-    agreement: Seconds
+    offsets_s: Floats
+    agreement: Floats
     """Share of one that the other explains, or a correlation; 1 is all of it."""
 
 
@@ -89,11 +89,11 @@ class Turning:
         return AgreementCurve(offsets, np.array(shares))
 
 
-def _at(when: Seconds, times: Seconds, angle: Seconds) -> Seconds:
+def _at(when: Floats, times: Floats, angle: Floats) -> Floats:
     return np.stack([np.interp(when, times, column) for column in angle.T], axis=1)
 
 
-def _explained(values: Seconds, turned: Seconds, lasting: Seconds) -> float:
+def _explained(values: Floats, turned: Floats, lasting: Floats) -> float:
     """Return the share of the turns that the gyro explains, a bias of the gyro allowed."""
     known = np.column_stack([turned, lasting])
     kept = np.ones(len(values), bool)

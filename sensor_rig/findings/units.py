@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.model import INFO, WARNING, WRONG, Finding, lasting
-from sensor_rig.findings.timeline import Seconds, TimeLine, between
+from sensor_rig.findings.timeline import TimeLine, between
 
 FEWEST = 10
 SHARE = 0.99
@@ -56,7 +57,7 @@ def unit_mistake(name: str, line: TimeLine) -> Undone | None:
     return _in_nanosec(name, line) or _since_1970(name, line) or _pace(name, line)
 
 
-def _spread(delays: Seconds) -> float:
+def _spread(delays: Floats) -> float:
     low, high = np.percentile(delays, (5, 95))
     return float(high - low)
 

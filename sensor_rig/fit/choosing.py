@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from rig_common.validation import hint, validated
 from sensor_rig.fit.fitted import Fitted
 from sensor_rig.fit.models import CANDIDATES, fixed
-from sensor_rig.fit.statistics import Array, harrell_davis
+from sensor_rig.fit.statistics import harrell_davis
 from sim_sensors.timing.latency_config import LatencyConfig
 from sim_sensors.timing.marginals import quantile_of
 
@@ -44,7 +45,7 @@ class ChosenModel:
     """Likelier ones whose tail is not the measured one."""
 
 
-def choose(x: Array, only: str = '') -> ChosenModel:
+def choose(x: Floats, only: str = '') -> ChosenModel:
     """Fit every model (or those of the kind `only`); return the likeliest with the right tail.
 
     Each fold is a stretch of time, so that neighbours do not tell about each other.
@@ -73,7 +74,7 @@ def choose(x: Array, only: str = '') -> ChosenModel:
     return ChosenModel(models[close[right]], scores, tuple(close[:right]))
 
 
-def _fitted(name: str, x: Array) -> Fitted | None:
+def _fitted(name: str, x: Floats) -> Fitted | None:
     """Return the model fitted to `x`; None where these latencies have no such model."""
     try:
         found = CANDIDATES[name](x)
@@ -90,7 +91,7 @@ def config_of(fitted: Fitted) -> LatencyConfig | None:
         return None
 
 
-def tail_misfit(fitted: Fitted, x: Array) -> float:
+def tail_misfit(fitted: Fitted, x: Floats) -> float:
     """Return how far the tail of a model is off, as a part of the measured one."""
     config = config_of(fitted)
     if config is None:
@@ -101,7 +102,7 @@ def tail_misfit(fitted: Fitted, x: Array) -> float:
     return float(np.abs((theirs[1:] - theirs[0]) / measured - 1.0).max())
 
 
-def _held_out(name: str, x: Array, part: np.typing.NDArray[np.intp]) -> Array:
+def _held_out(name: str, x: Floats, part: np.typing.NDArray[np.intp]) -> Floats:
     fitted = _fitted(name, np.delete(x, part))
     if fitted is None:
         return np.full(len(part), LEAST_LOG)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from sensor_rig.fit.statistics import Z95, Array, Estimate, slope_estimate
-from sensor_rig.fit.times import Times
+from rig_common.arrays import Floats, Ints
+from sensor_rig.fit.statistics import Z95, Estimate, slope_estimate
 
 STEP_WINDOW = 15
 """Messages on either side of a step whose medians are compared."""
@@ -64,11 +64,11 @@ class ClockFit:
     random_walk_fm: Estimate
     resolution_s: float
     counter_bits: int
-    delay_s: Array
+    delay_s: Floats
     """Delays without steps and drift, s [n]: latency minus the offset at the first message."""
 
 
-def fit_clock(receive_ns: Times, stamp_ns: Times) -> ClockFit:
+def fit_clock(receive_ns: Ints, stamp_ns: Ints) -> ClockFit:
     """Return the clock, and the delays without what it does to them."""
     resolution_s = resolution(stamp_ns)
     stamp_ns, bits = unwrapped(stamp_ns, resolution_s)
@@ -99,7 +99,7 @@ def fit_clock(receive_ns: Times, stamp_ns: Times) -> ClockFit:
     return ClockFit(steps, slope.scaled(-1e6), has_drift, white, walk, resolution_s, bits, delay_s)
 
 
-def resolution(stamp_ns: Times) -> float:
+def resolution(stamp_ns: Ints) -> float:
     """Return the decimal step that all stamps are multiples of, s; 0 where none is told.
 
     Stamps that are equally far apart are multiples of much without being rounded to it.
@@ -113,7 +113,7 @@ def resolution(stamp_ns: Times) -> float:
     return 0.0
 
 
-def unwrapped(stamp_ns: Times, resolution_s: float) -> tuple[Times, int]:
+def unwrapped(stamp_ns: Ints, resolution_s: float) -> tuple[Ints, int]:
     """Return the stamps as if their counter had never begun again, and its bits; 0 for none."""
     jumps = np.flatnonzero(np.diff(stamp_ns) < 0)
     count_ns = round(resolution_s * 1e9) or 1
@@ -127,7 +127,7 @@ def unwrapped(stamp_ns: Times, resolution_s: float) -> tuple[Times, int]:
     return stamp_ns, 0
 
 
-def without_steps(time_s: Array, delay_s: Array) -> tuple[tuple[ClockJump, ...], Array]:
+def without_steps(time_s: Floats, delay_s: Floats) -> tuple[tuple[ClockJump, ...], Floats]:
     """Return the steps of the clock, and the delays without them."""
     n = len(delay_s)
     if n < 4 * STEP_WINDOW:
@@ -154,7 +154,7 @@ def _blocks(count: int) -> list[NDArray[np.intp]]:
     return np.array_split(np.arange(count), max(min(BLOCKS, count // LEAST_BLOCK), 1))
 
 
-def _means(x: Array, parts: list[NDArray[np.intp]]) -> Array:
+def _means(x: Floats, parts: list[NDArray[np.intp]]) -> Floats:
     """Return the mean of the first quarter of each block.
 
     Over the whole of it the mean of a walk would be smoother than the walk.
@@ -165,7 +165,7 @@ def _means(x: Array, parts: list[NDArray[np.intp]]) -> Array:
 # ---- wander ----------------------------------------------------------------------------------
 
 
-def fit_wander(time_s: Array, delay_s: Array) -> tuple[Estimate, Estimate]:
+def fit_wander(time_s: Floats, delay_s: Floats) -> tuple[Estimate, Estimate]:
     """Return (white_fm, random_walk_fm) by maximum likelihood, with intervals.
 
     Means over blocks of time are the two-state clock of `ClockConfig` plus white noise, whose
@@ -183,7 +183,7 @@ def fit_wander(time_s: Array, delay_s: Array) -> tuple[Estimate, Estimate]:
     scale = np.array([white, white / np.sqrt(step_s), white / step_s**1.5])
     scales = scale * (1.0, SMOOTHED, 1.0)
 
-    def cost(logs: Array) -> float:
+    def cost(logs: Floats) -> float:
         return _wander_cost(y, step_s, np.exp(logs) * scale)
 
     found = [
@@ -199,11 +199,11 @@ def fit_wander(time_s: Array, delay_s: Array) -> tuple[Estimate, Estimate]:
 
 
 def _least(
-    cost: Callable[[Array], float], start: Array, free: tuple[int, ...]
-) -> tuple[Array, float]:
+    cost: Callable[[Floats], float], start: Floats, free: tuple[int, ...]
+) -> tuple[Floats, float]:
     """Return the place of the least cost and the cost, moving the `free` logs only."""
 
-    def moved(values: Array) -> Array:
+    def moved(values: Floats) -> Floats:
         logs = start.copy()
         logs[list(free)] = values
         return logs
@@ -218,7 +218,7 @@ def _least(
 
 
 def _bound(
-    cost: Callable[[Array], float], best: Array, least: float, place: int, scale: float
+    cost: Callable[[Floats], float], best: Floats, least: float, place: int, scale: float
 ) -> Estimate:
     """Return a noise that is not seen: 0, up to where it would have been.
 
@@ -238,7 +238,7 @@ def _bound(
 
 
 def _interval(
-    cost: Callable[[Array], float], best: Array, least: float, place: int, scale: float
+    cost: Callable[[Floats], float], best: Floats, least: float, place: int, scale: float
 ) -> Estimate:
     """Return a noise of a clock that wanders, with its interval; it may be the other noise."""
     without = best.copy()
@@ -269,7 +269,7 @@ def _interval(
     return Estimate(value, value * float(np.exp(-Z95 * sigma)), value * float(np.exp(Z95 * sigma)))
 
 
-def wandered(time_s: Array, delay_s: Array, white_fm: float, random_walk_fm: float) -> Array:
+def wandered(time_s: Floats, delay_s: Floats, white_fm: float, random_walk_fm: float) -> Floats:
     """Return the wander of the clock at each message, s: smoothed, so that latency is left.
 
     A penalised line through block means, as stiff as the two noises say.
@@ -288,7 +288,7 @@ def wandered(time_s: Array, delay_s: Array, white_fm: float, random_walk_fm: flo
     return np.asarray(np.interp(time_s, t, smooth - smooth.mean()))
 
 
-def _wander_cost(y: Array, step_s: float, sigmas: Array) -> float:
+def _wander_cost(y: Floats, step_s: float, sigmas: Floats) -> float:
     """Return minus the log likelihood of block means under white noise and a two-state clock."""
     white, phase, rate = (float(each) ** 2 for each in sigmas)
     q00, q01, q11 = (

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rig_common.arrays import Floats
 from sensor_rig.drawing.html_page import figure, page, section, table, text, tiles
 from sensor_rig.drawing.plots import Plot, legend
 from sensor_rig.fit.fitting import TopicFit
 from sensor_rig.fit.servo import ServoFit
 from sensor_rig.fit.simulating import simulated_latencies
-from sensor_rig.fit.statistics import Array, Estimate, autocorrelation
+from sensor_rig.fit.statistics import Estimate, autocorrelation
 from sim_sensors.timing.marginals import filter_taps
 
 LAGS = 30
@@ -31,7 +32,7 @@ def fit_page(fits: Sequence[TopicFit], source: str) -> str:
 def servo_page(fit: ServoFit, source: str) -> str:
     """Return the page of a disciplined clock: its offsets, and how they follow each other."""
     offset_us = (fit.corrections.offset_s - fit.corrections.offset_s.mean()) * 1e6
-    at_s: Array = fit.period_s * np.arange(len(offset_us), dtype=float)
+    at_s: Floats = fit.period_s * np.arange(len(offset_us), dtype=float)
     if len(fit.corrections.time_s):
         at_s = fit.corrections.time_s - fit.corrections.time_s[0]
     course = Plot(_limits(at_s), _limits(offset_us), xlabel='time (s)', ylabel='offset (us)')
@@ -101,13 +102,13 @@ def _tiles(fit: TopicFit) -> list[tuple[str, str, str]]:
     return [*found, (lost, 'lost', '')]
 
 
-def _limits(*values: Array) -> tuple[float, float]:
+def _limits(*values: Floats) -> tuple[float, float]:
     low, high = (float(edge([edge(each) for each in values])) for edge in (np.min, np.max))
     margin = 0.04 * (high - low) or 1e-3
     return low - margin, high + margin
 
 
-def _quantiles(measured: Array, modelled: Array) -> str:
+def _quantiles(measured: Floats, modelled: Floats) -> str:
     p = (np.arange(len(measured)) + 0.5) / len(measured)
     y = np.sort(measured) * 1e3
     x = np.quantile(modelled, p) * 1e3
@@ -128,7 +129,7 @@ def _quantiles(measured: Array, modelled: Array) -> str:
     )
 
 
-def _correlations(measured: Array, modelled: Array) -> str:
+def _correlations(measured: Floats, modelled: Floats) -> str:
     lags = list(range(1, LAGS + 1))
     ours = autocorrelation(measured, LAGS)[1:]
     theirs = np.array([autocorrelation(run, LAGS)[1:] for run in modelled.T])
@@ -149,7 +150,7 @@ def _correlations(measured: Array, modelled: Array) -> str:
     )
 
 
-def allan(phase_s: Array, period_s: float) -> tuple[Array, Array]:
+def allan(phase_s: Floats, period_s: float) -> tuple[Floats, Floats]:
     """Return (tau, overlapping Allan deviation) of time errors at a steady period."""
     n = len(phase_s)
     steps = np.unique(np.geomspace(1, max(n // 4, 1), 24).astype(int))
@@ -160,7 +161,7 @@ def allan(phase_s: Array, period_s: float) -> tuple[Array, Array]:
     return steps * period_s, np.array(found)
 
 
-def _allan(fit: TopicFit, modelled: Array) -> str:
+def _allan(fit: TopicFit, modelled: Floats) -> str:
     period_s = 1.0 / fit.gaps.rate_hz.value
     delay_s = (fit.times.receive_ns - fit.times.stamp_ns) / 1e9
     tau, ours = allan(delay_s, period_s)

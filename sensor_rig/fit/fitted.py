@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from sensor_rig.fit.statistics import Z95, Array, Estimate, around, long_run_covariance
+from rig_common.arrays import Floats
+from sensor_rig.fit.statistics import Z95, Estimate, around, long_run_covariance
 
 PROBABILITIES = np.array(
     [
@@ -43,8 +44,8 @@ class Fitted:
     """`mixture_3` is a mixture of three modes."""
     names: tuple[str, ...]
     """Of the parameters: `mean_s`, `means_s.1`."""
-    values: Array
-    log_density: Callable[[Array, Array], Array]
+    values: Floats
+    log_density: Callable[[Floats, Floats], Floats]
     """`log_density(x, values)` of latencies [n], s."""
     regular: tuple[bool, ...] = ()
     """Which parameters have a normal error; an end of the distribution has not."""
@@ -67,7 +68,7 @@ class Fitted:
                 found[key] = value
         return found
 
-    def intervals(self, x: Array) -> dict[str, Estimate]:
+    def intervals(self, x: Floats) -> dict[str, Estimate]:
         """Return every parameter with its interval, of the latencies `x` it was fitted to.
 
         Correlated latencies tell less than independent ones: the sandwich estimate of the
@@ -86,7 +87,7 @@ class Fitted:
         found.update(_end_intervals(self, x))
         return found
 
-    def _around(self, place: int, sigma: float, x: Array) -> Estimate:
+    def _around(self, place: int, sigma: float, x: Floats) -> Estimate:
         """Return a parameter's interval; that of an end is wider on the side without samples."""
         value = float(self.values[place])
         if self.names[place] != 'min_s':
@@ -98,10 +99,10 @@ class Fitted:
         )
 
 
-def _sandwich(fitted: Fitted, x: Array, free: list[int]) -> Array:
+def _sandwich(fitted: Fitted, x: Floats, free: list[int]) -> Floats:
     steps = 1e-4 * np.maximum(np.abs(fitted.values), 1e-3 * x.std())
 
-    def at(*moves: tuple[int, float]) -> Array:
+    def at(*moves: tuple[int, float]) -> Floats:
         values = fitted.values.copy()
         for place, factor in moves:
             values[place] += factor * steps[place]
@@ -136,7 +137,7 @@ def _sandwich(fitted: Fitted, x: Array, free: list[int]) -> Array:
     return np.asarray(inverse @ long_run_covariance(scores) @ inverse.T / len(x))
 
 
-def _end_intervals(fitted: Fitted, x: Array) -> dict[str, Estimate]:
+def _end_intervals(fitted: Fitted, x: Floats) -> dict[str, Estimate]:
     """Return the intervals of the ends of a distribution, from the samples next to them.
 
     n F(first sample) is exponential: between 0.025 and 3.69 in 95 of 100 cases.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from rig_common.validation import validated
 from sensor_rig.fit.choosing import ChosenModel, choose
@@ -15,7 +16,6 @@ from sensor_rig.fit.clock import ClockFit, fit_clock
 from sensor_rig.fit.fitted import PROBABILITIES, Fitted
 from sensor_rig.fit.gaps import GapFit, fit_gaps
 from sensor_rig.fit.statistics import (
-    Array,
     Estimate,
     lag_one,
     mean_estimate,
@@ -58,7 +58,7 @@ class TopicFit:
     times: StreamTimes
     gaps: GapFit
     clock: ClockFit
-    latency_s: Array
+    latency_s: Floats
     """Latencies, s [n], as far as they can be told from the offset."""
     choice: ChosenModel | None
     """None where stamps tell no latency."""
@@ -228,7 +228,7 @@ def fit_stream(
     )
 
 
-def _correlation(x: Array, fitted: Fitted, follows: NDArray[np.bool_], name: str) -> Estimate:
+def _correlation(x: Floats, fitted: Fitted, follows: NDArray[np.bool_], name: str) -> Estimate:
     """Return the lag-1 correlation of latencies.
 
     Few samples of a heavy tail tell it badly, and how badly, too. Ranks tell it well where the
@@ -243,7 +243,7 @@ def _correlation(x: Array, fitted: Fitted, follows: NDArray[np.bool_], name: str
     return Estimate(direct.value, min(direct.low, low), max(direct.high, high))
 
 
-def _figures(x: Array) -> dict[str, Estimate]:
+def _figures(x: Floats) -> dict[str, Estimate]:
     middle = mean_estimate(x)
     squares = mean_estimate((x - x.mean()) ** 2)
     sigma = Estimate(*(float(np.sqrt(max(each, 0.0))) for each in squares))
@@ -254,7 +254,7 @@ def _figures(x: Array) -> dict[str, Estimate]:
     }
 
 
-def _offset(delay_s: Array, known: KnownClock | None, notes: list[str]) -> float:
+def _offset(delay_s: Floats, known: KnownClock | None, notes: list[str]) -> float:
     """Return the offset to write: known, needed to make latencies possible, or none."""
     if known is not None:
         notes.append(
@@ -281,7 +281,7 @@ def _offset(delay_s: Array, known: KnownClock | None, notes: list[str]) -> float
     return spread_s - float(delay_s.min())
 
 
-def _sweep(latency_s: Array, sweep_s: float, notes: list[str]) -> float:
+def _sweep(latency_s: Floats, sweep_s: float, notes: list[str]) -> float:
     if not sweep_s or float(latency_s.min()) < sweep_s:
         return 0.0
     notes.append(
@@ -292,8 +292,8 @@ def _sweep(latency_s: Array, sweep_s: float, notes: list[str]) -> float:
 
 
 def _without_size(
-    delay_s: Array, sizes: Array | None, notes: list[str]
-) -> tuple[Array, Estimate | None]:
+    delay_s: Floats, sizes: Floats | None, notes: list[str]
+) -> tuple[Floats, Estimate | None]:
     """Return the delays without the time that bytes take, and the bandwidth where sizes tell."""
     if sizes is None or sizes.std() < SIZE_SPREAD * sizes.mean():
         why = 'not known' if sizes is None else 'all alike'

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sensor_rig.fit.statistics import Z95, Array, Estimate, around, long_run_covariance
-from sensor_rig.fit.times import Times
+from rig_common.arrays import Floats, Ints
+from sensor_rig.fit.statistics import Z95, Estimate, around, long_run_covariance
 
 REGULAR = 0.25
 """Periods: intervals that vary more tell no losses."""
@@ -35,7 +35,7 @@ class GapFit:
     """Which messages follow the one before, with none lost in between, [n]."""
 
 
-def fit_gaps(stamp_ns: Times, receive_ns: Times) -> GapFit:
+def fit_gaps(stamp_ns: Ints, receive_ns: Ints) -> GapFit:
     """Return the rate and what is missing; stamps tell it, or arrivals where those do better."""
     copies = np.concatenate([[False], np.diff(stamp_ns) == 0])
     of_stamps, of_arrivals = (_intervals(times[~copies]) for times in (stamp_ns, receive_ns))
@@ -58,7 +58,7 @@ def fit_gaps(stamp_ns: Times, receive_ns: Times) -> GapFit:
     )
 
 
-def _intervals(times_ns: Times) -> tuple[float, NDArray[np.int64], float]:
+def _intervals(times_ns: Ints) -> tuple[float, NDArray[np.int64], float]:
     """Return the period (s), the periods between neighbours, and how far off these are (s)."""
     gaps_s = np.diff(times_ns) / 1e9
     gaps_s = np.where(gaps_s > 0.0, gaps_s, 0.0)
@@ -87,7 +87,7 @@ def _probability(lost: NDArray[np.int64]) -> Estimate:
         return Estimate(0.0, 0.0, min(3.0 / total, 1.0))
     p = missing / total
     if total <= LONGEST_SERIES:
-        gone: Array = np.ones(int(total))
+        gone: Floats = np.ones(int(total))
         gone[0] = 0.0
         gone[np.cumsum(lost + 1)] = 0.0
         variance = float(long_run_covariance(gone[:, None])[0, 0])

@@ -11,8 +11,8 @@ from functools import partial
 import numpy as np
 from scipy import optimize, special
 
+from rig_common.arrays import Floats
 from sensor_rig.fit.fitted import PROBABILITIES, Fitted
-from sensor_rig.fit.statistics import Array
 
 MODES = (2, 3, 4, 5)
 """Numbers of modes that are tried."""
@@ -24,10 +24,10 @@ LEAST_SIGMA = 0.01
 """Of a mode, as a part of the latency's standard deviation: narrower ones are single samples."""
 
 
-def fixed(x: Array) -> Fitted:
+def fixed(x: Floats) -> Fitted:
     """Return the median alone: no distribution."""
 
-    def density(y: Array, v: Array) -> Array:
+    def density(y: Floats, v: Floats) -> Floats:
         return np.zeros(len(y))
 
     return Fitted(
@@ -35,11 +35,11 @@ def fixed(x: Array) -> Fitted:
     )
 
 
-def fit_uniform(x: Array) -> Fitted:
+def fit_uniform(x: Floats) -> Fitted:
     """Return the uniform: its ends lie a mean gap outside the samples."""
     gap = (x.max() - x.min()) / max(len(x) - 1, 1)
 
-    def density(y: Array, v: Array) -> Array:
+    def density(y: Floats, v: Floats) -> Floats:
         inside = (y >= v[0]) & (y <= v[1])
         return np.where(inside, -np.log(v[1] - v[0]), _outside(len(x), v[1] - v[0]))
 
@@ -47,16 +47,16 @@ def fit_uniform(x: Array) -> Fitted:
     return Fitted('uniform', ('min_s', 'max_s'), ends, density, (False, False))
 
 
-def fit_normal(x: Array) -> Fitted:
+def fit_normal(x: Floats) -> Fitted:
     """Return the normal."""
 
-    def density(y: Array, v: Array) -> Array:
+    def density(y: Floats, v: Floats) -> Floats:
         return np.asarray(-0.5 * ((y - v[0]) / v[1]) ** 2 - np.log(v[1]) - 0.919)
 
     return Fitted('normal', ('mean_s', 'sigma_s'), np.array([x.mean(), x.std()]), density)
 
 
-def _gamma_density(y: Array, v: Array) -> Array:
+def _gamma_density(y: Floats, v: Floats) -> Floats:
     least, mean, sigma = v
     shape, scale = ((mean - least) / sigma) ** 2, sigma**2 / (mean - least)
     u = np.maximum(y - least, 1e-300)
@@ -64,7 +64,7 @@ def _gamma_density(y: Array, v: Array) -> Array:
     return np.where(y > least, found, _outside(1000, sigma))
 
 
-def fit_gamma(x: Array) -> Fitted:
+def fit_gamma(x: Floats) -> Fitted:
     """Return the gamma above a least latency, which is found with the others."""
     first, spread = float(x.min()), float(x.std())
 
@@ -80,7 +80,7 @@ def fit_gamma(x: Array) -> Fitted:
             )
         return float(shape), float(u.mean())
 
-    def values(gap: float) -> Array:
+    def values(gap: float) -> Floats:
         shape, mean = shape_of(gap)
         return np.array([first - gap, first - gap + mean, mean / np.sqrt(shape)])
 
@@ -100,7 +100,7 @@ def fit_gamma(x: Array) -> Fitted:
     )
 
 
-def _lognormal_density(y: Array, v: Array) -> Array:
+def _lognormal_density(y: Floats, v: Floats) -> Floats:
     least, mean, sigma = v
     width = np.sqrt(np.log1p((sigma / (mean - least)) ** 2))
     middle = np.log(mean - least) - width**2 / 2.0
@@ -109,11 +109,11 @@ def _lognormal_density(y: Array, v: Array) -> Array:
     return np.where(y > least, found, _outside(1000, sigma))
 
 
-def fit_lognormal(x: Array) -> Fitted:
+def fit_lognormal(x: Floats) -> Fitted:
     """Return the lognormal above a least latency, which is found with the others."""
     first, spread = float(x.min()), float(x.std())
 
-    def values(gap: float) -> Array:
+    def values(gap: float) -> Floats:
         logs = np.log(x - first + gap)
         width = max(float(logs.std()), 1e-6)
         mean = float(np.exp(logs.mean() + width**2 / 2.0))
@@ -128,7 +128,7 @@ def fit_lognormal(x: Array) -> Fitted:
     return Fitted('lognormal', ('min_s', 'mean_s', 'sigma_s'), values(gap), _lognormal_density)
 
 
-def _best_gap(x: Array, likelihood: Callable[[float], float], least: float, most: float) -> float:
+def _best_gap(x: Floats, likelihood: Callable[[float], float], least: float, most: float) -> float:
     """Return how far below the first sample the distribution begins, s."""
     if most <= least:
         return max(most, 1e-12)
@@ -144,7 +144,7 @@ def _best_gap(x: Array, likelihood: Callable[[float], float], least: float, most
     return float(np.exp(found.x))
 
 
-def _mixture_density(y: Array, v: Array) -> Array:
+def _mixture_density(y: Floats, v: Floats) -> Floats:
     weights, means, sigmas = np.split(v, 3)
     logs = (
         np.log(np.maximum(weights / weights.sum(), 1e-300))
@@ -155,11 +155,11 @@ def _mixture_density(y: Array, v: Array) -> Array:
     return np.asarray(np.logaddexp.reduce(logs, axis=1))
 
 
-def fit_mixture(x: Array, modes: int) -> Fitted:
+def fit_mixture(x: Floats, modes: int) -> Fitted:
     """Return normal modes, by expectation and maximisation from two beginnings."""
     spread = float(x.std())
     floor = (LEAST_SIGMA * spread) ** 2
-    best: tuple[float, Array] | None = None
+    best: tuple[float, Floats] | None = None
     quantiles = np.quantile(x, (np.arange(modes) + 0.5) / modes)
     for means in (quantiles, np.linspace(x.min(), x.max(), modes + 2)[1:-1]):
         values = np.concatenate(
@@ -187,7 +187,7 @@ def fit_mixture(x: Array, modes: int) -> Fitted:
     return Fitted(f'mixture_{modes}', names, values, _mixture_density)
 
 
-def fit_empirical(x: Array, smoothing: int) -> Fitted:
+def fit_empirical(x: Floats, smoothing: int) -> Fitted:
     """Return quantiles of the samples, each spread by a normal kernel.
 
     `smoothing` is the kernel's width in percent of Silverman's, which is right for one normal.
@@ -201,7 +201,7 @@ def fit_empirical(x: Array, smoothing: int) -> Fitted:
     values = np.maximum(values, 0.0) + np.arange(len(values)) * 1e-12  # rising where equal
     mass = np.diff(PROBABILITIES)
 
-    def density(y: Array, v: Array) -> Array:
+    def density(y: Floats, v: Floats) -> Floats:
         place = np.clip(np.searchsorted(v, y, side='right') - 1, 0, len(mass) - 1)
         inside = np.log(mass[place] / (v[place + 1] - v[place]))
         outside = _outside(len(x), v[-1] - v[0])
@@ -216,7 +216,7 @@ def _outside(count: int, width: float) -> float:
     return float(-np.log(10.0 * count * width))
 
 
-CANDIDATES: dict[str, Callable[[Array], Fitted]] = {
+CANDIDATES: dict[str, Callable[[Floats], Fitted]] = {
     'uniform': fit_uniform,
     'normal': fit_normal,
     'gamma': fit_gamma,

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from rig_common.validation import validated
-from sensor_rig.fit.statistics import Array, Estimate, mean_estimate, order_of, weakened
+from sensor_rig.fit.statistics import Estimate, mean_estimate, order_of, weakened
 from sensor_rig.fit.times import FEWEST
 from sim_sensors.timing.clock_config import DisciplineConfig
 
@@ -38,9 +39,9 @@ class Corrections:
     """What a log says: one offset for each correction."""
 
     name: str
-    time_s: Array
+    time_s: Floats
     """When, s [n]; empty where the log has no times."""
-    offset_s: Array
+    offset_s: Floats
     """Clock minus its master, s [n]; of either sign, which does not matter here."""
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from sensor_rig.fit.statistics import Array
+from rig_common.arrays import Floats
 from sim_sensors.timing.config import TimingConfig
 from sim_sensors.timing.randomness.random_streams import RandomStreams
 from sim_sensors.timing.schedule import Schedule
 from sim_sensors.timing.transit import CaptureNumbers, StreamTraits, Transit
 
 
-def simulated_latencies(config: TimingConfig, count: int, runs: int = 1, seed: int = 1) -> Array:
+def simulated_latencies(config: TimingConfig, count: int, runs: int = 1, seed: int = 1) -> Floats:
     """Return latencies of `count` captures in `runs` independent runs, s [count, runs]."""
     dt_ns = 10_000
     schedule = Schedule(min(config.rate_hz, 1e9 / dt_ns), dt_ns)

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.timing.marginals import autoregressions
 
-Array = NDArray[np.float64]
 Z95 = 1.96
 MOST_LAGS, FEWEST_PAIRS = 40, 50
 """Lags that are looked at, and pairs of samples that one needs."""
@@ -36,7 +36,7 @@ def around(value: float, sigma: float) -> Estimate:
     return Estimate(value, value - Z95 * sigma, value + Z95 * sigma)
 
 
-def autocorrelation(x: Array, lags: int) -> Array:
+def autocorrelation(x: Floats, lags: int) -> Floats:
     """Return the correlation with the sample 0 .. `lags` before, [lags + 1]."""
     centred = x - x.mean()
     power = float((centred * centred).sum()) or 1.0
@@ -48,7 +48,7 @@ def autocorrelation(x: Array, lags: int) -> Array:
     )
 
 
-def long_run_covariance(scores: Array) -> Array:
+def long_run_covariance(scores: Floats) -> Floats:
     """Return n times the covariance of the mean of `scores` [n, p], which may be correlated.
 
     Newey and West's estimate with Andrews' bandwidth for a first-order process.
@@ -66,13 +66,13 @@ def long_run_covariance(scores: Array) -> Array:
     return np.asarray(total)
 
 
-def mean_estimate(x: Array) -> Estimate:
+def mean_estimate(x: Floats) -> Estimate:
     """Return the mean."""
     variance = max(float(long_run_covariance(x[:, None])[0, 0]), 0.0)
     return around(float(x.mean()), float(np.sqrt(variance / len(x))))
 
 
-def lag_one(x: Array, after: NDArray[np.bool_] | None = None) -> Estimate:
+def lag_one(x: Floats, after: NDArray[np.bool_] | None = None) -> Estimate:
     """Return the lag-1 correlation; `after` [n] says which samples follow the one before.
 
     The estimate is raised by the bias that the unknown mean makes, (1 + 3 r) / n. Without two
@@ -94,7 +94,7 @@ def lag_one(x: Array, after: NDArray[np.bool_] | None = None) -> Estimate:
     return Estimate(min(max(found, -0.999), 0.999), float(low), float(high))
 
 
-def correlations(x: Array, follows: NDArray[np.bool_], most: int) -> Array:
+def correlations(x: Floats, follows: NDArray[np.bool_], most: int) -> Floats:
     """Return the correlations at lag 0 .. `most` of pairs with none lost in between."""
     z = (x - x.mean()) / (x.std() or 1.0)
     run = np.cumsum(~follows)
@@ -107,7 +107,7 @@ def correlations(x: Array, follows: NDArray[np.bool_], most: int) -> Array:
     return np.array(found)
 
 
-def order_of(x: Array, follows: NDArray[np.bool_]) -> tuple[float, ...]:
+def order_of(x: Floats, follows: NDArray[np.bool_]) -> tuple[float, ...]:
     """Return the correlations at lag 1 .. p, p being the order of the autoregression of `x`.
 
     The order is that of the least Bayesian information criterion: each lag has to earn the
@@ -139,13 +139,13 @@ def weakened(
     return []
 
 
-def normal_scores(x: Array) -> Array:
+def normal_scores(x: Floats) -> Floats:
     """Return unit normals in the order of the samples."""
     ranks = np.argsort(np.argsort(x, kind='stable'), kind='stable')
     return np.asarray(special.ndtri((ranks + 0.5) / len(x)))
 
 
-def slope_estimate(t: Array, x: Array) -> Estimate:
+def slope_estimate(t: Floats, x: Floats) -> Estimate:
     """Return the slope of `x` over `t`."""
     u = t - t.mean()
     power = float((u * u).mean())
@@ -157,7 +157,7 @@ def slope_estimate(t: Array, x: Array) -> Estimate:
     return around(slope, float(np.sqrt(variance / len(x))) / power)
 
 
-def quantile_estimate(x: Array, p: float) -> Estimate:
+def quantile_estimate(x: Floats, p: float) -> Estimate:
     """Return the quantile at `p`, with the interval of the order statistics around it."""
     value = float(np.quantile(x, p))
     below = (x < value).astype(float)
@@ -167,7 +167,7 @@ def quantile_estimate(x: Array, p: float) -> Estimate:
     return Estimate(value, float(low), float(high))
 
 
-def harrell_davis(x: Array, at: Array) -> Array:
+def harrell_davis(x: Floats, at: Floats) -> Floats:
     """Return quantiles of the samples, each a mean of the order statistics around it.
 
     Harrell and Davis, "A new distribution-free quantile estimator", Biometrika 69 (1982): less

@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats, Ints
 from rig_common.errors import RigError
 from sensor_rig.bags.inspect import TopicFacts, TopicTimes
-from sensor_rig.fit.statistics import Array
 from sim_sensors.timing.trace_file import read_columns, read_stamps
 
-Times = NDArray[np.int64]
 FEWEST = 30
 """Messages below which nothing is fitted."""
 STRAY_NS = 366 * 86_400 * 10**9
@@ -25,10 +24,10 @@ class StreamTimes:
     """Receive times and stamps of one topic."""
 
     name: str
-    receive_ns: Times
-    stamp_ns: Times
+    receive_ns: Ints
+    stamp_ns: Ints
     type_name: str = ''
-    sizes: Array | None = None
+    sizes: Floats | None = None
     """Bytes of each message, where they are known."""
     sweep_s: float = 0.0
     """How long after its stamp a scan ends, s."""

@@ -7,10 +7,9 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.world.world_base import WorldBase
-
-Floats = NDArray[np.float64]
 
 TWIST = np.array([1.0, 1.5])
 """Speed, m/s, and yaw rate, rad/s, of a wheeled base that 1 stands for."""

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, MultiBinary, Space
-from numpy.typing import NDArray
 
+from rig_common.arrays import AnyArray
 from rig_common.errors import RigError
 from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.rig import Rig
 
-Array = NDArray[Any]
 OWN = 'env'
 """Key of the environment's own observation beside the sensors."""
 
@@ -56,7 +55,7 @@ class SensedSpaces:
         }
         """By sensor; a sensor with `history_length` N gives its last N readings."""
 
-    def read(self) -> tuple[dict[str, Array], dict[str, dict[str, Array]]]:
+    def read(self) -> tuple[dict[str, AnyArray], dict[str, dict[str, AnyArray]]]:
         """Return (values, facts) by sensor, [num_envs, ...]; zeros where nothing has arrived.
 
         Facts are `valid`, `age_s` (time since the capture) and `stamp_ns`, [num_envs].

@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from rig_common.arrays import AnyArray, Ids
 from rig_common.errors import RigError
 from rig_common.times import seconds_to_ns
 from sensor_rig.gym.acting import Actions
@@ -20,8 +21,6 @@ from sensor_rig.gym.observing import SensedSpaces
 from sensor_rig.rigfile import RigConfig, load_rig, rig_from_parameters
 from sim_sensors.rig import Rig
 
-Array = NDArray[Any]
-Envs = NDArray[np.intp]
 TASK = 'task'
 """Key of what the policy is told of its task; no sensor of a rig with a task may have it."""
 Step = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
@@ -79,14 +78,14 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
 
     # ---- the task, for subclasses -----------------------------------------------------------
 
-    def begin(self, envs: Envs) -> None:
+    def begin(self, envs: Ids) -> None:
         """Prepare a new episode of `envs`, which stand at their start."""
 
-    def task(self) -> Array:
+    def task(self) -> AnyArray:
         """Return what the policy is told of its task, [num_envs, *task_space.shape]."""
         raise NotImplementedError('task_space says that there is a task; write task()')
 
-    def reward(self, actions: Array) -> NDArray[np.float64]:
+    def reward(self, actions: AnyArray) -> NDArray[np.float64]:
         """Return the reward of the step just made, [num_envs]."""
         return np.zeros(self.num_envs)
 
@@ -149,7 +148,7 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
     def _final(self, done: NDArray[np.bool_]) -> dict[str, Any]:
         """Keep the last observations of what is `done`, and begin it again."""
         observed, info = self._observe()
-        rows: Array = np.full(self.num_envs, None, object)
+        rows: AnyArray = np.full(self.num_envs, None, object)
         for env in np.flatnonzero(done):
             rows[env] = (
                 {key: each[env] for key, each in observed.items()}
@@ -159,7 +158,7 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
         self._begin(np.flatnonzero(done))
         return {'final_obs': rows, '_final_obs': done, 'final_info': info, '_final_info': done}
 
-    def _begin(self, envs: Envs) -> None:
+    def _begin(self, envs: Ids) -> None:
         self.rig.reset(envs)
         self.started_ns[envs] = self.rig.time_ns
         self._done[envs] = False
@@ -194,7 +193,7 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
         ), info
 
 
-def _bounds(space: gymnasium.Space[Any]) -> tuple[Array, Array]:
+def _bounds(space: gymnasium.Space[Any]) -> tuple[AnyArray, AnyArray]:
     """Return the lowest and highest values of a space, [width]."""
     if isinstance(space, Box):
         return space.low.ravel(), space.high.ravel()

@@ -9,15 +9,14 @@ from typing import Any
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from sensor_rig.mounting.survey import Survey
 from sim_sensors.world.actuation.diff_drive import custom_text
 from sim_sensors.world.actuation.transmissions import ONE_DOF, Actuators
 from sim_sensors.world.model.poses import keyframe_names, start_qpos
 from sim_sensors.world.model.stance import Stance, is_free, stand
 
-Floats = NDArray[np.float64]
 Values = dict[str, Any]
 
 HEAD = re.compile(r'head|camera|cam$|eye|lens|front', re.I)

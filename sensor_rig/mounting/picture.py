@@ -9,13 +9,11 @@ from typing import Any
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from rig_common.arrays import Floats
 from sim_sensors.interface.sensor import AnySensor, frame_pose
 from sim_sensors.world.rendering.renderer import overview
-
-Floats = NDArray[np.float64]
 
 WIDTH, HEIGHT = 800, 640
 VIEWS_DEG = ((135.0, -18.0), (45.0, -35.0))

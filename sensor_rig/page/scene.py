@@ -9,11 +9,10 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from sim_sensors.world.scene.markers import Scene, Shape
 from sim_sensors.world.scene.pose_messages import base_body
 from sim_sensors.world.world import World
-
-Floats = NDArray[np.float64]
 
 POINT_SIZE = 0.01
 """Of the distance to the robot at the first look."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from rig_common.msgs.decode import read_odometry
 from rig_common.times import NS_PER_S
@@ -33,7 +33,6 @@ from sim_sensors.world.scene.pose_messages import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Points = NDArray[np.float64]
 CHUNK_S = 0.1
 """How much is simulated between two updates of the progress bar, s."""
 
@@ -49,18 +48,18 @@ class BundledScan(NamedTuple):
 
 @dataclass
 class Maps:
-    """Points of the same rays on three maps, [n, 3] m in the world each."""
+    """Floats of the same rays on three maps, [n, 3] m in the world each."""
 
     sensor: str
     scans: int
-    true: Points
-    raw: Points
-    synced: Points
+    true: Floats
+    raw: Floats
+    synced: Floats
     clock_ms: float
     """What the sensor's clock is off by, mean over the scans."""
     synced_ms: float
     """What the synced stamps are off by, mean over the scans."""
-    away: dict[str, Points] = field(init=False)
+    away: dict[str, Floats] = field(init=False)
     """Of each map: how far every point is from where it truly is, [n] m."""
 
     def __post_init__(self) -> None:
@@ -122,7 +121,7 @@ def fuse(
     )
 
 
-def _places(placer: Placer, kind: str, scan: BundledScan) -> list[Points] | None:
+def _places(placer: Placer, kind: str, scan: BundledScan) -> list[Floats] | None:
     """Return a scan's points by its capture time, its raw and its synced stamp; None without."""
     found = [
         placer.place(kind, scan.message, time_ns)

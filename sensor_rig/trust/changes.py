@@ -12,8 +12,9 @@ from enum import Enum
 
 import numpy as np
 
+from rig_common.arrays import Floats, Ints
 from rig_common.times import NS_PER_MS, NS_PER_S
-from sensor_rig.trust.streams import Floats, Ints, Streams
+from sensor_rig.trust.streams import Streams
 
 STEP_AT = 0.6
 """Where in the recording a clock steps, as a share of its length."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rig_common.arrays import Floats, Ints
 from rig_common.times import NS_PER_S
-from sensor_rig.trust.streams import Floats, Ints, Streams
+from sensor_rig.trust.streams import Streams
 from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.engine import SyncEngine
 

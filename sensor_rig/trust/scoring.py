@@ -7,6 +7,7 @@ from math import sqrt
 
 import numpy as np
 
+from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
 from sensor_rig.trust.changes import (
     Change,
@@ -16,7 +17,7 @@ from sensor_rig.trust.changes import (
     step_ns_of,
 )
 from sensor_rig.trust.replay import Estimator, Track
-from sensor_rig.trust.streams import Floats, Streams
+from sensor_rig.trust.streams import Streams
 
 STRETCHES, LEAST_STRETCHES = 8, 4
 LEAST_STRETCH_S, LONGEST_STRETCH_S = 6.0, 60.0

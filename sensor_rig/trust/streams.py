@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats, Ints
 from rig_common.cdr import CdrError
 from rig_common.errors import RigError
 from rig_common.msgs.decode import read_imu
@@ -23,8 +24,6 @@ from sync_engine.config import InputConfig, SyncConfig
 from sync_engine.cues.motion import Rotation
 from sync_engine.wire.session import WireSync
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Shift = Callable[[Ints], Ints]
 """Stamps [n] (ns) -> what is added to each (ns)."""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from rig_common.arrays import Floats
 from rig_common.cdr import CdrError, Reader
 from rig_common.errors import RigError, UnavailableError, why
 from rig_common.installing import install_extra
@@ -27,7 +28,6 @@ from rig_common.msgs.decode import (
     Pixels,
     PoseMessage,
     Scan,
-    Vector,
 )
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.drawing.colours import RAW, SYNCED, TRUTH
@@ -273,5 +273,5 @@ class RerunFile:
     def _joints(self, topic: str, raw: bytes, joints: tuple[int, dict[str, float]]) -> None:
         self._scalar(f'joints{topic}', *joints[1].values())
 
-    def _force(self, topic: str, raw: bytes, force: tuple[int, Vector]) -> None:
+    def _force(self, topic: str, raw: bytes, force: tuple[int, Floats]) -> None:
         self._scalar(f'force{topic}', *force[1].tolist())

@@ -36,15 +36,13 @@ from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.jsonable import JsonObject
 from sync_engine.clocks.channel import GateResult, InnovationGate
 from sync_engine.clocks.smoothing import Note, Tape
 from sync_engine.clocks.ways import MOTION, SIZE, O, WayBank
 from sync_engine.config import AdaKFConfig
-
-FloatArray = NDArray[np.float64]
 
 _FIRST_ARRIVAL_SIGMA_S = 2e-3
 _ARRIVAL_SIGMA_S = (5e-5, 2e-2)
@@ -77,18 +75,18 @@ class ClockPrior:
 class MotionPrior(NamedTuple):
     """What is known of (o - c, b, m, s) at one moment."""
 
-    mean: FloatArray
+    mean: Floats
     """[8]."""
-    covariance: FloatArray
+    covariance: Floats
     """[8, 8]."""
 
 
 class MotionFix(NamedTuple):
     """What one piece of motion says: y = root . (o - c, b, m, s), noise of variance `scale`."""
 
-    root: FloatArray
+    root: Floats
     """[8, 8], upper triangle."""
-    value: FloatArray
+    value: Floats
     """[8]."""
     scale: float
     """Variance that the residuals of the cue show, over what it claims."""
@@ -143,12 +141,12 @@ class ClockFilter:
             self.anchored_var = self.arrival_var
 
     @property
-    def state(self) -> FloatArray:
+    def state(self) -> Floats:
         """Mean of the state [12], in the order of the module's text."""
         return self._bank.mean.copy()
 
     @property
-    def covariance(self) -> FloatArray:
+    def covariance(self) -> Floats:
         """Covariance of the state [12, 12]."""
         return self._bank.covariance.copy()
 
@@ -168,7 +166,7 @@ class ClockFilter:
         return sqrt(max(min(self.offset_var, self.anchored_var), 0.0))
 
     def forget_motion(
-        self, mounting_covariance: FloatArray, scale_sigma: float, scale_walk: float
+        self, mounting_covariance: Floats, scale_sigma: float, scale_walk: float
     ) -> None:
         """Bias, mounting and scale begin again: the mounting with a turn of zero."""
         start = np.zeros((7, 7))
@@ -179,7 +177,7 @@ class ClockFilter:
         self._bank.set_scale_walk(scale_walk)
         self._cache()
 
-    def turn_reference(self, turn: FloatArray) -> None:
+    def turn_reference(self, turn: Floats) -> None:
         """The mounting is counted from another rotation, further by `turn` [3] (rad)."""
         self._bank.shift(slice(8, 11), -turn)
 
@@ -239,7 +237,7 @@ class ClockFilter:
         covariance[0, 0] += self._unproven_var
         return MotionPrior(h @ self._bank.mean, covariance)
 
-    def _motion_rows(self, ago_s: float) -> FloatArray:
+    def _motion_rows(self, ago_s: float) -> Floats:
         h = np.zeros((8, SIZE))
         h[0, [O, 3]] = 1.0, -1.0
         h[0, [1, 4]] = -ago_s

@@ -10,17 +10,12 @@ from __future__ import annotations
 from math import sqrt
 from typing import NamedTuple
 
+from rig_common.arrays import Floats
 from rig_common.jsonable import JsonObject
 from rig_common.times import NEVER_NS, NS_PER_S
 from sync_engine.clocks.arrivals import ArrivalBlocks
 from sync_engine.clocks.channel import GateResult
-from sync_engine.clocks.clock_filter import (
-    ClockFilter,
-    ClockPrior,
-    FloatArray,
-    MotionFix,
-    MotionPrior,
-)
+from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior, MotionFix, MotionPrior
 from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.clocks.prior import declared_prior
 from sync_engine.clocks.smoothing import ClockTrack, SmoothedClock, Tape
@@ -136,13 +131,13 @@ class ClockEstimate:
         return self.filter.motion_prior((time_ns - self._epoch_ns) / NS_PER_S)
 
     def forget_motion(
-        self, mounting_covariance: FloatArray, scale_sigma: float, scale_walk: float
+        self, mounting_covariance: Floats, scale_sigma: float, scale_walk: float
     ) -> None:
         """Bias, mounting and scale begin again."""
         if self.filter is not None:
             self.filter.forget_motion(mounting_covariance, scale_sigma, scale_walk)
 
-    def turn_reference(self, turn: FloatArray) -> None:
+    def turn_reference(self, turn: Floats) -> None:
         """The mounting is counted from another rotation, further by `turn` [3] (rad)."""
         if self.filter is not None:
             self.filter.turn_reference(turn)

@@ -17,11 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
-
-FloatArray = NDArray[np.float64]
 
 
 class SmoothedClock(NamedTuple):
@@ -43,10 +41,10 @@ class Note(NamedTuple):
     """One step of the filter: the state [n] and covariance [n, n] it left, and the step itself."""
 
     time_s: float
-    state: FloatArray
-    covariance: FloatArray
-    transition: FloatArray
-    noise: FloatArray
+    state: Floats
+    covariance: Floats
+    transition: Floats
+    noise: Floats
 
 
 @dataclass
@@ -142,7 +140,7 @@ class Tape:
             for note, x, p in zip(notes, states, covariances, strict=True)
         ]
 
-    def _known(self, piece: Piece, time_s: float, x: FloatArray, p: FloatArray) -> SmoothedClock:
+    def _known(self, piece: Piece, time_s: float, x: Floats, p: Floats) -> SmoothedClock:
         arrival_var = float(p[0, 0] + p[2, 2] - 2.0 * p[0, 2])
         anchored_var = arrival_var if self._is_anchor else float(p[0, 0] + p[3, 3] - 2.0 * p[0, 3])
         return SmoothedClock(

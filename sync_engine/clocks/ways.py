@@ -13,9 +13,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from rig_common.arrays import Floats
 
 SIZE = 12
 O = 0  # noqa: E741  the offset, as in the formulas
@@ -57,7 +56,7 @@ class WayBank:
     """The filters of all ways, each with a mean [SIZE] and a covariance [SIZE, SIZE]."""
 
     def __init__(
-        self, mean: FloatArray, p: FloatArray, walks: tuple[float, float, float], chance: float
+        self, mean: Floats, p: Floats, walks: tuple[float, float, float], chance: float
     ) -> None:
         """Begin all of them alike; `walks` of offset, skew, latency, `chance` of wander at all."""
         from filterpy.kalman import KalmanFilter  # brings all of scipy along: half of a start
@@ -101,14 +100,14 @@ class WayBank:
     def _mix(self) -> None:
         """Keep mean and covariance of all together."""
         means = np.array([kf.x for kf in self._filters])
-        self.mean: FloatArray = self.beliefs @ means
+        self.mean: Floats = self.beliefs @ means
         apart = means - self.mean
         each = np.array([kf.P for kf in self._filters])
-        self.covariance: FloatArray = (
+        self.covariance: Floats = (
             np.tensordot(self.beliefs, each, 1) + (apart.T * self.beliefs) @ apart
         )
 
-    def predict(self, dt: float) -> tuple[FloatArray, FloatArray]:
+    def predict(self, dt: float) -> tuple[Floats, Floats]:
         """Go on by `dt` s; return the transition and the noise of all together."""
         transition = np.eye(SIZE)
         transition[O, 1] = transition[O, _RATE] = transition[2, _RATE] = dt
@@ -119,8 +118,8 @@ class WayBank:
         self._mix()
         return transition, np.tensordot(self.beliefs, np.array(noises), 1)
 
-    def _noise(self, k: int, dt: float) -> FloatArray:
-        noise: FloatArray = self._noises[k] * dt
+    def _noise(self, k: int, dt: float) -> Floats:
+        noise: Floats = self._noises[k] * dt
         for rate, moved in ((1, (O,)), (_RATE, (O, 2))):
             walked = noise[rate, rate]
             noise[np.ix_(moved, moved)] += walked * dt * dt / 3.0
@@ -151,7 +150,7 @@ class WayBank:
             )
         self.beliefs = after / after.sum()
 
-    def update(self, rows: FloatArray, value: FloatArray, noise: FloatArray) -> None:
+    def update(self, rows: Floats, value: Floats, noise: Floats) -> None:
         """Take value [k] = rows [k, SIZE] . state, noise [k, k]; what foresaw it counts more."""
         scores = np.zeros(len(WAYS))
         for k, kf in enumerate(self._filters):
@@ -165,7 +164,7 @@ class WayBank:
         self.beliefs /= self.beliefs.sum()
         self._mix()
 
-    def shift(self, index: int | slice, by: float | FloatArray) -> None:
+    def shift(self, index: int | slice, by: float | Floats) -> None:
         """Move the mean at `index`."""
         for kf in self._filters:
             kf.x[index] += by
@@ -178,7 +177,7 @@ class WayBank:
             kf.P[rows] += variance
         self._mix()
 
-    def replace(self, part: slice, p: FloatArray, x: FloatArray | None = None) -> None:
+    def replace(self, part: slice, p: Floats, x: Floats | None = None) -> None:
         """Begin a part of the state again, independent of all others."""
         for kf in self._filters:
             kf.P[part, :] = 0.0
@@ -188,8 +187,8 @@ class WayBank:
         self._mix()
 
     def _as_way(
-        self, x: FloatArray, p: FloatArray, way: WanderWay, was: WanderWay
-    ) -> tuple[FloatArray, FloatArray]:
+        self, x: Floats, p: Floats, way: WanderWay, was: WanderWay
+    ) -> tuple[Floats, Floats]:
         """Return a state of the way it `was` as another one would have it."""
         if not self._has_motion or bool(way.rate_sigma) == bool(was.rate_sigma):
             return x, p

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
-
-FloatArray = NDArray[np.float64]
 
 _FIRST_ROOM = 1024
 _MOST_FRESH = 65536
@@ -39,7 +38,7 @@ class GyroTrack:
         """Forget everything (the IMU's clock stepped, or time started over)."""
         self._fresh.clear()
         self._stamps_ns: NDArray[np.int64] = np.zeros(_FIRST_ROOM, dtype=np.int64)
-        self._rates_theta: FloatArray = np.zeros((6, _FIRST_ROOM))
+        self._rates_theta: Floats = np.zeros((6, _FIRST_ROOM))
         """Angular rate (rad/s) and its integral from any start (rad), IMU frame."""
         self._from = self._to = 0
         self._last_ns = -1
@@ -78,7 +77,7 @@ class GyroTrack:
         rates = np.diff(track.angles(times_s), axis=1) / (times_s[1] - times_s[0])
         return float(np.sqrt(rates.var(axis=1).sum()))
 
-    def angle(self, stamp_ns: int, times_s: FloatArray, axis: FloatArray) -> FloatArray | None:
+    def angle(self, stamp_ns: int, times_s: Floats, axis: Floats) -> Floats | None:
         """Return the angle about `axis` [3] (IMU frame), from any start, [n] (rad).
 
         `times_s` [n] are after `stamp_ns` (IMU clock); None where they are outside the track.
@@ -91,10 +90,10 @@ class GyroTrack:
             or (covered[1] < stamp_ns + int(high_s * NS_PER_S))
         ):
             return None
-        about: FloatArray = self.about(axis[None], stamp_ns, low_s, high_s).angles(times_s)[0]
+        about: Floats = self.about(axis[None], stamp_ns, low_s, high_s).angles(times_s)[0]
         return about
 
-    def about(self, axes: FloatArray, origin_ns: int, low_s: float, high_s: float) -> TurnTrack:
+    def about(self, axes: Floats, origin_ns: int, low_s: float, high_s: float) -> TurnTrack:
         """Return the track about `axes` [m, 3], times in seconds after `origin_ns` (IMU clock).
 
         It holds what `low_s` .. `high_s` needs and no more; there are at least two samples.
@@ -148,7 +147,7 @@ class TurnTrack:
     add up to rate' dt^2 / 8 to it.
     """
 
-    def __init__(self, knots_s: FloatArray, rates: FloatArray, angles: FloatArray) -> None:
+    def __init__(self, knots_s: Floats, rates: Floats, angles: Floats) -> None:
         """Take knots [n] and, about every axis, rates and angles [m, n] there."""
         self._inner = knots_s[1:-1]
         """Without the first and the last: what lies beyond them belongs to the end intervals."""
@@ -159,13 +158,13 @@ class TurnTrack:
         table[1 + count : 1 + 2 * count] = rates[:, :-1]
         table[1 + 2 * count :] = 0.5 * (rates[:, 1:] - rates[:, :-1]) / np.diff(knots_s)
 
-    def angles(self, times_s: FloatArray) -> FloatArray:
+    def angles(self, times_s: Floats) -> Floats:
         """Return the angles (rad, from any start) [m, ...] at times of any shape."""
         after, angle, rate, half_slope = self._at(times_s)
-        result: FloatArray = angle + after * (rate + half_slope * after)
+        result: Floats = angle + after * (rate + half_slope * after)
         return result
 
-    def _at(self, times_s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    def _at(self, times_s: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Return time since its knot [...], angles, rates, half of their slopes there [m, ...]."""
         rows = self._table.take(self._inner.searchsorted(times_s), axis=1)
         np.subtract(times_s, rows[0], out=rows[0])

@@ -11,9 +11,9 @@ from math import sqrt
 
 import numpy as np
 
-from rig_common.arrays import AnyArray
+from rig_common.arrays import AnyArray, Floats
 from rig_common.times import NS_PER_S
-from sync_engine.cues.base import XYZ_AXES, FloatArray, GyroLookup
+from sync_engine.cues.base import XYZ_AXES, GyroLookup
 from sync_engine.cues.image_lens import CameraLens, Straightened, is_plain
 from sync_engine.cues.image_motion import TRUST, ImageMotion, MeasuredTurn, PairMotion
 from sync_engine.cues.image_readout import ImageReadout
@@ -94,7 +94,7 @@ class ImageCue:
         if self._motion is not None:
             self._motion.forget()
         self.readout.clear()
-        self._last: tuple[int, FloatArray] | None = None
+        self._last: tuple[int, Floats] | None = None
 
     def feed(
         self, stamp_ns: int, values: CueValues, gyro: GyroLookup | None = None
@@ -126,7 +126,7 @@ class ImageCue:
             self.readout.compare(gyro)
         return self._turned(last, stamp_ns, small, gyro)
 
-    def _small(self, values: CueValues) -> FloatArray:
+    def _small(self, values: CueValues) -> Floats:
         """Return the picture small, straight and smooth; a new size voids `_last`."""
         gray = np.asarray(values['gray'])
         if gray.ndim != 2 or min(gray.shape) < 32:
@@ -175,9 +175,9 @@ class ImageCue:
 
     def _turned(
         self,
-        last: tuple[int, FloatArray],
+        last: tuple[int, Floats],
         stamp_ns: int,
-        small: FloatArray,
+        small: Floats,
         gyro: GyroLookup | None,
     ) -> Rotation | None:
         """Return the rotation since the `last` picture."""
@@ -206,13 +206,13 @@ class ImageCue:
             (self.scale_sigma, self.scale_sigma, 0.0),
         )
 
-    def _is_good(self, found: PairMotion, guess: FloatArray) -> bool:
+    def _is_good(self, found: PairMotion, guess: Floats) -> bool:
         """Return whether a fit stayed near the phase correlation and is sharp."""
         strayed = np.abs((found.turn - guess)[:2]).max() * self._small_focal[0] > _STRAYED_PX
         worst = float(np.diag(found.covariance).max()) * TRUST**2
         return not strayed and worst < _WORST_SIGMA_RAD**2
 
-    def _phase_correlate(self, before: FloatArray, after: FloatArray) -> tuple[float, float]:
+    def _phase_correlate(self, before: Floats, after: Floats) -> tuple[float, float]:
         """Return the shift of the content (right, down in px), to about a pixel, at half size."""
         one, two = _reduce(before, 2), _reduce(after, 2)
         spectrum = np.fft.rfft2((two - two.mean()) * self._taper)
@@ -241,7 +241,7 @@ def _measured(gyro: GyroLookup | None, from_ns: int, to_ns: int) -> MeasuredTurn
     return MeasuredTurn(turn, _GYRO_SIGMA_RAD**2 + (turn - before) ** 2)
 
 
-def _reduce(gray: AnyArray, block: int) -> FloatArray:
+def _reduce(gray: AnyArray, block: int) -> Floats:
     """Average `block` x `block` pixels; of many rows some will do."""
     if block == 1:
         return gray.astype(np.float64)
@@ -254,14 +254,14 @@ def _reduce(gray: AnyArray, block: int) -> FloatArray:
     for row in range(every, block, every):
         np.add(first, gray[row:height:block, :width], out=first)
         count += 1
-    small: FloatArray = first[:, ::block].astype(np.float64)
+    small: Floats = first[:, ::block].astype(np.float64)
     for column in range(1, block):
         np.add(small, first[:, column::block], out=small)
     small /= count * block
     return small
 
 
-def _levelled(small: FloatArray, dtype: np.dtype[np.generic]) -> FloatArray:
+def _levelled(small: Floats, dtype: np.dtype[np.generic]) -> Floats:
     """Return gray values of 0 to 255, whatever the pixels were: 8 bits are taken as they are.
 
     Others (12 bits in 16, temperatures, depths) are stretched between their darkest and brightest
@@ -276,15 +276,15 @@ def _levelled(small: FloatArray, dtype: np.dtype[np.generic]) -> FloatArray:
     if not high > low:
         return np.zeros_like(small)
     clean = np.where(known, small, middle)
-    level: FloatArray = np.clip((clean - low) * (255.0 / (high - low)), 0.0, 255.0)
+    level: Floats = np.clip((clean - low) * (255.0 / (high - low)), 0.0, 255.0)
     return level
 
 
-def _is_same(one: FloatArray, other: FloatArray) -> bool:
+def _is_same(one: Floats, other: Floats) -> bool:
     return float(np.abs(one - other).mean()) < _SAME
 
 
-def _smoothed(image: FloatArray) -> FloatArray:
+def _smoothed(image: Floats) -> Floats:
     """Return the image blurred by (1, 2, 1) / 4 each way: from a sharp one no step finds home."""
     across, down = image.copy(), image.copy()
     across[:, 1:-1] = 0.25 * (image[:, :-2] + image[:, 2:]) + 0.5 * image[:, 1:-1]

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from rig_common.arrays import Floats
 
 FISHEYES = ('equidistant', 'fisheye')
 MODELS = ('plumb_bob', 'rational_polynomial', *FISHEYES)
@@ -51,7 +50,7 @@ class CameraLens:
         """Whether its picture differs from that of a pinhole."""
         return any(self.d) or self.model in FISHEYES
 
-    def seen_at(self, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def seen_at(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Return the picture's pixel (u, v) of directions given by x/z and y/z."""
         bent = _fisheye if self.model in FISHEYES else _brown
         x, y = bent(x, y, self.d)
@@ -67,7 +66,7 @@ def is_plain(lens: CameraLens, size_px: tuple[float, float]) -> bool:
     return not lens.bends and max(beside) < _BESIDE * size_px[0]
 
 
-def _brown(x: FloatArray, y: FloatArray, d: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
+def _brown(x: Floats, y: Floats, d: tuple[float, ...]) -> tuple[Floats, Floats]:
     """Brown's model: k1 k2 p1 p2 k3, and as a fraction k4 k5 k6, and thin prism s1 .. s4."""
     k1, k2, p1, p2, k3, k4, k5, k6, s1, s2, s3, s4 = (*d, *[0.0] * 12)[:12]
     r2 = x * x + y * y
@@ -81,7 +80,7 @@ def _brown(x: FloatArray, y: FloatArray, d: tuple[float, ...]) -> tuple[FloatArr
     )
 
 
-def _fisheye(x: FloatArray, y: FloatArray, d: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
+def _fisheye(x: Floats, y: Floats, d: tuple[float, ...]) -> tuple[Floats, Floats]:
     """Angles off the axis become radii: a (1 + k1 a^2 + k2 a^4 + k3 a^6 + k4 a^8)."""
     k1, k2, k3, k4 = (*d, *[0.0] * 4)[:4]
     r = np.hypot(x, y)
@@ -112,7 +111,7 @@ class Straightened:
         )
         # The middle of a small pixel lies half a block after its first pixel.
         u, v = ((each + 0.5) / block - 0.5 for each in (u, v))
-        self.row_shares: FloatArray = (v + 0.5) / height - 0.5
+        self.row_shares: Floats = (v + 0.5) / height - 0.5
         """Where in the readout of the camera's picture every pixel is, -0.5 to 0.5."""
         u, v = np.clip(u, 0.0, width - 1.001), np.clip(v, 0.0, height - 1.001)
         left, top = u.astype(np.intp), v.astype(np.intp)
@@ -126,10 +125,10 @@ class Straightened:
             right * below,
         )
 
-    def of(self, small: FloatArray) -> FloatArray:
+    def of(self, small: Floats) -> Floats:
         """Return the pinhole's picture."""
         flat = small.ravel()
-        straight: FloatArray = flat[self._corner] * self._shares[0]
+        straight: Floats = flat[self._corner] * self._shares[0]
         for step, share in zip(self._steps[1:], self._shares[1:], strict=True):
             straight += flat[self._corner + step] * share
         return straight

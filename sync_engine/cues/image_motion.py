@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
+from rig_common.quaternions import skewed
 from sync_engine.cues.image_way import CameraWay
-
-FloatArray = NDArray[np.float64]
 
 _STRIDE = (2, 2)
 """Every second row and column is looked at: neighbours tell the same."""
@@ -58,25 +58,25 @@ _LEAST_BLOCKS = 6.0
 class MeasuredTurn(NamedTuple):
     """What a gyro says of the turn between two images."""
 
-    turn: FloatArray
+    turn: Floats
     """[3] in the camera's frame (rad)."""
-    variances: FloatArray
+    variances: Floats
 
 
 class PairMotion(NamedTuple):
     """What one pair of images shows."""
 
-    turn: FloatArray
+    turn: Floats
     """[3] rotation vector of the camera at the middle row, in its own frame (rad)."""
-    covariance: FloatArray
+    covariance: Floats
     """[3, 3] formal, for brightness errors that are independent."""
-    sweep: FloatArray
+    sweep: Floats
     """[3] by how much more the camera turned at the last row than at the first one (rad)."""
-    sweep_covariance: FloatArray
+    sweep_covariance: Floats
     """[3, 3] formal."""
-    way: FloatArray
+    way: Floats
     """[3] unit direction of the translation."""
-    depths: FloatArray
+    depths: Floats
     """[blocks] inverse depth of each, times the length of the way."""
     spread: float
     """Robust sigma of the brightness errors that are left."""
@@ -89,7 +89,7 @@ class ImageMotion:
         self,
         shape: tuple[int, int],
         focal_px: tuple[float, float],
-        row_shares: FloatArray | None = None,
+        row_shares: Floats | None = None,
     ) -> None:
         """`row_shares` [height, width] says where in the readout a pixel is, -0.5 to 0.5."""
         height, width = self._shape = shape
@@ -110,7 +110,7 @@ class ImageMotion:
         x = (columns[order] - 0.5 * (width - 1)) / fx
         y = (rows[order] - 0.5 * (height - 1)) / fy
         self._directions = np.stack([x, y, np.ones_like(x)])
-        self._row_shares: FloatArray = (
+        self._row_shares: Floats = (
             (at // width + 0.5) / height - 0.5 if row_shares is None else row_shares.ravel()[at]
         )
         self.forget()
@@ -121,9 +121,9 @@ class ImageMotion:
 
     def fit(
         self,
-        before: FloatArray,
-        after: FloatArray,
-        guess: FloatArray,
+        before: Floats,
+        after: Floats,
+        guess: Floats,
         measured: MeasuredTurn | None = None,
     ) -> PairMotion | None:
         """Return the motion from one image to the next, from a `guess` of the turn [3] (rad).
@@ -168,8 +168,8 @@ class ImageMotion:
         return PairMotion(turn, covariance[:3, :3], sweep, covariance[6:, 6:], way, depths, spread)
 
     def _weights(
-        self, error: FloatArray, inside: NDArray[np.bool_], texture: FloatArray
-    ) -> tuple[FloatArray, float, float]:
+        self, error: Floats, inside: NDArray[np.bool_], texture: Floats
+    ) -> tuple[Floats, float, float]:
         """Return the weight of every pixel, the spread of the errors, and how many blocks match.
 
         `texture` [blocks] is the sum of squares that a block had to explain.
@@ -183,12 +183,12 @@ class ImageMotion:
         weight = known / (1.0 + squared / (_OUTLIER * spread) ** 2) / spread**2
         return weight, spread, float(matched @ (texture > least))
 
-    def _per_block(self, values: FloatArray) -> FloatArray:
+    def _per_block(self, values: Floats) -> Floats:
         """Return the sums over every block of values [..., pixels]."""
-        sums: FloatArray = np.add.reduceat(values, self._starts, axis=-1)
+        sums: Floats = np.add.reduceat(values, self._starts, axis=-1)
         return sums
 
-    def _columns(self, gx: FloatArray, gy: FloatArray) -> FloatArray:
+    def _columns(self, gx: Floats, gy: Floats) -> Floats:
         """Return d brightness / d (turn, way at inverse depth 1) of every pixel, [6, pixels]."""
         x, y, _ = self._directions
         radial = gx * x + gy * y
@@ -196,15 +196,15 @@ class ImageMotion:
 
     def _warp(
         self,
-        image: FloatArray,
-        turn: FloatArray,
-        sweep: FloatArray,
-        way: FloatArray,
-        depths: FloatArray,
-    ) -> tuple[FloatArray, NDArray[np.bool_]]:
+        image: Floats,
+        turn: Floats,
+        sweep: Floats,
+        way: Floats,
+        depths: Floats,
+    ) -> tuple[Floats, NDArray[np.bool_]]:
         """Return the brightness where every pixel's thing is seen now, and if it is in view."""
         placed = self._directions - way[:, None] * depths[self._of]
-        x, y, z = _back(turn) @ placed - self._row_shares * (_skewed(sweep) @ placed)
+        x, y, z = _back(turn) @ placed - self._row_shares * (skewed(sweep) @ placed)
         z = np.maximum(z, 0.05)
         height, width = self._shape
         return _sample(
@@ -215,13 +215,13 @@ class ImageMotion:
 
     def _step(
         self,
-        error: FloatArray,
-        weight: FloatArray,
-        columns: FloatArray,
-        way: FloatArray,
-        depths: FloatArray,
-        prior: tuple[FloatArray, FloatArray],
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        error: Floats,
+        weight: Floats,
+        columns: Floats,
+        way: Floats,
+        depths: Floats,
+        prior: tuple[Floats, Floats],
+    ) -> tuple[Floats, Floats, Floats]:
         """One step: (move of turn, way and sweep [9], of the depths [blocks], covariance [9, 9]).
 
         `prior` is the expected way [3] and its information [3, 3]. The turn may differ from row
@@ -252,8 +252,8 @@ class ImageMotion:
 
 
 def _way_with(
-    measured: MeasuredTurn, turn: FloatArray, way: FloatArray, covariance: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+    measured: MeasuredTurn, turn: Floats, way: Floats, covariance: Floats
+) -> tuple[Floats, Floats]:
     """Return the way [3] and its covariance [3, 3] with the turn `measured`, too.
 
     A pair hardly tells a turn from a way to the side; with the turn known the way is.
@@ -264,23 +264,17 @@ def _way_with(
     return moved / np.linalg.norm(moved), covariance[3:6, 3:6] - gain @ cross.T
 
 
-def _back(turn: FloatArray) -> FloatArray:
+def _back(turn: Floats) -> Floats:
     """Return the matrix [3, 3] that takes directions before a turn to those after it."""
     angle = float(np.sqrt(turn @ turn))
-    skew = _skewed(turn)
+    skew = skewed(turn)
     first = np.sinc(angle / np.pi)
     second = 0.5 * np.sinc(0.5 * angle / np.pi) ** 2
-    back: FloatArray = np.eye(3) - first * skew + second * (skew @ skew)
+    back: Floats = np.eye(3) - first * skew + second * (skew @ skew)
     return back
 
 
-def _skewed(vector: FloatArray) -> FloatArray:
-    """Return the matrix [3, 3] of the cross product with `vector`."""
-    x, y, z = vector
-    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-
-
-def _exposed_as(seen: FloatArray, moved: FloatArray, weight: FloatArray) -> FloatArray:
+def _exposed_as(seen: Floats, moved: Floats, weight: Floats) -> Floats:
     """Return `moved` with the mean and the contrast of `seen`: the exposure may have changed."""
     weight = weight / weight.sum()
     means = weight @ seen, weight @ moved
@@ -289,13 +283,11 @@ def _exposed_as(seen: FloatArray, moved: FloatArray, weight: FloatArray) -> Floa
         for values, mean in zip((seen, moved), means, strict=True)
     ]
     gain = min(max(spreads[0] / max(spreads[1], 1e-6), _GAINS[0]), _GAINS[1])
-    exposed: FloatArray = gain * (moved - means[1]) + means[0]
+    exposed: Floats = gain * (moved - means[1]) + means[0]
     return exposed
 
 
-def _sample(
-    image: FloatArray, x: FloatArray, y: FloatArray
-) -> tuple[FloatArray, NDArray[np.bool_]]:
+def _sample(image: Floats, x: Floats, y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """Return bilinear values at (x, y) and where these lie inside."""
     height, width = image.shape
     inside = (x >= 0.0) & (x < width - 1.0) & (y >= 0.0) & (y < height - 1.0)
@@ -306,5 +298,5 @@ def _sample(
     flat = image.ravel()
     upper = flat[corner] * (1.0 - u) + flat[corner + 1] * u
     lower = flat[corner + width] * (1.0 - u) + flat[corner + width + 1] * u
-    values: FloatArray = upper * (1.0 - v) + lower * v
+    values: Floats = upper * (1.0 - v) + lower * v
     return values, inside

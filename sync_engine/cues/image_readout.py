@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
-from sync_engine.cues.base import XYZ_AXES, FloatArray, GyroLookup
+from sync_engine.cues.base import XYZ_AXES, GyroLookup
 
 _HALF_S = 0.01
 """Half of the time over which a rate is averaged."""
@@ -39,9 +40,9 @@ class ReadoutTime(NamedTuple):
 class _Pair(NamedTuple):
     from_ns: int
     to_ns: int
-    turn: FloatArray
-    sweep: FloatArray
-    information: FloatArray
+    turn: Floats
+    sweep: Floats
+    information: Floats
     """[3] of the sweep (1 / rad^2)."""
 
 
@@ -50,7 +51,7 @@ class ImageReadout:
 
     def __init__(self) -> None:
         self._waiting: deque[_Pair] = deque(maxlen=_WAITING)
-        self._sums: FloatArray = np.zeros((3, 4, 4))
+        self._sums: Floats = np.zeros((3, 4, 4))
         """Per axis: products of (change of rate, gyro's turn, sweep, own turn), weighted."""
         self.pairs = 0
 
@@ -59,7 +60,7 @@ class ImageReadout:
         self._waiting.clear()
 
     def add(
-        self, from_ns: int, to_ns: int, turn: FloatArray, sweep: FloatArray, variances: FloatArray
+        self, from_ns: int, to_ns: int, turn: Floats, sweep: Floats, variances: Floats
     ) -> None:
         """Take what a pair of pictures showed, `variances` [3] of the sweep."""
         self._waiting.append(_Pair(from_ns, to_ns, turn, sweep, 1.0 / variances))
@@ -78,7 +79,7 @@ class ImageReadout:
             self._waiting.popleft()
             self._take(pair, np.array(angles))
 
-    def _take(self, pair: _Pair, angles: FloatArray) -> None:
+    def _take(self, pair: _Pair, angles: Floats) -> None:
         """Add one pair; `angles` [3, 6] of the gyro around both pictures."""
         change = (angles[:, 5] - angles[:, 3] - angles[:, 2] + angles[:, 0]) / (2.0 * _HALF_S)
         rows = np.stack([change, angles[:, 4] - angles[:, 1], pair.sweep, pair.turn], axis=1)

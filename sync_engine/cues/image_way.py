@@ -14,9 +14,9 @@ the pairs; a pair that turns otherwise than the last is then predicted without l
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from rig_common.arrays import Floats
+from rig_common.quaternions import skewed
 
 _FIRST = (0.3, 4.0)
 """Prior sigma of the direction (rad) and of the lever arm beside the way between two images."""
@@ -35,34 +35,32 @@ class CameraWay:
     """The direction of the way, as a function of the turn."""
 
     def __init__(self) -> None:
-        self._ahead: FloatArray = np.array([0.0, 0.0, 1.0])
-        self._lever: FloatArray = np.zeros(3)
-        self._p: FloatArray = np.diag([_FIRST[0] ** 2] * 2 + [_FIRST[1] ** 2] * 3)
-        self._tangents: FloatArray = _tangents(self._ahead)
+        self._ahead: Floats = np.array([0.0, 0.0, 1.0])
+        self._lever: Floats = np.zeros(3)
+        self._p: Floats = np.diag([_FIRST[0] ** 2] * 2 + [_FIRST[1] ** 2] * 3)
+        self._tangents: Floats = _tangents(self._ahead)
         """[2, 3] unit vectors across the direction ahead."""
 
     def step(self) -> None:
         """Go on to the next pair."""
         self._p = self._p + np.diag([_WALK[0] ** 2] * 2 + [_WALK[1] ** 2] * 3)
 
-    def predict(self, turn: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def predict(self, turn: Floats) -> tuple[Floats, Floats]:
         """Return the unit direction [3] for a turn [3] (rad), and its information [3, 3]."""
-        way = self._ahead + _skewed(turn) @ self._lever
+        way = self._ahead + skewed(turn) @ self._lever
         way /= np.linalg.norm(way)
         return way, self._tangents.T @ self._precision(turn) @ self._tangents
 
-    def _rows(self, turn: FloatArray) -> FloatArray:
+    def _rows(self, turn: Floats) -> Floats:
         """Return d (direction across) / d (direction ahead across, lever), [2, 5]."""
-        return np.hstack([np.eye(2), self._tangents @ _skewed(turn)])
+        return np.hstack([np.eye(2), self._tangents @ skewed(turn)])
 
-    def _precision(self, turn: FloatArray) -> FloatArray:
+    def _precision(self, turn: Floats) -> Floats:
         rows = self._rows(turn)
         spread = rows @ self._p @ rows.T + _FLOOR**2 * np.eye(2)
         return np.asarray(np.linalg.inv(spread), dtype=np.float64)
 
-    def learn(
-        self, turn: FloatArray, way: FloatArray, covariance: FloatArray, trust: float
-    ) -> None:
+    def learn(self, turn: Floats, way: Floats, covariance: Floats, trust: float) -> None:
         """Take the way [3] that a fit found with the prediction as its prior.
 
         `covariance` [3, 3] is the fit's; `trust` is how much the prior counted beside the data.
@@ -92,13 +90,7 @@ class CameraWay:
         self._tangents = _tangents(self._ahead, across[0])
 
 
-def _skewed(vector: FloatArray) -> FloatArray:
-    """Return the matrix [3, 3] of the cross product with `vector` (np.cross is slow)."""
-    x, y, z = vector
-    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-
-
-def _tangents(axis: FloatArray, near: FloatArray | None = None) -> FloatArray:
+def _tangents(axis: Floats, near: Floats | None = None) -> Floats:
     """Return two unit vectors [2, 3] across a unit `axis` [3], the first as `near` as can be."""
     wanted = np.array([1.0, 0.0, 0.0]) if near is None else near
     one = wanted - (wanted @ axis) * axis

@@ -7,8 +7,10 @@ from math import isfinite
 
 import numpy as np
 
+from rig_common.arrays import Floats
+from rig_common.quaternions import rotation_vector
 from rig_common.times import NS_PER_S
-from sync_engine.cues.base import XYZ_AXES, FloatArray, GyroLookup, rotation_vector
+from sync_engine.cues.base import XYZ_AXES, GyroLookup
 from sync_engine.cues.motion import Rotation
 from sync_engine.streams.payload import CueValues
 
@@ -91,7 +93,7 @@ class OdometryCue:
     """`orientation` [4] (x, y, z, w), optional `variance` [3] of a step; body-frame difference."""
 
     def __init__(self) -> None:
-        self._last: tuple[int, FloatArray] | None = None
+        self._last: tuple[int, Floats] | None = None
         self._axes = _Axes()
 
     def reset(self) -> None:

@@ -25,12 +25,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
 from sync_engine.clocks.channel import GateResult
 from sync_engine.clocks.clock_filter import MotionFix, MotionPrior
 from sync_engine.clocks.offset import ClockEstimate
 from sync_engine.config import MotionConfig
-from sync_engine.cues.gyro import FloatArray, GyroTrack
+from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.mounting import Mounting, MountingSource, MountingStatus, turned_by
 from sync_engine.cues.turn_rows import GRID_STEP_S, STRAY_S, Point, Squeezed, TurnRows
 
@@ -415,12 +416,12 @@ def _undeclared(prior: MotionPrior, mounting: Mounting) -> MotionPrior:
     return MotionPrior(prior.mean, covariance)
 
 
-def _between(one: FloatArray, other: FloatArray) -> FloatArray:
+def _between(one: Floats, other: Floats) -> Floats:
     """Return the rotation vector [3] (rad) that takes rotation matrix `one` to `other`."""
     m = other @ one.T
     vector = 0.5 * np.array([m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]])
     sine = float(np.linalg.norm(vector))
     if sine < 1e-6:
         return vector
-    turn: FloatArray = vector * (float(np.arctan2(sine, 0.5 * (np.trace(m) - 1.0))) / sine)
+    turn: Floats = vector * (float(np.arctan2(sine, 0.5 * (np.trace(m) - 1.0))) / sine)
     return turn

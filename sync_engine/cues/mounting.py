@@ -18,7 +18,8 @@ from math import cos, degrees, pi, sin, sqrt
 
 import numpy as np
 
-from sync_engine.cues.gyro import FloatArray
+from rig_common.arrays import Floats
+from rig_common.quaternions import Quaternion, skewed, wxyz_from_matrix
 
 _UNKNOWN_SIGMA_RAD = 2.0
 """Prior of a rotation that nobody declared: anything."""
@@ -31,7 +32,6 @@ _CONTRADICTED_SIGMAS = 5.0
 """A declared rotation is wrong if the estimate is further away than both (5 degrees)."""
 _MOST_STEP_RAD = 0.3
 
-Quaternion = tuple[float, float, float, float]
 Axis = tuple[float, float, float]
 
 
@@ -73,21 +73,21 @@ class MountingStatus:
 class Mounting:
     """The rotation of one sensor and how well it is known."""
 
-    def __init__(self, declared: FloatArray | None = None) -> None:
+    def __init__(self, declared: Floats | None = None) -> None:
         self.declared = declared
-        self.matrix: FloatArray = np.eye(3) if declared is None else declared.copy()
-        self.information: FloatArray = np.eye(3) / float(self.prior_covariance[0, 0])
-        self.axes: FloatArray = np.zeros((0, 3))
+        self.matrix: Floats = np.eye(3) if declared is None else declared.copy()
+        self.information: Floats = np.eye(3) / float(self.prior_covariance[0, 0])
+        self.axes: Floats = np.zeros((0, 3))
         """The sensor's own axes about which it reports turns, [m, 3]."""
-        self.shown: FloatArray = np.zeros((3, 3))
+        self.shown: Floats = np.zeros((3, 3))
         """Information that came from motion alone."""
 
-    def see(self, axes: FloatArray) -> None:
+    def see(self, axes: Floats) -> None:
         """Note the sensor's axes [m, 3] that a stretch has turns about."""
         if len(axes) > len(self.axes):
             self.axes = axes
 
-    def sigma_rad(self, information: FloatArray | None = None) -> float:
+    def sigma_rad(self, information: Floats | None = None) -> float:
         """Return the sigma of the rotation in its worst direction that matters."""
         given = self.information if information is None else information
         if len(self.axes) == 1:
@@ -102,12 +102,12 @@ class Mounting:
         return self.sigma_rad() < KNOWN_SIGMA_RAD
 
     @property
-    def prior_covariance(self) -> FloatArray:
+    def prior_covariance(self) -> Floats:
         """Covariance of the further turn before any motion [3, 3] (rad^2)."""
         sigma = _UNKNOWN_SIGMA_RAD if self.declared is None else _DECLARED_SIGMA_RAD
         return np.eye(3) * sigma**2
 
-    def take(self, matrix: FloatArray, covariance: FloatArray) -> None:
+    def take(self, matrix: Floats, covariance: Floats) -> None:
         """Take what the filter knows: the rotation, and the covariance of a further turn."""
         self.matrix = matrix
         self.information = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
@@ -172,43 +172,23 @@ class Mounting:
         )
 
 
-def turned_by(vector: FloatArray) -> FloatArray:
+def turned_by(vector: Floats) -> Floats:
     """Return the rotation matrix [3, 3] of a rotation vector [3] (rad)."""
     angle = sqrt(float(vector @ vector))
     if angle < 1e-12:
         return np.eye(3)
     skew = skewed(vector / angle)
-    turned: FloatArray = np.eye(3) + sin(angle) * skew + (1.0 - cos(angle)) * (skew @ skew)
+    turned: Floats = np.eye(3) + sin(angle) * skew + (1.0 - cos(angle)) * (skew @ skew)
     return turned
 
 
-def skewed(vector: FloatArray) -> FloatArray:
-    """Return the matrix [3, 3] whose product with x is the cross product of `vector` with x."""
-    x, y, z = vector
-    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-
-
-def limited(step: FloatArray) -> FloatArray:
+def limited(step: Floats) -> Floats:
     """Return a rotation vector cut to what one linear step may turn by."""
     size = sqrt(float(step @ step))
     return step if size <= _MOST_STEP_RAD else step * (_MOST_STEP_RAD / size)
 
 
-def wxyz_from_matrix(matrix: FloatArray) -> Quaternion:
-    """Return the unit quaternion (w, x, y, z), w >= 0, of a rotation matrix [3, 3]."""
-    m = matrix
-    k = np.array([
-        [m[0, 0] - m[1, 1] - m[2, 2], 0.0, 0.0, 0.0],
-        [m[0, 1] + m[1, 0], m[1, 1] - m[0, 0] - m[2, 2], 0.0, 0.0],
-        [m[0, 2] + m[2, 0], m[1, 2] + m[2, 1], m[2, 2] - m[0, 0] - m[1, 1], 0.0],
-        [m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1], m[0, 0] + m[1, 1] + m[2, 2]],
-    ])  # fmt: skip
-    x, y, z, w = np.linalg.eigh(k)[1][:, -1]  # the eigenvector of the largest; lower triangle
-    sign = -1.0 if w < 0.0 else 1.0
-    return float(sign * w), float(sign * x), float(sign * y), float(sign * z)
-
-
-def _across(axis: FloatArray) -> FloatArray:
+def _across(axis: Floats) -> Floats:
     """Return two unit vectors [2, 3] across a unit `axis` [3]."""
     other = np.eye(3)[int(np.argmin(np.abs(axis)))]
     one = np.cross(axis, other)
@@ -217,12 +197,12 @@ def _across(axis: FloatArray) -> FloatArray:
 
 
 def best_rotations(
-    axes: FloatArray,
-    values: FloatArray,
-    weights: FloatArray,
-    turns: FloatArray,
+    axes: Floats,
+    values: Floats,
+    weights: Floats,
+    turns: Floats,
     known: Mounting,
-) -> FloatArray:
+) -> Floats:
     """Return the rotation that fits best at each of d candidate offsets, [d, 3, 3].
 
     Row r says that the sensor turned by `values` [r] about its own axis `axes` [r, 3], with
@@ -248,15 +228,15 @@ def best_rotations(
     return _nearest_rotations(moments + 1e-3 * known.matrix)  # the last leaves no twist open
 
 
-def _nearest_rotations(moments: FloatArray) -> FloatArray:
+def _nearest_rotations(moments: Floats) -> Floats:
     """Return the rotations R [d, 3, 3] that maximise tr(R' M) of moments [d, 3, 3]."""
     left, _, right = np.linalg.svd(moments)
     left[:, :, 2] *= np.sign(np.linalg.det(left) * np.linalg.det(right))[:, None]
-    rotations: FloatArray = left @ right
+    rotations: Floats = left @ right
     return rotations
 
 
-def _unit_solutions(normal: FloatArray, pull: FloatArray) -> FloatArray:
+def _unit_solutions(normal: Floats, pull: Floats) -> Floats:
     """Return the unit vectors a [d, 3] that minimise a' N a - 2 a' h.
 
     (N + l) a = h with |a| = 1. Without the length a direction that hardly moved would be fitted
@@ -274,5 +254,5 @@ def _unit_solutions(normal: FloatArray, pull: FloatArray) -> FloatArray:
     found = along / np.maximum(values + high[:, None], 1e-300)
     solution = np.einsum('dij,dj->di', vectors, found)
     length = np.linalg.norm(solution, axis=1, keepdims=True)
-    units: FloatArray = solution / np.maximum(length, 1e-300)
+    units: Floats = solution / np.maximum(length, 1e-300)
     return units

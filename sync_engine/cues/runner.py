@@ -12,9 +12,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from rig_common.arrays import Floats
+from rig_common.quaternions import matrix_from_wxyz
 from rig_common.times import NS_PER_S
 from sync_engine.config import CueAxes, InputConfig, SyncConfig
-from sync_engine.cues.base import XYZ_AXES, Cue, FloatArray, GyroLookup, matrix_from_wxyz
+from sync_engine.cues.base import XYZ_AXES, Cue, GyroLookup
 from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.image import ImageCue
 from sync_engine.cues.image_status import CameraStatus, camera_status, picture_doubt
@@ -187,7 +189,7 @@ class CueRunner:
         imu, to_imu = self._imu.clock, fit.mounting.matrix
         now_ns = self._streams[sensor_id].arrivals.last_ns or 0
 
-        def look(stamp_ns: int, times_s: FloatArray, axis: Axis) -> FloatArray | None:
+        def look(stamp_ns: int, times_s: Floats, axis: Axis) -> Floats | None:
             offset_ns, _ = relative_offset(clock, imu, now_ns)
             return self.gyro.angle(stamp_ns - offset_ns, times_s, to_imu @ axis)
 
@@ -256,7 +258,7 @@ def used_part(rotation: Rotation, axes: CueAxes) -> Rotation | None:
     return None
 
 
-def _declared(given: InputConfig) -> FloatArray | None:
+def _declared(given: InputConfig) -> Floats | None:
     """Return the declared rotation from the sensor's frame to the IMU's, None for unknown."""
     return matrix_from_wxyz(given.imu_quat_wxyz) if any(given.imu_quat_wxyz) else None
 

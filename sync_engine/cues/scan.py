@@ -7,10 +7,11 @@ from math import cos, sin
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Flags, Floats
 from rig_common.times import NS_PER_S
-from sync_engine.cues.base import Z_AXIS, FloatArray, GyroLookup
+from sync_engine.cues.base import Z_AXIS, GyroLookup
 from sync_engine.cues.motion import Rotation
-from sync_engine.cues.scan_match import BoolArray, Match, ScanGeometry, ScanShape
+from sync_engine.cues.scan_match import Match, ScanGeometry, ScanShape
 from sync_engine.streams.payload import CueValues
 
 _LONGEST_S = 0.5
@@ -40,7 +41,7 @@ class ScanCue:
     def reset(self) -> None:
         """Forget the last scan."""
         self._last: tuple[int, ScanShape] | None = None
-        self._twist: FloatArray = np.zeros((3, 1))
+        self._twist: Floats = np.zeros((3, 1))
 
     def feed(
         self, stamp_ns: int, values: CueValues, gyro: GyroLookup | None = None
@@ -53,10 +54,10 @@ class ScanCue:
         least = max(float(values.get('range_min', 0.0)), 1e-3)
         most = float(values.get('range_max', 0.0)) or np.inf
         with np.errstate(invalid='ignore'):
-            valid: BoolArray = (ranges > least) & (ranges < most)  # neither holds for NaN
+            valid: Flags = (ranges > least) & (ranges < most)  # neither holds for NaN
         middle = 0.5 * (len(ranges) - 1)
         ray_s = float(values.get('time_increment', 0.0))
-        times_s: FloatArray = (np.arange(len(ranges), dtype=np.float64) - middle) * ray_s
+        times_s: Floats = (np.arange(len(ranges), dtype=np.float64) - middle) * ray_s
         middle_ns = stamp_ns + round(middle * ray_s * NS_PER_S)
         return self.match(start, increment, ranges, valid, middle_ns, times_s, gyro)
 
@@ -64,10 +65,10 @@ class ScanCue:
         self,
         angle_min: float,
         increment: float,
-        ranges: FloatArray,
-        valid: BoolArray,
+        ranges: Floats,
+        valid: Flags,
         middle_ns: int,
-        times_s: FloatArray,
+        times_s: Floats,
         gyro: GyroLookup | None,
     ) -> Rotation | None:
         """Compare with the last scan; `times_s` [n] are after the middle, where both are timed."""
@@ -82,7 +83,7 @@ class ScanCue:
         turned, yaw = self._turned(middle_ns, times_s, dt, gyro)
         clean = np.where(valid, ranges, 0.0)
 
-        def placed(twist: FloatArray) -> ScanShape:
+        def placed(twist: Floats) -> ScanShape:
             moved = twist * times_s
             if turned is not None:
                 moved[0] = turned
@@ -109,7 +110,7 @@ class ScanCue:
         self._twist = _twist(found, dt)
         return Rotation(last[0], middle_ns, (found.yaw_rad,), Z_AXIS, (found.yaw_variance,))
 
-    def _now(self, found: Match, dt: float) -> FloatArray:
+    def _now(self, found: Match, dt: float) -> Floats:
         """Return the twist [3, 1] at the middle of this sweep, from the mean since the last one.
 
         The rays of a sweep are put together with it. The twist of the last interval is a tenth of
@@ -122,8 +123,8 @@ class ScanCue:
 
     @staticmethod
     def _turned(
-        middle_ns: int, times_s: FloatArray, dt: float, gyro: GyroLookup | None
-    ) -> tuple[FloatArray, float] | tuple[None, None]:
+        middle_ns: int, times_s: Floats, dt: float, gyro: GyroLookup | None
+    ) -> tuple[Floats, float] | tuple[None, None]:
         """Return the gyro's turn from the middle to each ray [n], and since `dt` ago (rad).
 
         The turn within a sweep is the gyro's. The turn since the last scan would lag, and in a
@@ -138,7 +139,7 @@ class ScanCue:
         return angles[:-2] - angles[-2], float(angles[-2] - angles[-1])
 
 
-def _twist(found: Match, dt: float) -> FloatArray:
+def _twist(found: Match, dt: float) -> Floats:
     """Return the mean yaw rate and velocity [3, 1] (rad/s, m/s) over a motion that took `dt` s.
 
     A match tells the shift in the frame of the first scan; half of the turn leads to the frame in
@@ -198,13 +199,13 @@ class CloudCue:
         middle_ns = stamp_ns + round(middle_s * NS_PER_S)
         return self._scans.match(-np.pi, increment, ranges, valid, middle_ns, times_s, gyro)
 
-    def _slice(self, slope: FloatArray, turns: FloatArray) -> BoolArray:
+    def _slice(self, slope: Floats, turns: Floats) -> Flags:
         """Return the points [n] of the slice, and settle how many azimuths it has.
 
         `slope` [n] is |z| over range in the plane, `turns` [n] the azimuth from 0 to 1.
         """
         for opening in _SLICES_RAD:
-            chosen: BoolArray = slope < np.tan(opening)
+            chosen: Flags = slope < np.tan(opening)
             rays, filled = _azimuths(turns[chosen], self._rays)
             if filled > rays // 2:
                 break
@@ -212,13 +213,13 @@ class CloudCue:
         return chosen
 
 
-def _azimuths(turns: FloatArray, before: int) -> tuple[int, int]:
+def _azimuths(turns: Floats, before: int) -> tuple[int, int]:
     """Return how many azimuths the points have, the most that are next to each other, and filled.
 
     More than `before` only where that is clear: two scans are compared by the same azimuths.
     """
     for rays in _CLOUD_RAYS:
-        filled: BoolArray = np.zeros(rays, dtype=np.bool_)
+        filled: Flags = np.zeros(rays, dtype=np.bool_)
         filled[_bins(turns, rays)] = True
         count = int(np.count_nonzero(filled))
         share = _CLEARLY_DENSE if 0 < before < rays else _DENSE
@@ -227,6 +228,6 @@ def _azimuths(turns: FloatArray, before: int) -> tuple[int, int]:
     return rays, count
 
 
-def _bins(turns: FloatArray, rays: int) -> NDArray[np.intp]:
+def _bins(turns: Floats, rays: int) -> NDArray[np.intp]:
     """Return which of `rays` azimuths each point falls on."""
     return np.rint(turns * rays).astype(np.intp) % rays

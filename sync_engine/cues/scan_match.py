@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+from rig_common.arrays import Flags, Floats
+
 Pose = tuple[float, float, float]
 """Yaw (rad), x, y (m)."""
 
@@ -52,23 +52,23 @@ class ScanShape:
     """One sweep in the sensor's frame at its middle."""
 
     geometry: ScanGeometry
-    x: FloatArray
+    x: Floats
     """[n] where each ray ends (m), with `y`."""
-    y: FloatArray
-    ranges: FloatArray
+    y: Floats
+    ranges: Floats
     """[n] as measured (m), 0 where there is none."""
-    valid: BoolArray
+    valid: Flags
     """[n] whether there is one."""
     bearing_step: float
     """Bearing from one ray to the next (rad): the increment, plus the turn meanwhile."""
 
     @cached_property
-    def points(self) -> FloatArray:
+    def points(self) -> Floats:
         """Return [2, m] x and y of the valid rays (m)."""
         return np.stack([self.x, self.y]).compress(self.valid, axis=1)
 
     @cached_property
-    def lines(self) -> FloatArray:
+    def lines(self) -> Floats:
         """Return [4, n + 2] centre x, y (m) and unit normal x, y of each ray's line.
 
         One ray more on either side, without a line, stands for everything that is out of view. A
@@ -105,7 +105,7 @@ class ScanGeometry:
         self.count = count
         self.angle_min = angle_min
         self.increment = angle_increment
-        self._angles: FloatArray = angle_min + angle_increment * np.arange(count, dtype=np.float64)
+        self._angles: Floats = angle_min + angle_increment * np.arange(count, dtype=np.float64)
         self.is_full = abs(abs(angle_increment) * count - 2.0 * np.pi) < 2.5 * abs(angle_increment)
         self._middle = 0.5 * (count - 1)
 
@@ -114,7 +114,7 @@ class ScanGeometry:
         same = abs(angle_min - self.angle_min) + abs(angle_increment - self.increment) < 1e-6
         return count == self.count and same
 
-    def scan(self, ranges: FloatArray, valid: BoolArray, moved: FloatArray) -> ScanShape:
+    def scan(self, ranges: Floats, valid: Flags, moved: Floats) -> ScanShape:
         """Build a scan from ranges [n] (m), 0 where they are not `valid`.
 
         `moved` [3, n] is where the sensor was at each ray (rad, m, m).
@@ -126,9 +126,7 @@ class ScanGeometry:
         step = self.increment + float(turn[-1] - turn[0]) / (self.count - 1)
         return ScanShape(self, x, y, ranges, valid, step)
 
-    def lines(
-        self, x: FloatArray, y: FloatArray, ranges: FloatArray, valid: BoolArray
-    ) -> FloatArray:
+    def lines(self, x: Floats, y: Floats, ranges: Floats, valid: Flags) -> Floats:
         """Fit a line through the neighbours of every ray, [4, n + 2] (see `ScanShape.lines`)."""
         count, cx, cy, sxx, sxy, syy = self._windowed(x * valid, y * valid, valid)
         enough = count > _LEAST_SHARE * (2 * _HALF_WIDTH + 1)
@@ -155,7 +153,7 @@ class ScanGeometry:
         np.sqrt(np.maximum(0.5 + half_cosine, 0.0), out=inner[3])
         return lines
 
-    def _windowed(self, x: FloatArray, y: FloatArray, valid: BoolArray) -> FloatArray:
+    def _windowed(self, x: Floats, y: Floats, valid: Flags) -> Floats:
         """Return the sums of 1, x, y, xx, xy, yy over every ray's neighbourhood, [6, n]."""
         before, behind = _HALF_WIDTH + 1, _HALF_WIDTH
         padded = np.zeros((6, before + self.count + behind))
@@ -167,7 +165,7 @@ class ScanGeometry:
             padded[:, :before] = inner[:, -before:]
             padded[:, -behind:] = inner[:, :behind]
         total = np.cumsum(padded, axis=1)
-        sums: FloatArray = total[:, before + behind :] - total[:, : self.count]
+        sums: Floats = total[:, before + behind :] - total[:, : self.count]
         return sums
 
     def correlate(self, before: ScanShape, after: ScanShape) -> float:
@@ -205,7 +203,7 @@ class ScanGeometry:
             near = near or abs(move.yaw_rad) < _NEAR_RAD
         return None
 
-    def _columns(self, scan: ScanShape, x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
+    def _columns(self, scan: ScanShape, x: Floats, y: Floats) -> NDArray[np.intp]:
         """Return the column of `scan.lines` whose ray each point falls on.
 
         What is out of view may lie beyond the ends; `take` with mode='clip' brings it to them.
@@ -218,9 +216,7 @@ class ScanGeometry:
         away += self._middle + 1.5  # one column stands before the first ray; then to the nearest
         return away.astype(np.intp)
 
-    def _step(
-        self, before: ScanShape, points: FloatArray, pose: Pose, reach: float
-    ) -> _Move | None:
+    def _step(self, before: ScanShape, points: Floats, pose: Pose, reach: float) -> _Move | None:
         """One weighted least-squares step from `pose` (rad, m, m), with points up to `reach`."""
         yaw, shift_x, shift_y = pose
         cosine, sine = cos(yaw), sin(yaw)
@@ -240,7 +236,7 @@ class ScanGeometry:
         return _solve(rows) if rows.shape[1] >= _LEAST_PAIRS else None
 
 
-def _log_range(scan: ScanShape) -> FloatArray:
+def _log_range(scan: ScanShape) -> Floats:
     """Return the log of the ranges without their mean [n]; 0, the mean, where there is none."""
     valid = scan.ranges > 0.0
     logs = np.log(np.where(valid, np.maximum(scan.ranges, 0.05), 1.0))
@@ -248,7 +244,7 @@ def _log_range(scan: ScanShape) -> FloatArray:
     return np.where(valid, logs - mean, 0.0)
 
 
-def _solve(rows: FloatArray) -> _Move | None:
+def _solve(rows: Floats) -> _Move | None:
     """Solve for the move that the rows [4, m] ask for: lever, residual, normal x, normal y.
 
     Three unknowns are worked out by hand: numpy's solver takes longer than the sums do.

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
 from sync_engine.clocks.clock_filter import MotionPrior
-from sync_engine.cues.gyro import FloatArray, GyroTrack
+from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.mounting import Mounting, best_rotations, limited, turned_by
 
 if TYPE_CHECKING:
@@ -56,25 +57,25 @@ class Point:
     """Values of all unknowns."""
 
     delta_s: float
-    bias: FloatArray
-    turn: FloatArray
+    bias: Floats
+    turn: Floats
     """Of the mounting, further than `reference` [3] (rad)."""
     scale: float
     """s, 0 where turns are neither too large nor too small."""
-    reference: FloatArray
+    reference: Floats
     """Rotation matrix [3, 3] that `turn` is counted from."""
 
     @property
-    def matrix(self) -> FloatArray:
+    def matrix(self) -> Floats:
         """Rotation matrix of the mounting [3, 3]."""
         return turned_by(self.turn) @ self.reference
 
     @property
-    def vector(self) -> FloatArray:
+    def vector(self) -> Floats:
         """All unknowns [8]."""
         return np.array([self.delta_s, *self.bias, *self.turn, self.scale])
 
-    def moved(self, step: FloatArray) -> Point:
+    def moved(self, step: Floats) -> Point:
         """Return the point after a step [8], no longer than a linear step may be."""
         delta = min(max(float(step[0]), -GRID_STEP_S), GRID_STEP_S)
         scale = max(self.scale + float(step[7]), -0.9)
@@ -92,9 +93,9 @@ class Valley(NamedTuple):
 class Squeezed(NamedTuple):
     """What the rows say at a point: value = root . unknowns, noise 1 where the claim is right."""
 
-    root: FloatArray
+    root: Floats
     """[8, 8]."""
-    value: FloatArray
+    value: Floats
     """[8]."""
     sigma_s: float
     """Of the offset, of these rows and the prior (s)."""
@@ -123,7 +124,7 @@ class TurnRows:
         spans = [
             (each.stamp_from_ns - start_ns, each.stamp_to_ns - start_ns) for each in rotations
         ]
-        self.spans: FloatArray = np.array(spans, dtype=np.float64).T / NS_PER_S
+        self.spans: Floats = np.array(spans, dtype=np.float64).T / NS_PER_S
         """[2, k] start and end of every rotation (s after the first start)."""
         counts = [len(each.values_rad) for each in rotations]
         self._of = np.repeat(np.arange(len(rotations)), counts)
@@ -131,11 +132,11 @@ class TurnRows:
         self.values = np.array([value for each in rotations for value in each.values_rad])
         variances = np.array([value for each in rotations for value in each.variances])
         scaled = [bool(sigma) for each in rotations for sigma in each.scale_sigmas]
-        self._scaled: FloatArray = np.array(scaled or [True] * len(self.values), dtype=np.float64)
+        self._scaled: Floats = np.array(scaled or [True] * len(self.values), dtype=np.float64)
         """[rows] 1 where the scale counts: a focal length has no part in turns about its axis."""
         self._lasted = (self.spans[1] - self.spans[0])[self._of]
         self.sigmas = np.sqrt(variances + GYRO_DENSITY**2 * self._lasted)
-        self.axes: FloatArray = (
+        self.axes: Floats = (
             np.zeros((len(self.values), 3))
             if self.norms
             else np.array([axis for each in rotations for axis in each.axes or ()])
@@ -171,7 +172,7 @@ class TurnRows:
         inside = (self.spans[0][:, None] - deltas >= low_s) & (
             self.spans[1][:, None] - deltas <= high_s
         )
-        has: FloatArray = inside[self._of].astype(np.float64)
+        has: Floats = inside[self._of].astype(np.float64)
         turns = (end - start)[:, self._of] * has
         free = not self.norms and not mounting.is_known
         matrices = (
@@ -198,8 +199,8 @@ class TurnRows:
         return Valley(point, ambiguous or best in (0, count - 1))  # fmt: skip
 
     def _costs(
-        self, turns: FloatArray, inside: FloatArray, matrices: FloatArray, prior: MotionPrior
-    ) -> FloatArray:
+        self, turns: Floats, inside: Floats, matrices: Floats, prior: MotionPrior
+    ) -> Floats:
         """Return chi square at each candidate with bias and scale fitted out, [d].
 
         `turns` [3, rows, d] by the gyro, which has them where `inside` [rows, d] is 1; `matrices`
@@ -227,12 +228,12 @@ class TurnRows:
         pulled = np.einsum('ird,rd->di', columns, residuals)
         taken = np.linalg.solve(normal, pulled[:, :, None])[:, :, 0]
         left = (residuals - np.einsum('ird,di->rd', columns, taken)) ** 2
-        costs: FloatArray = np.sum(residuals**2, axis=0) - np.sum(pulled * taken, axis=1)
+        costs: Floats = np.sum(residuals**2, axis=0) - np.sum(pulled * taken, axis=1)
         complete = inside.all(axis=0)
         if not complete.any():
             complete = inside.sum(axis=0) == inside.sum(axis=0).max()
         best = int(np.argmin(np.where(complete, costs, np.inf)))
-        missing: FloatArray = np.sum((1.0 - inside) * left[:, best, None], axis=0)
+        missing: Floats = np.sum((1.0 - inside) * left[:, best, None], axis=0)
         return costs + missing
 
     # -- refinement ---------------------------------------------------------------------------
@@ -249,7 +250,7 @@ class TurnRows:
             weight = self._weights(residual)
             normal = jacobian.T @ (jacobian * weight[:, None]) + information
             pull = jacobian.T @ (residual * weight) + information @ (prior.mean - point.vector)
-            move: FloatArray = np.asarray(np.linalg.solve(normal, pull), dtype=np.float64)
+            move: Floats = np.asarray(np.linalg.solve(normal, pull), dtype=np.float64)
             point = point.moved(move)
             if abs(point.delta_s - start.delta_s) > STRAY_S:
                 return None
@@ -265,7 +266,7 @@ class TurnRows:
         root_weight = np.sqrt(weight)
         table = np.column_stack([jacobian, residual + jacobian @ point.vector])
         squeezed = np.asarray(np.linalg.qr(table * root_weight[:, None], mode='r'))
-        upper: FloatArray = np.pad(squeezed, ((0, max(9 - len(squeezed), 0)), (0, 0)))
+        upper: Floats = np.pad(squeezed, ((0, max(9 - len(squeezed), 0)), (0, 0)))
         normal = upper[:8, :8].T @ upper[:8, :8] + np.linalg.inv(prior.covariance)
         inverse = np.asarray(np.linalg.inv(normal), dtype=np.float64)
         alone = normal - np.linalg.inv(prior.covariance)
@@ -282,13 +283,13 @@ class TurnRows:
                         self._blur_var(sharpness, weight), shown, claimed, doubtful,
                         max(1.0 - left, 0.0), len(residual))  # fmt: skip
 
-    def _weights(self, residual: FloatArray) -> FloatArray:
+    def _weights(self, residual: Floats) -> Floats:
         """Return the rows' weights (1 / rad^2), Huber's for outliers."""
         scaled = np.abs(residual) / self.sigmas
         limit = _HUBER * max(1.0, 1.4826 * _median(scaled))
         return np.asarray(np.minimum(1.0, limit / np.maximum(scaled, 1e-12)) / self.sigmas**2)
 
-    def _blur_var(self, sharpness: float, weight: FloatArray) -> float:
+    def _blur_var(self, sharpness: float, weight: Floats) -> float:
         """Return the variance of delta that noisy slopes add to 1 / sharpness (s^2).
 
         The slopes of the gyro's noise make a valley sharper, and tell nothing. With the sharpness
@@ -300,7 +301,7 @@ class TurnRows:
         return (1.0 / (1.0 - noise) ** 2 - 1.0) / sharpness
 
     def _pulls(
-        self, residual: FloatArray, jacobian: FloatArray, weight: FloatArray, inverse: FloatArray
+        self, residual: Floats, jacobian: Floats, weight: Floats, inverse: Floats
     ) -> tuple[float, float]:
         """Return the variance of delta that the residuals show, and the one that is claimed.
 
@@ -320,12 +321,12 @@ class TurnRows:
             max(float(np.sum(kernel * expected)), 0.0) / scale,
         )
 
-    def _linear_at(self, point: Point) -> tuple[FloatArray, FloatArray]:
+    def _linear_at(self, point: Point) -> tuple[Floats, Floats]:
         return self.linear(point.delta_s, point.bias, point.matrix, point.scale)
 
     def linear(
-        self, delta: float, bias: FloatArray, matrix: FloatArray, scale: float
-    ) -> tuple[FloatArray, FloatArray]:
+        self, delta: float, bias: Floats, matrix: Floats, scale: float
+    ) -> tuple[Floats, Floats]:
         """Return residuals [rows] and d predicted / d (delta, bias, turn, scale) [rows, 8]."""
         angles = self._track.angles(self.spans - delta - _BESIDE[:, None, None])
         before, turns, after = (angles[:, :, 1] - angles[:, :, 0]).swapaxes(0, 1)
@@ -344,10 +345,10 @@ class TurnRows:
         jacobian[:, 7] = self._scaled * predicted
         return self.values - gain * predicted, jacobian
 
-    def _sizes(self, turns: FloatArray) -> FloatArray:
+    def _sizes(self, turns: Floats) -> Floats:
         """Return how large turns [3, rows, ...] look: noise across a small one adds to it."""
         across = 2.0 * self.sigmas.reshape(-1, *[1] * (turns.ndim - 2)) ** 2
-        sizes: FloatArray = np.sqrt(np.sum(turns * turns, axis=0) + across)
+        sizes: Floats = np.sqrt(np.sum(turns * turns, axis=0) + across)
         return sizes
 
     def aligned(self, point: Point, mounting: Mounting) -> Point:
@@ -360,7 +361,7 @@ class TurnRows:
         return replace(point, turn=np.zeros(3), reference=matrix)
 
 
-def _median(values: FloatArray) -> float:
+def _median(values: Floats) -> float:
     """Return the median of a few values; numpy's takes ten times as long over its options."""
     ordered, last = np.sort(values), len(values) - 1
     return 0.5 * float(ordered[last // 2] + ordered[(last + 1) // 2])

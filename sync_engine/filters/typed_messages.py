@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sync_engine.matching.interpolate import CannotInterpolate, FloatArray, Kind
+from rig_common.arrays import Floats
+from sync_engine.matching.interpolate import CannotInterpolate, Kind
 from sync_engine.streams.payload import CueValues, Payload, PayloadReader
 from sync_engine.wire.codecs import codec_of
 from sync_engine.wire.cue_readers import reader_of, types_of
@@ -49,7 +50,7 @@ class TypedCodec:
     def __init__(self) -> None:
         self.kinds: Mapping[str, Kind] = {}
 
-    def decode(self, payload: Payload) -> Mapping[str, FloatArray]:
+    def decode(self, payload: Payload) -> Mapping[str, Floats]:
         """Return the fields of a message; the type decides which there are."""
         codec = codec_of(type_name_of(payload))
         if codec is None:
@@ -57,7 +58,7 @@ class TypedCodec:
         self.kinds = codec.kinds
         return codec.decode(_serialized(payload))
 
-    def encode(self, payload: Payload, values: Mapping[str, FloatArray]) -> Payload:
+    def encode(self, payload: Payload, values: Mapping[str, Floats]) -> Payload:
         """Return a new message like `payload` with these fields."""
         codec = codec_of(type_name_of(payload))
         assert codec is not None

@@ -11,11 +11,9 @@ from enum import Enum
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from sync_engine.streams.payload import Payload
-
-FloatArray = NDArray[np.float64]
 
 
 class Kind(str, Enum):
@@ -37,11 +35,11 @@ class Codec(Protocol):
     kinds: Mapping[str, Kind]
     """Field name -> how it is interpolated."""
 
-    def decode(self, payload: Payload) -> Mapping[str, FloatArray]:
+    def decode(self, payload: Payload) -> Mapping[str, Floats]:
         """Return every field of `kinds` as an array."""
         ...
 
-    def encode(self, payload: Payload, values: Mapping[str, FloatArray]) -> Payload:
+    def encode(self, payload: Payload, values: Mapping[str, Floats]) -> Payload:
         """Return a payload like `payload` with these fields; `payload` itself is kept."""
         ...
 
@@ -50,7 +48,7 @@ class CannotInterpolate(Exception):  # noqa: N818 - it reads as what happened
     """Two packets do not fit together (other lengths, NaN, a quaternion of length zero)."""
 
 
-def slerp(start: FloatArray, end: FloatArray, fraction: float) -> FloatArray:
+def slerp(start: Floats, end: Floats, fraction: float) -> Floats:
     """Return the unit quaternions [..., 4] at `fraction` of the short way from start to end."""
     norms = np.linalg.norm(start, axis=-1) * np.linalg.norm(end, axis=-1)
     if not np.all(norms > 1e-6):
@@ -64,20 +62,18 @@ def slerp(start: FloatArray, end: FloatArray, fraction: float) -> FloatArray:
     sine = np.where(small, 1.0, np.sin(angle))
     first = np.where(small, 1.0 - fraction, np.sin((1.0 - fraction) * angle) / sine)
     second = np.where(small, fraction, np.sin(fraction * angle) / sine)
-    mixed: FloatArray = first * start + second * end
+    mixed: Floats = first * start + second * end
     mixed /= np.linalg.norm(mixed, axis=-1, keepdims=True)
     return mixed
 
 
-def _angle(start: FloatArray, end: FloatArray, fraction: float) -> FloatArray:
+def _angle(start: Floats, end: Floats, fraction: float) -> Floats:
     turn = (end - start + np.pi) % (2.0 * np.pi) - np.pi
-    result: FloatArray = np.pi - (np.pi - (start + fraction * turn)) % (2.0 * np.pi)
+    result: Floats = np.pi - (np.pi - (start + fraction * turn)) % (2.0 * np.pi)
     return result
 
 
-def interpolate_field(
-    kind: Kind, start: FloatArray, end: FloatArray, fraction: float
-) -> FloatArray:
+def interpolate_field(kind: Kind, start: Floats, end: Floats, fraction: float) -> Floats:
     """Return the field at `fraction` (0 start .. 1 end) of the way."""
     if start.shape != end.shape:
         raise CannotInterpolate(f'shapes {start.shape} and {end.shape} differ')

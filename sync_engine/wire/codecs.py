@@ -14,9 +14,9 @@ from zlib import crc32
 
 import numpy as np
 
-from rig_common.arrays import AnyArray
+from rig_common.arrays import AnyArray, Floats
 from rig_common.cdr import STAMP_END, Buffer, CdrError, Reader
-from sync_engine.matching.interpolate import CannotInterpolate, FloatArray, Kind
+from sync_engine.matching.interpolate import CannotInterpolate, Kind
 
 FINGERPRINT = 'fingerprint'
 IDENTITY_XYZW = np.array([0.0, 0.0, 0.0, 1.0])
@@ -42,7 +42,7 @@ class WireCodec:
         self.kinds: Mapping[str, Kind] = {**kinds, FINGERPRINT: Kind.LINEAR}
         self._walk = walk
 
-    def decode(self, payload: Buffer) -> dict[str, FloatArray]:
+    def decode(self, payload: Buffer) -> dict[str, Floats]:
         """Return every run as float64, and the fingerprint of what stands before the first."""
         try:
             runs = self.runs(payload)
@@ -56,7 +56,7 @@ class WireCodec:
         """Return the runs of numbers as they stand in a message; raises CdrError."""
         return list(self._walk(Reader(payload)))
 
-    def encode(self, payload: Buffer, values: Mapping[str, FloatArray]) -> bytes:
+    def encode(self, payload: Buffer, values: Mapping[str, Floats]) -> bytes:
         """Return a copy of `payload` with these numbers."""
         own = self.decode(payload)
         if own[FINGERPRINT] != values[FINGERPRINT]:
@@ -106,7 +106,7 @@ def _imu(reader: Reader) -> Iterator[Run]:
 class _ImuCodec(WireCodec):
     """An IMU without an orientation (REP 145: covariance -1) has nothing to slerp."""
 
-    def decode(self, payload: Buffer) -> dict[str, FloatArray]:
+    def decode(self, payload: Buffer) -> dict[str, Floats]:
         values = super().decode(payload)
         values.setdefault('orientation', IDENTITY_XYZW)
         return values
@@ -139,12 +139,12 @@ def _fix(reader: Reader) -> Iterator[Run]:
 class _FixCodec(WireCodec):
     """Longitudes run the short way round, also across the 180th meridian."""
 
-    def decode(self, payload: Buffer) -> dict[str, FloatArray]:
+    def decode(self, payload: Buffer) -> dict[str, Floats]:
         values = super().decode(payload)
         values['longitude'] = np.radians(values['longitude'])
         return values
 
-    def encode(self, payload: Buffer, values: Mapping[str, FloatArray]) -> bytes:
+    def encode(self, payload: Buffer, values: Mapping[str, Floats]) -> bytes:
         degrees = np.degrees(values['longitude'])
         return super().encode(payload, {**values, 'longitude': degrees})
 

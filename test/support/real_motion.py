@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from support.sync_streams import FloatArray
+from rig_common.arrays import Floats
+from rig_common.quaternions import matrix_from_wxyz, rotation_vector
 from support.trust_streams import OPTICAL_WXYZ, Habits
-from sync_engine.cues.base import matrix_from_wxyz, rotation_vector
 
 _LONGEST_GAP_S = 0.03
 """Frames inside a longer gap of the poses are left out."""
@@ -28,12 +28,12 @@ _LONGEST_GAP_S = 0.03
 class Recorded(NamedTuple):
     """What was recorded, in seconds after the first pose; the gyro runs beyond both ends."""
 
-    imu_s: FloatArray
-    rates: FloatArray
+    imu_s: Floats
+    rates: Floats
     """[n, 3] (rad/s)."""
-    frames_s: FloatArray
-    poses_s: FloatArray
-    quats_xyzw: FloatArray
+    frames_s: Floats
+    poses_s: Floats
+    quats_xyzw: Floats
 
 
 @cache
@@ -51,7 +51,7 @@ def read_recorded(folder: Path) -> Recorded:
     )
 
 
-def _signs(quats: FloatArray) -> FloatArray:
+def _signs(quats: Floats) -> Floats:
     dots = np.sum(quats[1:] * quats[:-1], axis=1)
     return np.concatenate([[1.0], np.where(dots < 0.0, -1.0, 1.0)])
 
@@ -71,7 +71,7 @@ class RealHabits(Habits):
         ends_s = float(read_recorded(folder).poses_s[-1]) - start_s - 0.2
         return replace(found, duration_s=min(found.duration_s, ends_s))
 
-    def captures_s(self) -> FloatArray:
+    def captures_s(self) -> Floats:
         """Return when frames were captured, where poses are known, that were not lost."""
         found = read_recorded(self.folder)
         times = found.frames_s[(found.frames_s > self.start_s + 0.1)]
@@ -82,14 +82,14 @@ class RealHabits(Habits):
         kept = known & (rng.random(len(times)) >= self.loss)
         return np.asarray(times[kept] - self.start_s)
 
-    def turned(self, captures_s: FloatArray) -> FloatArray:
+    def turned(self, captures_s: Floats) -> Floats:
         """Return the turns between captures, in the frame of a camera [n - 1, 3] (rad)."""
         found = read_recorded(self.folder)
         quats = _at(found, captures_s + self.start_s)
         turns = [rotation_vector(one, two) for one, two in pairwise(quats)]
         return np.asarray(turns) @ matrix_from_wxyz(OPTICAL_WXYZ)
 
-    def imu_rates(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    def imu_rates(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Return what the recorded gyro says."""
         found = read_recorded(self.folder)
         times = found.imu_s - self.start_s
@@ -97,7 +97,7 @@ class RealHabits(Habits):
         return times[inside], found.rates[inside]
 
 
-def _at(found: Recorded, times_s: FloatArray) -> FloatArray:
+def _at(found: Recorded, times_s: Floats) -> Floats:
     """Return the orientations between the poses on either side [n, 4]."""
     after = np.searchsorted(found.poses_s, times_s).clip(1, len(found.poses_s) - 1)
     span = found.poses_s[after] - found.poses_s[after - 1]

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from support.sync_streams import IMU_PRIOR_SIGMA_S, START_S, FloatArray, Message, Pairs, Scenario
+from rig_common.arrays import Floats
+from support.sync_streams import IMU_PRIOR_SIGMA_S, START_S, Message, Pairs, Scenario
 from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.config import SyncConfig, load_config
 from sync_engine.engine import SyncEngine
@@ -20,19 +21,19 @@ _EVERY_S = 0.1
 class Run:
     """What one run showed. Errors in seconds, [n] at `times`."""
 
-    times: FloatArray = field(default_factory=lambda: np.zeros(0))
-    errors: dict[str, FloatArray] = field(default_factory=dict)
+    times: Floats = field(default_factory=lambda: np.zeros(0))
+    errors: dict[str, Floats] = field(default_factory=dict)
     """By "camera", "lidar" (against the IMU), "camera-lidar", "camera/host", "lidar/host"."""
-    sigmas: dict[str, FloatArray] = field(default_factory=dict)
+    sigmas: dict[str, Floats] = field(default_factory=dict)
     states: dict[str, OffsetState] = field(default_factory=dict)
     pairs: Pairs = field(default_factory=list)
     """(LiDAR, camera) true capture times of the bundles."""
     pair_sigmas: list[float] = field(default_factory=list)
     """Sigma (s) of the offset that each pair was chosen with."""
 
-    def late(self, key: str, start_s: float = 30.0) -> FloatArray:
+    def late(self, key: str, start_s: float = 30.0) -> Floats:
         """Return |error| (ms) from `start_s` on."""
-        late: FloatArray = np.abs(self.errors[key][self.times > start_s]) * 1e3
+        late: Floats = np.abs(self.errors[key][self.times > start_s]) * 1e3
         return late
 
     def settled_s(self, key: str, limit_s: float, start_s: float = 0.0) -> float:

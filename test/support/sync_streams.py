@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from rig_common.arrays import Floats
+
 Pairs = list[tuple[float, float]]
 
 START_S = 1000.0
@@ -48,14 +48,14 @@ class Sensor:
     early: tuple[float, float] = (0.0, 0.0)
     """(share, mean): messages that are early instead of late (s)."""
 
-    def true_offset(self, time_s: FloatArray | float) -> FloatArray:
+    def true_offset(self, time_s: Floats | float) -> Floats:
         """Return sensor clock minus host at `time_s` after the start."""
         time = np.asarray(time_s, dtype=np.float64)
         stepped = np.where(time >= self.clock_step[0], self.clock_step[1], 0.0)
         swing = self.wander[0] * np.sin(2.0 * np.pi * time / self.wander[1])
         return self.offset_s + self.drift_ppm * 1e-6 * time + stepped + swing
 
-    def cue_offset(self, time_s: FloatArray | float) -> FloatArray:
+    def cue_offset(self, time_s: Floats | float) -> Floats:
         """Return the clock of its rotations minus the host's; what motion can find."""
         time = np.asarray(time_s, dtype=np.float64)
         swing = self.cue_wander[0] * np.sin(2.0 * np.pi * time / self.cue_wander[1])
@@ -66,10 +66,10 @@ class Sensor:
 class Motion:
     """Angular rate of the body: sums of sines, [3] axes."""
 
-    amplitudes: FloatArray
+    amplitudes: Floats
     """[3, k] (rad/s)."""
-    omegas: FloatArray
-    phases: FloatArray
+    omegas: Floats
+    phases: Floats
 
     @classmethod
     def random(cls, rng: np.random.Generator, scale: float = 1.0) -> Motion:
@@ -79,17 +79,17 @@ class Motion:
         omegas = rng.uniform(0.5, 6.5, (3, count))
         return cls(scale * strength, omegas, rng.uniform(0.0, 2.0 * np.pi, (3, count)))
 
-    def rate(self, time_s: FloatArray) -> FloatArray:
+    def rate(self, time_s: Floats) -> Floats:
         """Return the angular rate [n, 3] (rad/s)."""
         arguments = self.omegas[None] * time_s[:, None, None] + self.phases[None]
-        rates: FloatArray = np.sum(self.amplitudes[None] * np.sin(arguments), axis=2)
+        rates: Floats = np.sum(self.amplitudes[None] * np.sin(arguments), axis=2)
         return rates
 
-    def angle(self, time_s: FloatArray) -> FloatArray:
+    def angle(self, time_s: Floats) -> Floats:
         """Return the integral of the rate [n, 3] (rad)."""
         arguments = self.omegas[None] * time_s[:, None, None] + self.phases[None]
         parts = -self.amplitudes[None] / self.omegas[None] * np.cos(arguments)
-        angles: FloatArray = np.sum(parts, axis=2)
+        angles: Floats = np.sum(parts, axis=2)
         return angles
 
 

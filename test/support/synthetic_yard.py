@@ -10,16 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from rig_common.arrays import Floats
 
 
 @dataclass(frozen=True)
 class Yard:
     """Line segments, [m, 2, 2] (m)."""
 
-    segments: FloatArray
+    segments: Floats
 
     @classmethod
     def of_boxes(cls, seed: int = 3, boxes: int = 14, half_m: float = 12.0) -> Yard:
@@ -33,7 +32,7 @@ class Yard:
                 shapes.append(_box(x, y, width, depth, rng.uniform(0.0, np.pi)))
         return cls(np.concatenate(shapes))
 
-    def ranges(self, x: FloatArray, y: FloatArray, angle: FloatArray) -> FloatArray:
+    def ranges(self, x: Floats, y: Floats, angle: Floats) -> Floats:
         """Return the distance (m) along each ray [n]; infinite where nothing is hit."""
         dx, dy = np.cos(angle)[:, None], np.sin(angle)[:, None]
         start, along = self.segments[:, 0], self.segments[:, 1] - self.segments[:, 0]
@@ -43,11 +42,11 @@ class Yard:
             distance = (ox * along[None, :, 1] - oy * along[None, :, 0]) / cross
             share = (ox * dy - oy * dx) / cross
         hit = (distance > 0.0) & (share >= 0.0) & (share <= 1.0)
-        nearest: FloatArray = np.where(hit, distance, np.inf).min(axis=1)
+        nearest: Floats = np.where(hit, distance, np.inf).min(axis=1)
         return nearest
 
 
-def _box(x: float, y: float, half_x: float, half_y: float, turn: float) -> FloatArray:
+def _box(x: float, y: float, half_x: float, half_y: float, turn: float) -> Floats:
     corners = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]]) * np.array([half_x, half_y])
     cosine, sine = np.cos(turn), np.sin(turn)
     corners = corners @ np.array([[cosine, sine], [-sine, cosine]]) + np.array([x, y])
@@ -56,13 +55,13 @@ def _box(x: float, y: float, half_x: float, half_y: float, turn: float) -> Float
 
 def sweep(
     yard: Yard,
-    pose: Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]],
+    pose: Callable[[Floats], tuple[Floats, Floats, Floats]],
     start_s: float,
     rays: int,
     sweep_s: float,
     noise_m: float,
     rng: np.random.Generator,
-) -> FloatArray:
+) -> Floats:
     """Return one scan's ranges [rays], each ray cast from where `pose(t)` is at its own time.
 
     `pose` returns (x, y, yaw) of times; rays start at -pi and go round in `sweep_s`.

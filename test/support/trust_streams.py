@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rig_common.arrays import Floats
+from rig_common.quaternions import matrix_from_wxyz
 from sensor_rig.bags.starter import PAYLOAD_WANDER
 from sensor_rig.trust.streams import Streams
-from support.sync_streams import START_S, FloatArray, Motion
+from support.sync_streams import START_S, Motion
 from sync_engine.config import SyncConfig, load_config
-from sync_engine.cues.base import XYZ_AXES, matrix_from_wxyz
+from sync_engine.cues.base import XYZ_AXES
 from sync_engine.cues.motion import Rotation
 
 OPTICAL_WXYZ = (0.5, -0.5, 0.5, -0.5)
@@ -59,7 +61,7 @@ class Habits:
     cue_wander: float = PAYLOAD_WANDER
     """Declared chance that the times of its turns wander."""
 
-    def true_offset_s(self, time_s: FloatArray) -> FloatArray:
+    def true_offset_s(self, time_s: Floats) -> Floats:
         """Return the sensor's clock minus the host's (and the IMU's) at times after the start."""
         wander = self.wander_s * np.sin(2.0 * np.pi * time_s / 25.0)
         return np.asarray(self.offset_s + self.drift * time_s + wander)
@@ -71,7 +73,7 @@ class Habits:
             drawn.amplitudes * np.array([[2.0], [1.6], [0.8]]), drawn.omegas, drawn.phases
         )
 
-    def captures_s(self) -> FloatArray:
+    def captures_s(self) -> Floats:
         """Return when frames were captured that were not lost."""
         rng = np.random.default_rng([self.seed, self.noise_seed, 2])
         count = int(self.duration_s * self.rate_hz)
@@ -79,12 +81,12 @@ class Habits:
         times = np.sort(times + rng.normal(0.0, self.stamp_jitter_s, count))
         return np.asarray(times[rng.random(count) >= self.loss])
 
-    def turned(self, captures_s: FloatArray) -> FloatArray:
+    def turned(self, captures_s: Floats) -> Floats:
         """Return the true turns between captures, in the sensor's frame [n - 1, 3] (rad)."""
         angles = np.diff(self.motion().angle(captures_s), axis=0)
         return np.asarray(angles @ matrix_from_wxyz(OPTICAL_WXYZ))
 
-    def imu_rates(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    def imu_rates(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Return the times [m] (s) and what the gyro says then [m, 3] (rad/s)."""
         times = np.arange(0.0, self.duration_s, 1.0 / self.imu_hz)
         noise = rng.normal(0.0, self.gyro_sigma_rad_s, (len(times), 3))
@@ -129,7 +131,7 @@ class Habits:
             turns,
         )
 
-    def _latencies(self, count: int, rng: np.random.Generator) -> FloatArray:
+    def _latencies(self, count: int, rng: np.random.Generator) -> Floats:
         """Return latencies (s): a least one, correlated jitter above it, a few early ones."""
         steps = rng.normal(0.0, np.sqrt(1.0 - self.jitter_memory**2), count)
         level = np.zeros(count)
@@ -158,5 +160,5 @@ class Habits:
         )
 
 
-def _ns(times_s: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _ns(times_s: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.rint((START_S + times_s) * 1e9).astype(np.int64)

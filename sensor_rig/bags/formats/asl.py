@@ -14,8 +14,9 @@ import yaml
 from numpy.typing import NDArray
 
 from rig_common import msgs
+from rig_common.arrays import Ints
 from rig_common.cdr import Template
-from sensor_rig.bags.formats.made import MadeFile, MadeStream, Times
+from sensor_rig.bags.formats.made import MadeFile, MadeStream
 from sensor_rig.bags.formats.trajectory import PoseRows, pose_stream
 from sensor_rig.bags.storage.base import BrokenError
 
@@ -93,7 +94,7 @@ def _about(file: Path) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _imu(name: str, times_ns: Times, values: NDArray[np.float64]) -> MadeStream:
+def _imu(name: str, times_ns: Ints, values: NDArray[np.float64]) -> MadeStream:
     template = msgs.imu(name)
 
     def make(index: int) -> bytes:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from rosbags.interfaces import (
     Connection,
     ConnectionExtRosbag2,
@@ -15,9 +14,8 @@ from rosbags.interfaces import (
     MessageDefinitionFormat,
 )
 
+from rig_common.arrays import Ints
 from sensor_rig.bags.storage.base import BrokenError, Message
-
-Times = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,7 @@ class MadeStream:
 
     topic: str
     type_name: str
-    receive_ns: Times
+    receive_ns: Ints
     """The stamps again, where the format has no receive times."""
     make: Callable[[int], bytes]
     """From the number of a message to its CDR bytes."""

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rig_common import msgs
+from rig_common.arrays import Floats, Ints
 from rig_common.errors import RigError, why
-from sensor_rig.bags.formats.made import MadeFile, MadeStream, Times
+from rig_common.quaternions import wxyz_from_matrix
+from sensor_rig.bags.formats.made import MadeFile, MadeStream
 
 POSE_TYPE = 'geometry_msgs/msg/PoseStamped'
 KITTI_COLUMNS, TUM_COLUMNS = 12, 8
@@ -25,13 +26,11 @@ QUATERNION = ('w', 'x', 'y', 'z')
 NS_PER = ((1e17, 1.0), (1e14, 1e3), (1e11, 1e6), (0.0, 1e9))
 """From such a time on its unit is so many ns: ns, us, ms, s since 1970."""
 
-Floats = NDArray[np.float64]
-
 
 class PoseRows(NamedTuple):
     """A trajectory: times [n] in ns, positions [n, 3] in m, quaternions [n, 4] as x y z w."""
 
-    times_ns: Times
+    times_ns: Ints
     positions_m: Floats
     quats_xyzw: Floats
 
@@ -94,7 +93,7 @@ def _numbers(lines: list[str], path: Path) -> Floats:
     return rows
 
 
-def _seconds_text(words: list[str]) -> Times:
+def _seconds_text(words: list[str]) -> Ints:
     """Return times in s as ns, exact to the last digit: a float has too few for a date."""
     found = []
     for word in words:
@@ -124,23 +123,8 @@ def _kitti(rows: Floats, path: Path) -> PoseRows:
     except ValueError:
         raise RigError(f'{times} is no list of times in s') from None
     matrices = rows.reshape(-1, 3, 4)
-    quats = np.array([_quaternion(each[:, :3]) for each in matrices])
+    quats = np.array([np.roll(wxyz_from_matrix(each[:, :3]), -1) for each in matrices])
     return _checked(PoseRows(times_ns, matrices[:, :, 3], quats), path)
-
-
-def _quaternion(r: Floats) -> list[float]:
-    """Return a rotation matrix [3, 3] as x y z w, from its largest part."""
-    k = np.array(
-        [
-            [r[0, 0] - r[1, 1] - r[2, 2], 0.0, 0.0, 0.0],
-            [r[0, 1] + r[1, 0], r[1, 1] - r[0, 0] - r[2, 2], 0.0, 0.0],
-            [r[0, 2] + r[2, 0], r[1, 2] + r[2, 1], r[2, 2] - r[0, 0] - r[1, 1], 0.0],
-            [r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1], np.trace(r)],
-        ]
-    )
-    values, vectors = np.linalg.eigh(k / 3.0)
-    found: list[float] = vectors[:, int(np.argmax(values))].tolist()
-    return found
 
 
 def _csv(lines: list[str], path: Path) -> PoseRows:
@@ -158,7 +142,7 @@ def _csv(lines: list[str], path: Path) -> PoseRows:
     )
 
 
-def _any_times(words: list[str], unit: str, path: Path) -> Times:
+def _any_times(words: list[str], unit: str, path: Path) -> Ints:
     try:
         first = abs(float(words[0]))
         scale = {'ns': 1.0, 'us': 1e3, 'ms': 1e6, 's': 1e9, 'sec': 1e9}.get(unit) or next(

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common import msgs
+from rig_common.arrays import Ints
 from rig_common.errors import RigError
 from rig_common.installing import pip_install
-from sensor_rig.bags.formats.made import MadeFile, MadeStream, Times
+from sensor_rig.bags.formats.made import MadeFile, MadeStream
 from sensor_rig.bags.formats.trajectory import PoseRows, pose_stream
 from sensor_rig.bags.storage.base import BrokenError
 
@@ -31,7 +32,7 @@ LEAST_PA = 2000.0
 """Smaller pressures are in hPa, as older logs have them."""
 
 Fields = dict[str, NDArray[Any]]
-Made = Callable[[str, Times, Times, Fields], MadeStream | None]
+Made = Callable[[str, Ints, Ints, Fields], MadeStream | None]
 """From topic, stamps, receive times and fields to the stream; None where fields are missing."""
 
 
@@ -68,7 +69,7 @@ def _columns(fields: Fields, name: str, count: int) -> NDArray[np.float64] | Non
 
 
 def _imu_stream(
-    topic: str, stamps_ns: Times, received_ns: Times, gyro: NDArray[np.float64],
+    topic: str, stamps_ns: Ints, received_ns: Ints, gyro: NDArray[np.float64],
     force: NDArray[np.float64],
 ) -> MadeStream:  # fmt: skip
     template, gyro, force = msgs.imu(topic.strip('/')), gyro * FLU, force * FLU
@@ -83,7 +84,7 @@ def _imu_stream(
 
 
 def _sensor_combined(
-    topic: str, stamps_ns: Times, received_ns: Times, fields: Fields
+    topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields
 ) -> MadeStream | None:
     gyro, force = (_columns(fields, name, 3) for name in ('gyro_rad', 'accelerometer_m_s2'))
     if gyro is None or force is None:
@@ -92,7 +93,7 @@ def _sensor_combined(
 
 
 def _vehicle_imu(
-    topic: str, stamps_ns: Times, received_ns: Times, fields: Fields
+    topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields
 ) -> MadeStream | None:
     """Return the mean rates of each step, stamped in its middle."""
     turned, pushed = (_columns(fields, name, 3) for name in ('delta_angle', 'delta_velocity'))
@@ -107,7 +108,7 @@ def _vehicle_imu(
     return _imu_stream(topic, middles_ns, received_ns, gyro, force)
 
 
-def _pose(topic: str, stamps_ns: Times, received_ns: Times, fields: Fields) -> MadeStream | None:
+def _pose(topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields) -> MadeStream | None:
     quats = _columns(fields, 'q', 4)
     if quats is None:
         return None
@@ -128,7 +129,7 @@ def _pose(topic: str, stamps_ns: Times, received_ns: Times, fields: Fields) -> M
     return MadeStream(topic, made.type_name, received_ns[good], made.make)
 
 
-def _gps(topic: str, stamps_ns: Times, received_ns: Times, fields: Fields) -> MadeStream | None:
+def _gps(topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields) -> MadeStream | None:
     if 'latitude_deg' in fields:
         latitude, longitude = fields['latitude_deg'], fields['longitude_deg']
         altitude = fields['altitude_msl_m']
@@ -149,9 +150,7 @@ def _gps(topic: str, stamps_ns: Times, received_ns: Times, fields: Fields) -> Ma
     )
 
 
-def _pressure(
-    topic: str, stamps_ns: Times, received_ns: Times, fields: Fields
-) -> MadeStream | None:
+def _pressure(topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields) -> MadeStream | None:
     values = fields.get('pressure')
     if values is None:
         return None
@@ -166,7 +165,7 @@ def _pressure(
 
 
 def _magnetometer(
-    topic: str, stamps_ns: Times, received_ns: Times, fields: Fields
+    topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields
 ) -> MadeStream | None:
     if not all(axis in fields for axis in 'xyz'):
         return None

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from rig_common.installing import pip_install
 from sensor_rig.sweep.plan.sweep_plan import Factor, Plan, Sampling, Value
 
-Floats = NDArray[np.float64]
 DIGITS = 12
 """Significant digits of a value that is computed, so that 0.1 + 0.2 is 0.3."""
 

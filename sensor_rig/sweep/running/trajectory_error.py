@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError, why
 from rig_common.installing import pip_install
 from rig_common.msgs.decode import read_odometry
@@ -16,7 +17,6 @@ from rig_common.times import NS_PER_S
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.measures.keys import Measures
 
-Floats = NDArray[np.float64]
 APART_S = 0.02
 """Poses of two trajectories that are compared are at most so far apart in time."""
 RPE_M = 1.0

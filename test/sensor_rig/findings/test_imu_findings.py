@@ -10,13 +10,13 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from rig_common import msgs
+from rig_common.arrays import Floats
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.writer import BagWriter
 from sensor_rig.findings.imu import ImuMotion
 from sensor_rig.findings.model import Severity
 from sensor_rig.findings.page import findings_page
 from sensor_rig.findings.recording import inspect_recording
-from sensor_rig.findings.timeline import Seconds
 
 S = 10**9
 START_NS = 1_700_000_000 * S
@@ -30,7 +30,7 @@ def messages(
     random = np.random.default_rng(seed)
     fine = np.arange(-1.0, 61.0, FINE_S)
 
-    def swing(size: float) -> Seconds:
+    def swing(size: float) -> Floats:
         waves = [
             np.sin(2.0 * np.pi * random.uniform(0.1, 0.5) * fine + random.uniform(0.0, 6.0))
             for _ in range(5)

@@ -9,13 +9,13 @@ import pytest
 from support.trust_streams import OPTICAL_WXYZ, Habits
 
 from rig_common import msgs
+from rig_common.quaternions import matrix_from_wxyz
 from sensor_rig.bags.writer import BagWriter
 from sensor_rig.cli.main import main
 from sensor_rig.trust.replay import engine_track
 from sensor_rig.trust.report import BLIND, TrustReport, verdict
 from sensor_rig.trust.scoring import chi_square_limit, score
 from sensor_rig.trust.trust_page import trust_page
-from sync_engine.cues.base import matrix_from_wxyz
 
 RIG = """/**:
   ros__parameters:

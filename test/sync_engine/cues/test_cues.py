@@ -7,31 +7,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from support.sync_feeder import MS, T0, S, config
 from support.synthetic_yard import Yard, sweep
 
-from sync_engine.cues.base import Cue, matrix_from_wxyz, rotation_vector
+from rig_common.arrays import Floats
+from rig_common.quaternions import matrix_from_wxyz, rotation_vector
+from sync_engine.cues.base import Cue
 from sync_engine.cues.image import ImageCue
 from sync_engine.cues.inertial import OdometryCue, RateCue
 from sync_engine.cues.motion import Rotation
 from sync_engine.cues.scan import CloudCue, ScanCue
 from sync_engine.engine import SyncEngine
 
-FloatArray = NDArray[np.float64]
 YARD = Yard.of_boxes()
 RAYS = 1024
 
 
-def yaw(time: FloatArray) -> FloatArray:
+def yaw(time: Floats) -> Floats:
     return 0.8 * np.sin(0.9 * time) + 0.3 * np.sin(2.3 * time + 1.0)
 
 
-def pose(time: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def pose(time: Floats) -> tuple[Floats, Floats, Floats]:
     return 1.5 * np.sin(0.5 * time), 1.2 * np.cos(0.37 * time), yaw(time)
 
 
-def scan_values(ranges: FloatArray, sweep_s: float = 0.0) -> dict[str, Any]:
+def scan_values(ranges: Floats, sweep_s: float = 0.0) -> dict[str, Any]:
     return {
         'ranges': ranges,
         'angle_min': -np.pi,
@@ -46,7 +46,7 @@ def seconds(stamp_ns: int) -> float:
     return (stamp_ns - T0) / 1e9
 
 
-def yaw_errors(rotations: list[Rotation]) -> tuple[FloatArray, FloatArray]:
+def yaw_errors(rotations: list[Rotation]) -> tuple[Floats, Floats]:
     """Return (errors in rad, errors over sigma)."""
     times = np.array([[seconds(r.stamp_from_ns), seconds(r.stamp_to_ns)] for r in rotations])
     truth = yaw(times[:, 1]) - yaw(times[:, 0])
@@ -55,7 +55,7 @@ def yaw_errors(rotations: list[Rotation]) -> tuple[FloatArray, FloatArray]:
 
 
 def run_scans(
-    cue: ScanCue, sweep_s: float, values: Callable[[FloatArray], dict[str, Any]], gyro: Any = None
+    cue: ScanCue, sweep_s: float, values: Callable[[Floats], dict[str, Any]], gyro: Any = None
 ) -> list[Rotation]:
     rng = np.random.default_rng(0)
     found = []
@@ -78,7 +78,7 @@ def test_yaw_from_scans() -> None:
 def test_yaw_from_sweeps_seen_through_the_gyro() -> None:
     """Timed at the middle of the sweep, and free of distortion, with a gyro that is 5 ms off."""
 
-    def gyro(stamp_ns: int, times_s: FloatArray, axis: tuple[float, ...]) -> FloatArray:
+    def gyro(stamp_ns: int, times_s: Floats, axis: tuple[float, ...]) -> Floats:
         start = seconds(stamp_ns) + 0.005
         return axis[2] * (yaw(start + times_s) - yaw(np.array(start)))
 
@@ -93,7 +93,7 @@ def test_yaw_from_sweeps_seen_through_the_gyro() -> None:
 def test_where_scans_settle_does_not_depend_on_the_guess(guess_error_rad: float) -> None:
     """The guess is the gyro's; if it showed in the yaw, a wrong clock would confirm itself."""
 
-    def gyro(stamp_ns: int, times_s: FloatArray, axis: tuple[float, ...]) -> FloatArray:
+    def gyro(stamp_ns: int, times_s: Floats, axis: tuple[float, ...]) -> Floats:
         start = seconds(stamp_ns)
         return yaw(start + times_s) - yaw(np.array(start)) + guess_error_rad
 
@@ -107,7 +107,7 @@ def test_where_scans_settle_does_not_depend_on_the_guess(guess_error_rad: float)
 def test_scans_with_holes_and_a_partial_view() -> None:
     rng = np.random.default_rng(2)
 
-    def some(ranges: FloatArray) -> dict[str, Any]:
+    def some(ranges: Floats) -> dict[str, Any]:
         broken = ranges.copy()
         broken[rng.random(len(broken)) < 0.1] = np.nan
         broken[rng.random(len(broken)) < 0.1] = np.inf
@@ -122,7 +122,7 @@ def test_scans_with_holes_and_a_partial_view() -> None:
 
 
 def test_clockwise_scans() -> None:
-    def reversed_values(ranges: FloatArray) -> dict[str, Any]:
+    def reversed_values(ranges: Floats) -> dict[str, Any]:
         increment = 2.0 * np.pi / RAYS
         return scan_values(ranges[::-1]) | {
             'angle_min': np.pi - increment,
@@ -176,7 +176,7 @@ def test_a_cloud_that_becomes_denser_is_seen_at_once() -> None:
         assert (rotation is not None) == (k >= 2)
 
 
-def picture(rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
+def picture(rng: np.random.Generator) -> Callable[[Floats], Floats]:
     """Return a camera (160 x 120, f 140 px) looking at far clouds, as a function of its turn."""
     count = 60
     directions = rng.normal(size=(count, 3)) * np.array([1.0, 0.6, 0.3]) + np.array([0, 0, 1.0])
@@ -186,13 +186,13 @@ def picture(rng: np.random.Generator) -> Callable[[FloatArray], FloatArray]:
     rays = np.stack([(columns - 79.5) / 140.0, (rows - 59.5) / 140.0, np.ones((120, 160))], -1)
     rays /= np.linalg.norm(rays, axis=-1)[..., None]
 
-    def render(vector: FloatArray) -> FloatArray:
+    def render(vector: Floats) -> Floats:
         half = 0.5 * float(np.linalg.norm(vector))
         axis = vector / max(2.0 * half, 1e-12)
         quat = (float(np.cos(half)), *(float(v) for v in np.sin(half) * axis))
         turned = rays @ matrix_from_wxyz(quat).T
         near = np.einsum('hwi,ki->hwk', turned, directions) - 1.0
-        image: FloatArray = 128.0 + (lights * np.exp(near * sizes)).sum(axis=-1)
+        image: Floats = 128.0 + (lights * np.exp(near * sizes)).sum(axis=-1)
         return np.clip(image + rng.normal(0.0, 2.0, image.shape), 0, 255).astype(np.uint8)
 
     return render
@@ -301,10 +301,10 @@ def scene(kind: type[Cue]) -> Callable[[int], dict[str, Any]]:
     angles = -np.pi + 2.0 * np.pi * np.arange(RAYS) / RAYS
     render = picture(np.random.default_rng(1)) if kind is ImageCue else None
 
-    def ranges(k: int) -> FloatArray:
+    def ranges(k: int) -> Floats:
         return sweep(YARD, pose, k * 0.1, RAYS, 0.0, 0.01, rng)
 
-    def cloud(k: int) -> FloatArray:
+    def cloud(k: int) -> Floats:
         flat = ranges(k)
         return np.concatenate(
             [

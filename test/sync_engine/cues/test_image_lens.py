@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from sync_engine.cues.image import ImageCue
 from sync_engine.cues.image_lens import CameraLens, Straightened
 from sync_engine.cues.mounting import turned_by
 
 cv2 = pytest.importorskip('cv2')
 
-FloatArray = NDArray[np.float64]
 WIDTH, HEIGHT = 320, 240
 FISHEYE = CameraLens(
     (152.8, 152.8), (165.0, 118.0), WIDTH, 'equidistant', (0.05, -0.01, 0.002, -1e-4)
@@ -27,14 +26,14 @@ WAVES = _RNG.normal(0.0, 9.0, (24, 3))
 PHASES = _RNG.uniform(0.0, 2.0 * np.pi, 24)
 
 
-def matrix(lens: CameraLens) -> FloatArray:
+def matrix(lens: CameraLens) -> Floats:
     """Return K [3, 3]."""
     fx, fy = lens.focal_px
     cx, cy = lens.centre_px
     return np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]])
 
 
-def opencv(lens: CameraLens, points: FloatArray) -> FloatArray:
+def opencv(lens: CameraLens, points: Floats) -> Floats:
     """Return where OpenCV sees points [n, 3], [n, 2] px."""
     k = matrix(lens)
     zero = np.zeros(3)
@@ -53,7 +52,7 @@ def test_every_model_is_opencvs(lens: CameraLens) -> None:
     np.testing.assert_allclose(np.stack([u.ravel(), v.ravel()], axis=1), wanted, atol=1e-6)
 
 
-def seen_through(lens: CameraLens, turn: FloatArray) -> FloatArray:
+def seen_through(lens: CameraLens, turn: Floats) -> Floats:
     """Return the picture of far things for a camera that has turned, through OpenCV's model."""
     u, v = np.meshgrid(np.arange(WIDTH, dtype=np.float64), np.arange(HEIGHT, dtype=np.float64))
     k = matrix(lens)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from sync_engine.cues.base import Axis, GyroLookup
 from sync_engine.cues.image import ImageCue
 from sync_engine.cues.mounting import turned_by
 
-FloatArray = NDArray[np.float64]
 WIDTH, HEIGHT, FOCAL_PX = 160, 120, 105.0
 FRAME_S, FRAMES = 1.0 / 15.0, 90
 HALF_ROOM_M, GROUND_M, LEVER_M = 6.0, 0.6, 0.46
@@ -22,12 +21,12 @@ WAVES = _RNG.normal(0.0, 3.0, (14, 3))
 PHASES = _RNG.uniform(0.0, 2.0 * np.pi, 14)
 
 
-def texture(points: FloatArray) -> FloatArray:
+def texture(points: Floats) -> Floats:
     """Return the brightness (0 to 255) of points [n, 3] on the walls and the ground (m)."""
     return np.asarray(128.0 + 22.0 * np.sin(points @ WAVES.T + PHASES).sum(axis=1) / 2.0)
 
 
-def picture(position: FloatArray, body: FloatArray, rng: np.random.Generator) -> FloatArray:
+def picture(position: Floats, body: Floats, rng: np.random.Generator) -> Floats:
     """Return what a camera at `position` [3] sees of a square room with a ground, [h, w]."""
     rows, columns = np.mgrid[0:HEIGHT, 0:WIDTH]
     seen = np.stack(
@@ -47,7 +46,7 @@ def picture(position: FloatArray, body: FloatArray, rng: np.random.Generator) ->
     return np.asarray(np.clip(gray + rng.normal(0.0, 2.0, gray.shape), 0.0, 255.0))
 
 
-def pose(time_s: float, speed_m_s: float) -> tuple[FloatArray, FloatArray]:
+def pose(time_s: float, speed_m_s: float) -> tuple[Floats, Floats]:
     """Return position and attitude of a camera on something that swerves.
 
     It sits ahead of the axle while driving, and on it where the speed is 0: a pure rotation.
@@ -68,7 +67,7 @@ def errors(
     speed_m_s: float,
     frames: int = FRAMES,
     gyro: GyroLookup | None = None,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+) -> tuple[Floats, Floats, Floats]:
     """Return error (rad), claimed sigma (rad) and change of the rate (rad/s) of every turn."""
     cue, rng = ImageCue(), np.random.default_rng(4)
     wrong, claimed, change = [], [], []
@@ -95,14 +94,14 @@ def gyro_at(speed_m_s: float, late_s: float) -> GyroLookup:
     steps = [turn(k, k + 0.25, speed_m_s) for k in at[:-1]]
     angles = np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
 
-    def look(stamp_ns: int, times_s: FloatArray, axis: Axis) -> FloatArray:
+    def look(stamp_ns: int, times_s: Floats, axis: Axis) -> Floats:
         times = stamp_ns / 1e9 + late_s + times_s
         return np.asarray(np.interp(times, at * FRAME_S, angles @ np.array(axis)))
 
     return look
 
 
-def turn(start: float, end: float, speed_m_s: float) -> FloatArray:
+def turn(start: float, end: float, speed_m_s: float) -> Floats:
     """Return the true rotation vector [3] between two frames, optical axes (rad)."""
     one, two = (pose(k * FRAME_S, speed_m_s)[1] @ OPTICAL for k in (start, end))
     between = one.T @ two

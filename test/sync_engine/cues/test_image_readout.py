@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from sync_engine.cues.base import Axis
 from sync_engine.cues.image import ImageCue
 
-FloatArray = NDArray[np.float64]
 WIDTH, HEIGHT, FOCAL_PX, FRAME_S = 160, 120, 120.0, 1.0 / 30.0
 _RNG = np.random.default_rng(5)
 WAVES = _RNG.normal(0.0, 8.0, (20, 3))
 PHASES = _RNG.uniform(0.0, 2.0 * np.pi, 20)
 
 
-def angles(times_s: FloatArray) -> FloatArray:
+def angles(times_s: Floats) -> Floats:
     """Return the turn about x, y and z [n, 3] (rad)."""
     t = np.asarray(times_s)
     return np.stack(
@@ -29,7 +28,7 @@ def angles(times_s: FloatArray) -> FloatArray:
     )
 
 
-def picture(middle_s: float, readout_s: float, rng: np.random.Generator) -> FloatArray:
+def picture(middle_s: float, readout_s: float, rng: np.random.Generator) -> Floats:
     """Return what a camera far from everything sees; its middle row is exposed at `middle_s`."""
     rows = middle_s + readout_s * ((np.arange(HEIGHT) + 0.5) / HEIGHT - 0.5)
     ax, ay, az = angles(rows).T[:, :, None]
@@ -46,7 +45,7 @@ def picture(middle_s: float, readout_s: float, rng: np.random.Generator) -> Floa
     return np.clip(gray.reshape(HEIGHT, WIDTH) + rng.normal(0.0, 2.0, (HEIGHT, WIDTH)), 0, 255)
 
 
-def turned_about(times_s: FloatArray, axis: int) -> FloatArray:
+def turned_about(times_s: Floats, axis: int) -> Floats:
     """Return the integral of the body's rate about one of its axes at times [n] (rad)."""
     fine = np.arange(-0.5, 5.0, 1e-3)
     ax, _, az = angles(fine).T
@@ -59,7 +58,7 @@ def turned_about(times_s: FloatArray, axis: int) -> FloatArray:
     return np.interp(times_s, fine, np.cumsum(rate) * 1e-3)
 
 
-def gyro(stamp_ns: int, times_s: FloatArray, axis: Axis) -> FloatArray:
+def gyro(stamp_ns: int, times_s: Floats, axis: Axis) -> Floats:
     return turned_about(stamp_ns / 1e9 - 1.0 + times_s, int(np.argmax(axis)))
 
 

@@ -6,25 +6,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sync_engine.config import load_config
 from sync_engine.engine import SyncEngine
 
-FloatArray = NDArray[np.float64]
 T0_S = 1000.0
 
 
-def yaw(t_s: FloatArray | float) -> FloatArray:
+def yaw(t_s: Floats | float) -> Floats:
     return np.asarray(0.8 * np.sin(1.3 * np.asarray(t_s)) + 0.3 * np.sin(3.1 * np.asarray(t_s)))
 
 
-def pitch(t_s: FloatArray | float) -> FloatArray:
+def pitch(t_s: Floats | float) -> Floats:
     return np.asarray(0.2 * np.sin(2.3 * np.asarray(t_s)))
 
 
-def orientation(t_s: float) -> FloatArray:
+def orientation(t_s: float) -> Floats:
     """Return the attitude (x, y, z, w) of a body that yaws and pitches."""
     half_yaw, half_pitch = 0.5 * float(yaw(t_s)), 0.5 * float(pitch(t_s))
     cz, sz, cy, sy = np.cos(half_yaw), np.sin(half_yaw), np.cos(half_pitch), np.sin(half_pitch)

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from support.lone_clock import LonePair
 from support.sync_feeder import S
 
+from rig_common.arrays import Floats
+from rig_common.quaternions import matrix_from_wxyz, wxyz_from_matrix
 from sync_engine.config import MotionConfig
-from sync_engine.cues.base import XYZ_AXES, matrix_from_wxyz
+from sync_engine.cues.base import XYZ_AXES
 from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.motion import Rotation, RotationFit
-from sync_engine.cues.mounting import Mounting, MountingSource, turned_by, wxyz_from_matrix
+from sync_engine.cues.mounting import Mounting, MountingSource, turned_by
 
-FloatArray = NDArray[np.float64]
 OPTICAL = matrix_from_wxyz((0.5, -0.5, 0.5, -0.5))
 OFFSET_S, START, SIGMA_RAD = 0.043, 50 * S, 5e-4
 IMU_HZ, FRAME_S, LENGTH_S = 200, 0.05, 20.0
@@ -28,7 +28,7 @@ class Drive:
 
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
-    def angle(self, time: FloatArray) -> FloatArray:
+    def angle(self, time: Floats) -> Floats:
         t = np.asarray(time)[..., None]
         rng = np.random.default_rng(3)
         size, omega = rng.uniform(0.05, 0.25, (3, 5)), rng.uniform(0.7, 9.0, (3, 5))
@@ -45,7 +45,7 @@ class Drive:
             track.add(START + round(time * S), *rate.tolist())
         return track
 
-    def turns(self, mounting: FloatArray, axes: tuple[int, ...] = (0, 1, 2)) -> list[Rotation]:
+    def turns(self, mounting: Floats, axes: tuple[int, ...] = (0, 1, 2)) -> list[Rotation]:
         times = np.arange(1.0, LENGTH_S - 1.0, FRAME_S)
         seen = np.diff(self.angle(times), axis=0) @ mounting  # R' g: in the sensor's frame
         seen += np.random.default_rng(5).normal(0.0, SIGMA_RAD, seen.shape)
@@ -70,7 +70,7 @@ def followed(
     return [(offset_s - OFFSET_S, sigma_s) for offset_s, sigma_s in found]
 
 
-def angle_deg(one: FloatArray, other: FloatArray) -> float:
+def angle_deg(one: Floats, other: Floats) -> float:
     return float(np.degrees(np.arccos(np.clip((np.trace(one.T @ other) - 1.0) / 2.0, -1.0, 1.0))))
 
 
@@ -83,7 +83,7 @@ def angle_deg(one: FloatArray, other: FloatArray) -> float:
         turned_by(np.array([0.0, 3.1, 0.0])),
     ],
 )
-def test_an_unknown_rotation_is_found_with_the_offset(mounting: FloatArray) -> None:
+def test_an_unknown_rotation_is_found_with_the_offset(mounting: Floats) -> None:
     drive = Drive()
     fit = RotationFit(MotionConfig(), Mounting())
     fixes = followed(fit, drive.gyro(), drive.turns(mounting))
@@ -129,7 +129,7 @@ def test_turns_about_one_axis_leave_the_rotation_open_but_not_the_offset() -> No
     [(np.eye(3), 120.0), (OPTICAL @ turned_by(np.array([0.0, 0.2, 0.0])), 11.5)],
 )
 def test_a_wrong_declaration_is_contradicted_and_not_used(
-    declared: FloatArray, off_deg: float
+    declared: Floats, off_deg: float
 ) -> None:
     drive = Drive()
     fit = RotationFit(MotionConfig(), Mounting(declared))

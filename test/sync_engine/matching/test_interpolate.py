@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.sync_feeder import MS, T0, Feeder, exact
 
+from rig_common.arrays import Floats
 from sync_engine.engine import SyncEngine
 from sync_engine.matching.bundle import MissingReason
 from sync_engine.matching.interpolate import (
     CannotInterpolate,
-    FloatArray,
     Kind,
     interpolate,
     interpolate_field,
@@ -21,7 +21,7 @@ from sync_engine.matching.interpolate import (
 )
 
 
-def about_z(angle: float) -> FloatArray:
+def about_z(angle: float) -> Floats:
     return np.array([0.0, 0.0, np.sin(angle / 2), np.cos(angle / 2)])
 
 
@@ -86,10 +86,10 @@ def test_what_is_not_interpolated_is_that_of_the_nearer_packet() -> None:
     class Reading:
         kinds: Mapping[str, Kind] = {'value': Kind.LINEAR}
 
-        def decode(self, payload: Any) -> Mapping[str, FloatArray]:
+        def decode(self, payload: Any) -> Mapping[str, Floats]:
             return {'value': np.array([payload[1]])}
 
-        def encode(self, payload: Any, values: Mapping[str, FloatArray]) -> Any:
+        def encode(self, payload: Any, values: Mapping[str, Floats]) -> Any:
             return payload[0], float(values['value'][0])
 
     found = [
@@ -118,11 +118,11 @@ class Number:
 
     kinds: Mapping[str, Kind] = {'value': Kind.LINEAR}
 
-    def decode(self, payload: Any) -> Mapping[str, FloatArray]:
+    def decode(self, payload: Any) -> Mapping[str, Floats]:
         stamp = payload.split('@')[1]
         return {'value': np.array([(int(stamp) - T0) / MS])}
 
-    def encode(self, payload: Any, values: Mapping[str, FloatArray]) -> Any:
+    def encode(self, payload: Any, values: Mapping[str, Floats]) -> Any:
         return float(values['value'][0])
 
 
@@ -190,7 +190,7 @@ def test_one_neighbour_is_not_enough(only: int) -> None:
 
 def test_neighbours_that_do_not_fit_together_are_refused_with_a_reason() -> None:
     class Growing(Number):
-        def decode(self, payload: Any) -> Mapping[str, FloatArray]:
+        def decode(self, payload: Any) -> Mapping[str, Floats]:
             return {'value': np.zeros(1 + int(super().decode(payload)['value'][0]) // 100)}
 
     feed = feeder()
