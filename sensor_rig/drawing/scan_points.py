@@ -21,6 +21,16 @@ KEPT_POSES = 200
 MOST_POINTS = 6000
 
 
+class SensorPoints(NamedTuple):
+    """What a scan or cloud measured."""
+
+    local_m: Floats
+    """[n, 3] in the sensor's frame."""
+    times_s: Floats
+    """Since the first ray, [n]."""
+    intensity: Floats | None
+
+
 class PlacedPoints(NamedTuple):
     """Points in the world and what they can be coloured by."""
 
@@ -40,6 +50,14 @@ class Mount(NamedTuple):
     offset_m: Floats
     is_fixed: bool
     """The carrier is the world: the sensor never moves."""
+
+    def carried(self, points_m: Floats) -> Floats:
+        """Return points [n, 3] of the sensor's frame in the carrier's."""
+        return points_m @ self.rotation.T + self.offset_m
+
+    def seen(self, points_m: Floats) -> Floats:
+        """Return points [n, 3] of the carrier's frame in the sensor's."""
+        return (points_m - self.offset_m) @ self.rotation
 
 
 def mount_of(model: mujoco.MjModel, data: mujoco.MjData, site: str, base: int) -> Mount | None:
@@ -81,49 +99,17 @@ class Placer:
 
         None where nothing returned, or where the poses do not cover its sweep.
         """
-        return (
-            self.scan(message, capture_ns)
-            if type_name == SCAN
-            else self.cloud(message, capture_ns)
-        )
+        return self._placed(points_of(type_name, message), capture_ns)
 
-    def scan(self, message: Buffer, capture_ns: int) -> PlacedPoints | None:
-        """Place a LaserScan whose first ray was fired at `capture_ns`."""
-        scan = read_scan(message)
-        rays = np.flatnonzero(np.isfinite(scan.ranges))
-        angle = scan.angle_min_rad + rays * scan.angle_increment_rad
-        reach = scan.ranges[rays].astype(float)
-        local = np.stack([np.cos(angle) * reach, np.sin(angle) * reach, np.zeros(len(rays))], 1)
-        intensity = scan.intensities[rays] if len(scan.intensities) else None
-        times_s = (rays * scan.time_increment_s).astype(float)
-        return self._placed(local, capture_ns, times_s, intensity)
-
-    def cloud(self, message: Buffer, capture_ns: int) -> PlacedPoints | None:
-        """Place a PointCloud2 whose point times count from `capture_ns`."""
-        points = read_cloud(message).points
-        points = points[:: max(1, len(points) // MOST_POINTS)]
-        points = points[np.isfinite(np.stack([points[axis] for axis in 'xyz'])).all(0)]
-        local = np.stack([points[axis] for axis in 'xyz'], 1).astype(float)
-        names = points.dtype.names or ()
-        times_s = points['time'].astype(float) if 'time' in names else np.zeros(len(points))
-        return self._placed(
-            local, capture_ns, times_s, points['intensity'] if 'intensity' in names else None
-        )
-
-    def _placed(
-        self,
-        local: Floats,
-        capture_ns: int,
-        times_s: Floats,
-        intensity: NDArray[np.float32] | None,
-    ) -> PlacedPoints | None:
+    def _placed(self, points: SensorPoints, capture_ns: int) -> PlacedPoints | None:
+        local, times_s, intensity = points
         if not len(local):
             return None
-        carried = local @ self._mount.rotation.T + self._mount.offset_m
+        carried = self._mount.carried(local)
         placed = carried if self._mount.is_fixed else self._moved(carried, capture_ns, times_s)
         if placed is None:
             return None
-        shade = np.full(len(local), 0.5) if intensity is None else _share(intensity.astype(float))
+        shade = np.full(len(local), 0.5) if intensity is None else _share(intensity)
         return PlacedPoints(placed, _share(times_s), shade)
 
     def _moved(self, carried: Floats, capture_ns: int, times_s: Floats) -> Floats | None:
@@ -141,6 +127,26 @@ class Placer:
         turn = matrix_from_wxyz(np.roll(between, 1, axis=1))
         moved: Floats = place + np.einsum('nij,nj->ni', turn, carried)
         return moved
+
+
+def points_of(type_name: str, message: Buffer) -> SensorPoints:
+    """Return the returns of a message of one of `SCAN_TYPES`."""
+    if type_name == SCAN:
+        scan = read_scan(message)
+        rays = np.flatnonzero(np.isfinite(scan.ranges))
+        angle = scan.angle_min_rad + rays * scan.angle_increment_rad
+        reach = scan.ranges[rays].astype(float)
+        local = np.stack([np.cos(angle) * reach, np.sin(angle) * reach, np.zeros(len(rays))], 1)
+        shades = scan.intensities[rays].astype(float) if len(scan.intensities) else None
+        return SensorPoints(local, (rays * scan.time_increment_s).astype(float), shades)
+    points = read_cloud(message).points
+    points = points[:: max(1, len(points) // MOST_POINTS)]
+    points = points[np.isfinite(np.stack([points[axis] for axis in 'xyz'])).all(0)]
+    columns = {name: points[name].astype(float) for name in points.dtype.names or ()}
+    local = np.stack([columns[axis] for axis in 'xyz'], 1)
+    return SensorPoints(
+        local, columns.get('time', np.zeros(len(points))), columns.get('intensity')
+    )
 
 
 def _share(values: Floats) -> Floats:

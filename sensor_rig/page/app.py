@@ -1,25 +1,19 @@
 """The page's panels: what happens on the left, what can be done on the right.
 
 The left one is viser's main panel, because that comes first on a phone.
-
-viser calls back in threads of its own. A control therefore only puts a `Command` into `commands`;
-the node takes it out in its own thread. Nothing else is shared.
 """
 
 from __future__ import annotations
 
 import io
-import queue
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
+from html import escape
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from sensor_rig.page.access import DEFAULT_PORT, LOCAL
 from sensor_rig.page.body import Body, contacts, joints
-from sensor_rig.page.controls import Command, Controls, Setting
+from sensor_rig.page.controls import Controls, Setting
 from sensor_rig.page.gate import Gate
 from sensor_rig.page.history import History
 from sensor_rig.page.offsets import offsets, window
@@ -28,9 +22,10 @@ from sensor_rig.page.timeline_lanes import timeline
 
 SHADES = ('time', 'intensity')
 """What the points of a LiDAR can be coloured by."""
-PICTURE_WIDTH = 320
 LEFT_WIDTH, RIGHT_WIDTH = 416, 300
 """Of the panels, px: the left one is less than a third of 1280."""
+SET_WIDTH, SET_HEIGHT, SET_GAP = 544, 246, 10
+"""Of the panel with the last bundle, px: it lies on the world, between the others at 1280."""
 HINT = 'Change a sensor, or inject a fault, and see the sync engine follow.'
 GREEN = (26, 156, 91)
 PHONE_STYLE = """<style>
@@ -72,11 +67,11 @@ class Page:
         self._needs_token = token is not None
         with _quietly(), Gate(token, host).installed():
             self.server = start_server(host, port, title, may_move=may_move)
-        self.commands: queue.SimpleQueue[Command] = queue.SimpleQueue()
         gui = self.server.gui
         gui.set_panel_label(title)
         self._add_story(gui)
         self._add_panel(gui, settings, speed)
+        self._add_set(gui)
         self._set_theme(dark=False)
 
     def _set_theme(self, *, dark: bool) -> None:
@@ -130,11 +125,11 @@ class Page:
         gui.main_panel.set_width(LEFT_WIDTH)
 
     def _add_panel(self, gui: Any, settings: Mapping[str, Setting], speed: float) -> None:
-        """Put what can be done on a panel of its own, then streams and camera."""
+        """Put what can be done on a panel of its own, then the streams."""
         panel = gui.add_panel()
         with panel.add_tab('Control'):
             self._said = gui.add_markdown(HINT)
-            self.controls = Controls(gui, settings, self.commands.put, self.say, speed)
+            self.controls = Controls(gui, settings, speed)
             with gui.add_folder('View'):
                 self._follow = gui.add_checkbox('follow robot', True)
                 self._shade = gui.add_dropdown(
@@ -143,12 +138,15 @@ class Page:
                 dark = gui.add_checkbox('dark', False)
                 dark.on_update(lambda event: self._set_theme(dark=event.target.value))
             self._streams = gui.add_html('')
-            with gui.add_folder('Camera') as folder:
-                self._camera_folder = folder
-                self._picture = gui.add_image(np.zeros((2, 2, 3), np.uint8), format='jpeg')
-            folder.visible = False
         panel.dock_right()
         panel.set_width(RIGHT_WIDTH)
+
+    def _add_set(self, gui: Any) -> None:
+        """Put the last bundle below the robot; the panel appears with the first one."""
+        self._set_panel = gui.add_panel(visible=False)
+        with self._set_panel.add_tab('Last bundle'):
+            self._set = gui.add_html('')
+        self._set_panel.float(x=SET_GAP, y=-SET_GAP, width=SET_WIDTH, height=SET_HEIGHT)
 
     def say(self, text: str) -> None:
         """Answer a person, at the top of the controls."""
@@ -184,15 +182,15 @@ class Page:
 
     def show_drops(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Show where every message went."""
-        self._drops.content = table(header, rows, upright=True)
+        self._drops.content = table(header, rows)
         self._drops_folder.visible = bool(rows)
 
-    def show_picture(self, pixels: NDArray[np.uint8]) -> None:
-        """Show a camera's picture [h, w, 3] or [h, w]."""
-        step = max(1, pixels.shape[1] // PICTURE_WIDTH)
-        small = np.ascontiguousarray(pixels[::step, ::step])
-        self._picture.image = small if small.ndim == 3 else np.repeat(small[..., None], 3, -1)
-        self._camera_folder.visible = True
+    def show_set(self, drawing: str) -> None:
+        """Show the members of the last bundle side by side."""
+        if drawing:
+            _draw(self._set, drawing)
+            if not self._set_panel.visible:
+                self._set_panel.visible = True
 
 
 def _status(text: str, simulated_s: float = 0.0) -> str:
@@ -216,21 +214,15 @@ def _quietly() -> Iterator[None]:
         yield
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, upright: bool = False) -> str:
-    """Return a small HTML table, numbers to the right; `upright` headers keep columns narrow."""
-    turn = 'writing-mode:vertical-rl;transform:rotate(180deg);display:inline-block'
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a small HTML table, numbers to the right."""
 
     def cells(tag: str, values: Sequence[str]) -> str:
-        found = []
-        for index, value in enumerate(values):
-            text = _escaped(value)
-            if upright and tag == 'th' and index:
-                text = f'<span style="{turn}">{text}</span>'
-            found.append(
-                f'<{tag} style="padding:2px 4px;vertical-align:bottom;white-space:nowrap;'
-                f'text-align:{"right" if index else "left"}">{text}</{tag}>'
-            )
-        return ''.join(found)
+        return ''.join(
+            f'<{tag} style="padding:2px 4px;white-space:nowrap;'
+            f'text-align:{"right" if index else "left"}">{escape(value)}</{tag}>'
+            for index, value in enumerate(values)
+        )
 
     body = ''.join(f'<tr>{cells("td", row)}</tr>' for row in rows)
     return (
@@ -239,7 +231,3 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, upright: bool
         f'tabular-nums"><tr style="opacity:0.65">{cells("th", header)}</tr>{body}'
         '</table></div>'
     )
-
-
-def _escaped(text: str) -> str:
-    return text.replace('&', '&amp;').replace('<', '&lt;')

@@ -1,12 +1,13 @@
 """The page's controls: they begin with, and follow, what the chosen sensor is set to.
 
-viser calls back in threads of its own. A control therefore only hands a `Command` on; whoever
-takes commands is in another thread.
+viser calls back in threads of its own. A control therefore only puts a `Command` into a queue;
+the node takes it out in its own thread. Nothing else is shared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import queue
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -19,32 +20,22 @@ FAULTS = {name: kind.in_words(**kind.example) for name, kind in KINDS.items()}
 """The faults of the page in words: 30 ms slower, the clock 53 ms ahead, ..."""
 
 
-class Limit(NamedTuple):
-    """What a control takes."""
+class Limits(NamedTuple):
+    """What a slider offers; what is set already is offered, too."""
 
-    name: str
     low: float
     high: float
-    unit: str
-
-    def refusal(self, value: float, now: float | None = None) -> str | None:
-        """Return why `value` is not taken; None where it is. What is set `now` always is."""
-        low, high = (
-            (self.low, self.high) if now is None else (min(self.low, now), max(self.high, now))
-        )
-        if low <= value <= high:
-            return None
-        unit = f' {self.unit}' if self.unit else ''
-        return (
-            f'{self.name} {value:.10g}{unit} is refused: it goes from {low:.10g} to '
-            f'{high:.10g}{unit}'
-        )
+    step: float
 
 
-DELAY = Limit('A delay of', 0.0, 2000.0, 'ms')
-CLOCK = Limit('A clock offset of', -10_000.0, 10_000.0, 'ms')
-STEPS = Limit('A step count of', 1.0, 100_000.0, '')
-SPEED = Limit('A speed of', 0.1, 10.0, 'x real time')
+DELAY_MS = Limits(0.0, 500.0, 0.1)
+CLOCK_MS = Limits(-250.0, 250.0, 0.1)
+SPEED = Limits(0.1, 10.0, 0.1)
+MOST_STEPS = 100_000
+SETTLED_S = 0.3
+"""Wall time after which a slider counts as released."""
+SLID = ('delay', 'clock', 'speed')
+"""Actions of sliders: of many in a row, the last one counts."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +94,7 @@ class Setting:
         return f'{key} {value}'
 
     def changed(self, key: str, value: Any) -> Setting:
-        """Return it with a parameter of the sensor (`clock.offset_s`) changed; others are none
-        of ours.
-        """
+        """Return it with a parameter of the sensor changed; the page shows three of them."""
         match key:
             case 'delay_range_s':
                 return replace(self, delay_range_s=(float(value[0]), float(value[1])))
@@ -117,87 +106,76 @@ class Setting:
 
 
 class Controls:
-    """Time and one sensor at a time. What a person asks is checked here, and refused in words."""
+    """Time, and one sensor at a time."""
 
-    def __init__(
-        self,
-        gui: Any,
-        settings: Mapping[str, Setting],
-        ask: Callable[[Command], None],
-        say: Callable[[str], None],
-        speed: float = 1.0,
-    ) -> None:
-        """Put them on a viser `gui`; `ask` gets what a person wants, `say` why not."""
+    def __init__(self, gui: Any, settings: Mapping[str, Setting], speed: float = 1.0) -> None:
+        """Put them on a viser `gui`; `speed` is how fast time is meant to run."""
         self._settings = dict(settings)
-        self._ask, self._say = ask, say
+        self._asked: queue.SimpleQueue[Command] = queue.SimpleQueue()
+        self._held: dict[tuple[str, str], tuple[float, Command]] = {}
+        """By action and sensor: when a slider was last moved, and to what."""
         with gui.add_folder('Time'):
-            self._add_time(gui, speed)
+            self._add_time(gui, speed or 1.0)
         with gui.add_folder('Change a sensor'):
             self._add_sensor(gui)
 
     def _add_time(self, gui: Any, speed: float) -> None:
         buttons = gui.add_button_group('', ('pause', 'resume', 'step', 'reset'))
-        # No limits on the numbers themselves: a browser would clip what lies outside in silence.
         steps = gui.add_number(
-            'steps', 100, step=1, hint='physics steps that "step" takes, then the rig pauses'
+            'steps',
+            100,
+            min=1,
+            max=MOST_STEPS,
+            step=1,
+            hint='physics steps that "step" takes, then the rig pauses',
         )
-        buttons.on_click(lambda event: self._press(event.target.value, steps.value))
-        pace = gui.add_number('speed', speed or 1.0, step=0.1, hint='simulated seconds per second')
-        gui.add_button('set the speed').on_click(
-            lambda _: self._try(SPEED, pace.value, Command('speed', value=float(pace.value)))
+        buttons.on_click(
+            lambda event: self._asked.put(Command(event.target.value, value=steps.value))
         )
-
-    def _press(self, action: str, steps: float) -> None:
-        command = Command(action, value=float(steps))
-        if action == 'step':
-            self._try(STEPS, steps, command)
-        else:
-            self._ask(command)
-
-    def _try(self, limit: Limit, value: float, command: Command, now: float | None = None) -> None:
-        """Ask for `command` where `value` is within its limit, else say the limit."""
-        refusal = limit.refusal(value, now)
-        if refusal is None:
-            self._ask(command)
-        else:
-            self._say(refusal)
+        pace = gui.add_slider('speed', *SPEED, 1.0, hint='simulated seconds per second')
+        _show(pace, SPEED, speed)
+        self._on_move(pace, lambda value: Command('speed', value=value))
 
     def _add_sensor(self, gui: Any) -> None:
         sensor = self._sensor = gui.add_dropdown('sensor', list(self._settings))
         self._now = gui.add_markdown('')
-        delay = self._delay = gui.add_number('delay, ms', 0.0, step=0.1)
-        set_delay = gui.add_button('set the delay')
-        clock = self._clock = gui.add_number('clock, ms', 0.0, step=0.1)
-        set_clock = gui.add_button("set the clock's offset")
+        self._delay = gui.add_slider('delay, ms', *DELAY_MS, 0.0)
+        self._clock = gui.add_slider('clock, ms', *CLOCK_MS, 0.0)
         fault = gui.add_dropdown('fault', list(FAULTS.values()))
         inject = gui.add_button(f'inject for {FAULT_SECONDS:.0f} s', color='red')
-        sensor.on_update(lambda _: self._load())
-        set_delay.on_click(
-            lambda _: self._try(
-                DELAY,
-                delay.value,
-                Command('delay', sensor.value, delay.value / 1e3),
-                1e3 * self._setting.delay_range_s[1],
-            )
-        )
-        set_clock.on_click(
-            lambda _: self._try(
-                CLOCK,
-                clock.value,
-                Command('clock', sensor.value, clock.value / 1e3),
-                1e3 * self._setting.clock_offset_s,
-            )
-        )
+        sensor.on_update(lambda _: self.show())
+        self._on_move(self._delay, lambda ms: Command('delay', sensor.value, ms / 1e3))
+        self._on_move(self._clock, lambda ms: Command('clock', sensor.value, ms / 1e3))
         inject.on_click(lambda _: self._inject(fault.value))
-        self._load()
+        self.show()
 
-    @property
-    def _setting(self) -> Setting:
-        return self._settings.get(self._sensor.value, Setting())
+    def _on_move(self, slider: Any, command: Callable[[float], Command]) -> None:
+        """Ask for what a person moves a slider to; `show` moves sliders, too, without a client."""
+
+        def moved(event: Any) -> None:
+            if event.client is not None:
+                self._asked.put(command(float(slider.value)))
+
+        slider.on_update(moved)
 
     def _inject(self, words: str) -> None:
         kind = next(kind for kind, said in FAULTS.items() if said == words)
-        self._ask(Command('fault', self._sensor.value, FAULT_SECONDS, kind, KINDS[kind].example))
+        self._asked.put(
+            Command('fault', self._sensor.value, FAULT_SECONDS, kind, KINDS[kind].example)
+        )
+
+    def take(self, now_s: float) -> Iterator[Command]:
+        """Yield what was asked for, at wall time `now_s`: a slider's value once it rests."""
+        while not self._asked.empty():
+            command = self._asked.get()
+            if command.action in SLID:
+                self._held[command.action, command.sensor] = (now_s, command)
+            else:
+                yield command
+        for key, (since_s, command) in list(self._held.items()):
+            if now_s - since_s >= SETTLED_S:
+                del self._held[key]
+                yield command
 
     def note(self, sensor: str, key: str, value: object) -> None:
         """Take it that a parameter of a sensor was changed, by whomever."""
@@ -206,11 +184,22 @@ class Controls:
             return
         self._settings[sensor] = after = before.changed(key, value)
         if after != before and sensor == self._sensor.value:
-            self._load()
+            self.show()
 
-    def _load(self) -> None:
+    def changed_from(self, settings: Mapping[str, Setting]) -> Iterator[str]:
+        """Yield the sensors that are not set to `settings`."""
+        for name, setting in self._settings.items():
+            if setting != settings[name]:
+                yield name
+
+    def show(self) -> None:
         """Show what the chosen sensor is set to; 0.037 s are 37 ms, not 37.00000000000001."""
-        setting = self._setting
+        setting = self._settings.get(self._sensor.value, Setting())
         self._now.content = setting.sentence
-        self._delay.value = round(1e3 * sum(setting.delay_range_s) / 2.0, 6)
-        self._clock.value = round(1e3 * setting.clock_offset_s, 6)
+        _show(self._delay, DELAY_MS, round(1e3 * sum(setting.delay_range_s) / 2.0, 6))
+        _show(self._clock, CLOCK_MS, round(1e3 * setting.clock_offset_s, 6))
+
+
+def _show(slider: Any, limits: Limits, value: float) -> None:
+    slider.min, slider.max = min(limits.low, value), max(limits.high, value)
+    slider.value = value

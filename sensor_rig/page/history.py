@@ -170,3 +170,11 @@ class History:
             if len(captures) > 1:
                 found.append(captures)
         return found
+
+    def last_spread_ms(self) -> float | None:
+        """Return the time between the first and last true capture of the last bundle's members."""
+        captures = self.bundle_captures()
+        if not captures:
+            return None
+        last = captures[-1].values()
+        return (max(last) - min(last)) / 1e6

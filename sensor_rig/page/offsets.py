@@ -131,8 +131,8 @@ def window(
         [
             svg.text(2, 14, 'Window that members must lie in', bold=True),
             svg.text(axis.right, 14, f'{last.window_ms:.0f} ms', anchor='end'),
-            svg.legend([('half-width', CAPTURE), ('motion, 0 to 1', ARRIVAL)], 2, 31),
-            _frame(axis, top, bottom, [(top, f'{max_ms:g} ms'), (bottom, '0')]),
+            svg.legend([('half-width, ms', CAPTURE), ('motion, 0 to 1', ARRIVAL)], 2, 31),
+            _frame(axis, top, bottom, [(top, f'{max_ms:g}'), (bottom, '0')]),
             svg.event_marks(events, axis, top, bottom, False),
             svg.polyline(
                 (at(p, p.intensity) for p in points if axis.shows(p.time_s)), ARRIVAL, 1.2

@@ -32,11 +32,8 @@ class TimeAxis:
     left: float
     now_s: float
     span_s: float
-
-    @property
-    def right(self) -> float:
-        """Where the present is, px."""
-        return WIDTH - RIGHT
+    right: float = WIDTH - RIGHT
+    """Where the present is, px."""
 
     def x(self, time_s: float) -> float:
         """Return the place of a moment, px; it may lie outside."""
@@ -48,10 +45,10 @@ class TimeAxis:
         return self.now_s - self.span_s <= time_s <= self.now_s
 
 
-def document(height: float, parts: Iterable[str], name: str) -> str:
+def document(height: float, parts: Iterable[str], name: str, width: float = WIDTH) -> str:
     """Return an SVG of full width; `name` is its class and what a screen reader says."""
     return (
-        f'<svg class="rig-{name.replace(" ", "-")}" viewBox="0 0 {WIDTH} {height:.0f}" '
+        f'<svg class="rig-{name.replace(" ", "-")}" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="100%" role="img" aria-label="{escape(name, quote=True)}" '
         f'style="display: block; font: 12px system-ui, sans-serif; fill: {INK}" '
         f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'

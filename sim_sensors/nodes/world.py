@@ -55,6 +55,7 @@ CHANGEABLE = ('real_time_factor',)
 SHARED = ('timestep_s', 'start_time_s', 'num_envs', 'hide_truth')
 """Keys of `world:` that emulators go by as well, so that only the rig file can set them."""
 WARN_PERIOD_S = 10.0
+TOO_SLOW = 'too slow for a real-time factor of'
 
 
 class WorldNode(Node):
@@ -270,7 +271,9 @@ class WorldNode(Node):
             nodes=' '.join(sorted(conductor.roster.members)),
         )
         level, name, message = self._health(achieved)
-        if level != Level.OK:
+        if message.startswith(TOO_SLOW):
+            self.get_logger().warning(message, once=True)  # the status says it from then on
+        elif level != Level.OK:
             self.get_logger().warning(message, throttle_duration_sec=WARN_PERIOD_S)
         yield Status(level, name, message, to_values(facts))
 
@@ -290,7 +293,7 @@ class WorldNode(Node):
             return (
                 Level.WARN,
                 name,
-                f'too slow for a real-time factor of {pacer.factor:g}: '
+                f'{TOO_SLOW} {pacer.factor:g}: '
                 f'{achieved:.2f} achieved; the clock is slowed, no capture is skipped',
             )
         return Level.OK, name, 'running'

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import mujoco
@@ -17,13 +18,13 @@ from rclpy.subscription import Subscription
 
 from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.msgs import read_diagnostic_array, read_time_reference
-from rig_common.msgs.decode import read_image, read_marker_poses, read_odometry
+from rig_common.msgs.decode import read_marker_poses, read_odometry
 from rig_common.ros import qos
 from rig_common.ros.clock import steady_clock
 from rig_common.ros.types import message_class
 from rig_common.text import shortened
 from rig_common.times import NS_PER_S
-from sensor_rig.drawing.scan_points import SCAN_TYPES, Placer, mount_of
+from sensor_rig.drawing.scan_points import SCAN_TYPES, Mount, Placer, mount_of
 from sensor_rig.page.access import LOCAL
 from sensor_rig.page.app import Page
 from sensor_rig.page.controls import FAULTS, Command, Setting
@@ -31,12 +32,16 @@ from sensor_rig.page.history import History, Mark, Occurrence, OffsetPoint, Wind
 from sensor_rig.page.ros.limbs import Limbs
 from sensor_rig.page.ros.remote import Remote
 from sensor_rig.page.scene import PageScene
+from sensor_rig.page.synced_set import IMAGE, IMU, SyncedSet, View
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.running.ros.monitor import Monitor
 from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.interface.topics import parameter_events_topic, truth_topic
+from sim_sensors.sensors.cameras.camera import Camera
 from sim_sensors.world.scene.pose_messages import base_body
 from sim_sensors.world.world import World
+from sync_engine.wire.session import synced_topic
 
 UNREADABLE = (CdrError, KeyError, ValueError, OverflowError)
 """What reading a message raises that anybody may have sent; the page only watches."""
@@ -46,7 +51,8 @@ PERIOD_S = 0.1
 """Wall time between two drawings."""
 REST = 2.0
 """Wall time after a drawing, in drawings: where the machine is slow, the rig goes first."""
-PICTURES = ('rgb8', 'mono8')
+MEMBERS_HZ = 400.0
+"""Rate for which the queues of a bundle's members are made: an IMU's is the highest."""
 KEPT_SCANS = 8
 """Scans on their way whose capture times are remembered."""
 
@@ -68,8 +74,9 @@ class PageNode(Monitor):
         self._rig = rig
         sensors = rig.make_sensors()
         world = World(rig.simulated_world, list(sensors.values()), rig.path.parent)
+        self._settings = {name: _setting(config) for name, config in rig.sensors.items()}
         self.page = Page(
-            {name: _setting(config) for name, config in rig.sensors.items()},
+            self._settings,
             host=host,
             port=port,
             title=f'{rig.path.stem} rig',
@@ -90,7 +97,9 @@ class PageNode(Monitor):
         self._limbs = Limbs(
             sensors, self._base, lambda: max(self.now_ns, 0) / NS_PER_S, hidden=hidden
         )
-        self._remote = Remote(self, self._say, self._on_fault)
+        self._remote = Remote(self, self._say, self._refused, self._on_fault)
+        self._bundles_before = 0
+        """At the last reset."""
         self._captures: deque[tuple[int, int]] = deque(maxlen=KEPT_SCANS)  # (stamp, capture) ns
         topics = {
             topic.of(name): (name, topic.type_name)
@@ -98,15 +107,12 @@ class PageNode(Monitor):
             for topic in sensor.topics()
         }
         self._scan = next(((t, n, k) for t, (n, k) in topics.items() if k in SCAN_TYPES), None)
-        self._picture = next(
-            (
-                t
-                for t, (n, k) in topics.items()
-                if k == 'sensor_msgs/msg/Image' and rig.sensors[n].type == 'camera'
-            ),
-            None,
-        )
-        self._placer = self._make_placer(world)
+        self._mounts = _mounts(world, sensors)
+        self._placer = None
+        if self._scan is not None and self._scan[1] in self._mounts:
+            self._placer = Placer(self._mounts[self._scan[1]])
+        self._members = self._choose_members(topics)
+        self._set = SyncedSet(self._view(sensors), is_synced=rig.runs_sync)
         self._is_watched = False
         self._rest_until_s = 0.0
         self._is_reported = False
@@ -115,12 +121,36 @@ class PageNode(Monitor):
         self.create_timer(PERIOD_S, self._draw, clock=steady_clock())
         print(f'The live page is at {self.page.address}', file=sys.stderr, flush=True)
 
-    def _make_placer(self, world: World) -> Placer | None:
-        if self._scan is None:
+    def _choose_members(self, topics: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+        """Return the topic of the first picture, the first scan and the IMU, by its type.
+
+        Where the rig syncs, these are the synced ones.
+        """
+        sync, found = self._rig.sync if self._rig.runs_sync else None, {}
+        for topic, (name, kind) in topics.items():
+            is_picture = kind == IMAGE and self._rig.sensors[name].type == 'camera'
+            if kind in found or not (is_picture or kind in (*SCAN_TYPES, IMU)):
+                continue
+            if sync is None:
+                found[kind] = topic
+            elif any(each.topic == topic and each.member for each in sync.inputs.values()):
+                found[kind] = synced_topic(topic)
+        return found
+
+    def _view(self, sensors: Mapping[str, AnySensor]) -> View | None:
+        """Return how the first camera without distortion sees what the LiDAR measures."""
+        if self._scan is None or self._scan[1] not in self._mounts:
             return None
-        mujoco.mj_forward(world.model, world.data())
-        mount = mount_of(world.model, world.data(), self._scan[1], base_body(world))
-        return None if mount is None else Placer(mount)
+        lidar = self._mounts[self._scan[1]]
+        for name, sensor in sensors.items():
+            if isinstance(sensor, Camera) and name in self._mounts:
+                bends = any(sensor.config.distortion.model_dump().values())
+                mount, picture = self._mounts[name], sensor.picture
+                if bends or sensor.config.lens == 'equidistant':
+                    return None
+                if mount.is_fixed == lidar.is_fixed:
+                    return View(mount, lidar, picture.focal_px, (picture.width, picture.height))
+        return None
 
     def close(self) -> None:
         """Stop serving the page."""
@@ -195,8 +225,8 @@ class PageNode(Monitor):
             self._keep(self._markers, 'visualization_msgs/msg/MarkerArray')
             if self._scan is not None and self._placer is not None:
                 self._keep(self._scan[0], self._scan[2])
-            if self._picture is not None:
-                self._keep(self._picture, 'sensor_msgs/msg/Image')
+            for kind, topic in self._members.items():
+                self._hear(topic, kind, partial(self._set.take, kind), MEMBERS_HZ)
             for heard in self._limbs.topics():
                 self._hear(heard.topic, heard.type_name, heard.take, heard.rate_hz)
         elif not self._is_watched and self._listening:
@@ -225,8 +255,8 @@ class PageNode(Monitor):
     def _draw(self) -> None:
         self._is_watched = self.page.is_watched
         self._listen()
-        while not self.page.commands.empty():
-            self._remote.do(self.page.commands.get())
+        for command in self.page.controls.take(time.monotonic()):
+            self._do(command)
         self._history.advance(max(self.now_ns, 0))
         if self._is_reported:
             self._is_reported = False
@@ -270,11 +300,8 @@ class PageNode(Monitor):
         if self._markers in fresh:
             with suppress(*UNREADABLE):
                 self._scene.move(read_marker_poses(fresh[self._markers]))
-        if self._picture in fresh:
-            with suppress(*UNREADABLE):
-                image = read_image(fresh[self._picture])
-                if image.encoding in PICTURES:
-                    self.page.show_picture(image.pixels)
+        with suppress(*UNREADABLE):
+            self.page.show_set(self._set.drawing(self._history.last_spread_ms()))
         if self._scan is not None and self._scan[0] in fresh:
             with suppress(*UNREADABLE):
                 self._show_scan(fresh[self._scan[0]], self._scan[2])
@@ -299,7 +326,8 @@ class PageNode(Monitor):
             line += ', paused'
         elif factor:
             line += f', {factor:.2f} x real time'
-        line += f', <b>{summary.bundles}</b> bundles' if summary.bundles is not None else ''
+        if summary.bundles is not None:
+            line += f', <b>{max(summary.bundles - self._bundles_before, 0)}</b> bundles'
         self.page.show_status(line, summary.simulated_s)
         maximum = self._rig.sync.window.max_ms if self._rig.sync is not None else 100.0
         self.page.show_history(self._history, self._reference, maximum)
@@ -315,15 +343,44 @@ class PageNode(Monitor):
                 for name, s in summary.sensors.items()
             ]
         )
-        keys = summary.ledger_keys()
+        inputs = summary.inputs
         self.page.show_drops(
-            ('input', *keys),
-            [(name, *(str(i.ledger[key]) for key in keys)) for name, i in summary.inputs.items()],
+            ('', *inputs),
+            [
+                (key.replace('_', ' '), *(str(each.ledger[key]) for each in inputs.values()))
+                for key in summary.ledger_keys()
+            ],
         )
+
+    def _do(self, command: Command) -> None:
+        """Carry out what was asked for; a reset brings back the file's settings, too."""
+        if command.action == 'reset':
+            engine = self.engine_facts()
+            self._bundles_before = engine.bundles if engine is not None else 0
+            for sensor in self.page.controls.changed_from(self._settings):
+                self._remote.restore(sensor, self._settings[sensor])
+        self._remote.do(command)
+
+    def _refused(self, text: str) -> None:
+        self._say(text)
+        self.page.controls.show()
 
     def _say(self, text: str) -> None:
         self.page.say(text)
         self.get_logger().info(text)
+
+
+def _mounts(world: World, sensors: Iterable[str]) -> dict[str, Mount]:
+    """Return the mounts of the sensors that sit on the base of the robot or on the world."""
+    data = world.data()
+    mujoco.mj_forward(world.model, data)
+    sites = {world.model.site(index).name for index in range(world.model.nsite)}
+    found = {
+        name: mount_of(world.model, data, name, base_body(world))
+        for name in sensors
+        if name in sites
+    }
+    return {name: mount for name, mount in found.items() if mount is not None}
 
 
 def _setting(config: SensorConfig) -> Setting:

@@ -11,7 +11,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
-from sensor_rig.page.controls import Command
+from sensor_rig.page.controls import Command, Setting
 
 Say = Callable[[str], None]
 
@@ -19,10 +19,15 @@ Say = Callable[[str], None]
 class Remote:
     """Carries out commands; what came of them is said in a line."""
 
-    def __init__(self, node: Node, say: Say, begun: Callable[[Command], None]) -> None:
-        """Ask in the name of `node`; `say` gets the answers, `begun` every fault that begins."""
+    def __init__(
+        self, node: Node, say: Say, refused: Say, begun: Callable[[Command], None]
+    ) -> None:
+        """Ask in the name of `node`.
+
+        `say` gets the answers, `refused` those that refuse, `begun` every fault that begins.
+        """
         self._node = node
-        self._say, self._begun = say, begun
+        self._say, self._refused, self._begun = say, refused, begun
         self._clients: dict[str, Client] = {}
 
     def do(self, command: Command) -> None:
@@ -61,6 +66,19 @@ class Remote:
             case 'fault':
                 self._inject(command)
 
+    def restore(self, sensor: str, setting: Setting) -> None:
+        """Set what the page can change of a sensor to `setting`; jitter is never above a delay."""
+        emulator, key = self._emulator(sensor), f'sensors.{sensor}'
+        self._set(
+            emulator,
+            {
+                f'{key}.jitter_s': 0.0,
+                f'{key}.delay_range_s': list(setting.delay_range_s),
+                f'{key}.clock.offset_s': setting.clock_offset_s,
+            },
+            lambda: self._set(emulator, {f'{key}.jitter_s': setting.jitter_s}, lambda: None),
+        )
+
     def _inject(self, command: Command) -> None:
         emulator = self._emulator(command.sensor)
         arguments = {'offset': 0.0, 'scale': 1.0, **command.arguments}
@@ -98,7 +116,7 @@ class Remote:
             elif answer.success:
                 then(answer.message)
             else:
-                self._say(f'refused: {answer.message}')
+                self._refused(f'refused: {answer.message}')
 
         client.call_async(Trigger.Request()).add_done_callback(answered)
 
@@ -111,7 +129,7 @@ class Remote:
         def answered(done: Any) -> None:
             refused = [each.reason for each in done.result().results if not each.successful]
             if refused:
-                self._say(f'refused: {refused[0]}')
+                self._refused(f'refused: {refused[0]}')
             else:
                 then()
 

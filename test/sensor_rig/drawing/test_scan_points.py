@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from rig_common import msgs
 from rig_common.msgs.decode import MotionMessage
-from sensor_rig.drawing.scan_points import Mount, Placer, mount_of
+from sensor_rig.drawing.scan_points import CLOUD, SCAN, Mount, Placer, mount_of
 
 S = 10**9
 MODEL = """
@@ -62,8 +62,8 @@ def test_each_ray_starts_where_the_sensor_was_when_it_fired() -> None:
         intensities=True,
     )
     ranges = [1.0, 2.0, np.inf, 3.0, 4.0]
-    placed = driven(mount).scan(
-        template.fill(0, ranges=ranges, intensities=[1, 2, 0, 4, 2]), round(0.1 * S)
+    placed = driven(mount).place(
+        SCAN, template.fill(0, ranges=ranges, intensities=[1, 2, 0, 4, 2]), round(0.1 * S)
     )
     assert placed is not None
     expected = []
@@ -91,17 +91,17 @@ def test_a_sweep_that_no_pose_covers_is_not_drawn() -> None:
         time_increment_s=0.1,
         scan_time_s=0.2,
     ).fill(0, ranges=[1.0, 1.0])
-    assert placer.scan(scan, round(0.35 * S)) is None
-    assert placer.scan(scan, -S) is None
-    assert placer.scan(scan, round(0.1 * S)) is not None
+    assert placer.place(SCAN, scan, round(0.35 * S)) is None
+    assert placer.place(SCAN, scan, -S) is None
+    assert placer.place(SCAN, scan, round(0.1 * S)) is not None
 
 
 def test_a_cloud_that_never_moves() -> None:
     points = np.zeros(3, [('x', '<f4'), ('y', '<f4'), ('z', '<f4'), ('time', '<f4')])
     points['x'] = [1.0, np.nan, 3.0]
     points['time'] = [0.0, 0.1, 0.2]
-    placed = Placer(Mount(np.eye(3), np.array([0.0, 0.0, 1.0]), True)).cloud(
-        msgs.point_cloud2_message(0, 'l', points), 0
+    placed = Placer(Mount(np.eye(3), np.array([0.0, 0.0, 1.0]), True)).place(
+        CLOUD, msgs.point_cloud2_message(0, 'l', points), 0
     )
     assert placed is not None
     np.testing.assert_allclose(placed.points_m, [[1, 0, 1], [3, 0, 1]])

@@ -91,7 +91,6 @@ def assert_clock_changes(page: Any, monitor: Watch, spinner: Spinner) -> None:
     box = page.locator('input[type=text]').and_(page.locator('[value="12"]')).first
     box.fill('77')
     page.keyboard.press('Enter')
-    press(page, "set the clock's offset")
     said(page, r'(imu: its clock is now \+77 ms off)')
     said(page, r'(now: delay 2 to 3 ms, clock \+77 ms)')
 
@@ -100,6 +99,14 @@ def assert_clock_changes(page: Any, monitor: Watch, spinner: Spinner) -> None:
         return abs(monitor.clock_errors_s.get('imu', 0.0) - 0.077) < 1e-3  # drift: -15 ppm
 
     wait_until(stamped, PATIENCE_S, 'stamps 77 ms ahead')
+
+
+def assert_reset_restores(page: Any) -> None:
+    """A reset brings back the clock of the rig file, and counts bundles anew."""
+    before = int(said(page, r'(\d+) bundles'))
+    press(page, 'reset')
+    said(page, r'(now: delay 2 to 3 ms, clock \+12 ms)')
+    wait_until(lambda: int(said(page, r'(\d+) bundles')) < before, PATIENCE_S, 'a count from zero')
 
 
 def assert_fault_happens(page: Any, monitor: Watch, spinner: Spinner) -> None:
@@ -129,6 +136,7 @@ def test_page_loads_moves_and_acts(processes: Processes) -> None:
         assert_time_stops(page)
         assert_clock_changes(page, monitor, spinner)
         assert_fault_happens(page, monitor, spinner)
+        assert_reset_restores(page)
         assert page.foreign_requests == []
         assert page.complaints == []
     rig.interrupt()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -12,13 +13,9 @@ pytest.importorskip('viser', reason='the live page needs viser')
 
 from sensor_rig.page.app import Page
 from sensor_rig.page.controls import (
-    CLOCK,
-    DELAY,
     FAULTS,
-    SPEED,
     Command,
     Controls,
-    Limit,
     Setting,
 )
 from sim_sensors.timing.faults import FaultConfig
@@ -71,31 +68,46 @@ def test_what_was_set_is_shown_and_kept(controls: Controls) -> None:
     assert shown(controls)[:2] == (30.0, 50.0)
 
 
-def test_a_value_out_of_range_is_refused_with_the_range(page: Page) -> None:
-    page.controls._try(DELAY, 5000.0, Command('delay', 'imu', 5.0))
-    assert page.commands.empty()
-    assert page._said.content == 'A delay of 5000 ms is refused: it goes from 0 to 2000 ms'
-    page.controls._press('step', 0)
-    assert 'A step count of 0 is refused: it goes from 1 to 100000' in page._said.content
-    page.controls._press('pause', 0)
-    page.controls._try(DELAY, 20.0, Command('delay', 'imu', 0.02))
-    assert [page.commands.get(timeout=5.0).action for _ in range(2)] == ['pause', 'delay']
+def moved(slider: Any, value: float) -> None:
+    """Move a slider as a person does: viser then names the browser."""
+    slider.value = value
+    for callback in slider._impl.update_cb:
+        callback(SimpleNamespace(client=object(), target=slider))
 
 
-@pytest.mark.parametrize(
-    ('limit', 'value', 'now', 'taken'),
-    [
-        (CLOCK, -10_000.0, 0.0, True),
-        (CLOCK, -10_000.1, 0.0, False),
-        (CLOCK, -1e6, -1e6, True),
-        (SPEED, 0.0, 1.0, False),
-        (SPEED, 10.0, 1.0, True),
-        (DELAY, -0.1, 0.0, False),
-        (DELAY, float('nan'), 0.0, False),
-    ],
-)
-def test_limits(limit: Limit, value: float, now: float, taken: bool) -> None:
-    assert (limit.refusal(value, now) is None) == taken
+def test_of_a_slider_that_is_dragged_the_last_value_counts(controls: Controls) -> None:
+    assert list(controls.take(0.0)) == [], 'what the page shows itself is no command'
+    for value in (20.0, 30.0):
+        moved(controls._delay, value)
+    assert list(controls.take(1.0)) == []
+    moved(controls._delay, 40.0)
+    moved(controls._clock, -5.0)
+    assert list(controls.take(1.2)) == []
+    assert list(controls.take(1.4)) == []
+    assert list(controls.take(1.6)) == [
+        Command('delay', 'imu', 0.04),
+        Command('clock', 'imu', -0.005),
+    ]
+    assert list(controls.take(9.0)) == []
+
+
+def test_a_refused_value_goes_back(controls: Controls) -> None:
+    controls._delay.value = 300.0
+    controls.show()
+    assert shown(controls)[0] == 2.5
+
+
+def test_a_slider_reaches_what_is_set(controls: Controls) -> None:
+    controls.note('imu', 'clock.offset_s', -3.0)
+    assert (controls._clock.min, controls._clock.value) == (-3000.0, -3000.0)
+    controls.note('imu', 'clock.offset_s', 0.0)
+    assert (controls._clock.min, controls._clock.max) == (-250.0, 250.0)
+
+
+def test_a_reset_knows_what_was_changed(controls: Controls) -> None:
+    assert list(controls.changed_from(SETTINGS)) == []
+    controls.note('camera', 'clock.offset_s', 0.05)
+    assert list(controls.changed_from(SETTINGS)) == ['camera']
 
 
 def test_what_is_said_is_plain_text(page: Page) -> None:

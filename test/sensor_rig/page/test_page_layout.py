@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from support.browser import browser_page, free_port, picture, press, said
+from support.browser import browser_page, free_port, picture, said
 from support.places import SMALL_RIG
 from support.processes import Processes
 from support.waiting import wait_until
@@ -120,19 +120,25 @@ def assert_phone(page: Any, address: str) -> None:
     assert box(page, 'button:has-text("pause")').right <= width
 
 
-def assert_refusals(page: Any) -> None:
-    """A value out of range is refused in words; a change is told and marked."""
-    value = page.locator('input[value="12"]').first
+def assert_changes(page: Any) -> None:
+    """What the slider does not offer is clipped to what it does; a change is said and marked."""
+    value = page.locator('input[type=text][value="12"]').first
     value.fill('99999')
+    page.keyboard.press('Tab')
+    said(page, r'(imu: its clock is now \+250 ms off)')
+    page.locator('input[type=text][value="250"]').first.fill('65')
     page.keyboard.press('Enter')
-    press(page, "set the clock's offset")
-    said(page, r'(A clock offset of 99999 ms is refused: it goes from -10000 to 10000 ms)')
-    page.locator('input[value="99999"]').first.fill('65')
-    page.keyboard.press('Enter')
-    press(page, "set the clock's offset")
     said(page, r'(imu: its clock is now \+65 ms off)')
     page.wait_for_selector('.rig-offsets .rig-event', state='attached')
     page.wait_for_selector('.rig-offsets >> text=clock +65 ms', state='attached')
+
+
+def assert_set_is_seen(page: Any) -> None:
+    """The last bundle lies on the world, below the robot."""
+    page.wait_for_selector('.rig-synced-set')
+    world, shown = box(page, 'canvas'), box(page, '.rig-synced-set')
+    assert world.x <= shown.x and shown.right <= world.right
+    assert shown.bottom <= world.bottom and shown.y > world.y + world.height / 2
 
 
 def assert_dark(page: Any) -> None:
@@ -152,9 +158,11 @@ def test_boxes_of_the_page(processes: Processes) -> None:
         rig = processes.rig('demo', '--rig', str(SMALL_RIG), '--page-port', str(port))
         rig.wait_for_output(address)
         assert_wide(page, address, 1920, 1080)
-        assert_refusals(page)
+        assert_set_is_seen(page)
+        assert_changes(page)
         assert_dark(page)
         assert_wide(page, address, 1280, 720)
+        assert_set_is_seen(page)
         assert_phone(page, address)
         assert page.complaints == []
     rig.interrupt()

@@ -202,9 +202,3 @@ def test_names_cannot_break_out() -> None:
     history.advance(S)
     parsed(timeline(history))
     assert '<script' not in table(['a'], [['<script>']])
-
-
-def test_upright_headers_stand_and_the_first_one_lies() -> None:
-    text = table(['input', 'unmatched'], [['imu', '3']], upright=True)
-    assert text.count('vertical-rl') == 1
-    assert '>input<' in text
