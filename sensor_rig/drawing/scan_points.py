@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
 from rig_common.arrays import Floats
 from rig_common.cdr import Buffer

@@ -12,9 +12,9 @@ from collections import deque
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
+from rig_common.arrays import Floats
 from rig_common.cdr import Buffer, read_stamp_ns
 from rig_common.msgs.decode import read_image, read_imu
 from rig_common.times import NS_PER_S
@@ -22,7 +22,6 @@ from sensor_rig.drawing.scan_points import SCAN_TYPES, Mount, points_of
 from sensor_rig.page import svg
 from sensor_rig.page.svg import ARRIVAL, BUNDLE, CAPTURE, INK, TimeAxis
 
-Floats = NDArray[np.float64]
 IMAGE, IMU = 'sensor_msgs/msg/Image', 'sensor_msgs/msg/Imu'
 ENCODINGS = ('rgb8', 'mono8')
 WIDTH, HEIGHT, HEAD = 532.0, 152.0, 20.0
