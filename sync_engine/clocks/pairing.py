@@ -4,7 +4,7 @@
 
 It measures a clock offset only where the frames of a pair were captured at the same instant, that
 is on hardware-triggered rigs. Anywhere else it measures the sampling phase, follows itself and
-runs away; `docs/offsets.md` shows by how much.
+runs away; `docs/offsets_theory.md` shows by how much.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ _MATCHED = 0.3
 rushes by and matches nothing."""
 TRUST = 3.0
 """Factor on the formal sigma: brightness errors of neighbouring pixels are anything but free. It
-makes residuals in the yard as large as claimed, about all three axes (docs/offsets.md)."""
+makes residuals in the yard as large as claimed, about all three axes (docs/offsets_theory.md)."""
 _FIXED = 1e6
 """Information that keeps the length of the way."""
 _LEAST_INFORMATION = 1.0

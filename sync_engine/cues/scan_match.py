@@ -1,9 +1,9 @@
 """The motion between two planar scans: point-to-line steps from a guess to where they settle.
 
 The steps are robust, with projective association (the partner of a point is the ray it falls on);
-`docs/offsets.md` has what is left. The better the guess, the fewer they are, but where they settle
-does not depend on it. Who has no guess correlates log range over azimuth: that finds the turn to a
-fraction of a ray, but a translation leans on it.
+`docs/offsets_theory.md` has what is left. The better the guess, the fewer steps it takes, but the
+result does not depend on it. Without a guess, log range is correlated over azimuth: that finds the
+turn to a fraction of a ray, with an error that follows the translation.
 """
 
 from __future__ import annotations
