@@ -12,9 +12,10 @@ from rig_common.cdr import Template
 from rig_common.errors import RigError
 from rig_common.jsonable import json_text
 from rig_common.times import NS_PER_S
+from rig_common.topics import truth_time_topic
 from rig_common.validation import hint
 from sensor_rig.bags.writer import BagWriter
-from sim_sensors.interface.topics import env_prefix, truth_time_topic
+from sim_sensors.interface.topics import env_prefix
 
 if TYPE_CHECKING:
     from sensor_rig.inprocess import InProcessRig

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rig_common import msgs
-from sim_sensors.interface.topics import env_prefix, truth_topic
+from rig_common.topics import truth_topic
+from sim_sensors.interface.topics import env_prefix
 from sim_sensors.world.scene.pose_messages import (
     DESCRIPTION_TOPIC,
     DESCRIPTION_TYPE,

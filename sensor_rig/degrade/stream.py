@@ -27,7 +27,7 @@ from sim_sensors.timing.transit import CaptureNumbers, StreamTraits, Transit
 from sync_engine.wire.restamp import CLOUD_TYPE, has_absolute_times, restamp
 
 if TYPE_CHECKING:
-    from sensor_rig.degrade.payload import PayloadNoise
+    from sensor_rig.payload_noise import PayloadNoise
 
 KEPT = 512
 """Captures that messages of other topics may still belong to."""
@@ -296,7 +296,7 @@ def _make_noise(name: str, config: StreamConfig, seed: int) -> PayloadNoise | No
     """Return the noise of a stream that has a type; only that needs the simulated sensors."""
     if not hasattr(config, 'type'):
         return None
-    from sensor_rig.degrade.payload import PayloadNoise
+    from sensor_rig.payload_noise import PayloadNoise
 
     return PayloadNoise(name, config, seed)
 

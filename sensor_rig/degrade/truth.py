@@ -9,10 +9,10 @@ from rig_common.cdr import CdrError
 from rig_common.cdr.stamp import MIN_STAMP_NS, PACK_STAMP, STAMP_END
 from rig_common.msgs import read_time_reference
 from rig_common.times import MAX_STAMP_NS, NS_PER_S
+from rig_common.topics import truth_time_topic, truth_topic
 from sensor_rig.degrade.ledger import Fate
 from sensor_rig.degrade.messages import Outgoing
 from sensor_rig.degrade.stream import KEPT
-from sim_sensors.interface.topics import truth_time_topic, truth_topic
 
 TIME_TYPE = 'sensor_msgs/msg/TimeReference'
 

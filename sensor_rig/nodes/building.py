@@ -46,5 +46,8 @@ def make_sync(rig: RigConfig, **options: Any) -> SyncNode:
 def make_degrade(rig: RigConfig, **options: Any) -> DegradeNode:
     """Return the node that degrades the live topics of `rig.streams`."""
     from sensor_rig.degrade.ros.degrade_node import DegradeNode
+    from sim_sensors.ros.fault_service import FaultService
 
-    return DegradeNode(rig, **options)
+    node = DegradeNode(rig, **options)
+    FaultService(node, list(rig.streams), node.inject, node.elapsed_s)
+    return node

@@ -13,9 +13,10 @@ import yaml
 
 from rig_common.jsonable import JsonObject
 from rig_common.msgs.catalogue import known
+from rig_common.topics import truth_topic
 from sensor_rig.drawing import colours
 from sensor_rig.rigfile import RigConfig
-from sim_sensors.interface.topics import env_prefix, truth_topic
+from sim_sensors.interface.topics import env_prefix
 
 RAW, SYNCED, TRUTH = (
     '; '.join(map(str, rgb)) for rgb in (colours.RAW, colours.SYNCED, colours.TRUTH)

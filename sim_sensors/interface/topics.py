@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rig_common.lockstep.messages import TICK_TOPIC
+from rig_common.topics import truth_topic
 
 if TYPE_CHECKING:
     from sim_sensors.interface.sensor import AnySensor
@@ -22,16 +23,6 @@ def sensor_topics(sensor: AnySensor, env: int, num_envs: int) -> dict[str, str]:
     """Return what `sensor` publishes in environment `env`: relative topic by suffix."""
     prefix = env_prefix(env, num_envs)
     return {topic.suffix: prefix + topic.of(sensor.name) for topic in sensor.topics()}
-
-
-def truth_topic(sensor: str, *, hidden: bool = False) -> str:
-    """Return the topic of a sensor's truth; ROS tools do not list names that start with `_`."""
-    return f'{"_truth" if hidden else "truth"}/{sensor}'
-
-
-def truth_time_topic(sensor: str, *, hidden: bool = False) -> str:
-    """Return the topic that pairs true capture times with the sensor's stamps."""
-    return truth_topic(f'time/{sensor}', hidden=hidden)
 
 
 def tick_topic(*, hidden: bool = False) -> str:

@@ -10,7 +10,8 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from rig_common import msgs
 from rig_common.ros import qos
-from sim_sensors.interface.topics import CLOCK_TOPIC, env_prefix, truth_topic
+from rig_common.topics import truth_topic
+from sim_sensors.interface.topics import CLOCK_TOPIC, env_prefix
 from sim_sensors.timing.schedule import Schedule
 from sim_sensors.world.scene.pose_messages import ODOM_RATE_HZ, TrueOdometry, schedule_of
 from sim_sensors.world.world_base import WorldBase

@@ -16,8 +16,8 @@ from rig_common.errors import RigError
 from rig_common.ros import qos
 from rig_common.ros.types import message_class
 from rig_common.times import split_ns
+from rig_common.topics import truth_topic
 from sim_sensors.interface.sensor import AnySensor
-from sim_sensors.interface.topics import truth_topic
 from sim_sensors.ros.periodics import PeriodicTopic
 from sim_sensors.world.scene.frames import WORLD_FRAME
 from sim_sensors.world.scene.markers import Scene, Shape

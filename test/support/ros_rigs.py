@@ -23,9 +23,9 @@ from rig_common.ros.executor import Spinner, close_node, ros_context
 from rig_common.ros.follower import Follower
 from rig_common.ros.types import message_class
 from rig_common.times import NEVER_NS
+from rig_common.topics import truth_time_topic
 from sensor_rig.nodes.building import make_emulator, make_world
 from sensor_rig.rigfile import RigConfig, load_rig
-from sim_sensors.interface.topics import truth_time_topic
 from support.body_sensors import PLATE
 from support.start import START_NS
 

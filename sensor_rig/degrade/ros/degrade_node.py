@@ -31,7 +31,6 @@ from sensor_rig.degrade.session import DegradeSession
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.rigfile.stream_keys import StreamConfig
 from sensor_rig.rigfile.stream_topics import absolute, find_stream, is_pattern
-from sim_sensors.ros.fault_service import FaultService
 from sim_sensors.timing.faults import FaultConfig
 
 OUTPUT = 'degraded'
@@ -92,7 +91,6 @@ class DegradeNode(Node):
         self._own = {each.topic_name for each in self._truth.values()}
         self._late = LogHistogram()
         self._follow_time()
-        FaultService(self, list(rig.streams), self._inject, self._elapsed_s)
         self._diagnostics = Diagnostics(self, self._now_ns)
         self._diagnostics.add(self._statuses)
         self._look()
@@ -191,7 +189,7 @@ class DegradeNode(Node):
         next_ns = self.session.next_ns
         return TURN_S if next_ns is None else max(next_ns - now_ns, 0) / NS_PER_S
 
-    def _elapsed_s(self) -> float:
+    def elapsed_s(self) -> float:
         """Return the time of the newest message since the start, s."""
         return (
             max(
@@ -210,7 +208,8 @@ class DegradeNode(Node):
     def _reconfigure(self, name: str, config: StreamConfig) -> None:
         self.session.reconfigure(name, config)
 
-    def _inject(self, name: str, fault: FaultConfig) -> None:
+    def inject(self, name: str, fault: FaultConfig) -> None:
+        """Start a fault with the next message of a stream."""
         self.session.inject(name, fault)
 
     def _statuses(self) -> Iterator[Status]:

@@ -24,6 +24,7 @@ from rig_common.ros.clock import steady_clock
 from rig_common.ros.types import message_class
 from rig_common.text import shortened
 from rig_common.times import NS_PER_S
+from rig_common.topics import truth_topic
 from sensor_rig.drawing.scan_points import SCAN_TYPES, Mount, Placer, mount_of
 from sensor_rig.page.access import LOCAL
 from sensor_rig.page.app import Page
@@ -37,7 +38,7 @@ from sensor_rig.rigfile import RigConfig
 from sensor_rig.running.ros.monitor import Monitor
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.interface.sensor import AnySensor
-from sim_sensors.interface.topics import parameter_events_topic, truth_topic
+from sim_sensors.interface.topics import parameter_events_topic
 from sim_sensors.sensors.cameras.camera import Camera
 from sim_sensors.world.scene.pose_messages import base_body
 from sim_sensors.world.world import World

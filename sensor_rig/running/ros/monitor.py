@@ -18,6 +18,7 @@ from rig_common.msgs import Level, Status, read_diagnostic_array, read_time_refe
 from rig_common.ros import qos
 from rig_common.ros.diagnostics import diagnostics_prefix
 from rig_common.times import NS_PER_S, TimeBase
+from rig_common.topics import truth_time_topic
 from sensor_rig.measures.bundles import HeardBundles
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.running.run_summary import (
@@ -28,12 +29,7 @@ from sensor_rig.running.run_summary import (
     summarised,
 )
 from sim_sensors.diagnostic_values import SensorFacts, WorldFacts
-from sim_sensors.interface.topics import (
-    diagnostics_topic,
-    env_prefix,
-    tick_topic,
-    truth_time_topic,
-)
+from sim_sensors.interface.topics import diagnostics_topic, env_prefix, tick_topic
 from sync_engine.wire.facts import BUNDLE_TOPIC
 from sync_engine.wire.statuses import EngineFacts, InputFacts
 

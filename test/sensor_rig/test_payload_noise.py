@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from rig_common import msgs
 from rig_common.msgs.decode import read_cloud, read_imu, read_odometry, read_scan
-from sensor_rig.degrade.payload import PayloadNoise
 from sensor_rig.inprocess import InProcessRig
+from sensor_rig.payload_noise import PayloadNoise
 from sensor_rig.rigfile import rig_from_parameters
 from sensor_rig.rigfile.stream_keys import stream_config
 from sim_sensors.timing.faults import HEALTHY, Condition
