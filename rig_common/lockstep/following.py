@@ -1,6 +1,6 @@
 """How a node follows the world's time: hears ticks, does what is due, says when to call it next.
 
-The same object serves an emulator (on `world/tick`) and the sync node (on `world/settled`, which
+The same object serves an emulator (on `world/_tick`) and the sync node (on `world/settled`, which
 comes when every emulator has answered). Outside lockstep nobody waits for its answers, but the
 world still uses their wake times: a tick goes out where somebody needs one, not at every step.
 

@@ -1,7 +1,7 @@
 """Ticks and answers between the nodes of one process, handed over without the way through DDS.
 
 They are half of all messages of a run in lockstep. The topics stay: whoever else listens to
-`world/tick`, or answers from another process, takes part as before.
+`world/_tick`, or answers from another process, takes part as before.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 All three are sensor_msgs/TimeReference, so any tool can show and record them:
 
-- `world/tick` says how far the world is. `header.stamp`: simulated time. `header.frame_id`: truth
+- `world/_tick` says how far the world is. `header.stamp`: simulated time. `header.frame_id`: truth
   messages sent since the episode began, `imu=7 lidar=1`. `time_ref`: the host's clock. `source`:
   `run=5f3a.0 episode=0 seed=7 phase=run lockstep=true`; in a barrier `phase=barrier-3`, where 3
   is the round, and at its end who reads what: ` readers=imu:/emulator imu/data_raw:/sync:/log`.
 - `world/settled` follows when every emulator has answered: the same, but `header.frame_id` counts
   the messages they have sent, by topic: `imu/data_raw=1`. Outside lockstep it comes with the tick.
-- `world/ack` answers. `header.stamp`: the tick. `header.frame_id`: messages sent since the last
+- `world/_ack` answers. `header.stamp`: the tick. `header.frame_id`: messages sent since the last
   answer, by topic. `time_ref`: when the node must be woken next; it promises to send nothing
   before. `source`: its name; when it joins, also in which round of a barrier (0 in none) and what
   it takes care of: `/emulator joins 3 imu`, and what it reads: ` reads:imu`.
@@ -30,9 +30,9 @@ from functools import lru_cache
 from rig_common.cdr import HEADER_BYTES, LITTLE_ENDIAN_HEADER, Buffer, CdrError
 from rig_common.times import NEVER_NS, NS_PER_S
 
-TICK_TOPIC = 'world/tick'
+TICK_TOPIC = 'world/_tick'
 SETTLED_TOPIC = 'world/settled'
-ACK_TOPIC = 'world/ack'
+ACK_TOPIC = 'world/_ack'
 TYPE_NAME = 'sensor_msgs/msg/TimeReference'
 
 LONGEST_TEXT = 1 << 20

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rig_common.lockstep.messages import TICK_TOPIC
 from rig_common.topics import truth_topic
 
 if TYPE_CHECKING:
@@ -23,11 +22,6 @@ def sensor_topics(sensor: AnySensor, env: int, num_envs: int) -> dict[str, str]:
     """Return what `sensor` publishes in environment `env`: relative topic by suffix."""
     prefix = env_prefix(env, num_envs)
     return {topic.suffix: prefix + topic.of(sensor.name) for topic in sensor.topics()}
-
-
-def tick_topic(*, hidden: bool = False) -> str:
-    """Return the topic of the world's ticks; they count truths, which shows when captures were."""
-    return truth_topic('tick', hidden=True) if hidden else TICK_TOPIC
 
 
 def parameter_events_topic(*, hidden: bool = False) -> str:

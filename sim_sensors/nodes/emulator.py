@@ -23,7 +23,7 @@ from rig_common.ros.parameters import ConfigParameters, fix_sim_time
 from rig_common.times import NEVER_NS, NS_PER_S
 from sim_sensors.diagnostic_values import SensorFacts
 from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.topics import diagnostics_topic, parameter_events_topic, tick_topic
+from sim_sensors.interface.topics import diagnostics_topic, parameter_events_topic
 from sim_sensors.pipeline.assembly import PipelineMaker
 from sim_sensors.pipeline.changes_at_run_time import FIXED_KEYS
 from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
@@ -101,7 +101,6 @@ class EmulatorNode(Node):
             self,
             self._on_time,
             serves=chosen,
-            topic=tick_topic(hidden=hidden),
             on_episode=self._on_episode,
             ready=self._ready,
             handover=handover,

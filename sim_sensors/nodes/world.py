@@ -18,7 +18,7 @@ from rig_common.cdr import CdrError
 from rig_common.diagnostic_fields import to_values
 from rig_common.errors import RigError
 from rig_common.lockstep.handover import Handover
-from rig_common.lockstep.messages import ACK_TOPIC, SETTLED_TOPIC, Ack, Tick
+from rig_common.lockstep.messages import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC, Ack, Tick
 from rig_common.malformed import Malformed
 from rig_common.msgs import Level, Status
 from rig_common.ros import qos
@@ -28,7 +28,7 @@ from rig_common.ros.parameters import ConfigParameters, fix_sim_time
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.diagnostic_values import WorldFacts
 from sim_sensors.interface.sensor import AnySensor
-from sim_sensors.interface.topics import CLOCK_TOPIC, tick_topic
+from sim_sensors.interface.topics import CLOCK_TOPIC
 from sim_sensors.pipeline.assembly import refuse_drawn_phases, schedules_of
 from sim_sensors.ros.commands import Commands
 from sim_sensors.ros.controls import WorldServices
@@ -97,13 +97,12 @@ class WorldNode(Node):
             config, sensors.values(), simulation.folder, simulation.seed, simulation.links
         )
         self.channels = self._make_channels(sensors)
-        ticks = tick_topic(hidden=self._hidden)
-        self._tick = self.create_publisher(TimeReference, ticks, qos.beat_out())
+        self._tick = self.create_publisher(TimeReference, TICK_TOPIC, qos.beat_out())
         self._settled = self.create_publisher(TimeReference, SETTLED_TOPIC, qos.beat_out())
         matching = Matching(
             self,
             {
-                ticks: self._tick,
+                TICK_TOPIC: self._tick,
                 SETTLED_TOPIC: self._settled,
                 **{
                     key: publisher
@@ -120,7 +119,7 @@ class WorldNode(Node):
             sensors=[channel.sensor.name for channel in self.channels],
             collectors=[*(collectors if self._waits_for_sync() else ()), *config.wait_for],
             timeout_s=config.lockstep_timeout_s,
-            send_tick=partial(self._send, self._tick, ticks),
+            send_tick=partial(self._send, self._tick, TICK_TOPIC),
             send_settled=partial(self._send, self._settled, SETTLED_TOPIC),
             connected=matching.stands,
             run=run,

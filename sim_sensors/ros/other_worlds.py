@@ -13,16 +13,14 @@ from sensor_msgs.msg import TimeReference
 
 from rig_common.cdr import CdrError
 from rig_common.errors import RigError
-from rig_common.lockstep.messages import Tick
+from rig_common.lockstep.messages import TICK_TOPIC, Tick
 from rig_common.ros import qos
 from rig_common.ros.clock import steady_timer
-from sim_sensors.interface.topics import CLOCK_TOPIC, tick_topic
+from sim_sensors.interface.topics import CLOCK_TOPIC
 
 LOOK_PERIOD_S = 1.0
 NEW_S = 5.0
 """A world that hears of another one when it is younger than this gives way to it, s."""
-TICKS = tuple(f'/{tick_topic(hidden=hidden)}' for hidden in (False, True))
-"""How the topics of ticks end, whatever the namespace."""
 
 
 class OtherWorlds:
@@ -74,7 +72,7 @@ class OtherWorlds:
             found |= {
                 name
                 for name, _ in self._node.get_topic_names_and_types()
-                if name.endswith(TICKS) and name != mine
+                if name.endswith(f'/{TICK_TOPIC}') and name != mine
             }
         return found
 

@@ -39,7 +39,7 @@ class PeriodicTopic(ABC):
 
 
 class Clock(PeriodicTopic):
-    """/clock, for everybody's nodes. Our own follow `world/tick`."""
+    """/clock, for everybody's nodes. Our own follow `world/_tick`."""
 
     def __init__(self, node: Node, schedule: Schedule) -> None:
         super().__init__(schedule)

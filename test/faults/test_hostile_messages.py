@@ -45,7 +45,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import TimeReference
 rclpy.init()
 node, heard = Node('waiting'), []
-node.create_subscription(TimeReference, 'world/tick', heard.append, 10)
+node.create_subscription(TimeReference, 'world/_tick', heard.append, 10)
 while not heard:
     rclpy.spin_once(node, timeout_sec=0.1)
 """
@@ -253,11 +253,11 @@ def test_a_world_of_another_namespace(rig: Rig) -> None:
     def alone() -> bool:
         ticks.publish(Tick(5, run='other.0').encode())
         rig.world.report()
-        return 'another world publishes here, on /other/world/tick of ROS_DOMAIN_ID' not in (
+        return 'another world publishes here, on /other/world/_tick of ROS_DOMAIN_ID' not in (
             rig.monitor.statuses['world: time'].message
         )
 
-    ticks = rig.stranger.create_publisher(TimeReference, '/other/world/tick', qos.internal())
+    ticks = rig.stranger.create_publisher(TimeReference, '/other/world/_tick', qos.internal())
     rig.until(lambda: 'world: time' in rig.monitor.statuses, 'a report of the world')
     for _ in range(3):
         rig.goes_on()
@@ -277,12 +277,12 @@ def test_the_second_of_two_rigs_ends_and_says_why(processes: Processes) -> None:
     for options in ([], ['--lockstep', '--processes']):
         second = processes.rig('run', 'soak', '--rtf', '1', *options)
         assert second.wait() == 2
-        assert 'another world publishes here, on /world/tick' in second.output
+        assert 'another world publishes here, on /world/_tick' in second.output
     second = processes.python(
         '-m', 'sensor_rig.nodes.world', '--rig', 'soak', '--ros-args', '-r', '__ns:=/other'
     )
     assert second.wait() == 2
-    assert 'another world publishes here, on /world/tick' in second.output
+    assert 'another world publishes here, on /world/_tick' in second.output
     assert first.exit_code is None
     first.interrupt()
     assert first.wait() == 0

@@ -13,7 +13,7 @@ from sensor_msgs.msg import TimeReference
 
 from rig_common.cdr import CdrError
 from rig_common.diagnostic_fields import from_values
-from rig_common.lockstep.messages import Tick
+from rig_common.lockstep.messages import TICK_TOPIC, Tick
 from rig_common.msgs import Level, Status, read_diagnostic_array, read_time_reference
 from rig_common.ros import qos
 from rig_common.ros.diagnostics import diagnostics_prefix
@@ -29,7 +29,7 @@ from sensor_rig.running.run_summary import (
     summarised,
 )
 from sim_sensors.diagnostic_values import SensorFacts, WorldFacts
-from sim_sensors.interface.topics import diagnostics_topic, env_prefix, tick_topic
+from sim_sensors.interface.topics import diagnostics_topic, env_prefix
 from sync_engine.wire.facts import BUNDLE_TOPIC
 from sync_engine.wire.statuses import EngineFacts, InputFacts
 
@@ -78,7 +78,7 @@ class Monitor(Node):
         self._now_ns = now_ns
         if now_ns is None:
             self.create_subscription(
-                TimeReference, tick_topic(hidden=hidden), self._on_tick, qos.internal(), raw=True
+                TimeReference, TICK_TOPIC, self._on_tick, qos.internal(), raw=True
             )
         if rig.runs_sync:
             self.create_subscription(
