@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-PEERS = ('mujoco-lidar', 'embreex', 'torch', 'message-filters')
+PEERS = ('mujoco-lidar', 'embreex', 'torch', 'mjlab', 'rosbags', 'message-filters')
 OURS = ('numpy', 'mujoco')
 
 
@@ -49,7 +51,17 @@ def _memory_gb() -> float | None:
 
 
 def _version(name: str) -> str:
+    """Return the version of what is imported; a ROS package on the path has a package.xml."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
+        found = find_spec(name.replace('-', '_'))
+    if found is None or found.origin is None:
         return 'absent'
+    for folder in Path(found.origin).parents[:4]:
+        for file in (folder / 'package.xml', folder / 'share' / found.name / 'package.xml'):
+            if file.is_file() and (
+                version := re.search('<version>(.+)</version>', file.read_text())
+            ):
+                return version[1].strip()
+    return 'of unknown version'

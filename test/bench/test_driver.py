@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from bench import driver, results
+from bench import driver, machine, results
 from bench.driver import Benchmark
 from bench.figures import Figure
 from sensor_rig.cli import bench as command
@@ -273,3 +273,16 @@ def test_the_list_names_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(['bench', '--list']) == 0
     said = capsys.readouterr().out
     assert all(name in said for name in driver.NAMES)
+
+
+def test_a_ros_package_on_the_path_is_named_with_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the metadata of pip, as in a ROS installation or a source tree."""
+    (tmp_path / 'src' / 'a_peer').mkdir(parents=True)
+    (tmp_path / 'src' / 'a_peer' / '__init__.py').touch()
+    monkeypatch.syspath_prepend(tmp_path / 'src')
+    assert machine._version('a-peer') == 'of unknown version'
+    (tmp_path / 'package.xml').write_text('<package><version>7.1.4</version></package>')
+    assert machine._version('a-peer') == '7.1.4'
+    assert machine._version('no-such-peer') == 'absent'
