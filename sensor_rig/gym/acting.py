@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mujoco
 import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
@@ -64,14 +63,7 @@ def _targets(world: WorldBase) -> tuple[Floats, Floats, Floats]:
         low, high = _limits(model.actuator_ctrlrange, model.actuator_ctrllimited, start)
         return start, low, high
     start = actuation.start[model.nu : model.nu + len(servo.chosen)].copy()
-    joints = np.array(
-        [
-            int(model.actuator_trnid[index, 0])
-            if model.actuator_trntype[index] == mujoco.mjtTrn.mjTRN_JOINT
-            else -1
-            for index in servo.chosen
-        ]
-    )
+    joints = np.array([actuation.actuators.joint[index] for index in servo.chosen])
     limited = (joints >= 0) & model.jnt_limited[joints].astype(bool)
     ranges = np.sort(model.jnt_range[joints] * servo.gear[:, None], axis=1)
     return start, *_limits(ranges, limited, start)

@@ -251,9 +251,10 @@ class WorldBase(ABC):
 
     def _position_of(self, name: str, env: int) -> float:
         """Return the present position of the joint or tendon of an actuator."""
-        index = self.actuation.actuators.of(name)[0]
+        actuators = self.actuation.actuators
+        index = actuators.of(name)[0]
         return float(
-            self.bound('actuator_length')[env, index] / self.actuation.actuators.gear[index]
+            self.bound('actuator_length')[env, actuators.outs[index]] / actuators.gear[index]
         )
 
     def base_poses(self) -> Floats:

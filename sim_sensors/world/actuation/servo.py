@@ -17,7 +17,7 @@ from math import pi
 import mujoco
 import numpy as np
 
-from rig_common.arrays import Floats
+from rig_common.arrays import Floats, Ids
 from rig_common.errors import RigError
 from sim_sensors.world.actuation.transmissions import Actuators, force_limits
 from sim_sensors.world.config.drivers import GainConfig
@@ -62,7 +62,9 @@ class Servo:
         self._actuators = actuators
         self._dt_s = float(model.opt.timestep)
         self.gear: Floats = actuators.gear[self.chosen]
-        moment = moments(model, data)[self.chosen]
+        self.outs = actuators.outs[self.chosen]
+        """Where their lengths are."""
+        moment = moments(model, data)[self.outs]
         self.dofs = sorted({int(dof) for dof in np.flatnonzero(np.abs(moment).max(0) > 1e-9)})
         self.moment: Floats = moment
         """Change of each length with each velocity, [n, nv]."""
@@ -88,12 +90,12 @@ class Servo:
     ) -> None:
         """Write the ctrl of the chosen actuators into `ctrl` [E, nu].
 
-        `wanted` are lengths, rates and efforts [E, n]; `lengths` [E, nu] and `load` [E, nv]
+        `wanted` are lengths, rates and efforts [E, n]; `lengths` [E, nout] and `load` [E, nv]
         (gravity less springs) are those of the last tick, `qvel` [E, nv] that of this one.
         """
         length, rate, effort = wanted
         rates = qvel @ self.moment.T
-        error = length - lengths[:, self.chosen] - self._dt_s * rates
+        error = length - lengths[:, self.outs] - self._dt_s * rates
         force = load @ self._to_force.T + effort
         b0, b1, b2 = self._bias.T
         push = self.kp * error + self.kd * (rate - rates) + force
@@ -182,17 +184,17 @@ def _arm_m(model: mujoco.MjModel, data: mujoco.MjData, stance: Stance, moment: F
 
 
 def moments(model: mujoco.MjModel, data: mujoco.MjData) -> Floats:
-    """Return the moment arms of all actuators, dense, [nu, nv]."""
-    dense = np.zeros((model.nu, model.nv))
+    """Return the moment arms of all actuators' forces, dense, [nout, nv]."""
+    dense = np.zeros((len(data.moment_rownnz), model.nv))
     mujoco.mju_sparse2dense(
         dense, data.actuator_moment, data.moment_rownnz, data.moment_rowadr, data.moment_colind
     )
     return dense
 
 
-def lengths_at(model: mujoco.MjModel, qpos: Floats, chosen: Sequence[int]) -> Floats:
-    """Return the lengths of `chosen` actuators with the model at `qpos`, [n]."""
+def lengths_at(model: mujoco.MjModel, qpos: Floats, outs: Ids) -> Floats:
+    """Return the actuators' lengths at the places `outs` with the model at `qpos`, [n]."""
     data = mujoco.MjData(model)
     data.qpos[:] = qpos
     mujoco.mj_fwdPosition(model, data)
-    return np.array(data.actuator_length[list(chosen)])
+    return np.array(data.actuator_length[outs])

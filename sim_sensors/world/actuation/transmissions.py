@@ -19,7 +19,7 @@ from typing import Literal
 import mujoco
 import numpy as np
 
-from rig_common.arrays import Floats
+from rig_common.arrays import Floats, Ids
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
 
@@ -44,27 +44,42 @@ WHAT = {
 
 
 class Actuators:
-    """Names, kinds and units of the actuators of one model."""
+    """Names, kinds and units of the actuators of one model, a row for each control.
+
+    One with several inputs (a PID with its rates, say) has as many controls, `name`, `name/1` ...;
+    each takes its own unit only.
+    """
 
     def __init__(self, model: mujoco.MjModel) -> None:
         self._model = model
         self.count = int(model.nu)
+        actuators = len(model.actuator_trntype)
+        inputs = getattr(model, 'actuator_ctrlnum', 1)  # MuJoCo 3: an actuator has one control
+        self.ids: Ids = np.repeat(np.arange(actuators), inputs)
+        """Actuator that each control belongs to."""
+        self.outs: Ids = getattr(model, 'actuator_outadr', np.arange(actuators))[self.ids]
+        """Where its length and its force are."""
         self.joint = [self._joint_of(index) for index in range(self.count)]
         """Joint that each actuator drives, -1 for none."""
-        self.kinds: list[Kind] = [self._kind(index) for index in range(self.count)]
-        self.gear: Floats = model.actuator_gear[:, 0].copy()
-        self.gain: Floats = model.actuator_gainprm[:, 0].copy()
-        self.bias: Floats = model.actuator_biasprm[:, :3].copy()
-        self.integrates = model.actuator_dyntype == INTEGRATOR
+        self.gear: Floats = model.actuator_gear[self.outs, 0]
+        self.gain: Floats = model.actuator_gainprm[self.ids, 0]
+        self.bias: Floats = model.actuator_biasprm[self.ids, :3]
+        self.integrates = model.actuator_dyntype[self.ids] == INTEGRATOR
         """Whether ctrl is the rate of what the actuator holds."""
-        self.labels = [self._label(index) for index in range(self.count)]
-        """How each actuator is called in sentences: its name, else what it drives."""
+        self.kinds: list[Kind] = [self._kind(index) for index in range(self.count)]
         self.driven = [self._driven_name(index) for index in range(self.count)]
         """Joint or tendon that each actuator drives, by name."""
-        self._driven = self._by_driven()
-        self._own = {
-            name: index for index in range(self.count) if (name := model.actuator(index).name)
-        }
+        self._driven: dict[str, list[int]] = {}
+        for index, name in enumerate(self.driven):
+            if name:
+                self._driven.setdefault(name, []).append(index)
+        own = [self._own_name(index) for index in range(self.count)]
+        self._own = {name: index for index, name in enumerate(own) if name}
+        self.labels = [
+            name or driven or str(index)
+            for index, (name, driven) in enumerate(zip(own, self.driven, strict=True))
+        ]
+        """How each actuator is called in sentences: its name, else what it drives."""
 
     # ---- names ----------------------------------------------------------------------------
 
@@ -116,43 +131,38 @@ class Actuators:
         driven = [name for name, ids in self._driven.items() if index in ids]
         return [str(index), *driven, *(n for n, i in self._own.items() if i == index)]
 
-    def _by_driven(self) -> dict[str, list[int]]:
-        driven: dict[str, list[int]] = {}
-        for index in range(self.count):
-            name = self._driven_name(index)
-            if name:
-                driven.setdefault(name, []).append(index)
-        return driven
+    def _own_name(self, index: int) -> str:
+        name: str = self._model.actuator(self.ids[index]).name
+        place = index - int(np.searchsorted(self.ids, self.ids[index]))
+        return f'{name}/{place}' if name and place else name
 
     def _driven_name(self, index: int) -> str:
         if self.joint[index] >= 0:
             return str(self._model.joint(self.joint[index]).name)
-        if self._model.actuator_trntype[index] == TENDON:
-            return str(self._model.tendon(int(self._model.actuator_trnid[index, 0])).name)
+        actuator = self.ids[index]
+        if self._model.actuator_trntype[actuator] == TENDON:
+            return str(self._model.tendon(int(self._model.actuator_trnid[actuator, 0])).name)
         return ''
-
-    def _label(self, index: int) -> str:
-        return self._model.actuator(index).name or self._driven_name(index) or str(index)
 
     # ---- kinds and units --------------------------------------------------------------------
 
     def _joint_of(self, index: int) -> int:
-        model = self._model
-        if int(model.actuator_trntype[index]) not in JOINT_TRANSMISSIONS:
+        model, actuator = self._model, self.ids[index]
+        if int(model.actuator_trntype[actuator]) not in JOINT_TRANSMISSIONS:
             return -1
-        return int(model.actuator_trnid[index, 0])
+        return int(model.actuator_trnid[actuator, 0])
 
     def _kind(self, index: int) -> Kind:
-        model = self._model
-        if model.actuator_gaintype[index] != FIXED or model.actuator_gainprm[index, 0] == 0.0:
+        model, actuator = self._model, self.ids[index]
+        if model.actuator_gaintype[actuator] != FIXED or not self.gain[index]:
             return 'other'
         joint = self.joint[index]
         if joint >= 0 and int(model.jnt_type[joint]) not in ONE_DOF:
             return 'other'
-        if joint < 0 and model.actuator_trntype[index] != TENDON:
+        if joint < 0 and model.actuator_trntype[actuator] != TENDON:
             return 'other'
-        bias, (_, b1, b2) = model.actuator_biastype[index], model.actuator_biasprm[index, :3]
-        if model.actuator_dyntype[index] == INTEGRATOR:
+        bias, (_, b1, b2) = model.actuator_biastype[actuator], self.bias[index]
+        if self.integrates[index]:
             return 'velocity' if bias == AFFINE and b1 else 'other'
         if bias == NO_BIAS or (bias == AFFINE and not b1 and not b2):
             return 'effort'
@@ -182,9 +192,9 @@ def force_limits(
     """Return the least and the largest force of `chosen`, each [n], N or N m at the actuator."""
     low, high = np.full(len(chosen), -np.inf), np.full(len(chosen), np.inf)
     for row, index in enumerate(chosen):
-        ranges = []
-        if model.actuator_forcelimited[index]:
-            ranges.append(model.actuator_forcerange[index])
+        ranges, actuator = [], actuators.ids[index]
+        if model.actuator_forcelimited[actuator]:
+            ranges.append(model.actuator_forcerange[actuator])
         joint = actuators.joint[index]
         if joint >= 0 and model.jnt_actfrclimited[joint]:
             ranges.append(model.jnt_actfrcrange[joint] / abs(actuators.gear[index]))

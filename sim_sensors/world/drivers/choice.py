@@ -84,4 +84,4 @@ def _hold_wheels(world: WorldBase) -> None:
     data.qpos[:] = start_qpos(world.model, world.keyframe)
     mujoco.mj_forward(world.model, data)
     servo = Servo(world.model, actuators, data, {}, wheels)
-    world.actuation.add_servo(servo, lengths_at(world.model, data.qpos, servo.chosen))
+    world.actuation.add_servo(servo, lengths_at(world.model, data.qpos, servo.outs))

@@ -109,12 +109,13 @@ class Flight(Driver):
         data.qpos[:] = start_qpos(model, world.keyframe)
         data.qpos[self._at + 3 : self._at + 7] = 1.0, 0.0, 0.0, 0.0
         mujoco.mj_forward(model, data)
-        wrench = (
-            moments(model, data)[:, self._dof : self._dof + 6] * model.actuator_gainprm[:, :1]
-        ).T
+        actuators = world.actuation.actuators
+        arms = moments(model, data)[actuators.outs, self._dof : self._dof + 6]
+        wrench = (arms * actuators.gain[:, None]).T
         self._acting = np.flatnonzero(np.abs(wrench).max(0) > 1e-12)
-        plain = (model.actuator_gaintype[self._acting] == FIXED) & (
-            model.actuator_biastype[self._acting] == NO_BIAS
+        acting = actuators.ids[self._acting]
+        plain = (model.actuator_gaintype[acting] == FIXED) & (
+            model.actuator_biastype[acting] == NO_BIAS
         )
         thrusts = wrench[2:, self._acting]
         if not plain.all() or np.linalg.matrix_rank(thrusts, 1e-6) < 4:

@@ -27,8 +27,8 @@ class Hold(Driver):
         self.qpos = find_pose(world.model, config.pose, world.config.poses, start)
         self.servo = add_servo(world, config, self.qpos)
         self._ramp_s = config.ramp_s
-        self._from = lengths_at(world.model, start, self.servo.chosen)
-        self.lengths = lengths_at(world.model, self.qpos, self.servo.chosen)
+        self._from = lengths_at(world.model, start, self.servo.outs)
+        self.lengths = lengths_at(world.model, self.qpos, self.servo.outs)
         """What is held, [n]."""
         self._is_there = np.array_equal(self._from, self.lengths)
         world.actuation.add_servo(self.servo, self._from)

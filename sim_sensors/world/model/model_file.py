@@ -120,7 +120,7 @@ def compile_spec(
         native_delay.compile_into(sensor, spec.sensors[mounted:], step_ns)
     if config.control_delay_backend == 'mujoco':
         native_delay.check_control(spec, config)
-        native_delay.delay_actuators(spec, config.control_delay_s, step_ns)
+        native_delay.delay(spec.actuators, config.control_delay_s, step_ns)
     model: mujoco.MjModel = spec.compile()
     if additions.add_start(spec, model, config):
         model = spec.compile()

@@ -27,9 +27,6 @@ from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.world.config.world import WorldConfig
 
-ORDERS = {'zoh': 0, 'linear': 1, 'cubic': 2}
-"""MuJoCo's numbers of the interpolations it knows."""
-
 
 def check(sensor: AnySensor, dt_ns: int) -> None:
     """Raise RigError where MuJoCo cannot do what `sensor` asks of it."""
@@ -48,10 +45,10 @@ def check(sensor: AnySensor, dt_ns: int) -> None:
             f'{where}, whose shortest delay is one physics step, '
             f'{dt_ns / NS_PER_S:g} s; delay_range_s is [{low}, {high}]'
         )
-    if config.interpolation not in ORDERS:
+    if config.interpolation != 'zoh':
         raise RigError(
-            f'{where}, which knows the interpolations zoh, linear and cubic; '
-            f'interpolation is {config.interpolation}'
+            f'{where}, which gives values of physics steps and of no time between; '
+            f'interpolation is {config.interpolation}, use zoh'
         )
     if sensor.duration_ns or sensor.fine_truth:
         raise RigError(
@@ -78,38 +75,14 @@ def check_control(spec: mujoco.MjSpec, config: WorldConfig) -> None:
         )
 
 
-def delay_sensors(
-    natives: Iterable[mujoco.MjsSensor],
-    delay_s: float,
-    dt_ns: int,
-    interpolation: str = 'zoh',
-    interval_s: float = 0.0,
+def delay(
+    delayed: Iterable[mujoco.MjsSensor | mujoco.MjsActuator], delay_s: float, dt_ns: int
 ) -> None:
-    """Compile a delay into native sensors, before the model is compiled.
-
-    `interval_s` also lets MuJoCo compute them only every so often; its clock slips, see above.
-    """
-    for native in natives:
-        native.nsample = history_length(delay_s, dt_ns, interval_s)
-        native.delay = delay_s
-        native.interp = ORDERS[interpolation]
-        native.interval = np.array([interval_s, 0.0])
-
-
-def delay_actuators(
-    spec: mujoco.MjSpec, delay_s: float, dt_ns: int, interpolation: str = 'zoh'
-) -> None:
-    """Compile a delay into every actuator of `spec`."""
-    for actuator in spec.actuators:
-        actuator.nsample = history_length(delay_s, dt_ns)
-        actuator.delay = delay_s
-        actuator.interp = ORDERS[interpolation]
-
-
-def history_length(delay_s: float, dt_ns: int, interval_s: float = 0.0) -> int:
-    """Return how many samples MuJoCo must keep for a delay; fewer would shorten it silently."""
-    period_ns = max(dt_ns, seconds_to_ns(interval_s))
-    return -(-seconds_to_ns(delay_s) // period_ns) + 3
+    """Compile a delay into native sensors or actuators, before the model is compiled."""
+    for each in delayed:
+        each.delay = delay_s
+        # fewer samples would shorten it silently
+        each.nsample = -(-seconds_to_ns(delay_s) // dt_ns) + 3
 
 
 def start_histories(
@@ -121,12 +94,13 @@ def start_histories(
     been so for ever. `data` must have been through `mj_forward`.
     """
     step = model.opt.timestep
-    commands = data.ctrl if ctrl is None else ctrl
-    for actuator in range(model.nu):
+    inputs = getattr(model, 'actuator_ctrlnum', np.ones(model.nu, int))  # 1 each in MuJoCo 3
+    of_each = np.split(data.ctrl if ctrl is None else ctrl, np.cumsum(inputs)[:-1])
+    for actuator, commands in enumerate(of_each if model.nu else ()):
         count = int(model.actuator_history[actuator, 0])
         if count:
             times = data.time - step * np.arange(count, 0, -1)
-            values = np.full((count, 1), commands[actuator])
+            values = np.tile(commands, (count, 1))
             mujoco.mj_initCtrlHistory(model, data, actuator, times, values)
     delays = model.sensor_delay.copy()
     model.sensor_delay[:] = 0.0  # without a delay sensordata is what is measured now
@@ -158,7 +132,7 @@ def compile_into(sensor: AnySensor, natives: Iterable[mujoco.MjsSensor], dt_ns: 
     """Compile the delay of `sensor` into the native sensors it mounted, if it asks for that."""
     if sensor.config.delay_backend == 'mujoco':
         check(sensor, dt_ns)
-        delay_sensors(natives, sensor.config.delay_range_s[0], dt_ns, sensor.config.interpolation)
+        delay(natives, sensor.config.delay_range_s[0], dt_ns)
 
 
 class DelayedReader:

@@ -182,3 +182,36 @@ def test_a_wrong_name_of_a_latency_is_refused(tmp_path):
 def test_cmd_vel_without_a_drive_is_refused(tmp_path):
     with pytest.raises(RigError, match="driver is 'commands', but the model does not say how"):
         world_of(tmp_path, arm(), driver='commands')
+
+
+@pytest.mark.parametrize('backend', ['rig', 'mujoco'])
+def test_an_actuator_of_several_inputs_has_a_command_for_each(tmp_path, backend):
+    model = arm(
+        '<pid name="pid" joint="shoulder" kp="10" kv="3" input="pos vel"/>'
+        '<motor name="m1" joint="elbow" gear="2"/>'
+    )
+    world = world_of(tmp_path, model, control_delay_s=0.004, control_delay_backend=backend)
+    assert world.actuators['pid/1'] == 1
+    world.command({'pid': 0.3, 'pid/1': 1.0})
+    world.command_joints({'elbow': {'effort': 4.0}})
+    assert ctrl(world) == pytest.approx([0.3, 1.0, 2.0])
+    forces = []
+    for _ in range(6):
+        world.step()
+        forces.append(world.bound('actuator_force')[0].tolist())
+    steps = np.diff(forces, axis=0, prepend=0.0)  # gravity moves the arm, and the PID answers
+    late = round(4e6 / world.dt_ns)
+    assert not np.any(steps[:late, 1])
+    assert steps[late] == pytest.approx([10.0 * 0.3 + 3.0 * 1.0, 2.0], abs=0.5)
+
+
+def test_a_pd_layer_holds_the_joints_beside_an_actuator_of_several_inputs(tmp_path):
+    model = arm(
+        '<pid name="pid" joint="shoulder" kp="100" kv="10" input="pos vel"/>'
+        '<motor name="m1" joint="elbow" gear="2"/>'
+    )
+    world = world_of(tmp_path, model, driver={'type': 'hold'})
+    assert world.actuation.servo.chosen == [2]
+    world.command_joints({'elbow': {'position': 0.2}})
+    run(world, 2.0)
+    assert positions(world)['elbow'] == pytest.approx(0.2, abs=0.02)

@@ -505,3 +505,47 @@ def test_names_that_the_model_lacks_are_explained(
 ) -> None:
     with pytest.raises(RigError, match=words):
         room(s={'type': 'lidar2d', **keys})
+
+
+FALLING = """
+<mujoco>
+  <option timestep="0.001"/>
+  <worldbody>
+    <geom type="plane" size="0 0 1"/>
+    <flexcomp name="cloth" type="grid" count="7 7 1" spacing=".2 .2 .2" pos="2 0 1" dim="2"
+              radius=".01" mass="1"><edge equality="true"/><pin id="0"/></flexcomp>
+  </worldbody>
+</mujoco>"""
+
+
+@pytest.mark.parametrize('backend', ['mujoco', EMBREE])
+def test_a_message_shows_a_cloth_where_it_was_at_the_stamp(tmp_path: Path, backend: str) -> None:
+    (tmp_path / 'cloth.xml').write_text(FALLING)
+    keys = {'rows': 16, 'columns': 60, 'fov_deg': 60.0, 'start_angle_deg': 30.0, **CLEAN}
+    lidar = make_sensor(
+        's',
+        type='lidar3d',
+        backend=backend,
+        rate_hz=20.0,
+        motion_distortion=False,
+        mount={'pos_m': [0.0, 0.0, 0.7]},
+        **keys,
+    )
+    rig = Rig(WorldConfig(model='cloth.xml'), [lidar], base_dir=tmp_path, messages=True)
+    hits = 0
+    for _ in range(301):
+        for message in rig.step():
+            data, model = rig.world.data(0), rig.world.model
+            assert message.stamp_ns == rig.time_ns
+            place, rays = data.site('s').xpos, lidar.pattern.directions[0]
+            for ray, found in zip(rays, ranges_of(rig, message), strict=True):
+                ground = mujoco.mj_ray(
+                    model, data, place, ray, None, 1, -1, np.zeros(1, np.int32), None
+                )
+                cloth = mujoco.mj_rayFlex(
+                    model, data, 0, False, False, True, False, 0, place, ray, None, None
+                )
+                near = min((each for each in (ground, cloth) if each >= 0.0), default=np.inf)
+                hits += near == cloth
+                assert found == (pytest.approx(near, abs=1e-4) if near < 100.0 else np.inf)
+    assert hits > 200
