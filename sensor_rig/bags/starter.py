@@ -129,7 +129,7 @@ def starter_rig(
     if imu is not None:
         lines.append(f'      imu_sensor_id: {names[imu.name]}')
     elif len(turning := [topic for topic in topics if 'cue' in _own_cue(topic, names)]) > 1:
-        best = min(turning, key=lambda topic: TELLS_TURNS.index(_cue(topic)['cue']))
+        best = min(turning, key=_as_motion_reference)
         lines.append(f'      motion_reference: {names[best.name]}')
     return '\n'.join(lines) + '\n'
 
@@ -138,6 +138,11 @@ def _as_reference(topic: TopicFacts) -> tuple[bool, int, float]:
     """Sort key: seeing sensors of at least 1 Hz first, by kind, the slowest of them."""
     rank = known(topic.type_name).reference_rank
     return (topic.rate_hz < 1.0, rank or LAST_RANK, topic.rate_hz)
+
+
+def _as_motion_reference(topic: TopicFacts) -> tuple[int, float]:
+    """Sort key: who tells turns best, of the same cue the fastest."""
+    return TELLS_TURNS.index(_cue(topic)['cue']), -topic.rate_hz
 
 
 def _input(

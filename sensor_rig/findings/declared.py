@@ -271,7 +271,7 @@ declare(
     ),
     FindingKind(
         'clock_offset',
-        'Stamps are early or late against the IMU',
+        'Stamps are early or late against the IMU, or what turns with it',
         'turns and points of the two are put together at different times',
         'let the sync engine correct it, or set the clocks',
         'Plot the turning rate of both sensors over their stamps: the curves are apart.',

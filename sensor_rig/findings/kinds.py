@@ -17,7 +17,7 @@ from sensor_rig.findings.model import Evidence, Finding, Severity, Span
 class Need(Enum):
     """What a recording must have besides messages, in words."""
 
-    IMU = 'an IMU (sensor_msgs/msg/Imu)'
+    IMU = 'an IMU (sensor_msgs/msg/Imu), or a second payload that shows turns'
     CUE = 'a payload that shows turns: a scan, a cloud, an odometry, a pose or an Image'
     CAMERA_INFO = "a camera_info with the images' stamps"
     MOTION = 'turning that both sensors show'

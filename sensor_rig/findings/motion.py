@@ -59,7 +59,8 @@ class MotionResult(NamedTuple):
 def compare_motion(bag: BagReader, facts: Sequence[TopicFacts]) -> MotionResult:
     """Return the offset of every stream to the IMU's clock where motion shows it.
 
-    And whether the accelerometer and the gyro of every IMU are of the same moment.
+    Without an IMU another stream that tells turns takes its place. Also whether the
+    accelerometer and the gyro of every IMU are of the same moment.
     """
     topics = usable(facts)
     imus = [topic for topic in topics if topic.type_name == IMU_TYPE]
@@ -68,20 +69,25 @@ def compare_motion(bag: BagReader, facts: Sequence[TopicFacts]) -> MotionResult:
     lacks.update({imu.name: Need.TILTING.value for imu in imus if imu.name not in result.imus})
     for name, delay in result.imus.items():
         result.findings.extend(_imu_delay(name, delay))
-    if not imus:
-        return result
-    imu = imus[0]
-    if imu.rate_hz < SLOWEST_IMU_HZ:  # between its samples it says nothing of the turn
-        slow = f'an IMU of {SLOWEST_IMU_HZ:g} Hz or more; {imu.name} has {imu.rate_hz:.3g} Hz'
+    if imus and imus[0].rate_hz < SLOWEST_IMU_HZ:  # between its samples it says nothing
+        slow = (
+            f'an IMU of {SLOWEST_IMU_HZ:g} Hz or more; {imus[0].name} has {imus[0].rate_hz:.3g} Hz'
+        )
         lacks.update({each.name: slow for each in topics if each.type_name != IMU_TYPE})
+        return result
+    if not imus and not can_be_compared(topics):
         return result
     names = input_names([topic.name for topic in topics])
     try:
-        engine, turning = _engine_after(bag, starter_rig(facts, str(bag.path)), imu.name)
+        engine, turning = _engine_after(bag, starter_rig(facts, str(bag.path)))
     except RigError:
         return result  # what cannot be synced at all has been found elsewhere
+    imu = next((each for each in topics if names[each.name] == turning.reference), None)
+    if imu is None:
+        return result
+    lacks.pop(imu.name, None)
     for topic in topics:
-        if topic.type_name == IMU_TYPE or topic.shares_stamps_with:
+        if topic is imu or topic.type_name == IMU_TYPE or topic.shares_stamps_with:
             continue
         name = names[topic.name]
         lacks[topic.name] = _lack(topic, engine, name, turning)
@@ -102,9 +108,13 @@ def compare_motion(bag: BagReader, facts: Sequence[TopicFacts]) -> MotionResult:
 
 
 def can_be_compared(facts: Sequence[TopicFacts]) -> bool:
-    """Return whether there are an IMU and a payload that may show turns."""
-    types = {topic.type_name for topic in facts}
-    return IMU_TYPE in types and any(known(each).cue != 'none' for each in types)
+    """Return whether a payload may show turns, and there is an IMU or a second such payload."""
+    turning = [
+        topic
+        for topic in facts
+        if known(topic.type_name).cue != 'none' and not topic.shares_stamps_with
+    ]
+    return len(turning) + any(topic.type_name == IMU_TYPE for topic in facts) > 1
 
 
 def _doubt(curve: AgreementCurve, offset_s: float, sigma_s: float) -> str:
@@ -112,7 +122,7 @@ def _doubt(curve: AgreementCurve, offset_s: float, sigma_s: float) -> str:
     best = int(np.argmax(curve.agreement))
     if curve.agreement[best] < LEAST_AGREEMENT:
         share = max(float(curve.agreement[best]), 0.0)
-        return f'turns that agree: the IMU explains {share * 100:.0f} % of its turns at best'
+        return f'turns that agree: at best {share * 100:.0f} % of its turns are explained'
     apart_s = float(curve.offsets_s[best]) - offset_s
     if abs(apart_s) > max(APART_SIGMAS * sigma_s, APART_S):
         return (
@@ -131,7 +141,7 @@ def _lack(topic: TopicFacts, engine: SyncEngine, name: str, turning: Turning) ->
         return Need.CUE.value
     if about is None or about.motion_fixes < FEWEST_FIXES:
         return (about.motion_refusal if about is not None else '') or Need.MOTION.value
-    offset = engine.offset(name, to=engine.config.imu_sensor_id)
+    offset = engine.offset(name, to=engine.config.turn_reference)
     vague = offset.sigma_s > VAGUE_S and abs(offset.offset_ns) / 1e9 < SURE * offset.sigma_s
     if offset.state is OffsetState.UNOBSERVABLE or vague:
         return f'{Need.MOTION.value}: its offset is known to {lasting(offset.sigma_s)} only'
@@ -166,10 +176,10 @@ def _imu_delay(name: str, told: ImuDelay) -> Iterator[Finding]:
     )
 
 
-def _engine_after(bag: BagReader, rig_text: str, imu: str) -> tuple[SyncEngine, Turning]:
+def _engine_after(bag: BagReader, rig_text: str) -> tuple[SyncEngine, Turning]:
     """Return the sync engine of a rig file after the first part of the recording.
 
-    Also the turns that it compared with those of the topic `imu`.
+    Also the turns that it compared, and those of the IMU or of what is in its place.
     """
     rig = rig_from_parameters(parse(rig_text).values, Path('inspect'))
     assert rig.sync is not None
@@ -177,13 +187,13 @@ def _engine_after(bag: BagReader, rig_text: str, imu: str) -> tuple[SyncEngine, 
     sync = WireSync(
         config, [name for topic, name in names.items() if not bag.topics[topic].stamped]
     )
-    turning = Turning()
+    turning = Turning(config.turn_reference)
     sync.engine.on_rotation = turning.add_turn
     end_ns = bag.start_ns + int(LOOKED_AT_S * 1e9)
     for message in bag.messages(list(names)):
         if message.receive_ns > end_ns:
             break
-        if message.topic == imu:
+        if names[message.topic] == config.imu_sensor_id:
             turning.add_imu(message.raw)
         for _ in sync.advance([(names[message.topic], message.raw)], message.receive_ns):
             pass  # the clocks are wanted, not the bundles

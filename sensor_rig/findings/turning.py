@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -30,10 +31,11 @@ class AgreementCurve(NamedTuple):
 
 @dataclass
 class Turning:
-    """The turns of an IMU and of other sensors, on their own stamps."""
+    """The turns of an IMU, or of a `reference` in its place, and of others, on their stamps."""
 
+    reference: str = ''
     _imu_ns: list[int] = field(default_factory=list)
-    _rates: list[tuple[float, float, float]] = field(default_factory=list)
+    _rates: list[Sequence[float]] = field(default_factory=list)
     _turns: dict[str, list[Rotation]] = field(default_factory=dict)
 
     def add_imu(self, raw: bytes) -> None:
@@ -47,6 +49,9 @@ class Turning:
 
     def add_turn(self, sensor: str, turn: Rotation) -> None:
         """Take a turn that a cue of the sync engine measured."""
+        if sensor == self.reference and (mean := turn.mean_rate()) is not None:
+            self._imu_ns.append(mean[0])
+            self._rates.append(mean[1])
         self._turns.setdefault(sensor, []).append(turn)
 
     def count(self, sensor: str) -> int:

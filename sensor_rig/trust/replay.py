@@ -13,6 +13,9 @@ from sensor_rig.trust.streams import Streams
 from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.engine import SyncEngine
 
+_LEVEL = (0.0, 0.0, 9.8)
+"""Specific force that is told (m/s^2): it drives the window of bundles, not the offsets."""
+
 
 @dataclass(frozen=True)
 class Track:
@@ -49,12 +52,13 @@ def engine_track(streams: Streams) -> Track:
     turns = iter(streams.turns)
     due = next(turns, None)
     stamps, arrivals = streams.stamp_ns.tolist(), streams.arrival_ns.tolist()
-    gyro, accel, is_imu = streams.gyro.tolist(), streams.accel.tolist(), streams.is_imu.tolist()
+    gyro, rate_ns = streams.gyro.tolist(), streams.rate_ns.tolist()
+    is_imu = streams.is_imu.tolist()
     for index, stamp_ns in enumerate(stamps):
         name = streams.imu if is_imu[index] else streams.sensor
         engine.push(name, stamp_ns, None, arrivals[index])
         if is_imu[index]:
-            engine.push_imu(stamp_ns, gyro[index], accel[index])
+            engine.push_imu(rate_ns[index], gyro[index], _LEVEL)
             continue
         while due is not None and due[0] <= index:
             turn = due[1]

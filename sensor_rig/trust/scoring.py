@@ -201,7 +201,7 @@ def consistency(streams: Streams, estimator: Estimator) -> Consistency:
     """Estimate disjoint stretches alone and compare them; a steady drift is no disagreement."""
     length_s = min(max(streams.duration_s / STRETCHES, LEAST_STRETCH_S), LONGEST_STRETCH_S)
     length_ns, count = round(length_s * NS_PER_S), int(streams.duration_s / length_s)
-    bias_s = streams.config.inputs[streams.sensor].cue_bias_s
+    bias_var = sum(given.cue_bias_s**2 for given in streams.config.inputs.values())
     rows: list[tuple[float, int, float, bool]] = []
     # Only stretches with messages: one wrong receive time makes a recording last for centuries.
     for k in np.unique((streams.arrival_ns - streams.start_ns) // length_ns).tolist():
@@ -210,7 +210,7 @@ def consistency(streams: Streams, estimator: Estimator) -> Consistency:
         if k >= count or not len(track.offset_ns):
             continue
         # A constant error of the cue is in all of them and cancels: it is no part of a difference.
-        sigma_s = sqrt(max(float(track.sigma_s[-1]) ** 2 - bias_s**2, 1e-12))
+        sigma_s = sqrt(max(float(track.sigma_s[-1]) ** 2 - bias_var, 1e-12))
         rows.append((k * length_s, int(track.offset_ns[-1]), sigma_s, track.fixes > 0))
     told = [row for row in rows if row[3]]
     if len(told) < LEAST_STRETCHES:

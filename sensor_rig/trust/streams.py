@@ -1,5 +1,7 @@
 """One sensor and the IMU of a recording, as the engine sees them: stamps, arrivals and turns.
 
+Without an IMU another stream takes its place, with the mean rates of its turns.
+
 The cues run once, over the recording as it is. What they found is then replayed as often as a test
 needs it, with other stamps or fewer messages.
 """
@@ -20,7 +22,7 @@ from rig_common.msgs.decode import read_imu
 from rig_common.times import NS_PER_S
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.syncing.bag_sync import fitted
-from sync_engine.config import InputConfig, SyncConfig
+from sync_engine.config import TELLS_TURNS, InputConfig, SyncConfig
 from sync_engine.cues.motion import Rotation
 from sync_engine.wire.session import WireSync
 
@@ -33,7 +35,7 @@ _LONGEST_NS = NS_PER_S // 2
 
 @dataclass(frozen=True)
 class Streams:
-    """A sensor with a cue, and the IMU. Times in ns, by message in order of arrival."""
+    """A sensor with a cue, and the IMU or what is in its place. By message in order of arrival."""
 
     sensor: str
     imu: str
@@ -42,10 +44,10 @@ class Streams:
     is_imu: NDArray[np.bool_]
     arrival_ns: Ints
     stamp_ns: Ints
+    rate_ns: Ints
+    """Stamp of the rate: the message's, or the middle of a turn."""
     gyro: Floats
     """[n, 3] (rad/s); zeros where the message is the sensor's."""
-    accel: Floats
-    """[n, 3] (m/s^2)."""
     turns: tuple[tuple[int, Rotation], ...]
     """(index of the message that completed it, turn in the sensor's frame and clock)."""
 
@@ -94,8 +96,8 @@ class Streams:
             is_imu=self.is_imu[kept],
             arrival_ns=self.arrival_ns[kept],
             stamp_ns=self.stamp_ns[kept],
+            rate_ns=self.rate_ns[kept],
             gyro=self.gyro[kept],
-            accel=self.accel[kept],
             turns=tuple(turns),
         )
 
@@ -109,8 +111,8 @@ class Streams:
             is_imu=self.is_imu[part],
             arrival_ns=self.arrival_ns[part],
             stamp_ns=self.stamp_ns[part],
+            rate_ns=self.rate_ns[part],
             gyro=self.gyro[part],
-            accel=self.accel[part],
             turns=turns,
         )
 
@@ -138,22 +140,19 @@ def read_streams(
     advance: Callable[[float], None] = lambda done: None,
     sidecar: Path | None = None,
 ) -> list[Streams]:
-    """Return every sensor of a recording that has a cue, each with the IMU."""
+    """Return every sensor of a recording that has a cue, each with the IMU or what replaces it."""
     with BagReader(path, sidecar) as bag:
         config, names = fitted(config, bag)
-        imu = config.imu_sensor_id
-        if not imu or imu not in names.values():
-            raise RigError(
-                f'{path} has no IMU to compare with: sync.imu_sensor_id is '
-                f'{imu!r}; it should name an input that is recorded'
-            )
+        imu = config.turn_reference
         cued = [
             name for name in names.values() if config.inputs[name].cue != 'none' and name != imu
         ]
-        if not cued:
+        if imu not in names.values() or not cued:
+            has = f'beside {imu!r} no other' if imu in names.values() else 'neither'
             raise RigError(
-                f'{path} has no stream with a cue beside the IMU {imu!r}; give an '
-                f'input cue: scan, cloud, image, odometry or rate'
+                f'{path} has {has} stream that tells turns, so motion has nothing to be compared '
+                f'with: it needs an IMU and an input with a cue ({", ".join(TELLS_TURNS)}), or '
+                'two such inputs'
             )
         gathered = _Gathered(config, names, bag, cued)
         for done, (topic, receive_ns, raw, _) in enumerate(bag.messages(list(names)), 1):
@@ -169,14 +168,15 @@ class _Gathered:
     def __init__(
         self, config: SyncConfig, names: dict[str, str], bag: BagReader, cued: list[str]
     ) -> None:
-        self._config, self._imu = config, config.imu_sensor_id
+        self._config, self._imu = config, config.turn_reference
         headerless = [name for topic, name in names.items() if not bag.topics[topic].stamped]
         self._sync = WireSync(config, headerless)
         self._sync.engine.on_rotation = self._keep
         self._arrivals: dict[str, list[tuple[int, int]]] = {
             name: [] for name in (*cued, self._imu)
         }
-        self._samples: list[tuple[float, ...]] = []
+        self._rates: dict[int, tuple[int, list[float]]] = {}
+        """By message of the reference: stamp and rate."""
         self._turns: dict[str, list[tuple[int, Rotation]]] = {name: [] for name in cued}
 
     def take(self, name: str, raw: bytes, receive_ns: int) -> None:
@@ -185,9 +185,8 @@ class _Gathered:
             try:
                 stamp_ns = self._sync.stamp_ns(name, raw)
                 if stamp_ns is not None:
-                    if name == self._imu:
-                        gyro, accel = read_imu(raw)
-                        self._samples.append((*gyro, *accel))
+                    if name == self._config.imu_sensor_id:
+                        self._rates[len(self._arrivals[name])] = stamp_ns, list(read_imu(raw)[0])
                     self._arrivals[name].append((receive_ns, stamp_ns))
             except CdrError:
                 pass  # the engine counts it as invalid
@@ -197,22 +196,23 @@ class _Gathered:
     def _keep(self, name: str, rotation: Rotation) -> None:
         if name in self._turns:
             self._turns[name].append((len(self._arrivals[name]) - 1, rotation))
+        elif name == self._imu and (mean := rotation.mean_rate()) is not None:
+            self._rates[len(self._arrivals[name]) - 1] = mean
 
     def streams(self, name: str) -> Streams:
         """Return one sensor with the IMU, merged by arrival."""
         own = np.array(self._arrivals[name], dtype=np.int64).reshape(-1, 2)
-        imu = np.array(self._arrivals[self._imu], dtype=np.int64).reshape(-1, 2)
+        imu = np.array(self._arrivals[self._imu], dtype=np.int64).reshape(-1, 2)[[*self._rates]]
         if not len(own) or not len(imu):
             silent = name if not len(own) else self._imu
             raise RigError(f'no message of {silent} can be read, so there is nothing to score')
+        rate_ns, rates = zip(*self._rates.values(), strict=True)
         times = np.concatenate([own, imu])
         is_imu = np.arange(len(times)) >= len(own)
         order = np.lexsort((~is_imu, times[:, 0]))
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
-        samples = np.zeros((len(times), 6))
-        samples[len(own) :] = self._samples
-        samples = samples[order]
+        gyro = np.concatenate([np.zeros((len(own), 3)), rates])
         return Streams(
             name,
             self._imu,
@@ -220,8 +220,8 @@ class _Gathered:
             is_imu[order],
             times[order, 0],
             times[order, 1],
-            samples[:, :3],
-            samples[:, 3:],
+            np.concatenate([own[:, 1], rate_ns])[order],
+            gyro[order],
             tuple((int(place[index]), turn) for index, turn in self._turns[name]),
         )
 
@@ -232,12 +232,15 @@ def two_inputs(config: SyncConfig, sensor: str) -> SyncConfig:
     own = InputConfig.model_validate(
         given | {'type': '', 'cue': 'none', 'member': True, 'collect': False, 'clock_of': ''}
     )
-    imu = config.inputs[config.imu_sensor_id].model_copy(
-        update={'collect': True, 'member': True, 'cue': 'none', 'clock_of': ''}
+    reference = config.turn_reference
+    imu = config.inputs[reference].model_copy(
+        update={'type': '', 'collect': True, 'member': True, 'cue': 'none', 'clock_of': ''}
     )
     return config.model_copy(
         update={
-            'inputs': {sensor: own, config.imu_sensor_id: imu},
+            'inputs': {sensor: own, reference: imu},
+            'imu_sensor_id': reference,
+            'motion_reference': '',
             'reference_sensor_id': sensor,
             'required_sensors': (sensor,),
         }

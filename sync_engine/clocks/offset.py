@@ -74,8 +74,9 @@ class ClockEstimate:
         """Forget the offset; the next message starts it again."""
         self._least_delay_ns = NEVER_NS
         self._blocks = ArrivalBlocks()
-        self.bias_var = 0.0
-        """What motion cannot tell however long it is watched, s^2; 0 before the first fix."""
+        self.bias_var = self._given.cue_bias_s**2 if self._is_anchor else 0.0
+        """What motion cannot tell however long it is watched, s^2; 0 before the first fix, but
+        for what others' turns are compared with."""
         self.filter: ClockFilter | None = None
         self.base_ns = 0
         self._epoch_ns = 0

@@ -57,10 +57,12 @@ def camera_status(name: str, cue: ImageCue, scale: float, sigma: float) -> Camer
     )
 
 
-def picture_doubt(counts: ImageCounts, gyro_rad_s: float, otherwise: str) -> str:
+def picture_doubt(
+    counts: ImageCounts, gyro_rad_s: float, otherwise: str, of: str = 'the gyro'
+) -> str:
     """Say why pictures gave no offset; `otherwise` is what the fit of their turns said.
 
-    `gyro_rad_s` is how much the gyro's rate varies.
+    `gyro_rad_s` is how much the gyro's rate varies, or that `of` another reference.
     """
     seen = counts.pictures - counts.repeated
     if not seen:
@@ -79,14 +81,14 @@ def picture_doubt(counts: ImageCounts, gyro_rad_s: float, otherwise: str) -> str
     if not otherwise:
         return ''
     turning = counts.rate_rad_s
-    figures = f'the picture turns by {turning:.2f} rad/s rms, the gyro by {gyro_rad_s:.2f}'
+    figures = f'the picture turns by {turning:.2f} rad/s rms, {of} by {gyro_rad_s:.2f}'
     if max(turning, gyro_rad_s) < _STILL_RAD_S:
         return f'nothing turns: {figures}'
     if gyro_rad_s < _STILL_RAD_S:
-        return f'the picture moves while the gyro is still ({figures}): a crowd, or a screen?'
+        return f'the picture moves while {of} is still ({figures}): a crowd, or a screen?'
     if turning < _FOLLOWS * gyro_rad_s:
         return (
-            f'the picture does not follow the gyro ({figures}): stabilised in the camera, a '
+            f'the picture does not follow {of} ({figures}): stabilised in the camera, a '
             'screen recording, or another IMU?'
         )
     return f'{otherwise} ({figures})'

@@ -76,6 +76,14 @@ class Rotation:
     """Prior sigma of the logarithm of a factor that all values with a sigma above 0 share, as a
     camera's focal length is one about x and y; empty: the values are in true radians."""
 
+    def mean_rate(self) -> tuple[int, list[float]] | None:
+        """Return its middle stamp (ns) and mean rate [3] (rad/s, sensor frame), None of a size."""
+        if self.axes is None:
+            return None
+        lasted_s = (self.stamp_to_ns - self.stamp_from_ns) / NS_PER_S
+        rate = np.array(self.values_rad) @ np.array(self.axes) / lasted_s
+        return (self.stamp_from_ns + self.stamp_to_ns) // 2, rate.tolist()
+
 
 class LastingErrors(NamedTuple):
     """Errors of a cue that last for many of its rotations, so that no short stretch shows them."""
@@ -143,15 +151,14 @@ class RotationFit:
         """Whether the sensor has ever given one."""
         return bool(self._rotations) or self.fits + self.refused > 0
 
-    @property
-    def refusal(self) -> str:
-        """Say in one sentence why the last turns gave no offset; empty where they did."""
+    def refusal(self, of: str = 'the gyro') -> str:
+        """Say in one sentence why the last turns, against those `of`, gave no offset, or ''."""
         if self.is_found or not self.refused:
             return ''
         if self.mismatched:
             share = round(100.0 * self.explained)
             return (
-                f'the turns do not follow the gyro, which explains {share} % of them: '
+                f'the turns do not follow {of}, which explains {share} % of them: '
                 'stabilised, covered, or something else is moving?'
             )
         return 'the motion fits more than one offset: too little turning, or always the same'

@@ -14,7 +14,6 @@ import numpy as np
 
 from rig_common.arrays import Floats
 from rig_common.quaternions import matrix_from_wxyz
-from rig_common.times import NS_PER_S
 from sync_engine.config import CueAxes, InputConfig, SyncConfig
 from sync_engine.cues.base import XYZ_AXES, Cue, GyroLookup
 from sync_engine.cues.gyro import GyroTrack
@@ -137,20 +136,18 @@ class CueRunner:
         if self.on_rotation is not None:
             self.on_rotation(sensor_id, used)
         if self._imu is not None and sensor_id == self._imu.sensor_id:
-            self._follow_reference(used)
+            self._follow_reference(sensor_id, used)
             return
         self._fits[sensor_id].add(used)
         self._touched.add(sensor_id)
 
-    def _follow_reference(self, rotation: Rotation) -> None:
+    def _follow_reference(self, reference: str, rotation: Rotation) -> None:
         """Take a turn of the reference as its mean rate, as an IMU's would be."""
-        if rotation.axes is None or self._imu is None:
+        mean = rotation.mean_rate()
+        if mean is None:
             return
-        lasted_s = (rotation.stamp_to_ns - rotation.stamp_from_ns) / NS_PER_S
-        rate = np.array(rotation.values_rad) @ np.array(rotation.axes) / lasted_s
-        middle_ns = (rotation.stamp_from_ns + rotation.stamp_to_ns) // 2
-        self.gyro.add(middle_ns, float(rate[0]), float(rate[1]), float(rate[2]))
-        self._touched.update(name for name in self._readers if name != self._imu.sensor_id)
+        self.gyro.add(mean[0], *mean[1])
+        self._touched.update(name for name in self._readers if name != reference)
 
     def run(self, max_jobs: int) -> int:
         """Do up to `max_jobs` pieces of work; return how many are left."""
@@ -220,11 +217,14 @@ class CueRunner:
     def refusal_of(self, sensor_id: str) -> str:
         """Say in one sentence why a sensor's turns gave no offset; empty where they did."""
         fit, cue = self._fits[sensor_id], self._cues.get(sensor_id)
-        if fit.is_found or self._imu is None:
+        if fit.is_found or (self._imu is not None and sensor_id == self._imu.sensor_id):
             return ''
+        if self._imu is None:
+            return 'there is neither an IMU nor a second stream that tells turns' if cue else ''
+        of = self._imu.sensor_id if self._imu.sensor_id in self._cues else 'the gyro'
         if isinstance(cue, ImageCue):
-            return picture_doubt(cue.counts, self.gyro.turning_rad_s(), fit.refusal)
-        return fit.refusal
+            return picture_doubt(cue.counts, self.gyro.turning_rad_s(), fit.refusal(of), of)
+        return fit.refusal(of)
 
     def camera_of(self, sensor_id: str) -> CameraStatus | None:
         """Return what is known of a camera's lens and shutter; None for other sensors."""

@@ -105,7 +105,6 @@ class Habits:
         place = np.argsort(order, kind='stable')
         gyro = np.zeros((len(times), 3))
         gyro[len(captures) :] = rates
-        accel = np.tile([0.0, 0.0, 9.8], (len(times), 1))
         turned = self.turned(captures)
         turned = turned + rng.normal(0.0, self.turn_sigma_rad, turned.shape)
         stamp_ns = _ns(np.concatenate([stamps, imu]))
@@ -126,8 +125,8 @@ class Habits:
             is_imu[order],
             _ns(times)[order],
             stamp_ns[order],
+            stamp_ns[order],
             gyro[order],
-            accel[order],
             turns,
         )
 

@@ -9,12 +9,19 @@ import pytest
 from support.trust_streams import OPTICAL_WXYZ, Habits
 
 from rig_common import msgs
-from rig_common.quaternions import matrix_from_wxyz
+from rig_common.cdr import read_stamp_ns
+from rig_common.msgs.decode import read_imu
+from rig_common.quaternions import matrix_from_wxyz, product
+from sensor_rig.bags.reader import BagReader
+from sensor_rig.bags.starter import starter_rig
 from sensor_rig.bags.writer import BagWriter
 from sensor_rig.cli.main import main
+from sensor_rig.findings.recording import inspect_recording
+from sensor_rig.rigfile import load_rig
 from sensor_rig.trust.replay import engine_track
 from sensor_rig.trust.report import BLIND, TrustReport, verdict
 from sensor_rig.trust.scoring import chi_square_limit, score
+from sensor_rig.trust.streams import read_streams
 from sensor_rig.trust.trust_page import trust_page
 
 RIG = """/**:
@@ -101,7 +108,7 @@ def recording(tmp_path_factory):
                 raw = imu.fill(
                     stamp_ns,
                     angular_velocity=streams.gyro[k],
-                    linear_acceleration=streams.accel[k],
+                    linear_acceleration=(0.0, 0.0, 9.8),
                 )
                 bag.write('/imu', arrival_ns, raw)
             else:
@@ -111,8 +118,6 @@ def recording(tmp_path_factory):
 
 def _orientations(habits, captures):
     """Yield the attitude (xyzw) of the camera: the gyro's rates, integrated finely."""
-    from rig_common.quaternions import product
-
     step_s = 1e-3
     times = np.arange(0.0, habits.duration_s, step_s)
     rates = habits.motion().rate(times + 0.5 * step_s) @ matrix_from_wxyz(OPTICAL_WXYZ)
@@ -148,11 +153,75 @@ def test_a_recording_needs_no_rig_file(recording, capsys):
     assert pose['motion_fixes'] > 5  # although nobody said how the camera is mounted
 
 
+@pytest.fixture(scope='module')
+def without_imu(recording, tmp_path_factory):
+    """Return the same recording with the gyro's turns as the poses of a tracker, and no IMU."""
+    path = tmp_path_factory.mktemp('bags') / 'tracked'
+    pose, attitude, last = msgs.pose_stamped('map'), (1.0, 0.0, 0.0, 0.0), None
+    with BagReader(recording) as bag, BagWriter(path, 'mcap') as out:
+        for topic in ('/pose', '/tracker'):
+            out.add_topic(topic, 'geometry_msgs/msg/PoseStamped')
+        for topic, arrival_ns, raw, _ in bag.messages():
+            if topic == '/pose':
+                out.write(topic, arrival_ns, raw)
+                continue
+            stamp_ns, rate = read_stamp_ns(raw), np.array(read_imu(raw)[0])
+            if last is not None:
+                half = 0.25e-9 * (stamp_ns - last[0]) * (rate + last[1])
+                w, *xyz = product(attitude, (1.0, *half.tolist()))
+                attitude = tuple((np.array([w, *xyz]) / np.linalg.norm([w, *xyz])).tolist())
+            last = stamp_ns, rate
+            out.write(
+                '/tracker', arrival_ns, pose.fill(stamp_ns, orientation=np.roll(attitude, -1))
+            )
+    return path
+
+
+def test_without_an_imu_another_stream_takes_its_place(without_imu, tmp_path):
+    """What is found of the same motion is the same."""
+    with BagReader(without_imu) as bag:
+        seen = inspect_recording(bag)
+        facts = seen.facts
+    assert [*seen.curves] == ['/pose']
+    (said,) = (each for each in seen.findings if each.code == 'clock_offset')
+    assert said.related == ('/tracker',)
+    rig = tmp_path / 'rig.yaml'
+    rig.write_text(starter_rig(facts, 'tracked'))
+    config = load_rig(rig).sync
+    assert config is not None
+    (streams,) = read_streams(without_imu, config)
+    assert (streams.sensor, streams.imu) == ('pose', 'tracker')
+    track = engine_track(streams)
+    assert track.fixes > 5
+    true_ms = 1e3 * Habits(0).true_offset_s(np.array(30.0))
+    for offset_ms, sigma_ms in (
+        (said.evidence['offset_ms'], said.evidence['sigma_ms']),
+        (1e-6 * track.offset_ns[-1], 1e3 * track.sigma_s[-1]),
+    ):
+        assert abs(offset_ms - true_ms) < max(2.5 * sigma_ms, 0.5)
+        assert sigma_ms < 2.0
+
+
+def test_one_stream_alone_has_nothing_to_be_compared_with(without_imu, tmp_path, capsys):
+    alone = tmp_path / 'alone'
+    with BagReader(without_imu) as bag, BagWriter(alone, 'mcap') as out:
+        out.add_topic('/pose', 'geometry_msgs/msg/PoseStamped')
+        for _, arrival_ns, raw, _ in bag.messages(['/pose']):
+            out.write('/pose', arrival_ns, raw)
+    with BagReader(alone) as bag:
+        lone = inspect_recording(bag)
+    assert any('an IMU' in each.missing for each in lone.coverage.unchecked)
+    assert not lone.curves
+    assert main(['trust', str(alone)]) == 2
+    said = capsys.readouterr().err
+    assert 'it needs an IMU and an input with a cue' in said and 'or two such inputs' in said
+
+
 def test_mistakes_are_one_sentence(recording, tmp_path, capsys):
     rig = tmp_path / 'rig.yaml'
     rig.write_text(RIG.replace('CUE', 'none'))
     for arguments, says in (
-        (['trust', str(recording), '--rig', str(rig)], 'has no stream with a cue'),
+        (['trust', str(recording), '--rig', str(rig)], "beside 'imu' no other stream"),
         (['trust', str(tmp_path / 'nowhere')], 'there is no recording'),
         (
             ['trust', str(recording), '--html', str(tmp_path / 'no' / 'page.html')],

@@ -217,7 +217,7 @@ def test_why_nothing_was_found_is_said() -> None:
     ]
     fit = RotationFit(MotionConfig(), Mounting(), LastingErrors(scale_sigma=0.5))
     assert LonePair(0.1, 0.05).follow(fit, track(), other) == []
-    assert 'do not follow the gyro' in fit.refusal
+    assert 'do not follow the gyro' in fit.refusal()
 
 
 @pytest.mark.parametrize('claimed', [0.2, 1.0, 5.0])

@@ -38,12 +38,17 @@ def config(**inputs: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def run(engine: SyncEngine, rates_hz: dict[str, float], late_s: dict[str, float]) -> None:
-    """Feed 40 s of poses; each stamp is its capture plus the offset of its clock."""
+def run(
+    engine: SyncEngine,
+    rates_hz: dict[str, float],
+    late_s: dict[str, float],
+    lasting_s: float = 40.0,
+) -> None:
+    """Feed poses; each stamp is its capture plus the offset of its clock."""
     rng = np.random.default_rng(3)
     events = []
     for name, rate_hz in rates_hz.items():
-        for t_s in np.arange(0.0, 40.0, 1.0 / rate_hz):
+        for t_s in np.arange(0.0, lasting_s, 1.0 / rate_hz):
             noise = rng.normal(0.0, 1e-4, 4)
             arrival_s = t_s + 0.02 + rng.exponential(0.002)
             events.append((arrival_s, name, t_s + late_s[name], orientation(t_s) + noise))
@@ -56,6 +61,12 @@ def run(engine: SyncEngine, rates_hz: dict[str, float], late_s: dict[str, float]
 
 def readers(*names: str) -> dict[str, Any]:
     return {name: lambda pose: {'orientation': pose} for name in names}
+
+
+def tumbling(pose: Floats) -> Floats:
+    """Return an attitude that has nothing to do with the true one: the noise of it, enlarged."""
+    drawn = np.modf(pose * 1e6)[0]
+    return drawn / np.linalg.norm(drawn)
 
 
 def test_two_streams_of_poses_find_their_difference() -> None:
@@ -71,6 +82,33 @@ def test_two_streams_of_poses_find_their_difference() -> None:
         'lidar': 'rotation',
         'camera': 'rotation',
     }
+
+
+def test_what_is_missing_or_does_not_agree_is_said() -> None:
+    alone = SyncEngine(
+        load_config(config(poses={}, far={'cue': 'none'})), readers=readers('poses')
+    )
+    run(alone, {'poses': 20.0}, {'poses': 0.0}, 2.0)
+    said = {name: each.motion_refusal for name, each in alone.status().sensors.items()}
+    assert said == {
+        'poses': 'there is neither an IMU nor a second stream that tells turns',
+        'far': '',
+    }
+    other = SyncEngine(
+        load_config(config(lidar={}, camera={})),
+        readers={**readers('lidar'), 'camera': lambda pose: {'orientation': tumbling(pose)}},
+    )
+    run(other, {'lidar': 20.0, 'camera': 30.0}, {'lidar': -0.085, 'camera': 0.037}, 6.0)
+    seen = other.status().sensors
+    assert 'gyro' not in seen['camera'].motion_refusal and seen['lidar'].motion_refusal == ''
+    assert seen['camera'].rests_on == 'arrivals' and 'lidar' in seen['camera'].motion_refusal
+
+
+def test_a_reference_whose_turns_err_in_time_locks_nothing_against_it() -> None:
+    section = load_config(config(wheels={'cue_bias_s': 0.02}, camera={}))
+    engine = SyncEngine(section, readers=readers('wheels', 'camera'))
+    run(engine, {'wheels': 20.0, 'camera': 30.0}, {'wheels': 0.0, 'camera': 0.037})
+    assert engine.offset('camera', to='wheels').sigma_s > 0.02
 
 
 def test_the_reference_may_be_named_and_is_chosen_by_its_cue() -> None:
