@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.markdown import PAGES, ROOT, anchors, blocks, links, named, words
-from support.rig_file_page import PAGE, with_fresh_tables
+from support.rig_file_page import FOLDER, MODELS, with_fresh_tables
 
 from sensor_rig.cli.support import registry
 
@@ -147,9 +147,9 @@ def test_keys_and_names_occur_in_the_sources(page: Path) -> None:
             assert not missing, f'{named(page)} names {word}'
 
 
-def test_rig_file_reference_is_up_to_date() -> None:
-    page = PAGE.read_text(encoding='utf-8')
-    assert page == with_fresh_tables(page), (
+@pytest.mark.parametrize('name', MODELS)
+def test_rig_file_reference_is_up_to_date(name: str) -> None:
+    assert (FOLDER / name).read_text(encoding='utf-8') == with_fresh_tables(name), (
         'write it again: PYTHONPATH=test ./rig python test/support/rig_file_page.py'
     )
 
@@ -159,7 +159,7 @@ def test_every_page_is_in_the_index() -> None:
     linked = {(index.parent / link.partition('#')[0]).resolve() for link in links(index)}
     listed = {
         (page.parent / link).resolve()
-        for page in [ROOT / 'docs/sensors/README.md']
+        for page in [ROOT / 'docs/sensors/README.md', ROOT / 'docs/rig_file.md']
         for link in links(page)
     }
     for page in (ROOT / 'docs').rglob('*.md'):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -88,14 +88,14 @@ def _plain(value: Any) -> str:
 
 
 def _allowed(field: FieldInfo) -> str:
-    bounds = ' and '.join(_bound(each) for each in field.metadata if type(each) in SIGNS)
+    bounds = _bounds(field.metadata)
     if any(isinstance(each, MinLen) for each in field.metadata):
         bounds = 'at least one'
     kind = field.annotation
     if get_origin(kind) is Literal:
         return ', '.join(f'`{each}`' for each in get_args(kind))
     if kind is bool:
-        return '`true`, `false`'
+        return 'boolean'
     if get_origin(kind) is tuple:
         text = _of_tuple(get_args(kind), bounds)
         is_spread = any(isinstance(each, BeforeValidator) for each in field.metadata)
@@ -120,16 +120,22 @@ def _of_tuple(parts: tuple[Any, ...], bounds: str) -> str:
         for meta in getattr(element, '__metadata__', ())
         for each in getattr(meta, 'metadata', ())
     ]
-    inner = ' and '.join(_bound(each) for each in rules if type(each) in SIGNS)
+    inner = _bounds(rules)
     base = get_args(element)[0] if hasattr(element, '__metadata__') else element
-    name = {float: 'numbers', bool: 'of `true`, `false`', str: 'names'}.get(base, 'values')
+    name = {float: 'numbers', bool: 'booleans', str: 'names'}.get(base, 'values')
     count = '' if len(parts) == 2 and parts[1] is Ellipsis else f'{len(parts)} '
-    return ', '.join(filter(None, (f'{count}{name}', inner and f'each {inner}', bounds)))
+    return ', '.join(filter(None, (f'{count}{name}', inner, bounds)))
 
 
-def _bound(rule: Any) -> str:
-    name = {Ge: 'ge', Gt: 'gt', Le: 'le', Lt: 'lt'}[type(rule)]
-    return f'{SIGNS[type(rule)]} {getattr(rule, name):g}'
+def _bounds(rules: Iterable[Any]) -> str:
+    found = {
+        type(rule): f'{getattr(rule, type(rule).__name__.lower()):g}'
+        for rule in rules
+        if type(rule) in SIGNS
+    }
+    if found.keys() == {Ge, Le}:
+        return f'{found[Ge]} to {found[Le]}'
+    return ', '.join(f'{SIGNS[kind]} {bound}' for kind, bound in found.items())
 
 
 def table_of_page(page: Path) -> str:
