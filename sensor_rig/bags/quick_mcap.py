@@ -1,10 +1,9 @@
 """rosbags' MCAP writer with checksums, message numbers and fewer copies.
 
 rosbags puts every message into a buffer of its own, that into the chunk's, and the chunk into
-another one before it is written. Here a message is copied once into the chunk, and the chunk goes
-to the file as it is: half of the cost of a recording of pictures. rosbags writes neither the
-checksums of chunks and summary nor the sequence number of a message; with them a reader can see
-that bytes were altered, and how many messages are missing.
+another one before it is written. Here large messages go to the file as they are. rosbags writes
+neither the checksums of chunks and summary nor the sequence number of a message; with them a
+reader can see that bytes were altered, and how many messages are missing.
 """
 
 from __future__ import annotations
@@ -12,18 +11,20 @@ from __future__ import annotations
 from binascii import crc32
 from collections import defaultdict
 from io import BytesIO
-from itertools import chain
+from pathlib import Path
 from struct import Struct, pack, unpack
 
 from rosbags.interfaces import Connection
-from rosbags.rosbag2 import StoragePlugin, Writer
-from rosbags.rosbag2.storage_mcap import McapWriter, PendingChunk
+from rosbags.rosbag2 import CompressionMode, StoragePlugin, Writer
+from rosbags.rosbag2.storage_mcap import McapWriter
 
 MESSAGE, CHUNK, MESSAGE_INDEX = 0x05, 0x06, 0x07
 FOOTER_BYTES = 37
 """Of the last record, with the magic behind it; 12 bytes before its end stands the checksum."""
 CHUNK_BYTES = 1 << 20
 """A chunk is closed when it is larger than this, as in rosbags."""
+SMALL_BYTES = 1 << 12
+"""Smaller messages are put together before they are written."""
 
 _message_head = Struct('<BQHIQQ').pack
 """Opcode, length, channel, sequence, log time, publish time."""
@@ -32,73 +33,71 @@ _message_head = Struct('<BQHIQQ').pack
 class QuickMcap(McapWriter):
     """The storage of a recording."""
 
-    publish_ns = 0
-    """When the next message was published; 0 where that is not known."""
+    def __init__(self, path: Path, compression: CompressionMode) -> None:
+        super().__init__(path, compression)
+        self._parts: list[bytes | memoryview] = []
+        """Of the present chunk."""
+        self._size = 0
+        self._index: defaultdict[int, list[int]] = defaultdict(list)
+        """Receive time and place of each message of the present chunk, by channel."""
 
-    def write(self, connection: Connection, timestamp: int, data: bytes | memoryview) -> None:
+    def add_connection(self, connection: Connection, offered_qos_profiles: str) -> None:
+        """Describe a topic, and before it its type, in the present chunk."""
+        super().add_connection(connection, offered_qos_profiles)
+        self._parts.append(self.chunk.bio.getvalue())
+        self._size += self.chunk.bio.tell()
+        self.chunk.bio = BytesIO()
+
+    def put(self, channel: int, timestamp: int, data: bytes | memoryview, publish_ns: int) -> None:
         """Append a message to the present chunk."""
-        channel, chunk = connection.id, self.chunk
-        if timestamp < self.message_start_time:
-            self.message_start_time = timestamp
-        if timestamp > self.message_end_time:
-            self.message_end_time = timestamp
-        if timestamp < chunk.message_start_time:
-            chunk.message_start_time = timestamp
-        if timestamp > chunk.message_end_time:
-            chunk.message_end_time = timestamp
-        self.channel_stats[channel] += 1
-        number = self.channel_stats[channel] & 0xFFFFFFFF
-        bio = chunk.bio
-        chunk.msgs[channel].append((timestamp, bio.tell()))
-        sent = self.publish_ns or timestamp
-        bio.write(_message_head(MESSAGE, 22 + len(data), channel, number, timestamp, sent))
-        bio.write(data)
-        if bio.tell() > CHUNK_BYTES:
+        self.channel_stats[channel] = number = self.channel_stats[channel] + 1
+        self._index[channel] += timestamp, self._size
+        self._parts += (
+            _message_head(
+                MESSAGE, 22 + len(data), channel, number & 0xFFFFFFFF, timestamp, publish_ns
+            ),
+            data,
+        )
+        self._size += 31 + len(data)
+        if self._size > CHUNK_BYTES:
             self.close_chunk()
 
     def close_chunk(self) -> None:
         """Write the chunk, the index of its messages, and keep its place for the summary."""
-        chunk, bio, size = self.chunk, self.bio, self.chunk.bio.tell()
-        data: bytes | memoryview = chunk.bio.getbuffer()
-        checksum = crc32(data)
+        parts, size, bio = self._parts, self._size, self.bio
+        if not size:
+            return
+        if self.compression or size < SMALL_BYTES * len(parts):
+            parts = [b''.join(parts)]
+        checksum = 0
+        for part in parts:
+            checksum = crc32(part, checksum)
         if self.compression:
-            data = self.compressor(bytes(data))
-        name = self.compression.encode()
-        times = (chunk.message_start_time, chunk.message_end_time)
-        head = pack(f'<QQQII{len(name)}sQ', *times, size, checksum, len(name), name, len(data))
+            parts = [self.compressor(bytes(parts[0]))]
+        received = [ns for entries in self._index.values() for ns in entries[::2]]
+        times = min(received, default=2**63 - 1), max(received, default=0)
+        self.message_start_time = min(self.message_start_time, times[0])
+        self.message_end_time = max(self.message_end_time, times[1])
+        name, packed = self.compression.encode(), sum(map(len, parts))
+        head = pack(f'<QQQII{len(name)}sQ', *times, size, checksum, len(name), name, packed)
         start = bio.tell()
-        bio.write(pack('<BQ', CHUNK, len(head) + len(data)))
-        bio.write(head)
-        bio.write(data)
+        bio.writelines((pack('<BQ', CHUNK, len(head) + packed), head, *parts))
         end = bio.tell()
         offsets: list[int] = []
-        for channel, messages in chunk.msgs.items():
+        for channel, entries in self._index.items():
             offsets += channel, bio.tell()
-            count = 2 * len(messages)
+            length = 8 * len(entries)
             bio.write(
-                pack(
-                    f'<BQHI{count}Q',
-                    MESSAGE_INDEX,
-                    6 + 8 * count,
-                    channel,
-                    8 * count,
-                    *chain.from_iterable(messages),
-                )
+                pack(f'<BQHI{len(entries)}Q', MESSAGE_INDEX, 6 + length, channel, length, *entries)
             )
         index = BytesIO()
-        index.write(
-            pack(
-                f'<QQQQI{"HQ" * (len(offsets) // 2)}',
-                *times,
-                start,
-                end - start,
-                5 * len(offsets),
-                *offsets,
-            )
-        )
-        index.write(pack(f'<QI{len(name)}sQQ', bio.tell() - end, len(name), name, len(data), size))
+        places = f'<QQQQI{"HQ" * (len(offsets) // 2)}'
+        index.write(pack(places, *times, start, end - start, 5 * len(offsets), *offsets))
+        sizes = bio.tell() - end, len(name), name, packed, size
+        index.write(pack(f'<QI{len(name)}sQQ', *sizes))
         self.chunks.append(index)
-        self.chunk = PendingChunk(2**63 - 1, 0, BytesIO(), defaultdict(list))
+        self._parts, self._size = [], 0
+        self._index.clear()
 
     def close(self, version: int, metadata: str) -> None:
         """Write the summary and the footer, then the summary's checksum into the footer."""
@@ -116,3 +115,27 @@ class QuickWriter(Writer):
     """rosbags' writer with that storage for MCAP."""
 
     STORAGE_PLUGINS = {**Writer.STORAGE_PLUGINS, StoragePlugin.MCAP: QuickMcap}
+
+    def write(
+        self,
+        connection: Connection,
+        timestamp: int,
+        data: bytes | memoryview,
+        publish_ns: int = 0,
+    ) -> None:
+        """Append a message; MCAP keeps when it was published."""
+        if isinstance(self.storage, QuickMcap):
+            self.storage.put(connection.id, timestamp, data, publish_ns or timestamp)
+        else:
+            super().write(connection, timestamp, data)
+
+    def close(self) -> None:
+        """Finish the files."""
+        if isinstance(self.storage, QuickMcap):
+            self.storage.close_chunk()
+            self.counts = dict(self.storage.channel_stats)
+            self.min_timestamp = self.storage.message_start_time
+            self.max_timestamp = self.storage.message_end_time
+        if not any(self.counts.values()):
+            self.min_timestamp = 0  # an empty recording starts at no time, not at 2^63
+        super().close()

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -21,10 +23,7 @@ from sensor_rig.bags.formats.made import MadeFile
 from sensor_rig.bags.recording import Recording
 from sensor_rig.bags.ros1 import Ros1Types
 from sensor_rig.bags.sidecar import load_sidecar
-from sensor_rig.bags.storage.base import BrokenError
-
-MAX_RECEIVE_NS = 2**63 - 1
-"""The last time that ROS can hold; MCAP has twice the room."""
+from sensor_rig.bags.storage.base import MAX_RECEIVE_NS, BrokenError, Message
 
 
 class BagTopic(NamedTuple):
@@ -119,6 +118,10 @@ class BagReader:
 
     def messages(self, topics: Collection[str] | None = None) -> Iterator[Recorded]:
         """Yield the messages of `topics` (all without) in the order they were received."""
+        return chain.from_iterable(self.blocks(topics))
+
+    def blocks(self, topics: Collection[str] | None = None) -> Iterator[list[Recorded]]:
+        """Yield the same messages, some at a time."""
         wanted = {
             each.id: each
             for each in self._recording.connections
@@ -127,19 +130,15 @@ class BagReader:
         }
         found = Counter[int]()
         try:
-            for receive_ns, number, raw, publish_ns in self._recording.messages(wanted):
-                connection = wanted[number]
-                is_made = isinstance(connection.owner, MadeFile)
-                data = raw if is_made else self._as_cdr(connection.msgtype, raw)
-                if data is None:
-                    continue
-                receive_ns = min(receive_ns, MAX_RECEIVE_NS)
-                found[number] += 1
-                if self._sidecar is not None:
-                    data = self._sidecar.correct(
-                        connection.topic, connection.msgtype, data, self.start_ns
-                    )
-                yield Recorded(connection.topic, receive_ns, data, min(publish_ns, MAX_RECEIVE_NS))
+            for block in self._recording.blocks(wanted):
+                if self._ros1 is not None:
+                    block = [*self._as_cdr(block, wanted)]
+                found.update(map(itemgetter(1), block))
+                taken = [
+                    Recorded(wanted[number].topic, receive_ns, raw, publish_ns)
+                    for receive_ns, number, raw, publish_ns in block
+                ]
+                yield taken if self._sidecar is None else [*map(self._corrected, taken)]
         except (BrokenError, sqlite3.Error, UnicodeDecodeError, OSError) as error:
             self._miss(
                 f'{self.path} cannot be read further than {found.total()} messages: '
@@ -147,14 +146,22 @@ class BagReader:
             )
         self._compare(wanted.values(), found)
 
-    def _as_cdr(self, type_name: str, raw: bytes) -> bytes | None:
-        """Return a message as ROS 2 has it, None where it is none of its type."""
-        if self._ros1 is None:
-            return raw
-        try:
-            return self._ros1.to_cdr(type_name, raw)
-        except Exception:  # whatever the made converter meets in bytes that are no such message
-            return None
+    def _corrected(self, message: Recorded) -> Recorded:
+        assert self._sidecar is not None
+        topic, receive_ns, raw, publish_ns = message
+        raw = self._sidecar.correct(topic, self.topics[topic].type_name, raw, self.start_ns)
+        return Recorded(topic, receive_ns, raw, publish_ns)
+
+    def _as_cdr(self, block: list[Message], wanted: Mapping[int, Connection]) -> Iterator[Message]:
+        """Yield messages as ROS 2 has them, without those that are none of their type."""
+        for receive_ns, number, raw, _ in block:
+            connection = wanted[number]
+            if self._ros1 is not None and not isinstance(connection.owner, MadeFile):
+                try:
+                    raw = self._ros1.to_cdr(connection.msgtype, raw)
+                except Exception:  # whatever the made converter meets in bytes that are no message
+                    continue
+            yield receive_ns, number, raw, 0
 
     def _compare(self, read: Collection[Connection], found: Counter[int]) -> None:
         """Say how many messages the recording says that it has, and were not found."""

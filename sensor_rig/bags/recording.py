@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import sqlite3
 import struct
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from heapq import merge
+from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -26,15 +28,17 @@ from sensor_rig.bags.formats.opening import other_format
 from sensor_rig.bags.formats.trajectory import trajectory_file
 from sensor_rig.bags.metadata import METADATA
 from sensor_rig.bags.recorded_types import types_of
-from sensor_rig.bags.storage import mcap_records, ros1_file
+from sensor_rig.bags.storage import mcap_file, ros1_file
 from sensor_rig.bags.storage.base import BrokenError, Message, Miss, StorageFile
 from sensor_rig.bags.storage.mcap_file import McapFile
 from sensor_rig.bags.storage.ros1_file import Ros1File
 from sensor_rig.bags.storage.sqlite_file import SqliteFile
 from sensor_rig.bags.storage.unpacking import ZSTD_MAGIC, Budget, unpack_file, unpacked_message
 
-MAGICS = {ros1_file.MAGIC: ROS1, b'SQLite format 3\0': '.db3', mcap_records.MAGIC: '.mcap'}
+MAGICS = {ros1_file.MAGIC: ROS1, b'SQLite format 3\0': '.db3', mcap_file.MAGIC: '.mcap'}
 """How files begin, and the usual ends of their names."""
+MERGED = 64
+"""Messages of several files that are handed on together."""
 
 
 class Recording:
@@ -90,33 +94,47 @@ class Recording:
         if self._scratch is not None:
             self._scratch.cleanup()
 
-    def messages(self, wanted: Collection[int]) -> Iterator[Message]:
-        """Yield the messages of some connections in order of receive time."""
+    def blocks(self, wanted: Collection[int]) -> Iterator[list[Message]]:
+        """Yield the messages of some connections in order of receive time, some at a time."""
         self._budget.renew()
+        self._unpackable = Counter[str]()
         streams = [
-            self._messages_of(file, own, wanted)
+            self._blocks_of(file, own, wanted)
             for file, own in zip(self._files, self._own, strict=True)
         ]
-        stream = streams[0] if len(streams) == 1 else merge(*streams, key=itemgetter(0))
-        unpackable, why = 0, ''
-        for receive_ns, number, raw, publish_ns in stream:
-            if self.is_ros2 and raw.startswith(ZSTD_MAGIC):  # CDR begins with 0
-                try:
-                    raw = unpacked_message(raw, self._budget)
-                except BrokenError as error:
-                    unpackable, why = unpackable + 1, str(error)
-                    continue
-            yield receive_ns, number, raw, publish_ns
-        if unpackable:
-            self._tell(f'{unpackable} messages of {self._path} are left out: {why}')
+        if len(streams) == 1:
+            blocks = streams[0]
+        else:
+            merged = merge(*map(chain.from_iterable, streams), key=itemgetter(0))
+            blocks = iter(lambda: [*islice(merged, MERGED)], [])
+        for block in blocks:
+            if self.is_ros2 and any(each[2].startswith(ZSTD_MAGIC) for each in block):
+                block = [*self._unpacked_messages(block)]  # CDR begins with 0
+            yield block
+        if self._unpackable.total():
+            self._tell(
+                f'{self._unpackable.total()} messages of {self._path} are left out: '
+                f'{", ".join(self._unpackable)}'
+            )
 
-    def _messages_of(
+    def _unpacked_messages(self, block: list[Message]) -> Iterator[Message]:
+        for receive_ns, number, raw, publish_ns in block:
+            try:
+                if raw.startswith(ZSTD_MAGIC):
+                    raw = unpacked_message(raw, self._budget)
+                yield receive_ns, number, raw, publish_ns
+            except BrokenError as error:
+                self._unpackable[str(error)] += 1
+
+    def _blocks_of(
         self, file: StorageFile, own: dict[int, int], wanted: Collection[int]
-    ) -> Iterator[Message]:
+    ) -> Iterator[list[Message]]:
         theirs = {number for number, ours in own.items() if ours in wanted}
-        if theirs:
-            for receive_ns, number, raw, publish_ns in file.messages(theirs):
-                yield receive_ns, own[number], raw, publish_ns
+        for block in file.blocks(theirs) if theirs else ():
+            yield [
+                (receive_ns, own[number], raw, publish_ns)
+                for receive_ns, number, raw, publish_ns in block
+            ]
 
     def _tell(self, problem: str) -> None:
         self._problems.append(problem)
@@ -200,7 +218,7 @@ class Recording:
                 if known.msgdef.format == MessageDefinitionFormat.NONE:
                     known = known._replace(msgdef=each.msgdef)
                 self.connections[place] = known._replace(msgcount=known.msgcount + each.msgcount)
-                self.said[place] += max(file.said.get(each.id, 0), each.msgcount)
+                self.said[place] += max(file.said[each.id], each.msgcount)
                 own[each.id] = place
             self._own.append(own)
         self._add_metadata(places)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
@@ -20,7 +20,7 @@ from rosbags.typesys import Stores, get_typestore
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sensor_rig.bags.connections import usual_qos
-from sensor_rig.bags.quick_mcap import QuickMcap, QuickWriter
+from sensor_rig.bags.quick_mcap import QuickWriter
 
 if TYPE_CHECKING:
     from sensor_rig.bags.reader import BagTopic
@@ -115,7 +115,7 @@ class BagWriter:
 
     @property
     def seconds(self) -> float:
-        """From the first message to the last, by their receive times, s."""
+        """From the first message to the last, by their receive times, s; known at the end."""
         return max(self._writer.max_timestamp - self._writer.min_timestamp, 0) / NS_PER_S
 
     def note(self, key: str, value: str) -> None:
@@ -126,18 +126,22 @@ class BagWriter:
         self, topic: str, receive_ns: int, raw: bytes | memoryview, publish_ns: int = 0
     ) -> None:
         """Append a message of a topic that was added; MCAP keeps when it was published."""
-        self._unseen += len(raw)
-        if self._unseen >= LOOK_BYTES:
-            self._unseen = 0
-            self._require_space(len(raw))
+        self.write_all([(topic, receive_ns, raw, publish_ns)])
+
+    def write_all(self, messages: Iterable[tuple[str, int, bytes | memoryview, int]]) -> None:
+        """Append messages: topic, receive time, bytes, publish time (0 where it is not known)."""
+        put, connections, counts = self._writer.write, self._connections, self.counts
         try:
-            if isinstance(self._writer.storage, QuickMcap):
-                self._writer.storage.publish_ns = publish_ns
-            # Sqlite holds times before 1970, MCAP does not.
-            self._writer.write(self._connections[topic], max(receive_ns, 0), raw)
+            for topic, receive_ns, raw, publish_ns in messages:
+                self._unseen += len(raw)
+                if self._unseen >= LOOK_BYTES:
+                    self._unseen = 0
+                    self._require_space(len(raw))
+                # Sqlite holds times before 1970, MCAP does not.
+                put(connections[topic], max(receive_ns, 0), raw, publish_ns)
+                counts[topic] += 1
         except OSError as error:
             raise RigError(f'cannot write to {self.path}: {error.strerror}') from None
-        self.counts[topic] += 1
 
     def _require_space(self, more: int) -> None:
         """Stop before the disk is full: a recording without its index is not readable."""
@@ -153,8 +157,6 @@ class BagWriter:
     def close(self) -> None:
         """Write the index and the metadata; without them ROS tools do not open the recording."""
         if self._writer.storage is not None:
-            if not sum(self.counts.values()):
-                self._writer.min_timestamp = 0  # an empty recording starts at no time, not at 2^63
             try:
                 self._writer.close()
             except Exception as error:  # sqlite3 has errors of its own for a full disk

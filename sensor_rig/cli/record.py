@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
             record(writer)
         except KeyboardInterrupt as interrupt:
             interrupted = interrupt
-        counts, seconds = dict(sorted(writer.counts.items())), writer.seconds
+    counts, seconds = dict(sorted(writer.counts.items())), writer.seconds
     if args.json:
         print_json({'output': str(args.output), 'messages': counts, 'seconds': seconds})
     else:

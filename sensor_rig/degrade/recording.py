@@ -16,8 +16,9 @@ from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.errors import RigError
 from rig_common.jsonable import JsonObject
 from rig_common.times import NS_PER_S
-from sensor_rig.bags.reader import MAX_RECEIVE_NS, BagReader, Recorded
+from sensor_rig.bags.reader import BagReader, Recorded
 from sensor_rig.bags.recorder import RigNote
+from sensor_rig.bags.storage.base import MAX_RECEIVE_NS
 from sensor_rig.bags.writer import BagWriter, Storage
 from sensor_rig.degrade.ledger import Account, require_balance
 from sensor_rig.degrade.messages import Incoming, Outgoing

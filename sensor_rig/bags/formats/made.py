@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,12 +51,12 @@ class MadeFile:
         ]  # fmt: skip
         self.without_arrivals = {each.topic for each in self._streams if not each.has_arrivals}
         """Topics whose receive times are their stamps again."""
-        self.said = {each.id: each.msgcount for each in self.connections}
+        self.said = Counter({each.id: each.msgcount for each in self.connections})
         self.start_ns = min(int(each.receive_ns.min()) for each in self._streams)
         self.end_ns = max(int(each.receive_ns.max()) for each in self._streams)
 
-    def messages(self, wanted: Collection[int]) -> Iterator[Message]:
-        """Yield the messages of some topics in order of receive time."""
+    def blocks(self, wanted: Collection[int]) -> Iterator[list[Message]]:
+        """Yield the messages of some topics in order of receive time, one by one."""
         chosen = sorted(wanted)
         times = [self._streams[number].receive_ns for number in chosen]
         owners = np.repeat(np.array(chosen), [len(each) for each in times])
@@ -64,7 +65,7 @@ class MadeFile:
         for place in np.argsort(together, kind='stable').tolist():
             number = int(owners[place])
             raw = self._streams[number].make(int(indices[place]))
-            yield int(together[place]), number, raw, 0
+            yield [(int(together[place]), number, raw, 0)]
 
     def close(self) -> None:
         """Nothing is kept open."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +14,9 @@ Message = tuple[int, int, bytes, int]
 """Receive time (ns), number of the connection, bytes as stored, publish time (ns; 0 for none)."""
 Miss = Callable[[str], None]
 """Takes a sentence about what is missing or damaged."""
+MAX_RECEIVE_NS = 2**63 - 1
+"""The last time that ROS can hold; MCAP has twice the room."""
+BLOCK_BYTES = 1 << 18
 WINDOW_BYTES = 1 << 14
 TOLD = 5
 """Damaged places of a file that get a sentence each; the others are counted together."""
@@ -28,14 +32,17 @@ class StorageFile(Protocol):
     path: Path
     connections: list[Connection]
     """Who published what. `msgcount` is how many messages can be read."""
-    said: dict[int, int]
+    said: Counter[int]
     """How many messages of each connection the file itself says that it holds."""
     start_ns: int
     end_ns: int
     """The receive time of the last message."""
 
-    def messages(self, wanted: Collection[int]) -> Iterator[Message]:
-        """Yield the messages of the connections with these numbers, in order of receive time."""
+    def blocks(self, wanted: Collection[int]) -> Iterator[list[Message]]:
+        """Yield the messages of the connections with these numbers, in order of receive time.
+
+        They come some at a time: `BLOCK_BYTES` of them or a few more.
+        """
         raise NotImplementedError
 
     def close(self) -> None:

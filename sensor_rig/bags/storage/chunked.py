@@ -1,27 +1,58 @@
-"""A file whose messages lie in chunks (MCAP, ROS 1): which chunk is read when, and how it is
-checked. The formats say where the chunks are and how their records look.
+"""A file whose messages lie in chunks (MCAP, ROS 1): its records one after the other, also behind
+a place that makes no sense; which chunk is read when, and how it is checked. The formats say how
+their records look.
 """
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from binascii import crc32
 from bisect import bisect_left
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from rosbags.interfaces import Connection
 
-from sensor_rig.bags.storage.base import BrokenError, Damage, FileBytes, Message, Miss
+from sensor_rig.bags.storage.base import (
+    BLOCK_BYTES,
+    MAX_RECEIVE_NS,
+    BrokenError,
+    Damage,
+    FileBytes,
+    Message,
+    Miss,
+)
 from sensor_rig.bags.storage.unpacking import Budget, unpacked
 
 MOST_RECORDS = 1 << 17
 """Records that a chunk may have, however small it is; beyond that, one for each byte of it."""
 KEPT_BYTES = 1 << 26
 """Unpacked chunks that are kept: as many overlap in time. Others are unpacked again."""
+LOOK_BYTES = 1 << 20
+"""Of the file, in which the next record is looked for at once."""
+MOST_TRIED = 1 << 21
+"""Places that may be tried as the beginning of a record after one that makes no sense."""
+CHAIN = 3
+"""As many records in a row that make sense are no accident."""
+PRIVATE = 0x80
+"""Kinds of records from here on belong to applications."""
+
+
+class Record(NamedTuple):
+    """Where a record is."""
+
+    kind: int
+    place: int
+    start: int
+    end: int
+    """Of its body, as far as the file goes."""
+    whole: bool = True
+    fields: Mapping[bytes, bytes] = {}
+    """What its header says (ROS 1)."""
 
 
 @dataclass
@@ -47,17 +78,10 @@ class Chunk:
     """Where its index is: connection, place of the entries, their number."""
 
 
-class StoredAt(NamedTuple):
-    """A message record inside a chunk."""
-
-    receive_ns: int
-    connection: int
-    at: int
-    start: int
-    """Of its payload."""
-    end: int
-    number: int
-    """Its sequence number, 0 where there is none."""
+StoredAt = tuple[int, int, int, int, int, int, int]
+"""A message record inside a chunk: receive time, connection, place, start and end of the payload,
+publish time and sequence number; 0 for the last two where there is none. A plain tuple, as most of
+the time of reading small messages goes into making these."""
 
 
 class Walked(NamedTuple):
@@ -69,20 +93,16 @@ class Walked(NamedTuple):
     end: int
 
 
-class IndexEntry(NamedTuple):
-    """A message as the index of a chunk lists it."""
-
-    connection: int
-    receive_ns: int
-
-
 class ChunkedFile(ABC):
     """Reads chunks in order of time and checks each against its checksum or its index."""
+
+    _sign: ClassVar[re.Pattern[bytes]]
+    """What every record of the file has in it."""
 
     def __init__(self, path: Path, miss: Miss, budget: Budget) -> None:
         self.path = path
         self.connections: list[Connection] = []
-        self.said: dict[int, int] = {}
+        self.said: Counter[int] = Counter()
         self.start_ns = self.end_ns = 0
         self._budget = budget
         self._damage = Damage(path, miss)
@@ -109,67 +129,141 @@ class ChunkedFile(ABC):
         """Find the chunks and the connections."""
 
     @abstractmethod
-    def _walk(self, data: bytes, at: int, most: int) -> Walked:
-        """Return the records of a chunk from `at` on, at most so many."""
+    def _record(self, place: int) -> Record | None:
+        """Return the record at `place`, None where there is none that makes sense."""
 
     @abstractmethod
-    def _marks(self, chunk: Chunk) -> dict[int, IndexEntry]:
-        """Return the messages that the index of a chunk lists, by their place in it."""
+    def _beginnings(self, sign: int) -> Iterable[int]:
+        """Return where a record may begin whose sign is at `sign`."""
+
+    @abstractmethod
+    def _walk(self, data: bytes, at: int, end: int, most: int) -> Walked:
+        """Return the records of a chunk from `at` to `end`, at most so many."""
+
+    @abstractmethod
+    def _entries(self, place: int, count: int) -> Iterable[tuple[int, int]]:
+        """Return (receive time, place in the chunk) of entries of an index."""
 
     @abstractmethod
     def _announce(self, data: bytes, walked: Walked, *, checked: bool) -> None:
         """Take in what a chunk says of connections; `checked` bytes fit a checksum."""
 
-    def _publish_ns(self, data: bytes, start: int) -> int:
-        """Return when the message was published whose payload begins at `start`; 0 for unknown."""
-        return 0
+    # ---- the file's own records -----------------------------------------------------------------
+
+    def _records(self, place: int) -> Iterator[Record]:
+        """Yield the records from `place` on; say which bytes make no sense."""
+        while place < self._file.size:
+            record = self._record(place)
+            if record is not None:
+                yield record
+                place = record.end
+                continue
+            if self._current is not None:  # an index that is broken off is none
+                self._current.counts, self._current.index = None, []
+                self._current = None
+            following = self._next_place(place + 1)
+            self._damage.at(
+                place,
+                'nothing makes sense from there on, or the file is cut there'
+                if following >= self._file.size
+                else f'{following - place} bytes make no sense, and it is read on behind them',
+            )
+            place = following
+
+    def _next_place(self, place: int) -> int:
+        """Return where the records go on, the end of the file where nothing makes sense."""
+        tried = 0
+        place = self._file.next_data(place)
+        while place < self._file.size and tried <= MOST_TRIED:
+            block = self._file.at(place, LOOK_BYTES + 16)
+            following = place + LOOK_BYTES
+            if not block.strip(b'\0'):  # zeros, or a hole
+                following = self._file.next_data(following)
+            for match in self._sign.finditer(block, 0):
+                for begin in self._beginnings(place + match.start()):
+                    tried += 1
+                    if self._goes_on(begin):
+                        return begin
+            place = following
+        return self._file.size
+
+    def _goes_on(self, place: int) -> bool:
+        """Whether records that make sense follow each other from here on."""
+        for _ in range(CHAIN):
+            record = self._record(place)
+            if record is None or record.kind >= PRIVATE:
+                return False
+            place = record.end
+            if place == self._file.size:
+                return True
+        return True
 
     def _enter(self, chunk: Chunk) -> None:
         """Take in the next chunk of the file."""
         self._chunks.append(chunk)
         self._current = chunk
+        if not chunk.whole:
+            self._damage.at(self._file.size, 'it ends in the middle of a chunk')
 
-    def _leave_chunk(self, *, broken: bool = False) -> None:
-        """Go on behind a chunk and its index; one that is broken off in it has none."""
-        if broken and self._current is not None:
-            self._current.counts, self._current.index = None, []
-        self._current = None
+    def _take_index(self, connection: int, place: int, count: int) -> None:
+        """Add what follows a chunk and lists messages of a connection in it."""
+        self.said[connection] += count
+        chunk = self._current
+        if chunk is not None and count:
+            chunk.counts = chunk.counts or Counter()
+            chunk.counts[connection] += count
+            chunk.index.append((connection, place, count))
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def messages(self, wanted: Collection[int]) -> Iterator[Message]:
+    # ---- messages -------------------------------------------------------------------------------
+
+    def blocks(self, wanted: Collection[int]) -> Iterator[list[Message]]:
         """Yield the messages of some connections in order of receive time."""
         self._numbers.clear()
         known = {each.id for each in self.connections}
         chunks = sorted(
             (chunk.start_ns, number)
             for number, chunk in enumerate(self._chunks)
-            if _may_hold(chunk, wanted, known)
+            if chunk.counts is None
+            or any(each in wanted or each not in known for each in chunk.counts)
         )
-        waiting: list[tuple[int, int, int, int, int]] = []
+        waiting: list[tuple[int, int, int, int, int, int]] = []
         for start_ns, number in chunks:
             ready = bisect_left(waiting, (start_ns,))
             yield from self._handed_out(waiting[:ready])
             del waiting[:ready]
             self._keep_only({each[1] for each in waiting})
             waiting += [
-                (each.receive_ns, number, each.start, each.end, each.connection)
-                for each in self._messages_of(number)
-                if each.connection in wanted
+                (min(receive_ns, MAX_RECEIVE_NS), number, start, end, connection, publish_ns)
+                for receive_ns, connection, _, start, end, publish_ns, _ in self._messages_of(
+                    number
+                )
+                if connection in wanted
             ]
             waiting.sort()
         yield from self._handed_out(waiting)
         self._damage.tell_rest()
         self._tell_gaps()
 
-    def _handed_out(self, entries: list[tuple[int, int, int, int, int]]) -> Iterator[Message]:
+    def _handed_out(
+        self, entries: list[tuple[int, int, int, int, int, int]]
+    ) -> Iterator[list[Message]]:
         last, data = -1, b''
-        for receive_ns, number, start, end, connection in entries:
+        block: list[Message] = []
+        size = 0
+        for receive_ns, number, start, end, connection, publish_ns in entries:
             if number != last:
                 last, data = number, self._data_of(number)
-            yield receive_ns, connection, data[start:end], self._publish_ns(data, start)
+            block.append((receive_ns, connection, data[start:end], publish_ns))
+            size += end - start
+            if size > BLOCK_BYTES:
+                yield block
+                block, size = [], 0
+        if block:
+            yield block
 
     def _keep_only(self, numbers: set[int]) -> None:
         """Forget the unpacked bytes of all chunks but these."""
@@ -187,8 +281,6 @@ class ChunkedFile(ABC):
             self._budget.take_bytes(chunk.size)
         packed = self._file.at(chunk.start, chunk.packed_bytes)
         data = unpacked(packed, chunk.compression, chunk.size, whole=chunk.whole)
-        if chunk.whole and chunk.checksum and crc32(data) != chunk.checksum:
-            raise BrokenError('a chunk does not fit its checksum')
         self._kept[number] = data
         self._kept_bytes += len(data)
         while self._kept_bytes > KEPT_BYTES and len(self._kept) > 1:
@@ -198,83 +290,90 @@ class ChunkedFile(ABC):
     def _messages_of(self, number: int) -> list[StoredAt]:
         """Return what is whole of a chunk, and say what is not."""
         chunk = self._chunks[number]
-        lost = sum((chunk.counts or {}).values())
-        how_many = f'its {lost} messages are' if chunk.counts else 'what it holds is'
+        listed = sum((chunk.counts or {}).values())
         try:
             data = self._data_of(number)
         except BrokenError as error:
-            self._damage.at(chunk.place, f'{error}, so {how_many} left out', lost)
+            how_many = f'its {listed} messages are' if chunk.counts else 'what it holds is'
+            self._damage.at(chunk.place, f'{error}, so {how_many} left out', listed)
             return []
         most = min(self._budget.records_left, MOST_RECORDS + chunk.packed_bytes)
-        walked = self._walk(data, 0, most)
+        walked = self._walk(data, 0, len(data), most)
         count = len(walked.found) + len(walked.announced)
         self._budget.records_left -= count
         if count >= most:
             self._damage.at(chunk.place, f'its chunk has more than {most} records, which are read')
-        self._announce(data, walked, checked=bool(chunk.checksum))
+        has_checksum = bool(chunk.checksum) and chunk.whole
+        fits = has_checksum and crc32(data) == chunk.checksum
+        self._announce(data, walked, checked=fits)
         found = walked.found
-        if not (chunk.checksum and chunk.whole):
-            found = self._compared(chunk, data, walked)
-        for each in () if self._counted else found:
-            if each.number:
-                known = self._numbers.setdefault(each.connection, [each.number, each.number, 0])
-                known[0] = min(known[0], each.number)
-                known[1] = max(known[1], each.number)
+        if not fits:
+            found, lost, wrong = self._compared(chunk, data, walked, listed)
+            if has_checksum:
+                wrong = (
+                    f'a chunk does not fit its checksum, so the {len(found)} messages that are '
+                    f'read of it may hold altered bytes{wrong and "; "}{wrong}'
+                )
+            if wrong:
+                self._damage.at(chunk.place, wrong, lost)
+        for _, connection, *_, sequence in () if self._counted else found:
+            if sequence:
+                known = self._numbers.setdefault(connection, [sequence, sequence, 0])
+                known[0] = min(known[0], sequence)
+                known[1] = max(known[1], sequence)
                 known[2] += 1
         return found
 
-    def _compared(self, chunk: Chunk, data: bytes, walked: Walked) -> list[StoredAt]:
-        """Return the messages of a chunk without a checksum, as far as they fit its index."""
-        found = walked.found
-        clean = walked.end == len(data)
+    def _compared(
+        self, chunk: Chunk, data: bytes, walked: Walked, listed: int
+    ) -> tuple[list[StoredAt], int, str]:
+        """Return the messages of a chunk as far as they fit its index, how many are lost, and
+        what is wrong."""
+        found, is_clean = walked.found, walked.end == len(data)
         if not chunk.index or chunk.counts is None or not chunk.whole:
-            if not clean and chunk.whole:
-                self._damage.at(
-                    chunk.place,
-                    f'from byte {walked.end} on its chunk makes no sense, and it has no '
-                    f'index; the {len(found)} messages before that are read',
-                )
-            return found
-        marks = self._marks(chunk)
-        listed = sum(chunk.counts.values())
-        if not clean or len(found) < listed:
-            guided = self._guided(data, marks)
-            found = guided if len(guided) > len(found) or not clean else found
-            if len(found) < listed:
-                lost = listed - len(found)
-                self._damage.at(
-                    chunk.place,
-                    f'its chunk lists {listed} messages, {lost} of which make no sense',
-                    lost,
-                )
-                return found
-        differing = sum(marks.get(each.at) != (each.connection, each.receive_ns) for each in found)
-        if differing and clean:
-            self._damage.at(
-                chunk.place,
-                f'{differing} of {len(found)} messages of its chunk differ from its index in '
-                f'place, topic or receive time; they are read as the chunk has them',
+            return (
+                found,
+                0,
+                f'from byte {walked.end} on its chunk makes no sense, and it has no index; the '
+                f'{len(found)} messages before that are read'
+                if not is_clean and chunk.whole
+                else '',
             )
-        elif not clean:
-            self._damage.at(chunk.place, 'a record of its chunk makes no sense')
-        return found
+        marks = {
+            at: (receive_ns, connection)
+            for connection, place, count in chunk.index
+            for receive_ns, at in self._entries(place, count)
+        }
+        if not is_clean or len(found) < listed:
+            guided = self._guided(data, marks)
+            found = guided if len(guided) > len(found) or not is_clean else found
+            if lost := max(listed - len(found), 0):
+                wrong = f'its chunk lists {listed} messages, {lost} of which make no sense'
+                return found, lost, wrong
+        if not is_clean:
+            return found, 0, 'a record of its chunk makes no sense'
+        differing = sum(marks.get(each[2]) != each[:2] for each in found)
+        return (
+            found,
+            0,
+            f'{differing} of {len(found)} messages of its chunk differ from its index in place, '
+            f'topic or receive time; they are read as the chunk has them'
+            if differing
+            else '',
+        )
 
-    def _guided(self, data: bytes, marks: dict[int, IndexEntry]) -> list[StoredAt]:
+    def _guided(self, data: bytes, marks: dict[int, tuple[int, int]]) -> list[StoredAt]:
         """Return the messages that are whole where the index says that they are."""
         found = []
         places = sorted(place for place in marks if place < len(data))
         for place, following in zip(places, [*places, len(data)][1:], strict=True):
-            walked = self._walk(data[place:following], 0, 1 << 16)
-            first = walked.found[0] if walked.found else None
+            walked = self._walk(data, place, following, 1 << 16)
             if (
-                first is not None
-                and len(walked.found) == 1
-                and walked.end == following - place
-                and (first.connection, first.receive_ns) == marks[place]
+                len(walked.found) == 1
+                and walked.end == following
+                and walked.found[0][:2] == marks[place]
             ):
-                found.append(
-                    first._replace(at=place, start=place + first.start, end=place + first.end)
-                )
+                found += walked.found
         return found
 
     def _tell_gaps(self) -> None:
@@ -293,34 +392,21 @@ class ChunkedFile(ABC):
                 continue
             found = self._messages_of(number)
             if chunk.counts is None:
-                chunk.counts = Counter(each.connection for each in found)
-                if found:
-                    chunk.start_ns = min(each.receive_ns for each in found)
-                    chunk.end_ns = max(each.receive_ns for each in found)
+                chunk.counts = Counter(each[1] for each in found)
+                times = [each[0] for each in found]
+                chunk.start_ns, chunk.end_ns = min(times, default=0), max(times, default=0)
             if found:
                 seen |= set(chunk.counts)
             self._keep_only(set())
 
     def _count(self) -> None:
         """Fill in how many messages of each connection there are, and when."""
-        counts: Counter[int] = Counter()
-        for chunk in self._chunks:
-            counts.update(chunk.counts or {})
         filled = [chunk for chunk in self._chunks if any((chunk.counts or {}).values())]
+        counts = sum((chunk.counts for chunk in filled if chunk.counts), Counter[int]())
         self.start_ns = min((chunk.start_ns for chunk in filled), default=0)
         self.end_ns = max((chunk.end_ns for chunk in filled), default=0)
         self.connections = [
             each._replace(msgcount=counts.pop(each.id, 0)) for each in self.connections
         ]
-        strays = sum(counts.values())
-        if strays:
+        if strays := sum(counts.values()):
             self._damage.say(f'{strays} messages belong to no topic and are left out')
-
-
-def _may_hold(chunk: Chunk, wanted: Collection[int], known: Collection[int]) -> bool:
-    """Whether a chunk must be read: its index names a wanted connection, or makes no sense."""
-    return (
-        chunk.counts is None
-        or any(each in wanted for each in chunk.counts)
-        or any(each not in known for each in chunk.counts)
-    )

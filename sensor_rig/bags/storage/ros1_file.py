@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from rosbags.interfaces import (
@@ -21,18 +21,14 @@ from rosbags.interfaces import (
 from rosbags.typesys.msg import normalize_msgtype
 
 from sensor_rig.bags.storage.base import BrokenError
-from sensor_rig.bags.storage.chunked import Chunk, ChunkedFile, IndexEntry, StoredAt, Walked
+from sensor_rig.bags.storage.chunked import Chunk, ChunkedFile, Record, StoredAt, Walked
 
 MAGIC = b'#ROSBAG V2.0\n'
 MESSAGE, BAG_HEADER, INDEX, CHUNK, CHUNK_INFO, CONNECTION = range(2, 8)
 COMPRESSIONS = {b'none': '', b'bz2': 'bz2', b'lz4': 'lz4'}
 LARGEST_HEADER = 1 << 16
-BLOCK_BYTES = 1 << 20
-CHAIN = 3
 NS_PER_S = 10**9
 
-_OPCODE = re.compile(rb'\x04\x00\x00\x00op=[\x03-\x07]')
-"""A field of the header of each record that does not lie in a chunk."""
 _ENTRY = np.dtype([('s', '<u4'), ('ns', '<u4'), ('at', '<u4')])
 Fields = dict[bytes, bytes]
 Read = Callable[[int, int], bytes]
@@ -42,62 +38,54 @@ Read = Callable[[int, int], bytes]
 class Ros1File(ChunkedFile):
     """The messages of a ROS 1 bag, as it holds them."""
 
+    _sign = re.compile(rb'\x04\x00\x00\x00op=[\x03-\x07]')
+    """A field of the header of each record that does not lie in a chunk."""
+
     def _open(self) -> None:
         self._known: dict[int, Connection] = {}
-        self._listed: Counter[int] = Counter()
-        self._indexed: Counter[int] = Counter()
         if self._file.at(0, len(MAGIC)) != MAGIC:
             raise BrokenError('it does not begin as a bag of version 2.0')
         self._walk_file()
         self._survey()
-        for number in {*self._listed, *self._indexed}:
-            self.said[number] = max(self._listed[number], self._indexed[number])
         self.connections = [self._known[number] for number in sorted(self._known)]
         self._count()
 
     # ---- the file's own records -----------------------------------------------------------------
 
     def _walk_file(self) -> None:
-        place, chunks_listed = len(MAGIC), 0
-        ended = False
-        while place < self._file.size:
-            record = self._record(place)
-            if record is None:
-                self._leave_chunk(broken=True)
-                following = self._next_place(place + 1)
-                rest = following >= self._file.size
-                self._damage.at(
-                    place,
-                    'nothing makes sense from there on'
-                    if rest
-                    else f'{following - place} bytes make no sense, and it is read on behind them',
+        meant = chunks_listed = 0
+        listed = Counter[int]()
+        for record in self._records(len(MAGIC)):
+            fields, start, size = record.fields, record.start, record.end - record.start
+            if record.kind == CHUNK:
+                compression = COMPRESSIONS[fields[b'compression']]
+                unpacked = _integer(fields, b'size')
+                self._enter(
+                    Chunk(record.place, start, size, unpacked, compression, whole=record.whole)
                 )
-                place = following
-                continue
-            kind, fields, start, end = record
-            if kind == CHUNK:
-                self._take_chunk(place, fields, start, end)
-            elif kind == INDEX:
-                self._take_index(fields, start, end)
-            elif kind == CONNECTION:
-                self._describe(fields, self._file.at(start, end - start))
-            elif kind == CHUNK_INFO:
-                ended = True
+            elif record.kind == INDEX:
+                self._take_index(_integer(fields, b'conn'), start, size // 12)
+            elif record.kind == CONNECTION:
+                self._describe(fields, self._file.at(start, size))
+            elif record.kind == CHUNK_INFO:
                 chunks_listed += 1
-                data = self._file.at(start, end - start)
-                for number, count in struct.iter_unpack('<II', data[: len(data) // 8 * 8]):
-                    self._listed[number] += count
-            elif kind == BAG_HEADER:
-                self._meant = _integer(fields, b'chunk_count')
-            place = end
-        self._counted = ended
-        if chunks_listed < getattr(self, '_meant', 0) or not ended:
+                for number, count in struct.iter_unpack(
+                    '<II', self._file.at(start, size // 8 * 8)
+                ):
+                    listed[number] += count
+            elif record.kind == BAG_HEADER:
+                meant = _integer(fields, b'chunk_count')
+        self._counted = bool(chunks_listed)
+        self.said |= listed  # the larger ones
+        if chunks_listed < meant or not chunks_listed:
             self._damage.at(
                 self._file.size, 'it ends without the list of its chunks, or within it'
             )
 
-    def _record(self, place: int) -> tuple[int, Fields, int, int] | None:
-        """Return (opcode, fields, start and end of the data), None where it makes no sense."""
+    def _beginnings(self, sign: int) -> Iterable[int]:
+        return range(sign - 4, max(sign - 200, len(MAGIC)) - 1, -1)
+
+    def _record(self, place: int) -> Record | None:
         parsed = _head(self._file.at, place)
         if parsed is None:
             return None
@@ -109,62 +97,20 @@ class Ros1File(ChunkedFile):
             if fields.get(b'compression') not in COMPRESSIONS or b'size' not in fields:
                 return None
             if end > self._file.size and data_bytes < 1 << 31:
-                return kind, fields, start, self._file.size
+                return Record(kind, place, start, self._file.size, whole=False, fields=fields)
         if end > self._file.size or kind == MESSAGE:
             return None
         if kind == INDEX and data_bytes != 12 * _integer(fields, b'count'):
             return None
-        return kind, fields, start, end
+        return Record(kind, place, start, end, fields=fields)
 
-    def _next_place(self, place: int) -> int:
-        """Return where the records go on, the end of the file where they do not."""
-        place = self._file.next_data(place)
-        while place < self._file.size:
-            block = self._file.at(place, BLOCK_BYTES + 16)
-            if not block.strip(b'\0'):
-                place = self._file.next_data(place + BLOCK_BYTES)
-                continue
-            for match in _OPCODE.finditer(block):
-                field = place + match.start()
-                for begin in range(field - 4, max(field - 200, len(MAGIC)) - 1, -1):
-                    if self._goes_on(begin):
-                        return begin
-            place += BLOCK_BYTES
-        return self._file.size
-
-    def _goes_on(self, place: int) -> bool:
-        for _ in range(CHAIN):
-            record = self._record(place)
-            if record is None:
-                return False
-            place = record[3]
-            if place == self._file.size:
-                return True
-        return True
-
-    def _take_chunk(self, place: int, fields: Fields, start: int, end: int) -> None:
-        (data_bytes,) = struct.unpack('<I', self._file.at(start - 4, 4))
-        whole = end - start == data_bytes
-        if not whole:
-            self._damage.at(self._file.size, 'it ends in the middle of a chunk')
-        compression = COMPRESSIONS[fields[b'compression']]
-        size = _integer(fields, b'size')
-        self._enter(Chunk(place, start, end - start, size, compression, whole=whole))
-
-    def _take_index(self, fields: Fields, start: int, end: int) -> None:
-        number, count = _integer(fields, b'conn'), (end - start) // 12
-        self._indexed[number] += count
+    def _take_index(self, connection: int, place: int, count: int) -> None:
+        super()._take_index(connection, place, count)
         chunk = self._current
-        if chunk is None or not count:
-            return
-        entries = np.frombuffer(self._file.at(start, 12 * count), _ENTRY)
-        times = entries['s'].astype(np.int64) * NS_PER_S + entries['ns']
-        first, last = int(times.min()), int(times.max())
-        if chunk.counts is None:
-            chunk.counts, chunk.start_ns, chunk.end_ns = Counter(), first, last
-        chunk.start_ns, chunk.end_ns = min(chunk.start_ns, first), max(chunk.end_ns, last)
-        chunk.counts[number] += count
-        chunk.index.append((number, start, count))
+        if chunk is not None and count:
+            times = [time_ns for time_ns, _ in self._entries(place, count)]
+            chunk.start_ns = min(chunk.start_ns or times[0], *times)
+            chunk.end_ns = max(chunk.end_ns, *times)
 
     # ---- what describes topics ------------------------------------------------------------------
 
@@ -174,7 +120,7 @@ class Ros1File(ChunkedFile):
             if parsed is not None:
                 self._describe(parsed[1], data[start:end])
 
-    def _describe(self, fields: Fields, data: bytes) -> None:
+    def _describe(self, fields: Mapping[bytes, bytes], data: bytes) -> None:
         about = _fields(data)
         try:
             number = _integer(fields, b'conn')
@@ -203,7 +149,7 @@ class Ros1File(ChunkedFile):
         )
         before = self._known.setdefault(number, made)
         if before[1:4] != made[1:4]:
-            count = self._indexed[number]
+            count = self.said[number]
             self._damage.say(
                 f'topic {number} is described in two ways, as {before.topic!r} and {topic!r}; of '
                 f'{count} messages the first is believed'
@@ -211,7 +157,7 @@ class Ros1File(ChunkedFile):
 
     # ---- inside a chunk -------------------------------------------------------------------------
 
-    def _walk(self, data: bytes, at: int, most: int) -> Walked:
+    def _walk(self, data: bytes, at: int, end: int, most: int) -> Walked:
         found: list[StoredAt] = []
         announced: list[tuple[int, int, int]] = []
         read = _slicer(data)
@@ -221,30 +167,24 @@ class Ros1File(ChunkedFile):
                 break
             kind, fields, size = parsed
             start = at + 8 + size
-            if start > len(data):
-                break
-            end = start + int.from_bytes(data[start - 4 : start], 'little')
-            if end > len(data):
+            after = start + int.from_bytes(data[start - 4 : start], 'little')
+            if max(start, after) > end:
                 break
             if kind == CONNECTION:
-                announced.append((at, start, end))
+                announced.append((at, start, after))
             elif kind == MESSAGE and len(fields.get(b'time', b'')) == 8:
                 seconds, nanoseconds = struct.unpack('<II', fields[b'time'])
-                number = _integer(fields, b'conn')
-                found.append(StoredAt(seconds * NS_PER_S + nanoseconds, number, at, start, end, 0))
+                number, time_ns = _integer(fields, b'conn'), seconds * NS_PER_S + nanoseconds
+                found.append((time_ns, number, at, start, after, 0, 0))
             else:
                 break
-            at = end
+            at = after
         return Walked(found, announced, at)
 
-    def _marks(self, chunk: Chunk) -> dict[int, IndexEntry]:
-        marks: dict[int, IndexEntry] = {}
-        for number, place, count in chunk.index:
-            entries = np.frombuffer(self._file.at(place, 12 * count), _ENTRY)
-            times = entries['s'].astype(np.int64) * NS_PER_S + entries['ns']
-            for time_ns, at in zip(times.tolist(), entries['at'].tolist(), strict=True):
-                marks[at] = IndexEntry(number, time_ns)
-        return marks
+    def _entries(self, place: int, count: int) -> Iterable[tuple[int, int]]:
+        entries = np.frombuffer(self._file.at(place, 12 * count), _ENTRY)
+        times = entries['s'].astype(np.int64) * NS_PER_S + entries['ns']
+        return zip(times.tolist(), entries['at'].tolist(), strict=True)
 
 
 def _slicer(data: bytes) -> Read:
@@ -278,6 +218,6 @@ def _fields(raw: bytes) -> Fields:
     return fields
 
 
-def _integer(fields: Fields, name: bytes) -> int:
+def _integer(fields: Mapping[bytes, bytes], name: bytes) -> int:
     value = fields.get(name, b'')
     return int.from_bytes(value, 'little') if len(value) == 4 else 0
