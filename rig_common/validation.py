@@ -130,7 +130,9 @@ def _sentence(problem: Any, model: type[BaseModel], where: str, also: Sequence[s
         return unknown_key(parent, str(location[-1]), known)
     if kind == 'missing':
         if isinstance(location[-1], int):
-            return f'{_path(where, location[:-1])} has too few values; {location[-1]} are there'
+            return (
+                f'{_path(where, location[:-1])} should have {_length_at(model, location)} values'
+            )
         return f'{path} is missing; it must be given'
     if kind == _NO_NUMBER:
         key, value = problem['ctx']['key'], problem['ctx']['value']
@@ -171,6 +173,13 @@ def _choices_at(model: type[BaseModel], location: Sequence[object]) -> list[str]
     owner = _model_at(model, location[:-1])
     field = getattr(owner, 'model_fields', {}).get(location[-1])
     return _literals(field.annotation) if field else []
+
+
+def _length_at(model: type[BaseModel], location: Sequence[object]) -> int:
+    """Return how many values the list has in which the one at `location` is missing."""
+    kind = _model_at(model, location[:-2]).model_fields[location[-2]].annotation
+    kinds = (kind, *get_args(kind))  # a tuple, or one or none
+    return len(get_args(next(each for each in kinds if get_origin(each) is tuple)))
 
 
 def _literals(annotation: object) -> list[str]:

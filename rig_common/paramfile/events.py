@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,19 @@ ALL_NODES = '/**'
 PARAMETERS = 'ros__parameters'
 
 _NULL = frozenset({'~', 'null', 'Null', 'NULL'})
+_UNCLOSED = {
+    "did not find expected ',' or ']'": 'the list',
+    "did not find expected ',' or '}'": 'the map',
+    'found unexpected end of stream': 'the quote',
+}
+_PLAIN = {
+    "could not find expected ':'": 'this line, or the one before, has a key without a colon',
+    'did not find expected key': 'the indentation differs from that of the lines above',
+    "did not find expected '-' indicator": 'the list above ends with another indentation',
+    'mapping values are not allowed in this context': 'a second colon; quote the text',
+    'found character that cannot start any token': 'a value begins with @, ` or %; quote it',
+}
+"""What to look for, by what the parser says."""
 _STRING_TAG = 'tag:yaml.org,2002:str'
 
 # The C loader is libyaml, the very parser rcl uses; the Python one stands in where it is missing.
@@ -49,19 +63,10 @@ class EventReader:
             self._next()
             values = self._document()
         except yaml.YAMLError as error:
-            mark = getattr(error, 'problem_mark', None)
-            problem = getattr(error, 'problem', None) or getattr(error, 'reason', 'unreadable')
-            where = f'{self.path}:{mark.line + 1}' if mark else f'{self.path}'
-            if mark and self._indented_by_tab(mark.line):
-                problem = 'a tab stands where only spaces may'
-            raise RigError(*self._mistakes, f'{where}: not valid YAML: {problem}') from None
+            raise RigError(*self._mistakes, not_yaml(self.path, self.text, error)) from None
         if self._mistakes:
             raise RigError(*self._mistakes)
         return values
-
-    def _indented_by_tab(self, line: int) -> bool:
-        text = self.text.split('\n')[line : line + 1] or ['']
-        return '\t' in text[0][: len(text[0]) - len(text[0].lstrip())]
 
     def _document(self) -> Parameters:
         self._next()  # stream start
@@ -271,6 +276,20 @@ class EventReader:
     def _refuse(self, problem: str, event: Event = None) -> NoReturn:
         line = (event or self._event).start_mark.line + 1
         raise RigError(f'{self.path}:{line}: {problem}')
+
+
+def not_yaml(path: Path, text: str, error: Exception) -> str:
+    """Return where a text is no YAML, and what to look for there."""
+    problem = getattr(error, 'problem', None) or getattr(error, 'reason', 'it cannot be read')
+    mark = getattr(error, 'problem_mark', None)
+    begun = getattr(error, 'context_mark', None)
+    indent = re.match(r'\s*', (text.split('\n')[mark.line :] or [''])[0]) if mark else None
+    if indent and '\t' in indent[0]:
+        problem = 'a tab stands where only spaces may'
+    elif problem in _UNCLOSED and begun:
+        mark, problem = begun, f'{_UNCLOSED[problem]} that opens here is not closed'
+    where = f'{path}:{mark.line + 1}' if mark else f'{path}'
+    return f'{where}: not valid YAML: {_PLAIN.get(problem, problem)}'
 
 
 def _kind(item: Scalar) -> str:

@@ -132,6 +132,8 @@ class Survey:
 
 def look_at(path: Path) -> Survey:
     """Compile the model at `path`; what it may read is what it needs, and is said."""
+    if not path.is_file():
+        raise RigError(f'there is no model file at {path}')
     outside = False
     try:
         model = compile_model(WorldConfig(model=str(path.absolute())), ())

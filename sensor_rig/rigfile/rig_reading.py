@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -58,7 +59,7 @@ class Mistakes:
         if not self.found:
             return
         located = sorted(
-            ((self._place(each.key), each.sentence) for each in self.found),
+            ((self._place(each), each.sentence) for each in self.found),
             key=lambda each: (each[0][0] != self.file.name, each[0]),
         )
         raise RigError(
@@ -68,8 +69,16 @@ class Mistakes:
             )
         )
 
-    def _place(self, key: str) -> tuple[str, int]:
-        """Return where the key stands, or the nearest one around it."""
+    def _place(self, mistake: Mistake) -> tuple[str, int]:
+        """Return where its key stands, or one below that the sentence names, or one around it."""
+        key, words = mistake.key, re.findall(r'\w[\w.]*', mistake.sentence)
+        while found := [
+            below
+            for word in words
+            if (below := f'{key}.{word.removeprefix(key + ".")}') in self.places
+            and self.places[below][0] == self.places[key][0]
+        ]:
+            key = found[0]
         while key and key not in self.places:
             key = key.rpartition('.')[0]
         return self.places.get(key, (self.file.name, 0))

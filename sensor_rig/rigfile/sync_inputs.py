@@ -10,6 +10,7 @@ from rig_common.msgs.catalogue import known
 from rig_common.paramfile.events import Parameters
 from rig_common.paramfile.reader import merged
 from rig_common.quaternions import Quaternion, conjugate, product
+from rig_common.validation import hint
 from sync_engine.config import IMAGE_TYPES
 
 if TYPE_CHECKING:
@@ -139,6 +140,14 @@ def merged_inputs(
     for name in mentioned:
         if isinstance(name, str) and name in simulated:
             wanted.setdefault(name, {})
+    for name in simulated and wanted:
+        if name not in simulated and not (
+            isinstance(given := wanted[name], dict) and 'topic' in given
+        ):
+            raise RigError(
+                f'sync.inputs.{name} has no topic and is no sensor of this rig; '
+                f'{hint(name, list(simulated), "sensors are")}'
+            )
     return {
         name: merged(simulated.get(name, {}), given) if isinstance(given, dict) else given
         for name, given in wanted.items()

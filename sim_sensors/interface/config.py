@@ -23,7 +23,7 @@ class MountConfig(Strict):
     body: str = 'world'
     """Body that carries the sensor."""
     site: str = ''
-    """Existing site to sit on instead; `body`, `pos_m` and `rpy_rad` are then not used."""
+    """Existing site to sit on, instead of `body`, `pos_m` and `rpy_rad`."""
     pos_m: Vector3 = (0.0, 0.0, 0.0)
     """Position in the body's frame, m."""
     rpy_rad: Vector3 = (0.0, 0.0, 0.0)
@@ -35,6 +35,12 @@ class MountConfig(Strict):
         if not value:
             raise ValueError("'' names no body; it should be a body of the model, or world")
         return value
+
+    @model_validator(mode='after')
+    def _one_place(self) -> MountConfig:
+        if self.site and (self.body != 'world' or any((*self.pos_m, *self.rpy_rad))):
+            raise ValueError('site is given, so body, pos_m and rpy_rad should not be')
+        return self
 
 
 class SensorConfig(TimingConfig):

@@ -144,8 +144,8 @@ def test_all_that_does_not_fit_the_model_is_said(tmp_path: Path) -> None:
     (tmp_path / 'cart.xml').write_bytes((RIGS / 'cart.xml').read_bytes())
     (tmp_path / 'rig.yaml').write_text(text)
     assert [each[:44] for each in all_about(tmp_path / 'rig.yaml')] == [
-        "7: sensor 'imu': mount.site is 'imu_mont', w",
-        "12: sensor 'mag': mount.body is 'kart', whic",
+        "9: sensor 'imu': mount.site is 'imu_mont', w",
+        "14: sensor 'mag': mount.body is 'kart', whic",
     ]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from rig_common.errors import RigError, why
+from rig_common.paramfile.events import not_yaml
 
 MAX_BYTES = 1 << 20
 
@@ -58,10 +59,7 @@ def read_yaml(file: Path) -> dict[str, object]:
     except UnicodeDecodeError:
         raise RigError(f'{file}: not a text file in UTF-8') from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        mark = getattr(error, 'problem_mark', None)
-        where = f'{file}:{mark.line + 1}' if mark else f'{file}'
-        problem = getattr(error, 'problem', None) or 'it cannot be read'
-        raise RigError(f'{where}: not valid YAML: {problem}') from None
+        raise RigError(not_yaml(file, data.decode('utf-8-sig'), error)) from None
     if not isinstance(values, dict):
         raise RigError(f'{file} is no plan; it should be a map with rig: and vary:')
     return values

@@ -72,7 +72,11 @@ REFUSED = {
     'tagged list': ('a: !!python/object/apply:os.system ["true"]', 3, 'a has the YAML tag'),
     'tagged map': ('a: !!omap {b: 1}', 3, 'a has the YAML tag'),
     'nul': ('a: "x\\0y"', 3, 'NUL'),
-    'broken yaml': ('a: [1, 2', 4, 'not valid YAML'),
+    'open list': ('a: [1, 2', 3, 'the list that opens here is not closed'),
+    'open map': ('a: {b: 1', 3, 'the map that opens here is not closed'),
+    'open quote': ('a: "b', 3, 'the quote that opens here is not closed'),
+    'no colon': ('a: 1\nb 2\nc: 3', 5, 'a key without a colon'),
+    'indentation': ('a:\n  b: 1\n   c: 2', 5, 'second colon'),
     'tab': ('a:\n\tb: 1', 4, 'not valid YAML'),
 }
 

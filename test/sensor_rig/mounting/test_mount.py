@@ -96,7 +96,7 @@ def test_nothing_is_replaced_or_half_done(tmp_path, monkeypatch):
     with pytest.raises(RigError, match=r'arm_rig.yaml is there already; .* or --force'):
         run('arm.xml', '--no-picture')
     assert Path('arm_rig.yaml').read_text() == 'mine'
-    with pytest.raises(RigError, match='there is no such file'):
+    with pytest.raises(RigError, match='there is no model file'):
         run('gone.xml', '--list')
     with pytest.raises(RigError, match='it should be in a folder that exists'):
         run('arm.xml', '-o', 'no/where.yaml')
