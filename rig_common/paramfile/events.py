@@ -280,7 +280,7 @@ class EventReader:
 
 def not_yaml(path: Path, text: str, error: Exception) -> str:
     """Return where a text is no YAML, and what to look for there."""
-    problem = getattr(error, 'problem', None) or getattr(error, 'reason', 'it cannot be read')
+    problem: str = getattr(error, 'problem', '') or getattr(error, 'reason', 'it cannot be read')
     mark = getattr(error, 'problem_mark', None)
     begun = getattr(error, 'context_mark', None)
     indent = re.match(r'\s*', (text.split('\n')[mark.line :] or [''])[0]) if mark else None
