@@ -8,16 +8,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from sensor_rig.findings.declared import GROUPS
-from sensor_rig.findings.kinds import KINDS, FindingKind
+from sensor_rig.findings.kinds import KINDS, FindingKind, Need, Of
 
 PAGE = Path(__file__).resolve().parents[2] / 'docs' / 'findings.md'
 HEAD = """# My recording says X: do Y
 
 One part for each finding of [`rig inspect`](inspect.md): what it means for fusion, what to do, and
-how to see it without this tool. The page is made from what the searches declare; `not_checked` in
-the output comes from the same lines ("needs").
+how to see it without this tool. Each is looked for on stamped topics, unless it says otherwise;
+"needs" is what a recording must have for it. Receive times count where they are no copies of the
+stamps. What is missing is listed as `not_checked`.
 
 """
+WORDS = {Need.ARRIVALS: 'receive times'}
+"""What is said once in the head is short below."""
 
 
 def page() -> str:
@@ -36,15 +39,15 @@ def part(kind: FindingKind) -> str:
     """Return the part of one kind."""
     needs = [f'{kind.messages} messages'] if kind.messages > 1 else []
     needs += [f'{kind.seconds:g} s'] if kind.seconds else []
-    needs += [need.value for need in kind.needs]
-    looked_for = f'Looked for on {kind.of.value}'
-    looked_for += f'; needs {", ".join(needs)}.' if needs else '.'
+    needs += [WORDS.get(need, need.value) for need in kind.needs]
+    where = [] if kind.of is Of.STAMPED else [f'on {kind.of.value}']
+    where += [f'needs {", ".join(needs)}'] if needs else []
+    last = '; '.join(where)
     return (
         f'### `{kind.code}`\n\n{kind.says}.\n\n'
-        f'- What it does: {kind.effect}.\n'
+        f'- Effect: {kind.effect}.\n'
         f'- Do: {kind.change}.\n'
-        f'- See for yourself: {kind.confirm}\n'
-        f'- {looked_for}\n\n'
+        f'- Check: {kind.confirm}\n' + (f'- {last[0].upper()}{last[1:]}.\n' if last else '') + '\n'
     )
 
 
