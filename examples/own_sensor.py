@@ -8,24 +8,18 @@ jitter, clock, loss, noise, faults and history are there without a line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
-import mujoco
 import numpy as np
 from pydantic import Field
 
 from rig_common import msgs
 from sim_sensors.interface.batch import Batch
 from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Sample, Sensor, Topic
-from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
+from sim_sensors.interface.sensor import Sensor, Topic
 from sim_sensors.rig import Rig
-from sim_sensors.sensors.common.native import add_native, native_name
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.world.config.world import WorldConfig
-
-VELOCITY = Topic('velocity', 'geometry_msgs/msg/TwistStamped')
 
 
 class DopplerConfig(SensorConfig):
@@ -39,35 +33,20 @@ class Doppler(Sensor[DopplerConfig]):
     """Linear velocity of the mount, in its own axes, m/s."""
 
     config_class = DopplerConfig
+    topic = Topic('velocity', 'geometry_msgs/msg/TwistStamped')
+    natives = ('velocimeter',)
 
     def __init__(self, name: str, config: DopplerConfig) -> None:
         """Name the columns and prepare the message."""
         super().__init__(name, config)
         self.truth_layout = Layout({'linear': (3,)}, float)
-        """Velocity, m/s."""
+        """Velocity, m/s: what MuJoCo's own velocimeter says, and the field of the message."""
         self._template = msgs.twist_stamped(self.frame_id)
-
-    def mount(self, spec: mujoco.MjSpec) -> None:
-        """Add the site, and MuJoCo's own velocimeter on it."""
-        super().mount(spec)
-        add_native(spec, self.name, 'velocimeter')
-
-    def reader(self, view: WorldView) -> TruthReader:
-        """Read the velocimeter's columns."""
-        return ColumnReader(view.model, [native_name(self.name, 'velocimeter')])
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Add the noise of every sensor, then saturate."""
         batch.noise.apply_readout_errors(values, batch)
         np.clip(values, -self.config.max_speed_m_s, self.config.max_speed_m_s, out=values)
-
-    def topics(self) -> Sequence[Topic]:
-        """One TwistStamped."""
-        return [VELOCITY]
-
-    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
-        """Fill the message."""
-        return [(VELOCITY, self._template.fill(sample.stamp_ns, linear=sample.values))]
 
 
 def main() -> None:

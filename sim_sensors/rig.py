@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rig_common.arrays import Floats, Ids, Ints
 from rig_common.errors import RigError
 from rig_common.times import NEVER_NS, NS_PER_S, in_seconds
 from sim_sensors.interface.mounts import unknown_name
@@ -26,10 +27,9 @@ from sim_sensors.pipeline.assembly import PipelineMaker
 from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.pipeline.reading.readout import Reading, beside
 from sim_sensors.pipeline.sources import Source, make_source
-from sim_sensors.timing.arrays.rows import Envs
+from sim_sensors.timing.arrays.rows import ALL, EnvIndex, Envs
 from sim_sensors.timing.config import LinkConfig
 from sim_sensors.world.config.world import WorldConfig
-from sim_sensors.world.envs import ALL_ENVS, EnvIndex
 from sim_sensors.world.readers import truth_readers
 from sim_sensors.world.world import make_world
 from sim_sensors.world.world_base import WorldBase
@@ -294,7 +294,7 @@ class Rig:
             member=pipeline.names.index(name),
         )
 
-    def _inside(self, at_ns: int | ArrayLike | None) -> int | NDArray[np.int64]:
+    def _inside(self, at_ns: int | ArrayLike | None) -> int | Ints:
         """Return times of `time_ns`' base as times since the start of the run."""
         if at_ns is None:
             return self.world.time_ns
@@ -325,13 +325,13 @@ class Rig:
 
     # ---- commands and resets --------------------------------------------------------------
 
-    def command(self, values: Mapping[str, float], envs: EnvIndex = ALL_ENVS) -> None:
+    def command(self, values: Mapping[str, float], envs: EnvIndex = ALL) -> None:
         """Set actuator commands by name (see `World.command`)."""
         self.world.command(values, envs)
 
     def read_ctrl(
         self, *, at_ns: int | ArrayLike | None = None, interpolation: str | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the commands that have reached every actuator, [num_envs, actuators].
 
         `at_ns` asks for an earlier time, one for all environments or one for each. They are in the
@@ -352,22 +352,20 @@ class Rig:
             )
         self.world.actuation.start_history(*self._commands((times_ns, values)), envs)
 
-    def _commands(
-        self, given: tuple[ArrayLike, ArrayLike]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _commands(self, given: tuple[ArrayLike, ArrayLike]) -> tuple[Ints, Floats]:
         """Return times and values of a history of commands, the times as the world counts them."""
         times_ns = np.asarray(given[0], np.int64)
         return self.world.time_base.run_ns(times_ns), np.asarray(given[1], float)
 
     def command_twist(
-        self, forward_m_s: ArrayLike, turn_rad_s: ArrayLike, envs: EnvIndex = ALL_ENVS
+        self, forward_m_s: ArrayLike, turn_rad_s: ArrayLike, envs: EnvIndex = ALL
     ) -> None:
         """Drive the base (see `World.command_twist`)."""
         self.world.command_twist(forward_m_s, turn_rad_s, envs)
 
     def reset(
         self,
-        envs: Sequence[int] | NDArray[np.intp] | None = None,
+        envs: Sequence[int] | Ids | None = None,
         *,
         seed: int | None = None,
         commands: tuple[ArrayLike, ArrayLike] | None = None,

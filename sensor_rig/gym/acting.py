@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from gymnasium.spaces import Box
-from numpy.typing import NDArray
 
-from rig_common.arrays import Floats
+from rig_common.arrays import Flags, Floats, Floats32
 from rig_common.errors import RigError
 from sim_sensors.world.world_base import WorldBase
 
@@ -37,7 +36,7 @@ class Actions:
             )
         self.space = Box(-1.0, 1.0, (len(self._start),), np.float32)
 
-    def apply(self, actions: NDArray[np.float32]) -> None:
+    def apply(self, actions: Floats32) -> None:
         """Command all environments."""
         wanted = np.clip(np.asarray(actions, np.float64), -1.0, 1.0)
         if wanted.shape != (self._world.num_envs, len(self._start)):
@@ -69,7 +68,7 @@ def _targets(world: WorldBase) -> tuple[Floats, Floats, Floats]:
     return start, *_limits(ranges, limited, start)
 
 
-def _limits(ranges: Floats, limited: NDArray[np.bool_], start: Floats) -> tuple[Floats, Floats]:
+def _limits(ranges: Floats, limited: Flags, start: Floats) -> tuple[Floats, Floats]:
     """Return lowest and highest targets; what has no limits may go 1 away from its start."""
     is_limited = np.asarray(limited, bool)
     low = np.where(is_limited, np.minimum(ranges[:, 0], start), start - 1.0)

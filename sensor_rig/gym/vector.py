@@ -11,9 +11,8 @@ import numpy as np
 from gymnasium.spaces import Box, Dict
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
-from numpy.typing import NDArray
 
-from rig_common.arrays import AnyArray, Ids
+from rig_common.arrays import AnyArray, Flags, Floats, Ids
 from rig_common.errors import RigError
 from rig_common.times import seconds_to_ns
 from sensor_rig.gym.acting import Actions
@@ -23,7 +22,7 @@ from sim_sensors.rig import Rig
 
 TASK = 'task'
 """Key of what the policy is told of its task; no sensor of a rig with a task may have it."""
-Step = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
+Step = tuple[Any, Floats, Flags, Flags, dict[str, Any]]
 
 
 class RigVectorEnv(VectorEnv[Any, Any, Any]):
@@ -85,11 +84,11 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
         """Return what the policy is told of its task, [num_envs, *task_space.shape]."""
         raise NotImplementedError('task_space says that there is a task; write task()')
 
-    def reward(self, actions: AnyArray) -> NDArray[np.float64]:
+    def reward(self, actions: AnyArray) -> Floats:
         """Return the reward of the step just made, [num_envs]."""
         return np.zeros(self.num_envs)
 
-    def terminated(self) -> NDArray[np.bool_]:
+    def terminated(self) -> Flags:
         """Return which environments have come to an end of their own, [num_envs]."""
         return np.zeros(self.num_envs, np.bool_)
 
@@ -145,7 +144,7 @@ class RigVectorEnv(VectorEnv[Any, Any, Any]):
         observed, info = self._observe()
         return observed, np.asarray(reward, np.float64), terminated, truncated, {**info, **final}
 
-    def _final(self, done: NDArray[np.bool_]) -> dict[str, Any]:
+    def _final(self, done: Flags) -> dict[str, Any]:
         """Keep the last observations of what is `done`, and begin it again."""
         observed, info = self._observe()
         rows: AnyArray = np.full(self.num_envs, None, object)

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from rig_common.arrays import Flags, Ints
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.timing.arrays.devices import arrays_holding
 from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
+from sim_sensors.timing.arrays.rows import Rows
 from sim_sensors.timing.randomness.random_streams import RandomStreams
 
 
@@ -82,7 +84,7 @@ class ReadoutErrors:
             self._walk_offset[started] += step * walked
         self._take(config)
 
-    def reset(self, envs: slice | Array) -> None:
+    def reset(self, envs: Rows) -> None:
         """Forget what was kept for `envs`."""
         if self._walk_offset is not None:
             self._walk_offset[envs] = 0.0
@@ -149,13 +151,13 @@ class Batch:
     Rows are environments; `index`, `time_ns` run over rows.
     """
 
-    envs: slice | NDArray[np.intp]
+    envs: Rows
     """Selects this batch's environments in a full [num_envs, ...] array."""
-    index: NDArray[np.int64]
+    index: Ints
     """Capture index k of each row; -1 on a truth tick that is no capture."""
-    tick: NDArray[np.int64]
+    tick: Ints
     """Truth tick of each row; equals `index` where every truth tick is a capture."""
-    time_ns: NDArray[np.int64]
+    time_ns: Ints
     """True time of each row."""
     dt_s: float
     """Nominal time between truth ticks, s."""
@@ -176,7 +178,7 @@ class Timeline(Protocol):
         """Return the batch's rows `ticks_back` truth ticks ago, [n, width]; 1 is the previous."""
 
     @property
-    def filled(self) -> NDArray[np.bool_]:
+    def filled(self) -> Flags:
         """Rows that have a previous tick at all, [n]."""
 
     @property

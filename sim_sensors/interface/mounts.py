@@ -101,6 +101,16 @@ def _twin(spec: mujoco.MjSpec, name: str, site: str) -> mujoco.MjsSite:
     return twin
 
 
+def add_native(spec: mujoco.MjSpec, sensor: str, kind: str) -> None:
+    """Add MuJoCo's own sensor `kind` ('gyro', 'framepos' ...), called `sensor/kind`, on a site."""
+    from mujoco import mjtObj, mjtSensor
+
+    native = getattr(mjtSensor, f'mjSENS_{kind.upper()}')
+    spec.add_sensor(
+        name=f'{sensor}/{kind}', type=native, objtype=mjtObj.mjOBJ_SITE, objname=sensor
+    )
+
+
 def add_frame(spec: mujoco.MjSpec, site: mujoco.MjsSite) -> mujoco.MjsFrame:
     """Return a frame at the pose of `site`, for elements that are turned against it."""
     frame = site.parent.add_frame(site.frame, pos=site.pos, quat=site.quat)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -108,8 +108,14 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
     """Intermediate space: what the world measures and the stages work on. Required."""
     returns: Layout | None = None
     """What a user reads, where that is another space."""
+    natives: Sequence[str] = ()
+    """MuJoCo's own sensors that it puts on its site ('gyro', 'framepos' ...)."""
+    topic: Topic
+    """What it publishes; of several, the first."""
     _template: Template
-    """Its message, where it has one type of message; see `truth_template`."""
+    """The message on that topic."""
+    _truth_template: Template | None = None
+    """The message of its truth, where that is another."""
 
     def __init__(self, name: str, config: ConfigT) -> None:
         """Make sensor `name`; derive everything constant from `config` here."""
@@ -152,14 +158,23 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
     # ---- the world's side -----------------------------------------------------------------
 
     def mount(self, spec: mujoco.MjSpec) -> None:
-        """Add to the model, before it is compiled, what the truth needs; by default a site."""
-        from sim_sensors.interface.mounts import add_site
+        """Add what the truth needs before the model is compiled: its site, `natives` on it."""
+        from sim_sensors.interface.mounts import add_native, add_site
 
         add_site(spec, self.name, self.config.mount)
+        for kind in self.natives:
+            add_native(spec, self.name, kind)
 
-    @abstractmethod
     def reader(self, view: WorldView) -> TruthReader:
-        """Return the object that fills truth rows from the compiled world."""
+        """Return what fills truth rows from the compiled world: by default, with its `natives`."""
+        from sim_sensors.interface.truth import ColumnReader
+
+        return ColumnReader(view.model, self.native_names)
+
+    @property
+    def native_names(self) -> list[str]:
+        """The names of its `natives`."""
+        return [f'{self.name}/{kind}' for kind in self.natives]
 
     def origin(self) -> Origin | None:
         """Return the frame its poses or velocities are given in; None where there are none."""
@@ -194,11 +209,9 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
     # ---- messages -------------------------------------------------------------------------
 
     def truth_template(self) -> tuple[str, Template]:
-        """Return (type name, template) of `truth/<name>`, by default that of its own messages.
-
-        See `truth_to_blocks`.
-        """
-        return self._template.type_name, self._template
+        """Return (type name, template) of `truth/<name>`, see `truth_to_blocks`."""
+        template = self._truth_template or self._template
+        return template.type_name, template
 
     def truth_to_blocks(self, row: Array) -> dict[str, Any]:
         """Return the template's blocks for a truth row [width]; by default the named fields."""
@@ -209,13 +222,18 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
         for name, place in self.truth_layout.slices.items():
             out[place] = blocks[name].reshape(-1)
 
-    @abstractmethod
     def topics(self) -> Sequence[Topic]:
         """Return the topics it publishes."""
+        return (self.topic,)
 
-    @abstractmethod
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Return the CDR bytes of every topic for one sample, stamped `sample.stamp_ns`."""
+        blocks = self.blocks(sample.values)
+        return [(self.topic, self._template.fill(sample.stamp_ns, **blocks))]
+
+    def blocks(self, row: Array) -> dict[str, Any]:
+        """Return the blocks of its message for a row [width] of return space: its fields."""
+        return self.return_layout.unpack(row)
 
     # ---- for people and for learning --------------------------------------------------------
 

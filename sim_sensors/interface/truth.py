@@ -8,9 +8,8 @@ from typing import Protocol, runtime_checkable
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import AnyArray
+from rig_common.arrays import AnyArray, Floats
 from sim_sensors.interface.velocities import VelocityColumns
 from sim_sensors.timing.arrays.layout import Array
 
@@ -39,17 +38,17 @@ class WorldView(Protocol):
         """The instant as headers and /clock say it, ns."""
 
     @property
-    def sensordata(self) -> NDArray[np.float64]:
+    def sensordata(self) -> Floats:
         """MuJoCo's sensordata of every environment, [num_envs, nsensordata]."""
 
     @property
-    def next_velocity(self) -> NDArray[np.float64] | None:
+    def next_velocity(self) -> Floats | None:
         """Velocity at the end of the step that begins now, [num_envs, nv].
 
         None where velocities belong to the pose already (Runge-Kutta).
         """
 
-    def bound(self, name: str) -> NDArray[np.float64]:
+    def bound(self, name: str) -> Floats:
         """Return derived array `name` of MjData of all environments, [num_envs, ...]."""
 
     def data(self, env: int) -> mujoco.MjData:
@@ -63,7 +62,7 @@ class ManyView(Protocol):
     num_envs: int
     """Number of copies."""
 
-    def bound(self, name: str) -> NDArray[np.float64]:
+    def bound(self, name: str) -> Floats:
         """Return derived array `name` of MjData of all environments, [num_envs, ...]."""
 
     def data(self, env: int) -> mujoco.MjData:

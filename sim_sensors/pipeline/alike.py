@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Ids
 from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.timing.arrays.layout import Array
@@ -63,7 +63,7 @@ class ClassReader:
                 [each.columns for each in readers if isinstance(each, ColumnReader)]
             )
 
-    def read(self, view: WorldView, lanes: NDArray[np.intp], out: Array) -> None:
+    def read(self, view: WorldView, lanes: Ids, out: Array) -> None:
         """Write the truth of `lanes` into `out` [len(lanes), width]."""
         count = len(self._readers)
         if self._alike is not None and len(lanes) == view.num_envs * count:

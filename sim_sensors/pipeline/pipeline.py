@@ -19,8 +19,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rig_common.arrays import Flags, Ids
 from rig_common.errors import RigError
 from sim_sensors.interface.batch import Batch, NoiseSource, ReadoutErrors
 from sim_sensors.interface.config import SensorConfig
@@ -41,7 +42,7 @@ from sim_sensors.timing.link import LinkShare
 from sim_sensors.timing.schedule import Schedule
 from sim_sensors.timing.transit import Transit
 
-Supplier = Callable[[NDArray[np.intp], Array], None]
+Supplier = Callable[[Ids, Array], None]
 """`supplier(lanes, out)` writes the present truth of `lanes` into `out` [len(lanes), width]."""
 
 
@@ -145,7 +146,7 @@ class Pipeline:
             self._compute_outdated(ALL)
 
     @property
-    def outdated(self) -> NDArray[np.bool_]:
+    def outdated(self) -> Flags:
         """Environments whose next tick is due but not computed yet, [num_envs]."""
         return self.progress.outdated(ALL, self._now_ns)
 
@@ -165,7 +166,7 @@ class Pipeline:
             chosen = self.xp.asarray(np.unique(chosen.tolist()))
         self._tick(self._choice.shortest(chosen), self._now_ns, self._supplied(chosen))
 
-    def _supplied(self, lanes: NDArray[np.intp]) -> Array:
+    def _supplied(self, lanes: Ids) -> Array:
         assert self.supplier is not None
         layout = self.sensor.truth_layout
         rows = self.xp.empty((len(lanes), layout.width), layout.dtype)

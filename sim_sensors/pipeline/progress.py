@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Ints
+from rig_common.arrays import Flags, Ints
 from rig_common.times import seconds_to_ns
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
@@ -82,7 +81,7 @@ class Progress:
         assert self._together is not None
         return now_ns >= self.next_ns
 
-    def outdated(self, rows: Rows, now_ns: int) -> NDArray[np.bool_]:
+    def outdated(self, rows: Rows, now_ns: int) -> Flags:
         """Return which of `rows` have a tick due at `now_ns` that was not made, [n]."""
         if self._together is not None:
             return self._xp.full(len(self.origin_ns[rows]), self.is_due(now_ns), np.bool_)

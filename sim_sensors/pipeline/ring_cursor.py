@@ -8,9 +8,8 @@ slot; as long as none did, one integer serves all.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Ints
+from rig_common.arrays import Ids, Ints
 from sim_sensors.timing.arrays.namespace import Arrays
 from sim_sensors.timing.arrays.rows import Rows
 
@@ -28,7 +27,7 @@ class Cursor:
         """The same as one number, while it is equal for all environments; else None."""
         self.envs = xp.arange(num_envs)
 
-    def advance(self, envs: Rows) -> int | tuple[Ints, NDArray[np.intp]]:
+    def advance(self, envs: Rows) -> int | tuple[Ints, Ids]:
         """Move to the next slot and return the subscript that writes `envs`' rows."""
         if isinstance(envs, slice):
             if self.common is not None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Flags, Ids
 from sim_sensors.interface.batch import Batch, clip_to
 from sim_sensors.interface.sensor import AnySensor, Sensor
 from sim_sensors.pipeline.tick_history import TimelineRing
@@ -170,7 +170,7 @@ class Stages:
                 array[envs] = 0.0
 
 
-def rows_of(batch: Batch, chosen: NDArray[np.bool_], ids: NDArray[np.intp]) -> Batch:
+def rows_of(batch: Batch, chosen: Flags, ids: Ids) -> Batch:
     """Return the rows of `batch` where `chosen`; `ids` are all environments."""
     return Batch(
         ids[batch.envs][chosen],

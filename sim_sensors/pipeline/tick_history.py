@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Flags
 from sim_sensors.pipeline.ring_cursor import Cursor
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
@@ -44,7 +44,7 @@ class TimelineRing:
         return self._values[slots, cursor.envs[self._batch]]
 
     @property
-    def filled(self) -> NDArray[np.bool_]:
+    def filled(self) -> Flags:
         """Rows that have a previous tick, [n]."""
         return self._filled[self._batch]
 

@@ -16,7 +16,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from rig_common.arrays import Flags, Floats, Floats32
+from rig_common.arrays import Flags, Floats, Floats32, Ints, Ints32
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast import embree_shapes as shapes
 from sim_sensors.raycast.arrangement import Arrangement
@@ -214,9 +214,7 @@ class EmbreeCaster(RayCaster):
         if normals is not None:
             hits.normal = _unit_facing(normals, directions, hits.geom)
 
-    def _turned_normals(
-        self, packets: Packets
-    ) -> Iterator[tuple[npt.NDArray[np.int64], Floats32 | Floats]]:
+    def _turned_normals(self, packets: Packets) -> Iterator[tuple[Ints, Floats32 | Floats]]:
         """Yield rays whose normals Embree gives in another frame or not at all, and theirs."""
         frames = self._frame_of.take(packets.hits.geom)
         elsewhere = frames.nonzero()[0]
@@ -234,14 +232,12 @@ class EmbreeCaster(RayCaster):
                 if rays.size:
                     yield rays, np.tile(self._planes.normal(index), (len(rays), 1))
 
-    def _own_normals(
-        self, instances: Instances, packets: Packets, rays: npt.NDArray[np.int64]
-    ) -> Floats32:
+    def _own_normals(self, instances: Instances, packets: Packets, rays: Ints) -> Floats32:
         """Return [m, 3] normals in the world of `rays` [m] that met `instances`."""
         return instances.normals(packets.normals_of(rays), packets.hits.geom[rays])
 
 
-def _unit_facing(normal: Floats32, directions: Floats, geom: npt.NDArray[np.int32]) -> Floats32:
+def _unit_facing(normal: Floats32, directions: Floats, geom: Ints32) -> Floats32:
     """Return [n, 3] normals of unit length that face their rays, 0 on a miss."""
     cosine = np.einsum('ij,ij->i', normal, directions.astype(np.float32))
     with np.errstate(divide='ignore', invalid='ignore'):

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from rig_common.arrays import AnyArray
+from rig_common.arrays import AnyArray, Floats32
 from rig_common.errors import RigError
 from rig_common.installing import pip_install
 
@@ -222,7 +221,7 @@ def memory_of(array: AnyArray) -> ctypes.Array[ctypes.c_char]:
     return (ctypes.c_char * array.nbytes).from_buffer(array.data)
 
 
-def aligned_zeros(shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+def aligned_zeros(shape: tuple[int, ...]) -> Floats32:
     """Return float32 zeros on a 64-byte boundary, as ray packets must be."""
     size = int(np.prod(shape)) * 4
     raw = np.zeros(size + 64, np.uint8)

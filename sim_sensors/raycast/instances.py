@@ -7,9 +7,8 @@ import weakref
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
-from rig_common.arrays import Floats, Floats32, Ints32
+from rig_common.arrays import Floats, Floats32, Ids, Ints, Ints32
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast import embree_shapes as shapes
 
@@ -17,9 +16,7 @@ from sim_sensors.raycast import embree_shapes as shapes
 class _Shapes:
     """The shapes of some geoms, each a scene in its own frame."""
 
-    def __init__(
-        self, embree: api.Embree, model: mujoco.MjModel, geoms: npt.NDArray[np.int64]
-    ) -> None:
+    def __init__(self, embree: api.Embree, model: mujoco.MjModel, geoms: Ints) -> None:
         self.scenes = []
         for geom in geoms:
             own = embree.new_scene(api.SCENE_ROBUST)
@@ -36,7 +33,7 @@ class Instances:
         self,
         embree: api.Embree,
         model: mujoco.MjModel,
-        geoms: npt.NDArray[np.int64],
+        geoms: Ints,
         centre: Floats,
         scene: ctypes.c_void_p,
         shared: Instances | None = None,
@@ -123,6 +120,6 @@ class Instances:
         turned: Floats32 = np.einsum('nij,nj->ni', matrices[:, :, :3], local)
         return turned
 
-    def ranks(self, geoms: Ints32) -> npt.NDArray[np.intp]:
+    def ranks(self, geoms: Ints32) -> Ids:
         """Return the places of `geoms` among these."""
         return self._rank.take(geoms)

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
-from rig_common.arrays import AnyArray, Flags, Floats, Floats32
+from rig_common.arrays import AnyArray, Flags, Floats, Floats32, Ints
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast.arrangement import Arrangement
 from sim_sensors.raycast.embree import EmbreeCaster
@@ -68,7 +67,7 @@ class ManyCaster(EmbreeCaster):
         if self._moving is not None:
             self._copies = [self._copy_of(self._moving, env) for env in range(num_envs)]
         self._solids = Solids(model, self._exceptions.solids)
-        self._ray_env: npt.NDArray[np.int64] | None = None
+        self._ray_env: Ints | None = None
         """Environment of each ray of `cast_many`, while its normals are turned."""
         self.reason = f'Embree for {num_envs} environments at once, {self._arrangement}'
 
@@ -139,7 +138,7 @@ class ManyCaster(EmbreeCaster):
             room = self._rooms[padded] = _Room(packets, np.zeros(shape), np.ones(shape))
         return room
 
-    def _known_moving(self, visible: Flags) -> npt.NDArray[np.int64]:
+    def _known_moving(self, visible: Flags) -> Ints:
         model = self._model
         moves = model.body_weldid[model.geom_bodyid] != 0
         return np.flatnonzero(moves & visible & (model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE))
@@ -182,9 +181,7 @@ class ManyCaster(EmbreeCaster):
         met = (along * np.abs(along) >= beyond) | (beyond <= 0.0)
         return np.asarray((met & near).any(axis=1))
 
-    def _own_normals(
-        self, instances: Instances, packets: Packets, rays: npt.NDArray[np.int64]
-    ) -> Floats32:
+    def _own_normals(self, instances: Instances, packets: Packets, rays: Ints) -> Floats32:
         if instances is not self._moving or self._ray_env is None:  # or one environment alone
             return super()._own_normals(instances, packets, rays)
         geoms = packets.hits.geom[rays]

@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 import numpy.typing as npt
 
-from rig_common.arrays import Floats, Floats32
+from rig_common.arrays import Floats, Floats32, Ints
 from sim_sensors.raycast import embree_api as api
 from sim_sensors.raycast.arrangement import Arrangement
 from sim_sensors.raycast.ray_caster import Hits
@@ -158,7 +158,7 @@ class Packets:
         """Return [n, 3] normals as Embree gives them: any length, in the instance's frame."""
         return np.ascontiguousarray(self._normals).reshape(-1, 3)[: self._count]
 
-    def normals_of(self, rays: npt.NDArray[np.int64]) -> Floats32:
+    def normals_of(self, rays: Ints) -> Floats32:
         """Return [m, 3] normals of some rays, as `normals`."""
         normals: Floats32 = self._flat.take(self._place[rays])
         return normals

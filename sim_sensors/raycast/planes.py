@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
-from rig_common.arrays import Floats, Ints32
+from rig_common.arrays import Floats, Ints, Ints32
 
 
 class Planes:
     """Some planes of a model; a size of 0 is endless along that axis."""
 
-    def __init__(self, model: mujoco.MjModel, geoms: npt.NDArray[np.int64]) -> None:
+    def __init__(self, model: mujoco.MjModel, geoms: Ints) -> None:
         """Take the planes `geoms` of `model`; their poses come with `place`."""
         self.geoms = [int(geom) for geom in geoms]
         self._half = model.geom_size[geoms, :2].tolist()

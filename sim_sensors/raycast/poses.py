@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
-import numpy.typing as npt
 
-from rig_common.arrays import Floats, Ids
+from rig_common.arrays import Floats, Ids, Ints
 
 Found = tuple[Ids, Ids, Floats]
 """Rows, ranks of solids, and points in their frames."""
@@ -17,7 +16,7 @@ ROUNDING_M = 1e-4
 class Poses:
     """Poses of some geoms by those of the bodies that carry them."""
 
-    def __init__(self, model: mujoco.MjModel, geoms: npt.NDArray[np.int64]) -> None:
+    def __init__(self, model: mujoco.MjModel, geoms: Ints) -> None:
         self.geoms = geoms
         self._bodies = model.geom_bodyid[geoms]
         self._local = model.geom_pos[geoms]

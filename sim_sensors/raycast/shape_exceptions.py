@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Flags, Floats
+from rig_common.arrays import Flags, Floats, Ids, Ints32
 from sim_sensors.raycast.ray_caster import Hits
 
 G = mujoco.mjtGeom
@@ -49,7 +48,7 @@ class Exceptions:
         return bool(self._flexes)
 
     @property
-    def solids(self) -> NDArray[np.intp]:
+    def solids(self) -> Ids:
         """The geoms that a ray may start inside of."""
         return self._solid
 
@@ -84,7 +83,7 @@ class Exceptions:
         inside = self.holds(near, points)
         return [int(geom) for geom in geoms[inside]]
 
-    def holds(self, solids: NDArray[np.intp], points: Floats) -> Flags:
+    def holds(self, solids: Ids, points: Floats) -> Flags:
         """Return which of n points, in the frames of `solids` by rank, are inside them, [n]."""
         geoms = self._solid[solids]
         return is_inside(self._model.geom_type[geoms], self._model.geom_size[geoms], points)
@@ -165,7 +164,7 @@ def _reach(model: mujoco.MjModel) -> Floats:
     return reach + _ROUNDING_M
 
 
-def is_inside(kinds: NDArray[np.int32], sizes: Floats, points: Floats) -> Flags:
+def is_inside(kinds: Ints32, sizes: Floats, points: Floats) -> Flags:
     """Return which of n points, each in the frame of a solid geom, are inside it, [n]."""
     x, y, z = np.abs(points).T
     a, b, c = sizes.T

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import mujoco
 import numpy as np
@@ -13,17 +13,12 @@ from rig_common import msgs
 from sim_sensors.interface.batch import Batch, Timeline
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.interface.sensor import Sample, Sensor, Topic
-from sim_sensors.interface.truth import ColumnReader
+from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common import atmosphere
 from sim_sensors.sensors.common.drift import LowPass, gauss_markov
-from sim_sensors.sensors.common.native import add_native, native_name
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.units import NonNegative
 
-if TYPE_CHECKING:
-    from sim_sensors.interface.truth import TruthReader, WorldView
-
-PRESSURE = Topic('pressure', 'sensor_msgs/msg/FluidPressure')
 TEMPERATURE = Topic('temperature', 'sensor_msgs/msg/Temperature')
 
 
@@ -57,8 +52,8 @@ class BarometerConfig(SensorConfig):
 class _PressureReader(ColumnReader):
     """Turns the mount's height into the pressure there."""
 
-    def __init__(self, model: mujoco.MjModel, name: str, config: BarometerConfig) -> None:
-        super().__init__(model, [name])
+    def __init__(self, model: mujoco.MjModel, names: list[str], config: BarometerConfig) -> None:
+        super().__init__(model, names)
         self.columns = self.columns[2:]
         self._config = config
 
@@ -77,26 +72,24 @@ class Barometer(Sensor[BarometerConfig]):
     """Static pressure; wind and the robot's own air flow are not modelled."""
 
     config_class = BarometerConfig
+    topic = Topic('pressure', 'sensor_msgs/msg/FluidPressure')
+    natives = ('framepos',)
     truth_responds = False
 
     def __init__(self, name: str, config: BarometerConfig) -> None:
         super().__init__(name, config)
         self.truth_layout = Layout({'fluid_pressure': ()}, float)
         """Static pressure, Pa."""
-        self._template = msgs.fluid_pressure(self.frame_id)
+        self._template = msgs.fluid_pressure(self.frame_id).preset(
+            variance=config.noise**2 + config.resolution**2 / 12.0
+        )
         self._warmth = msgs.temperature(self.frame_id)
-        self._variance = config.noise**2 + config.resolution**2 / 12.0
         self._low_pass = LowPass(config.bandwidth_hz)
         self.stateful = self.responds = config.bandwidth_hz > 0.0
 
-    def mount(self, spec: mujoco.MjSpec) -> None:
-        """Add the site and MuJoCo's own frame position sensor on it."""
-        super().mount(spec)
-        add_native(spec, self.name, 'framepos')
-
     def reader(self, view: WorldView) -> TruthReader:
         """Read the height of the mount."""
-        return _PressureReader(view.model, native_name(self.name, 'framepos'), self.config)
+        return _PressureReader(view.model, self.native_names, self.config)
 
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
         """Low-pass the pressure."""
@@ -114,28 +107,14 @@ class Barometer(Sensor[BarometerConfig]):
 
     def topics(self) -> Sequence[Topic]:
         """The pressure and, if asked for, the temperature."""
-        return [PRESSURE] + [TEMPERATURE] * self.config.publish_temperature
+        return [self.topic] + [TEMPERATURE] * self.config.publish_temperature
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Fill the messages; the variance is that of the white noise."""
-        pressure = sample.values[0]
-        made = [
-            (
-                PRESSURE,
-                self._template.fill(
-                    sample.stamp_ns, fluid_pressure=pressure, variance=self._variance
-                ),
-            )
-        ]
+        made = [*super().encode(sample)]
         if self.config.publish_temperature:
-            made.append(
-                (
-                    TEMPERATURE,
-                    self._warmth.fill(
-                        sample.stamp_ns, temperature=self._temperature_c(float(sample.truth[0]))
-                    ),
-                )
-            )
+            warmth = self._temperature_c(float(sample.truth[0]))
+            made.append((TEMPERATURE, self._warmth.fill(sample.stamp_ns, temperature=warmth)))
         return made
 
     def bounds(self) -> tuple[float, float]:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+import mujoco
 import numpy as np
 
 from rig_common import msgs
 from rig_common.times import NS_PER_S
 from sim_sensors.interface.batch import Batch
 from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.interface.sensor import Sensor, Topic
+from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.units import NonNegative
-
-if TYPE_CHECKING:
-    import mujoco
-
-    from sim_sensors.interface.truth import TruthReader, WorldView
-
-PULSE = Topic('pps', 'sensor_msgs/msg/TimeReference')
 
 
 class ClockPpsConfig(SensorConfig):
@@ -51,6 +45,7 @@ class ClockPps(Sensor[ClockPpsConfig]):
     """
 
     config_class = ClockPpsConfig
+    topic = Topic('pps', 'sensor_msgs/msg/TimeReference')
 
     def __init__(self, name: str, config: ClockPpsConfig) -> None:
         super().__init__(name, config)
@@ -80,11 +75,4 @@ class ClockPps(Sensor[ClockPpsConfig]):
         sec, nanosec = blocks['time_ref']
         out[0] = int(sec) * NS_PER_S + int(nanosec)
 
-    def topics(self) -> Sequence[Topic]:
-        """One TimeReference."""
-        return [PULSE]
-
-    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
-        """Fill the TimeReference."""
-        blocks = self.truth_to_blocks(sample.values)
-        return [(PULSE, self._template.fill(sample.stamp_ns, **blocks))]
+    blocks = truth_to_blocks

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -11,17 +10,13 @@ from pydantic import model_validator
 
 from rig_common import msgs
 from sim_sensors.interface.batch import Batch
-from sim_sensors.interface.sensor import Sample, Topic
+from sim_sensors.interface.sensor import Topic
+from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.common.net_force import NetForceReader, add_net_force
 from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.units import NonNegative
 
-if TYPE_CHECKING:
-    from rig_common.cdr import Template
-    from sim_sensors.interface.truth import TruthReader, WorldView
-
-CONTACT = Topic('contact', 'sensor_msgs/msg/Range')
 INFRARED = 1
 NS = 1e-9
 """Times closer than this are the same, s."""
@@ -59,6 +54,7 @@ class Contact(PhysicalSensor[ContactConfig]):
     """
 
     config_class = ContactConfig
+    topic = Topic('contact', 'sensor_msgs/msg/Range')
 
     def __init__(self, name: str, config: ContactConfig) -> None:
         super().__init__(name, config)
@@ -108,15 +104,6 @@ class Contact(PhysicalSensor[ContactConfig]):
         pending[batch.envs] = np.where(settled, 0.0, captures)
         return np.where(settled[:, None], closed, previous)
 
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth is the force as a wrench without torque."""
-        return self._truth_template.type_name, self._truth_template
-
-    def topics(self) -> Sequence[Topic]:
-        """Return the contact topic."""
-        return (CONTACT,)
-
-    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
-        """Write -inf when closed, +inf when open."""
-        reading = -np.inf if sample.values[0] else np.inf
-        return ((CONTACT, self._template.fill(sample.stamp_ns, range=reading)),)
+    def blocks(self, row: Array) -> dict[str, Any]:
+        """Say -inf when closed, +inf when open."""
+        return {'range': -np.inf if row[0] else np.inf}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import mujoco
 import numpy as np
@@ -14,14 +14,10 @@ from rig_common.errors import RigError
 from sim_sensors.interface.batch import Batch
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.interface.mounts import add_frame, find_body
-from sim_sensors.interface.sensor import Sample, Sensor, Topic
-from sim_sensors.interface.truth import ColumnReader
-from sim_sensors.sensors.common.native import native_name
+from sim_sensors.interface.sensor import Sensor, Topic
+from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.units import NonNegative
-
-if TYPE_CHECKING:
-    from sim_sensors.interface.truth import TruthReader, WorldView
 
 DISTANCE = Topic('distance', 'sensor_msgs/msg/Range')
 DISTANCES = Topic('distances', 'sensor_msgs/msg/PointCloud2')
@@ -66,6 +62,7 @@ class ContactProbe(Sensor[ContactProbeConfig]):
         self._centres = np.array(config.probes_m or (0.0, 0.0, 0.0)).reshape(-1, 3)
         count = len(self._centres)
         self._is_single = not config.probes_m
+        self.topic = DISTANCE if self._is_single else DISTANCES
         self._balls = [self.name] if self._is_single else [f'{name}/{k}' for k in range(count)]
         self.truth_layout = Layout(
             {'range': ()} if self._is_single else {'ranges': (count,)}, np.float32
@@ -116,7 +113,7 @@ class ContactProbe(Sensor[ContactProbeConfig]):
         )
         ball.set_frame(frame)
         spec.add_sensor(
-            name=native_name(name, 'geomdist'),
+            name=f'{name}/geomdist',
             type=mujoco.mjtSensor.mjSENS_GEOMDIST,
             objtype=mujoco.mjtObj.mjOBJ_GEOM,
             objname=name,
@@ -127,7 +124,7 @@ class ContactProbe(Sensor[ContactProbeConfig]):
 
     def reader(self, view: WorldView) -> TruthReader:
         """Read the native sensors."""
-        return ColumnReader(view.model, [native_name(ball, 'geomdist') for ball in self._balls])
+        return ColumnReader(view.model, [f'{ball}/geomdist' for ball in self._balls])
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Write infinities beyond the ends (REP 117)."""
@@ -136,8 +133,11 @@ class ContactProbe(Sensor[ContactProbeConfig]):
         return values
 
     def truth_to_blocks(self, row: Array) -> dict[str, Any]:
-        """Return the distances of a truth row, at the balls' centres where there are several."""
-        return super().truth_to_blocks(row) if self._is_single else {'points': self._points(row)}
+        """Return the distances of a row, at the balls' centres where there are several."""
+        if self._is_single:
+            return super().truth_to_blocks(row)
+        self._cloud['distance'] = row
+        return {'points': self._cloud}
 
     def blocks_to_truth(self, blocks: Mapping[str, Array], out: Array) -> None:
         """Read the distances back."""
@@ -146,17 +146,4 @@ class ContactProbe(Sensor[ContactProbeConfig]):
         else:
             out[:] = blocks['points']['distance']
 
-    def _points(self, row: Array) -> Array:
-        self._cloud['distance'] = row
-        return self._cloud
-
-    def topics(self) -> Sequence[Topic]:
-        """Return the topic of the distance, or of the distances."""
-        return (DISTANCE,) if self._is_single else (DISTANCES,)
-
-    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
-        """Write the signed distances."""
-        if self._is_single:
-            return ((DISTANCE, self._template.fill(sample.stamp_ns, range=sample.values[0])),)
-        points = self._points(sample.values)
-        return ((DISTANCES, self._template.fill(sample.stamp_ns, points=points)),)
+    blocks = truth_to_blocks

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import mujoco
 import numpy as np
@@ -13,18 +12,13 @@ from rig_common import msgs
 from rig_common.errors import RigError
 from sim_sensors.interface.batch import Batch, Timeline
 from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Sample, Sensor, Topic
-from sim_sensors.interface.truth import ColumnReader
+from sim_sensors.interface.sensor import Sensor, Topic
+from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.common.drift import LowPass
-from sim_sensors.sensors.common.native import add_native, native_name
 from sim_sensors.sensors.common.net_force import NetForceReader, add_net_force
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.units import NonNegative
 
-if TYPE_CHECKING:
-    from sim_sensors.interface.truth import TruthReader, WorldView
-
-WRENCH = Topic('wrench', 'geometry_msgs/msg/WrenchStamped')
 FORCE, TORQUE = slice(0, 3), slice(3, 6)
 
 
@@ -62,6 +56,7 @@ ConfigT = TypeVar('ConfigT', bound=WrenchConfig)
 class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
     """Force [3] N and torque [3] N m in the sensor's axes, and what a strain-gauge cell adds."""
 
+    topic = Topic('wrench', 'geometry_msgs/msg/WrenchStamped')
     truth_responds = False
 
     def __init__(self, name: str, config: ConfigT) -> None:
@@ -112,21 +107,6 @@ class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
         values[np.abs(values) < self._deadband] = 0.0
         return values
 
-    def topics(self) -> Sequence[Topic]:
-        """Return the wrench topic."""
-        return (WRENCH,)
-
-    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
-        """Write the wrench."""
-        return (
-            (
-                WRENCH,
-                self._template.fill(
-                    sample.stamp_ns, force=sample.values[FORCE], torque=sample.values[TORQUE]
-                ),
-            ),
-        )
-
 
 class ForceTorqueConfig(WrenchConfig):
     """A six-axis force-torque sensor between a body and its parent."""
@@ -136,17 +116,16 @@ class ForceTorque(WrenchSensor[ForceTorqueConfig]):
     """What the parent body exerts on the sensor's body and all it carries, at the mount."""
 
     config_class = ForceTorqueConfig
+    natives = ('force', 'torque')
 
     def mount(self, spec: mujoco.MjSpec) -> None:
-        """Add the site and MuJoCo's own force and torque sensors on it."""
+        """Add the site and its native sensors; the world carries nothing."""
         super().mount(spec)
         if spec.site(self.name).parent.name == 'world':
             raise RigError(
                 f'sensor {self.name!r}: mount.body is world, which is attached to '
                 f'nothing; name the body whose joint or weld carries the load'
             )
-        for kind in ('force', 'torque'):
-            add_native(spec, self.name, kind)
 
     def validate(self, view: WorldView) -> None:
         """Raise RigError where the body floats: then nothing is carried by anything."""
@@ -158,12 +137,6 @@ class ForceTorque(WrenchSensor[ForceTorqueConfig]):
                 f'sensor {self.name!r}: body {body.name!r} floats (free joint), so no '
                 f'parent carries it; name a body further out, or use contact_force'
             )
-
-    def reader(self, view: WorldView) -> TruthReader:
-        """Read the two native sensors."""
-        return ColumnReader(
-            view.model, [native_name(self.name, kind) for kind in ('force', 'torque')]
-        )
 
 
 class ContactForceConfig(WrenchConfig):

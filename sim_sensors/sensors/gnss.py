@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from math import cos, sin
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
-import mujoco
 import numpy as np
 from pydantic import Field
+from pyproj import Transformer
 
 from rig_common import msgs
 from rig_common.errors import UnavailableError
@@ -18,21 +18,12 @@ from rig_common.validation import Strict
 from sim_sensors.interface.batch import Batch
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.interface.sensor import Origin, Sample, Sensor, Topic
-from sim_sensors.interface.truth import ColumnReader
+from sim_sensors.interface.truth import WorldView
 from sim_sensors.sensors.common.drift import gauss_markov
-from sim_sensors.sensors.common.native import add_native, native_name
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.units import NonNegative
 
-if TYPE_CHECKING:
-    from pyproj import Transformer
-
-    from rig_common.cdr import Template
-    from sim_sensors.interface.truth import TruthReader, WorldView
-
-FIX = Topic('fix', 'sensor_msgs/msg/NavSatFix')
 VELOCITY = Topic('vel', 'geometry_msgs/msg/TwistStamped')
-NATIVE = ('framepos', 'framelinvel')
 
 NO_FIX = -1
 STATUS = {'fix': 0, 'sbas': 1, 'gbas': 2}
@@ -98,6 +89,8 @@ class Gnss(Sensor[GnssConfig]):
     """
 
     config_class = GnssConfig
+    topic = Topic('fix', 'sensor_msgs/msg/NavSatFix')
+    natives = ('framepos', 'framelinvel')
 
     def __init__(self, name: str, config: GnssConfig) -> None:
         super().__init__(name, config)
@@ -105,8 +98,8 @@ class Gnss(Sensor[GnssConfig]):
         """Position m and velocity m/s of the antenna in the world's axes."""
         self.returns = Layout({'position': (3,), 'linear': (3,), 'status': ()}, float)
         """Latitude deg, longitude deg, altitude m; velocity east, north, up m/s; status."""
-        self._truth_template = msgs.odometry('world', 'world')
-        self._fix = msgs.nav_sat_fix(self.frame_id)
+        self._truth_template = msgs.odometry('world', 'world')  # without an orientation
+        self._template = msgs.nav_sat_fix(self.frame_id)
         self._velocity = msgs.twist_stamped(config.enu_frame_id)
         c, s = cos(config.datum.yaw_rad), sin(config.datum.yaw_rad)
         self._to_enu = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
@@ -122,19 +115,9 @@ class Gnss(Sensor[GnssConfig]):
         """An outage remembers the last fix, not what happened since."""
         return False
 
-    def mount(self, spec: mujoco.MjSpec) -> None:
-        """Add the antenna's site and MuJoCo's own frame sensors on it."""
-        super().mount(spec)
-        for kind in NATIVE:
-            add_native(spec, self.name, kind)
-
     def origin(self) -> Origin:
         """Return the frame of the velocity: east, north, up at the world's origin."""
         return Origin(self.config.enu_frame_id, yaw_rad=-self.config.datum.yaw_rad)
-
-    def reader(self, view: WorldView) -> TruthReader:
-        """Read position and velocity in the world's axes."""
-        return ColumnReader(view.model, [native_name(self.name, kind) for kind in NATIVE])
 
     def validate(self, view: WorldView) -> None:
         """Say so where the library for geodesy is missing."""
@@ -180,27 +163,23 @@ class Gnss(Sensor[GnssConfig]):
 
     # ---- messages -------------------------------------------------------------------------
 
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth is an Odometry in the world's frame: position and velocity, no orientation."""
-        return self._truth_template.type_name, self._truth_template
-
     def topics(self) -> Sequence[Topic]:
         """The fix and the velocity."""
-        return [FIX, VELOCITY]
+        return [self.topic, VELOCITY]
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Fill both messages; the covariance is that of white and slow error together."""
         position, linear, status = self.return_layout.unpack(sample.values).values()
         kind = UNKNOWN_COVARIANCE if status == NO_FIX else DIAGONAL_COVARIANCE
         covariance = self._covariance if kind else np.zeros(9)
-        fix = self._fix.fill(
+        fix = self._template.fill(
             sample.stamp_ns,
             status=np.int8(status),
             position=position,
             position_covariance=covariance,
             position_covariance_type=kind,
         )
-        return [(FIX, fix), (VELOCITY, self._velocity.fill(sample.stamp_ns, linear=linear))]
+        return [(self.topic, fix), (VELOCITY, self._velocity.fill(sample.stamp_ns, linear=linear))]
 
 
 def geodetic_transformer(datum: DatumConfig) -> Transformer:

@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import mujoco
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from rig_common import msgs
+from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
 from rig_common.validation import Strict
 from sim_sensors.interface.batch import Batch, Timeline
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.interface.sensor import Sample, Sensor, Topic
-from sim_sensors.interface.truth import ColumnReader
+from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common.axes import NonNegativePerAxis, PerAxis, quantise, sensitivity
 from sim_sensors.sensors.common.drift import AllanNoise, LowPass
-from sim_sensors.sensors.common.native import add_native, native_name
 from sim_sensors.sensors.common.rotations import rotate
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.arrays.namespace import NUMPY, Arrays, Movable
 from sim_sensors.timing.arrays.tiles import Tile
 from sim_sensors.timing.units import NonNegative
 
-if TYPE_CHECKING:
-    from rig_common.cdr import Template
-    from sim_sensors.interface.truth import TruthReader, WorldView
-
-DATA_RAW = Topic('data_raw', 'sensor_msgs/msg/Imu')
 DATA = Topic('data', 'sensor_msgs/msg/Imu')
 TEMPERATURE = Topic('temperature', 'sensor_msgs/msg/Temperature')
 
 INERTIAL, ORIENTATION = slice(0, 6), slice(6, 10)
-NATIVE = ('accelerometer', 'gyro', 'framequat')
 ZERO = (0.0, 0.0, 0.0)
 
 
@@ -120,21 +112,25 @@ class Imu(Sensor[ImuConfig]):
     """
 
     config_class = ImuConfig
+    topic = Topic('data_raw', 'sensor_msgs/msg/Imu')
+    natives: Sequence[str] = ('accelerometer', 'gyro')
     on_tensors = True
     truth_responds = False
 
     def __init__(self, name: str, config: ImuConfig) -> None:
         super().__init__(name, config)
-        self.truth_layout = Layout(
-            {'linear_acceleration': (3,), 'angular_velocity': (3,)}
-            | ({'orientation': (4,)} if config.orientation else {}),
-            float,
-        )
-        """Specific force m/s^2, angular rate rad/s and, if asked for, orientation xyzw."""
-        self._raw = msgs.imu(self.frame_id)
+        fields: dict[str, tuple[int, ...]] = {
+            'linear_acceleration': (3,),
+            'angular_velocity': (3,),
+        }
+        self._template = msgs.imu(self.frame_id)
         self._full = msgs.imu(self.frame_id, orientation=True)
-        self._truth = self._full if config.orientation else self._raw
-        self._native = NATIVE if config.orientation else NATIVE[:2]
+        if config.orientation:
+            fields['orientation'] = (4,)
+            self._truth_template = self._full
+            self.natives = (*self.natives, 'framequat')
+        self.truth_layout = Layout(fields, float)
+        """Specific force m/s^2, angular rate rad/s and, if asked for, orientation xyzw."""
         self._period_s = 0.0
         self._warmth = msgs.temperature(self.frame_id)
         self._errors = _Errors(config)
@@ -144,15 +140,9 @@ class Imu(Sensor[ImuConfig]):
 
     # ---- the world's side -----------------------------------------------------------------
 
-    def mount(self, spec: mujoco.MjSpec) -> None:
-        """Add the site and MuJoCo's own sensors on it."""
-        super().mount(spec)
-        for kind in self._native:
-            add_native(spec, self.name, kind)
-
     def reader(self, view: WorldView) -> TruthReader:
         """Read the native columns; the quaternion turns from wxyz to xyzw."""
-        reader = ColumnReader(view.model, [native_name(self.name, kind) for kind in self._native])
+        reader = ColumnReader(view.model, self.native_names)
         reader.columns[ORIENTATION] = np.roll(reader.columns[ORIENTATION], -1)
         return reader
 
@@ -175,7 +165,7 @@ class Imu(Sensor[ImuConfig]):
         """Put the covariances into the messages: they depend on the rate as densities do not."""
         self._period_s = period_s
         covariances = self._errors.covariances(period_s)
-        self._raw = msgs.imu(self.frame_id).preset(**covariances)
+        self._template = msgs.imu(self.frame_id).preset(**covariances)
         self._full = msgs.imu(self.frame_id, orientation=True).preset(
             orientation_covariance=np.diag([self.config.orientation_noise_rad**2] * 3).ravel(),
             **covariances,
@@ -183,14 +173,10 @@ class Imu(Sensor[ImuConfig]):
 
     # ---- messages -------------------------------------------------------------------------
 
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth is an Imu too."""
-        return self._truth.type_name, self._truth
-
     def topics(self) -> Sequence[Topic]:
         """`data_raw` always, `data` with an orientation, `temperature` if asked for."""
         return (
-            [DATA_RAW]
+            [self.topic]
             + [DATA] * self.config.orientation
             + [TEMPERATURE] * self.config.temperature.publish
         )
@@ -199,7 +185,7 @@ class Imu(Sensor[ImuConfig]):
         """Fill the messages; covariances are those of the white noise of one sample."""
         fields = self.truth_layout.unpack(sample.values)
         orientation = fields.pop('orientation', None)
-        made = [(DATA_RAW, self._raw.fill(sample.stamp_ns, **fields))]
+        made = [(self.topic, self._template.fill(sample.stamp_ns, **fields))]
         if orientation is not None:
             made.append(
                 (DATA, self._full.fill(sample.stamp_ns, orientation=orientation, **fields))
@@ -224,7 +210,7 @@ class _Errors(Movable):
         self._matrix[3:, :3] = np.diag(gyro.g_sensitivity)
         self._is_mixed = not np.array_equal(self._matrix, np.eye(6))
 
-        def both(key: str) -> NDArray[np.float64]:
+        def both(key: str) -> Floats:
             return np.array([*getattr(accel, key), *getattr(gyro, key)])
 
         self._bias = _unless_zero(both('bias'))
@@ -278,5 +264,5 @@ class _Errors(Movable):
         }
 
 
-def _unless_zero(values: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _unless_zero(values: Floats) -> Floats | None:
     return values if values.any() else None

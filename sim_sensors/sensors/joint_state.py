@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import tau
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import mujoco
 import numpy as np
@@ -15,18 +14,13 @@ from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sim_sensors.interface.batch import Batch, Timeline
 from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Sample, Sensor, Topic
-from sim_sensors.interface.truth import ColumnReader
+from sim_sensors.interface.sensor import Sensor, Topic
+from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common.axes import quantise
 from sim_sensors.sensors.common.native import add_joint_native
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.units import NonNegative
 
-if TYPE_CHECKING:
-    from rig_common.cdr import Template
-    from sim_sensors.interface.truth import TruthReader, WorldView
-
-TYPE = 'sensor_msgs/msg/JointState'
 NATIVE = {'position': 'jointpos', 'velocity': 'jointvel', 'effort': 'jointactfrc'}
 
 
@@ -78,7 +72,8 @@ class JointState(Sensor[JointStateConfig]):
         )
         """Position rad or m, velocity per s, effort N m or N; each [joints]."""
         self._template = msgs.joint_state(config.joints, frame_id=config.frame_id, effort=True)
-        self._topic = Topic('joint_states' if config.namespaced else '/joint_states', TYPE)
+        suffix = 'joint_states' if config.namespaced else '/joint_states'
+        self.topic = Topic(suffix, self._template.type_name)
         self._count_size = tau / config.counts_per_rev if config.counts_per_rev else 0.0
         self._differs = config.velocity_from == 'counts'
         self.responds = config.backlash > 0.0
@@ -165,22 +160,3 @@ class JointState(Sensor[JointStateConfig]):
             velocity[:] = moved / (now_s - batch.state['time_s'][batch.envs])[:, None]
         batch.state['time_s'][batch.envs] = now_s
         return values
-
-    # ---- messages -------------------------------------------------------------------------
-
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth is a JointState too."""
-        return TYPE, self._template
-
-    def topics(self) -> Sequence[Topic]:
-        """One JointState."""
-        return [self._topic]
-
-    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
-        """Fill the JointState."""
-        return [
-            (
-                self._topic,
-                self._template.fill(sample.stamp_ns, **self.truth_layout.unpack(sample.values)),
-            )
-        ]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 import mujoco
 import numpy as np
 
@@ -12,16 +9,12 @@ from rig_common import msgs
 from rig_common.errors import RigError
 from sim_sensors.interface.batch import Batch
 from sim_sensors.interface.config import SensorConfig, Vector3
-from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.interface.sensor import Sensor, Topic
+from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.common.axes import PerAxis
-from sim_sensors.sensors.common.native import LinearReader, add_native, native_name
+from sim_sensors.sensors.common.native import LinearReader
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.units import NonNegative
-
-if TYPE_CHECKING:
-    from sim_sensors.interface.truth import TruthReader, WorldView
-
-MAG = Topic('mag', 'sensor_msgs/msg/MagneticField')
 
 TESLA_PER_GAUSS = 1e-4
 """MuJoCo leaves the unit open; its default, 0.5, is the Earth's field in gauss."""
@@ -49,29 +42,29 @@ class Magnetometer(Sensor[MagnetometerConfig]):
     """Magnetic field at the mount, in its own axes (REP 145)."""
 
     config_class = MagnetometerConfig
+    topic = Topic('mag', 'sensor_msgs/msg/MagneticField')
+    natives = ('magnetometer',)
 
     def __init__(self, name: str, config: MagnetometerConfig) -> None:
         super().__init__(name, config)
         self.truth_layout = Layout({'magnetic_field': (3,)}, float)
         """Field in the mount's axes, T."""
-        self._template = msgs.magnetic_field(self.frame_id)
         self._soft_iron = np.reshape(config.soft_iron, (3, 3))
         self._hard_iron = np.asarray(config.hard_iron_t)
         variance = config.noise**2 + config.resolution**2 / 12.0
-        self._covariance = np.diag([variance] * 3).ravel()
+        self._template = msgs.magnetic_field(self.frame_id).preset(
+            magnetic_field_covariance=np.diag([variance] * 3).ravel()
+        )
 
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add the site and MuJoCo's own magnetometer on it; set the world's field if given."""
         super().mount(spec)
-        add_native(spec, self.name, 'magnetometer')
         if any(self.config.field_t):
             spec.option.magnetic = np.asarray(self.config.field_t) / TESLA_PER_GAUSS
 
     def reader(self, view: WorldView) -> TruthReader:
         """Read the native sensor in tesla."""
-        return LinearReader(
-            view.model, [native_name(self.name, 'magnetometer')], TESLA_PER_GAUSS * np.eye(3)
-        )
+        return LinearReader(view.model, self.native_names, TESLA_PER_GAUSS * np.eye(3))
 
     def validate(self, view: WorldView) -> None:
         """Refuse a field that another magnetometer has set otherwise: there is only one Earth."""
@@ -88,23 +81,6 @@ class Magnetometer(Sensor[MagnetometerConfig]):
         batch.noise.apply_readout_errors(values, batch)
         if self.config.range_t > 0.0:
             np.clip(values, -self.config.range_t, self.config.range_t, out=values)
-
-    def topics(self) -> Sequence[Topic]:
-        """One MagneticField."""
-        return [MAG]
-
-    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
-        """Fill the message; the covariance is that of the white noise."""
-        return [
-            (
-                MAG,
-                self._template.fill(
-                    sample.stamp_ns,
-                    magnetic_field=sample.values,
-                    magnetic_field_covariance=self._covariance,
-                ),
-            )
-        ]
 
     def bounds(self) -> tuple[float, float]:
         """Return the saturation limits, T."""

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-import mujoco
 import numpy as np
 
 from rig_common import msgs
 from sim_sensors.interface.batch import Batch
 from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Origin, Sample, Sensor, Topic
-from sim_sensors.interface.truth import ColumnReader
-from sim_sensors.sensors.common.native import add_native, native_name
+from sim_sensors.interface.sensor import Origin, Sensor, Topic
+from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common.rotations import rotate
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.units import NonNegative
-
-if TYPE_CHECKING:
-    from sim_sensors.interface.truth import TruthReader, WorldView
-
-ODOM = Topic('odom', 'nav_msgs/msg/Odometry')
-NATIVE = ('framepos', 'framequat', 'velocimeter', 'gyro')
 
 
 class PoseConfig(SensorConfig):
@@ -46,6 +35,8 @@ class Pose(Sensor[PoseConfig]):
     """Pose of the mount in the world, twist in the mount's own axes (REP 103, nav_msgs)."""
 
     config_class = PoseConfig
+    topic = Topic('odom', 'nav_msgs/msg/Odometry')
+    natives = ('framepos', 'framequat', 'velocimeter', 'gyro')
 
     def __init__(self, name: str, config: PoseConfig) -> None:
         super().__init__(name, config)
@@ -53,7 +44,6 @@ class Pose(Sensor[PoseConfig]):
             {'position': (3,), 'orientation': (4,), 'linear': (3,), 'angular': (3,)}, float
         )
         """Position m, orientation xyzw, velocity m/s, angular rate rad/s."""
-        self._template = msgs.odometry(config.world_frame_id, self.frame_id)
         self._sigma = np.repeat(
             [
                 config.position_noise_m,
@@ -64,16 +54,10 @@ class Pose(Sensor[PoseConfig]):
             3,
         )
         variance = self._sigma**2
-        self._covariances = {
-            'pose_covariance': np.diag(variance[:6]).ravel(),
-            'twist_covariance': np.diag(variance[6:]).ravel(),
-        }
-
-    def mount(self, spec: mujoco.MjSpec) -> None:
-        """Add the site and MuJoCo's own frame sensors on it."""
-        super().mount(spec)
-        for kind in NATIVE:
-            add_native(spec, self.name, kind)
+        self._template = msgs.odometry(config.world_frame_id, self.frame_id).preset(
+            pose_covariance=np.diag(variance[:6]).ravel(),
+            twist_covariance=np.diag(variance[6:]).ravel(),
+        )
 
     def origin(self) -> Origin:
         """Return the frame of the pose: the world under the name it has in the messages."""
@@ -81,7 +65,7 @@ class Pose(Sensor[PoseConfig]):
 
     def reader(self, view: WorldView) -> TruthReader:
         """Read the native columns; the quaternion turns from wxyz to xyzw."""
-        reader = ColumnReader(view.model, [native_name(self.name, kind) for kind in NATIVE])
+        reader = ColumnReader(view.model, self.native_names)
         reader.columns[3:7] = np.roll(reader.columns[3:7], -1)
         return reader
 
@@ -97,12 +81,3 @@ class Pose(Sensor[PoseConfig]):
     def sync_facts(self) -> dict[str, object]:
         """Return that its cue has no error that stays: what measures a pose does not slip."""
         return {'cue_bias_s': 0.0}
-
-    def topics(self) -> Sequence[Topic]:
-        """One Odometry."""
-        return [ODOM]
-
-    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
-        """Fill the Odometry with the covariance of its noise."""
-        values = self.truth_layout.unpack(sample.values)
-        return [(ODOM, self._template.fill(sample.stamp_ns, **values, **self._covariances))]

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import radians
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from rig_common import msgs
+from rig_common.arrays import Floats
 from sim_sensors.interface.batch import Batch
 from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.interface.sensor import Sensor, Topic
+from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.raycast.choice import make_caster
 from sim_sensors.raycast.ray_caster import subtree_bodies, visible_geoms
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.units import NonNegative
 
-if TYPE_CHECKING:
-    from sim_sensors.interface.truth import TruthReader, WorldView
-
-RANGE = Topic('range', 'sensor_msgs/msg/Range')
 RADIATION = {'ultrasound': 0, 'infrared': 1}
 GOLDEN_ANGLE_RAD = np.pi * (3.0 - np.sqrt(5.0))
 
@@ -62,6 +59,7 @@ class Range(Sensor[RangeConfig]):
     """Distance along +x of the mount to the nearest surface inside the cone, m."""
 
     config_class = RangeConfig
+    topic = Topic('range', 'sensor_msgs/msg/Range')
 
     def __init__(self, name: str, config: RangeConfig) -> None:
         super().__init__(name, config)
@@ -85,18 +83,6 @@ class Range(Sensor[RangeConfig]):
         values[values < self.config.min_range_m] = -np.inf
         values[values > self.config.max_range_m] = np.inf
         return values
-
-    def topics(self) -> Sequence[Topic]:
-        """Return the range topic."""
-        return (RANGE,)
-
-    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
-        """Write the distance."""
-        return ((RANGE, self._template.fill(sample.stamp_ns, range=sample.values[0])),)
-
-    def bounds(self) -> tuple[float, float]:
-        """Return no bounds: REP 117 readings are infinite at both ends."""
-        return (-np.inf, np.inf)
 
 
 class ConeReader:
@@ -124,7 +110,7 @@ class ConeReader:
             out[row, 0] = hits.range_m.min()
 
 
-def cone(num_rays: int, opening_rad: float) -> NDArray[np.float64]:
+def cone(num_rays: int, opening_rad: float) -> Floats:
     """Return [num_rays, 3] unit directions that fill a cone around +x evenly (a sunflower).
 
     The first lies on the axis. Even in solid angle, so no part of the beam counts double.

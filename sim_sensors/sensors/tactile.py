@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from rig_common import msgs
+from rig_common.arrays import Floats
 from sim_sensors.interface.batch import Batch, Timeline
 from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Sample, Topic
+from sim_sensors.interface.sensor import Topic
+from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.common.grids import ResponseGrid, grid_points
 from sim_sensors.sensors.common.taxels import TaxelReader, add_taxels
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.units import NonNegative
 
-if TYPE_CHECKING:
-    from sim_sensors.interface.truth import TruthReader, WorldView
-
-FIELD = Topic('tactile/image_raw', 'sensor_msgs/msg/Image')
 SHEAR_TO_DEPTH = 3.0
 """Young's over shear modulus of an incompressible elastomer: how far a pad shears, per friction
 and depth, before what touches it slips."""
@@ -68,6 +64,7 @@ class Tactile(ResponseGrid[TactileConfig]):
     """
 
     config_class = TactileConfig
+    topic = Topic('tactile/image_raw', 'sensor_msgs/msg/Image')
     imposed, shown = 'pressed', 'field'
 
     def __init__(self, name: str, config: TactileConfig) -> None:
@@ -95,7 +92,7 @@ class Tactile(ResponseGrid[TactileConfig]):
         """Read depths from the native sensor, and how the bodies that touch move along."""
         return TaxelReader(view.model, self.name, self._points(), with_sliding=self.config.shear)
 
-    def _points(self) -> NDArray[np.float64]:
+    def _points(self) -> Floats:
         config = self.config
         return grid_points(config.rows, config.columns, config.height_m, config.width_m)
 
@@ -145,17 +142,6 @@ class Tactile(ResponseGrid[TactileConfig]):
             left = np.maximum.accumulate((level - slope)[..., ::-1], axis=-1)[..., ::-1] + slope
             level = np.maximum(left, right).swapaxes(1, 2)
         return np.asarray(np.exp(level), np.float32)
-
-    # ---- messages -------------------------------------------------------------------------
-
-    def topics(self) -> Sequence[Topic]:
-        """Return the displacement field."""
-        return (FIELD,)
-
-    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
-        """Write the field."""
-        field = self.return_layout.view(sample.values, 'data')
-        return ((FIELD, self._template.fill(sample.stamp_ns, data=field)),)
 
 
 def _within(vectors: Array, longest: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import mujoco
 import numpy as np
@@ -14,17 +14,12 @@ from rig_common.validation import Strict
 from sim_sensors.interface.batch import Batch, Timeline
 from sim_sensors.interface.mounts import find_body
 from sim_sensors.interface.sensor import Sample, Topic
-from sim_sensors.interface.truth import ColumnReader
+from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common.grids import ResponseGrid, grid_points
-from sim_sensors.sensors.common.native import native_name
 from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.units import NonNegative
 
-if TYPE_CHECKING:
-    from sim_sensors.interface.truth import TruthReader, WorldView
-
-GRID = Topic('temperature/image_raw', 'sensor_msgs/msg/Image')
 MEAN = Topic('temperature', 'sensor_msgs/msg/Temperature')
 
 Celsius = Annotated[float, Field(ge=-273.15, le=5000.0)]
@@ -78,6 +73,7 @@ class TemperatureGrid(ResponseGrid[TemperatureGridConfig], PhysicalSensor[Temper
     """
 
     config_class = TemperatureGridConfig
+    topic = Topic('temperature/image_raw', 'sensor_msgs/msg/Image')
     imposed, shown = 'exposed', 'reading'
 
     def __init__(self, name: str, config: TemperatureGridConfig) -> None:
@@ -99,7 +95,7 @@ class TemperatureGrid(ResponseGrid[TemperatureGridConfig], PhysicalSensor[Temper
         for label, source in self.config.sources.items():
             find_body(spec, self.name, source.body, f'sources.{label}.body')
             spec.add_sensor(
-                name=native_name(self.name, label),
+                name=f'{self.name}/{label}',
                 type=mujoco.mjtSensor.mjSENS_FRAMEPOS,
                 objtype=mujoco.mjtObj.mjOBJ_XBODY,
                 objname=source.body,
@@ -153,21 +149,17 @@ class TemperatureGrid(ResponseGrid[TemperatureGridConfig], PhysicalSensor[Temper
 
     def topics(self) -> Sequence[Topic]:
         """Return the grid and its mean."""
-        return (GRID, MEAN)
+        return (self.topic, MEAN)
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Write the grid and its mean, with the variance of the mean's noise."""
         grid = self.return_layout.view(sample.values, 'data')
-        variance = self.config.noise**2 / grid.size
-        return (
-            (GRID, self._template.fill(sample.stamp_ns, data=grid)),
-            (
-                MEAN,
-                self._mean.fill(
-                    sample.stamp_ns, temperature=float(grid.mean()), variance=variance
-                ),
-            ),
+        mean = self._mean.fill(
+            sample.stamp_ns,
+            temperature=float(grid.mean()),
+            variance=self.config.noise**2 / grid.size,
         )
+        return [*super().encode(sample), (MEAN, mean)]
 
 
 class ExposureReader:
@@ -180,7 +172,7 @@ class ExposureReader:
         config = sensor.config
         self._cells = grid_points(config.rows, config.columns, config.height_m, config.width_m)
         self._sources = [
-            (ColumnReader(view.model, [native_name(sensor.name, label)]).columns, source)
+            (ColumnReader(view.model, [f'{sensor.name}/{label}']).columns, source)
             for label, source in config.sources.items()
         ]
         self._ambient_c = config.ambient_c

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import pi, tau
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import mujoco
 import numpy as np
@@ -14,14 +14,10 @@ from rig_common import msgs
 from rig_common.times import NS_PER_S
 from sim_sensors.interface.batch import Batch, Timeline
 from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Origin, Sample, Sensor, Topic
+from sim_sensors.interface.sensor import Origin, Sensor, Topic
+from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.common.axes import quantise
-from sim_sensors.sensors.common.native import (
-    LinearReader,
-    add_joint_native,
-    add_native,
-    native_name,
-)
+from sim_sensors.sensors.common.native import LinearReader, add_joint_native
 from sim_sensors.sensors.common.rotations import yaw_quat
 from sim_sensors.timing.arrays.columns import (
     Column,
@@ -36,12 +32,6 @@ from sim_sensors.timing.arrays.columns import (
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.units import NonNegative
 
-if TYPE_CHECKING:
-    from rig_common.cdr import Template
-    from sim_sensors.interface.truth import TruthReader, WorldView
-
-ODOM = Topic('odom', 'nav_msgs/msg/Odometry')
-BASE_NATIVE = ('velocimeter', 'gyro')
 UNKNOWN = 1e6
 """Variance of what planar odometry does not measure (z, roll, pitch), m^2 or rad^2."""
 PLANAR = np.add.outer(6 * np.array([0, 1, 5]), np.array([0, 1, 5])).ravel()
@@ -99,12 +89,14 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
     """Pose in the odometry frame and twist of the base, with a covariance that grows."""
 
     config_class = WheelOdometryConfig
+    topic = Topic('odom', 'nav_msgs/msg/Odometry')
     stateful = True
 
     def __init__(self, name: str, config: WheelOdometryConfig) -> None:
         super().__init__(name, config)
         self._has_wheels = bool(config.left_joints)
         self.responds = not self._has_wheels
+        self.natives = () if self._has_wheels else ('velocimeter', 'gyro')
         self.truth_layout = Layout({'position': (2,), 'velocity': (2,)}, float)
         """Travel m and speed m/s of the left and right wheels over the ground."""
         self.returns = Layout(
@@ -134,12 +126,8 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add MuJoCo's own joint sensors, or a velocimeter and a gyro on the mount."""
         super().mount(spec)
-        if self._has_wheels:
-            for kind, joint in self._wheel_sensors():
-                add_joint_native(spec, self.name, kind, joint)
-        else:
-            for kind in BASE_NATIVE:
-                add_native(spec, self.name, kind)
+        for kind, joint in self._wheel_sensors():
+            add_joint_native(spec, self.name, kind, joint)
 
     def origin(self) -> Origin:
         """Return the odometry frame: it starts where the base starts."""
@@ -148,12 +136,11 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
     def reader(self, view: WorldView) -> TruthReader:
         """Read both sides from the wheels' joints or from the base's twist."""
         if not self._has_wheels:
-            names = [native_name(self.name, kind) for kind in BASE_NATIVE]
             half = 0.5 * self.config.track_m
             to_row = np.zeros((6, 4))
             to_row[0, 2:] = 1.0
             to_row[5, 2:] = -half, half
-            return LinearReader(view.model, names, to_row)
+            return LinearReader(view.model, self.native_names, to_row)
         names = [f'{self.name}/{kind}/{joint}' for kind, joint in self._wheel_sensors()]
         config = self.config
         sides = [
@@ -232,33 +219,19 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
 
     # ---- messages -------------------------------------------------------------------------
 
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth is a JointState of the two sides, in metres."""
-        return self._truth_template.type_name, self._truth_template
-
-    def topics(self) -> Sequence[Topic]:
-        """One Odometry."""
-        return [ODOM]
-
-    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
-        """Fill the Odometry."""
-        pose, twist, covariance, _ = self.return_layout.unpack(sample.values).values()
+    def blocks(self, row: Array) -> dict[str, Any]:
+        """Return the planar pose and twist, with all that is not known."""
+        pose, twist, covariance, _ = self.return_layout.unpack(row).values()
         x, y, yaw = pose.tolist()
         forward, left, turn = twist.tolist()
-        return [
-            (
-                ODOM,
-                self._template.fill(
-                    sample.stamp_ns,
-                    position=[x, y, 0.0],
-                    orientation=yaw_quat(yaw),
-                    pose_covariance=_spatial(covariance),
-                    linear=[forward, left, 0.0],
-                    angular=[0.0, 0.0, turn],
-                    twist_covariance=self._twist_covariance(forward, turn),
-                ),
-            )
-        ]
+        return {
+            'position': [x, y, 0.0],
+            'orientation': yaw_quat(yaw),
+            'pose_covariance': _spatial(covariance),
+            'linear': [forward, left, 0.0],
+            'angular': [0.0, 0.0, turn],
+            'twist_covariance': self._twist_covariance(forward, turn),
+        }
 
     def _twist_covariance(self, forward: float, turn: float) -> Array:
         """Return [36]: the slip of both sides over one period."""

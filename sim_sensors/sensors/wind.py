@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
@@ -12,20 +11,14 @@ from rig_common import msgs
 from rig_common.errors import RigError
 from sim_sensors.interface.batch import Batch, Timeline
 from sim_sensors.interface.config import Vector3
-from sim_sensors.interface.sensor import Sample, Topic
-from sim_sensors.interface.truth import ColumnReader
+from sim_sensors.interface.sensor import Topic
+from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common.drift import LowPass
-from sim_sensors.sensors.common.native import add_native, native_name
 from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
 from sim_sensors.sensors.common.rotations import cross
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.arrays.namespace import Arrays
 from sim_sensors.timing.units import NonNegative
-
-if TYPE_CHECKING:
-    from sim_sensors.interface.truth import TruthReader, WorldView
-
-WIND = Topic('wind', 'geometry_msgs/msg/Vector3Stamped')
 
 
 class WindConfig(PhysicalConfig):
@@ -45,10 +38,8 @@ class WindConfig(PhysicalConfig):
 class ApparentWind(ColumnReader):
     """The world's wind less the velocity of the mount, in the mount's axes."""
 
-    def __init__(self, model: mujoco.MjModel, sensor: str) -> None:
-        super().__init__(
-            model, [native_name(sensor, 'velocimeter'), native_name(sensor, 'framequat')]
-        )
+    def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
+        super().__init__(model, names)
         self._wind = np.array(model.opt.wind)
 
     def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
@@ -65,6 +56,8 @@ class Wind(PhysicalSensor[WindConfig]):
     """Apparent wind at the mount in its own axes, where it blows to, m/s."""
 
     config_class = WindConfig
+    topic = Topic('wind', 'geometry_msgs/msg/Vector3Stamped')
+    natives = ('velocimeter', 'framequat')
     on_tensors = True
     truth_responds = False
 
@@ -79,14 +72,12 @@ class Wind(PhysicalSensor[WindConfig]):
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add the site, its velocity and its orientation; set the world's wind if given."""
         super().mount(spec)
-        for kind in ('velocimeter', 'framequat'):
-            add_native(spec, self.name, kind)
         if any(self.config.wind_m_s):
             spec.option.wind = self.config.wind_m_s
 
     def reader(self, view: WorldView) -> TruthReader:
         """Read what the mount feels."""
-        return ApparentWind(view.model, self.name)
+        return ApparentWind(view.model, self.native_names)
 
     def validate(self, view: WorldView) -> None:
         """Refuse a wind that another anemometer has set otherwise: a world has one."""
@@ -111,14 +102,6 @@ class Wind(PhysicalSensor[WindConfig]):
         limit = self.config.range_m_s
         if limit:
             values[:] = batch.noise.xp.clip(values, -limit, limit)
-
-    def topics(self) -> Sequence[Topic]:
-        """One vector."""
-        return [WIND]
-
-    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
-        """Fill the message."""
-        return [(WIND, self._template.fill(sample.stamp_ns, vector=sample.values))]
 
     def bounds(self) -> tuple[float, float]:
         """Return the saturation limits, m/s."""

@@ -10,11 +10,11 @@ from rig_common.arrays import Ints
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.timing.arrays.columns import Column, column, real, rounded
+from sim_sensors.timing.arrays.rows import Rows
 from sim_sensors.timing.clock_config import ClockConfig
 from sim_sensors.timing.config import TimingConfig
 from sim_sensors.timing.discipline import Discipline, NtpServo, PtpServo, warmth_s
 from sim_sensors.timing.randomness.correlated import ClockWander
-from sim_sensors.timing.randomness.lanes import Rows
 from sim_sensors.timing.randomness.noise_stream import Captures
 from sim_sensors.timing.randomness.random_streams import RandomStreams
 from sim_sensors.timing.schedule import Schedule

@@ -6,6 +6,7 @@ import numpy as np
 
 from rig_common.arrays import Ints
 from sim_sensors.timing.arrays.columns import Column, column, looked_up, truncated
+from sim_sensors.timing.arrays.rows import Rows
 from sim_sensors.timing.latency_config import LatencyConfig
 from sim_sensors.timing.marginals import (
     STEPS,
@@ -16,7 +17,6 @@ from sim_sensors.timing.marginals import (
     trace_of,
 )
 from sim_sensors.timing.randomness.correlated import FilteredNormals
-from sim_sensors.timing.randomness.lanes import Rows
 from sim_sensors.timing.randomness.random_streams import RandomStreams
 
 

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Ints
+from rig_common.arrays import Flags, Ints
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.timing.arrays.devices import arrays_holding
@@ -35,7 +34,7 @@ class Served(NamedTuple):
 
     leave_ns: Ints
     """When each has been sent, ns [n]; for a dropped one, as if it had been sent at once."""
-    dropped: NDArray[np.bool_]
+    dropped: Flags
     free_ns: int
     """When the line has sent all of them, ns."""
 
@@ -80,7 +79,7 @@ class _Block(NamedTuple):
     first: dict[str, int]
     """Capture index of each member's first message in it."""
     delay_ns: dict[str, Ints]
-    dropped: dict[str, NDArray[np.bool_]]
+    dropped: dict[str, Flags]
 
 
 class Link:
@@ -193,7 +192,7 @@ class LinkShare:
         self.round_trip_ns = seconds_to_ns(link.config.round_trip_s)
         self.most_ns = link.most_ns(name)
 
-    def at(self, index: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    def at(self, index: Ints) -> tuple[Ints, Flags]:
         """Return the delays of captures `index` [n], ns, and which are dropped, [n] each."""
         xp = arrays_holding(index)
         delay_ns, dropped = xp.empty(len(index), np.int64), xp.empty(len(index), np.bool_)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rig_common.arrays import Flags, Ints
+from sim_sensors.timing.arrays.rows import Rows
 from sim_sensors.timing.config import LossConfig
-from sim_sensors.timing.randomness.lanes import Rows
 from sim_sensors.timing.randomness.noise_stream import Captures
 from sim_sensors.timing.randomness.random_streams import RandomStreams
 

@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Ints
+from rig_common.arrays import Floats, Ints
 from rig_common.errors import RigError
 
 
@@ -50,7 +49,7 @@ def read_stamps(file: Path) -> tuple[Ints, Ints]:
     return values[:, 0], values[:, 1]
 
 
-def read_latencies(file: Path) -> NDArray[np.float64]:
+def read_latencies(file: Path) -> Floats:
     """Return the latencies of a trace, s: one column of them, or the difference of two stamps."""
     rows = read_columns(file)
     if len(rows[0]) == 2:

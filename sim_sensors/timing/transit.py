@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Ints
+from rig_common.arrays import Flags, Ints
 from rig_common.errors import RigError
 from rig_common.times import LONG_AGO_NS, seconds_to_ns
 from sim_sensors.timing.arrays.columns import Column, chosen, column, larger, truncated
@@ -32,9 +31,9 @@ class Passage(NamedTuple):
 
     stamp_ns: Column
     arrival_ns: Column
-    lost: NDArray[np.bool_] | None
+    lost: Flags | None
     """Rows that never arrive; None when all do."""
-    twice: NDArray[np.bool_] | None = None
+    twice: Flags | None = None
     """Rows that arrive twice; None when none does."""
 
 
@@ -278,7 +277,7 @@ class Transit:
 
     # ---- loss ---------------------------------------------------------------------------------
 
-    def _lost(self, batch: Captures, condition: Condition) -> NDArray[np.bool_] | None:
+    def _lost(self, batch: Captures, condition: Condition) -> Flags | None:
         captures = len(batch.index)
         self.counts[CaptureFate.CAPTURED] += captures
         lost = self._loss.advance(batch) if self._loss.probability else None
@@ -296,9 +295,7 @@ class Transit:
             lost = self._also(lost, draw < 1.0 - condition.passing, CaptureFate.FAULT_LOSS)
         return lost
 
-    def _also(
-        self, lost: NDArray[np.bool_] | None, more: NDArray[np.bool_], fate: CaptureFate
-    ) -> NDArray[np.bool_]:
+    def _also(self, lost: Flags | None, more: Flags, fate: CaptureFate) -> Flags:
         """Return `lost` and `more` together; what was not lost yet counts as `fate`."""
         if lost is None:
             self.counts[fate] += int(more.sum())

@@ -13,9 +13,8 @@ from pathlib import Path
 import mujoco
 import numpy as np
 from mujoco.batch import Batch
-from numpy.typing import NDArray
 
-from rig_common.arrays import AnyArray, Floats
+from rig_common.arrays import AnyArray, Floats, Ids
 from rig_common.cores import usable_cores
 from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.timing.config import LinkConfig
@@ -102,7 +101,7 @@ class BatchWorld(WorldBase):
             env = int(counts.any(1).argmax())
             self._unstable(env, self._batch.warning[env])
 
-    def _reset(self, envs: NDArray[np.intp], *, is_midway: bool) -> None:
+    def _reset(self, envs: Ids, *, is_midway: bool) -> None:
         self._batch.reset(envs, self.keyframe)
         if self._history is not None:
             self._batch.bind('history')[envs] = self._history

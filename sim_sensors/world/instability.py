@@ -6,11 +6,11 @@ from typing import TypeAlias
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Ints32
 from rig_common.errors import RigError
 
-Warnings: TypeAlias = NDArray[np.int32]
+Warnings: TypeAlias = Ints32
 """MuJoCo's warnings by kind, [kinds, 2]: information about the last one, and how many."""
 
 UNSTABLE = {

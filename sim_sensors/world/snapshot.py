@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from sim_sensors.world.world_base import WorldBase
 
 
@@ -21,7 +21,7 @@ class Snapshot:
         self.model = world.model
         self.num_envs = world.num_envs
         self.time_ns, self.stamp_ns = world.time_ns, world.stamp_ns
-        self.sensordata: NDArray[np.float64] = np.array(world.sensordata)
+        self.sensordata: Floats = np.array(world.sensordata)
         self._data = {env: mujoco.MjData(world.model) for env in self.envs}
         self.take()
 
@@ -36,11 +36,11 @@ class Snapshot:
         """Return the copied state of `env`."""
         return self._data[env]
 
-    def bound(self, name: str) -> NDArray[np.float64]:
+    def bound(self, name: str) -> Floats:
         """Return array `name` of the copied states, [len(envs), ...]."""
         return np.stack([getattr(data, name) for data in self._data.values()])
 
     @property
-    def next_velocity(self) -> NDArray[np.float64] | None:
+    def next_velocity(self) -> Floats | None:
         """Velocity at the end of the step that begins now; see `WorldView`."""
         return None if self.world.is_rk4 else self.bound('qvel')

@@ -9,9 +9,8 @@ from typing import NoReturn
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import AnyArray, Floats
+from rig_common.arrays import AnyArray, Floats, Ids
 from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.timing.config import LinkConfig
 from sim_sensors.world.config.world import WorldConfig
@@ -88,7 +87,7 @@ class World(WorldBase):
         warnings = self._data.warning
         self._unstable(0, np.stack([warnings.lastinfo, warnings.number], 1))
 
-    def _reset(self, envs: NDArray[np.intp], *, is_midway: bool) -> None:
+    def _reset(self, envs: Ids, *, is_midway: bool) -> None:
         if not len(envs):
             return
         if self.keyframe < 0:

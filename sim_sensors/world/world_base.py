@@ -11,12 +11,13 @@ from typing import NoReturn
 import mujoco
 import numpy as np
 from mujoco.batch import SimulationError
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from rig_common.arrays import Floats
+from rig_common.arrays import Floats, Ids, Ints
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.timing.arrays.rows import ALL, EnvIndex
 from sim_sensors.timing.config import LinkConfig
 from sim_sensors.world.actuation.commands import Actuation
 from sim_sensors.world.actuation.diff_drive import DiffDrive, find_drive
@@ -25,7 +26,6 @@ from sim_sensors.world.actuation.placing import Placing
 from sim_sensors.world.actuation.transmissions import Actuators, Field
 from sim_sensors.world.config.drivers import DriverConfig
 from sim_sensors.world.config.world import WorldConfig
-from sim_sensors.world.envs import ALL_ENVS, EnvIndex
 from sim_sensors.world.instability import Warnings, instability
 from sim_sensors.world.model.model_file import compile_model, one_line, whole_timestep_ns
 from sim_sensors.world.model.native_delay import initial_history
@@ -46,7 +46,7 @@ class Driver(ABC):
     def __init__(self, world: WorldBase) -> None:
         self._begun_ns = np.zeros(world.num_envs, np.int64)
 
-    def reset(self, envs: NDArray[np.intp], time_ns: int) -> None:
+    def reset(self, envs: Ids, time_ns: int) -> None:
         """Begin a new episode in `envs` at `time_ns`."""
         self._begun_ns[envs] = time_ns
 
@@ -152,11 +152,11 @@ class WorldBase(ABC):
 
     def reset(
         self,
-        envs: Sequence[int] | NDArray[np.intp] | None = None,
+        envs: Sequence[int] | Ids | None = None,
         *,
         seed: int | None = None,
         episode: int = 0,
-        commands: tuple[NDArray[np.int64], Floats] | None = None,
+        commands: tuple[Ints, Floats] | None = None,
     ) -> None:
         """Go back to the start.
 
@@ -196,7 +196,7 @@ class WorldBase(ABC):
         """Actuator ids by the names that `command` takes."""
         return self.actuation.actuators.names
 
-    def command(self, values: Mapping[str, float], envs: EnvIndex = ALL_ENVS) -> None:
+    def command(self, values: Mapping[str, float], envs: EnvIndex = ALL) -> None:
         """Set commands by name of actuator or joint, in the actuator's unit, for some `envs`.
 
         All are taken or, with a RigError, none.
@@ -204,7 +204,7 @@ class WorldBase(ABC):
         self.actuation.apply(self.actuation.raw_changes(values), envs)
 
     def command_joints(
-        self, values: Mapping[str, Mapping[Field, float]], envs: EnvIndex = ALL_ENVS
+        self, values: Mapping[str, Mapping[Field, float]], envs: EnvIndex = ALL
     ) -> None:
         """Set positions, velocities and efforts of joints (rad, rad/s, N m; m, m/s, N).
 
@@ -225,7 +225,7 @@ class WorldBase(ABC):
         body: str,
         pos_m: Sequence[float],
         quat_wxyz: Sequence[float],
-        envs: EnvIndex = ALL_ENVS,
+        envs: EnvIndex = ALL,
     ) -> None:
         """Put a mocap or free body at a pose in the world; a flown body goes there itself."""
         if self.driver is None or not self.driver.take_pose(body, pos_m, quat_wxyz, envs):
@@ -236,7 +236,7 @@ class WorldBase(ABC):
         self.actuation.ctrl[:] = ctrl
 
     def command_twist(
-        self, forward_m_s: ArrayLike, turn_rad_s: ArrayLike, envs: EnvIndex = ALL_ENVS
+        self, forward_m_s: ArrayLike, turn_rad_s: ArrayLike, envs: EnvIndex = ALL
     ) -> None:
         """Drive the base (cmd_vel): forward speed and yaw rate in its own frame.
 
@@ -307,10 +307,10 @@ class WorldBase(ABC):
         """Raise where the step just made was unstable."""
 
     @abstractmethod
-    def _reset(self, envs: NDArray[np.intp], *, is_midway: bool) -> None:
+    def _reset(self, envs: Ids, *, is_midway: bool) -> None:
         """Put `envs` back to the start; midway, their derived arrays are those of this tick."""
 
-    def _command_first_step(self, envs: NDArray[np.intp]) -> None:
+    def _command_first_step(self, envs: Ids) -> None:
         """Give `envs`, which were just reset, what their actuators receive in their first step."""
         ctrl = self.actuation.first_outputs(max(self.time_ns, 0), envs, self.bound)
         self.bound('ctrl')[envs] = ctrl[envs]

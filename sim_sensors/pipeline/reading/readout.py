@@ -7,9 +7,8 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Ints
+from rig_common.arrays import Flags, Ids, Ints
 from rig_common.errors import RigError
 from rig_common.times import in_seconds
 from sim_sensors.interface.batch import Batch
@@ -34,7 +33,7 @@ class Reading(NamedTuple):
 
     values: Array
     """Return space [n, width], or [n, history, width] with the newest first; 0 where invalid."""
-    valid: NDArray[np.bool_]
+    valid: Flags
     """False where nothing has arrived yet, [n] or [n, history]."""
     capture_ns: Ints
     """True time of each value, ns; 0 where invalid."""
@@ -233,7 +232,7 @@ class Readout:
 
     def start(
         self,
-        lanes: NDArray[np.intp],
+        lanes: Ids,
         origin_ns: Ints,
         times_ns: Ints,
         values: Array,

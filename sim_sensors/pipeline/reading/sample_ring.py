@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Ints
+from rig_common.arrays import Flags, Ids, Ints
 from rig_common.times import NEVER_NS
 from sim_sensors.pipeline.ring_cursor import Cursor
 from sim_sensors.timing.arrays.columns import Column
@@ -27,7 +26,7 @@ class Found(NamedTuple):
     place: Ints | int
     """Slot and environment in one number (slot * num_envs + env), [n] or [n, history]; a slot
     where it is the same for all environments."""
-    valid: NDArray[np.bool_]
+    valid: Flags
     """Whether there is an answer at all, same shape."""
 
 
@@ -96,7 +95,7 @@ class SampleRing:
         capture_ns: Ints,
         stamp_ns: Column,
         arrival_ns: Column,
-        lost: NDArray[np.bool_] | None,
+        lost: Flags | None,
         skipped: Ints | None,
     ) -> None:
         """Add capture `index` [n] of `envs`; captures that were skipped count as lost."""
@@ -112,17 +111,17 @@ class SampleRing:
             self._hold(self._ids(envs)[lost])
         self.newest[envs] = index
 
-    def _skip(self, envs: NDArray[np.intp], captures: Ints) -> None:
+    def _skip(self, envs: Ids, captures: Ints) -> None:
         """Hold the newest sample of `envs` through `captures` [n] captures nobody made."""
         for done in range(int(captures.max())):
             late = envs[captures > done]
             self.cursor.advance(late if len(late) < len(self.newest) else ALL)
             self._hold(late)
 
-    def _ids(self, envs: Rows) -> NDArray[np.intp]:
+    def _ids(self, envs: Rows) -> Ids:
         return self.cursor.envs[envs]
 
-    def _hold(self, envs: NDArray[np.intp]) -> None:
+    def _hold(self, envs: Ids) -> None:
         """Make the newest slot of `envs` repeat the one before it."""
         here, before = self.cursor.back(envs, 0), self.cursor.back(envs, 1)
         for array in (self.values, self.capture_ns, self.stamp_ns, self.arrival_ns):
@@ -158,7 +157,7 @@ class SampleRing:
 
     def rewrite(
         self,
-        envs: NDArray[np.intp],
+        envs: Ids,
         index: Ints,
         values: Array,
         times_ns: tuple[Ints, Ints, Ints],

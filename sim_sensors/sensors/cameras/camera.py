@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import mujoco
 import numpy as np
@@ -14,17 +14,13 @@ from rig_common import msgs
 from rig_common.validation import Strict
 from sim_sensors.interface.batch import Batch
 from sim_sensors.interface.sensor import Sample, Topic
+from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.cameras.imager import Imager, ImagerConfig, ImageReader
 from sim_sensors.sensors.cameras.optics import Lens, LensModel, Pinhole
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.timing.units import NonNegative
 from sim_sensors.world.rendering.renderer import Renderer
 
-if TYPE_CHECKING:
-    from sim_sensors.interface.truth import TruthReader, WorldView
-
-IMAGE = Topic('image_raw', 'sensor_msgs/msg/Image')
-INFO = Topic('camera_info', 'sensor_msgs/msg/CameraInfo')
 COMPRESSED = Topic('image_raw/compressed', 'sensor_msgs/msg/CompressedImage')
 
 LUMA = np.array([0.299, 0.587, 0.114], np.float32)
@@ -87,6 +83,8 @@ class Camera(Imager[CameraConfig]):
     """A picture [height, width, channels] of bytes, and its camera info."""
 
     config_class = CameraConfig
+    topic = Topic('image_raw', 'sensor_msgs/msg/Image')
+    info = Topic('camera_info', 'sensor_msgs/msg/CameraInfo')
 
     def __init__(self, name: str, config: CameraConfig) -> None:
         super().__init__(name, config)
@@ -101,10 +99,7 @@ class Camera(Imager[CameraConfig]):
         if self._lens is not None:
             self.rendered = self._lens.rendered
         channels = (3,) if config.encoding == 'rgb8' else ()
-        self.truth_layout = Layout({'data': (config.height, config.width, *channels)}, np.uint8)
-        """The picture through the lens, without noise."""
-        self._template = msgs.image(self.frame_id, config.height, config.width, config.encoding)
-        self._info = self.info_template(d, model)
+        self._lay_out(config.encoding, np.uint8, channels, d, model)
         self._shading = self._falloff() if config.vignetting else None
 
     def reader(self, view: WorldView) -> TruthReader:
@@ -146,29 +141,21 @@ class Camera(Imager[CameraConfig]):
 
     def topics(self) -> Sequence[Topic]:
         """Return image and camera info, and the JPEG if asked for."""
-        return (IMAGE, INFO, COMPRESSED) if self.config.compressed else (IMAGE, INFO)
+        return [*super().topics()] + [COMPRESSED] * self.config.compressed
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
-        """Write the picture; the camera info carries the same stamp."""
-        picture = self.truth_layout.view(sample.values, 'data')
-        written = [
-            (IMAGE, self._template.fill(sample.stamp_ns, data=picture)),
-            (INFO, self._info.fill(sample.stamp_ns)),
-        ]
+        """Write the picture, its camera info and the JPEG."""
+        written = [*super().encode(sample)]
         if self.config.compressed:
-            written.append(
-                (
-                    COMPRESSED,
-                    msgs.compressed_image(
-                        sample.stamp_ns,
-                        self.frame_id,
-                        f'{self.config.encoding}; jpeg compressed bgr8'
-                        if self.config.encoding == 'rgb8'
-                        else 'mono8; jpeg compressed mono8',
-                        self._jpeg(picture),
-                    ),
-                )
+            encoding = self.config.encoding
+            stored = 'bgr8' if encoding == 'rgb8' else encoding
+            jpeg = msgs.compressed_image(
+                sample.stamp_ns,
+                self.frame_id,
+                f'{encoding}; jpeg compressed {stored}',
+                self._jpeg(self.truth_layout.view(sample.values, 'data')),
             )
+            written.append((COMPRESSED, jpeg))
         return written
 
     def _jpeg(self, picture: Array) -> bytes:

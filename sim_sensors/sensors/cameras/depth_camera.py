@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from rig_common import msgs
+from rig_common.arrays import Flags
 from sim_sensors.interface.batch import Batch
 from sim_sensors.interface.sensor import Sample, Topic
+from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.cameras.imager import Imager, ImageReader
 from sim_sensors.sensors.cameras.traced import TracedConfig, TracedReader
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.timing.units import NonNegative
 
-if TYPE_CHECKING:
-    from sim_sensors.interface.truth import TruthReader, WorldView
-
-IMAGE = Topic('depth/image_raw', 'sensor_msgs/msg/Image')
-INFO = Topic('depth/camera_info', 'sensor_msgs/msg/CameraInfo')
 POINTS = Topic('depth/points', 'sensor_msgs/msg/PointCloud2')
 POINT = np.dtype([('x', '<f4'), ('y', '<f4'), ('z', '<f4')])
 
@@ -59,13 +55,12 @@ class DepthCamera(Imager[DepthCameraConfig]):
     """A picture [height, width] of metres along the optical axis."""
 
     config_class = DepthCameraConfig
+    topic = Topic('depth/image_raw', 'sensor_msgs/msg/Image')
+    info = Topic('depth/camera_info', 'sensor_msgs/msg/CameraInfo')
 
     def __init__(self, name: str, config: DepthCameraConfig) -> None:
         super().__init__(name, config)
-        self.truth_layout = Layout({'data': (config.height, config.width)}, np.float32)
-        """Depth, m; +inf where nothing is."""
-        self._template = msgs.image(self.frame_id, config.height, config.width, '32FC1')
-        self._info = self.info_template()
+        self._lay_out('32FC1', np.float32)  # m; +inf where nothing is
         self._focal_baseline = np.float32(self.picture.focal_px * config.baseline_m)
         if config.points:
             x, y = self.picture.rays()
@@ -105,7 +100,7 @@ class DepthCamera(Imager[DepthCameraConfig]):
                 values[holes] = np.nan
         batch.noise.apply_readout_errors(values, batch)
 
-    def _holes(self, values: Array) -> NDArray[np.bool_]:
+    def _holes(self, values: Array) -> Flags:
         """Return the pixels of `values` [n, pixels] that the second eye, to the right, misses."""
         depth = self.truth_layout.view(values, 'data')
         with np.errstate(divide='ignore'):
@@ -121,16 +116,13 @@ class DepthCamera(Imager[DepthCameraConfig]):
 
     def topics(self) -> Sequence[Topic]:
         """Return depth and its camera info, and the cloud if asked for."""
-        return (IMAGE, INFO, POINTS) if self.config.points else (IMAGE, INFO)
+        return [*super().topics()] + [POINTS] * self.config.points
 
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Write the depth; camera info and cloud carry the same stamp."""
-        depth = self.truth_layout.view(sample.values, 'data')
-        written = [
-            (IMAGE, self._template.fill(sample.stamp_ns, data=depth)),
-            (INFO, self._info.fill(sample.stamp_ns)),
-        ]
+        written = [*super().encode(sample)]
         if self.config.points:
+            depth = self.truth_layout.view(sample.values, 'data')
             z = np.where(np.isfinite(depth), depth, np.float32(np.nan))
             cloud = np.empty(z.size, POINT)
             cloud['x'], cloud['y'] = ((ray * z).ravel() for ray in self._rays)
@@ -139,7 +131,7 @@ class DepthCamera(Imager[DepthCameraConfig]):
         return written
 
 
-def hidden_from_right(disparity: Array) -> NDArray[np.bool_]:
+def hidden_from_right(disparity: Array) -> Flags:
     """Return which pixels of rows [n, width] a second eye to the right cannot see.
 
     A pixel is hidden when a point to its right appears farther left in the second picture (which
@@ -151,7 +143,7 @@ def hidden_from_right(disparity: Array) -> NDArray[np.bool_]:
     overtaken = np.zeros(disparity.shape, np.bool_)
     nearest = np.minimum.accumulate(seen_at[:, ::-1], axis=1)[:, ::-1]
     overtaken[:, :-1] = seen_at[:, :-1] > nearest[:, 1:]
-    hidden: NDArray[np.bool_] = seen_at < -0.5
+    hidden: Flags = seen_at < -0.5
     rows = np.flatnonzero((overtaken & ~hidden).any(axis=1))
     if len(rows):
         column, theirs = seen_at[rows], disparity[rows]

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import mujoco
 import numpy as np
+from numpy.typing import DTypeLike
 from pydantic import Field
 
 from rig_common import msgs
 from rig_common.times import seconds_to_ns
 from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Sensor
+from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.interface.truth import WorldView
 from sim_sensors.sensors.cameras.optics import OPTICAL_QUAT_WXYZ, LensModel, Pinhole, add_camera
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.units import NonNegative
 from sim_sensors.world.rendering import renderer as render
-
-if TYPE_CHECKING:
-    from rig_common.cdr import Template
-    from sim_sensors.interface.truth import WorldView
 
 Draw = Callable[[render.Renderer, mujoco.MjData, int, slice], Array]
 """`draw(renderer, data, camera, rows)` returns these rows of the picture, [rows, width, ...]."""
@@ -76,6 +74,8 @@ class Imager(Sensor[ConfigT], Generic[ConfigT]):
 
     heavy = True
     frame_quat_wxyz = OPTICAL_QUAT_WXYZ
+    info: Topic
+    """Its camera info, which carries the stamp of the picture."""
 
     def __init__(self, name: str, config: ConfigT) -> None:
         super().__init__(name, config)
@@ -114,15 +114,29 @@ class Imager(Sensor[ConfigT], Generic[ConfigT]):
         """Return the focal length, which turns shifts in the picture into angles."""
         return {'focal_px': self.picture.focal_px}
 
-    def info_template(
-        self, d: Array | Sequence[float] = (), model: LensModel = 'plumb_bob'
-    ) -> Template:
-        """Return the camera info with a lens of this model and its coefficients `d`."""
-        config = self.config
-        return msgs.camera_info(
-            self.frame_id, config.height, config.width, self.picture.matrix, d=d,
-            distortion_model=model,
-        )  # fmt: skip
+    def _lay_out(
+        self,
+        encoding: str,
+        dtype: DTypeLike,
+        channels: tuple[int, ...] = (),
+        d: Array | Sequence[float] = (),
+        model: LensModel = 'plumb_bob',
+    ) -> None:
+        """Make rows and messages of such a picture, through a lens with the coefficients `d`."""
+        size = self.config.height, self.config.width
+        self.truth_layout = Layout({'data': (*size, *channels)}, dtype)
+        self._template = msgs.image(self.frame_id, *size, encoding)
+        self._info = msgs.camera_info(
+            self.frame_id, *size, self.picture.matrix, d=d, distortion_model=model
+        )
+
+    def topics(self) -> Sequence[Topic]:
+        """Return the picture and its camera info."""
+        return (self.topic, self.info)
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Write both, with one stamp."""
+        return [*super().encode(sample), (self.info, self._info.fill(sample.stamp_ns))]
 
 
 class ImageReader:

@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import add_frame
 from sim_sensors.timing.arrays.layout import Array
@@ -57,12 +58,12 @@ class Pinhole:
         return float(np.degrees(2.0 * np.arctan2(self.height / 2.0, self.focal_px)))
 
     @property
-    def matrix(self) -> NDArray[np.float64]:
+    def matrix(self) -> Floats:
         """K of the camera info, [3, 3] pixels."""
         cx, cy = self.centre_px
         return np.array([[self.focal_px, 0.0, cx], [0.0, self.focal_px, cy], [0.0, 0.0, 1.0]])
 
-    def rays(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def rays(self) -> tuple[Floats, Floats]:
         """Return x/z and y/z of every pixel, [height, width] each, optical axes."""
         cx, cy = self.centre_px
         u, v = np.meshgrid(np.arange(self.width, dtype=float), np.arange(self.height, dtype=float))

@@ -7,26 +7,23 @@ smooth edges remain the renderer's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats, Floats32
 from rig_common.times import seconds_to_ns
-from sim_sensors.interface.truth import ManyView
+from sim_sensors.interface.truth import ManyView, WorldView
 from sim_sensors.raycast.arrangement import usual_arrangement
 from sim_sensors.raycast.choice import make_caster
 from sim_sensors.raycast.embree_api import has_embree
 from sim_sensors.raycast.many import ManyCaster
 from sim_sensors.raycast.ray_caster import Hits, RayCaster, visible_geoms
 from sim_sensors.sensors.cameras.imager import Imager, ImagerConfig, bands_of
+from sim_sensors.sensors.cameras.optics import Pinhole
 from sim_sensors.sensors.lidar.motions import Motions
 from sim_sensors.timing.arrays.layout import Array
-
-if TYPE_CHECKING:
-    from sim_sensors.interface.truth import WorldView
-    from sim_sensors.sensors.cameras.optics import Pinhole
 
 CAMERA_GROUPS = (0, 1, 2)
 """Geom groups that MuJoCo's cameras show."""
@@ -118,7 +115,7 @@ class TracedReader:
         return np.where(is_seen & (geoms >= 0), geoms, self._missing)
 
 
-def _pixels(picture: Pinhole) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+def _pixels(picture: Pinhole) -> tuple[Floats, Floats32]:
     """Return unit vectors [height, width, 3] in the mount's frame, and their cosines to its x."""
     x, y = picture.rays()
     vectors = np.stack([np.ones_like(x), -x, -y], axis=-1)

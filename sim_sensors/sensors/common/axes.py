@@ -6,7 +6,6 @@ from typing import Annotated
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
@@ -55,7 +54,7 @@ def sensitivity(scale_error: PerAxis, cross_axis: float, misalignment_rad: PerAx
     return np.asarray(gain @ mixed @ triad.reshape(3, 3).T)
 
 
-def quantise(values: AnyArray, step: float | NDArray[np.float64]) -> None:
+def quantise(values: AnyArray, step: float | Floats) -> None:
     """Round `values` [n, width] to multiples of `step`, one for all or [width], in place.
 
     A single 0 leaves them.

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from sim_sensors.interface.batch import Batch
 from sim_sensors.interface.sensor import ConfigT, Sensor
 from sim_sensors.timing.arrays.layout import Array
 
 
-def grid_points(rows: int, columns: int, height_m: float, width_m: float) -> NDArray[np.float64]:
+def grid_points(rows: int, columns: int, height_m: float, width_m: float) -> Floats:
     """Return the middles of the cells of a grid in the y-z plane, [rows, columns, 3] m.
 
     The first is at the upper left for somebody who looks along +x: +z is up, +y is left.

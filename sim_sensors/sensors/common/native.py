@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import mujoco
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
 from sim_sensors.interface.truth import ColumnReader
@@ -22,29 +23,15 @@ class LinearReader(ColumnReader):
     ) -> None:
         """Multiply the columns [n, c] of `sensor_names` by `matrix` [c, width]."""
         super().__init__(model, sensor_names)
-        self._matrix: NDArray[np.float64] = np.asarray(matrix, float)
+        self._matrix: Floats = np.asarray(matrix, float)
 
     def write(self, columns: Array, out: Array) -> None:
         """Write the product."""
         np.matmul(columns, self._matrix, out=out)
 
 
-def native_name(sensor: str, kind: str) -> str:
-    """Return the name of the native sensor `kind` that serves `sensor`."""
-    return f'{sensor}/{kind}'
-
-
-def add_native(spec: mujoco.MjSpec, sensor: str, kind: str) -> str:
-    """Add native sensor `kind` ('gyro', 'framepos' ...) on site `sensor`; return its name."""
-    name = native_name(sensor, kind)
-    spec.add_sensor(
-        name=name, type=_native_type(kind), objtype=mujoco.mjtObj.mjOBJ_SITE, objname=sensor
-    )
-    return name
-
-
-def add_joint_native(spec: mujoco.MjSpec, sensor: str, kind: str, joint: str) -> str:
-    """Add native sensor `kind` ('jointpos', 'jointvel' ...) on `joint`; return its name."""
+def add_joint_native(spec: mujoco.MjSpec, sensor: str, kind: str, joint: str) -> None:
+    """Add native sensor `kind` ('jointpos', 'jointvel' ...), `sensor/kind/joint`, on `joint`."""
     found = spec.joint(joint)
     if found is None:
         raise RigError(
@@ -57,12 +44,9 @@ def add_joint_native(spec: mujoco.MjSpec, sensor: str, kind: str, joint: str) ->
             f'sensor {sensor!r}: joint {joint!r} is neither a hinge nor a slide; '
             f'an encoder measures one angle or one length'
         )
-    name = native_name(sensor, f'{kind}/{joint}')
     spec.add_sensor(
-        name=name, type=_native_type(kind), objtype=mujoco.mjtObj.mjOBJ_JOINT, objname=joint
+        name=f'{sensor}/{kind}/{joint}',
+        type=getattr(mujoco.mjtSensor, f'mjSENS_{kind.upper()}'),
+        objtype=mujoco.mjtObj.mjOBJ_JOINT,
+        objname=joint,
     )
-    return name
-
-
-def _native_type(kind: str) -> mujoco.mjtSensor:
-    return getattr(mujoco.mjtSensor, f'mjSENS_{kind.upper()}')

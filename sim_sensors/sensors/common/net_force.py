@@ -8,9 +8,8 @@ import mujoco
 import numpy as np
 
 from rig_common.errors import RigError
-from sim_sensors.interface.mounts import find_body
+from sim_sensors.interface.mounts import add_native, find_body
 from sim_sensors.interface.truth import ColumnReader, WorldView
-from sim_sensors.sensors.common.native import add_native, native_name
 from sim_sensors.sensors.common.rotations import cross
 from sim_sensors.timing.arrays.layout import Array
 
@@ -30,7 +29,7 @@ def add_net_force(spec: mujoco.MjSpec, name: str, against: str) -> None:
             f'name the body whose contacts it should feel'
         )
     sensor = spec.add_sensor(
-        name=native_name(name, 'contact'),
+        name=f'{name}/contact',
         type=mujoco.mjtSensor.mjSENS_CONTACT,
         objtype=mujoco.mjtObj.mjOBJ_BODY,
         objname=body.name,
@@ -57,7 +56,7 @@ class NetForceReader:
     def __init__(self, model: mujoco.MjModel, name: str, *, with_torque: bool) -> None:
         """Find the columns of the native sensors."""
         self.with_torque = with_torque
-        names = [native_name(name, kind) for kind in ('contact', *_FRAME)]
+        names = [f'{name}/{kind}' for kind in ('contact', *_FRAME)]
         self._columns = ColumnReader(model, names).columns
 
     def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:

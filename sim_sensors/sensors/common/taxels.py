@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Floats
+from rig_common.arrays import Floats, Ids
 from sim_sensors.interface.mounts import add_frame
-from sim_sensors.sensors.common.native import native_name
+from sim_sensors.interface.truth import WorldView
 from sim_sensors.sensors.common.rotations import cross
 from sim_sensors.timing.arrays.layout import Array
-
-if TYPE_CHECKING:
-    from sim_sensors.interface.truth import WorldView
-
 
 _PLATE_M = 0.01 * np.array(
     [[0.0, -0.5, -1.0], [0.0, 0.5, -1.0], [0.0, 0.5, 1.0], [0.0, -0.5, 1.0]]
@@ -32,7 +26,7 @@ def add_taxels(spec: mujoco.MjSpec, name: str, points_m: Floats) -> None:
     its faces: these are a plate of our own, twice as long in z as in y, so its axes stay ours
     whatever the taxels do. The geom is a point that touches and weighs nothing.
     """
-    label = native_name(name, 'taxels')
+    label = f'{name}/taxels'
     taxels = points_m.reshape(-1, 3)
     vertices = np.concatenate([taxels, _PLATE_M])
     first = len(taxels)
@@ -79,7 +73,7 @@ class TaxelReader:
         self._model = model
         self._with_sliding = with_sliding
         self._points = points_m.reshape(-1, 3)
-        start = int(model.sensor(native_name(name, 'taxels')).adr[0])
+        start = int(model.sensor(f'{name}/taxels').adr[0])
         self._depth = slice(start, start + len(self._points))
         self._site = int(model.site(name).id)
         self._body = int(model.site_bodyid[self._site])
@@ -113,7 +107,7 @@ class TaxelReader:
         relative = self._velocity(data, nearest, places) - self._velocity(data, own, places)
         return np.asarray((relative @ axes)[:, 1:])
 
-    def _velocity(self, data: mujoco.MjData, bodies: NDArray[np.intp], places: Floats) -> Floats:
+    def _velocity(self, data: mujoco.MjData, bodies: Ids, places: Floats) -> Floats:
         """Return the velocity [n, 3] m/s of the point of each body that is at `places` [n, 3]."""
         spatial = data.cvel[bodies]
         arm = places - data.subtree_com[self._model.body_rootid[bodies]]

@@ -13,7 +13,6 @@ from sim_sensors.sensors.lidar.config import Lidar3dConfig
 from sim_sensors.sensors.lidar.ray_reader import frame_of
 from sim_sensors.sensors.lidar.scanner import Lidar
 
-POINTS = Topic('points', 'sensor_msgs/msg/PointCloud2')
 POINT = np.dtype(
     {
         'names': ['x', 'y', 'z', 'intensity', 'time', 'ring'],
@@ -29,6 +28,7 @@ class Lidar3d(Lidar[Lidar3dConfig]):
     """A LiDAR that gives point clouds."""
 
     config_class = Lidar3dConfig
+    topic = Topic('points', 'sensor_msgs/msg/PointCloud2')
 
     def __init__(self, name: str, config: Lidar3dConfig) -> None:
         super().__init__(name, config)
@@ -54,10 +54,6 @@ class Lidar3d(Lidar[Lidar3dConfig]):
             elevations, config.columns, config.fov_deg, config.start_angle_deg, config.clockwise
         )
 
-    def topics(self) -> Sequence[Topic]:
-        """Return the cloud topic."""
-        return (POINTS,)
-
     def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
         """Write the cloud: of fixed size with NaN points, or without the rays that met nothing."""
         frame = frame_of(sample.elapsed_ns, self.config.rate_hz, self.pattern.frames)
@@ -70,8 +66,8 @@ class Lidar3d(Lidar[Lidar3dConfig]):
         if self.config.no_return == 'nan':
             # An organised cloud has a row per laser; rays stand column by column.
             grid = whole.reshape(-1, self.pattern.rows).T.reshape(-1).view(POINT)
-            return ((POINTS, self._template.fill(sample.stamp_ns, points=grid)),)
+            return ((self.topic, self._template.fill(sample.stamp_ns, points=grid)),)
         kept = whole[np.isfinite(ranges)].view(POINT)
         if 0 < self.config.max_points < len(kept):
             kept = kept[np.linspace(0, len(kept) - 1, self.config.max_points).astype(np.intp)]
-        return ((POINTS, msgs.point_cloud2_message(sample.stamp_ns, self.frame_id, kept)),)
+        return ((self.topic, msgs.point_cloud2_message(sample.stamp_ns, self.frame_id, kept)),)

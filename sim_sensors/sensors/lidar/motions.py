@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
 
 from rig_common.arrays import Floats
-
-if TYPE_CHECKING:
-    from sim_sensors.interface.truth import ManyView
+from sim_sensors.interface.truth import ManyView
 
 AXES = np.eye(3)
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Floats32
+from rig_common.arrays import Flags, Floats32
+from sim_sensors.interface.batch import Batch
 from sim_sensors.raycast.shape_exceptions import flex_id, flex_material
 from sim_sensors.sensors.lidar.config import BeamConfig, LidarConfig, OpticsConfig
 from sim_sensors.timing.arrays.layout import Array
-
-if TYPE_CHECKING:
-    from sim_sensors.interface.batch import Batch
-
 
 TUPLE_NAME = 'reflectivity'
 """Name of the model's custom tuple of materials and geoms with their reflectivity."""
@@ -143,7 +137,7 @@ def extra_deviation(ranges: Floats32, signal: Floats32, config: LidarConfig) -> 
 
 def lost_returns(
     ranges: Floats32, signal: Floats32, config: OpticsConfig, batch: Batch
-) -> NDArray[np.bool_] | None:
+) -> Flags | None:
     """Return [m, n] True where a return is too weak to be seen, or is lost anyway."""
     if not config.dark_range_m and not config.dropout_probability:
         return None

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Floats
+from rig_common.arrays import Flags, Floats
 from rig_common.times import NS_PER_S, seconds_to_ns
-from sim_sensors.interface.truth import ManyView
+from sim_sensors.interface.truth import ManyView, WorldView
 from sim_sensors.raycast.arrangement import usual_arrangement
 from sim_sensors.raycast.choice import make_caster
 from sim_sensors.raycast.embree_api import has_embree
@@ -23,9 +21,6 @@ from sim_sensors.sensors.lidar.config import LidarConfig
 from sim_sensors.sensors.lidar.motions import AXES, Motions
 from sim_sensors.sensors.lidar.optics import merge_echoes, reflectivity_table, sub_beams
 from sim_sensors.timing.arrays.layout import Array
-
-if TYPE_CHECKING:
-    from sim_sensors.interface.truth import WorldView
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +88,7 @@ class SweepReader:
         """Which backend casts and why."""
         return self._caster.reason
 
-    def _visible(self) -> NDArray[np.bool_]:
+    def _visible(self) -> Flags:
         """Return the geoms that its rays can hit, [ngeom]."""
         config, model = self._config, self._model
         hidden: list[int] = []

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from rig_common import msgs
 from rig_common.times import NS_PER_S
-from sim_sensors.interface.sensor import Sample, Topic
+from sim_sensors.interface.sensor import Topic
 from sim_sensors.raycast import patterns
 from sim_sensors.sensors.lidar.config import Lidar2dConfig
 from sim_sensors.sensors.lidar.scanner import Lidar
-
-SCAN = Topic('scan', 'sensor_msgs/msg/LaserScan')
+from sim_sensors.timing.arrays.layout import Array
 
 
 class Lidar2d(Lidar[Lidar2dConfig]):
     """A planar LiDAR."""
 
     config_class = Lidar2dConfig
+    topic = Topic('scan', 'sensor_msgs/msg/LaserScan')
 
     def __init__(self, name: str, config: Lidar2dConfig) -> None:
         super().__init__(name, config)
@@ -50,14 +50,10 @@ class Lidar2d(Lidar[Lidar2dConfig]):
     def _has_intensities(self) -> bool:
         return self.config.intensities
 
-    def topics(self) -> Sequence[Topic]:
-        """Return the scan topic."""
-        return (SCAN,)
-
-    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
-        """Write ranges and, if asked for, intensities."""
-        fields = self.return_layout.unpack(sample.values)
+    def blocks(self, row: Array) -> dict[str, Any]:
+        """Return ranges and, if asked for, intensities."""
+        fields = self.return_layout.unpack(row)
         blocks = {'ranges': self._rep117(fields['ranges'])}
         if self.config.intensities:
             blocks['intensities'] = fields['intensities']
-        return ((SCAN, self._template.fill(sample.stamp_ns, **blocks)),)
+        return blocks

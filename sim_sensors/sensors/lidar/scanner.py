@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rig_common import msgs
+from rig_common.arrays import Flags
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.interface.batch import Batch
 from sim_sensors.interface.mounts import unknown_name
 from sim_sensors.interface.sensor import Sensor
+from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.raycast import patterns
 from sim_sensors.sensors.lidar import optics as optics
 from sim_sensors.sensors.lidar.config import LidarConfig
 from sim_sensors.sensors.lidar.ray_reader import SweepReader
 from sim_sensors.timing.arrays.layout import Array, Layout
-
-if TYPE_CHECKING:
-    from rig_common.cdr import Template
-    from sim_sensors.interface.truth import TruthReader, WorldView
 
 HEAVY_RAYS = 8192
 """Rays a scan from which casting is worth a thread of its own over ROS."""
@@ -181,9 +178,7 @@ class Lidar(Sensor[LidarT]):
             ranges[ranges == -np.inf] = self._too_close
         return out
 
-    def _write_surfaces(
-        self, out: Array, fields: Mapping[str, Array], is_hit: NDArray[np.bool_]
-    ) -> None:
+    def _write_surfaces(self, out: Array, fields: Mapping[str, Array], is_hit: Flags) -> None:
         """Write what the rays met, where they have a return."""
         if 'geoms' in self.config.fields:
             self.return_layout.view(out, 'geoms')[:] = np.where(is_hit, fields['geoms'], -1.0)
@@ -200,10 +195,6 @@ class Lidar(Sensor[LidarT]):
         ).astype(np.float32)
 
     # ---- messages -------------------------------------------------------------------------
-
-    def truth_template(self) -> tuple[str, Template]:
-        """Truth travels as a cloud, so that it can be looked at, with ranges and signals."""
-        return self._truth_template.type_name, self._truth_template
 
     def truth_to_blocks(self, row: Array) -> dict[str, Any]:
         """Return the row as points; x, y and z are for viewers."""

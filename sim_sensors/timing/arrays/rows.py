@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rig_common.arrays import Flags, Ids
 from rig_common.errors import RigError
 from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
 
-Rows = slice | NDArray[np.intp]
+Rows = slice | Ids
 """Rows by number; `ALL` is all of them, and makes indexing a view."""
 ALL = slice(None)
-Envs = Sequence[int] | NDArray[np.intp] | NDArray[np.bool_] | slice | None
-"""Environments by number, by a mask [num_envs] or by a slice; None is all of them."""
+EnvIndex = int | slice | Sequence[int] | Ids | Flags
+"""Environments by number, by a mask [num_envs] or by a slice."""
+Envs = Sequence[int] | Ids | Flags | slice | None
+"""The same, but for a single one; None is all of them."""
 
 
 class RowChoice:
@@ -46,7 +49,7 @@ class RowChoice:
             ids = (ids[:, None] * self._members + chosen).reshape(-1)
         return self.shortest(ids)
 
-    def _ids(self, envs: Envs) -> NDArray[np.intp]:
+    def _ids(self, envs: Envs) -> Ids:
         """Return the environments as numbers."""
         if envs is None or isinstance(envs, slice):
             return self.every[: self._num_envs][slice(None) if envs is None else envs]
@@ -55,7 +58,7 @@ class RowChoice:
             self._xp.indices(ids) if self._xp.kind(ids) == 'b' else self._xp.astype(ids, np.int64)
         )
 
-    def shortest(self, ids: NDArray[np.intp]) -> Rows:
+    def shortest(self, ids: Ids) -> Rows:
         """Return `ids`, or `ALL` where they are all rows in order."""
         every = self.every
         return ALL if len(ids) == len(every) and bool((ids == every).all()) else ids

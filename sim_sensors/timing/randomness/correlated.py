@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Ints
+from rig_common.arrays import Ids, Ints
 from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.timing.randomness.lanes import Lanes
 from sim_sensors.timing.randomness.noise_stream import NoiseStream
@@ -27,7 +26,7 @@ class FilteredNormals(NoiseStream):
             raise ValueError(f'{len(taps)} taps do not fit into blocks of {self._mask + 1}')
         self._taps = taps
 
-    def _drawn(self, lanes: NDArray[np.intp], blocks: Ints) -> Array:
+    def _drawn(self, lanes: Ids, blocks: Ints) -> Array:
         here = super()._drawn(lanes, blocks + 1)
         if len(self._taps) == 1:
             return here
@@ -58,7 +57,7 @@ class ClockWander(MarkovStream):
         self._shared = random_walk_fm * period_s**1.5 / 2.0
         self._own = (white_fm**2 * period_s + random_walk_fm**2 * period_s**3 / 12.0) ** 0.5
 
-    def _recur(self, x: Array, normals: Array, lanes: NDArray[np.intp], blocks: Ints) -> Array:
+    def _recur(self, x: Array, normals: Array, lanes: Ids, blocks: Ints) -> Array:
         xp = self._xp
         # index 0 lies `stagger` places into block 0
         normals[self._before(xp.where(blocks == 0, self._stagger[lanes] + 1, 0))] = 0.0

@@ -21,7 +21,8 @@ from rig_common.arrays import Ints
 from sim_sensors.timing.arrays.devices import arrays_holding
 from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.timing.arrays.namespace import Arrays
-from sim_sensors.timing.randomness.lanes import Lanes, Rows
+from sim_sensors.timing.arrays.rows import Rows
+from sim_sensors.timing.randomness.lanes import Lanes
 
 GOLDEN = -7046029254386353131
 """2^64 / golden ratio, as a signed number: torch knows no unsigned ones."""

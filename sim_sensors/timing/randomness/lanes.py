@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from rig_common.arrays import Ints
 from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
 
-Rows = slice | NDArray[np.intp]
-
 
 @dataclass(frozen=True)
 class Lanes:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from rig_common.arrays import Ints
+from rig_common.arrays import Ids, Ints
 from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays.rows import Rows
 from sim_sensors.timing.randomness.hashing import HashedNumbers
-from sim_sensors.timing.randomness.lanes import Lanes, Rows
+from sim_sensors.timing.randomness.lanes import Lanes
 
 Kind = Literal['normal', 'uniform']
 
@@ -59,7 +60,7 @@ class PhiloxNumbers:
         generator = np.random.Generator(self._philox)
         self._draw: Any = generator.standard_normal if kind == 'normal' else generator.random
 
-    def blocks(self, lanes: NDArray[np.intp], blocks: Ints) -> Array:
+    def blocks(self, lanes: Ids, blocks: Ints) -> Array:
         """Return block `blocks` [n] of `lanes` [n], [n, size, width]."""
         out = np.empty((len(lanes), *self._shape), self._dtype)
         counter, draw, dtype, members = self._counter, self._draw, self._dtype, len(self._keys)
@@ -149,7 +150,7 @@ class NoiseStream:
         row = k & self._mask
         return self._xp.copy(self._rows[row : row + 1])
 
-    def _refill(self, lanes: NDArray[np.intp], blocks: Ints) -> None:
+    def _refill(self, lanes: Ids, blocks: Ints) -> None:
         """Bring block `blocks` [n] of `lanes` [n] (no slice here) into the cache."""
         for start in range(0, len(lanes), GROUP):
             group = lanes[start : start + GROUP]
@@ -160,7 +161,7 @@ class NoiseStream:
             self._blocks[:, place] = drawn.swapaxes(0, 1)
         self._held[lanes] = blocks
 
-    def _drawn(self, lanes: NDArray[np.intp], blocks: Ints) -> Array:
+    def _drawn(self, lanes: Ids, blocks: Ints) -> Array:
         """Return block `blocks` [n] of `lanes` [n], drawn again, [n, size, width]."""
         return self._numbers.blocks(lanes, blocks)
 

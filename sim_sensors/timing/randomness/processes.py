@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Ints
+from rig_common.arrays import Flags, Ids, Ints
 from sim_sensors.timing.arrays.layout import Array
-from sim_sensors.timing.randomness.lanes import Lanes, Rows
+from sim_sensors.timing.arrays.rows import Rows
+from sim_sensors.timing.randomness.lanes import Lanes
 from sim_sensors.timing.randomness.noise_stream import GROUP, NoiseStream
 
 
@@ -36,7 +36,7 @@ class MarkovStream(NoiseStream):
             lanes.xp.asarray(each) for each in (decay, gain, start, powers)
         )
 
-    def _refill(self, lanes: NDArray[np.intp], blocks: Ints) -> None:
+    def _refill(self, lanes: Ids, blocks: Ints) -> None:
         if (blocks < self._held[lanes]).any():
             raise ValueError('a random walk was asked for an index of an earlier block')
         while len(lanes):
@@ -49,7 +49,7 @@ class MarkovStream(NoiseStream):
             behind = following < blocks
             lanes, blocks = lanes[behind], blocks[behind]
 
-    def _recur(self, x: Array, normals: Array, lanes: NDArray[np.intp], blocks: Ints) -> Array:
+    def _recur(self, x: Array, normals: Array, lanes: Ids, blocks: Ints) -> Array:
         """Return the processes over one block [n, size, width], given their last value `x`."""
         steps = self._gain * normals
         begins = self._xp.indices(blocks == 0)
@@ -70,7 +70,7 @@ class MarkovStream(NoiseStream):
             steps[:, j] += self._decay * steps[:, j - 1]
         return steps
 
-    def _before(self, origin: Ints) -> NDArray[np.bool_]:
+    def _before(self, origin: Ints) -> Flags:
         """Return which places of a block lie before `origin` [n], [n, size]."""
         return self._xp.arange(self._mask + 1) < origin[:, None]
 
@@ -132,7 +132,7 @@ class DriftStream:
         out += self._low
         return out
 
-    def _move(self, envs: NDArray[np.intp], knot: Ints, weights: Array) -> None:
+    def _move(self, envs: Ids, knot: Ints, weights: Array) -> None:
         """Put `envs` between `knot` and the one after it."""
         jumped = knot != self._knot[envs] + 1
         self._low[envs] = self._high[envs]
@@ -144,7 +144,7 @@ class DriftStream:
         self._knot[envs] = knot
         self._from[envs] = knot * self._every - self._stagger[envs]
 
-    def _sum(self, envs: NDArray[np.intp], knot: Ints, weights: Array) -> Array:
+    def _sum(self, envs: Ids, knot: Ints, weights: Array) -> Array:
         values = self._processes.at(envs, knot)
         total: Array = values[:, : self._width] * weights[0]
         for group in range(1, len(weights)):  # in order: a reduction's order may depend on shapes

@@ -11,8 +11,9 @@ from numpy.typing import DTypeLike
 from rig_common.arrays import Ints
 from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
+from sim_sensors.timing.arrays.rows import Rows
 from sim_sensors.timing.randomness.hashing import HashedNumbers
-from sim_sensors.timing.randomness.lanes import Lanes, Rows
+from sim_sensors.timing.randomness.lanes import Lanes
 from sim_sensors.timing.randomness.noise_stream import Kind, NoiseStream
 from sim_sensors.timing.randomness.processes import DriftSpec, DriftStream, MarkovStream
 

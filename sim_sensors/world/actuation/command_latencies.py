@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Floats, Ints
+from rig_common.arrays import Floats, Ids, Ints
 from rig_common.times import NS_PER_S
 from sim_sensors.timing.randomness.lanes import Lanes
 from sim_sensors.timing.randomness.noise_stream import NoiseStream
@@ -57,20 +56,20 @@ class CommandLatencies:
             NoiseStream(self._lanes, stream, width, 'uniform') for stream in ('delay', 'jitter')
         )
 
-    def next_episode(self, envs: NDArray[np.intp]) -> None:
+    def next_episode(self, envs: Ids) -> None:
         """Let `envs` draw again."""
         self._lanes.episode[envs] += 1
         for stream in (self._delay, self._jitter):
             stream.reset(envs)
 
-    def delays_s(self, columns: NDArray[np.intp]) -> Floats:
+    def delays_s(self, columns: Ids) -> Floats:
         """Return the delay of the actuators `columns` in every environment, s [num_envs, n]."""
         if not (self.low_s != self.high_s).any():
             return np.tile(self.low_s[columns], (self._num_envs, 1))
         drawn = self._delay.first(slice(None))[:, : len(self.low_s)]
         return np.asarray((self.low_s + drawn * (self.high_s - self.low_s))[:, columns])
 
-    def jitter_ns(self, time_ns: int, columns: NDArray[np.intp]) -> Ints:
+    def jitter_ns(self, time_ns: int, columns: Ids) -> Ints:
         """Return the jitter of commands given at `time_ns`, ns [num_envs, n]."""
         step = np.full(self._num_envs, time_ns // self._dt_ns)
         drawn = self._jitter.at(slice(None), step)[:, : len(self.low_s)]
@@ -81,7 +80,7 @@ class CommandLatencies:
 class ColumnJitter:
     """The jitter of a line whose columns belong to actuators `columns`."""
 
-    def __init__(self, latencies: CommandLatencies, columns: NDArray[np.intp]) -> None:
+    def __init__(self, latencies: CommandLatencies, columns: Ids) -> None:
         self._latencies, self._columns = latencies, columns
         self.most_ns = latencies.most_ns
 

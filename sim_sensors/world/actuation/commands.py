@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Floats
+from rig_common.arrays import Floats, Ids, Ints
 from rig_common.errors import RigError
+from sim_sensors.timing.arrays.rows import EnvIndex
 from sim_sensors.world.actuation.command_latencies import ColumnJitter, CommandLatencies
 from sim_sensors.world.actuation.delay_lines import ControlDelay
 from sim_sensors.world.actuation.servo import Servo
 from sim_sensors.world.actuation.transmissions import WHAT, Actuators, Field
 from sim_sensors.world.config.world import WorldConfig
-from sim_sensors.world.envs import EnvIndex
 
 Changes = list[tuple[int, float]]
 """Columns of `wanted` and their new values."""
@@ -56,7 +55,7 @@ class Actuation:
         self._columns = np.r_[self._columns, np.tile(servo.chosen, 3)]
         self.reset(None)
 
-    def reset(self, envs: NDArray[np.intp] | None, seed: int = 0, episode: int = 0) -> None:
+    def reset(self, envs: Ids | None, seed: int = 0, episode: int = 0) -> None:
         """Let `envs` want what they did at the start; None also restarts time, with `seed`."""
         if envs is None:
             self.wanted: Floats = np.tile(self.start, (self._num_envs, 1))
@@ -93,9 +92,7 @@ class Actuation:
             wanted = self._line.read(time_ns)
         return self._held(wanted, bound)
 
-    def first_outputs(
-        self, time_ns: int, envs: NDArray[np.intp], bound: Callable[[str], Floats]
-    ) -> Floats:
+    def first_outputs(self, time_ns: int, envs: Ids, bound: Callable[[str], Floats]) -> Floats:
         """Return the ctrl at `time_ns`, [E, nu], at which an episode of `envs` begins."""
         wanted = self.wanted
         if self._line is not None:
@@ -211,15 +208,13 @@ class Actuation:
 
     # ---- what has arrived ---------------------------------------------------------------------
 
-    def received(self, time_ns: int | NDArray[np.int64], interpolation: str | None) -> Floats:
+    def received(self, time_ns: int | Ints, interpolation: str | None) -> Floats:
         """Return the raw commands that actuators have received by `time_ns`, [E, nu]."""
         if self._line is None:
             return self.ctrl.copy()
         return self._line.read(time_ns, interpolation)[:, : self.actuators.count]
 
-    def start_history(
-        self, times_ns: NDArray[np.int64], values: Floats, envs: EnvIndex | None
-    ) -> None:
+    def start_history(self, times_ns: Ints, values: Floats, envs: EnvIndex | None) -> None:
         """Let `envs` have been commanded `values` [n, m, nu] at past `times_ns` [m]."""
         if self._line is None:
             raise RigError(

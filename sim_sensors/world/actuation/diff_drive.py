@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
@@ -18,12 +17,10 @@ import numpy as np
 from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
+from sim_sensors.timing.arrays.rows import ALL, EnvIndex
+from sim_sensors.world.actuation.commands import Actuation
 from sim_sensors.world.actuation.transmissions import Actuators
 from sim_sensors.world.config.additions import DriveConfig
-from sim_sensors.world.envs import ALL_ENVS, EnvIndex
-
-if TYPE_CHECKING:
-    from sim_sensors.world.actuation.commands import Actuation
 
 Twist = tuple[float, float]
 """Forward speed m/s and yaw rate rad/s of a base, in its own frame."""
@@ -43,7 +40,7 @@ class DiffDrive:
     track_m: float
 
     def write(
-        self, twists: Iterable[Sequence[float]], actuation: Actuation, envs: EnvIndex = ALL_ENVS
+        self, twists: Iterable[Sequence[float]], actuation: Actuation, envs: EnvIndex = ALL
     ) -> None:
         """Want the wheel speeds of the `twists` (m/s, rad/s) of `envs`, one each."""
         servo = actuation.servo

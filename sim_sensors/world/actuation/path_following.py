@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Floats
+from rig_common.arrays import Floats, Ids
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sim_sensors.world.actuation.commands import Actuation, Changes
@@ -99,7 +98,7 @@ class PathFollower:
             )
         self._paths[env] = start_ns, path
 
-    def reset(self, envs: NDArray[np.intp]) -> None:
+    def reset(self, envs: Ids) -> None:
         """Forget the paths of `envs`."""
         for env in envs.tolist():
             self._paths.pop(env, None)

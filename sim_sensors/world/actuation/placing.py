@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Floats
+from rig_common.arrays import Floats, Ids
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
+from sim_sensors.timing.arrays.rows import EnvIndex
 from sim_sensors.world.actuation.delay_lines import ControlDelay
-from sim_sensors.world.envs import EnvIndex
 from sim_sensors.world.model.stance import is_free
 
 Bound = Callable[[str], Floats]
@@ -53,7 +52,7 @@ class Placing:
     def _name(self, body: int) -> str:
         return self._model.body(body).name or f'body_{body}'
 
-    def reset(self, envs: NDArray[np.intp] | None) -> None:
+    def reset(self, envs: Ids | None) -> None:
         """Put the mocap bodies of `envs` back; None restarts time."""
         if envs is None:
             self.wanted: Floats = np.tile(self._home, (self._num_envs, 1))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import mujoco
 
 from rig_common.errors import RigError
@@ -18,10 +16,7 @@ from sim_sensors.world.drivers.hold import Hold
 from sim_sensors.world.drivers.mocap import Mocap
 from sim_sensors.world.drivers.recorded import recorded
 from sim_sensors.world.model.poses import start_qpos
-from sim_sensors.world.world_base import Driver
-
-if TYPE_CHECKING:
-    from sim_sensors.world.world_base import WorldBase
+from sim_sensors.world.world_base import Driver, WorldBase
 
 
 def make_driver(given: str | config.DriverConfig, world: WorldBase) -> Driver | None:

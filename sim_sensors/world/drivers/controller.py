@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Floats
+from rig_common.arrays import Floats, Ids
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
 from sim_sensors.pipeline.assembly import PipelineMaker
@@ -87,7 +86,7 @@ class Controller(Driver):
         )
         self._senses: Senses | None = None
 
-    def reset(self, envs: NDArray[np.intp], time_ns: int) -> None:
+    def reset(self, envs: Ids, time_ns: int) -> None:
         """Begin a new episode in `envs`."""
         super().reset(envs, time_ns)
         if self._senses is not None:
@@ -188,7 +187,7 @@ class Senses:
         pipeline.update(now_ns)
         return pipeline.read(now_ns)
 
-    def reset(self, envs: NDArray[np.intp], now_ns: int) -> None:
+    def reset(self, envs: Ids, now_ns: int) -> None:
         """Begin a new episode of `envs`, the world having been reset."""
         for source in self._sources.values():
             source.reset(envs, now_ns)

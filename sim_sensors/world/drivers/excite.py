@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import mujoco
 import numpy as np
 
@@ -15,10 +13,7 @@ from sim_sensors.world.config.drivers import ExciteConfig
 from sim_sensors.world.drivers.hold import Hold
 from sim_sensors.world.drivers.smooth import smooth
 from sim_sensors.world.model.stance import sway_map
-
-if TYPE_CHECKING:
-    from sim_sensors.world.world_base import WorldBase
-
+from sim_sensors.world.world_base import WorldBase
 
 TONES = 6
 """Sines in the motion of one joint; enough that it does not repeat."""

@@ -8,27 +8,21 @@ the least squares of thrust and torques over what each actuator does to the body
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import Floats
+from rig_common.arrays import Floats, Ids
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
+from sim_sensors.timing.arrays.rows import EnvIndex
 from sim_sensors.world.actuation.servo import moments
 from sim_sensors.world.actuation.transmissions import FIXED, NO_BIAS
 from sim_sensors.world.config.drivers import WaypointsConfig
 from sim_sensors.world.drivers.smooth import smooth
-from sim_sensors.world.envs import EnvIndex
 from sim_sensors.world.model.poses import start_qpos
 from sim_sensors.world.model.stance import is_free
-from sim_sensors.world.world_base import Driver
-
-if TYPE_CHECKING:
-    from sim_sensors.world.world_base import WorldBase
-
+from sim_sensors.world.world_base import Driver, WorldBase
 
 POSITION_RAD_S, ATTITUDE_RAD_S = 2.5, 14.0
 """Natural frequencies of the two loops; the inner one is several times faster."""
@@ -132,7 +126,7 @@ class Flight(Driver):
         self._com = data.subtree_com[self._body] - data.xpos[self._body]
         self._gravity = -np.asarray(model.opt.gravity, float)
 
-    def reset(self, envs: NDArray[np.intp], time_ns: int) -> None:
+    def reset(self, envs: Ids, time_ns: int) -> None:
         """Begin the tour again in `envs`."""
         super().reset(envs, time_ns)
         for env in envs.tolist():

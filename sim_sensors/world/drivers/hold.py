@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import mujoco
 import numpy as np
 
@@ -12,10 +10,7 @@ from sim_sensors.world.actuation.servo import Servo, lengths_at
 from sim_sensors.world.config.drivers import JointServoConfig
 from sim_sensors.world.drivers.smooth import smooth
 from sim_sensors.world.model.poses import find_pose, start_qpos
-from sim_sensors.world.world_base import Driver
-
-if TYPE_CHECKING:
-    from sim_sensors.world.world_base import WorldBase
+from sim_sensors.world.world_base import Driver, WorldBase
 
 
 class Hold(Driver):

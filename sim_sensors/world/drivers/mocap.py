@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from rig_common.arrays import Floats
 from rig_common.quaternions import product
 from sim_sensors.world.config.drivers import MocapConfig
 from sim_sensors.world.drivers.smooth import smooth
-from sim_sensors.world.world_base import Driver
-
-if TYPE_CHECKING:
-    from sim_sensors.world.world_base import WorldBase
-
+from sim_sensors.world.world_base import Driver, WorldBase
 
 TURNS = np.array([1.0, 1.618, 2.236])
 """Turns about x, y and z per way: in no simple ratio, so that no axis repeats another."""

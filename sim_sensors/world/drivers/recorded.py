@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from rig_common.arrays import Floats
@@ -14,11 +12,7 @@ from sim_sensors.world.drivers.hold import Hold
 from sim_sensors.world.drivers.motion_file import read_motion
 from sim_sensors.world.drivers.smooth import smooth
 from sim_sensors.world.drivers.wheeled import PERIOD_S, wrap
-from sim_sensors.world.world_base import Driver
-
-if TYPE_CHECKING:
-    from sim_sensors.world.world_base import WorldBase
-
+from sim_sensors.world.world_base import Driver, WorldBase
 
 POSE = ('x', 'y', 'z', 'qw', 'qx', 'qy', 'qz')
 PLANAR = ('x', 'y', 'yaw')

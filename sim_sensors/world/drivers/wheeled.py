@@ -10,21 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import atan2, cos, pi, sin, sqrt
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Ids
 from rig_common.errors import RigError
 from sim_sensors.world.actuation.diff_drive import Twist, custom_numbers
 from sim_sensors.world.config.drivers import FigureEightConfig, RestCruiseTurnConfig
 from sim_sensors.world.drivers.course import LOOK_AHEAD_M, Course, lay_out
-from sim_sensors.world.world_base import Driver
-
-if TYPE_CHECKING:
-    from sim_sensors.world.world_base import WorldBase
-
+from sim_sensors.world.world_base import Driver, WorldBase
 
 FIRST_REST_S = 1.5
 MAX_TURN_RAD_S = 1.5
@@ -55,7 +51,7 @@ class Wheeled(Driver):
         ticks = max(1, round(PERIOD_S * 1e9 / world.dt_ns))
         self._steering = [steering(ticks * world.dt_ns / 1e9) for _ in range(world.num_envs)]
 
-    def reset(self, envs: NDArray[np.intp], time_ns: int) -> None:
+    def reset(self, envs: Ids, time_ns: int) -> None:
         """Begin a new episode in `envs`."""
         super().reset(envs, time_ns)
         for env in envs.tolist():

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
-from rig_common.arrays import AnyArray, Floats
+from rig_common.arrays import AnyArray, Floats, Ids
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sim_sensors.interface.sensor import AnySensor
@@ -197,7 +196,7 @@ class AttachedWorld(World):
     def _check(self) -> None:
         """Leave it to the environment whether its simulation is good."""
 
-    def _reset(self, envs: NDArray[np.intp], *, is_midway: bool) -> None:
+    def _reset(self, envs: Ids, *, is_midway: bool) -> None:
         self._constants.copy()
         self._take_over()
         self._forward()

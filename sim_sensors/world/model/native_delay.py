@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.interface.sensor import AnySensor
@@ -86,7 +86,7 @@ def delay(
 
 
 def start_histories(
-    model: mujoco.MjModel, data: mujoco.MjData, ctrl: NDArray[np.float64] | None = None
+    model: mujoco.MjModel, data: mujoco.MjData, ctrl: Floats | None = None
 ) -> None:
     """Fill the histories with the present, so that nothing reads the zeros of before.
 
@@ -115,9 +115,7 @@ def start_histories(
             mujoco.mj_initSensorHistory(model, data, sensor, times, values, data.time)
 
 
-def initial_history(
-    model: mujoco.MjModel, keyframe: int, ctrl: NDArray[np.float64]
-) -> NDArray[np.float64] | None:
+def initial_history(model: mujoco.MjModel, keyframe: int, ctrl: Floats) -> Floats | None:
     """Return `data.history` of a world that begins at `keyframe` (-1: none) under `ctrl`."""
     if not model.nhistory:
         return None

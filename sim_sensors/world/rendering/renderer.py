@@ -17,7 +17,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from rig_common.arrays import AnyArray
+from rig_common.arrays import AnyArray, Floats32, Ints32
 from rig_common.errors import UnavailableError
 from sim_sensors.world.rendering.gl_libraries import candidates, why_not
 
@@ -99,10 +99,10 @@ class Renderer:
         self,
         data: mujoco.MjData,
         camera: int,
-        out: NDArray[np.float32] | None = None,
+        out: Floats32 | None = None,
         *,
         rows: slice = WHOLE,
-    ) -> NDArray[np.float32]:
+    ) -> Floats32:
         """Return the distance along the optical axis [height, width], m; inf where nothing is."""
         surface = self._surface()
         rect = surface.draw(data, camera, rows, is_plain=True)
@@ -121,10 +121,10 @@ class Renderer:
         self,
         data: mujoco.MjData,
         camera: int,
-        out: NDArray[np.int32] | None = None,
+        out: Ints32 | None = None,
         *,
         rows: slice = WHOLE,
-    ) -> NDArray[np.int32]:
+    ) -> Ints32:
         """Return the geom id of each pixel [height, width], -1 where there is none."""
         surface = self._surface()
         rect = surface.draw(data, camera, rows, is_plain=True)
@@ -216,7 +216,7 @@ class _Surface:
             eye.frustum_top = top + (bottom - top) * first
             eye.frustum_bottom = top + (bottom - top) * last
 
-    def geom_of_segment(self) -> NDArray[np.int32]:
+    def geom_of_segment(self) -> Ints32:
         """Return the geom id of each colour number; 0 is the background."""
         table = np.full(self.scene.ngeom + 1, -1, np.int32)
         for geom in self.scene.geoms[: self.scene.ngeom]:

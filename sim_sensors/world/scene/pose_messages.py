@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
 from rig_common import msgs
+from rig_common.arrays import Floats
 from rig_common.msgs import Transform
 from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.timing.schedule import Schedule
@@ -40,8 +40,8 @@ class TrueOdometry:
     def __init__(self, world: WorldBase) -> None:
         self.body = base_body(world)
         self._template = msgs.odometry(WORLD_FRAME, world.model.body(self.body).name)
-        self._velocity: NDArray[np.float64] = np.zeros(6)
-        self._jacobians: NDArray[np.float64] = np.zeros((2, 3, world.model.nv))
+        self._velocity: Floats = np.zeros(6)
+        self._jacobians: Floats = np.zeros((2, 3, world.model.nv))
 
     def message(self, world: WorldBase, env: int) -> bytes:
         """Return the Odometry of `env` at the present instant."""
@@ -138,7 +138,7 @@ def base_body(world: WorldBase) -> int:
     return free[0] if free else min(1, model.nbody - 1)
 
 
-def xyzw(quat_wxyz: NDArray[np.float64]) -> NDArray[np.float64]:
+def xyzw(quat_wxyz: Floats) -> Floats:
     """Return a quaternion in ROS order."""
     return quat_wxyz[[1, 2, 3, 0]]
 

@@ -140,7 +140,7 @@ from rig_common import msgs
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.timing.arrays.layout import Layout
 from sim_sensors.interface.sensor import Sensor, Topic
-from sim_sensors.sensors.common.native import add_native
+from sim_sensors.interface.mounts import add_native
 from sim_sensors.interface.truth import ColumnReader
 
 UP = Topic('up', 'geometry_msgs/msg/Vector3Stamped')
