@@ -163,29 +163,32 @@ def matrix(folder: Path | None, seeds: int, only: Sequence[str] = ()) -> dict[st
     return rows
 
 
-def pairs(count: int = PAIRS) -> Cell:
-    """Return (and print) what two faults at once come to, drawn by a seed, on different topics."""
-    from support.faults_by_strength import ALLOWED, FAULTS, OF_ALL
+def pairs(count: int = PAIRS, seed: int = PAIR_SEED) -> Cell:
+    """Return (and print) what two faults at once come to; both and their strengths are drawn."""
+    from support.faults_by_strength import ALLOWED, FAULTS, ONE_OF
     from support.field import Robot
 
-    random = np.random.default_rng(PAIR_SEED)
-    cells = []
-    for number in range(count):
-        one, other = (str(name) for name in random.choice(list(FAULTS), 2, replace=False))
-        robot = Robot(number)
-        # What changes all topics comes last, as it does in the field.
-        order = sorted((one, other), key=lambda name: name in OF_ALL)
-        wants = [FAULTS[name](robot, 2) for name in order]
+    random = np.random.default_rng(seed)
+    names, cells = list(FAULTS), []
+    while len(cells) < 2 * count:
+        both = [names[i] for i in sorted(random.choice(len(names), 2, replace=False))]
+        if any(set(both) <= group for group in ONE_OF):
+            continue
+        robot = Robot(1000 * seed + len(cells))
+        strengths = [int(each) for each in random.integers(0, len(STRENGTHS), 2)]
+        wants = [FAULTS[name](robot, each) for name, each in zip(both, strengths, strict=True)]
         findings = robot.findings()
-        allowed = ALLOWED.get(one, set()) | ALLOWED.get(other, set())
-        got = [judge(findings, want, set().union(*wants, allowed)) for want in wants]
+        allowed = set().union(*wants, *(ALLOWED.get(name, set()) for name in both))
+        got = [judge(findings, want, allowed) for want in wants]
         cells += got
-        for name, cell in zip(order, got, strict=True):
+        label = ' + '.join(f'{n} ({STRENGTHS[s]})' for n, s in zip(both, strengths, strict=True))
+        for name, cell in zip(both, got, strict=True):
             if not cell.found:
-                print(f'missed: {name} in {one} + {other}', flush=True)
+                print(f'missed: {name} in {label}', flush=True)
         if got[0].false:
-            names = {e.code for e in findings if e.severity >= Severity.WARNING}
-            print(f'false beside {one} + {other}: {names - set().union(*wants)}', flush=True)
+            false = [e for e in findings if e.severity and e.code not in allowed]
+            said = ', '.join(f'{each.code} ({each.severity.word})' for each in false)
+            print(f'false beside {label}: {said}', flush=True)
     whole = total(cells)
     print(
         f'{count} pairs: {whole.found} of {whole.recordings} faults found; '
@@ -311,12 +314,13 @@ def main() -> None:
     parser.add_argument('--matrix', action='store_true', help='instead: each fault alone')
     parser.add_argument('--real', type=Path, metavar='BAG', help='base of the matrix: its times')
     parser.add_argument('--pairs', type=int, default=0, metavar='N', help='instead: N pairs')
+    parser.add_argument('--seed', type=int, default=PAIR_SEED, metavar='N', help='of the pairs')
     args = parser.parse_args()
     if args.matrix:
         matrix(args.real, args.recordings or 3, args.only)
         return
     if args.pairs:
-        pairs(args.pairs)
+        pairs(args.pairs, args.seed)
         return
     if args.rigs:
         clean_rigs(args.rigs, args.seconds)

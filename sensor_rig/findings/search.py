@@ -61,6 +61,7 @@ from sensor_rig.findings.together import (
     latency_steps,
     loop_or_joint,
     moments,
+    span_of,
 )
 from sensor_rig.findings.units import odd_pace, rounded, unit_mistake
 
@@ -88,6 +89,7 @@ class Look:
     """What is left when all that was found is undone."""
     delays_known: bool = True
     """Whether arrival minus stamp still means something."""
+    rounded: bool = False
     changes: list[LevelChange] = field(default_factory=list)
     domain: Domain = HOST
     was_right: bool = False
@@ -159,7 +161,10 @@ def _evidence(heard: Sequence[TopicRecord], facts: Sequence[TopicFacts]) -> Iter
     ]
     for look in looks:
         yield from _stamps(look)
+        yield from _order(look)
     yield from _jumps(looks, start_ns)
+    for look in looks:
+        yield from _order(look)
     yield from _domains(looks, any(record.type_name == CLOCK_TYPE for record in heard))
     yield from _levels(looks, start_ns)
     hiccups = hiccups_of({look.name: look.line for look in looks})
@@ -176,7 +181,7 @@ def _evidence(heard: Sequence[TopicRecord], facts: Sequence[TopicFacts]) -> Iter
 
 
 def _stamps(look: Look) -> Iterator[Finding]:
-    """Yield what is wrong with stamps message by message, and undo it."""
+    """Yield what is wrong with stamps one by one, and undo it."""
     name = look.name
     unit = unit_mistake(name, look.line) if arrivals_tell(look.line) else None
     if unit is not None:
@@ -185,13 +190,19 @@ def _stamps(look: Look) -> Iterator[Finding]:
     coarse = rounded(name, look.line)
     if coarse is not None:
         yield coarse.finding
+        look.rounded = True
         look.line, look.delays_known = coarse.line, look.delays_known and coarse.delays_known
     yield from repeat_findings(name, look.line)
     if not SYNCED.match(name):  # what is collected for a bundle comes with it
         yield from batch_findings(name, look.line)
     look.told += repeats(look.line)[2]
     look.line = without_repeats(look.line)
-    split = two_sources(name, look.line, len(look.record.frames)) if coarse is None else None
+
+
+def _order(look: Look) -> Iterator[Finding]:
+    """Yield what is wrong with the order of messages, and undo it."""
+    name = look.name
+    split = None if look.rounded else two_sources(name, look.line, len(look.record.frames))
     if split is not None:
         yield split.finding
         look.line = look.line.only(split.larger)
@@ -208,31 +219,23 @@ def _stamps(look: Look) -> Iterator[Finding]:
 
 def _jumps(looks: Sequence[Look], start_ns: int) -> Iterator[Finding]:
     """Yield the jumps of stamps, those of all topics first, and undo them."""
+    known = {look.name: look.line for look in looks if arrivals_tell(look.line)}
+    groups = moments(known, {name: jumps_of(line) for name, line in known.items()})
+    yield from loop_or_joint(known, groups, start_ns)
     for look in looks:
-        look.changes = jumps_of(look.line) if look.delays_known else []
-    lines = {look.name: look.line for look in looks}
-    groups = moments(lines, {look.name: look.changes for look in looks})
-    shared = list(loop_or_joint(lines, groups, start_ns))
-    yield from shared
-    for look in looks:
-        common = [group[look.name] for group in groups if look.name in group] if shared else []
-        own = [each for each in look.changes if each not in common]
-        look.told += [span_of(look.line, each) for each in look.changes]
+        common = [group[look.name] for group in groups if look.name in group]
+        look.told += [span_of(look.line, each) for each in common]
         look.undo(common, like_the_first=True)
-        look.changes = own
-        named = named_jumps(look.name, look.line, own)
-        look.was_right = bool(own) and any(
-            abs(delay_s) < OWN_EPOCH_S for delay_s in part_delays(look.line, own)
+        look.changes = jumps_of(look.line)
+        look.told += [span_of(look.line, each) for each in look.changes]
+        named = named_jumps(look.name, look.line, look.changes)
+        look.was_right = bool(look.changes) and any(
+            abs(delay_s) < OWN_EPOCH_S for delay_s in part_delays(look.line, look.changes)
         )
-        zone = domain_of(without(look.line, own)).code == 'clock_time_zone'
-        if look.was_right or not (zone and daylight_of(look.line, own)):
+        zone = domain_of(without(look.line, look.changes)).code == 'clock_time_zone'
+        if look.was_right or not (zone and daylight_of(look.line, look.changes)):
             yield from named
-        look.undo(own)
-
-
-def span_of(line: TimeLine, change: LevelChange) -> Span:
-    """Return the time from the message before a change to the one after it."""
-    return int(line.arrivals_ns[max(change.place - 1, 0)]), change.at_ns + 1
+        look.undo(look.changes)
 
 
 def _domains(looks: Sequence[Look], has_clock: bool) -> Iterator[Finding]:

@@ -35,32 +35,45 @@ Changes = Mapping[str, Sequence[LevelChange]]
 
 
 def moments(lines: Lines, changes: Changes) -> list[dict[str, LevelChange]]:
-    """Return the moments at which the stamps of all topics jump: the jump of each."""
+    """Return the moments at which the stamps of all topics jump: the jump of each.
+
+    What most of them jump by is the recording's; what is left of one of them is its own.
+    """
     present = [name for name, line in lines.items() if line.count >= FEW]
     if len(present) < 2:
         return []
     fewest = min(present, key=lambda name: len(changes[name]))
     found_here = []
     for change in changes[fewest]:
-        slack_s = {name: MOMENT_S + 2.0 * lines[name].period_s for name in present}
         near = {
             name: min(changes[name], key=lambda each: abs(each.at_ns - change.at_ns), default=None)
             for name in present
-        }
-        all_of = {
-            name: each
-            for name, each in near.items()
-            if each is not None and abs(each.at_ns - change.at_ns) / 1e9 < slack_s[name]
-        }
-        missing = [
-            name
-            for name in set(present) - set(all_of)
             if lines[name].arrivals_ns[0] < change.at_ns - 5e8 * lines[name].period_s
             and lines[name].arrivals_ns[-1] > change.at_ns + 3e9 * lines[name].period_s
-        ]
-        if len(all_of) > 1 and not missing:
-            found_here.append(all_of)
+        }
+        group = {
+            name: each
+            for name, each in near.items()
+            if each is not None and _at_once(lines[name], each, lines[fewest], change)
+        }
+        slack_s = max(BACK_S, *(3.0 * lines[name].period_s for name in present))
+        middle_s = float(np.median([each.size_s for each in group.values()])) if group else 0.0
+        agree = [name for name in group if abs(group[name].size_s - middle_s) < slack_s]
+        if len(agree) > 1 and 2 * len(agree) > len(group) == len(near):
+            found_here.append(
+                {
+                    name: each if name in agree else each._replace(size_s=middle_s)
+                    for name, each in group.items()
+                }
+            )
     return found_here
+
+
+def _at_once(line: TimeLine, change: LevelChange, other: TimeLine, its: LevelChange) -> bool:
+    """Return whether two topics change at one moment, as far as their messages tell."""
+    slack_ns = _ns(MOMENT_S + 2.0 * line.period_s)
+    span, its_span = span_of(line, change), span_of(other, its)
+    return span[0] - slack_ns < its_span[1] and its_span[0] < span[1] + slack_ns
 
 
 def loop_or_joint(
@@ -69,19 +82,12 @@ def loop_or_joint(
     """Yield a recording that was played in a loop, or joined from two."""
     loops, joints = [], []
     for group in groups:
-        back = {name: each for name, each in group.items() if each.size_s < -BACK_S}
-        again = [name for name, each in back.items() if _begins_again(lines[name], each)]
-        if len(again) == len(group):
-            loops.append(group)
-        else:
-            sizes = [each.size_s for each in group.values()]
-            slack = max(0.2, 2.0 * max(lines[name].period_s for name in group))
-            if max(sizes) - min(sizes) < slack:
-                joints.append(group)
+        again = [name for name, each in group.items() if _begins_again(lines[name], each)]
+        (loops if 2 * len(again) > len(group) else joints).append(group)
     if loops:
         names = sorted(set().union(*loops))
         at_s = (min(each.at_ns for each in loops[0].values()) - start_ns) / 1e9
-        length_s = max(-each.size_s for each in loops[0].values())
+        length_s = -float(np.median([each.size_s for each in loops[0].values()]))
         rounds = f'; {len(loops) + 1} rounds in all' if len(loops) > 1 else ''
         yield found(
             'looped',
@@ -108,7 +114,15 @@ def loop_or_joint(
 
 def _begins_again(line: TimeLine, change: LevelChange) -> bool:
     first_ns, again_ns = int(line.stamps_ns[0]), int(line.stamps_ns[change.place])
-    return abs(again_ns - first_ns) / 1e9 < max(3.0 * line.period_s, 0.5)
+    begin_ns, end_ns = span_of(line, change)
+    silent_s = (end_ns - begin_ns) / 1e9
+    near_s = max(3.0 * line.period_s, 0.5, 1.5 * silent_s)
+    return change.size_s < -BACK_S and abs(again_ns - first_ns) / 1e9 < near_s
+
+
+def span_of(line: TimeLine, change: LevelChange) -> Span:
+    """Return the time from the message before a change to the one after it."""
+    return int(line.arrivals_ns[max(change.place - 1, 0)]), change.at_ns + 1
 
 
 def host_steps(

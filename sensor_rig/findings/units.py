@@ -6,6 +6,7 @@ is wrong with the topic is found too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -14,25 +15,27 @@ from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.model import INFO, WARNING, WRONG, Finding, lasting
-from sensor_rig.findings.timeline import TimeLine, between
+from sensor_rig.findings.timeline import FAR_NS, TimeLine, between
 
 FEWEST = 10
 SHARE = 0.99
 """Of the stamps, that must be as a mistake makes them."""
-CONFIRMED = 0.3
-"""Delays must spread by this much less when the mistake is undone."""
-IN_NANOSEC = (
-    (10**3, 10**6, 'milliseconds'),
-    (10**6, 10**3, 'microseconds'),
-    (10**7, 100, '100 ns'),
+LOCAL_S = 0.35
+MISFIT, FITS = 0.3, 0.15
+"""How far lapses of stamps and arrivals disagree in a wrong unit at least, in the right one."""
+IN_NANOSEC = ((10**6, 'milliseconds'), (10**3, 'microseconds'), (100, '100 ns'))
+COUNTERS = (
+    (10**3, 'microseconds written as nanoseconds'),
+    (10**6, 'milliseconds written as nanoseconds'),
+    (1e-3, 'nanoseconds written as microseconds'),
+    (1e-6, 'nanoseconds written as milliseconds'),
 )
-"""Every nanosec is below the first: it counts units of the second (ns)."""
 AS_NS = ((10**3, 'microseconds'), (10**6, 'milliseconds'), (10**9, 'seconds'))
 DATE_NS = 10**18
 """Times above this are dates."""
 NEAR = 1e-4
 """How far a time since 1970 in another unit may be from the arrivals."""
-PACE, ODD_PACE = 0.1, 0.02
+ODD_PACE = 0.02
 SHORT_S = 2.0
 FLOAT_STEP_S, FLOAT_SLACK_NS = 1e-4, 1000
 GRID_NS = tuple(
@@ -51,114 +54,81 @@ class Undone(NamedTuple):
 
 
 def unit_mistake(name: str, line: TimeLine) -> Undone | None:
-    """Return the mistake in the unit of the stamps of a topic, if there is one."""
-    if line.count < FEWEST:
+    """Return the mistake in the unit of the stamps of a topic, if there is one.
+
+    Judged by times of a part of a second, which no jump, drift, loss or epoch changes much.
+    """
+    if line.count < FEWEST or misfit(line) < MISFIT:
         return None
-    return _in_nanosec(name, line) or _since_1970(name, line) or _pace(name, line)
-
-
-def _spread(delays: Floats) -> float:
-    low, high = np.percentile(delays, (5, 95))
-    return float(high - low)
-
-
-def _in_nanosec(name: str, line: TimeLine) -> Undone | None:
-    seconds, parts = np.divmod(line.stamps_ns, NS_PER_S)
-    for below, scale, unit in IN_NANOSEC:
-        if float((parts < below).mean()) < SHARE:
-            continue
-        if int(parts.max()) < below // 1000 or len(np.unique(parts)) < FEWEST // 2:
-            return None
-        right = TimeLine(seconds * NS_PER_S + parts * scale, line.arrivals_ns)
-        before_s, after_s = _spread(line.delays_s), _spread(right.delays_s)
-        if after_s > CONFIRMED * before_s:
-            return None
-        return Undone(
-            found(
-                'stamp_unit',
-                WRONG,
-                name,
-                f'nanosec counts {unit}: it never exceeds {int(parts.max())}; read so, delays '
-                f'spread by {lasting(after_s)} instead of {lasting(before_s)}',
-                {
-                    'largest_nanosec': int(parts.max()),
-                    'spread_ms': before_s * 1e3,
-                    'spread_undone_ms': after_s * 1e3,
-                },
-                change=f'multiply by {scale} where the driver fills nanosec',
-            ),
-            right,
-            True,
-        )
+    for right, what, change in _readings(line):
+        if misfit(right) < FITS:
+            since_1970 = bool(right.stamps_ns[0] > DATE_NS)
+            return Undone(
+                found('stamp_unit', WRONG, name, what, {'pace': pace_of(line)}, change=change),
+                right,
+                since_1970,
+            )
     return None
 
 
-def _since_1970(name: str, line: TimeLine) -> Undone | None:
+def _readings(line: TimeLine) -> Iterator[tuple[TimeLine, str, str]]:
+    """Yield (the line in another unit, the mistake, what to change), the likeliest first."""
+    seconds, parts = np.divmod(line.stamps_ns, NS_PER_S)
+    for scale, unit in IN_NANOSEC:
+        if float((parts < NS_PER_S // scale).mean()) >= SHARE:
+            yield (
+                TimeLine(seconds * NS_PER_S + parts * scale, line.arrivals_ns),
+                f'nanosec counts {unit}: it never exceeds {int(parts.max())}; read so, stamps '
+                f'go on as messages arrive',
+                f'multiply by {scale} where the driver fills nanosec',
+            )
     stamp, arrival = float(np.median(line.stamps_ns)), float(np.median(line.arrivals_ns))
     for factor, unit in AS_NS:
-        if arrival < DATE_NS or stamp <= 0 or abs(stamp * factor / arrival - 1.0) > NEAR:
-            continue
-        if int(np.abs(line.stamps_ns).max()) > 2**63 // factor - 1:
-            return None
-        right = TimeLine(line.stamps_ns * factor, line.arrivals_ns)
-        if abs(pace_of(right) - 1.0) > PACE and line.span_s > SHORT_S:
-            return None
-        return Undone(
-            found(
-                'stamp_unit',
-                WRONG,
-                name,
+        near = arrival > DATE_NS and abs(stamp * factor / arrival - 1.0) < NEAR
+        if near and int(np.abs(line.stamps_ns).max()) < 2**63 // factor:
+            right = TimeLine(line.stamps_ns * factor, line.arrivals_ns)
+            yield (
+                right,
                 f'stamps are {unit} since 1970 written as nanoseconds: they say '
                 f'{stamp / 1e9:.3f} s; read so, messages arrive '
                 f'{lasting(float(np.median(right.delays_s)))} after their stamp',
-                {'factor': factor, 'delay_ms': float(np.median(right.delays_s)) * 1e3},
-                change=f'multiply by {factor} before sec and nanosec are filled',
-            ),
-            right,
-            True,
-        )
-    return None
+                f'multiply by {factor} before sec and nanosec are filled',
+            )
+    for scale, wrong in COUNTERS:
+        since = between(np.full(line.count, line.stamps_ns[0]), line.stamps_ns) * scale
+        if np.abs(since).max() < FAR_NS / 1e9:
+            yield (
+                TimeLine(
+                    line.arrivals_ns[0] + np.rint(since * 1e9).astype(np.int64), line.arrivals_ns
+                ),
+                f'its stamps run at {pace_of(line):.3g} of the pace of the receive times: a '
+                f'counter of {wrong}',
+                'correct the unit of the counter in the driver',
+            )
+
+
+def misfit(line: TimeLine) -> float:
+    """Return how far stamps and arrivals disagree on a part of a second, as a share of it."""
+    stamps, arrivals = _lapses(line, LOCAL_S)
+    usual_s = float(np.median(arrivals))
+    return float(np.median(np.abs(stamps - arrivals))) / usual_s if usual_s > 0.0 else 0.0
 
 
 def pace_of(line: TimeLine) -> float:
     """Return how fast stamps run against arrivals; 1 where the recording is too short."""
     if line.count < FEWEST or line.span_s < SHORT_S:
         return 1.0
-    apart = max(line.count // 3, 1)
-    stamps = between(line.stamps_ns[:-apart], line.stamps_ns[apart:])
-    arrivals = between(line.arrivals_ns[:-apart], line.arrivals_ns[apart:])
+    stamps, arrivals = _lapses(line, SHORT_S)
     told = arrivals > 0.0
     return float(np.median(stamps[told] / arrivals[told])) if told.any() else 1.0
 
 
-def _pace(name: str, line: TimeLine) -> Undone | None:
-    """Return a pace that is a power of 1000: a counter in another unit."""
-    pace = pace_of(line)
-    for factor, wrong in (
-        (10**3, 'microseconds written as nanoseconds'),
-        (10**6, 'milliseconds written as nanoseconds'),
-        (1e-3, 'nanoseconds written as microseconds'),
-        (1e-6, 'nanoseconds written as milliseconds'),
-    ):
-        if abs(pace * factor - 1.0) < PACE:
-            since = between(np.full(line.count, line.stamps_ns[0]), line.stamps_ns) * factor
-            right = TimeLine(
-                line.arrivals_ns[0] + np.rint(since * 1e9).astype(np.int64), line.arrivals_ns
-            )
-            return Undone(
-                found(
-                    'stamp_unit',
-                    WRONG,
-                    name,
-                    f'its stamps run at {pace:.6g} of the pace of the receive times: a counter '
-                    f'of {wrong}',
-                    {'pace': pace},
-                    change='correct the unit of the counter in the driver',
-                ),
-                right,
-                False,
-            )
-    return None
+def _lapses(line: TimeLine, apart_s: float) -> tuple[Floats, Floats]:
+    """Return the times between messages about `apart_s` apart, by stamps and by arrivals, s."""
+    most = max(line.count // 2, 1)
+    apart = min(max(round(apart_s / max(line.arrival_period_s, 1e-9)), 1), most)
+    stamps, arrivals = line.stamps_ns, line.arrivals_ns
+    return between(stamps[:-apart], stamps[apart:]), between(arrivals[:-apart], arrivals[apart:])
 
 
 def odd_pace(line: TimeLine) -> float:

@@ -132,7 +132,9 @@ def disorder(r: Robot, strength: int) -> set[str]:
     share = (0.005, 0.02, 0.05, 0.15)[strength]
     late = r.random.choice(np.arange(10, count - 10, 4), int(share * count), replace=False)
     order[late] += r.random.choice((1.5, 2.5), len(late))
-    r.imu.stamps = r.imu.stamps[np.argsort(order, kind='stable')]
+    order = np.argsort(order, kind='stable')
+    r.imu.stamps = r.imu.stamps[order]
+    r.imu.marks = order if r.imu.marks is None else r.imu.marks[order]
     return {'out_of_order'}
 
 
@@ -213,11 +215,7 @@ def on_the_way(r: Robot, strength: int) -> set[str]:
 
 
 FAULTS: dict[str, Fault] = {
-    'milliseconds in nanosec': _plain(field.milliseconds_as_nanoseconds, 'stamp_unit'),
-    'microseconds in nanosec': _plain(field.microseconds_as_nanoseconds, 'stamp_unit'),
-    'milliseconds since 1970': _plain(field.milliseconds_since_1970, 'stamp_unit'),
-    'counter in microseconds': _plain(field.counter_in_microseconds, 'stamp_unit'),
-    'seconds as float32': _plain(field.seconds_as_float32, 'stamp_float'),
+    # The sensor's clock.
     'TAI': _plain(field.tai, 'clock_tai'),
     'GPS time': _plain(field.gps_time, 'clock_gps'),
     'epoch of 2000': _plain(field.epoch_of_2000, 'clock_epoch'),
@@ -226,41 +224,62 @@ FAULTS: dict[str, Fault] = {
     'power-up': power_up,
     'clock of its own': own_clock,
     'restart': _plain(field.restart, 'restart'),
-    'counter wraps': wrap,
-    'clock step': step,
-    'step and return': step_and_return,
-    'host set ahead': host_ahead,
-    'host set back': host_back,
+    'simulated beside wall time': _plain(field.simulated_beside_wall_time, 'sim_time_mixed'),
     'drift': drift,
     'wander': wander,
-    'later from the middle on': late_from_the_middle,
+    'clock step': step,
+    'step and return': step_and_return,
+    'counter wraps': wrap,
     'stamped in the future': future,
     'stamped at the sweep end': sweep_end,
+    # The recording, whose stamps the driver has yet to write.
+    'recorder stands still': hiccup,
+    'host set ahead': host_ahead,
+    'host set back': host_back,
+    'joined from two': _plain(field.cut_together_and_closed_up, 'spliced'),
+    'looped': _plain(field.looped_bag, 'looped'),
+    'two sources': second_source,
+    # What the driver writes.
+    'stray stamps': strays,
+    'frozen stamp': frozen,
+    'counter in microseconds': _plain(field.counter_in_microseconds, 'stamp_unit'),
+    'milliseconds in nanosec': _plain(field.milliseconds_as_nanoseconds, 'stamp_unit'),
+    'microseconds in nanosec': _plain(field.microseconds_as_nanoseconds, 'stamp_unit'),
+    'milliseconds since 1970': _plain(field.milliseconds_since_1970, 'stamp_unit'),
+    'seconds as float32': _plain(field.seconds_as_float32, 'stamp_float'),
+    'rounded stamps': rounded,
+    'zero stamps': zeros,
+    'frame changes': frames,
+    # The way of the messages.
+    'doubled messages': doubled,
+    'out of order': disorder,
     'lost frames': lost,
     'lost in bursts': lost_in_bursts,
-    'out of order': disorder,
     'batches': batches,
-    'two sources': second_source,
-    'zero stamps': zeros,
-    'frozen stamp': frozen,
-    'stray stamps': strays,
-    'rounded stamps': rounded,
-    'doubled messages': doubled,
-    'recorder stands still': hiccup,
-    'looped': _plain(field.looped_bag, 'looped'),
-    'joined from two': _plain(field.cut_together_and_closed_up, 'spliced'),
-    'simulated beside wall time': _plain(field.simulated_beside_wall_time, 'sim_time_mixed'),
-    'frame changes': frames,
+    'later from the middle on': late_from_the_middle,
     'slow middleware': on_the_way,
 }
-OF_ALL = {
-    'host set ahead',
-    'host set back',
-    'recorder stands still',
-    'looped',
-    'joined from two',
-}
-"""Faults of all topics."""
+"""In an order in which two of them can be put together: units come after all that moves a clock."""
+ONE_OF = (
+    {
+        'GPS time',
+        'epoch of 2000',
+        'time zone',
+        'daylight saving',
+        'power-up',
+        'clock of its own',
+        'restart',
+        'simulated beside wall time',
+    },
+    {
+        'counter in microseconds',
+        'milliseconds in nanosec',
+        'microseconds in nanosec',
+        'milliseconds since 1970',
+        'seconds as float32',
+    },
+)
+"""One clock is of one time scale, and one driver writes one unit: never two of these at once."""
 ALLOWED = {
     'restart': {'clock_power_up'},
     'stamped at the sweep end': {'future_stamps'},
