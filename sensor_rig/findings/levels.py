@@ -25,7 +25,7 @@ LOOKED_AT = 7
 FAR_S, FAR_PERIODS = 1.0, 20.0
 """A single stamp that is as far away as this is stray, and not just late."""
 FIT, MOSTLY = 0.4, 0.9
-LATEST_S = 5.0
+LATEST_S = 4.0
 """Nothing that is merely late comes later than this."""
 UNEVEN = 0.3
 """Jitter of the stamps, as a part of a change, above which they do not tell its side."""
@@ -98,13 +98,13 @@ def stray(line: TimeLine) -> Flags:
     return found
 
 
-def jumps_of(line: TimeLine) -> list[LevelChange]:
+def jumps_of(line: TimeLine, least_s: float = JUMP_S) -> list[LevelChange]:
     """Return the jumps of the stamps that are large enough to be seen at one message."""
     if line.count < 2 * STAYS:
         return []
     excess = line.steps_s - line.waits_s
     period = max(line.period_s, 1e-9)
-    limit = max(JUMP_S, JUMP_SIGMAS * robust_sigma(excess))
+    limit = max(least_s, JUMP_SIGMAS * robust_sigma(excess))
     lost = np.maximum(np.rint(np.minimum(line.steps_s, line.waits_s) / period), 1.0)
     stamp_off = np.abs(line.steps_s - lost * period)
     wait_off = np.abs(line.waits_s - lost * period)

@@ -28,6 +28,8 @@ from sensor_rig.findings.domains import (
 from sensor_rig.findings.explaining import explained
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.levels import (
+    JUMP_S,
+    LATEST_S,
     LevelChange,
     disorder,
     jumps_of,
@@ -161,10 +163,11 @@ def _evidence(heard: Sequence[TopicRecord], facts: Sequence[TopicFacts]) -> Iter
     ]
     for look in looks:
         yield from _stamps(look)
-        yield from _order(look)
-    yield from _jumps(looks, start_ns)
+    looks = [look for look in looks if look.line.count >= FEW]
+    yield from _jumps(looks, start_ns, LATEST_S)
     for look in looks:
         yield from _order(look)
+    yield from _jumps(looks, start_ns, JUMP_S)
     yield from _domains(looks, any(record.type_name == CLOCK_TYPE for record in heard))
     yield from _levels(looks, start_ns)
     hiccups = hiccups_of({look.name: look.line for look in looks})
@@ -187,7 +190,7 @@ def _stamps(look: Look) -> Iterator[Finding]:
     if unit is not None:
         yield unit.finding
         look.line, look.delays_known = unit.line, unit.delays_known
-    coarse = rounded(name, look.line)
+    coarse = rounded(name, look.line) if unit is None else None
     if coarse is not None:
         yield coarse.finding
         look.rounded = True
@@ -217,25 +220,25 @@ def _order(look: Look) -> Iterator[Finding]:
         look.line = look.line.by_stamp()
 
 
-def _jumps(looks: Sequence[Look], start_ns: int) -> Iterator[Finding]:
+def _jumps(looks: Sequence[Look], start_ns: int, least_s: float) -> Iterator[Finding]:
     """Yield the jumps of stamps, those of all topics first, and undo them."""
     known = {look.name: look.line for look in looks if arrivals_tell(look.line)}
-    groups = moments(known, {name: jumps_of(line) for name, line in known.items()})
+    groups = moments(known, {name: jumps_of(line, least_s) for name, line in known.items()})
     yield from loop_or_joint(known, groups, start_ns)
     for look in looks:
         common = [group[look.name] for group in groups if look.name in group]
         look.told += [span_of(look.line, each) for each in common]
         look.undo(common, like_the_first=True)
-        look.changes = jumps_of(look.line)
-        look.told += [span_of(look.line, each) for each in look.changes]
-        named = named_jumps(look.name, look.line, look.changes)
-        look.was_right = bool(look.changes) and any(
-            abs(delay_s) < OWN_EPOCH_S for delay_s in part_delays(look.line, look.changes)
+        changes = jumps_of(look.line, least_s)
+        look.told += [span_of(look.line, each) for each in changes]
+        look.was_right |= bool(changes) and any(
+            abs(delay_s) < OWN_EPOCH_S for delay_s in part_delays(look.line, changes)
         )
-        zone = domain_of(without(look.line, look.changes)).code == 'clock_time_zone'
-        if look.was_right or not (zone and daylight_of(look.line, look.changes)):
-            yield from named
-        look.undo(look.changes)
+        zone = domain_of(without(look.line, changes)).code == 'clock_time_zone'
+        if look.was_right or not (zone and daylight_of(look.line, changes)):
+            yield from named_jumps(look.name, look.line, changes)
+        look.undo(changes)
+        look.changes += changes
 
 
 def _domains(looks: Sequence[Look], has_clock: bool) -> Iterator[Finding]:

@@ -26,6 +26,8 @@ FEW_BACK = 0.05
 """Share of stamps before the one before, below which a stream is in order."""
 ALIKE, LEAST_RATIO = 0.05, 2.3
 """How far the sums of two spacings may differ in a pattern; a gate makes one and two periods."""
+GAP = 20.0
+"""Usual steps from which on a gap is where a pattern may begin anew."""
 PARTS = 5
 """Parts of a recording, in each of which both sources must be."""
 APART = 5.0
@@ -163,7 +165,10 @@ def _by_comb(line: TimeLine) -> Flags | None:
     """Split by the places of the stamps, where one source has an even comb."""
     order = np.argsort(line.stamps_ns, kind='stable')
     stamps = between(np.full(line.count, line.stamps_ns[order[0]]), line.stamps_ns[order])
-    head = stamps[:LOOKED_AT]
+    steps = np.diff(stamps)
+    stretches = np.split(stamps, np.flatnonzero(steps > GAP * np.median(steps)) + 1)
+    longest = max(stretches, key=len)
+    head = longest[:LOOKED_AT]
     lags = np.concatenate([head[lag:] - head[:-lag] for lag in range(1, 9)])
     usual = float(np.median(np.diff(head)))
     lags = lags[(lags > 0.3 * usual) & (lags < 8.0 * usual)]
@@ -178,11 +183,13 @@ def _by_comb(line: TimeLine) -> Flags | None:
                 continue
             rest = np.diff(head[~taken])
             if _is_even(rest, float(np.median(rest))):
-                whole = _chain(stamps, period, start)
-                if whole is None:
+                chains = [
+                    _chain(each, period, start if each is longest else 0) for each in stretches
+                ]
+                if any(each is None for each in chains):
                     continue
                 split = np.zeros(line.count, bool)
-                split[order[whole]] = True
+                split[order] = np.concatenate(chains)
                 if _in_turn(split) and _all_along(line, split):
                     return split
     return None

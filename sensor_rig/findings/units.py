@@ -21,8 +21,9 @@ FEWEST = 10
 SHARE = 0.99
 """Of the stamps, that must be as a mistake makes them."""
 LOCAL_S = 0.35
-MISFIT, FITS = 0.3, 0.15
-"""How far lapses of stamps and arrivals disagree in a wrong unit at least, in the right one."""
+MISFIT, CONFIRMED = 0.3, 0.3
+"""How far lapses of stamps and arrivals disagree in a wrong unit, and what part the right one may
+leave of it."""
 IN_NANOSEC = ((10**6, 'milliseconds'), (10**3, 'microseconds'), (100, '100 ns'))
 COUNTERS = (
     (10**3, 'microseconds written as nanoseconds'),
@@ -58,10 +59,11 @@ def unit_mistake(name: str, line: TimeLine) -> Undone | None:
 
     Judged by times of a part of a second, which no jump, drift, loss or epoch changes much.
     """
-    if line.count < FEWEST or misfit(line) < MISFIT:
+    before = misfit(line) if line.count >= FEWEST else 0.0
+    if before < MISFIT:
         return None
     for right, what, change in _readings(line):
-        if misfit(right) < FITS:
+        if misfit(right) < CONFIRMED * before:
             since_1970 = bool(right.stamps_ns[0] > DATE_NS)
             return Undone(
                 found('stamp_unit', WRONG, name, what, {'pace': pace_of(line)}, change=change),
@@ -165,7 +167,7 @@ def _as_float(name: str, line: TimeLine) -> Undone | None:
             f'({repeated * 100:.0f} % repeat another one)',
             {'step_s': step_s, 'repeated_share': repeated},
         ),
-        TimeLine(line.arrivals_ns, line.arrivals_ns) if step_s > line.arrival_period_s else line,
+        line.only(np.full(line.count, step_s <= line.arrival_period_s)),  # else nothing is left
         step_s <= line.arrival_period_s,
     )
 
