@@ -6,13 +6,12 @@ set, or a queue, makes the arrivals jump while the stamps go on evenly.
 
 from __future__ import annotations
 
-import itertools
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from rig_common.arrays import Flags, Floats
+from rig_common.arrays import Flags, Floats, Ints
 from sensor_rig.findings.timeline import TimeLine, robust_sigma
 from sensor_rig.findings.trend import steps_of
 
@@ -24,7 +23,8 @@ LOOKED_AT = 7
 """Messages whose median tells the level beside a jump."""
 FAR_S, FAR_PERIODS = 1.0, 20.0
 """A single stamp that is as far away as this is stray, and not just late."""
-FIT, MOSTLY = 0.4, 0.9
+FILLED, STRETCH = 0.5, 20
+"""Places that what is late fills, of as many; messages in order between two stretches."""
 LATEST_S = 4.0
 """Nothing that is merely late comes later than this."""
 UNEVEN = 0.3
@@ -54,32 +54,36 @@ class Order(NamedTuple):
     late: Flags
     by_s: float
     """How far the worst is behind."""
+    sorted: TimeLine
 
 
 def disorder(line: TimeLine) -> Order | None:
-    """Return the messages that are out of order and fit between the others; None for others."""
-    if line.count < 10:
-        return None
+    """Return the messages that are out of order, and the line with them in order.
+
+    What is late fills places that were left out before it; after a clock was set back there are
+    none. Each stretch is looked at by itself.
+    """
     highest = np.maximum.accumulate(line.stamps_ns)
-    late = line.stamps_ns < highest
-    if not late.any():
+    places = np.flatnonzero(line.stamps_ns < highest)
+    if line.count < 10 or not line.period_s or not len(places):
         return None
-    order = np.argsort(line.stamps_ns, kind='stable')
-    steps = np.diff(line.stamps_ns[order]) / 1e9
-    period = line.period_s
-    apart = np.full(line.count, np.inf)
-    apart[order[1:]] = steps
-    apart[order[:-1]] = np.minimum(apart[order[:-1]], steps)
-    fits = apart > FIT * period
-    if not period or float(fits[late].mean()) < MOSTLY:
-        return None
-    # A clock that was set back leaves a hole that nothing fills; what comes late fills its own.
-    holes = float((np.diff(line.stamps_ns[order]) > 1.6e9 * period).mean())
-    gone = float((line.steps_s > 1.6 * period).mean())
-    by_s = float((highest - line.stamps_ns)[late].max()) / 1e9
-    if by_s > LATEST_S or (holes > 0.5 * gone and gone > 0.0 and holes > 0.01):
-        return None
-    return Order(late, by_s)
+    late, order = np.zeros(line.count, bool), np.arange(line.count)
+    for own in np.split(places, np.flatnonzero(np.diff(places) > STRETCH) + 1):
+        begin = int(np.searchsorted(highest, line.stamps_ns[own].min()))
+        inside = slice(max(begin - 2, 0), own[-1] + 3)
+        stamps = line.stamps_ns[inside]
+        filled = _left_out(line, highest[inside]) - _left_out(line, np.sort(stamps))
+        by_s = float((highest - line.stamps_ns)[own].max()) / 1e9
+        if by_s < LATEST_S and filled > FILLED * len(own):
+            late[own] = True
+            order[inside] = inside.start + np.argsort(stamps, kind='stable')
+    by_s = float((highest - line.stamps_ns)[late].max(initial=0)) / 1e9
+    return Order(late, by_s, line.only(order)) if late.any() else None
+
+
+def _left_out(line: TimeLine, stamps_ns: Ints) -> int:
+    """Return how many places are left out between stamps."""
+    return int(np.maximum(np.rint(np.diff(stamps_ns) / 1e9 / line.period_s) - 1.0, 0.0).sum())
 
 
 def stray(line: TimeLine) -> Flags:
@@ -89,12 +93,12 @@ def stray(line: TimeLine) -> Flags:
         return found
     far_s = max(FAR_S, FAR_PERIODS * line.period_s)
     jumps = np.flatnonzero(np.abs(line.steps_s - line.waits_s) > far_s)
-    for one, other in itertools.pairwise(jumps):
-        inside = slice(one + 1, other + 1)
-        if other - one < STAYS and one + 1 > 0 and other + 1 < line.count:
-            before, after = line.delays_s[one], line.delays_s[other + 1]
-            if abs(after - before) < 0.5 * far_s:
-                found[inside] = True
+    runs = np.diff(jumps, prepend=-1, append=line.count - 1)
+    for number, (one, other) in enumerate(pairwise(jumps), 1):
+        before, after = line.delays_s[one], line.delays_s[other + 1]
+        alone = runs[number] < STAYS <= min(runs[number - 1], runs[number + 1])
+        if alone and abs(after - before) < 0.5 * far_s:
+            found[one + 1 : other + 1] = True
     return found
 
 
@@ -131,7 +135,12 @@ def without(
         return line
     moves = np.zeros(line.count, np.int64)
     for change in changes:
-        moves[change.place :] += round(change.size_s * 1e9)
+        near = slice(max(change.place - LOOKED_AT, 0), change.place + LOOKED_AT)
+        before = float(np.median(line.delays_s[near.start : change.place]))
+        # What is late at a jump is on the level that its delay is nearer to.
+        after = (before - line.delays_s[near]) / change.size_s > 0.5
+        moves[near] += np.where(after, round(change.size_s * 1e9), 0)
+        moves[near.stop :] += round(change.size_s * 1e9)
     edges = [0, *(change.place for change in changes), line.count]
     longest = 0 if like_the_first else int(np.argmax(np.diff(edges)))
     return line.moved(-(moves - moves[edges[longest]]))

@@ -217,7 +217,7 @@ def _order(look: Look) -> Iterator[Finding]:
         order = disorder(look.line)
     if order is not None:
         yield from order_finding(name, look.line, order)
-        look.line = look.line.by_stamp()
+        look.line = order.sorted
 
 
 def _jumps(looks: Sequence[Look], start_ns: int, least_s: float) -> Iterator[Finding]:

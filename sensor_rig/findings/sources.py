@@ -183,10 +183,11 @@ def _by_comb(line: TimeLine) -> Flags | None:
                 continue
             rest = np.diff(head[~taken])
             if _is_even(rest, float(np.median(rest))):
-                chains = [
+                told = [
                     _chain(each, period, start if each is longest else 0) for each in stretches
                 ]
-                if any(each is None for each in chains):
+                chains = [each for each in told if each is not None]
+                if len(chains) < len(stretches):
                     continue
                 split = np.zeros(line.count, bool)
                 split[order] = np.concatenate(chains)

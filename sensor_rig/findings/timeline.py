@@ -64,14 +64,9 @@ class TimeLine:
         """Return the line with its times moved."""
         return TimeLine(self.stamps_ns + stamps_by_ns, self.arrivals_ns + arrivals_by_ns)
 
-    def only(self, kept: Flags) -> TimeLine:
-        """Return a part of the line."""
+    def only(self, kept: Flags | Ints) -> TimeLine:
+        """Return a part of the line, by flags or by places."""
         return TimeLine(self.stamps_ns[kept], self.arrivals_ns[kept])
-
-    def by_stamp(self) -> TimeLine:
-        """Return the line in the order of its stamps."""
-        order = np.argsort(self.stamps_ns, kind='stable')
-        return TimeLine(self.stamps_ns[order], self.arrivals_ns[order])
 
     @property
     def count(self) -> int:

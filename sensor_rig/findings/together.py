@@ -80,7 +80,8 @@ def loop_or_joint(
     lines: Lines, groups: Sequence[Mapping[str, LevelChange]], start_ns: int
 ) -> Iterator[Finding]:
     """Yield a recording that was played in a loop, or joined from two."""
-    loops, joints = [], []
+    loops: list[Mapping[str, LevelChange]] = []
+    joints: list[Mapping[str, LevelChange]] = []
     for group in groups:
         again = [name for name, each in group.items() if _begins_again(lines[name], each)]
         (loops if 2 * len(again) > len(group) else joints).append(group)

@@ -26,8 +26,8 @@ MISFIT, CONFIRMED = 0.3, 0.3
 leave of it."""
 IN_NANOSEC = ((10**6, 'milliseconds'), (10**3, 'microseconds'), (100, '100 ns'))
 COUNTERS = (
-    (10**3, 'microseconds written as nanoseconds'),
-    (10**6, 'milliseconds written as nanoseconds'),
+    (1e3, 'microseconds written as nanoseconds'),
+    (1e6, 'milliseconds written as nanoseconds'),
     (1e-3, 'nanoseconds written as microseconds'),
     (1e-6, 'nanoseconds written as milliseconds'),
 )
@@ -96,8 +96,8 @@ def _readings(line: TimeLine) -> Iterator[tuple[TimeLine, str, str]]:
                 f'{lasting(float(np.median(right.delays_s)))} after their stamp',
                 f'multiply by {factor} before sec and nanosec are filled',
             )
-    for scale, wrong in COUNTERS:
-        since = between(np.full(line.count, line.stamps_ns[0]), line.stamps_ns) * scale
+    for pace, wrong in COUNTERS:
+        since = between(np.full(line.count, line.stamps_ns[0]), line.stamps_ns) * pace
         if np.abs(since).max() < FAR_NS / 1e9:
             yield (
                 TimeLine(
