@@ -259,7 +259,7 @@ FAULTS: dict[str, Fault] = {
     'later from the middle on': late_from_the_middle,
     'slow middleware': on_the_way,
 }
-"""In an order in which two of them can be put together: units come after all that moves a clock."""
+"""In an order in which two of them can be put together: units after all that moves a clock."""
 ONE_OF = (
     {
         'GPS time',
