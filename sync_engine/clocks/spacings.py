@@ -1,22 +1,28 @@
-"""How far apart a stream's stamps usually are: what was seen lately, and the grid it lies on."""
+"""How far apart a stream's stamps are: those that came lately, in order, and the grid they lie on."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import deque
+from bisect import bisect_left, bisect_right, insort
+from itertools import pairwise
 
 from rig_common.times import NS_PER_MS
 
-_KEPT = 48
-"""Spacings that are remembered."""
+_KEPT = 128
+"""Stamps that are remembered."""
+_LATELY = 48
+"""The last spacings of them that show the period."""
 _REVIEW = 16
-"""Spacings between two looks at the period, which may have been learned while frames were lost."""
+"""Stamps between two looks at the period, which may have been learned while frames were lost."""
 _FIRST_REVIEW = 6
 _ON_GRID = 0.95
 """Share of the spacings that must lie on multiples of the period."""
+_ROOM = 0.6
+"""Periods that a stamp must keep from all others to fill a hole between them. One of a clock that
+went back lies within a half of the nearest, wherever no message is missing."""
 
 SEEN, FITTING, ODD = 2, 1, 0
-"""How usual a spacing is: seen lately, a multiple of the period, or neither."""
+"""How usual a spacing is: seen lately, a multiple of the period, or neither. Where frames get lost
+the multiples that were seen are no others than those that were not."""
 
 
 class Spacings:
@@ -26,11 +32,15 @@ class Spacings:
     the cluster of the shortest spacings, it is looked at again and again, and where the others are
     no multiples of it the stream has none. Example: 33, 67, 33, 100, 33 ms have the period 33;
     67, 67, 100, 67 ms (every second frame, and one lost before the throttle) have none.
+
+    Messages may overtake one another: 0, 67, 33, 100 have the spacings 33, 33, 33. The third fills
+    a hole; -10 more would not, so there the clock went back.
     """
 
     def __init__(self) -> None:
-        self._seen: deque[int] = deque(maxlen=_KEPT)
-        self._until_review = _FIRST_REVIEW
+        self._stamps: list[int] = []
+        """In order."""
+        self._until_review = _FIRST_REVIEW + 1
         self.period_ns = 0.0
         """Shortest usual spacing; 0 before anything is known."""
         self.scatter_ns = 0.0
@@ -43,16 +53,35 @@ class Spacings:
         self.is_lossy = False
         """Whether a frame was lost lately."""
 
-    def add(self, spacing_ns: int) -> None:
-        """Remember one spacing of stamps that are believed."""
-        self._seen.append(spacing_ns)
+    def add(self, stamp_ns: int) -> None:
+        """Remember one stamp that is believed, in its place."""
+        insort(self._stamps, stamp_ns)
+        if len(self._stamps) > _KEPT:
+            del self._stamps[0]
         self._until_review -= 1
         if not self._until_review:
             self._review()
 
+    def shift(self, by_ns: int) -> None:
+        """The clock stepped."""
+        self._stamps = [each + by_ns for each in self._stamps]
+
+    def has_room(self, stamp_ns: int) -> bool:
+        """Return whether a message with this stamp is missing between those that came."""
+        at = bisect_left(self._stamps, stamp_ns)
+        if not (self.period_ns and 0 < at < len(self._stamps)):
+            return False
+        before, behind = stamp_ns - self._stamps[at - 1], self._stamps[at] - stamp_ns
+        fits = self.on_grid(before) or not self.is_periodic
+        return fits and min(before, behind) > _ROOM * self.period_ns
+
+    def _ordered(self) -> list[int]:
+        """Return the spacings from the shortest to the longest."""
+        return sorted([after - before for before, after in pairwise(self._stamps[-_LATELY - 1 :])])
+
     def _review(self) -> None:
-        self._until_review = _FIRST_REVIEW if len(self._seen) < _REVIEW else _REVIEW
-        ordered = sorted(self._seen)
+        ordered = self._ordered()
+        self._until_review = _FIRST_REVIEW if len(ordered) < _REVIEW else _REVIEW
         low = ordered[len(ordered) // 5]
         first, end = bisect_right(ordered, 0.7 * low), bisect_left(ordered, 1.4 * low)
         self.period_ns = period = float(ordered[(first + end) // 2])
@@ -84,11 +113,13 @@ class Spacings:
         reach = self.tolerance_ns + slack_ns
         if spacing_ns <= -reach:
             return ODD
-        ordered = sorted(self._seen)
+        ordered = self._ordered()
         at = bisect_left(ordered, spacing_ns - reach)
         if at < len(ordered) and ordered[at] <= spacing_ns + reach:
             return SEEN
-        return FITTING if self.on_grid(spacing_ns, slack_ns) else ODD
+        if not self.on_grid(spacing_ns, slack_ns):
+            return ODD
+        return SEEN if self.is_lossy else FITTING
 
     def nearest(self, spacing_ns: float) -> float:
         """Return the multiple of the period next to `spacing_ns`; itself without a grid."""

@@ -48,8 +48,11 @@ class CauseFinder:
 
     def note_slip(self, spacing: int, moved: float) -> None:
         """A message as usual whose stamp left the grid: it may have been a slow one."""
-        slip_ns = spacing - self._spacings.nearest(spacing + moved)
-        if self._spacings.is_periodic and abs(slip_ns) > _CLEARLY * self._spacings.tolerance_ns:
+        spacings = self._spacings
+        slip_ns = spacing - spacings.nearest(spacing + moved)
+        left = spacings.is_periodic and abs(slip_ns) > _CLEARLY * spacings.tolerance_ns
+        # Late by whole periods, and on the grid: held up, or a step back while frames got lost.
+        if left and (slip_ns > 0.0 or not spacings.on_grid(spacing, self._slack_ns)):
             self._slip_ns, self._slip_count = slip_ns, self._usual.count
 
     def forget_slip(self) -> None:
@@ -112,8 +115,11 @@ class CauseFinder:
         if abs(size - step) > AGREE * self._usual.threshold_ns:
             moved = cause is Cause.CLOCK or not self._spacings.on_grid(spacing)
             return (Cause.UNCLEAR if moved else cause), None
-        slack_ns = (_CLEARLY - 1.0) * self._spacings.tolerance_ns
-        return (cause if self._spacings.on_grid(spacing, slack_ns) else Cause.CLOCK), size
+        return (cause if self._spacings.on_grid(spacing, self._slack_ns) else Cause.CLOCK), size
+
+    @property
+    def _slack_ns(self) -> float:
+        return (_CLEARLY - 1.0) * self._spacings.tolerance_ns
 
     def may_be_periods(self, step: float) -> bool:
         """Return whether a clock that went back by whole periods, with frames lost, explains it.

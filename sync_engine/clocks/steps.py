@@ -207,12 +207,15 @@ class StepDetector:
             self._held = None
             self._suspect_for = max(self._suspect_for - 1, 0)
             if spacing <= 0:
-                return Verdict.FINE  # out of order
+                return self._overtaken(stamp_ns)
             self._learn(spacing, delay, arrival_ns - self.arrival_ns)
             return self._believe(stamp_ns, arrival_ns)
         step = self._usual.level_ns - delay
         if self._is_far(spacing, step, delay):
             return self._far(stamp_ns, arrival_ns)
+        if spacing < 0 and self.spacings.has_room(stamp_ns):
+            self._usual.widen(step, 1, delay, abs(step) < self._usual.threshold_ns)
+            return self._overtaken(stamp_ns)
         queued = arrival_ns - came_ns < _TOGETHER * self.spacings.period_ns
         run = self._join(spacing, _Off(arrival_ns, step), queued)
         if run.matters and self.spacings.is_periodic and not self.spacings.on_grid(spacing):
@@ -224,14 +227,20 @@ class StepDetector:
         return verdict
 
     def _believe(self, stamp_ns: int, arrival_ns: int) -> Verdict:
+        self.spacings.add(stamp_ns)
         self._stamp_ns, self.arrival_ns = stamp_ns, arrival_ns
         self._came_ns = arrival_ns
+        return Verdict.FINE
+
+    def _overtaken(self, stamp_ns: int) -> Verdict:
+        """Take a message that others overtook: its stamp says nothing of the clock."""
+        if self.spacings.has_room(stamp_ns):
+            self.spacings.add(stamp_ns)
         return Verdict.FINE
 
     def _learn(self, spacing: int, delay: int, elapsed_ns: int) -> None:
         """Take a message that is as usual."""
         moved = delay - self._usual.level_ns
-        self.spacings.add(spacing)
         self._usual.learn(delay, elapsed_ns)
         if not self.spacings.on_grid(spacing):
             self.grid_held = False
@@ -306,6 +315,7 @@ class StepDetector:
         self._usual.shift(-run.step_ns, verdict is Verdict.STEP)
         if verdict is Verdict.STEP:
             self.least_delay_ns -= self.step_ns
+            self.spacings.shift(self.step_ns)
         self._run = self._held = None
         self._suspect_for = 0
         self._causes.forget_slip()

@@ -16,8 +16,11 @@ def finder(spacings_ms: list[int], delay_ms: float = 20.0) -> CauseFinder:
     """Return what has seen these spacings, of messages that took `delay_ms`."""
     usual, spacings = UsualDelay(), Spacings()
     usual.begin(round(delay_ms * MS))
+    stamp_ns = 0
+    spacings.add(stamp_ns)
     for spacing in spacings_ms:
-        spacings.add(spacing * MS)
+        stamp_ns += spacing * MS
+        spacings.add(stamp_ns)
         usual.learn(round(delay_ms * MS), spacing * MS)
     return CauseFinder(usual, spacings)
 
