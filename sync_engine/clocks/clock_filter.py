@@ -206,8 +206,9 @@ class ClockFilter:
         least, most = _ARRIVAL_SIGMA_S
         self.arrival_noise = min(max(variance, least**2), most**2)
 
-    def observe_arrival(self, z: float, clock_held: bool = True) -> GateResult:
-        """Take o - l (s) at the state's time; `clock_held`: the stamps prove that o held."""
+    def observe_arrival(self, z: float, shown_s: float = 0.0) -> GateResult:
+        """Take o - l (s) at the state's time; the stamps prove that o has not stepped by `shown_s`
+        or more."""
         root = np.zeros((1, SIZE))
         root[0, [O, 2]] = 1.0, -1.0
         # Correlated errors carry less than they seem to: n of them count for n (1-r)/(1+r).
@@ -221,7 +222,7 @@ class ClockFilter:
             # Stamps that kept to their grid leave only the latency, unless it would be negative.
             if self.latency_s - innovation < -3.0 * self._config.lock_sigma_s:
                 self._open((O,), innovation)
-            elif clock_held:
+            elif abs(innovation) >= shown_s:
                 self._open((2,), innovation)
             else:
                 self.open_either(innovation)
@@ -294,7 +295,11 @@ class ClockFilter:
     @property
     def is_unproven(self) -> bool:
         """Whether the last jump that only motion saw waits for fixes that confirm it."""
-        return self._unproven_var > 0.25 * self._config.lock_sigma_s**2 or self.motions.in_doubt
+        return (
+            self._unproven_var > 0.25 * self._config.lock_sigma_s**2
+            or self.motions.in_doubt
+            or self.arrivals.in_doubt
+        )
 
     def step_clock(self, step_s: float, sigma_s: float) -> None:
         """The clock was seen to step by `step_s`: move the offset, widen it by `sigma_s`."""

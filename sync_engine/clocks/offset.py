@@ -265,7 +265,8 @@ class ClockEstimate:
     def _start(self, stamp_ns: int, arrival_ns: int) -> None:
         """Begin from one message: the offset is the latency prior behind what arrival shows."""
         self.filter = ClockFilter(self.prior(), self._config)
-        self._epoch_ns = arrival_ns
+        self._epoch_ns = self._as_usual_ns = arrival_ns
+        """`_as_usual_ns`: when the last block began whose arrivals were believed."""
         self.base_ns = 0 if self._given.stamp_source == 'ptp' else stamp_ns - arrival_ns
         self._resumed = self._restored is not None and self._resume(stamp_ns - arrival_ns)
         self._settling = True
@@ -278,7 +279,6 @@ class ClockEstimate:
         self._blocks.add(arrival_ns - stamp_ns)
 
     def _start_block(self, arrival_ns: int, share: float) -> None:
-        self.steps.grid_held = True
         self._least_delay_ns = NEVER_NS
         self._least_at_ns = self._block_start_ns = arrival_ns
         self._block_end_ns = arrival_ns + int(self._block_ns * share)
@@ -308,9 +308,12 @@ class ClockEstimate:
         if known is not None:
             self.filter.set_arrival_noise(known)
         before_s = self.filter.offset_s
-        if self.filter.observe_arrival(z, self.steps.grid_held) is GateResult.JUMP:
+        outcome = self.filter.observe_arrival(z, self.steps.shown_s(self._as_usual_ns))
+        if outcome is GateResult.JUMP:
             self.latency_steps += 1
             self.moved_s += abs(self.filter.offset_s - before_s)
+        if outcome is not GateResult.REJECTED:
+            self._as_usual_ns = self._block_start_ns
         self._unproven = False
         self._refresh()
         self._guard_latency()

@@ -1,4 +1,4 @@
-"""How far apart a stream's stamps are: those that came lately, in order, and the grid they lie on."""
+"""How far apart a stream's stamps are: what came lately, in order, and the grid it lies on."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ class Spacings:
     def __init__(self) -> None:
         self._stamps: list[int] = []
         """In order."""
+        self._overtaken = False
+        """Whether one came behind a later one since the last review."""
         self._until_review = _FIRST_REVIEW + 1
         self.period_ns = 0.0
         """Shortest usual spacing; 0 before anything is known."""
@@ -51,10 +53,11 @@ class Spacings:
         """Whether the stamps keep to a grid that is fine enough to show a step."""
 
         self.is_lossy = False
-        """Whether a frame was lost lately."""
+        """Whether frames were lost lately, or overtook others: holes between stamps are usual."""
 
     def add(self, stamp_ns: int) -> None:
         """Remember one stamp that is believed, in its place."""
+        self._overtaken |= stamp_ns < self._stamps[-1] if self._stamps else False
         insort(self._stamps, stamp_ns)
         if len(self._stamps) > _KEPT:
             del self._stamps[0]
@@ -84,7 +87,8 @@ class Spacings:
         self._until_review = _FIRST_REVIEW if len(ordered) < _REVIEW else _REVIEW
         low = ordered[len(ordered) // 5]
         first, end = bisect_right(ordered, 0.7 * low), bisect_left(ordered, 1.4 * low)
-        self.period_ns = period = float(ordered[(first + end) // 2])
+        # Their mean, not their median: stamps may be rounded to a share of the period.
+        self.period_ns = period = sum(ordered[first:end]) / (end - first)
         alone = 1.5 * period  # below that a spacing is one period; most are
         errors = sorted(
             [
@@ -95,7 +99,8 @@ class Spacings:
         self.scatter_ns = errors[len(errors) // 2]
         self.tolerance_ns = max(1.0 * NS_PER_MS, 6.0 * self.scatter_ns)
         inside = bisect_right(errors, self.tolerance_ns)
-        self.is_lossy = ordered[-1] > alone
+        self.is_lossy = ordered[-1] > alone or self._overtaken
+        self._overtaken = False
         fine = self.tolerance_ns < 0.25 * self.period_ns
         self.is_periodic = fine and inside >= _ON_GRID * len(errors)
 

@@ -24,8 +24,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from math import inf
 
-from rig_common.times import NS_PER_S
+from rig_common.times import LONG_AGO_NS, NS_PER_S
 from sync_engine.clocks.spacings import Spacings
 from sync_engine.clocks.step_cause import AGREE, SURE_NS, Cause, CauseFinder
 from sync_engine.clocks.usual_delay import UsualDelay
@@ -90,6 +91,8 @@ class _Run:
         self.most_ns = first.step_ns
         self.count = 1
         """Messages that belong to it, less those as usual in between."""
+        self.moments = 1
+        """The same, but what comes out of a queue at once counts once."""
         self.matters = False
         """Whether it is too large to be left to the filter."""
         self.back = 0
@@ -100,9 +103,10 @@ class _Run:
         """Return whether a message that asks for `step` is one of them."""
         return step * self.step_ns > 0.0 and abs(step - self.step_ns) <= AGREE * threshold_ns
 
-    def join(self, message: _Off) -> None:
+    def join(self, message: _Off, queued: bool) -> None:
         """Take one more message."""
         self.count += 1
+        self.moments += not queued
         self.back = 0
         self.step_ns += (message.step_ns - self.step_ns) / self.count
         self.most_ns = max(self.most_ns, message.step_ns)
@@ -116,6 +120,7 @@ class _Run:
             if not self.matters and abs(mean) >= share * threshold_ns:
                 self.matters = True
                 self.count, self.step_ns, self.since_ns = len(last), mean, last[0].arrival_ns
+                self.moments = min(self.moments, self.count)
 
     def lasts(self, arrival_ns: int) -> bool:
         """Return whether it is there to stay."""
@@ -163,9 +168,15 @@ class StepDetector:
         self._run: _Run | None = None
         self._suspect_for = 0
         """Messages as usual, in a row, that end a suspicion: one was off, and not on the grid."""
-        self.grid_held = True
-        """Whether the stamps have kept to a grid since this was last set: then the clock has not
-        stepped, but by whole periods."""
+        self.left_grid_ns = LONG_AGO_NS
+        """Arrival of the last message whose stamp was beside the grid: the clock has not stepped
+        since, but by whole periods."""
+
+    def shown_s(self, since_ns: int) -> float:
+        """Return how large a step of the clock must be for the stamps to show it, and that there
+        was none since `since_ns` (s); infinite where they prove nothing."""
+        proven = self.spacings.is_periodic and self.left_grid_ns < since_ns
+        return 2e-9 * self.spacings.tolerance_ns if proven else inf
 
     @property
     def period_ns(self) -> float:
@@ -208,7 +219,7 @@ class StepDetector:
             self._suspect_for = max(self._suspect_for - 1, 0)
             if spacing <= 0:
                 return self._overtaken(stamp_ns)
-            self._learn(spacing, delay, arrival_ns - self.arrival_ns)
+            self._learn(spacing, delay, arrival_ns, arrival_ns - self.arrival_ns)
             return self._believe(stamp_ns, arrival_ns)
         step = self._usual.level_ns - delay
         if self._is_far(spacing, step, delay):
@@ -238,12 +249,12 @@ class StepDetector:
             self.spacings.add(stamp_ns)
         return Verdict.FINE
 
-    def _learn(self, spacing: int, delay: int, elapsed_ns: int) -> None:
+    def _learn(self, spacing: int, delay: int, arrival_ns: int, elapsed_ns: int) -> None:
         """Take a message that is as usual."""
         moved = delay - self._usual.level_ns
         self._usual.learn(delay, elapsed_ns)
         if not self.spacings.on_grid(spacing):
-            self.grid_held = False
+            self.left_grid_ns = arrival_ns
             self._causes.note_slip(spacing, moved)
 
     def _come_back(self, run: _Run) -> None:
@@ -251,6 +262,7 @@ class StepDetector:
         run.back += 1
         doubted = run.is_doubt and (run.count > 1 or run.back > 1)
         run.count = max(run.count - 1, 1)
+        run.moments = min(run.moments, run.count)
         if doubted and run.back < _BACK:
             return
         least_ns = self._usual.level_ns - run.most_ns
@@ -270,7 +282,7 @@ class StepDetector:
                 cause, size = self._causes.judge(spacing, step, 0.0, queued)
                 if cause > run.cause:
                     run.cause, run.size_ns = cause, size
-            run.join(message)
+            run.join(message, queued)
         if run.count >= _SUSPECTED and run.matters and not queued:
             shows_nothing = self.spacings.period_ns and not self.spacings.is_periodic
             if shows_nothing or self._causes.may_be_periods(run.step_ns):
@@ -289,12 +301,13 @@ class StepDetector:
                 self._run = None
             return Verdict.FINE
         if run.cause is Cause.CLOCK:
-            if run.count >= _CONFIRMED:
+            if run.moments >= _CONFIRMED:
                 return self._step(run, Verdict.STEP, 0.0)
             return self._odd(run)
         if not lasts:
             return self._odd(run) if self.in_doubt else Verdict.FINE
-        if self._usual.is_new_low(self._usual.level_ns - run.step_ns):
+        kept_grid = run.size_ns is None and self.spacings.is_periodic  # a clock would have left it
+        if not kept_grid and self._usual.is_new_low(self._usual.level_ns - run.step_ns):
             return self._step(run, Verdict.STEP, 0.5 * abs(run.step_ns))
         return self._step(run, Verdict.UNSURE, abs(run.step_ns))
 

@@ -1,5 +1,5 @@
 """(stamp, arrival) pairs of streams with the habits of real ones: loss, throttles, varying rates,
-stamps off the grid, arrivals that are skewed, correlated, held up or sent in batches."""
+stamps off the grid, arrivals that are skewed, correlated, held up, overtaken or in batches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,16 @@ class Habits:
     batch: int = 1
     """Messages that are sent together."""
     latency_ms: float = 20.0
+    law: str = 'exponential'
+    """Of the delay, with `jitter_ms` as its spread; `LAWS` has others, without correlation."""
+    overtaking: bool = False
+    """Messages arrive in the order in which they are done, not in that of their captures."""
+    quantum_ms: float = 0.0
+    """Stamps are rounded to whole multiples of it."""
+    drift_ppm: float = 0.0
 
+
+LAWS = ('lognormal', 'gamma', 'bursts', 'wifi', 'uniform')
 
 HABITS = {
     'plain': Habits(),
@@ -68,9 +77,9 @@ def pairs(
     steps_ms: dict[int, float] | None = None,
     slow_ms: dict[int, float] | None = None,
 ) -> Pairs:
-    """Return what a host receives of `count` frames; the clock steps at received frame k.
+    """Return what a host receives of `count` frames; the clock steps at frame k that gets through.
 
-    `slow_ms`: received frames that take longer by so much.
+    `slow_ms`: frames that take longer by so much.
     """
     rng = np.random.default_rng(seed)
     period = 1e3 / habits.rate_hz
@@ -81,23 +90,44 @@ def pairs(
         start, lasts = rng.uniform(capture[0], capture[-1]), rng.uniform(20.0, 600.0)
         held = (arrival > start) & (arrival < start + lasts)
         arrival = np.where(held, start + lasts, arrival)
-    group = np.arange(count) // habits.batch
-    last = np.minimum((group + 1) * habits.batch, count) - 1
-    arrival = np.maximum.accumulate(np.maximum.accumulate(arrival)[last])
+    starts = np.arange(0, count, habits.batch)
+    arrival = np.maximum.reduceat(arrival, starts)[np.arange(count) // habits.batch]
+    if not habits.overtaking:
+        arrival = np.maximum.accumulate(arrival)
     kept = np.flatnonzero(rng.random(count) >= habits.loss)[:: habits.keep_every]
-    stamp, arrival = stamp[kept], arrival[kept] + 1e-3 * np.arange(len(kept))
+    stamp, arrival = stamp[kept], arrival[kept] + 1e-3 * (np.arange(len(kept)) % 64)
+    stamp = stamp + 1e-6 * habits.drift_ppm * stamp
     for at, size_ms in (steps_ms or {}).items():
         stamp[at:] += size_ms
     for at, late_ms in (slow_ms or {}).items():
         arrival[at] += late_ms
-    arrival = np.maximum.accumulate(arrival)
+    if habits.quantum_ms:
+        stamp = np.round(stamp / habits.quantum_ms) * habits.quantum_ms
+    if not habits.overtaking:
+        arrival = np.maximum.accumulate(arrival)
+    order = np.argsort(arrival, kind='stable')
     return [
         (START_NS + round(s * MS), START_NS + round(a * MS))
-        for s, a in zip(stamp.tolist(), arrival.tolist(), strict=True)
+        for s, a in zip(stamp[order].tolist(), arrival[order].tolist(), strict=True)
     ]
 
 
 def _delays(habits: Habits, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    spread = habits.jitter_ms
+    if habits.law == 'lognormal':
+        return spread * rng.lognormal(-0.2, 0.7, count)
+    if habits.law == 'gamma':
+        return rng.gamma(2.0, 0.7 * spread, count)
+    if habits.law == 'uniform':
+        return rng.uniform(0.0, 3.5 * spread, count)
+    if habits.law == 'wifi':  # some are sent once more
+        again = np.where(rng.random(count) < 0.15, 2.5 * spread, 0.0)
+        return again + rng.exponential(0.1 * spread, count)
+    if habits.law == 'bursts':
+        delays, at = rng.exponential(0.2 * spread, count), 0
+        while (at := at + int(rng.exponential(60.0)) + 1) < count:
+            delays[at : at + int(rng.integers(1, 8))] += rng.uniform(1.0, 3.0) * spread
+        return delays
     fresh = rng.exponential(habits.jitter_ms, count)
     delays = np.empty(count)
     last = habits.jitter_ms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 import pytest
@@ -86,7 +87,7 @@ def jump(clock: ClockFilter, size_s: float, clock_held: bool) -> None:
     outcomes = []
     for _ in range(6):
         clock.predict(clock.time_s + 1.0)
-        outcomes.append(clock.observe_arrival(LEVEL + size_s, clock_held))
+        outcomes.append(clock.observe_arrival(LEVEL + size_s, 0.0 if clock_held else inf))
     assert outcomes[:3] == [GateResult.REJECTED, GateResult.JUMP, GateResult.ACCEPTED]
     assert clock.offset_s - clock.latency_s == pytest.approx(LEVEL + size_s, abs=0.0005)
 

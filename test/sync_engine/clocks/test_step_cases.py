@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.sync_feeder import MS, T0, S
 
+from rig_common.times import LONG_AGO_NS
 from sync_engine.clocks.steps import JUMPS, StepDetector, Verdict
 
 PERIOD = 33 * MS
@@ -23,7 +24,7 @@ class Exact:
         self.period_ns, self.frame = period_ns, 0
         self.clock_ns = self.late_ns = 0
         assert self.play(frames) == [Verdict.FINE] * frames
-        self.detector.grid_held = True  # from here on: before, there was no grid to keep to
+        self.detector.left_grid_ns = LONG_AGO_NS  # before, there was no grid
 
     def play(self, frames: int = 1, skip: int = 0) -> list[Verdict]:
         """Send frames with the present errors of clock and latency, after `skip` lost ones."""
@@ -40,14 +41,14 @@ class Exact:
 def test_period_and_grid_are_known_after_a_few_frames() -> None:
     stream = Exact(10)
     assert stream.detector.period_ns == PERIOD
-    assert stream.detector.grid_held and not stream.detector.in_doubt
+    assert stream.detector.left_grid_ns == LONG_AGO_NS and not stream.detector.in_doubt
     assert stream.detector.arrival_ns == stream.arrival_ns
     stream.play(skip=3)
-    assert stream.detector.grid_held  # lost frames leave no grid
+    assert stream.detector.left_grid_ns == LONG_AGO_NS  # lost frames leave no grid
     stream = Exact()
     stream.clock_ns = stream.late_ns = 4 * MS
     stream.play()
-    assert not stream.detector.grid_held
+    assert stream.detector.left_grid_ns == stream.arrival_ns
 
 
 @pytest.mark.parametrize('step_ms', [50, -50, 8, -8, 12, 80])
@@ -198,7 +199,7 @@ def test_stamps_out_of_order_move_nothing() -> None:
     late = T0 + (stream.frame - 2) * PERIOD + MS
     assert stream.detector.observe(late, late + DELAY) is Verdict.FINE
     assert stream.play(5) == [Verdict.FINE] * 5
-    assert stream.detector.grid_held
+    assert stream.detector.left_grid_ns == LONG_AGO_NS
 
 
 @pytest.mark.parametrize('jump_s', [-3.0, 2.0, 1e5])
@@ -218,10 +219,10 @@ def test_a_new_clock_needs_two_stamps_that_agree(jump_s: float) -> None:
 
 def test_a_reset_forgets_the_stream() -> None:
     stream = Exact()
-    stream.detector.grid_held = False
+    stream.detector.left_grid_ns = stream.arrival_ns
     stream.detector.reset()
     assert (stream.detector.period_ns, stream.detector.arrival_ns) == (0.0, None)
-    assert stream.detector.grid_held
+    assert stream.detector.left_grid_ns == LONG_AGO_NS
     stream.clock_ns = 100 * S
     assert stream.play(10) == [Verdict.FINE] * 10
 
