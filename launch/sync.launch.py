@@ -18,6 +18,6 @@ def generate_launch_description() -> LaunchDescription:
                 'use_sim_time',
                 respawn='true',
             ),
-            rig_nodes(world=False, sync=True),
+            rig_nodes(world=False),
         ]
     )

@@ -28,6 +28,15 @@ def message_class(type_name: str, where: str = 'type') -> Any:
         raise RigError(f'{where} is {type_name!r}; {parts[0]} has no message {parts[2]}') from None
 
 
+def is_installed(type_name: str) -> bool:
+    """Whether this machine has the message type."""
+    try:
+        message_class(type_name)
+    except RigError:
+        return False
+    return True
+
+
 def is_stamped(message_type: Any) -> bool:
     """Whether the message starts with a std_msgs/Header."""
     fields = message_type.get_fields_and_field_types()

@@ -105,7 +105,7 @@ def topics_of(rig: InProcessRig) -> list[str]:
             found += [prefix + topic.of(name) for topic in sensor.topics()]
             if not rig.hides_truth:
                 found.append(prefix + truth_time_topic(name))
-    return sorted([*found, *Surroundings(rig).types])
+    return sorted({*found, *Surroundings(rig).types})
 
 
 class Recorder:

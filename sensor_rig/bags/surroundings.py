@@ -47,9 +47,7 @@ class Surroundings:
         )
         self.types |= dict.fromkeys(self._odom_topics, ODOM_TYPE)
         self._frames = (
-            None
-            if world.num_envs > 1
-            else FrameMessages(world, rig.sensors.values(), hidden=hidden)
+            None if world.num_envs > 1 else FrameMessages(world, list(rig.sensors.values()))
         )
         self._frame_times = schedule_of(SCENE_RATE_HZ, world)
         if self._frames is not None:
@@ -63,6 +61,7 @@ class Surroundings:
     def latched(self) -> Iterator[tuple[str, bytes]]:
         """Yield (topic, message) of what is said once, at the start."""
         if self._frames is not None:
+            self._frames.begin(self._world)
             yield TF_STATIC, self._frames.static()
         if self._description is not None:
             yield DESCRIPTION_TOPIC, msgs.string_message(self._description)
@@ -73,7 +72,6 @@ class Surroundings:
         if self._odometry is not None and self._odom_times.index_at(world.time_ns) is not None:
             for env, topic in enumerate(self._odom_topics):
                 yield topic, self._odometry.message(world, env)
-        if self._frames is not None and self._frame_times.index_at(world.time_ns) is not None:
-            moving = self._frames.moving(world)
-            if moving is not None:
-                yield TF, moving
+        if TF in self.types and self._frame_times.index_at(world.time_ns) is not None:
+            assert self._frames is not None
+            yield TF, self._frames.moving(world)

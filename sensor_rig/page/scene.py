@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rig_common.arrays import Floats
 from sim_sensors.world.scene.markers import Scene, Shape
-from sim_sensors.world.scene.pose_messages import base_body
+from sim_sensors.world.scene.pose_messages import base_of
 from sim_sensors.world.world import World
 
 POINT_SIZE = 0.01
@@ -46,13 +46,13 @@ class PageScene:
             self._add(shape, position, quat)
         self._moving: dict[int, Any] = {}
         self._add_moving(world.model, scene, *scene.moving_poses(world.data()))
-        self._base = _first_geom(world.model, scene, base_body(world))
+        self._base = _first_geom(world.model, scene, base_of(world).body)
         self._points: Any = None
         self._look_at(server, world)
 
     def _look_at(self, server: Any, world: World) -> None:
         """Begin with the robot in the middle, as large as it is."""
-        middle, reach = _robot(world.model, world.data(), base_body(world))
+        middle, reach = _robot(world.model, world.data(), base_of(world).body)
         self._centre(middle)
         distance = min(max(VIEW * reach, NEAREST_M), FARTHEST_M)
         self._point_m = POINT_SIZE * distance

@@ -26,7 +26,7 @@ from sensor_rig.rigfile import RigConfig
 from sim_sensors.world.scene.pose_messages import (
     ODOM_RATE_HZ,
     TrueOdometry,
-    base_body,
+    base_of,
     schedule_of,
 )
 
@@ -149,7 +149,7 @@ def _input_of(rig: InProcessRig, topic: str) -> str | None:
 def _placer(rig: InProcessRig, sensor: str) -> Placer:
     model, data = rig.world.model, rig.world.data(0)
     mujoco.mj_forward(model, data)
-    mount = mount_of(model, data, sensor, base_body(rig.world))
+    mount = mount_of(model, data, sensor, base_of(rig.world).body)
     if mount is None:
         raise RigError(
             f'{sensor!r} sits on a part that moves against the robot; only a LiDAR on '

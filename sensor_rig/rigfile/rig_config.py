@@ -128,7 +128,7 @@ class RigConfig:
 
     def make_sensors(self) -> dict[str, AnySensor]:
         """Return the sensor objects by name."""
-        return self.simulation.make_sensors() if self.sensors else {}
+        return self.simulation.in_namespace('').make_sensors() if self.sensors else {}
 
     def published_topics(self) -> set[str]:
         """Return the relative topics that the rig's own sensors publish."""

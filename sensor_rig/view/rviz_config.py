@@ -8,6 +8,7 @@ properties are those of rviz_default_plugins (checked against its sources of ver
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -18,12 +19,14 @@ from sensor_rig.drawing import colours
 from sensor_rig.rigfile import RigConfig
 from sim_sensors.interface.topics import env_prefix
 
+if TYPE_CHECKING:
+    from sim_sensors.simulation import Simulation
+
 RAW, SYNCED, TRUTH = (
     '; '.join(map(str, rgb)) for rgb in (colours.RAW, colours.SYNCED, colours.TRUTH)
 )
-WORLD_FRAME = 'world'
-ROBOT_FRAME = 'odom'
-"""Fixed frame of a rig without a simulated world."""
+WORLD_FRAME, ROBOT_FRAME = 'world', 'odom'
+"""Fixed frame of a rig with a simulated world, and without."""
 PLUGINS = 'rviz_default_plugins'
 Properties = JsonObject
 Make = Callable[[str], Properties]
@@ -135,11 +138,17 @@ def view_text(rig: RigConfig, namespace: str = '') -> str:
 def view(rig: RigConfig, namespace: str = '') -> JsonObject:
     """Return the view of `rig` as RViz's configuration tree."""
     prefix = f'/{namespace.strip("/")}/'.replace('//', '/')
-    frame = _fixed_frame(rig)
+    frame, frame_prefix = ROBOT_FRAME, ''
+    if rig.world is not None:
+        simulation = rig.simulation.in_namespace(namespace)
+        frame_prefix = simulation.world.frame_prefix.lstrip('/')
+        frame = frame_prefix + WORLD_FRAME
+        if rig.world.hide_truth:
+            frame = _fixed_frame(simulation)
     displays = [
         _grid(),
         _tf(),
-        *_scene(rig, prefix, frame == WORLD_FRAME),
+        *_scene(rig, prefix, frame_prefix, frame == frame_prefix + WORLD_FRAME),
         *(
             display
             for topic, kind, color, is_shown in streams(rig)
@@ -185,26 +194,25 @@ def view(rig: RigConfig, namespace: str = '') -> JsonObject:
     }
 
 
-def _fixed_frame(rig: RigConfig) -> str:
+def _fixed_frame(simulation: Simulation) -> str:
     """Return the frame to stand in: where the world is hidden, what TF begins at."""
-    if rig.world is None:
-        return ROBOT_FRAME
-    if not rig.world.hide_truth:
-        return WORLD_FRAME
-    from sim_sensors.world.scene.frames import FrameTree
-    from sim_sensors.world.scene.pose_messages import base_body
+    from sim_sensors.world.scene.frames import base_frame
+    from sim_sensors.world.scene.pose_messages import base_of, frame_tree, world_frame
     from sim_sensors.world.world import make_world
 
-    sensors = list(rig.make_sensors().values())
-    world = make_world(rig.world, sensors, rig.path.parent, rig.seed, rig.links)
-    above = {
-        each.child: each.parent for each in FrameTree(world.model, sensors).fixed(hidden=True)
-    }
-    frame = str(world.model.body(base_body(world)).name)
+    sensors = list(simulation.make_sensors().values())
+    for origin in filter(None, (sensor.origin() for sensor in sensors)):
+        if origin.places_base:
+            return origin.frame_id
+    world = make_world(
+        simulation.world, sensors, simulation.folder, simulation.seed, simulation.links
+    )
+    above = {each.child: each.parent for each in frame_tree(world, sensors).fixed()}
+    frame, root = base_frame(world.model, world.config, base_of(world)), world_frame(world)
     while frame in above:
         frame = above[frame]
     roots = [each for each in above.values() if each not in above]
-    return next((each for each in (frame, WORLD_FRAME, *roots) if each in roots), WORLD_FRAME)
+    return next((each for each in (frame, root, *roots) if each in roots), root)
 
 
 def streams(rig: RigConfig) -> Iterator[tuple[str, str, str, bool]]:
@@ -304,7 +312,9 @@ def _tf() -> dict[str, object]:
     }
 
 
-def _scene(rig: RigConfig, prefix: str, is_placed: bool) -> Iterator[dict[str, object]]:
+def _scene(
+    rig: RigConfig, prefix: str, frame_prefix: str, is_placed: bool
+) -> Iterator[dict[str, object]]:
     """Yield the markers of the world, shown where they have a place, and of a URDF the robot."""
     if rig.world is None:
         return
@@ -327,6 +337,6 @@ def _scene(rig: RigConfig, prefix: str, is_placed: bool) -> Iterator[dict[str, o
             'Collision Enabled': False,
             'Description Source': 'Topic',
             'Update Interval': 0,
-            'TF Prefix': '',
+            'TF Prefix': frame_prefix.rstrip('/'),
             'Description Topic': _topic(f'{prefix}robot_description', latched=True, depth=1),
         }

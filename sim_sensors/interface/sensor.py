@@ -35,6 +35,8 @@ class Topic:
     """Name after `<sensor>/`; a suffix that starts with `/` stands alone (`/joint_states`)."""
     type_name: str
     """`sensor_msgs/msg/Imu` and the like."""
+    is_global: bool = False
+    """Whether ROS has it outside of namespaces (`/tf`)."""
 
     def of(self, sensor: str) -> str:
         """Return the relative topic name for a sensor called `sensor`."""
@@ -49,6 +51,8 @@ class Origin(NamedTuple):
     """Its heading in the world, counter-clockwise from the world's x axis, rad."""
     at_start: bool = False
     """Whether it lies where the mount is when an episode starts, level; else at the world's."""
+    places_base: bool = False
+    """Whether the sensor publishes the transform from it to the base."""
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from rig_common.lockstep.messages import Tick
 from rig_common.msgs import Level, Status
 from rig_common.ros.clock import steady_timer
 from rig_common.ros.diagnostics import Diagnostics
-from rig_common.ros.follower import Follower
+from rig_common.ros.follower import Follower, rig_namespace
 from rig_common.ros.matching import Matching
 from rig_common.ros.parameters import ConfigParameters, fix_sim_time
 from rig_common.times import NEVER_NS, NS_PER_S
@@ -66,6 +66,7 @@ class EmulatorNode(Node):
             )
         super().__init__(name, **node_options)
         fix_sim_time(self)
+        simulation = simulation.in_namespace(rig_namespace(self))
         self._configs = simulation.sensors
         self._num_envs = world.num_envs
         self._base = world.time_base

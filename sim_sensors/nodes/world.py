@@ -23,8 +23,10 @@ from rig_common.malformed import Malformed
 from rig_common.msgs import Level, Status
 from rig_common.ros import qos
 from rig_common.ros.diagnostics import Diagnostics
+from rig_common.ros.follower import rig_namespace
 from rig_common.ros.matching import Matching
 from rig_common.ros.parameters import ConfigParameters, fix_sim_time
+from rig_common.ros.types import is_installed
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.diagnostic_values import WorldFacts
 from sim_sensors.interface.sensor import AnySensor
@@ -38,7 +40,6 @@ from sim_sensors.ros.scene import (
     Markers,
     Transforms,
     publish_description,
-    transforms_available,
 )
 from sim_sensors.ros.truth_channels import HeavyChannel, TruthChannel
 from sim_sensors.simulation import Simulation
@@ -48,11 +49,12 @@ from sim_sensors.timekeeping.world_loop import WorldLoop
 from sim_sensors.timing.schedule import Schedule
 from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.readers import truth_readers
+from sim_sensors.world.scene.pose_messages import TF_TYPE
 from sim_sensors.world.world import make_world
 
 CHANGEABLE = ('real_time_factor',)
 """Keys of `world:` that can be set while it runs."""
-SHARED = ('timestep_s', 'start_time_s', 'num_envs', 'hide_truth')
+SHARED = ('timestep_s', 'start_time_s', 'num_envs', 'hide_truth', 'frame_prefix', 'base_frame')
 """Keys of `world:` that emulators go by as well, so that only the rig file can set them."""
 WARN_PERIOD_S = 10.0
 TOO_SLOW = 'too slow for a real-time factor of'
@@ -78,6 +80,7 @@ class WorldNode(Node):
         super().__init__(name, **node_options)
         self.set_parameters([Parameter('use_sim_time', value=False)])  # it publishes /clock itself
         fix_sim_time(self)
+        simulation = simulation.in_namespace(rig_namespace(self))
         self._handover = handover
         self.wake: Callable[[], None] = lambda: None
         """Called when `advance` has something to do earlier than it said; set by the runner."""
@@ -92,7 +95,6 @@ class WorldNode(Node):
         config = self._settings.config
         config.require_lockstep_to_wait()
         sensors = simulation.make_sensors()
-        self._hidden = config.hide_truth
         self.world = make_world(
             config, sensors.values(), simulation.folder, simulation.seed, simulation.links
         )
@@ -177,7 +179,7 @@ class WorldNode(Node):
                     sensors[name].truth_ticks(schedules[name]),
                     reader,
                     self.world,
-                    hidden=self._hidden,
+                    hidden=self.world.config.hide_truth,
                 )
             )
         return channels
@@ -192,14 +194,14 @@ class WorldNode(Node):
         self._sim_clock = Clock(
             self, Schedule(min(config.clock_rate_hz, 1e9 / dt_ns), dt_ns, name=CLOCK_TOPIC)
         )
-        self._markers = Markers(self, self.world, hidden=self._hidden)
+        self._markers = Markers(self, self.world)
         periodics: list[Any] = [
             self._sim_clock,
-            Odometry(self, self.world, hidden=self._hidden),
+            Odometry(self, self.world),
             self._markers,
         ]
-        if transforms_available() and self.world.num_envs == 1:
-            periodics.append(Transforms(self, self.world, sensors, hidden=self._hidden))
+        if is_installed(TF_TYPE) and self.world.num_envs == 1:
+            periodics.append(Transforms(self, self.world, sensors))
         publish_description(self, self.world)
         loop = WorldLoop(
             self.world,

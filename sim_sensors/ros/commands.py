@@ -12,13 +12,14 @@ from sensor_msgs.msg import JointState
 
 from rig_common.errors import RigError
 from rig_common.ros.clock import steady_timer
-from rig_common.ros.types import message_class
+from rig_common.ros.types import is_installed, message_class
 from rig_common.times import join_ns
 from sim_sensors.interface.topics import env_prefix
 from sim_sensors.world.actuation.path_following import JointPath
-from sim_sensors.world.scene.frames import WORLD_FRAME
+from sim_sensors.world.scene.pose_messages import world_frame
 from sim_sensors.world.world_base import WorldBase
 
+TRAJECTORY_TYPE = 'trajectory_msgs/msg/JointTrajectory'
 FIELDS = ('position', 'velocity', 'effort')
 LOOK_PERIOD_S = 0.5
 """Time between two looks at which type `cmd_vel` is published with (wall time)."""
@@ -35,7 +36,7 @@ class Commands:
         self._on_command = on_command
         self.topics: list[str] = []
         """What is listened to, relative."""
-        self._world = world
+        self._world, self._frame = world, world_frame(world)
         self._twists: dict[str, tuple[type, Any]] = {}
         """Type and subscription of every `cmd_vel`."""
         trajectory = _trajectory_type(node)
@@ -120,10 +121,10 @@ class Commands:
                 message.pose.position,
                 (message.pose.orientation),
             )
-            if frame not in ('', WORLD_FRAME):
+            if frame not in ('', self._frame):
                 self._warn(
                     f'the pose command of {body!r} is in the frame {frame!r}; it should '
-                    f'be in {WORLD_FRAME!r}'
+                    f'be in {self._frame!r}'
                 )
                 return
             self._try(
@@ -187,13 +188,12 @@ def _path(message: Any) -> JointPath | None:
 
 
 def _trajectory_type(node: Node) -> object:
-    try:
-        return message_class('trajectory_msgs/msg/JointTrajectory')
-    except RigError:
-        node.get_logger().info(
-            'trajectory_msgs is not installed, so joint_trajectory is not listened to'
-        )
-        return None
+    if is_installed(TRAJECTORY_TYPE):
+        return message_class(TRAJECTORY_TYPE)
+    node.get_logger().info(
+        'trajectory_msgs is not installed, so joint_trajectory is not listened to'
+    )
+    return None
 
 
 def _token(name: str) -> str:

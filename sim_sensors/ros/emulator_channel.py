@@ -13,7 +13,7 @@ from sensor_msgs.msg import TimeReference
 from rig_common import msgs
 from rig_common.cdr import CdrError
 from rig_common.ros import qos
-from rig_common.ros.types import message_class
+from rig_common.ros.types import is_installed, message_class
 from rig_common.times import NEVER_NS, NS_PER_S, TimeBase
 from rig_common.topics import truth_time_topic, truth_topic
 from sim_sensors.interface.config import SensorConfig
@@ -66,9 +66,12 @@ class EmulatorChannel:
         self._publishers = [
             {
                 t.suffix: node.create_publisher(
-                    message_class(t.type_name), self._topics[env][t.suffix], profile
+                    message_class(t.type_name),
+                    '/' * t.is_global + self._topics[env][t.suffix],
+                    profile,
                 )
                 for t in sensor.topics()
+                if not t.is_global or is_installed(t.type_name)
             }
             for env in envs
         ]
@@ -212,8 +215,9 @@ class EmulatorChannel:
     def _publish(self, sample: Sample) -> None:
         publishers, topics = self._publishers[sample.env], self._topics[sample.env]
         for topic, data in self.pipeline.sensor.encode(sample):
-            publishers[topic.suffix].publish(data)
-            self._on_sent(topics[topic.suffix])
+            if topic.suffix in publishers:
+                publishers[topic.suffix].publish(data)
+                self._on_sent(topics[topic.suffix])
         times = self._time_publishers[sample.env]
         if times.get_subscription_count():
             times.publish(

@@ -44,7 +44,8 @@ class OtherWorlds:
         return (
             f'another world publishes here, on {self.found} of ROS_DOMAIN_ID '
             f'{os.environ.get("ROS_DOMAIN_ID", "0")}; a domain has one {self._clock}, so end '
-            f'the other rig, or give this one another domain'
+            f'the other rig, give this one another domain, or, in a namespace, a clock of its '
+            f'own (remap {CLOCK_TOPIC}:=clock)'
         )
 
     def require_none(self) -> None:

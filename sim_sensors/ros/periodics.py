@@ -55,13 +55,14 @@ class Clock(PeriodicTopic):
 class Odometry(PeriodicTopic):
     """`truth/odom`: the base's true pose in the world and its twist in its own frame."""
 
-    def __init__(self, node: Node, world: WorldBase, *, hidden: bool) -> None:
+    def __init__(self, node: Node, world: WorldBase) -> None:
         super().__init__(schedule_of(ODOM_RATE_HZ, world))
+        topic = truth_topic('odom', hidden=world.config.hide_truth)
         self._truth = TrueOdometry(world)
         self._publishers = [
             node.create_publisher(
                 OdometryMessage,
-                env_prefix(env, world.num_envs) + truth_topic('odom', hidden=hidden),
+                env_prefix(env, world.num_envs) + topic,
                 qos.sensor_out(ODOM_RATE_HZ),
             )
             for env in range(world.num_envs)

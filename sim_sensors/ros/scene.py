@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -12,14 +12,12 @@ from rclpy.node import Node
 from std_msgs.msg import ColorRGBA, String
 from visualization_msgs.msg import Marker, MarkerArray
 
-from rig_common.errors import RigError
 from rig_common.ros import qos
 from rig_common.ros.types import message_class
 from rig_common.times import split_ns
 from rig_common.topics import truth_topic
 from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.ros.periodics import PeriodicTopic
-from sim_sensors.world.scene.frames import WORLD_FRAME
 from sim_sensors.world.scene.markers import Scene, Shape
 from sim_sensors.world.scene.pose_messages import (
     DESCRIPTION_TOPIC,
@@ -28,6 +26,7 @@ from sim_sensors.world.scene.pose_messages import (
     FrameMessages,
     robot_description,
     schedule_of,
+    world_frame,
 )
 from sim_sensors.world.world_base import WorldBase
 
@@ -49,17 +48,19 @@ class Markers(PeriodicTopic):
     """`world/markers`: one marker per visible geom of environment 0.
 
     What cannot move is sent once and again when somebody new subscribes; the rest at a fixed rate
-    while somebody does. `hidden`, what moves goes out beside the hidden truth: it shows the pose.
+    while somebody does. What moves goes out beside the truth where that is hidden: it shows the
+    pose.
     """
 
-    def __init__(self, node: Node, world: WorldBase, *, hidden: bool) -> None:
+    def __init__(self, node: Node, world: WorldBase) -> None:
         super().__init__(schedule_of(SCENE_RATE_HZ, world))
         self._scene = Scene(world.model)
-        self._moving = [_marker(shape) for shape in self._scene.moving]
+        self._frame = world_frame(world)
+        self._moving = self._markers(self._scene.moving)
         self._publisher = node.create_publisher(MarkerArray, MARKERS_TOPIC, qos.latched())
         self._moving_publisher = (
             self._publisher
-            if not hidden
+            if not world.config.hide_truth
             else node.create_publisher(
                 MarkerArray, truth_topic('markers', hidden=True), qos.latched()
             )
@@ -75,7 +76,7 @@ class Markers(PeriodicTopic):
         """Publish what somebody who listens does not have yet."""
         readers, data = self._publisher.get_subscription_count(), world.data(0)
         if readers > self._readers:
-            static = [_marker(shape) for shape in self._scene.static]
+            static = self._markers(self._scene.static)
             _place(static, *self._scene.static_poses(data), world.stamp_ns)
             self._publisher.publish(MarkerArray(markers=static))
         self._readers = readers
@@ -83,11 +84,14 @@ class Markers(PeriodicTopic):
             _place(self._moving, *self._scene.moving_poses(data), world.stamp_ns)
             self._moving_publisher.publish(MarkerArray(markers=self._moving))
 
+    def _markers(self, shapes: Sequence[Shape]) -> list[Marker]:
+        return [_marker(self._frame, shape) for shape in shapes]
 
-def _marker(shape: Shape) -> Marker:
+
+def _marker(frame_id: str, shape: Shape) -> Marker:
     """Return the marker of a shape, without its pose."""
     marker = Marker(ns='world', id=shape.geom, action=Marker.ADD, type=MARKER_TYPES[shape.kind])
-    marker.header.frame_id = WORLD_FRAME
+    marker.header.frame_id = frame_id
     r, g, b, a = shape.rgba
     marker.color = ColorRGBA(r=r, g=g, b=b, a=a)
     x, y, z = shape.size_m
@@ -118,29 +122,31 @@ def _place(
 class Transforms(PeriodicTopic):
     """/tf and /tf_static: the frames of bodies, of sensors, and those that poses are in."""
 
-    def __init__(
-        self, node: Node, world: WorldBase, sensors: Iterable[AnySensor], *, hidden: bool
-    ) -> None:
+    def __init__(self, node: Node, world: WorldBase, sensors: Sequence[AnySensor]) -> None:
         """Raises RigError where tf2_msgs is not installed."""
         super().__init__(schedule_of(SCENE_RATE_HZ, world))
         message = message_class(TF_TYPE)
-        self._frames = FrameMessages(world, sensors, hidden=hidden)
-        for sentence in self._frames.conflicts:
+        self._frames = FrameMessages(world, sensors)
+        for sentence in self._frames.tree.conflicts:
             node.get_logger().warning(sentence)
         self._publisher = node.create_publisher(message, '/tf', qos.sensor_out(SCENE_RATE_HZ))
         self._static = node.create_publisher(message, '/tf_static', qos.latched())
         self._static.publish(self._frames.static())
+        self._begins = True
 
     def reset(self) -> None:
         """Begin a new episode."""
         super().reset()
-        self._frames.reset()
+        self._begins = True
 
     def publish(self, world: WorldBase) -> None:
-        """Publish the frames that move, while somebody listens."""
-        moving = self._frames.moving(world, wanted=bool(self._publisher.get_subscription_count()))
-        if moving is not None:
-            self._publisher.publish(moving)
+        """Publish the frames that move, while somebody listens; at the start of an episode all."""
+        if self._begins:
+            self._begins = False
+            self._frames.begin(world)
+            self._static.publish(self._frames.static())
+        if self._frames.can_move and self._publisher.get_subscription_count():
+            self._publisher.publish(self._frames.moving(world))
 
 
 def publish_description(node: Node, world: WorldBase) -> None:
@@ -149,12 +155,3 @@ def publish_description(node: Node, world: WorldBase) -> None:
     if text is not None:
         publisher = node.create_publisher(String, DESCRIPTION_TOPIC, qos.latched())
         publisher.publish(String(data=text))
-
-
-def transforms_available() -> bool:
-    """Whether tf2_msgs is installed."""
-    try:
-        message_class(TF_TYPE)
-    except RigError:
-        return False
-    return True

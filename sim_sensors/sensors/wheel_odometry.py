@@ -14,7 +14,7 @@ from rig_common import msgs
 from rig_common.times import NS_PER_S
 from sim_sensors.interface.batch import Batch, Timeline
 from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Origin, Sensor, Topic
+from sim_sensors.interface.sensor import Origin, Sample, Sensor, Topic
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.common.axes import quantise
 from sim_sensors.sensors.common.native import LinearReader, add_joint_native
@@ -32,6 +32,7 @@ from sim_sensors.timing.arrays.columns import (
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.units import NonNegative
 
+TF = Topic('/tf', 'tf2_msgs/msg/TFMessage', is_global=True)
 UNKNOWN = 1e6
 """Variance of what planar odometry does not measure (z, roll, pitch), m^2 or rad^2."""
 PLANAR = np.add.outer(6 * np.array([0, 1, 5]), np.array([0, 1, 5])).ravel()
@@ -77,6 +78,8 @@ class WheelOdometryConfig(SensorConfig):
     """Encoder counts per turn of a wheel; 0 is continuous."""
     odom_frame_id: str = 'odom'
     """Frame of the pose; it starts where the base starts."""
+    publish_tf: bool = False
+    """Publish the pose as a transform to `frame_id`, which has to be the frame of the base."""
 
     @model_validator(mode='after')
     def _has_two_sides(self) -> WheelOdometryConfig:
@@ -131,7 +134,8 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
 
     def origin(self) -> Origin:
         """Return the odometry frame: it starts where the base starts."""
-        return Origin(self.config.odom_frame_id, at_start=True)
+        config = self.config
+        return Origin(config.odom_frame_id, at_start=True, places_base=config.publish_tf)
 
     def reader(self, view: WorldView) -> TruthReader:
         """Read both sides from the wheels' joints or from the base's twist."""
@@ -232,6 +236,21 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
             'angular': [0.0, 0.0, turn],
             'twist_covariance': self._twist_covariance(forward, turn),
         }
+
+    def topics(self) -> Sequence[Topic]:
+        """One Odometry, and its pose as a transform."""
+        return (self.topic, TF) if self.config.publish_tf else (self.topic,)
+
+    def encode(self, sample: Sample) -> Sequence[tuple[Topic, bytes]]:
+        """Fill the Odometry and the transform."""
+        found = [*super().encode(sample)]
+        if self.config.publish_tf:
+            blocks = self.blocks(sample.values)
+            frames = self.config.odom_frame_id, self.frame_id
+            pose = blocks['position'], blocks['orientation']
+            moved = msgs.Transform(sample.stamp_ns, *frames, *pose)
+            found.append((TF, msgs.tf_message([moved])))
+        return found
 
     def _twist_covariance(self, forward: float, turn: float) -> Array:
         """Return [36]: the slip of both sides over one period."""

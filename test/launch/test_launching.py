@@ -62,10 +62,8 @@ def visited(
     return list(action.visit(context) or ())
 
 
-def planned(
-    rig: Path, *, world: bool = True, sync: bool = True, **arguments: str
-) -> list[LaunchDescriptionEntity]:
-    return visited(rig_nodes(world=world, sync=sync), rig, **arguments)
+def planned(rig: Path, *, world: bool = True, **arguments: str) -> list[LaunchDescriptionEntity]:
+    return visited(rig_nodes(world=world), rig, **arguments)
 
 
 def degraded(rig: Path | str, **arguments: str) -> list[LaunchDescriptionEntity]:
@@ -100,7 +98,7 @@ def test_a_rig_without_the_section_is_refused(tmp_path: Path) -> None:
     robot, simulated = tmp_path / 'robot.yaml', tmp_path / 'simulated.yaml'
     robot.write_text(ROBOT)
     simulated.write_text(RIG.read_text().partition('    sync:')[0])
-    for sync in (False, True):
+    for sync in ('false', 'true'):
         with pytest.raises(RigError, match='has no world: section'):
             planned(robot, sync=sync)
     with pytest.raises(RigError, match='has no sync: section'):
@@ -156,7 +154,7 @@ def test_a_world_that_fails_ends_the_launch_with_an_error(
 ) -> None:
     broken = tmp_path / 'broken.yaml'
     broken.write_text(RIG.read_text().replace('rover_yard.xml', 'nowhere.xml'))
-    launch = launched(processes, 'sim', f'rig:={broken}')
+    launch = launched(processes, 'rig', f'rig:={broken}', 'sync:=false')
     assert launch.wait(60.0) == 1
     assert 'world has failed with exit code 2' in launch.output
     assert not launch.group_alive()

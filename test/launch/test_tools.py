@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parent
 def started(wanted: str) -> list[type]:
     context = LaunchContext()
     context.launch_configurations.update(
-        {'rig': 'soak', 'rviz': wanted, 'namespace': '', 'record': ''}
+        {'rig': 'soak', 'sync': 'true', 'rviz': wanted, 'namespace': '', 'record': ''}
     )
     return [type(entity) for tool in tools() for entity in tool.visit(context) or ()]
 
@@ -43,19 +43,21 @@ def test_without_rviz_the_rig_runs_on(tmp_path: Path, monkeypatch: pytest.Monkey
     assert started('false') == []
 
 
-@pytest.mark.parametrize('sync', [False, True])
+@pytest.mark.parametrize('sync', ['false', 'true'])
 def test_rviz_shows_synced_streams_where_sync_runs(
-    sync: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sync: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_packages(tmp_path, monkeypatch, 'rviz2')
     monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
     context = LaunchContext()
-    context.launch_configurations.update({'rig': 'demo', 'rviz': 'true', 'namespace': ''})
-    for tool in tools(sync=sync):
+    context.launch_configurations.update(
+        {'rig': 'demo', 'sync': sync, 'rviz': 'true', 'namespace': ''}
+    )
+    for tool in tools():
         tool.visit(context)
     (view,) = (file.read_text() for file in tmp_path.glob('demo_*.rviz'))
     assert '/front_lidar/scan' in view
-    assert ('/synced/front_lidar/scan' in view) == sync
+    assert ('/synced/front_lidar/scan' in view) == (sync == 'true')
 
 
 def test_the_view_is_of_the_rig_that_is_launched() -> None:

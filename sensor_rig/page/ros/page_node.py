@@ -40,7 +40,7 @@ from sim_sensors.interface.config import SensorConfig
 from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.interface.topics import parameter_events_topic
 from sim_sensors.sensors.cameras.camera import Camera
-from sim_sensors.world.scene.pose_messages import base_body
+from sim_sensors.world.scene.pose_messages import base_of
 from sim_sensors.world.world import World
 from sync_engine.wire.session import synced_topic
 
@@ -377,7 +377,7 @@ def _mounts(world: World, sensors: Iterable[str]) -> dict[str, Mount]:
     mujoco.mj_forward(world.model, data)
     sites = {world.model.site(index).name for index in range(world.model.nsite)}
     found = {
-        name: mount_of(world.model, data, name, base_body(world))
+        name: mount_of(world.model, data, name, base_of(world).body)
         for name in sensors
         if name in sites
     }

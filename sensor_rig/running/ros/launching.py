@@ -10,12 +10,11 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix
-from launch import LaunchContext, LaunchDescriptionEntity
+from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
 from launch.actions import (
     DeclareLaunchArgument,
     EmitEvent,
@@ -39,18 +38,20 @@ from sensor_rig.rigfile import RigConfig, load_rig
 from sensor_rig.running.node_plan import GROUPINGS, PlannedNode, planned_nodes
 from sensor_rig.view.rviz_config import view_text
 
+SWITCH = ('true', 'false')
 ARGUMENTS = {
     'rig': ('demo', 'rig file, or the name of a shipped one', None),
     'namespace': ('', 'namespace of every node and relative topic', None),
     'emulators': ('per_sensor', 'one emulator process per sensor, or one for all', GROUPINGS),
     'only': ('', 'parts of the rig that run on this host, "world,imu,sync"; empty: all', None),
+    'sync': ('true', 'start the sync node; false where you bring one of your own', SWITCH),
     'real_time_factor': ('', "instead of the rig file's; 0 runs as fast as it can", None),
     'lockstep': (
         '',
         "instead of the rig file's; true makes runs bit-identical",
         ('', 'true', 'false'),
     ),
-    'respawn': ('false', 'start a node again when it ends by itself', ('true', 'false')),
+    'respawn': ('false', 'start a node again when it ends by itself', SWITCH),
     'log_level': (
         'info',
         'severity from which nodes log',
@@ -59,14 +60,35 @@ ARGUMENTS = {
     'use_sim_time': (
         'false',
         'follow /clock (a bag played with --clock, another simulator)',
-        ('true', 'false'),
+        SWITCH,
     ),
     'remap': ('', 'topics under other names: "/points:=/ouster/points ..."', None),
-    'rviz': ('false', 'start RViz with a view made from the rig file', ('true', 'false')),
+    'rviz': ('false', 'start RViz with a view made from the rig file', SWITCH),
     'record': ('', 'record every topic into this new folder (needs ros2 bag)', None),
 }
 """Every argument a launch file of this package may offer: default, description, choices."""
-OWN_FILES = tuple(f'{name}.launch.py' for name in ('demo', 'rig', 'sim', 'sync', 'degrade'))
+RIG_ARGUMENTS = (
+    'rig',
+    'namespace',
+    'remap',
+    'emulators',
+    'only',
+    'sync',
+    'real_time_factor',
+    'lockstep',
+    'respawn',
+    'log_level',
+    'rviz',
+    'record',
+)
+"""Those of a whole rig."""
+OWN_FILES = tuple(f'{name}.launch.py' for name in ('demo', 'rig', 'sync', 'degrade'))
+
+
+def whole_rig(**defaults: str) -> LaunchDescription:
+    """Return world, emulators, sync and tools, with other defaults of arguments where given."""
+    arguments = declared(*RIG_ARGUMENTS, **defaults)
+    return LaunchDescription([*arguments, rig_nodes(world=True), *tools()])
 
 
 def declared(*names: str, **defaults: str) -> list[LaunchDescriptionEntity]:
@@ -98,7 +120,7 @@ def require_known(argv: Sequence[str], names: Sequence[str]) -> None:
             raise RigError(f'there is no launch argument {name!r}; {hint(name, sorted(names))}')
 
 
-def rig_nodes(*, world: bool, sync: bool) -> OpaqueFunction:
+def rig_nodes(*, world: bool) -> OpaqueFunction:
     """Return the action that reads the rig file and starts its nodes."""
 
     def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:
@@ -106,6 +128,7 @@ def rig_nodes(*, world: bool, sync: bool) -> OpaqueFunction:
             return str(context.launch_configurations.get(name, default))
 
         rig = _load(value('rig'))
+        sync = value('sync', 'true') == 'true'
         overrides = _world_parameters(value)
         if world:
             rig.with_world(**overrides)  # refuses a rig without a world, and wrong values
@@ -196,17 +219,15 @@ def leave_signals_to_launch(context: LaunchContext) -> None:
         signal.signal(signal.SIGTERM, lambda *_: None)  # else it ends this process at once
 
 
-def tools(*, sync: bool = True) -> list[LaunchDescriptionEntity]:
-    """Return RViz and the recorder, for those who ask for them; `sync` says whether it runs."""
+def tools() -> list[LaunchDescriptionEntity]:
+    """Return RViz and the recorder, for those who ask for them."""
     return [
-        OpaqueFunction(
-            function=partial(_rviz, sync=sync), condition=IfCondition(LaunchConfiguration('rviz'))
-        ),
+        OpaqueFunction(function=_rviz, condition=IfCondition(LaunchConfiguration('rviz'))),
         OpaqueFunction(function=_recorder),
     ]
 
 
-def _rviz(context: LaunchContext, *, sync: bool) -> list[LaunchDescriptionEntity]:
+def _rviz(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     """Return RViz, or a log line where it is missing: a failed start would end the launch."""
     try:
         get_package_prefix('rviz2')
@@ -214,7 +235,9 @@ def _rviz(context: LaunchContext, *, sync: bool) -> list[LaunchDescriptionEntity
         return [LogInfo(msg='the package rviz2 is not installed: the rig runs without RViz')]
     namespace = context.launch_configurations.get('namespace', '')
     rig = _load(context.launch_configurations['rig'])
-    view = write_view(rig if sync else replace(rig, sync=None), namespace)
+    if context.launch_configurations['sync'] == 'false':
+        rig = replace(rig, sync=None)
+    view = write_view(rig, namespace)
     return [
         Node(
             package='rviz2',

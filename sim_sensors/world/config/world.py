@@ -60,6 +60,16 @@ class WorldConfig(Strict):
     """Rate of /clock, Hz."""
     hide_truth: bool = False
     """Publish truth under `_truth/` so the system under test cannot see it by accident."""
+    base_frame: str = ''
+    """Frame of the base, which is the driven body or else the first free one; the body's name when
+    empty."""
+    frame_prefix: str = ''
+    """What all frames begin with, `robot1/`; the nodes' namespace when empty, `/` is nothing."""
+    publish_tf: bool = True
+    """Publish `map` -> `odom` and, unless wheel odometry does, `odom` -> the base. False leaves
+    both to a localisation of yours."""
+    true_base_frame: str = ''
+    """Frame to publish under `world` that moves as the base truly does, for comparison."""
     lazy_sensor_update: bool = True
     """Compute only what is read, or is needed later; false captures every sensor on schedule."""
     skip_unavailable: bool = False

@@ -6,7 +6,7 @@ One place for both ways of running: the world node publishes these, a recording 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import mujoco
 import numpy as np
@@ -17,7 +17,14 @@ from rig_common.msgs import Transform
 from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.timing.schedule import Schedule
 from sim_sensors.world.model.model_file import find_model
-from sim_sensors.world.scene.frames import UNTURNED, WORLD_FRAME, FrameTree, PlacedFrame
+from sim_sensors.world.scene.frames import (
+    UNTURNED,
+    WORLD_FRAME,
+    Base,
+    FrameTree,
+    PlacedFrame,
+    base_frame,
+)
 from sim_sensors.world.world_base import WorldBase
 
 ODOM_RATE_HZ = 50.0
@@ -38,8 +45,10 @@ class TrueOdometry:
     """The base's true pose in the world and its twist in its own frame."""
 
     def __init__(self, world: WorldBase) -> None:
-        self.body = base_body(world)
-        self._template = msgs.odometry(WORLD_FRAME, world.model.body(self.body).name)
+        self.body = base_of(world).body
+        self._template = msgs.odometry(
+            world_frame(world), base_frame(world.model, world.config, base_of(world))
+        )
         self._velocity: Floats = np.zeros(6)
         self._jacobians: Floats = np.zeros((2, 3, world.model.nv))
 
@@ -66,42 +75,41 @@ class TrueOdometry:
 class FrameMessages:
     """The bytes of /tf and /tf_static, of environment 0; see `FrameTree`.
 
-    A frame has one parent (REP 105): `hidden`, what moves and the origins of poses stay away, so
-    that a localisation under test can own them.
+    A frame has one parent (REP 105): with hidden truth, what moves and the origins of poses stay
+    away, so that a localisation under test can own them.
     """
 
-    def __init__(self, world: WorldBase, sensors: Iterable[AnySensor], *, hidden: bool) -> None:
+    def __init__(self, world: WorldBase, sensors: Sequence[AnySensor]) -> None:
         description = robot_description(world)
-        self._tree = FrameTree(world.model, sensors, all_bodies=description is not None)
+        self.tree = frame_tree(world, sensors, all_bodies=description is not None)
         self._root = [] if description is None else _fused_root(world, description)
-        self.conflicts = self._tree.conflicts
-        self._hidden = hidden
         self._start_ns = world.time_base.stamp_ns(0)
-        self._begun = False
+        self.can_move = self.tree.can_move and not world.config.hide_truth
+        """Whether `moving` has frames to publish."""
 
-    def reset(self) -> None:
-        """Begin a new episode: odometry counts from its start."""
-        self._begun = False
+    def begin(self, world: WorldBase) -> None:
+        """Begin an episode: odometry counts from here."""
+        self.tree.begin(world.data(0))
 
     def static(self) -> bytes:
         """Return the frames that stay where they are on their parents."""
-        return _tf_message(self._start_ns, [*self._root, *self._tree.fixed(hidden=self._hidden)])
+        return _tf_message(self._start_ns, [*self._root, *self.tree.fixed()])
 
-    @property
-    def can_move(self) -> bool:
-        """Whether `moving` may ever have frames to publish."""
-        return not self._hidden and self._tree.can_move
+    def moving(self, world: WorldBase) -> bytes:
+        """Return the frames that move."""
+        return _tf_message(world.stamp_ns, self.tree.moving(world.data(0)))
 
-    def moving(self, world: WorldBase, *, wanted: bool = True) -> bytes | None:
-        """Return the frames that move; None where there are none, or nobody `wanted` them."""
-        data = world.data(0)
-        if not self._begun:
-            self._tree.begin(data)
-            self._begun = True
-        if self._hidden or not wanted:
-            return None
-        placed = self._tree.moving(data)
-        return _tf_message(world.stamp_ns, placed) if placed else None
+
+def frame_tree(
+    world: WorldBase, sensors: Sequence[AnySensor], *, all_bodies: bool = False
+) -> FrameTree:
+    """Return the frames of `world` with `sensors`."""
+    return FrameTree(world.model, sensors, world.config, base_of(world), all_bodies=all_bodies)
+
+
+def world_frame(world: WorldBase) -> str:
+    """Return the frame that truth, markers and commanded poses are in."""
+    return world.config.frame_prefix.lstrip('/') + WORLD_FRAME
 
 
 def robot_description(world: WorldBase) -> str | None:
@@ -119,23 +127,27 @@ def _fused_root(world: WorldBase, description: str) -> list[PlacedFrame]:
     ]
     bodies = {world.model.body(body).name for body in range(world.model.nbody)}
     return [
-        PlacedFrame(WORLD_FRAME, name, [0.0, 0.0, 0.0], UNTURNED)
+        PlacedFrame(
+            world_frame(world), world.config.frame_prefix.lstrip('/') + name, [0.0] * 3, UNTURNED
+        )
         for name in roots
         if name and name not in bodies
     ]
 
 
-def base_body(world: WorldBase) -> int:
-    """Return the body that moves: the driven one, else the first free one, else the first."""
-    if world.drive is not None:
-        return world.drive.body
+def base_of(world: WorldBase) -> Base:
+    """Return the base of a robot: the driven body, else the first free one, else the first."""
     model = world.model
+    if world.drive is not None:
+        return Base(world.drive.body, is_mobile=bool(model.body(world.drive.body).name))
     free = [
         int(model.jnt_bodyid[j])
         for j in range(model.njnt)
         if model.jnt_type[j] == mujoco.mjtJoint.mjJNT_FREE
     ]
-    return free[0] if free else min(1, model.nbody - 1)
+    if free:
+        return Base(free[0], is_mobile=bool(model.body(free[0]).name))
+    return Base(min(1, model.nbody - 1), is_mobile=False)
 
 
 def xyzw(quat_wxyz: Floats) -> Floats:

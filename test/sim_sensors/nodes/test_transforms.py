@@ -49,6 +49,7 @@ def run(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LockstepRun]
         SENSORS,
         model=ROVER.read_text(),
         driver='figure_eight',
+        true_base_frame='really',
         **getattr(request, 'param', {}),
     )
     with LockstepRun(rig, extra=[Client]) as run:
@@ -91,10 +92,12 @@ def test_frames_agree_with_the_truth_and_with_odometry(run: LockstepRun) -> None
     fixed = client.listen(tf2_msgs.TFMessage, '/tf_static', qos.latched(100))
     run.until(lambda: bool(fixed))  # long after it was sent
     assert parents(moving, fixed) == {
-        'rover': {'world'},
+        'rover': {'odom'},
         'swing': {'world'},
         'turnstile': {'world'},
-        'odom': {'world'},
+        'odom': {'map'},
+        'map': {'world'},
+        'really': {'world'},
         'wheel_rear_left': {'rover'},
         'wheels': {'rover'},
         'heat': {'rover'},
@@ -105,29 +108,33 @@ def test_frames_agree_with_the_truth_and_with_odometry(run: LockstepRun) -> None
     assert times == list(range(times[0], times[-1] + 1, 50 * MS))
     at = poses(moving)
     true = {stamp_ns(each.header): each.pose.pose for each in truth}
-    both = sorted(true.keys() & at['rover'].keys())
+    both = sorted(true.keys() & at['really'].keys())
     assert len(both) > 20
     for time in both:
-        place, turn = at['rover'][time]
+        place, turn = at['really'][time]
         assert place.tolist() == [getattr(true[time].position, axis) for axis in 'xyz']
         expected = [getattr(true[time].orientation, part) for part in 'xyzw']
         np.testing.assert_allclose(np.abs(np.dot(turn.as_quat(), expected)), 1.0, atol=1e-12)
-    assert_odometry_ends_at_the_rover(at, wheels)
+    assert_odometry_ends_at_the_rover(at, wheels, *poses(fixed)['odom'].values())
 
 
-def assert_odometry_ends_at_the_rover(at: dict[str, Any], wheels: list[Any]) -> None:
+def assert_odometry_ends_at_the_rover(
+    at: dict[str, Any], wheels: list[Any], start: tuple[np.ndarray, Rotation]
+) -> None:
     """What the wheels count, seen from the frame they count in, is where the rover is."""
     last = next(each for each in reversed(wheels) if stamp_ns(each.header) in at['rover'])
     time, pose = stamp_ns(last.header), last.pose.pose
     travel = np.array([getattr(pose.position, axis) for axis in 'xyz'])
     assert np.linalg.norm(travel) > 0.5
-    place, turn = at['odom'][time]
-    np.testing.assert_allclose(place + turn.apply(travel), at['rover'][time][0], atol=0.1)
+    place, turn = start
+    np.testing.assert_allclose(place + turn.apply(travel), at['really'][time][0], atol=0.1)
+    np.testing.assert_allclose(travel, at['rover'][time][0], atol=0.1)
 
 
 def test_a_reset_begins_again_at_time_zero(run: LockstepRun) -> None:
     client = client_of(run)
     moving = client.listen(tf2_msgs.TFMessage, '/tf', LISTENED)
+    fixed = client.listen(tf2_msgs.TFMessage, '/tf_static', qos.latched(100))
     run.run(2.5)
     before = poses(moving)
     moving.clear()
@@ -139,9 +146,11 @@ def test_a_reset_begins_again_at_time_zero(run: LockstepRun) -> None:
     )
     both = sorted(before['rover'].keys() & again['rover'].keys())
     assert len(both) > 20
-    for frame in ('rover', 'odom'):
-        for time in both:
-            np.testing.assert_array_equal(before[frame][time][0], again[frame][time][0])
+    for time in both:
+        np.testing.assert_array_equal(before['rover'][time][0], again['rover'][time][0])
+    starts = [found['odom'] for each in fixed if 'odom' in (found := poses([each]))]
+    assert len(starts) == 2
+    assert str(starts[0]) == str(starts[1]), 'both episodes start at one place'
 
 
 @pytest.mark.parametrize('run', [{'hide_truth': True, 'lockstep': False}], indirect=True)
