@@ -16,9 +16,9 @@ from sim_sensors.world.world import World
 
 POINT_SIZE = 0.01
 """Of the distance to the robot at the first look."""
-DIRECTION = np.array([-0.55, -0.62, 0.56])
+DIRECTION = np.array([-0.46, -0.52, 0.72])
 """From the robot to the camera, unit length."""
-VIEW, NEAREST_M, FARTHEST_M = 5.0, 0.7, 7.0
+VIEW, NEAREST_M, FARTHEST_M = 6.0, 0.7, 7.0
 """Distance of the first look: how often the robot's reach, and its bounds."""
 
 

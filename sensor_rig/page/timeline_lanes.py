@@ -123,6 +123,6 @@ def _seconds(axis: TimeAxis, height: float) -> str:
         pieces.append(
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{HEAD - 4}" y2="{height - 16}" '
             f'stroke="{INK}" stroke-opacity="0.12"/>'
-            + svg.text(x, height - 3, f'{time_s:.1f} s', anchor=anchor, soft=True)
+            + svg.text(x, height - 3, f'{round(time_s, 1) + 0.0:.1f} s', anchor=anchor, soft=True)
         )
     return ''.join(pieces)
