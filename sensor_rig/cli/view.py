@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sensor_rig.cli.support.arguments import add_sidecar_argument, refuse_existing
 from sensor_rig.cli.support.output import add_json_argument, print_json
@@ -22,7 +22,8 @@ HELP = 'look at a recording in rerun, Foxglove or evo'
 EPILOG = """examples:
   rig view drive/                          drive.rrd, for "rerun drive.rrd"
   rig view drive/ --foxglove layout.json   a layout that shows its topics
-  rig view drive/ --tum poses/             a file of poses per topic, for evo"""
+  rig view drive/ --tum poses/             a file of poses per topic, for evo
+  rig view drive/ --evo poses/             and evo's pictures of them"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help='a trajectory per topic with poses, as evo reads them (.tum)',
     )
+    parser.add_argument(
+        '--evo',
+        metavar='FOLDER',
+        type=Path,
+        help="as --tum, with evo's pictures of the trajectories (PNG); needs evo",
+    )
     add_sidecar_argument(parser)
     add_json_argument(parser)
 
@@ -53,16 +60,21 @@ def run(args: argparse.Namespace) -> int:
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.cli.support.progress import tell_problems
 
+    if args.evo:
+        from sensor_rig.sweep.running.trajectory_error import require_evo
+
+        require_evo('--evo draws trajectories')
+        args.tum = args.evo
     if not (args.rerun or args.foxglove or args.tum):
         args.rerun = Path(f'{str(args.recording).rstrip("/")}.rrd')
     for file, suffix in ((args.rerun, '.rrd'), (args.foxglove, '.json')):
         _require_file(file, suffix)
-    done: dict[str, object] = {}
+    done: dict[str, Any] = {}
     with BagReader(args.recording, args.sidecar) as bag:
         if args.foxglove:
             done['foxglove'] = _foxglove(bag, args.foxglove)
         if args.tum:
-            done['tum'] = _tum(bag, args.tum)
+            done['tum'] = _tum(bag, args.tum, draws=args.evo is not None)
         if args.rerun:
             done['rerun'] = _rerun(bag, args.rerun)
         problems = list(bag.problems)
@@ -95,10 +107,12 @@ def _foxglove(bag: BagReader, out: Path) -> dict[str, object]:
     return {'output': str(out)}
 
 
-def _tum(bag: BagReader, folder: Path) -> dict[str, object]:
-    from sensor_rig.view.trajectories import write_trajectories
+def _tum(bag: BagReader, folder: Path, *, draws: bool) -> dict[str, object]:
+    from sensor_rig.view.trajectories import draw_with_evo, write_trajectories
 
-    return {'output': str(folder), 'poses': write_trajectories(bag, folder)}
+    poses = write_trajectories(bag, folder)
+    found: dict[str, object] = {'output': str(folder), 'poses': poses}
+    return found | {'pictures': draw_with_evo(folder, list(poses))} if draws else found
 
 
 def _rerun(bag: BagReader, out: Path) -> dict[str, object]:
@@ -112,7 +126,7 @@ def _rerun(bag: BagReader, out: Path) -> dict[str, object]:
     return {'output': str(out), 'messages': dict(file.counts)}
 
 
-def _sentences(args: argparse.Namespace, done: dict[str, object]) -> list[str]:
+def _sentences(args: argparse.Namespace, done: dict[str, Any]) -> list[str]:
     lines = []
     if 'foxglove' in done:
         lines.append(
@@ -120,6 +134,7 @@ def _sentences(args: argparse.Namespace, done: dict[str, object]) -> list[str]:
         )
     if 'tum' in done:
         lines.append(f'written: {args.tum}; for instance: evo_traj tum {args.tum}/*.tum')
+        lines += [f'written: {each}' for each in done['tum'].get('pictures', ())]
     if 'rerun' in done:
         lines.append(f'written: {args.rerun}; open it with: rerun {args.rerun}')
     return lines

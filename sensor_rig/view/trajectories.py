@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -10,8 +11,10 @@ from rig_common.cdr import CdrError
 from rig_common.errors import RigError, why
 from rig_common.msgs.catalogue import CATALOGUE
 from rig_common.msgs.decode import MotionMessage, PoseMessage
+from rig_common.probing import run_python
 from sensor_rig.bags.reader import BagReader
 
+TRUTH = 'truth_odom.tum'
 Pose = MotionMessage | PoseMessage
 
 
@@ -70,6 +73,22 @@ def write_trajectories(bag: BagReader, folder: Path) -> dict[str, int]:
             (folder / name).unlink(missing_ok=True)
         raise RigError(f'{folder} cannot be written: {why(error)}') from None
     return counts
+
+
+def draw_with_evo(folder: Path, files: Sequence[str]) -> list[str]:
+    """Draw trajectories by evo, laid over the true one if it is there; return the pictures."""
+    reference = TRUTH if TRUTH in files and len(files) > 1 else ''
+    given = [str(folder / each) for each in files if each != reference]
+    against = ['--ref', str(folder / reference), '--align'] if reference else []
+    made = ['--save_plot', str(folder / 'evo.png'), '--plot_mode', 'xy', '--no_warnings']
+    code, said = run_python(
+        f'import sys; from evo.cli.entry_points import traj\n'
+        f'sys.argv[1:] = {["tum", *given, *against, *made]!r}\nsys.exit(traj())',
+        MPLBACKEND='Agg',
+    )
+    if code:
+        raise RigError(f'evo cannot draw the trajectories in {folder}: {said}')
+    return sorted(str(each) for each in folder.glob('evo_*.png'))
 
 
 def _write(file: TextIO, type_name: str, raw: bytes) -> int:

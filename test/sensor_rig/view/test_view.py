@@ -44,6 +44,16 @@ def test_trajectories_are_the_recorded_poses(
     assert np.linalg.norm(rows[-1, 1:3] - rows[0, 1:3]) > 0.01, 'the rover has moved'
 
 
+def test_evo_draws_the_trajectories_over_the_true_one(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip('evo')
+    assert main(['view', str(recording), '--evo', str(tmp_path), '--json']) == 0
+    pictures = json.loads(capsys.readouterr().out)['tum']['pictures']
+    assert str(tmp_path / 'evo_trajectories.png') in pictures
+    assert all(Path(each).read_bytes()[:4] == b'\x89PNG' for each in pictures)
+
+
 def test_a_layout_names_topics_that_exist(recording: Path, tmp_path: Path) -> None:
     out = tmp_path / 'layout.json'
     assert main(['view', str(recording), '--foxglove', str(out)]) == 0
