@@ -20,6 +20,9 @@ from sim_sensors.interface.config import SensorConfig
 from sim_sensors.registry import sensor_class
 
 SIGNS = {Ge: '>=', Gt: '>', Le: '<=', Lt: '<'}
+LIKE = {'lidar3d': 'lidar2d', 'depth_camera': 'camera', 'segmentation': 'camera'}
+"""Type -> the type on whose page the keys stand that both have."""
+SAME = 'The same as of'
 HEAD = '| key | default | allowed | meaning |\n|---|---|---|---|\n'
 
 
@@ -27,17 +30,18 @@ def parameter_table(
     config_class: type[BaseModel],
     *,
     with_common: bool = False,
+    apart_from: Collection[str] = (),
     apart: Collection[type[BaseModel]] = (),
 ) -> str:
     """Return the Markdown table of the keys that `config_class` adds or changes.
 
-    The keys of classes in `apart` have a table of their own.
+    The keys of classes in `apart` have a table of their own, those of `apart_from` none.
     """
     common = {} if with_common else fields_of(SensorConfig)
     own = {
         key: field
         for key, field in fields_of(config_class).items()
-        if key not in common or field.default != common[key].default
+        if key not in apart_from and (key not in common or field.default != common[key].default)
     }
     return HEAD + '\n'.join(_rows('', own, apart)) + '\n'
 
@@ -139,8 +143,23 @@ def _bounds(rules: Iterable[Any]) -> str:
 
 
 def table_of_page(page: Path) -> str:
-    """Return the table that belongs on a page of docs/sensors/, by the page's name."""
-    return parameter_table(sensor_class(page.stem).config_class)
+    """Return the table that belongs on a page of docs/sensors/, by the page's name, and what it
+    shares with another type."""
+    own = sensor_class(page.stem).config_class
+    if page.stem not in LIKE:
+        return parameter_table(own)
+    like = LIKE[page.stem]
+    fields, others = fields_of(own), fields_of(sensor_class(like).config_class)
+    common = fields_of(SensorConfig)
+    same = [
+        key
+        for key, field in fields.items()
+        if key in others
+        and (field.default, field.description) == (others[key].default, others[key].description)
+        and (key not in common or field.default != common[key].default)
+    ]
+    table = parameter_table(own, apart_from=same)
+    return f'{table}\n{SAME} [{like}]({like}.md#parameters): `{"`, `".join(same)}`.\n'
 
 
 def main() -> None:
@@ -148,7 +167,7 @@ def main() -> None:
     for page in (Path(__file__).resolve().parents[2] / 'docs' / 'sensors').glob('*.md'):
         before, head, rest = page.read_text().partition(HEAD)
         if head:
-            after = re.sub(r'\A(\|.*\n)*', '', rest)
+            after = re.sub(rf'\A(\|.*\n)*(\n{SAME}.*\n)?', '', rest)
             page.write_text(before + table_of_page(page) + after)
 
 
