@@ -31,6 +31,7 @@ FOLDERS = (
     'worlds',
 )
 COMMAND = re.compile(r'(?:^|[\s"(])(?:\./rig|rig|sensor-rig) +([a-z][a-z-]*)((?: [^#|>&"\n]*)?)')
+FILES = ('.md', '.html', '.json', '.yaml', '.png')
 FOREIGN = {'ros2', 'colcon', 'docker', 'pip', 'rosdep', 'git', 'pytest'}
 
 
@@ -141,7 +142,9 @@ def test_keys_and_names_occur_in_the_sources(page: Path) -> None:
     """A key that was renamed is found here: `rate_hz`, `clock.offset_s`, `stamp_at`."""
     for word in words(page):
         if re.fullmatch(r'[a-z]\w*(\.[a-z]\w*)*', word) and ('_' in word or '.' in word):
-            if word.split('.')[0] in FOREIGN or word.endswith(('.md', '.html', '.json', '.yaml')):
+            if word.split('.')[0] in FOREIGN or word.endswith(
+                ('.md', '.html', '.json', '.yaml', '.png')
+            ):
                 continue
             missing = [
                 part for part in word.split('.') if len(part) > 3 and part not in identifiers()
