@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import mujoco
 import numpy as np
@@ -47,20 +47,6 @@ class WorldView(Protocol):
 
         None where velocities belong to the pose already (Runge-Kutta).
         """
-
-    def bound(self, name: str) -> Floats:
-        """Return derived array `name` of MjData of all environments, [num_envs, ...]."""
-
-    def data(self, env: int) -> mujoco.MjData:
-        """Return environment `env`'s state."""
-
-
-@runtime_checkable
-class ManyView(Protocol):
-    """A world whose arrays can be had for all environments at once."""
-
-    num_envs: int
-    """Number of copies."""
 
     def bound(self, name: str) -> Floats:
         """Return derived array `name` of MjData of all environments, [num_envs, ...]."""

@@ -9,8 +9,26 @@ from rig_common.errors import RigError
 from sim_sensors.raycast.arrangement import usual_arrangement
 from sim_sensors.raycast.embree import EmbreeCaster
 from sim_sensors.raycast.embree_api import has_embree
+from sim_sensors.raycast.many import ManyCaster
 from sim_sensors.raycast.multiray import MujocoCaster
 from sim_sensors.raycast.ray_caster import RayCaster, visible_geoms
+
+
+def make_casters(
+    backend: str,
+    model: mujoco.MjModel,
+    max_range_m: float,
+    visible: Flags,
+    directions: Floats,
+    num_envs: int,
+) -> tuple[ManyCaster | None, RayCaster]:
+    """Return what casts for all environments at once, where Embree can, and what does for one."""
+    if num_envs > 1 and backend != 'mujoco' and has_embree():
+        many = ManyCaster(model, max_range_m, visible, num_envs, usual_arrangement(directions))
+        if many.is_complete:
+            return many, many
+        many.close()
+    return None, make_caster(backend, model, max_range_m, visible, directions=directions)
 
 
 def make_caster(

@@ -17,7 +17,7 @@ from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common import atmosphere
 from sim_sensors.sensors.common.drift import LowPass, gauss_markov
 from sim_sensors.timing.arrays.layout import Array, Layout
-from sim_sensors.timing.units import NonNegative
+from sim_sensors.timing.units import NonNegative, Positive
 
 TEMPERATURE = Topic('temperature', 'sensor_msgs/msg/Temperature')
 
@@ -37,7 +37,7 @@ class BarometerConfig(SensorConfig):
     """Air temperature at mean sea level, degrees Celsius."""
     drift_pa: NonNegative = 0.0
     """Standard deviation of a slow error (weather, warming up), Pa."""
-    drift_time_s: Annotated[float, Field(gt=0.0)] = 600.0
+    drift_time_s: Positive = 600.0
     """Correlation time of that error, s."""
     turn_on_bias_pa: NonNegative = 0.0
     """Standard deviation of the absolute error drawn once per environment and reset, Pa."""

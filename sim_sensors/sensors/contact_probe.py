@@ -17,7 +17,7 @@ from sim_sensors.interface.mounts import add_frame, find_body
 from sim_sensors.interface.sensor import Sensor, Topic
 from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.timing.arrays.layout import Array, Layout
-from sim_sensors.timing.units import NonNegative
+from sim_sensors.timing.units import NonNegative, Positive
 
 DISTANCE = Topic('distance', 'sensor_msgs/msg/Range')
 DISTANCES = Topic('distances', 'sensor_msgs/msg/PointCloud2')
@@ -36,7 +36,7 @@ class ContactProbeConfig(SensorConfig):
     """Radius of the ball, m; the distance counts from its surface."""
     max_range_m: Annotated[float, Field(gt=0.0, le=1000.0)] = 0.5
     """Farther than this reads +inf, m."""
-    max_penetration_m: Annotated[float, Field(gt=0.0)] = 0.05
+    max_penetration_m: Positive = 0.05
     """Deeper than this reads -inf, m."""
     probes_m: tuple[float, ...] = ()
     """Centres of several balls in the mount's frame, x y z of one after another, m; one ball at

@@ -17,7 +17,7 @@ from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.common.drift import LowPass
 from sim_sensors.sensors.common.net_force import NetForceReader, add_net_force
 from sim_sensors.timing.arrays.layout import Array, Layout
-from sim_sensors.timing.units import NonNegative
+from sim_sensors.timing.units import Fraction, NonNegative
 
 FORCE, TORQUE = slice(0, 3), slice(3, 6)
 
@@ -46,7 +46,7 @@ class WrenchConfig(SensorConfig):
     """-3 dB frequency of a first-order low pass, Hz; 0 is none."""
     overload_n: NonNegative = 0.0
     """A force on an axis beyond this, however short, leaves a lasting bias, N; 0 is none."""
-    overload_bias: Annotated[float, Field(ge=0.0, le=1.0)] = 0.02
+    overload_bias: Fraction = 0.02
     """Fraction of the overload that stays as bias."""
 
 

@@ -21,7 +21,7 @@ from sim_sensors.interface.sensor import Origin, Sample, Sensor, Topic
 from sim_sensors.interface.truth import WorldView
 from sim_sensors.sensors.common.drift import gauss_markov
 from sim_sensors.timing.arrays.layout import Array, Layout
-from sim_sensors.timing.units import NonNegative
+from sim_sensors.timing.units import NonNegative, Positive
 
 VELOCITY = Topic('vel', 'geometry_msgs/msg/TwistStamped')
 
@@ -48,7 +48,7 @@ class OutageConfig(Strict):
 
     mean_interval_s: NonNegative = 0.0
     """Mean time with a fix before it is lost, s; 0 means it is never lost."""
-    mean_duration_s: Annotated[float, Field(gt=0.0)] = 5.0
+    mean_duration_s: Positive = 5.0
     """Mean length of an outage, s."""
 
 
@@ -67,7 +67,7 @@ class GnssConfig(SensorConfig):
     """Standard deviation of the slow (Gauss-Markov) error, east and north each, m."""
     vertical_drift_m: NonNegative = 0.0
     """The same for up, m."""
-    drift_time_s: Annotated[float, Field(gt=0.0)] = 60.0
+    drift_time_s: Positive = 60.0
     """Correlation time of the slow error, s."""
     horizontal_speed_noise_m_s: NonNegative = 0.0
     """Standard deviation of the velocity, east and north each, m/s."""

@@ -22,7 +22,7 @@ from sim_sensors.sensors.common.rotations import rotate
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.arrays.namespace import NUMPY, Arrays, Movable
 from sim_sensors.timing.arrays.tiles import Tile
-from sim_sensors.timing.units import NonNegative
+from sim_sensors.timing.units import NonNegative, Positive
 
 DATA = Topic('data', 'sensor_msgs/msg/Imu')
 TEMPERATURE = Topic('temperature', 'sensor_msgs/msg/Temperature')
@@ -77,7 +77,7 @@ class TemperatureConfig(Strict):
     """Temperature at which the biases are as given, degrees Celsius."""
     self_heating_k: NonNegative = 0.0
     """Rise above ambient after a long time, K."""
-    time_constant_s: Annotated[float, Field(gt=0.0)] = 300.0
+    time_constant_s: Positive = 300.0
     """Time constant of that rise, s."""
     publish: bool = False
     """Publish it on `<name>/temperature` beside every sample."""

@@ -19,7 +19,7 @@ from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common.axes import quantise
 from sim_sensors.sensors.common.native import add_joint_native
 from sim_sensors.timing.arrays.layout import Array, Layout
-from sim_sensors.timing.units import NonNegative
+from sim_sensors.timing.units import NonNegative, Probability
 
 NATIVE = {'position': 'jointpos', 'velocity': 'jointvel', 'effort': 'jointactfrc'}
 
@@ -43,7 +43,7 @@ class JointStateConfig(SensorConfig):
     """Standard deviation of the effort, N m or N."""
     backlash: NonNegative = 0.0
     """Play between joint and encoder, rad or m: the encoder follows a reversal only after it."""
-    drop_probability: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    drop_probability: Probability = 0.0
     """Chance per capture that a moving joint loses one count, for good."""
     namespaced: bool = False
     """Publish on `<name>/joint_states` instead of `joint_states`, for rigs with several."""

@@ -7,18 +7,18 @@ from math import radians
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from rig_common import msgs
 from rig_common.arrays import Floats
 from sim_sensors.interface.batch import Batch
-from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.config import SensorConfig, ranges_are_sane
 from sim_sensors.interface.sensor import Sensor, Topic
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.raycast.choice import make_caster
 from sim_sensors.raycast.ray_caster import subtree_bodies, visible_geoms
 from sim_sensors.timing.arrays.layout import Array, Layout
-from sim_sensors.timing.units import NonNegative
+from sim_sensors.timing.units import NonNegative, Positive
 
 RADIATION = {'ultrasound': 0, 'infrared': 1}
 GOLDEN_ANGLE_RAD = np.pi * (3.0 - np.sqrt(5.0))
@@ -37,7 +37,7 @@ class RangeConfig(SensorConfig):
     """Rays that fill the cone evenly; the nearest hit is the reading."""
     min_range_m: NonNegative = 0.02
     """Nearer than this reads -inf, m (REP 117)."""
-    max_range_m: Annotated[float, Field(gt=0.0)] = 4.0
+    max_range_m: Positive = 4.0
     """Farther than this reads +inf, m (REP 117)."""
     noise: NonNegative = 0.005
     """Standard deviation of the distance, m."""
@@ -45,14 +45,7 @@ class RangeConfig(SensorConfig):
     """Whether the body that carries the sensor, and all that is attached to it, is invisible to
     it."""
 
-    @model_validator(mode='after')
-    def _range_is_sane(self) -> RangeConfig:
-        if self.min_range_m >= self.max_range_m:
-            raise ValueError(
-                f'min_range_m is {self.min_range_m}; it must be smaller than '
-                f'max_range_m, {self.max_range_m}'
-            )
-        return self
+    _ranges = ranges_are_sane
 
 
 class Range(Sensor[RangeConfig]):

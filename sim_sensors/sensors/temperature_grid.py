@@ -18,7 +18,7 @@ from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common.grids import ResponseGrid, grid_points
 from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
 from sim_sensors.timing.arrays.layout import Array, Layout
-from sim_sensors.timing.units import NonNegative
+from sim_sensors.timing.units import NonNegative, Positive
 
 MEAN = Topic('temperature', 'sensor_msgs/msg/Temperature')
 
@@ -32,7 +32,7 @@ class HeatSourceConfig(Strict):
     """The body."""
     temperature_c: Celsius = 60.0
     """Its temperature, degrees Celsius."""
-    reach_m: Annotated[float, Field(gt=0.0)] = 0.1
+    reach_m: Positive = 0.1
     """Distance at which its influence has fallen to 1/e, m."""
 
 
@@ -47,15 +47,15 @@ class TemperatureGridConfig(PhysicalConfig):
     """Cells along z, top row first."""
     columns: Annotated[int, Field(ge=1, le=512)] = 8
     """Cells along y, from +y (left) to -y."""
-    height_m: Annotated[float, Field(gt=0.0)] = 0.1
+    height_m: Positive = 0.1
     """Extent along z, m."""
-    width_m: Annotated[float, Field(gt=0.0)] = 0.1
+    width_m: Positive = 0.1
     """Extent along y, m."""
     ambient_c: Celsius = 22.0
     """Temperature of the surroundings and of every cell at the start, degrees Celsius."""
     sources: dict[str, HeatSourceConfig] = {}
     """Hot or cold bodies, by a name of your choice."""
-    time_constant_s: Annotated[float, Field(gt=0.0)] = 2.0
+    time_constant_s: Positive = 2.0
     """How fast a cell follows what it is exposed to, s."""
     diffusivity_m2_s: NonNegative = 1e-5
     """Spread of heat between cells, m^2/s (1e-5 is about that of steel)."""

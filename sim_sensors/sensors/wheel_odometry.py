@@ -30,7 +30,7 @@ from sim_sensors.timing.arrays.columns import (
     write_columns,
 )
 from sim_sensors.timing.arrays.layout import Array, Layout
-from sim_sensors.timing.units import NonNegative
+from sim_sensors.timing.units import NonNegative, Positive, Probability
 
 TF = Topic('/tf', 'tf2_msgs/msg/TFMessage', is_global=True)
 UNKNOWN = 1e6
@@ -45,7 +45,6 @@ UNKNOWN_ELSEWHERE = np.diag([0.0, 0.0, UNKNOWN, UNKNOWN, UNKNOWN, 0.0]).ravel()
 
 Columns3 = tuple[Column, Column, Column]
 
-Positive = Annotated[float, Field(gt=0.0)]
 RelativeError = Annotated[float, Field(gt=-0.9, le=10.0)]
 
 
@@ -70,7 +69,7 @@ class WheelOdometryConfig(SensorConfig):
     """Relative error of the assumed radius, left and right; 0.01 reads 1 % too far."""
     track_error: RelativeError = 0.0
     """Relative error of the assumed track; 0.01 reads 1 % too little turn."""
-    slip: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    slip: Probability = 0.0
     """Fraction of the wheels' travel that does not move the base, on top of the world's own."""
     slip_noise: NonNegative = 0.0
     """Random part of the travel of each side, m per square root of a metre."""

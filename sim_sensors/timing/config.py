@@ -14,7 +14,7 @@ from sim_sensors.timing.clock_config import ClockConfig
 from sim_sensors.timing.faults import FaultConfig
 from sim_sensors.timing.latency_config import LatencyConfig
 from sim_sensors.timing.marginals import filter_taps, marginal_of, normal_lags, reachable
-from sim_sensors.timing.units import Latency, NonNegative, Probability
+from sim_sensors.timing.units import Latency, NonNegative, Probability, Span
 
 MIN_RATE_HZ = 1e-6
 
@@ -105,7 +105,7 @@ class TimingConfig(Strict):
 
     rate_hz: NonNegative = 0.0
     """Captures a second; 0 captures at every physics step."""
-    delay_range_s: tuple[Latency, Latency] = (0.0, 0.0)
+    delay_range_s: Span = (0.0, 0.0)
     """Latency (min, max), s, drawn once per environment; equal values fix it."""
     jitter_s: Latency = 0.0
     """Further latency, uniform in [0, jitter_s), s, drawn per sample; at most the least delay."""
@@ -125,11 +125,6 @@ class TimingConfig(Strict):
     faults: dict[str, FaultConfig] = {}
     """Faults by a name of your choice."""
 
-    @field_validator('delay_range_s', mode='before')
-    @classmethod
-    def _no_delay(cls, value: object) -> object:
-        return (0.0, 0.0) if value is None else value
-
     @model_validator(mode='after')
     def _rate_has_a_period(self) -> TimingConfig:
         if 0.0 < self.rate_hz < MIN_RATE_HZ:
@@ -141,13 +136,10 @@ class TimingConfig(Strict):
 
     @model_validator(mode='after')
     def _delay_is_sane(self) -> TimingConfig:
-        low, high = self.delay_range_s
-        if low > high:
-            raise ValueError(f'delay_range_s is [{low}, {high}]; the first must not be larger')
-        if self.jitter_s > low:
+        if self.jitter_s > self.delay_range_s[0]:
             raise ValueError(
                 f'jitter_s is {self.jitter_s}; it must not be larger than the '
-                f'smallest delay, {low}'
+                f'smallest delay, {self.delay_range_s[0]}'
             )
         if self.jitter_s and self.latency.model != 'delay':
             raise ValueError(

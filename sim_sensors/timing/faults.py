@@ -1,14 +1,15 @@
 """Faults with a start and an end: what is wrong with a stream at a given time.
 
-A new kind of fault is one subclass of `FaultKind`: its name, what it does, and its limits.
+A new kind of fault is one `FaultKind` in `KINDS`: what it does, and its limits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -17,7 +18,7 @@ from rig_common.validation import Strict
 from sim_sensors.timing.units import Moment
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Condition:
     """Everything that is wrong with a sensor at one moment, all active faults together."""
 
@@ -35,141 +36,79 @@ class Condition:
 HEALTHY = Condition()
 
 
-class FaultKind:
+class FaultKind(NamedTuple):
     """One kind of fault: what it does to a stream, and how people are told."""
 
-    name: ClassVar[str]
-    meaning: ClassVar[str]
+    meaning: str
     """What it does with the keys `offset` and `scale`, for the documentation."""
-    example: ClassVar[Mapping[str, float]] = {}
+    applied: Callable[[Condition, float, float], Condition]
+    """From what is wrong already, `offset` and `scale` to what is wrong with this one too."""
+    words: Callable[[float, float], str]
+    """What a fault with this `offset` and `scale` does, in a few words."""
+    example: Mapping[str, float] = MappingProxyType({})
     """Keys of a fault that can be seen, for a button on the page."""
-    most_s: ClassVar[float] = inf
+    most_s: float = inf
     """Largest `offset`, s, where it is a time."""
-    repeats_value: ClassVar[bool] = False
+    repeats_value: bool = False
     """Whether the last value must be kept for it."""
-    changes_value: ClassVar[bool] = False
-    steps_clock: ClassVar[bool] = False
+    changes_value: bool = False
+    steps_clock: bool = False
 
-    @classmethod
-    def apply(cls, condition: Condition, offset: float, scale: float) -> None:
-        """Add this fault to what is wrong already."""
-        raise NotImplementedError
-
-    @classmethod
-    def in_words(cls, offset: float = 0.0, scale: float = 1.0) -> str:
+    def in_words(self, offset: float = 0.0, scale: float = 1.0) -> str:
         """Say in a few words what a fault of this kind does."""
-        return cls.name
+        return self.words(offset, scale)
 
 
-class Dead(FaultKind):
-    """No messages."""
-
-    name, meaning = 'dead', 'no messages'
-
-    @classmethod
-    def apply(cls, condition: Condition, offset: float, scale: float) -> None:
-        """Send nothing."""
-        condition.dead = True
-
-
-class Stuck(FaultKind):
-    """The same value again and again."""
-
-    name, meaning, repeats_value = 'stuck', 'the last value is repeated', True
-
-    @classmethod
-    def apply(cls, condition: Condition, offset: float, scale: float) -> None:
-        """Repeat the last value."""
-        condition.stuck = True
-
-
-class Wrong(FaultKind):
-    """Scaled and shifted values."""
-
-    name, meaning, changes_value = 'wrong', 'values become scale * value + offset', True
-    example = {'scale': 1.1}
-
-    @classmethod
-    def apply(cls, condition: Condition, offset: float, scale: float) -> None:
-        """Change the values after the faults before."""
-        condition.wrong += ((scale, offset),)
-
-    @classmethod
-    def in_words(cls, offset: float = 0.0, scale: float = 1.0) -> str:
-        """Say the factor and, where there is one, the shift."""
-        return f'values times {scale:g}' + (f', {offset:+g}' if offset else '')
-
-
-class Noisy(FaultKind):
-    """More noise."""
-
-    name, meaning, changes_value = 'noisy', 'white noise is multiplied by `scale`', True
-    example = {'scale': 10.0}
-
-    @classmethod
-    def apply(cls, condition: Condition, offset: float, scale: float) -> None:
-        """Multiply the noise."""
-        condition.noise_gain *= scale
-
-    @classmethod
-    def in_words(cls, offset: float = 0.0, scale: float = 1.0) -> str:
-        """Say the factor."""
-        return f'{scale:g} times the noise'
-
-
-class Slow(FaultKind):
-    """More latency."""
-
-    name, meaning, most_s = 'slow', '`offset` seconds more latency', 60.0
-    example = {'offset': 0.03}
-
-    @classmethod
-    def apply(cls, condition: Condition, offset: float, scale: float) -> None:
-        """Add latency, never take any away."""
-        condition.latency_ns += max(seconds_to_ns(offset), 0)
-
-    @classmethod
-    def in_words(cls, offset: float = 0.0, scale: float = 1.0) -> str:
-        """Say how much later messages are."""
-        return f'{1e3 * offset:.4g} ms slower'
-
-
-class ClockStep(FaultKind):
-    """A jump of the sensor's clock."""
-
-    name, most_s, steps_clock = 'clock_step', 2.1e9, True
-    meaning = 'the clock jumps by `offset` seconds, and back when the fault ends'
-    example = {'offset': 0.053}
-
-    @classmethod
-    def apply(cls, condition: Condition, offset: float, scale: float) -> None:
-        """Shift the clock."""
-        condition.clock_step_ns += seconds_to_ns(offset)
-
-    @classmethod
-    def in_words(cls, offset: float = 0.0, scale: float = 1.0) -> str:
-        """Say by how much the clock jumps."""
-        return f'clock step {1e3 * offset:+.4g} ms'
-
-
-class LossBurst(FaultKind):
-    """Lost messages."""
-
-    name, meaning = 'loss_burst', 'a fraction `scale` of the messages is lost'
-    example = {'scale': 0.5}
-
-    @classmethod
-    def apply(cls, condition: Condition, offset: float, scale: float) -> None:
-        """Lose a fraction of what other faults let pass."""
-        condition.passing *= 1.0 - min(max(scale, 0.0), 1.0)
-
-    @classmethod
-    def in_words(cls, offset: float = 0.0, scale: float = 1.0) -> str:
-        """Say how many are lost."""
-        return f'{100.0 * scale:g} % lost'
-
-
-KINDS: Mapping[str, type[FaultKind]] = {kind.name: kind for kind in FaultKind.__subclasses__()}
+KINDS: Mapping[str, FaultKind] = {
+    'dead': FaultKind('no messages', lambda now, *_: replace(now, dead=True), lambda *_: 'dead'),
+    'stuck': FaultKind(
+        'the last value is repeated',
+        lambda now, *_: replace(now, stuck=True),
+        lambda *_: 'stuck',
+        repeats_value=True,
+    ),
+    'wrong': FaultKind(
+        'values become scale * value + offset',
+        lambda now, offset, scale: replace(now, wrong=(*now.wrong, (scale, offset))),
+        lambda offset, scale: f'values times {scale:g}' + (f', {offset:+g}' if offset else ''),
+        {'scale': 1.1},
+        changes_value=True,
+    ),
+    'noisy': FaultKind(
+        'white noise is multiplied by `scale`',
+        lambda now, _, scale: replace(now, noise_gain=now.noise_gain * scale),
+        lambda _, scale: f'{scale:g} times the noise',
+        {'scale': 10.0},
+        changes_value=True,
+    ),
+    'slow': FaultKind(
+        '`offset` seconds more latency',
+        lambda now, offset, _: replace(
+            now, latency_ns=now.latency_ns + max(seconds_to_ns(offset), 0)
+        ),
+        lambda offset, _: f'{1e3 * offset:.4g} ms slower',
+        {'offset': 0.03},
+        60.0,
+    ),
+    'clock_step': FaultKind(
+        'the clock jumps by `offset` seconds, and back when the fault ends',
+        lambda now, offset, _: replace(
+            now, clock_step_ns=now.clock_step_ns + seconds_to_ns(offset)
+        ),
+        lambda offset, _: f'clock step {1e3 * offset:+.4g} ms',
+        {'offset': 0.053},
+        2.1e9,
+        steps_clock=True,
+    ),
+    'loss_burst': FaultKind(
+        'a fraction `scale` of the messages is lost',
+        lambda now, _, scale: replace(
+            now, passing=now.passing * (1.0 - min(max(scale, 0.0), 1.0))
+        ),
+        lambda _, scale: f'{100.0 * scale:g} % lost',
+        {'scale': 0.5},
+    ),
+}
 """Every kind of fault by its name."""
 if TYPE_CHECKING:
     KindName: TypeAlias = str
@@ -193,7 +132,7 @@ class FaultConfig(Strict):
     """wrong, noisy: a factor. loss_burst: a fraction, 0 to 1. Not used by the others."""
 
     @property
-    def what(self) -> type[FaultKind]:
+    def what(self) -> FaultKind:
         """The kind of this fault."""
         return KINDS[self.kind]
 
@@ -252,10 +191,8 @@ class Faults:
 
     def at(self, time_ns: int) -> Condition:
         """Return what is wrong with a sample captured at `time_ns`."""
-        active = [f for start, end, f in self._faults if start <= time_ns < end]
-        if not active:
-            return HEALTHY
-        found = Condition()
-        for fault in active:
-            fault.what.apply(found, fault.offset, fault.scale)
+        found = HEALTHY
+        for start, end, fault in self._faults:
+            if start <= time_ns < end:
+                found = fault.what.applied(found, fault.offset, fault.scale)
         return found

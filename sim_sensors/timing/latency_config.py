@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from rig_common.validation import Strict
-from sim_sensors.timing.units import Latency, Probability
+from sim_sensors.timing.units import Fraction, Latency, Positive, Probability, Span
 
 MODEL_KEYS: dict[str, tuple[str, ...]] = {
     'delay': (),
@@ -33,14 +33,12 @@ class StallConfig(Strict):
 
     probability: Probability = 0.0
     """Probability that a sample begins a stall."""
-    duration_range_s: tuple[Latency, Latency] = (0.0, 0.0)
+    duration_range_s: Span = (0.0, 0.0)
     """Length (min, max) of a stall, s, uniform."""
 
     @model_validator(mode='after')
     def _is_a_stall(self) -> StallConfig:
         low, high = self.duration_range_s
-        if low > high:
-            raise ValueError(f'duration_range_s is [{low}, {high}]; the first must not be larger')
         if bool(self.probability) != bool(high):
             raise ValueError(
                 f'probability is {self.probability} and duration_range_s is '
@@ -68,7 +66,7 @@ class LatencyConfig(Strict):
     """Mean latency, s, `min_s` included; of a normal, before it is cut to `min_s` and `max_s`."""
     sigma_s: Latency = 0.0
     """Standard deviation, s; of a normal, before it is cut."""
-    weights: tuple[Annotated[float, Field(gt=0.0)], ...] = ()
+    weights: tuple[Positive, ...] = ()
     """Mixture: weight of each mode; they need not add up to 1."""
     means_s: tuple[Latency, ...] = ()
     """Mixture: mean of each mode, s."""
@@ -76,7 +74,7 @@ class LatencyConfig(Strict):
     """Mixture: standard deviation of each (normal) mode, s."""
     quantiles_s: tuple[Latency, ...] = ()
     """Empirical: latencies at `probabilities`, rising, s; straight in between."""
-    probabilities: tuple[Annotated[float, Field(ge=0.0, le=1.0)], ...] = ()
+    probabilities: tuple[Fraction, ...] = ()
     """Empirical: rising from 0 to 1; evenly spaced when empty."""
     file: str = ''
     """Trace: a text file beside the rig file, a latency in s a line, or two columns (receive and

@@ -10,8 +10,6 @@ from sim_sensors.timing.config import LossConfig
 from sim_sensors.timing.randomness.noise_stream import Captures
 from sim_sensors.timing.randomness.random_streams import RandomStreams
 
-_LOST, _KEPT = np.ones(1, np.bool_), np.zeros(1, np.bool_)
-_LOST.flags.writeable = _KEPT.flags.writeable = False
 MOST_TRIES = 8
 """Times that a reliable link sends a message again, at most."""
 
@@ -46,7 +44,6 @@ class LossChannel:
         self.probability = 1.0 - (1.0 - config.probability) * (1.0 - self._packet)
         """Fraction lost altogether."""
         self.duplicate_probability = config.duplicate_probability
-        self._is_plain = bool(self._fraction) and self._in_bad == 1.0 and not self._packet
 
     def lost(self, batch: Captures) -> Flags:
         """Return which rows [n] of captures that come next are lost; nothing is remembered."""
@@ -58,27 +55,10 @@ class LossChannel:
 
     def advance(self, batch: Captures) -> Flags:
         """Return which rows [n] of a batch of captures are lost, and go on from there."""
-        if (
-            len(self._last) == 1
-            and self._is_plain
-            and self._xp.is_numpy
-            and batch.index[0] == self._last[0] + 1
-        ):
-            return self._advance_one(batch)
         bad = self._bad_state(batch)
         self._bad[batch.envs] = bad
         self._last[batch.envs] = batch.index
         return self._lost(batch, bad)
-
-    def _advance_one(self, batch: Captures) -> Flags:
-        """Do the same for the next capture of a single environment, without arrays."""
-        index = batch.index.item()
-        threshold = (
-            self._fraction if not index else self._stay if self._bad.item() else self._enter
-        )
-        is_lost = self._streams.uniforms('loss', 1).at(batch.envs, batch.index).item() < threshold
-        self._bad[0], self._last[0] = is_lost, index
-        return _LOST if is_lost else _KEPT
 
     def tries(self, batch: Captures) -> Ints:
         """Return how often lost messages [n] are sent again until one passes."""

@@ -18,7 +18,7 @@ from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.cameras.imager import Imager, ImagerConfig, ImageReader
 from sim_sensors.sensors.cameras.optics import Lens, LensModel, Pinhole
 from sim_sensors.timing.arrays.layout import Array
-from sim_sensors.timing.units import NonNegative
+from sim_sensors.timing.units import Fraction, NonNegative
 from sim_sensors.world.rendering.renderer import Renderer
 
 COMPRESSED = Topic('image_raw/compressed', 'sensor_msgs/msg/CompressedImage')
@@ -55,7 +55,7 @@ class CameraConfig(ImagerConfig):
     (equidistant)."""
     distortion: DistortionConfig = DistortionConfig()
     """Coefficients of the lens."""
-    vignetting: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    vignetting: Fraction = 0.0
     """Light lost in the corners, as a fraction; it grows with the square of the radius."""
     shot_noise: NonNegative = 0.0
     """Photon noise: standard deviation at full scale, grey levels; it grows with the square root

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
 import numpy as np
-from pydantic import Field, model_validator
 
 from rig_common import msgs
 from rig_common.arrays import Flags
 from sim_sensors.interface.batch import Batch
+from sim_sensors.interface.config import ranges_are_sane
 from sim_sensors.interface.sensor import Sample, Topic
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.cameras.imager import Imager, ImageReader
 from sim_sensors.sensors.cameras.traced import TracedConfig, TracedReader
 from sim_sensors.timing.arrays.layout import Array
-from sim_sensors.timing.units import NonNegative
+from sim_sensors.timing.units import NonNegative, Positive
 
 POINTS = Topic('depth/points', 'sensor_msgs/msg/PointCloud2')
 POINT = np.dtype([('x', '<f4'), ('y', '<f4'), ('z', '<f4')])
@@ -27,7 +26,7 @@ class DepthCameraConfig(TracedConfig):
 
     min_range_m: NonNegative = 0.2
     """Nearer than this reads -inf, m (REP 117)."""
-    max_range_m: Annotated[float, Field(gt=0.0)] = 10.0
+    max_range_m: Positive = 10.0
     """Farther than this reads +inf, m (REP 117)."""
     baseline_m: NonNegative = 0.05
     """Distance between the two eyes, m; 0 measures without stereo (time of flight)."""
@@ -41,14 +40,7 @@ class DepthCameraConfig(TracedConfig):
     points: bool = False
     """Publish an organised cloud on `<name>/depth/points` too."""
 
-    @model_validator(mode='after')
-    def _range_is_sane(self) -> DepthCameraConfig:
-        if self.min_range_m >= self.max_range_m:
-            raise ValueError(
-                f'min_range_m is {self.min_range_m}; it must be smaller than '
-                f'max_range_m, {self.max_range_m}'
-            )
-        return self
+    _ranges = ranges_are_sane
 
 
 class DepthCamera(Imager[DepthCameraConfig]):

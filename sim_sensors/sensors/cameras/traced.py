@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import mujoco
 import numpy as np
 
 from rig_common.arrays import Floats, Floats32
 from rig_common.times import seconds_to_ns
-from sim_sensors.interface.truth import ManyView, WorldView
-from sim_sensors.raycast.arrangement import usual_arrangement
-from sim_sensors.raycast.choice import make_caster
-from sim_sensors.raycast.embree_api import has_embree
-from sim_sensors.raycast.many import ManyCaster
-from sim_sensors.raycast.ray_caster import Hits, RayCaster, visible_geoms
+from sim_sensors.interface.truth import WorldView
+from sim_sensors.raycast.choice import make_casters
+from sim_sensors.raycast.ray_caster import Hits, visible_geoms
 from sim_sensors.sensors.cameras.imager import Imager, ImagerConfig, bands_of
 from sim_sensors.sensors.cameras.optics import Pinhole
 from sim_sensors.sensors.lidar.motions import Motions
@@ -54,43 +50,23 @@ class TracedReader:
         self.parts_ns: Sequence[int]
         self.parts_ns, self._bands = bands_of(sensor.config, seconds_to_ns(model.opt.timestep))
         self._motions = Motions(model, self._site, in_world=False, lasts=False)
-        self._many = self._make_many(model, view.num_envs)
-        self._caster = self._many or self._make_caster(model)
-        if isinstance(view, ManyView):
-            self._motions.bind(view)
-
-    @property
-    def _reach_m(self) -> float:
-        return self._far_m / float(self._cosine.min())
-
-    def _make_many(self, model: mujoco.MjModel, num_envs: int) -> ManyCaster | None:
-        if num_envs == 1 or not has_embree():
-            return None
-        visible = visible_geoms(model, groups=CAMERA_GROUPS)
-        many = ManyCaster(
-            model,
-            self._reach_m,
-            visible,
-            num_envs,
-            usual_arrangement(self._directions.reshape(-1, 3)),
-        )
-        return many if many.is_complete else None
-
-    def _make_caster(self, model: mujoco.MjModel) -> RayCaster:
-        return make_caster(
+        self._many, self._caster = make_casters(
             'auto',
             model,
-            self._reach_m,
+            self._far_m / float(self._cosine.min()),
             visible_geoms(model, groups=CAMERA_GROUPS),
-            directions=self._directions.reshape(-1, 3),
+            directions.reshape(-1, 3),
+            view.num_envs,
         )
+        if self._many is not None:
+            self._motions.bind(view)
 
     def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
         """Cast the rows of band `part` in each environment."""
         band = self._bands[part]
         rays = self._directions[band].reshape(-1, 3)
         pictures = out.reshape(len(out), *self._shape)
-        if self._many is not None and len(envs) > 1 and isinstance(view, ManyView):
+        if self._many is not None and len(envs) > 1:
             motion = self._motions.of(view, envs)
             origins, directions = motion.aim(rays, rays[:0], 0.0)
             hits = self._many.cast_many(

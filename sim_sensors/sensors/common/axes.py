@@ -6,11 +6,12 @@ from typing import Annotated
 
 import mujoco
 import numpy as np
-from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
+from pydantic import BeforeValidator, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from rig_common.arrays import AnyArray, Floats
 from sim_sensors.timing.arrays.devices import arrays_holding
+from sim_sensors.timing.units import NonNegative
 
 
 def _spread(value: object) -> object:
@@ -33,9 +34,8 @@ class _OrOne:
 PerAxis = Annotated[tuple[float, float, float], BeforeValidator(_spread), _OrOne()]
 """x, y, z; one number stands for all three."""
 
-_NonNegative = Annotated[float, Field(ge=0.0)]
 NonNegativePerAxis = Annotated[
-    tuple[_NonNegative, _NonNegative, _NonNegative], BeforeValidator(_spread), _OrOne()
+    tuple[NonNegative, NonNegative, NonNegative], BeforeValidator(_spread), _OrOne()
 ]
 """x, y, z, none below zero; one number stands for all three."""
 

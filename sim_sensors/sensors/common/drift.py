@@ -10,7 +10,7 @@ from sim_sensors.timing.arrays.devices import arrays_holding
 from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.timing.arrays.namespace import Movable
 from sim_sensors.timing.arrays.tiles import Tile
-from sim_sensors.timing.randomness.processes import DriftSpec
+from sim_sensors.timing.randomness.processes import DriftSpec, MarkovStream
 
 
 class LowPass(Movable):
@@ -39,12 +39,17 @@ class LowPass(Movable):
 
 def gauss_markov(stream: str, time_s: float, batch: Batch, width: int) -> Array:
     """Return stationary first-order Gauss-Markov processes [n, width] of unit deviation."""
-    decay = np.full(width, np.exp(-batch.period_s / time_s))
-    gain = np.full(width, np.sqrt(-np.expm1(-2.0 * batch.period_s / time_s)))
-    process = batch.noise.markov(
-        f'{stream} {time_s:g} s', decay=decay, gain=gain, start=np.ones(width)
-    )
-    return process.at(batch.envs, batch.index)
+    name = f'{stream} {time_s:g} s'
+    return unit_markov(name, time_s, batch.period_s, batch, width).at(batch.envs, batch.index)
+
+
+def unit_markov(
+    stream: str, time_s: float, step_s: float, batch: Batch, width: int
+) -> MarkovStream:
+    """Return such processes, which take a step every `step_s`."""
+    decay = np.full(width, np.exp(-step_s / time_s))
+    gain = np.full(width, np.sqrt(-np.expm1(-2.0 * step_s / time_s)))
+    return batch.noise.markov(stream, decay=decay, gain=gain, start=np.ones(width))
 
 
 class AllanNoise(Movable):

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, TypeVar
 
-import numpy as np
 from pydantic import Field
 
 from rig_common.validation import Strict
 from sim_sensors.interface.batch import Batch
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.interface.sensor import Sensor
+from sim_sensors.sensors.common.drift import unit_markov
 from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.timing.arrays.namespace import Arrays
 from sim_sensors.timing.units import NonNegative
@@ -65,7 +65,10 @@ class PhysicalSensor(Sensor[PhysicalT]):
         added: Array = xp.zeros(part.shape)
         if physics.turbulence or physics.turbulence_intensity:
             sigma = physics.turbulence + physics.turbulence_intensity * self.magnitude(part, xp)
-            added += sigma * self._gusts(batch, width)
+            time_s = physics.turbulence_time_s
+            added += sigma * unit_markov('turbulence', time_s, batch.dt_s, batch, width).at(
+                batch.envs, batch.tick
+            )
         if physics.drift:
             walk = batch.noise.walk_at('physics_drift', batch.envs, batch.tick, width)
             added += walk * (physics.drift * batch.dt_s**0.5)
@@ -74,14 +77,3 @@ class PhysicalSensor(Sensor[PhysicalT]):
     def magnitude(self, values: Array, xp: Arrays) -> Array:
         """Return what `turbulence_intensity` is a fraction of: [n, width], or [n, 1] for all."""
         return xp.abs(values)
-
-    def _gusts(self, batch: Batch, width: int) -> Array:
-        """Return stationary first-order processes [n, width] of unit deviation."""
-        elapsed = batch.dt_s / self.config.physics.turbulence_time_s
-        process = batch.noise.markov(
-            'turbulence',
-            decay=np.full(width, np.exp(-elapsed)),
-            gain=np.full(width, np.sqrt(-np.expm1(-2.0 * elapsed))),
-            start=np.ones(width),
-        )
-        return process.at(batch.envs, batch.tick)

@@ -8,11 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from rig_common.validation import Strict
-from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface.config import SensorConfig, ranges_are_sane
 from sim_sensors.raycast.patterns import ELEVATION_TABLES_DEG
-from sim_sensors.timing.units import NonNegative
-
-Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+from sim_sensors.timing.units import Fraction, NonNegative, Positive
 
 
 class BeamConfig(Strict):
@@ -24,7 +22,7 @@ class BeamConfig(Strict):
     """Full opening angle of the beam, rad."""
     returns: Literal['first', 'last', 'strongest'] = 'strongest'
     """Which echo is reported where a beam meets several surfaces."""
-    pulse_length_m: Annotated[float, Field(gt=0.0)] = 0.5
+    pulse_length_m: Positive = 0.5
     """Echoes nearer to each other than this melt into one mixed point between them, m."""
 
 
@@ -47,7 +45,7 @@ class OpticsConfig(Strict):
     0.5 is what photon counting gives, 0 is none."""
     reference_signal: Annotated[float, Field(gt=0.0, le=1.0)] = 0.8
     """Signal for which `noise` and `noise_per_m` are given; data sheets use an 80 % target."""
-    intensity_scale: Annotated[float, Field(gt=0.0)] = 100.0
+    intensity_scale: Positive = 100.0
     """Intensity of a signal of 1 at or below `intensity_range_m`."""
     intensity_range_m: NonNegative = 10.0
     """Beyond this the intensity falls with range squared, m; 0 keeps it free of range."""
@@ -56,7 +54,7 @@ class OpticsConfig(Strict):
 class LidarConfig(SensorConfig):
     """Keys that all LiDARs share."""
 
-    rate_hz: Annotated[float, Field(gt=0.0)] = 10.0
+    rate_hz: Positive = 10.0
     """Scans a second."""
     min_range_m: NonNegative = 0.1
     """Nearer than this is no valid range, m."""
@@ -64,7 +62,7 @@ class LidarConfig(SensorConfig):
     """Farther than this there is no return, m."""
     noise: NonNegative = 0.01
     """Standard deviation of the range at the reference signal, m."""
-    noise_per_m: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    noise_per_m: Fraction = 0.0
     """Further standard deviation per metre of range, m/m; adds to `noise`."""
     backend: Literal['auto', 'mujoco', 'embree'] = 'auto'
     """Who casts the rays; `auto` is Embree where it is installed, else MuJoCo."""
@@ -100,6 +98,8 @@ class LidarConfig(SensorConfig):
     optics: OpticsConfig = OpticsConfig()
     """Strength of returns, and what depends on it."""
 
+    _ranges = ranges_are_sane
+
     @field_validator('no_hit', mode='before')
     @classmethod
     def _as_written(cls, value: object) -> object:
@@ -112,11 +112,6 @@ class LidarConfig(SensorConfig):
 
     @model_validator(mode='after')
     def _is_possible(self) -> LidarConfig:
-        if self.min_range_m >= self.max_range_m:
-            raise ValueError(
-                f'min_range_m is {self.min_range_m}; it must be smaller than '
-                f'max_range_m, {self.max_range_m}'
-            )
         if self.sweep_s * self.rate_hz > 1.0 + 1e-9:
             raise ValueError(
                 f'sweep_s is {self.sweep_s}; at {self.rate_hz} Hz a sweep has '

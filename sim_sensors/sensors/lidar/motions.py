@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 
 from rig_common.arrays import Floats
-from sim_sensors.interface.truth import ManyView
+from sim_sensors.interface.truth import WorldView
 
 AXES = np.eye(3)
 
@@ -62,12 +62,12 @@ class Motions:
         self._axes = axes.reshape(3, 3)
         self._in_world, self._lasts = in_world, lasts
 
-    def bind(self, view: ManyView) -> None:
+    def bind(self, view: WorldView) -> None:
         """Let the world keep what is read: before its first step, as it is empty until then."""
         for name in ('xpos', 'xmat', *(('cvel', 'subtree_com') if self._lasts else ())):
             view.bound(name)
 
-    def of(self, view: ManyView, envs: Sequence[int]) -> Motion:
+    def of(self, view: WorldView, envs: Sequence[int]) -> Motion:
         """Return the motion of the site in `envs` now."""
         rows = slice(None) if len(envs) == view.num_envs else np.asarray(envs)
         xpos, xmat = view.bound('xpos')[rows], view.bound('xmat')[rows]

@@ -10,13 +10,11 @@ import numpy as np
 
 from rig_common.arrays import Flags, Floats
 from rig_common.times import NS_PER_S, seconds_to_ns
-from sim_sensors.interface.truth import ManyView, WorldView
-from sim_sensors.raycast.arrangement import usual_arrangement
-from sim_sensors.raycast.choice import make_caster
-from sim_sensors.raycast.embree_api import has_embree
+from sim_sensors.interface.truth import WorldView
+from sim_sensors.raycast.choice import make_casters
 from sim_sensors.raycast.many import ManyCaster
 from sim_sensors.raycast.patterns import Pattern
-from sim_sensors.raycast.ray_caster import Hits, RayCaster, Surface, subtree_bodies, visible_geoms
+from sim_sensors.raycast.ray_caster import Hits, Surface, subtree_bodies, visible_geoms
 from sim_sensors.sensors.lidar.config import LidarConfig
 from sim_sensors.sensors.lidar.motions import AXES, Motions
 from sim_sensors.sensors.lidar.optics import merge_echoes, reflectivity_table, sub_beams
@@ -77,10 +75,16 @@ class SweepReader:
         self._motion = np.zeros((9, 3))
         self._still, self._turned, self._turned_twice = self._motion.reshape(3, 3, 3)
         self._motions = Motions(model, self._site, self._in_world, self._lasts)
-        self._many = self._make_many(view.num_envs) if view.num_envs > 1 else None
-        if self._many is not None and isinstance(view, ManyView):
+        self._many, self._caster = make_casters(
+            config.backend,
+            model,
+            config.max_range_m,
+            self._visible(),
+            self._features_of(0)[0][:, :3],
+            view.num_envs,
+        )
+        if self._many is not None:
             self._motions.bind(view)
-        self._caster = self._many or self._make_caster()
         log.info('%s: %s', name, self._caster.reason)
 
     @property
@@ -104,28 +108,6 @@ class SweepReader:
             transparent_below=config.transparent_below,
         )
 
-    def _make_many(self, num_envs: int) -> ManyCaster | None:
-        """Return what casts for all environments at once, where Embree can."""
-        if self._config.backend == 'mujoco' or not has_embree():
-            return None
-        arrangement = usual_arrangement(self._features_of(0)[0][:, :3])
-        many = ManyCaster(
-            self._model, self._config.max_range_m, self._visible(), num_envs, arrangement
-        )
-        if many.is_complete:
-            return many
-        many.close()
-        return None
-
-    def _make_caster(self) -> RayCaster:
-        return make_caster(
-            self._config.backend,
-            self._model,
-            self._config.max_range_m,
-            self._visible(),
-            directions=self._features_of(0)[0][:, :3],
-        )
-
     def _features_of(self, frame: int) -> list[Floats]:
         """Return [rays, 9] for each segment: d, t d and t^2 / 2 d of every ray d fired at t.
 
@@ -145,7 +127,7 @@ class SweepReader:
         """Cast the rays of segment `part` and write them into their columns of `out`."""
         capture_ns = view.time_ns - self.parts_ns[part]
         frame = frame_of(capture_ns, self._config.rate_hz, self._pattern.frames)
-        if self._many is not None and len(envs) > 1 and isinstance(view, ManyView):
+        if self._many is not None and len(envs) > 1:
             self._cast_many(self._many, view, envs, frame, part, out)
             return
         for row, env in enumerate(envs):
@@ -158,7 +140,7 @@ class SweepReader:
     def _cast_many(
         self,
         many: ManyCaster,
-        view: ManyView,
+        view: WorldView,
         envs: Sequence[int],
         frame: int,
         part: int,

@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import model_validator
 
 from rig_common.validation import Strict
-from sim_sensors.timing.units import Latency, NonNegative
-from sim_sensors.world.config.drivers import Names, Positive
+from sim_sensors.timing.units import Latency, Limits, NonNegative, Positive, Span
+from sim_sensors.world.config.drivers import Names
 
 LATENCY_KEYS = frozenset({'joint', 'delay_range_s', 'jitter_s', 'interpolation'})
 
@@ -36,7 +36,7 @@ class ActuatorConfig(Strict):
     """Joint that it drives; with `*` or `?` in it every joint it fits gets an actuator of the
     joint's name. Empty: the actuators of the model that the label names, by actuator or joint,
     also with `*` and `?`; they take the keys of latency only."""
-    delay_range_s: tuple[Latency, Latency] | None = None
+    delay_range_s: Span | None = None
     """Latency (min, max) of its commands, s, drawn per environment and episode; `control_delay_s`
     when it is not given."""
     jitter_s: Latency = 0.0
@@ -53,9 +53,9 @@ class ActuatorConfig(Strict):
     velocity servo, which must be given; N m s/rad (N s/m)."""
     gear: Positive = 1.0
     """Gear ratio from joint to actuator."""
-    ctrl_range: tuple[float, float] = (0.0, 0.0)
+    ctrl_range: Limits = (0.0, 0.0)
     """Limits of the command; [0.0, 0.0] is none."""
-    force_range: tuple[float, float] = (0.0, 0.0)
+    force_range: Limits = (0.0, 0.0)
     """Limits of the force, N m (N); [0.0, 0.0] is none."""
     armature: NonNegative = 0.0
     """Inertia of the rotor at the joint, kg m^2, on top of the model's."""
@@ -64,13 +64,6 @@ class ActuatorConfig(Strict):
     def _values_are_sane(self) -> ActuatorConfig:
         if self.type == 'velocity' and not self.kd:
             raise ValueError('kd is 0.0; a velocity servo needs its gain')
-        for key in ('ctrl_range', 'force_range'):
-            low, high = getattr(self, key)
-            if low > high:
-                raise ValueError(f'{key} is [{low}, {high}]; the first must not be larger')
-        low, high = self.delay_range_s or (0.0, 0.0)
-        if low > high:
-            raise ValueError(f'delay_range_s is [{low}, {high}]; the first must not be larger')
         if self.jitter_s and self.interpolation != 'zoh':
             raise ValueError(
                 f'jitter_s is {self.jitter_s} and interpolation '

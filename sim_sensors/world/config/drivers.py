@@ -11,15 +11,13 @@ from pydantic import (
     Field,
     WithJsonSchema,
     field_validator,
-    model_validator,
 )
 
 from rig_common.errors import RigError
 from rig_common.text import near
 from rig_common.validation import PartError, Strict, validated
+from sim_sensors.timing.units import NonNegative, Positive, rising
 
-NonNegative = Annotated[float, Field(ge=0.0)]
-Positive = Annotated[float, Field(gt=0.0)]
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 Vector3 = tuple[float, float, float]
 Settings = dict[str, bool | int | float | str | list[bool] | list[int] | list[float] | list[str]]
@@ -76,7 +74,7 @@ class ExciteConfig(JointServoConfig):
     """Joints to move; `*` and `?` stand for any letters."""
     amplitude_rad: NonNegative = 0.25
     """Largest way from the pose (m for sliding joints); less where a limit is nearer."""
-    band_hz: tuple[Positive, Positive] = (0.15, 1.2)
+    band_hz: Annotated[tuple[Positive, Positive], AfterValidator(rising)] = (0.15, 1.2)
     """Lowest and highest frequency, Hz."""
     sway: Literal['auto', 'base', 'joints'] = 'auto'
     """`base` turns and shifts the base of a legged robot over its feet, which stay where they
@@ -86,13 +84,6 @@ class ExciteConfig(JointServoConfig):
     robot whose feet are near each other under a high centre of mass."""
     base_m: NonNegative = 0.01
     """Largest shift of the base along each axis with sway `base`, m."""
-
-    @model_validator(mode='after')
-    def _band_is_sane(self) -> ExciteConfig:
-        low, high = self.band_hz
-        if low > high:
-            raise ValueError(f'band_hz is [{low}, {high}]; the first must not be larger')
-        return self
 
 
 class TrajectoryConfig(JointServoConfig):

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from rig_common.errors import RigError
 from rig_common.times import TimeBase, seconds_to_ns
 from rig_common.validation import Strict
-from sim_sensors.timing.units import Latency, NonNegative
+from sim_sensors.timing.units import Latency, NonNegative, Positive
 from sim_sensors.world.config.additions import ActuatorConfig, DriveConfig
 from sim_sensors.world.config.drivers import DriverConfig, DriverName, driver_config
 
@@ -40,7 +40,7 @@ class WorldConfig(Strict):
     """Simulated seconds per wall second; 0 runs as fast as it can."""
     lockstep: bool = False
     """Wait at every tick for every node of the rig; runs are then bit-identical."""
-    lockstep_timeout_s: Annotated[float, Field(gt=0.0)] = 10.0
+    lockstep_timeout_s: Positive = 10.0
     """How long lockstep waits for a node before it is an error, s of wall time."""
     wait_for: tuple[str, ...] = ()
     """Nodes of yours that lockstep waits for besides the rig's own, by name without namespace;

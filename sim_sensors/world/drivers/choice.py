@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-import mujoco
+from collections.abc import Callable
+from typing import Any
 
 from rig_common.errors import RigError
 from rig_common.text import near
-from sim_sensors.world.actuation.servo import Servo, lengths_at
+from sim_sensors.world.actuation.servo import lengths_at
 from sim_sensors.world.config import drivers as config
 from sim_sensors.world.drivers import wheeled
 from sim_sensors.world.drivers.controller import Controller
 from sim_sensors.world.drivers.excite import Excite
 from sim_sensors.world.drivers.flight import Flight
-from sim_sensors.world.drivers.hold import Hold
+from sim_sensors.world.drivers.hold import Hold, servo_at
 from sim_sensors.world.drivers.mocap import Mocap
 from sim_sensors.world.drivers.recorded import recorded
 from sim_sensors.world.model.poses import start_qpos
 from sim_sensors.world.world_base import Driver, WorldBase
+
+DRIVERS: dict[type, Callable[[WorldBase, Any], Driver]] = {
+    config.HoldConfig: Hold,
+    config.ExciteConfig: Excite,
+    config.PythonConfig: Controller,
+    config.MocapConfig: Mocap,
+    config.WaypointsConfig: Flight,
+    config.TrajectoryConfig: recorded,
+    config.FigureEightConfig: wheeled.figure_eight,
+    config.RestCruiseTurnConfig: wheeled.rest_cruise_turn,
+}
+DRIVES = ('commands', 'figure_eight', 'rest_cruise_turn')
+"""What needs a wheeled base."""
 
 
 def make_driver(given: str | config.DriverConfig, world: WorldBase) -> Driver | None:
@@ -26,32 +40,15 @@ def make_driver(given: str | config.DriverConfig, world: WorldBase) -> Driver | 
             f'world.driver is {given!r}; {near(given, config.TYPES)}allowed are '
             f'{", ".join(config.TYPES)}'
         )
-    chosen = (
+    chosen: Any = (
         config.TYPES[given].model_validate({'type': given}) if isinstance(given, str) else given
     )
-    if isinstance(chosen, (config.FigureEightConfig, config.RestCruiseTurnConfig)) or (
-        isinstance(chosen, config.PlainConfig) and chosen.type == 'commands'
-    ):
+    if chosen.type in DRIVES:
         _require_drive(chosen.type, world)
-    if isinstance(chosen, config.HoldConfig):
-        return Hold(world, chosen)
-    if isinstance(chosen, config.ExciteConfig):
-        return Excite(world, chosen)
-    if isinstance(chosen, config.PythonConfig):
-        return Controller(world, chosen)
-    if isinstance(chosen, config.MocapConfig):
-        return Mocap(world, chosen)
-    if isinstance(chosen, config.WaypointsConfig):
-        return Flight(world, chosen)
-    if world.drive is not None:
+    if world.drive is not None and chosen.type in ('none', 'trajectory', *DRIVES):
         _hold_wheels(world)
-    if isinstance(chosen, config.TrajectoryConfig):
-        return recorded(world, chosen)
-    if isinstance(chosen, config.FigureEightConfig):
-        return wheeled.figure_eight(world, chosen)
-    if isinstance(chosen, config.RestCruiseTurnConfig):
-        return wheeled.rest_cruise_turn(world, chosen)
-    return None
+    driver = DRIVERS.get(type(chosen))
+    return None if driver is None else driver(world, chosen)
 
 
 def _require_drive(name: str, world: WorldBase) -> None:
@@ -75,8 +72,6 @@ def _hold_wheels(world: WorldBase) -> None:
     wheels = [*drive.left, *drive.right]
     if actuators.kinds[wheels[0]] != 'effort':
         return
-    data = mujoco.MjData(world.model)
-    data.qpos[:] = start_qpos(world.model, world.keyframe)
-    mujoco.mj_forward(world.model, data)
-    servo = Servo(world.model, actuators, data, {}, wheels)
-    world.actuation.add_servo(servo, lengths_at(world.model, data.qpos, servo.outs))
+    start = start_qpos(world.model, world.keyframe)
+    servo = servo_at(world, start, {}, wheels)
+    world.actuation.add_servo(servo, lengths_at(world.model, start, servo.outs))

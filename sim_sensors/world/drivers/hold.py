@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import mujoco
 import numpy as np
 
 from rig_common.arrays import Floats
 from sim_sensors.world.actuation.servo import Servo, lengths_at
-from sim_sensors.world.config.drivers import JointServoConfig
+from sim_sensors.world.config.drivers import GainConfig, JointServoConfig
 from sim_sensors.world.drivers.smooth import smooth
 from sim_sensors.world.model.poses import find_pose, start_qpos
 from sim_sensors.world.world_base import Driver, WorldBase
@@ -20,7 +22,7 @@ class Hold(Driver):
         super().__init__(world)
         start = start_qpos(world.model, world.keyframe)
         self.qpos = find_pose(world.model, config.pose, world.config.poses, start)
-        self.servo = add_servo(world, config, self.qpos)
+        self.servo = servo_at(world, self.qpos, config.gains)
         self._ramp_s = config.ramp_s
         self._from = lengths_at(world.model, start, self.servo.outs)
         self.lengths = lengths_at(world.model, self.qpos, self.servo.outs)
@@ -43,9 +45,11 @@ class Hold(Driver):
         return self._from + part * (self.lengths - self._from)
 
 
-def add_servo(world: WorldBase, config: JointServoConfig, qpos: Floats) -> Servo:
-    """Return a PD layer whose gains are those of the pose `qpos`."""
+def servo_at(
+    world: WorldBase, qpos: Floats, gains: Mapping[str, GainConfig], wheels: Sequence[int] = ()
+) -> Servo:
+    """Return a PD layer whose own gains are those of the pose `qpos`."""
     data = mujoco.MjData(world.model)
     data.qpos[:] = qpos
     mujoco.mj_forward(world.model, data)
-    return Servo(world.model, world.actuation.actuators, data, config.gains)
+    return Servo(world.model, world.actuation.actuators, data, gains, wheels)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mujoco
 import numpy as np
 
 from sim_sensors.world.foreign.names import Names
 
 Obj = mujoco.mjtObj
+
+
+def same(model: mujoco.MjModel, prefix: str, index: int, fields: str) -> dict[str, Any]:
+    """Return fields of element `index`, as a spec takes them, out of the arrays `prefix_field`."""
+    return {each: getattr(model, f'{prefix}_{each}')[index].tolist() for each in fields.split()}
 
 
 def add(spec: mujoco.MjSpec, model: mujoco.MjModel, names: Names) -> None:
@@ -63,13 +70,12 @@ def _add_texture(spec: mujoco.MjSpec, model: mujoco.MjModel, index: int, name: s
 def _add_material(spec: mujoco.MjSpec, model: mujoco.MjModel, index: int, names: Names) -> None:
     material = spec.add_material(
         name=names(Obj.mjOBJ_MATERIAL, index),
-        rgba=model.mat_rgba[index],
-        texrepeat=model.mat_texrepeat[index],
-        texuniform=bool(model.mat_texuniform[index]),
-        emission=float(model.mat_emission[index]),
-        specular=float(model.mat_specular[index]),
-        shininess=float(model.mat_shininess[index]),
-        reflectance=float(model.mat_reflectance[index]),
+        **same(
+            model,
+            'mat',
+            index,
+            'rgba texrepeat texuniform emission specular shininess reflectance',
+        ),
     )
     for role, texture in enumerate(model.mat_texid[index].tolist()):
         if texture >= 0:

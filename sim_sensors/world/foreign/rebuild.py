@@ -8,7 +8,6 @@ solver parameters, inertias) are copied into the compiled twin afterwards, see `
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import mujoco
@@ -16,6 +15,7 @@ import numpy as np
 
 from rig_common.errors import RigError
 from sim_sensors.world.foreign import assets
+from sim_sensors.world.foreign.assets import same
 from sim_sensors.world.foreign.names import NAME_LISTS, Names
 
 Obj = mujoco.mjtObj
@@ -28,6 +28,12 @@ TARGETS = {
     mujoco.mjtTrn.mjTRN_SLIDERCRANK: Obj.mjOBJ_SITE,
     mujoco.mjtTrn.mjTRN_BODY: Obj.mjOBJ_BODY,
 }
+
+
+ACTUATOR_FIELDS = (
+    'gear dyntype gaintype biastype dynprm gainprm biasprm ctrllimited forcelimited actlimited '
+    'ctrlrange actrange forcerange lengthrange cranklength actearly'
+)
 
 
 def spec_of(model: mujoco.MjModel, names: Names) -> mujoco.MjSpec:
@@ -66,15 +72,9 @@ def _add_bodies(spec: mujoco.MjSpec, model: mujoco.MjModel, names: Names) -> lis
     for index in range(1, model.nbody):
         body = bodies[int(model.body_parentid[index])].add_body(
             name=names(Obj.mjOBJ_BODY, index),
-            pos=model.body_pos[index],
-            quat=model.body_quat[index],
             mocap=bool(model.body_mocapid[index] >= 0),
             explicitinertial=True,
-            mass=float(model.body_mass[index]),
-            ipos=model.body_ipos[index],
-            iquat=model.body_iquat[index],
-            inertia=model.body_inertia[index],
-            gravcomp=float(model.body_gravcomp[index]),
+            **same(model, 'body', index, 'pos quat mass ipos iquat inertia gravcomp'),
         )
         bodies.append(body)
     return bodies
@@ -87,12 +87,9 @@ def _add_joints(bodies: list[Any], model: mujoco.MjModel, names: Names) -> None:
         joint = bodies[int(model.jnt_bodyid[index])].add_joint(
             name=names(Obj.mjOBJ_JOINT, index),
             type=kind,
-            pos=model.jnt_pos[index],
-            axis=model.jnt_axis[index],
-            range=model.jnt_range[index],
-            limited=int(model.jnt_limited[index]),
             armature=float(model.dof_armature[dof]),
             align=0,
+            **same(model, 'jnt', index, 'pos axis range limited'),
         )
         if kind in (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE):
             joint.ref, joint.springref = float(model.qpos0[start]), float(model.qpos_spring[start])
@@ -105,16 +102,9 @@ def _add_geoms(bodies: list[Any], model: mujoco.MjModel, names: Names) -> None:
         geom = bodies[int(model.geom_bodyid[index])].add_geom(
             name=names(Obj.mjOBJ_GEOM, index),
             type=kind,
-            pos=model.geom_pos[index],
-            quat=model.geom_quat[index],
-            size=model.geom_size[index],
             mass=0.0,
-            contype=int(model.geom_contype[index]),
-            conaffinity=int(model.geom_conaffinity[index]),
-            condim=int(model.geom_condim[index]),
-            group=int(model.geom_group[index]),
-            rgba=model.geom_rgba[index],
             material=names(Obj.mjOBJ_MATERIAL, int(model.geom_matid[index])),
+            **same(model, 'geom', index, 'pos quat size contype conaffinity condim group rgba'),
         )
         if kind == mujoco.mjtGeom.mjGEOM_HFIELD:
             geom.hfieldname = names(Obj.mjOBJ_HFIELD, data)
@@ -127,12 +117,8 @@ def _add_sites(bodies: list[Any], model: mujoco.MjModel, names: Names) -> None:
         kind = mujoco.mjtGeom(int(model.site_type[index]))
         bodies[int(model.site_bodyid[index])].add_site(
             name=names(Obj.mjOBJ_SITE, index),
-            pos=model.site_pos[index],
             type=kind if kind != mujoco.mjtGeom.mjGEOM_MESH else mujoco.mjtGeom.mjGEOM_SPHERE,
-            quat=model.site_quat[index],
-            size=model.site_size[index],
-            group=int(model.site_group[index]),
-            rgba=model.site_rgba[index],
+            **same(model, 'site', index, 'pos quat size group rgba'),
         )
 
 
@@ -140,10 +126,7 @@ def _add_cameras(bodies: list[Any], model: mujoco.MjModel, names: Names) -> None
     for index in range(model.ncam):
         bodies[int(model.cam_bodyid[index])].add_camera(
             name=names(Obj.mjOBJ_CAMERA, index),
-            pos=model.cam_pos[index],
-            quat=model.cam_quat[index],
-            fovy=float(model.cam_fovy[index]),
-            mode=int(model.cam_mode[index]),
+            **same(model, 'cam', index, 'pos quat fovy mode'),
             targetbody=names(Obj.mjOBJ_BODY, int(model.cam_targetbodyid[index])),
         )
 
@@ -151,12 +134,7 @@ def _add_cameras(bodies: list[Any], model: mujoco.MjModel, names: Names) -> None
 def _add_lights(bodies: list[Any], model: mujoco.MjModel, names: Names) -> None:
     for index in range(model.nlight):
         bodies[int(model.light_bodyid[index])].add_light(
-            pos=model.light_pos[index],
-            dir=model.light_dir[index],
-            type=int(model.light_type[index]),
-            mode=int(model.light_mode[index]),
-            castshadow=bool(model.light_castshadow[index]),
-            active=bool(model.light_active[index]),
+            **same(model, 'light', index, 'pos dir type mode castshadow active'),
             targetbody=names(Obj.mjOBJ_BODY, int(model.light_targetbodyid[index])),
         )
 
@@ -166,8 +144,7 @@ def _add_tendons(spec: mujoco.MjSpec, model: mujoco.MjModel, names: Names) -> No
     for index in range(model.ntendon):
         tendon = spec.add_tendon(
             name=names(Obj.mjOBJ_TENDON, index),
-            limited=int(model.tendon_limited[index]),
-            range=model.tendon_range[index],
+            **same(model, 'tendon', index, 'limited range'),
         )
         first = int(model.tendon_adr[index])
         for wrap in range(first, first + int(model.tendon_num[index])):
@@ -191,23 +168,8 @@ def _add_actuators(spec: mujoco.MjSpec, model: mujoco.MjModel, names: Names) -> 
             name=name,
             trntype=transmission,
             target=names(TARGETS[transmission], target),
-            gear=model.actuator_gear[index],
-            dyntype=int(model.actuator_dyntype[index]),
-            gaintype=int(model.actuator_gaintype[index]),
-            biastype=int(model.actuator_biastype[index]),
-            dynprm=model.actuator_dynprm[index],
-            gainprm=model.actuator_gainprm[index],
-            biasprm=model.actuator_biasprm[index],
-            ctrllimited=int(model.actuator_ctrllimited[index]),
-            forcelimited=int(model.actuator_forcelimited[index]),
-            actlimited=int(model.actuator_actlimited[index]),
-            ctrlrange=model.actuator_ctrlrange[index],
-            actrange=model.actuator_actrange[index],
-            forcerange=model.actuator_forcerange[index],
-            lengthrange=model.actuator_lengthrange[index],
-            cranklength=float(model.actuator_cranklength[index]),
-            actearly=bool(model.actuator_actearly[index]),
             inheritrange=0.0,
+            **same(model, 'actuator', index, ACTUATOR_FIELDS),
         )
         states = int(model.actuator_actnum[index])
         if states > 1:
@@ -216,26 +178,18 @@ def _add_actuators(spec: mujoco.MjSpec, model: mujoco.MjModel, names: Names) -> 
             actuator.refsite = names(Obj.mjOBJ_SITE, second)
         if transmission == mujoco.mjtTrn.mjTRN_SLIDERCRANK:
             actuator.slidersite = names(Obj.mjOBJ_SITE, second)
-        _copy_delay(actuator, model, index)
-
-
-def _copy_delay(actuator: Any, model: mujoco.MjModel, index: int) -> None:
-    samples, interpolation = (int(each) for each in model.actuator_history[index])
-    if samples:
-        actuator.nsample, actuator.interp = samples, interpolation
-        actuator.delay = float(model.actuator_delay[index])
+        samples, interpolation = model.actuator_history[index].tolist()
+        if samples:
+            actuator.nsample, actuator.interp = samples, interpolation
+            actuator.delay = float(model.actuator_delay[index])
 
 
 def _add_equalities(spec: mujoco.MjSpec, model: mujoco.MjModel, names: Names) -> None:
     kinds = mujoco.mjtEq
-    between: dict[object, Callable[[int], mujoco.mjtObj]] = {
-        kinds.mjEQ_JOINT: lambda _: Obj.mjOBJ_JOINT,
-        kinds.mjEQ_TENDON: lambda _: Obj.mjOBJ_TENDON,
-    }
+    between = {kinds.mjEQ_JOINT: Obj.mjOBJ_JOINT, kinds.mjEQ_TENDON: Obj.mjOBJ_TENDON}
     for index in range(model.neq):
         kind = kinds(int(model.eq_type[index]))
-        place = mujoco.mjtObj(int(model.eq_objtype[index]))
-        of = between.get(kind, lambda _, place=place: place)(index)
+        of = between.get(kind, Obj(int(model.eq_objtype[index])))
         spec.add_equality(
             name=names(Obj.mjOBJ_EQUALITY, index),
             type=kind,

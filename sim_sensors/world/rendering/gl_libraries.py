@@ -20,8 +20,6 @@ with mujoco.Renderer(model, 32, 32) as renderer:
     renderer.update_scene(data, 'c')
     image = renderer.render()
     assert image[16, 16, 0] > image[0, 0, 0], 'the image is empty'
-"""
-_NAME_DEVICE = """
     from OpenGL import GL
     print(GL.glGetString(GL.GL_RENDERER).decode())
 """
@@ -43,11 +41,8 @@ def begin_trial() -> None:
 
 def why_not(name: str) -> str:
     """Render one image through the GL library `name`; return why that fails, '' if it works."""
-    if not _has_display(name):
-        return NEEDS_DISPLAY
-    trial = _begun.pop(name, None) or Trial(_PROBE, MUJOCO_GL=name)
-    code, output = trial.result()
-    return output if code else ''
+    works, output = _tried(name, _begun.pop(name, None))
+    return '' if works else output
 
 
 def try_renderer(name: str) -> tuple[bool, str]:
@@ -55,12 +50,16 @@ def try_renderer(name: str) -> tuple[bool, str]:
 
     Where it does not work, the text says why.
     """
+    works, output = _tried(name)
+    is_software = works and ('llvmpipe' in output or 'softpipe' in output)
+    return works, output + ' (software)' * is_software
+
+
+def _tried(name: str, begun: Trial | None = None) -> tuple[bool, str]:
     if not _has_display(name):
         return False, NEEDS_DISPLAY
-    code, output = Trial(_PROBE + _NAME_DEVICE, MUJOCO_GL=name).result()
-    if code != 0:
-        return False, output
-    return True, output + (' (software)' if 'llvmpipe' in output or 'softpipe' in output else '')
+    code, output = (begun or Trial(_PROBE, MUJOCO_GL=name)).result()
+    return not code, output
 
 
 def _has_display(name: str) -> bool:

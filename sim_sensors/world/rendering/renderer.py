@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 import mujoco
 import numpy as np
@@ -21,6 +21,7 @@ from rig_common.arrays import AnyArray, Floats32, Ints32
 from rig_common.errors import UnavailableError
 from sim_sensors.world.rendering.gl_libraries import candidates, why_not
 
+Bytes: TypeAlias = NDArray[np.uint8]
 _MODEL_LOCK = threading.Lock()
 _GEOM = int(mujoco.mjtObj.mjOBJ_GEOM)
 WHOLE = slice(None)
@@ -80,34 +81,13 @@ class Renderer:
         self._shadows, self._samples, self._max_geoms = shadows, samples, max_geoms
         self._local = threading.local()
 
-    def rgb(
-        self,
-        data: mujoco.MjData,
-        camera: int,
-        out: NDArray[np.uint8] | None = None,
-        *,
-        rows: slice = WHOLE,
-    ) -> NDArray[np.uint8]:
+    def rgb(self, data: mujoco.MjData, camera: int, *, rows: slice = WHOLE) -> Bytes:
         """Return the colours [height, width, 3], top row first."""
-        surface = self._surface()
-        rect = surface.draw(data, camera, rows, is_plain=False)
-        pixels = surface.rgb[: rect.height]
-        mujoco.mjr_readPixels(pixels, None, rect, surface.context)
-        return _flipped(pixels, out)
+        return self._surface().draw(data, camera, rows, is_plain=False)[::-1].copy()
 
-    def depth(
-        self,
-        data: mujoco.MjData,
-        camera: int,
-        out: Floats32 | None = None,
-        *,
-        rows: slice = WHOLE,
-    ) -> Floats32:
+    def depth(self, data: mujoco.MjData, camera: int, *, rows: slice = WHOLE) -> Floats32:
         """Return the distance along the optical axis [height, width], m; inf where nothing is."""
-        surface = self._surface()
-        rect = surface.draw(data, camera, rows, is_plain=True)
-        pixels = surface.depth[: rect.height]
-        mujoco.mjr_readPixels(None, pixels, rect, surface.context)
+        pixels = self._surface().draw(data, camera, rows, is_plain=True, is_depth=True)
         extent = self.model.stat.extent
         near, far = self.model.vis.map.znear * extent, self.model.vis.map.zfar * extent
         # Reversed z (far is 0): depth = near far / (near + z (far - near)), in double precision
@@ -115,24 +95,16 @@ class Renderer:
         z = pixels.astype(np.float64)
         metres = near * far / (near + z * (far - near))
         metres[pixels <= 0.0] = np.inf
-        return _flipped(metres.astype(np.float32), out)
+        flipped: Floats32 = metres.astype(np.float32)[::-1].copy()
+        return flipped
 
-    def segmentation(
-        self,
-        data: mujoco.MjData,
-        camera: int,
-        out: Ints32 | None = None,
-        *,
-        rows: slice = WHOLE,
-    ) -> Ints32:
+    def segmentation(self, data: mujoco.MjData, camera: int, *, rows: slice = WHOLE) -> Ints32:
         """Return the geom id of each pixel [height, width], -1 where there is none."""
         surface = self._surface()
-        rect = surface.draw(data, camera, rows, is_plain=True)
-        pixels = surface.rgb[: rect.height]
-        mujoco.mjr_readPixels(pixels, None, rect, surface.context)
-        colour = pixels.astype(np.int32)
+        colour = surface.draw(data, camera, rows, is_plain=True).astype(np.int32)
         ids = colour[..., 0] + (colour[..., 1] << 8) + (colour[..., 2] << 16)
-        return _flipped(surface.geom_of_segment()[ids], out)
+        geoms: Ints32 = surface.geom_of_segment()[ids][::-1].copy()
+        return geoms
 
     def close(self) -> None:
         """Free this thread's GL context."""
@@ -183,9 +155,15 @@ class _Surface:
         self.depth = np.empty((height, width), np.float32)
 
     def draw(
-        self, data: mujoco.MjData, camera: int, rows: slice, *, is_plain: bool
-    ) -> mujoco.MjrRect:
-        """Render `rows` and return where they are; `is_plain` paints geoms in their numbers."""
+        self,
+        data: mujoco.MjData,
+        camera: int,
+        rows: slice,
+        *,
+        is_plain: bool,
+        is_depth: bool = False,
+    ) -> AnyArray:
+        """Render `rows`, lowest first, and return colours or z; `is_plain` paints geom numbers."""
         self.camera.fixedcamid = camera
         mujoco.mjv_updateScene(
             self.model,
@@ -204,7 +182,10 @@ class _Surface:
             self._narrow(first / height, last / height)
         rect = mujoco.MjrRect(0, 0, width, last - first)
         mujoco.mjr_render(rect, self.scene, self.context)
-        return rect
+        pixels = (self.depth if is_depth else self.rgb)[: rect.height]
+        both = (None, pixels) if is_depth else (pixels, None)
+        mujoco.mjr_readPixels(*both, rect, self.context)
+        return pixels
 
     def _narrow(self, first: float, last: float) -> None:
         """Let the camera see only a band of its picture, between two fractions of the height."""
@@ -263,7 +244,7 @@ def overview(
     width: int,
     height: int,
     decorate: Callable[[mujoco.MjvScene], None],
-) -> NDArray[np.uint8]:
+) -> Bytes:
     """Return a picture for people, [height, width, 3]: moving bodies are see-through, and
     `decorate` adds to the scene."""
     surface = _Surface(model, width, height, False, 4, 10_000)
@@ -275,14 +256,5 @@ def overview(
     rect = mujoco.MjrRect(0, 0, width, height)
     mujoco.mjr_render(rect, surface.scene, surface.context)
     mujoco.mjr_readPixels(surface.rgb, None, rect, surface.context)
-    picture: NDArray[np.uint8] = _flipped(surface.rgb, None)
     surface.free()
-    return picture
-
-
-def _flipped(image: AnyArray, out: AnyArray | None) -> AnyArray:
-    """Return `image` top row first (GL starts at the bottom), in `out` where given."""
-    if out is None:
-        return image[::-1].copy()
-    np.copyto(out, image[::-1])
-    return out
+    return surface.rgb[::-1].copy()

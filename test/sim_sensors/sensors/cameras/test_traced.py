@@ -10,8 +10,8 @@ from support.rendering import needs_renderer
 
 from sensor_rig.rigfile import rig_from_parameters
 from sim_sensors.raycast.embree_api import has_embree
+from sim_sensors.raycast.many import ManyCaster
 from sim_sensors.rig import Rig
-from sim_sensors.sensors.cameras.traced import TracedReader
 from sim_sensors.world.rendering import renderer as render
 
 PICTURE: dict[str, Any] = {
@@ -71,7 +71,7 @@ def test_rays_need_no_renderer(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(not has_embree(), reason='Embree is not installed here')
 def test_pictures_of_many_environments_are_those_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
     together = rig_of(3, renderer='rays')
-    monkeypatch.setattr(TracedReader, '_make_many', lambda self, model, num_envs: None)
+    monkeypatch.setattr(ManyCaster, 'is_complete', False)
     singly = rig_of(3, renderer='rays')
     for _ in range(60):
         together.step()
